@@ -1,0 +1,70 @@
+/* recording.h: reading a checkpoint file, also a stranger's.
+ *
+ * Everything is checked when it is opened (specs/checkpoint.md, last chapter);
+ * a file that opens can be walked without surprises. Contiguous tensors are
+ * mapped: their bytes come straight from the page cache and are valid until
+ * close. Compressed or chunked ones, and big-endian ones, are read into memory
+ * on demand.
+ *
+ * Threads  open, close and read from one thread at a time; mapped bytes may be
+ *          used by many.
+ * Errors   name the file and the object.
+ */
+#ifndef VN_CAPTURE_RECORDING_H
+#define VN_CAPTURE_RECORDING_H
+
+#include "libref/base/facts.h"
+#include "libref/model/model.h"
+
+typedef struct vn_recording vn_recording;
+
+typedef struct vn_step {
+	int     number;
+	int64_t position, tokens; /* cached before, new in this call */
+	int64_t first_row, rows;  /* which rows of the call are here */
+} vn_step;
+
+/* One tensor under one name. */
+typedef struct vn_entry {
+	char      name[VN_NAME_MAX]; /* "layer3.q_rope" */
+	int       step;              /* number of its step */
+	int       order;             /* place in the execution order; -1 unknown */
+	int       layer;             /* -1 outside layers */
+	char      point[32], op[32], basis[32], axes[64]; /* empty when the file does not say */
+	vn_dtype  dtype;
+	vn_shape  shape;
+	vn_digest digest;            /* as the file claims; empty when it does not */
+	vn_stats  stats;             /* as the file claims */
+	bool      has_stats;
+	int       same_as;           /* entry this one is a second name of (hard link), or -1 */
+} vn_entry;
+
+vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
+void      vn_recording_close(vn_recording *r);
+
+const char     *vn_recording_path(const vn_recording *r);
+bool            vn_recording_complete(const vn_recording *r);
+const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
+const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
+int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
+/* Attributes of /model; NULL when absent. */
+const char     *vn_recording_family(const vn_recording *r);
+const char     *vn_recording_config(const vn_recording *r);
+const char     *vn_recording_provenance(const vn_recording *r);
+int             vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
+/* /plan rebuilt and checked; NULL when the file has none. */
+const vn_plan  *vn_recording_plan(const vn_recording *r);
+
+int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
+/* In execution order: by step, then order, then name. */
+int             vn_recording_count(const vn_recording *r);
+const vn_entry *vn_recording_entry(const vn_recording *r, int i);
+/* By name, through aliases of the plan too; -1 when absent. */
+int             vn_recording_find(const vn_recording *r, int step, const char *name);
+
+/* The numbers of entry i. *data lies in the mapped file, or in memory that
+ * vn_recording_release (same i) gives back; NULL data for an empty tensor. */
+vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err);
+void      vn_recording_release(vn_recording *r, int i);
+
+#endif

@@ -1,0 +1,49 @@
+/* store.h: writing a checkpoint file.
+ *
+ * Bytes on disk: specs/checkpoint.md. A store writes PATH.partial and renames
+ * it when committed; whatever ends it otherwise leaves a .partial file that
+ * says it is incomplete, and PATH untouched. Tensors are given in execution
+ * order, in pieces (as a vn_sink); a thread of the store's own files them, so
+ * a piece costs its giver a copy, and it waits only when more than the queue's
+ * budget is unwritten.
+ *
+ * Owner    whoever creates a store commits or abandons it.
+ * Threads  one thread at a time per store; one store at a time per process is
+ *          writing (the HDF5 library is not thread-safe).
+ * Errors   an error of the writing thread is reported by the next call and by
+ *          commit. Check commit: a full disk often shows itself only there.
+ */
+#ifndef VN_CAPTURE_STORE_H
+#define VN_CAPTURE_STORE_H
+
+#include "libref/base/facts.h"
+#include "libref/model/model.h"
+#include "libref/plan/tap.h"
+
+typedef struct vn_store vn_store;
+
+/* force: an existing PATH will be replaced at commit; otherwise it is refused
+ * here. The plan is borrowed until the store ends. */
+vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err);
+
+/* /run: facts as attributes, all token ids with their positions. */
+vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
+                       int64_t n, vn_error *err);
+/* /model and /plan. rows: (n_weights of the plan). */
+vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err);
+
+/* Open step N; tensors that follow belong to it. Rows as vn_taps_select gives them. */
+vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row,
+                        int64_t rows, vn_error *err);
+/* The sink to put into vn_taps; borrowed from the store. */
+vn_sink   vn_store_sink(vn_store *s);
+/* Second names the person asked for (want: as in vn_taps, aliases unresolved):
+ * hard links to what this step wrote. */
+vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err);
+
+/* Finish, mark complete, sync, rename; ends and NULLs the store in any case. */
+vn_status vn_store_commit(vn_store **s, vn_error *err);
+/* Leave the .partial file as it is. Safe on NULL. */
+void      vn_store_abandon(vn_store **s);
+
+#endif

@@ -1,0 +1,65 @@
+/* gpu.h: the engine under test: a walk over a plan on Vulkan.
+ *
+ * Same calls as libref's engine (libref/exec/ref.h), same plan, same taps, no
+ * shared arithmetic. A forward pass is encoded into one command buffer and
+ * nothing executes before submit; taps are copies behind a barrier into a
+ * staging buffer that is read after the fence. When they outgrow the staging
+ * budget the pass is submitted in several pieces.
+ *
+ * Owner    plan and weights are borrowed; weights only during create.
+ * Threads  one thread at a time per engine.
+ * Memory   on the device: weights in the storage format, the arena of live
+ *          values of one call, the cache, and twice the staging budget;
+ *          vn_gpu_facts tells the bytes of each.
+ */
+#ifndef VN_LIBGPU_GPU_H
+#define VN_LIBGPU_GPU_H
+
+#include "libref/base/facts.h"
+#include "libref/plan/policy.h"
+#include "libref/plan/tap.h"
+
+/* What `vernier devices` shows of one Vulkan device. */
+typedef struct vn_gpu_device {
+	int     index;        /* what --device takes */
+	char    name[256];
+	char    type[32];     /* "discrete", "integrated", "virtual", "cpu", "other" */
+	char    driver[512];
+	char    api[32];      /* "1.3.230" */
+	int64_t memory;       /* bytes of the largest device-local heap */
+	char    missing[512]; /* what we need and it lacks, comma-separated; empty: suitable */
+} vn_gpu_device;
+
+/* All devices of the machine. *list is the caller's to free(). None: VN_OK and
+ * *n == 0; no Vulkan at all: VN_ERR_DEVICE. */
+vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err);
+
+typedef struct vn_gpu vn_gpu;
+
+typedef struct vn_gpu_options {
+	vn_policy   policy;      /* f16, f16-acc16, f32; f64 is refused */
+	int         device;      /* -1: the best suitable one (discrete, integrated, virtual, cpu) */
+	int64_t     staging;     /* bytes of one staging buffer; 0: 64 MiB */
+	bool        validate;    /* Khronos validation with synchronisation validation; a message fails the call */
+	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence */
+	bool        progress;
+	const char *cache_dir;   /* for the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
+} vn_gpu_options;
+
+vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_gpu_options *o,
+                        vn_gpu **gpu, vn_error *err);
+void      vn_gpu_destroy(vn_gpu *g);
+
+/* As vn_ref_forward. */
+vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+
+int64_t   vn_gpu_position(const vn_gpu *g);
+void      vn_gpu_reset(vn_gpu *g);
+void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
+
+/* Milliseconds on the device of each node in the last call, by timestamps:
+ * (n_nodes of the plan), engine's, valid until the next call; NULL when the
+ * device cannot tell. *total: first timestamp to last. */
+const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
+
+#endif

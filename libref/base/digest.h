@@ -1,0 +1,27 @@
+/* digest.h: XXH3-128 fingerprints of bytes.
+ *
+ * They tell two tensors, two sets of weights or two prompts apart. They are
+ * not cryptographic: they guard against mistakes, not against malice.
+ */
+#ifndef VN_LIBREF_BASE_DIGEST_H
+#define VN_LIBREF_BASE_DIGEST_H
+
+#include "libref/base/error.h"
+
+#include <stddef.h>
+
+#define VN_DIGEST_TEXT 33
+
+typedef struct vn_digest {
+	char hex[VN_DIGEST_TEXT]; /* 32 lower-case digits; empty: unknown */
+} vn_digest;
+
+vn_digest vn_digest_of(const void *data, size_t bytes);
+
+/* The same in pieces. create gives NULL when memory is out; finish frees. */
+typedef struct vn_digester vn_digester;
+vn_digester *vn_digester_create(void);
+void         vn_digester_add(vn_digester *d, const void *data, size_t bytes);
+vn_digest    vn_digester_finish(vn_digester *d);
+
+#endif

@@ -1,0 +1,40 @@
+/* dtype.h: the number formats a tensor may have, and the ways between them.
+ *
+ * Conversions round to nearest, ties to even, keep infinities and NaN, and
+ * give the same bits with and without the processor's own instructions.
+ * All are pure and may run on any thread.
+ */
+#ifndef VN_LIBREF_BASE_DTYPE_H
+#define VN_LIBREF_BASE_DTYPE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum vn_dtype { VN_F16, VN_BF16, VN_F32, VN_F64, VN_N_DTYPES } vn_dtype;
+
+size_t      vn_dtype_size(vn_dtype d);                       /* bytes an element */
+const char *vn_dtype_name(vn_dtype d);                       /* "f16", "bf16", "f32", "f64" */
+int         vn_dtype_from_name(const char *name, vn_dtype *d); /* upper or lower case; 0 when unknown */
+
+/* Bits between the sign and the leading one: ulp(x) = 2^(exponent - digits). */
+int    vn_dtype_digits(vn_dtype d); /* 10, 7, 23, 52 */
+double vn_dtype_max(vn_dtype d);    /* largest finite value: 65504 for f16 */
+/* Distance between the two neighbours of |x| in d; the smallest subnormal near 0. */
+double vn_dtype_ulp(vn_dtype d, double x);
+
+float    vn_f16_to_f32(uint16_t h);
+uint16_t vn_f32_to_f16(float x);
+float    vn_bf16_to_f32(uint16_t h);
+uint16_t vn_f32_to_bf16(float x);
+
+/* Whole arrays of n elements. src need not be aligned. src and dst must not
+ * overlap. From f64 to a 16-bit format the value is rounded once. */
+void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n);
+void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n);
+void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n);
+void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n);
+
+/* In place: what storing in `as` and loading again would leave. */
+void vn_round_f32(float *x, vn_dtype as, size_t n);
+
+#endif

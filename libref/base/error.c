@@ -1,0 +1,42 @@
+/* error.c: see error.h. Control characters are replaced: names come from files. */
+#include "libref/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void one_line(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
+vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
+{
+	if (err) {
+		va_list args;
+		va_start(args, format);
+		vsnprintf(err->text, sizeof err->text, format, args);
+		va_end(args);
+		one_line(err->text);
+	}
+	return status;
+}
+
+vn_status vn_context(vn_error *err, vn_status status, const char *format, ...)
+{
+	if (err) {
+		char    text[2 * VN_ERROR_MAX];
+		va_list args;
+		va_start(args, format);
+		int n = vsnprintf(text, VN_ERROR_MAX, format, args);
+		va_end(args);
+		if (n < 0 || n >= VN_ERROR_MAX)
+			n = VN_ERROR_MAX - 1;
+		snprintf(text + n, sizeof text - (size_t)n, ": %s", err->text);
+		snprintf(err->text, sizeof err->text, "%.*s", VN_ERROR_MAX - 1, text);
+		one_line(err->text);
+	}
+	return status;
+}

@@ -1,0 +1,25 @@
+/* progress.h: a line on a terminal that says how far long work is.
+ *
+ * Shown on stderr at most ten times a second, rewritten in place, and only
+ * when stderr is a terminal: silent in a pipe. One thread at a time.
+ */
+#ifndef VN_LIBREF_BASE_PROGRESS_H
+#define VN_LIBREF_BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct vn_progress {
+	const char *what;   /* "layer", "tensor"...: borrowed */
+	int64_t     total;
+	double      started, shown; /* seconds, monotonic clock */
+	bool        on, dirty;
+} vn_progress;
+
+void vn_progress_start(vn_progress *p, const char *what, int64_t total);
+void vn_progress_at(vn_progress *p, int64_t done); /* "layer 7 of 24, 3.1/s, 5 s left" */
+void vn_progress_stop(vn_progress *p);             /* clears the line */
+
+double vn_seconds(void); /* monotonic clock */
+
+#endif

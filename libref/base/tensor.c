@@ -1,0 +1,32 @@
+/* tensor.c: see tensor.h. */
+#include "libref/base/tensor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+int64_t vn_shape_count(const vn_shape *s)
+{
+	int64_t n = 1;
+	for (int i = 0; i < s->rank; i++)
+		n *= s->dim[i];
+	return n;
+}
+
+bool vn_shape_equal(const vn_shape *a, const vn_shape *b)
+{
+	if (a->rank != b->rank)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->dim[i] != b->dim[i])
+			return false;
+	return true;
+}
+
+char *vn_shape_text(const vn_shape *s, char *text)
+{
+	int at = snprintf(text, VN_SHAPE_TEXT, "(");
+	for (int i = 0; i < s->rank; i++)
+		at += snprintf(text + at, VN_SHAPE_TEXT - (size_t)at, "%s%" PRId64, i ? ", " : "", s->dim[i]);
+	snprintf(text + at, VN_SHAPE_TEXT - (size_t)at, ")");
+	return text;
+}

@@ -1,0 +1,157 @@
+/* plan.h: the forward pass of a model as data.
+ *
+ * A plan is a list of nodes in execution order. A node has an operation, its
+ * constants, the weights it reads, its inputs (values made by earlier nodes)
+ * and its outputs. A value *is* a checkpoint: it has a name ("layer3.q_rope"),
+ * axes and a basis. Every engine and every tool walks plans; none of them knows
+ * which family of models it is walking. A family is one page in
+ * libref/plan/family_*.c that builds one.
+ *
+ * Sizes   an axis of the tokens of a call has size VN_T, one of the keys
+ *         (cached and new) VN_S; every other size is fixed. vn_value_shape
+ *         puts the numbers in.
+ * Memory  the cache of keys and values is not part of a plan. An attention
+ *         node says by `cache` which slot is its own; an executor keeps the
+ *         rows (kv_heads, head_dim) of earlier calls there.
+ * Owner   a plan owns everything in it; pointers into it live until destroy.
+ *         A plan is not changed while an executor holds it: to run one with a
+ *         changed constant, clone it and set the constant in the clone.
+ */
+#ifndef VN_LIBREF_PLAN_PLAN_H
+#define VN_LIBREF_PLAN_PLAN_H
+
+#include "libref/base/error.h"
+#include "libref/base/tensor.h"
+#include "libref/plan/point.h"
+#include "libref/plan/rope.h"
+
+#define VN_NAME_MAX 128 /* a checkpoint's or weight's name with its NUL */
+#define VN_MAX_IN   4
+#define VN_MAX_OUT  4
+#define VN_MAX_W    4
+
+enum { VN_T = -1, VN_S = -2 };
+
+/* What an operation computes, with the letters of the style guide. Inputs,
+ * weights and outputs stand in the order of the slots of vn_node. */
+typedef enum vn_op {
+	VN_OP_EMBED,     /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
+	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps      as x  */
+	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
+	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
+	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)? */
+	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
+	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
+	VN_OP_ADD,       /* a, b                  -> a + b                                as a  */
+	VN_N_OPS
+} vn_op;
+
+typedef enum vn_act { VN_SILU, VN_N_ACTS } vn_act;
+
+/* The slots of VN_OP_ATTENTION. */
+enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
+enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+
+/* Constants, by operation. Everything that a known mistake could change stands
+ * here and not in an engine. */
+typedef union vn_consts {
+	struct { double eps; } norm;
+	struct { vn_rope rope; } rope;
+	struct {
+		double scale;     /* multiplies q.k; head_dim^-1/2 */
+		int    heads, kv_heads, head_dim;
+		int    causal;    /* 1: key j is visible to query i when j <= i */
+		int    window;    /* keys a query sees, its own included; 0: all */
+		int    cache;     /* which slot of the executor's cache */
+	} attention;
+	struct { vn_act act; } act; /* VN_OP_ACT and VN_OP_GATED */
+} vn_consts;
+
+typedef struct vn_node {
+	vn_op     op;
+	int       layer; /* -1 outside layers */
+	vn_consts c;
+	int       n_in, n_w, n_out;
+	int       in[VN_MAX_IN];   /* values */
+	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
+	int       out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not name */
+} vn_node;
+
+typedef struct vn_value {
+	char     name[VN_NAME_MAX]; /* "layer3.q_rope", unique in the plan */
+	vn_point point;
+	int      layer;    /* -1 outside layers */
+	int      node;     /* the producer */
+	int      slot;     /* which of its outputs */
+	int      alias_of; /* -1, or the value whose second name this is (then node and slot are its) */
+	int      rank;
+	int      size[VN_MAX_RANK];  /* VN_T, VN_S or a number */
+	int      last_use; /* last node that reads it; -1: none does */
+	/* Not needed by any node: made only when somebody taps it (attention
+	 * scores and probabilities, an activation inside a gated product). */
+	bool     on_demand;
+} vn_value;
+
+typedef struct vn_weight {
+	char     name[VN_NAME_MAX]; /* as in the model's files, without the family's prefix rules */
+	vn_shape shape;
+} vn_weight;
+
+typedef struct vn_plan {
+	int        n_nodes, n_values, n_weights;
+	vn_node   *node;
+	vn_value  *value;
+	vn_weight *weight;
+	int        layers, vocab, context; /* L, V, the longest sequence the model may see */
+	int        caches;                 /* how many cache slots its attention nodes use */
+} vn_plan;
+
+/* ---- building: what a family page calls ---------------------------------
+ * A builder never fails at a call: the first error is kept (memory, a name
+ * twice, sizes that do not fit) and vn_plan_finish reports it. Values and
+ * weights are handed around as numbers >= 0. Names are formed by
+ * vn_plan_layer: inside layer 3, "q_proj" becomes "layer3.q_proj". */
+typedef struct vn_builder vn_builder;
+
+vn_builder *vn_plan_begin(int layers, int vocab, int context); /* NULL: no memory */
+vn_status   vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err); /* frees b in any case */
+
+void vn_plan_layer(vn_builder *b, int layer); /* -1: outside layers */
+/* A weight of the model by its full name; asked for twice, it is the same one. */
+int  vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim);
+/* A second name for a value: layerN.input is what came before. */
+void vn_plan_name(vn_builder *b, int value, vn_point point);
+
+int vn_plan_embed(vn_builder *b, int w, vn_point out);
+int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
+/* heads > 0: the output is (T, heads, M/heads); 0: (T, M). bias -1: none. */
+int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
+int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
+/* The names of scores and probabilities are always attn_scores, attn_probs. */
+int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out);
+int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
+int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
+int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
+
+/* ---- using ---------------------------------------------------------------- */
+
+vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err);
+void      vn_plan_destroy(vn_plan *p);
+
+int       vn_plan_find(const vn_plan *p, const char *name); /* value by name, -1 when absent */
+int       vn_plan_root(const vn_plan *p, int value);        /* the value itself, or what it is an alias of */
+vn_shape  vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
+int64_t   vn_value_row(const vn_value *v); /* elements of one token's row, for values (T, ...) */
+
+const char *vn_op_name(vn_op op);
+int         vn_op_from_name(const char *name, vn_op *op);
+const char *vn_act_name(vn_act act);
+
+/* The constants of an operation by name, for files, reports and experiments.
+ * i counts from 0; NULL when there are no more. Words (an activation, a kind
+ * of RoPE) are numbers here. */
+const char *vn_const_name(vn_op op, int i);
+double      vn_const_get(const vn_node *n, int i);
+vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
+
+#endif

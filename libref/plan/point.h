@@ -1,0 +1,48 @@
+/* point.h: the places in a model where a checkpoint can be taken.
+ *
+ * One table (point.c) holds them; names on disk, `vernier points` and
+ * specs/points.md are derived from it. A point says what a tensor means and in
+ * which basis it lives: two tensors may be compared only when those agree.
+ */
+#ifndef VN_LIBREF_PLAN_POINT_H
+#define VN_LIBREF_PLAN_POINT_H
+
+typedef enum vn_point {
+	VN_POINT_EMBED,
+	VN_POINT_INPUT,
+	VN_POINT_ATTN_NORM,
+	VN_POINT_Q_PROJ,
+	VN_POINT_K_PROJ,
+	VN_POINT_V_PROJ,
+	VN_POINT_Q_NORM,
+	VN_POINT_K_NORM,
+	VN_POINT_Q_ROPE,
+	VN_POINT_K_ROPE,
+	VN_POINT_ATTN_SCORES,
+	VN_POINT_ATTN_PROBS,
+	VN_POINT_ATTN_CONTEXT,
+	VN_POINT_ATTN_OUT,
+	VN_POINT_ATTN_RESIDUAL,
+	VN_POINT_MLP_NORM,
+	VN_POINT_GATE_PROJ,
+	VN_POINT_UP_PROJ,
+	VN_POINT_GATE_ACT,
+	VN_POINT_MLP_ACT,
+	VN_POINT_DOWN_PROJ,
+	VN_POINT_OUTPUT,
+	VN_POINT_FINAL_NORM,
+	VN_POINT_LOGITS,
+	VN_N_POINTS
+} vn_point;
+
+typedef struct vn_point_info {
+	const char *name;  /* "q_rope" */
+	const char *axes;  /* "token head dim": one word an axis, outermost first */
+	const char *basis; /* "head" */
+	const char *means; /* half a line for a person */
+} vn_point_info;
+
+const vn_point_info *vn_point_get(vn_point p);
+int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
+
+#endif
