@@ -4,7 +4,7 @@
 //   y[i,j] = exp(s[i,j] - max_j s) / sum_j exp(s[i,j] - max_j s)    0 where forbidden
 //
 //   q (T,H,K) real in     k (S,G,K) real in, the cache
-//   y (T,n_keys) real out: T rows from i0 of head h0, keys j0 to j0+n_keys
+//   y (T,n_keys) real out: all T rows of head h0, keys j0 to j0+n_keys
 //   push      vn_push_attention (mask.glsl); v is not read
 //   dispatch  any x; a workgroup a row, in strides of the grid
 //
@@ -30,9 +30,9 @@ float score(uint j, uint g)
 	return s * p.scale;
 }
 
-void row(uint r)
+void row(uint i)
 {
-	const uint lane = gl_LocalInvocationID.x, i = p.i0 + r, g = p.h0 / (p.H / p.G);
+	const uint lane = gl_LocalInvocationID.x, g = p.h0 / (p.H / p.G);
 
 	for (uint d = lane; d < p.K; d += LANES)
 		qs[d] = float(p.q.v[(i * p.H + p.h0) * p.K + d]);
@@ -61,13 +61,13 @@ void row(uint r)
 	sum = sums[0];
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
-		p.y.v[r * p.n_keys + c] = real(visible(i, j) ? exp_(score(j, g) - top) / sum : 0.0);
+		p.y.v[i * p.n_keys + c] = real(visible(i, j) ? exp_(score(j, g) - top) / sum : 0.0);
 	}
 	barrier(); // qs, tops and sums are read above
 }
 
 void main()
 {
-	for (uint r = gl_WorkGroupID.x; r < p.T; r += gl_NumWorkGroups.x)
-		row(r);
+	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x)
+		row(i);
 }

@@ -7,7 +7,7 @@ layout(push_constant) uniform Push {
 	uint  T, S, P, H, G, K;
 	uint  causal, window;
 	float scale;
-	uint  h0, i0, j0, n_keys; // attn_scores, attn_probs: the piece to make
+	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make
 } p;
 
 bool visible(uint i, uint j)
