@@ -71,7 +71,11 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 	if (!(types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)))
 		return VK_FALSE;
 	if (d->complaints++ == 0 && data->pMessage) {
-		snprintf(d->complaint, sizeof(d->complaint), "%s", data->pMessage);
+		/* "Validation Error: [ ID ] objects; | MessageID = n | text": the text. */
+		const char *text = strstr(data->pMessage, "MessageID");
+		text = text ? strchr(text, '|') : NULL;
+		snprintf(d->complaint, sizeof(d->complaint), "%s: %s", data->pMessageIdName ? data->pMessageIdName : "message",
+		         text ? text + 2 : data->pMessage);
 		d->complaint[strcspn(d->complaint, "\n")] = '\0';
 	}
 	return VK_FALSE;
@@ -286,7 +290,9 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	read_properties(d);
 
 	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-		.synchronization2 = VK_TRUE };
+		.synchronization2 = VK_TRUE,
+		/* Every 1.3 device has it; a workgroup's size in SPIR-V 1.6 asks for it. */
+		.maintenance4 = VK_TRUE };
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
 		.pNext = &v13, .bufferDeviceAddress = VK_TRUE, .shaderFloat16 = float16 ? VK_TRUE : VK_FALSE };
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
