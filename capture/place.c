@@ -19,7 +19,7 @@ static char *parent(const char *path)
 	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-static vn_status look_at(const char *path, bool force, vn_error *err)
+vn_status vn_place_check(const char *path, bool force, vn_error *err)
 {
 	struct stat st;
 	size_t      n = strlen(path);
@@ -82,7 +82,7 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 	vn_status st;
 
 	*p = (vn_place){ .fd = -1, .force = force };
-	if ((st = look_at(path, force, err)))
+	if ((st = vn_place_check(path, force, err)))
 		return st;
 	p->path = strdup(path);
 	if (!p->path || asprintf(&p->partial, "%s.partial", path) < 0) {

@@ -17,6 +17,8 @@ typedef struct vn_place {
 	bool  force;
 } vn_place;
 
+/* What vn_place_open would say of path, without touching anything. */
+vn_status vn_place_check(const char *path, bool force, vn_error *err);
 /* Refused: a directory or anything else that is not a regular file, a missing
  * parent, an existing PATH without force, a .partial another process writes. */
 vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);

@@ -117,11 +117,8 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 		if (!s->started)
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: cannot start a thread", path);
 	}
-	if (st) {
-		if (s->place.partial)
-			unlink(s->place.partial); /* ours, and empty */
+	if (st)
 		vn_store_abandon(store);
-	}
 	return st;
 }
 
@@ -427,11 +424,23 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	return st;
 }
 
+int64_t vn_store_tensors(vn_store *s, int64_t *bytes)
+{
+	vn_queue_drain(s->queue);
+	if (bytes)
+		*bytes = s->bytes;
+	return s->tensors;
+}
+
 void vn_store_abandon(vn_store **store)
 {
-	if (!*store)
+	vn_store *s = *store;
+
+	if (!s)
 		return;
-	stop_thread(*store);
-	close_file(*store, false, NULL);
+	stop_thread(s);
+	close_file(s, false, NULL);
+	if (s->tensors == 0 && s->place.partial)
+		unlink(s->place.partial); /* still locked, so it is ours */
 	release(store);
 }

@@ -36,6 +36,7 @@ struct vn_store {
 		vn_stats_sum  sum;
 		vn_digester  *digest;
 	} tensor;
+	int64_t unsynced, unsynced_at; /* bytes the disk was not told of, and where they begin */
 	hid_t  parent;             /* group of the last tensor with a layer, and its name */
 	char   parent_name[VN_NAME_MAX];
 	double published;          /* when */
