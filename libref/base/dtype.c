@@ -1,0 +1,292 @@
+/* dtype.c: see dtype.h. The portable conversions define the bits; the ones
+ * with F16C instructions are used where the processor has them and must agree
+ * (tests/test_dtype.c holds all 65536 halves and a million floats against each
+ * other). */
+#include "libref/base/dtype.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+#include <strings.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+static const struct { size_t size; const char *name; int digits, min_exponent; double max; } info[VN_N_DTYPES] = {
+	/* min_exponent: of the smallest normal number, 2^min_exponent */
+	[VN_F16]  = { 2, "f16",  10, -14,   65504.0 },
+	[VN_BF16] = { 2, "bf16", 7,  -126,  0x1.fep127 },
+	[VN_F32]  = { 4, "f32",  23, -126,  0x1.fffffep127 },
+	[VN_F64]  = { 8, "f64",  52, -1022, 0x1.fffffffffffffp1023 },
+};
+
+size_t vn_dtype_size(vn_dtype d)      { return info[d].size; }
+const char *vn_dtype_name(vn_dtype d) { return info[d].name; }
+int vn_dtype_digits(vn_dtype d)       { return info[d].digits; }
+double vn_dtype_max(vn_dtype d)       { return info[d].max; }
+
+int vn_dtype_from_name(const char *name, vn_dtype *d)
+{
+	for (int i = 0; i < VN_N_DTYPES; i++)
+		if (strcasecmp(name, info[i].name) == 0) {
+			*d = (vn_dtype)i;
+			return 1;
+		}
+	return 0;
+}
+
+double vn_dtype_ulp(vn_dtype d, double x)
+{
+	int e = 0;
+	x = fabs(x);
+	if (!(x > 0.0) || isinf(x))
+		e = info[d].min_exponent;
+	else
+		frexp(x, &e), e -= 1;
+	if (e < info[d].min_exponent)
+		e = info[d].min_exponent;
+	return ldexp(1.0, e - info[d].digits);
+}
+
+/* ---- one number ------------------------------------------------------------ */
+
+static uint32_t bits_of(float x)      { uint32_t u; memcpy(&u, &x, 4); return u; }
+static float    float_of(uint32_t u)  { float x; memcpy(&x, &u, 4); return x; }
+
+float vn_f16_to_f32(uint16_t h)
+{
+	uint32_t sign = (uint32_t)(h & 0x8000u) << 16, e = (h >> 10) & 31u, m = h & 0x3ffu;
+	if (e == 31)
+		return float_of(sign | 0x7f800000u | m << 13 | (m ? 0x400000u : 0)); /* quiet, as F16C does */
+	if (e == 0) {
+		float x = (float)m * 0x1p-24f; /* exact: m < 1024 */
+		return float_of(sign | bits_of(x));
+	}
+	return float_of(sign | (e + 112u) << 23 | m << 13);
+}
+
+uint16_t vn_f32_to_f16(float x)
+{
+	uint32_t u = bits_of(x), sign = u >> 16 & 0x8000u, a = u & 0x7fffffffu;
+	if (a > 0x7f800000u) /* NaN: keep the top of its payload, make it quiet */
+		return (uint16_t)(sign | 0x7e00u | (a >> 13 & 0x3ffu));
+	if (a >= 0x477ff000u) /* 65520 and more round to infinity */
+		return (uint16_t)(sign | 0x7c00u);
+	if (a < 0x38800000u) { /* below 2^-14: adding 0.5 lines the last bit up with 2^-24 */
+		float y = float_of(a) + 0.5f;
+		return (uint16_t)(sign | (bits_of(y) - 0x3f000000u));
+	}
+	a += 0xfffu + (a >> 13 & 1u); /* nearest, ties to even; the carry moves the exponent */
+	return (uint16_t)(sign | ((a >> 13) - (112u << 10)));
+}
+
+float vn_bf16_to_f32(uint16_t h)
+{
+	return float_of((uint32_t)h << 16);
+}
+
+uint16_t vn_f32_to_bf16(float x)
+{
+	uint32_t u = bits_of(x);
+	if ((u & 0x7fffffffu) > 0x7f800000u)
+		return (uint16_t)(u >> 16 | 0x40u);
+	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+/* Round to odd: keeps what lies below a float visible to the next rounding, so
+ * that f64 to f16 in two steps equals one rounding. */
+static float f64_to_f32_odd(double x)
+{
+	float y = (float)x;
+	if (isfinite(x) && (double)y != x) {
+		uint32_t u = bits_of(y);
+		if (isinf(y))
+			return float_of((u & 0x80000000u) | 0x7f7fffffu);
+		if (!(u & 1u)) /* y is even and inexact: step to the odd neighbour on x's side */
+			u += (fabs((double)y) < fabs(x)) ? 1u : (u & 0x7fffffffu) ? ~0u : 1u;
+		y = float_of(u);
+	}
+	return y;
+}
+
+/* ---- arrays ------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+static int has_f16c(void)
+{
+	static int known = -1; /* a race writes the same value twice */
+	if (known < 0)
+		known = __builtin_cpu_supports("avx2"); /* every processor with AVX2 has F16C */
+	return known;
+}
+
+__attribute__((target("avx2,f16c")))
+static size_t f16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8)
+		_mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(src + 2 * i))));
+	return i;
+}
+
+__attribute__((target("avx2,f16c")))
+static size_t f32_to_f16_fast(unsigned char *dst, const float *src, size_t n)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8)
+		_mm_storeu_si128((__m128i *)(void *)(dst + 2 * i),
+		                 _mm256_cvtps_ph(_mm256_loadu_ps(src + i), _MM_FROUND_TO_NEAREST_INT));
+	return i;
+}
+
+__attribute__((target("avx2,f16c")))
+static size_t round_f16_fast(float *x, size_t n)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8)
+		_mm256_storeu_ps(x + i, _mm256_cvtph_ps(_mm256_cvtps_ph(_mm256_loadu_ps(x + i),
+		                                                        _MM_FROUND_TO_NEAREST_INT)));
+	return i;
+}
+
+__attribute__((target("avx2")))
+static size_t bf16_to_f32_fast(float *dst, const unsigned char *src, size_t n)
+{
+	size_t i = 0;
+	for (; i + 8 <= n; i += 8) {
+		__m256i w = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(src + 2 * i)));
+		_mm256_storeu_ps(dst + i, _mm256_castsi256_ps(_mm256_slli_epi32(w, 16)));
+	}
+	return i;
+}
+#else
+static int has_f16c(void) { return 0; }
+static size_t f16_to_f32_fast(float *d, const unsigned char *s, size_t n)  { (void)d; (void)s; (void)n; return 0; }
+static size_t f32_to_f16_fast(unsigned char *d, const float *s, size_t n)  { (void)d; (void)s; (void)n; return 0; }
+static size_t round_f16_fast(float *x, size_t n)                           { (void)x; (void)n; return 0; }
+static size_t bf16_to_f32_fast(float *d, const unsigned char *s, size_t n) { (void)d; (void)s; (void)n; return 0; }
+#endif
+
+void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
+{
+	const unsigned char *s = src;
+	size_t i = 0;
+	switch (from) {
+	case VN_F32:
+		if (n)
+			memcpy(dst, s, n * 4);
+		break;
+	case VN_F64:
+		for (; i < n; i++) {
+			double x;
+			memcpy(&x, s + 8 * i, 8);
+			dst[i] = (float)x;
+		}
+		break;
+	case VN_F16:
+		if (has_f16c())
+			i = f16_to_f32_fast(dst, s, n);
+		for (; i < n; i++) {
+			uint16_t h;
+			memcpy(&h, s + 2 * i, 2);
+			dst[i] = vn_f16_to_f32(h);
+		}
+		break;
+	case VN_BF16:
+		if (has_f16c())
+			i = bf16_to_f32_fast(dst, s, n);
+		for (; i < n; i++) {
+			uint16_t h;
+			memcpy(&h, s + 2 * i, 2);
+			dst[i] = vn_bf16_to_f32(h);
+		}
+		break;
+	case VN_N_DTYPES:
+		assert(0);
+	}
+}
+
+void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
+{
+	const unsigned char *s = src;
+	if (from == VN_F64) {
+		if (n)
+			memcpy(dst, s, n * 8);
+		return;
+	}
+	float part[256];
+	for (size_t i = 0; i < n; ) {
+		size_t m = n - i < 256 ? n - i : 256;
+		vn_to_f32(part, s + i * info[from].size, from, m);
+		for (size_t j = 0; j < m; j++)
+			dst[i + j] = (double)part[j];
+		i += m;
+	}
+}
+
+void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
+{
+	unsigned char *d = dst;
+	size_t i = 0;
+	switch (to) {
+	case VN_F32:
+		if (n)
+			memcpy(d, src, n * 4);
+		break;
+	case VN_F64:
+		for (; i < n; i++) {
+			double x = (double)src[i];
+			memcpy(d + 8 * i, &x, 8);
+		}
+		break;
+	case VN_F16:
+		if (has_f16c())
+			i = f32_to_f16_fast(d, src, n);
+		for (; i < n; i++) {
+			uint16_t h = vn_f32_to_f16(src[i]);
+			memcpy(d + 2 * i, &h, 2);
+		}
+		break;
+	case VN_BF16:
+		for (; i < n; i++) {
+			uint16_t h = vn_f32_to_bf16(src[i]);
+			memcpy(d + 2 * i, &h, 2);
+		}
+		break;
+	case VN_N_DTYPES:
+		assert(0);
+	}
+}
+
+void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n)
+{
+	unsigned char *d = dst;
+	if (to == VN_F64) {
+		if (n)
+			memcpy(d, src, n * 8);
+		return;
+	}
+	float part[256];
+	for (size_t i = 0; i < n; ) {
+		size_t m = n - i < 256 ? n - i : 256;
+		for (size_t j = 0; j < m; j++)
+			part[j] = to == VN_F32 ? (float)src[i + j] : f64_to_f32_odd(src[i + j]);
+		vn_from_f32(d + i * info[to].size, to, part, m);
+		i += m;
+	}
+}
+
+void vn_round_f32(float *x, vn_dtype as, size_t n)
+{
+	size_t i = 0;
+	if (as == VN_F16) {
+		if (has_f16c())
+			i = round_f16_fast(x, n);
+		for (; i < n; i++)
+			x[i] = vn_f16_to_f32(vn_f32_to_f16(x[i]));
+	} else if (as == VN_BF16) {
+		for (; i < n; i++)
+			x[i] = vn_bf16_to_f32(vn_f32_to_bf16(x[i]));
+	}
+}

@@ -1,0 +1,112 @@
+/* eval_real.c: eval.h in one width; built for both. */
+#include "libref/exec/eval_real.h"
+
+#include "libref/ops/ops.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A weight vector (N) as reals, rounded as the policy stores it. */
+static real *vector(const vn_tensor *w, vn_policy policy)
+{
+	size_t n = (size_t)vn_shape_count(&w->shape);
+	real  *v = malloc((n ? n : 1) * sizeof *v);
+
+	if (v) {
+		REAL(vn_load)(v, w->data, w->dtype, n);
+#if VN_REAL == 32
+		vn_round_f32(v, policy.storage, n);
+#else
+		(void)policy;
+#endif
+	}
+	return v;
+}
+
+static bool linear(const vn_args *a, real *out)
+{
+	real *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	bool  ok = !a->w[1] || bias;
+#if VN_REAL == 32
+	if (ok && a->policy.sums == VN_F16)
+		ok = vn_linear_acc16(out, a->in[0], a->w[0], bias, a->tokens, a->threads);
+	else
+#endif
+	if (ok)
+		ok = REAL(vn_linear)(out, a->in[0], a->w[0], bias, a->tokens, a->policy, a->threads);
+	free(bias);
+	return ok;
+}
+
+static bool rms_norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
+{
+	const int64_t N = a->w[0]->shape.dim[0];
+	real         *g = vector(a->w[0], a->policy);
+
+	if (!g)
+		return false;
+	REAL(vn_rms_norm)(out, a->in[0], g, count / N, N, n->c.norm.eps, a->threads);
+	free(g);
+	return true;
+}
+
+static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
+{
+	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->in[VN_ATTN_K], a->in[VN_ATTN_V], a->past, a->tokens, &n->c, a->threads };
+}
+
+vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
+{
+	const int64_t count = a->tokens * row; /* elements of the output */
+	bool          ok = true;
+
+	switch (n->op) {
+	case VN_OP_EMBED:
+		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row);
+		break;
+	case VN_OP_RMS_NORM:
+		ok = rms_norm(n, a, count, out);
+		break;
+	case VN_OP_LINEAR:
+		ok = linear(a, out);
+		break;
+	case VN_OP_ROPE:
+		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, a->past, a->tokens, row / dim, dim);
+		break;
+	case VN_OP_ATTENTION: {
+		REAL(vn_attend) at = attend(n, a);
+		ok = REAL(vn_attention)(out, &at);
+		break;
+	}
+	case VN_OP_ACT:
+		REAL(vn_act_apply)(out, a->in[0], n->c.act.act, count, a->threads);
+		break;
+	case VN_OP_GATED:
+		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, count, a->threads);
+		break;
+	case VN_OP_ADD:
+		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
+		break;
+	case VN_N_OPS:
+		assert(0);
+	}
+	if (!ok)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s of %lld tokens", vn_op_name(n->op), (long long)a->tokens);
+#if VN_REAL == 32
+	vn_round_f32(out, a->policy.storage, (size_t)count);
+#endif
+	return VN_OK;
+}
+
+vn_status REAL(vn_eval_rows)(const vn_node *n, const vn_args *a, int slot, int64_t head, int64_t row, int64_t rows,
+                             void *out, vn_error *err)
+{
+	REAL(vn_attend) at = attend(n, a);
+
+	if (!REAL(vn_attention_rows)(out, &at, slot == VN_ATTN_SCORES ? VN_WANT_SCORES : VN_WANT_PROBS, head, row, rows))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %lld keys", (long long)(a->past + a->tokens));
+#if VN_REAL == 32
+	vn_round_f32(out, a->policy.storage, (size_t)(rows * (a->past + a->tokens)));
+#endif
+	return VN_OK;
+}

@@ -1,0 +1,63 @@
+/* slots.c: see slots.h. First fit, in execution order: a freed slot is taken by
+ * the next value that fits into it. Layers repeat, so from the second on
+ * everything fits where the one before was. */
+#include "libref/exec/slots.h"
+
+#include <stdlib.h>
+
+typedef struct slot { int64_t offset, size; int free_after; } slot;
+
+static bool needs_memory(const vn_plan *p, int v)
+{
+	const vn_value *x = &p->value[v];
+	if (x->alias_of >= 0 || x->rank < 1 || x->size[0] != VN_T)
+		return false;
+	return x->last_use >= 0 || p->node[x->node].op != VN_OP_LINEAR;
+}
+
+/* The smallest free slot that is large enough. */
+static int best(const slot *slots, int n, int node, int64_t size)
+{
+	int found = -1;
+	for (int i = 0; i < n; i++)
+		if (slots[i].free_after < node && slots[i].size >= size && (found < 0 || slots[i].size < slots[found].size))
+			found = i;
+	return found;
+}
+
+bool vn_slots_assign(vn_slots *s, const vn_plan *p)
+{
+	slot *slots = calloc((size_t)p->n_values + 1, sizeof *slots);
+	int   n = 0;
+
+	s->total = 0;
+	s->offset = malloc(((size_t)p->n_values + 1) * sizeof *s->offset);
+	if (!slots || !s->offset) {
+		free(slots);
+		vn_slots_finish(s);
+		return false;
+	}
+	for (int v = 0; v < p->n_values; v++) {
+		const vn_value *x = &p->value[v];
+		s->offset[v] = -1;
+		if (!needs_memory(p, v))
+			continue;
+		int64_t row = vn_value_row(x);
+		int     i = best(slots, n, x->node, row);
+		if (i < 0) {
+			slots[i = n++] = (slot){ s->total, row, 0 };
+			s->total += row;
+		}
+		/* a value nobody reads is done with once its node has run */
+		slots[i].free_after = x->last_use > x->node ? x->last_use : x->node;
+		s->offset[v] = slots[i].offset;
+	}
+	free(slots);
+	return true;
+}
+
+void vn_slots_finish(vn_slots *s)
+{
+	free(s->offset);
+	*s = (vn_slots){ 0 };
+}

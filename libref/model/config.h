@@ -1,0 +1,43 @@
+/* config.h: what config.json says, read with a family's defaults.
+ *
+ * A missing field takes the family's default; null counts as absent; unknown
+ * fields are ignored; what is asked for and not supported is refused by name.
+ */
+#ifndef VN_LIBREF_MODEL_CONFIG_H
+#define VN_LIBREF_MODEL_CONFIG_H
+
+#include "libref/base/error.h"
+#include "libref/plan/plan.h"
+
+#include <jansson.h>
+
+/* What the decoder families with rotary attention and a gated MLP share. */
+typedef struct vn_config {
+	int     D, F, L, H, G, K, V; /* the letters of the style guide */
+	int     context;             /* longest sequence */
+	double  norm_eps;
+	vn_rope rope;
+	vn_act  act;
+	bool    tied;                /* logits by the embedding matrix */
+	int     window, full_layers; /* keys a query sees (0: all), from layer full_layers on */
+	json_t *layer_types;         /* borrowed from the JSON; NULL: full_layers decides */
+} vn_config;
+
+/* One field each. *out keeps its value (the default) when the key is absent or
+ * null. Refused: another type, outside [low, high]. path is for messages. */
+vn_status vn_config_int(const char *path, const json_t *o, const char *key, int low, int high, int *out, vn_error *err);
+vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out, vn_error *err);
+vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err);
+
+/* RoPE settings in the spelling of transformers 4 (rope_theta, rope_scaling)
+ * or 5 (rope_parameters); files with both must agree. rope->theta holds the
+ * family's default, rotary_dim the head width; context must be known. */
+vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *rope, vn_error *err);
+
+/* "silu" and its other name; anything else is refused by name. */
+vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err);
+
+/* The window of a layer: 0 for full attention. Unknown layer types are refused. */
+vn_status vn_config_window(const char *path, const vn_config *c, int layer, int *window, vn_error *err);
+
+#endif

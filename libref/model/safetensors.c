@@ -1,0 +1,196 @@
+/* safetensors.c: see safetensors.h. The header is JSON, read by jansson; the
+ * rules are those of specs/models.md, chapter "safetensors". */
+#include "libref/model/safetensors.h"
+
+#include "libref/base/map.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEADER_MAX = 100000000 };
+
+struct vn_safetensors {
+	vn_map        map; /* data NULL when parsed from somebody else's memory */
+	char         *path;
+	json_t       *header; /* keeps the names alive */
+	size_t        n;
+	vn_st_tensor *tensor;
+};
+
+static const struct { const char *name; int bits; } dtypes[] = {
+	{ "BOOL", 8 }, { "U8", 8 }, { "I8", 8 }, { "F8_E4M3", 8 }, { "F8_E5M2", 8 }, { "F8_E8M0", 8 },
+	{ "F8_E4M3FNUZ", 8 }, { "F8_E5M2FNUZ", 8 }, { "F4", 4 }, { "F6_E2M3", 6 }, { "F6_E3M2", 6 },
+	{ "I16", 16 }, { "U16", 16 }, { "F16", 16 }, { "BF16", 16 }, { "I32", 32 }, { "U32", 32 }, { "F32", 32 },
+	{ "I64", 64 }, { "U64", 64 }, { "F64", 64 }, { "C64", 64 },
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const vn_st_tensor *s = a, *t = b;
+	if (s->data != t->data)
+		return s->data < t->data ? -1 : 1;
+	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty ones before what starts there */
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_st_tensor *)a)->name, ((const vn_st_tensor *)b)->name);
+}
+
+static vn_status read_entry(const char *path, const char *name, json_t *e, const unsigned char *buffer,
+                            size_t size, vn_st_tensor *t, vn_error *err)
+{
+	json_t     *shape = json_object_get(e, "shape"), *at = json_object_get(e, "data_offsets");
+	const char *dtype = json_string_value(json_object_get(e, "dtype"));
+	int         bits = 0;
+	uint64_t    count = 1, total;
+
+	if (!json_is_object(e) || !dtype || !json_is_array(shape) || !json_is_array(at) || json_array_size(at) != 2)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: entry needs dtype, shape and data_offsets", path, name);
+	for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+		if (strcmp(dtypes[i].name, dtype) == 0)
+			bits = dtypes[i].bits;
+	if (!bits)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: unknown dtype '%s'", path, name, dtype);
+	if (json_array_size(shape) > VN_ST_MAX_RANK)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: rank %zu, at most %d", path, name, json_array_size(shape), VN_ST_MAX_RANK);
+
+	*t = (vn_st_tensor){ .name = name, .dtype = dtype, .rank = (int)json_array_size(shape) };
+	for (int i = 0; i < t->rank; i++) {
+		json_t *d = json_array_get(shape, (size_t)i);
+		if (!json_is_integer(d) || json_integer_value(d) < 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: shape entry %d is not a whole number >= 0", path, name, i);
+		t->dim[i] = json_integer_value(d);
+		if (__builtin_mul_overflow(count, (uint64_t)t->dim[i], &count))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: shape overflows", path, name);
+	}
+	if (__builtin_mul_overflow(count, (uint64_t)bits, &total) || total % 8)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %" PRIu64 " elements of %d bits do not fill whole bytes", path, name, count, bits);
+
+	json_t *b = json_array_get(at, 0), *f = json_array_get(at, 1);
+	json_int_t begin = json_integer_value(b), end = json_integer_value(f);
+	if (!json_is_integer(b) || !json_is_integer(f) || begin < 0 || end < begin || (uint64_t)end > size)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: data_offsets [%" JSON_INTEGER_FORMAT ", %" JSON_INTEGER_FORMAT
+		               "] are outside the %zu bytes of data", path, name, begin, end, size);
+	if ((uint64_t)(end - begin) != total / 8)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: data_offsets span %" JSON_INTEGER_FORMAT " bytes, shape and dtype need %"
+		               PRIu64, path, name, end - begin, total / 8);
+	t->data = buffer + begin;
+	t->bytes = (size_t)(end - begin);
+	return VN_OK;
+}
+
+/* Rule 3: sorted by their beginning, the tensors tile the buffer. */
+static vn_status check_tiling(const vn_safetensors *f, const unsigned char *buffer, size_t size, vn_error *err)
+{
+	size_t at = 0;
+	for (size_t i = 0; i < f->n; i++) {
+		size_t begin = (size_t)(f->tensor[i].data - buffer);
+		if (begin != at)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: begins at byte %zu, %s the end of the one before (%zu)", f->path,
+			               f->tensor[i].name, begin, begin < at ? "overlapping" : "leaving a hole after", at);
+		at = begin + f->tensor[i].bytes;
+	}
+	if (at != size)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: tensors end at byte %zu of %zu bytes of data", f->path, at, size);
+	return VN_OK;
+}
+
+vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err)
+{
+	const unsigned char *p = data;
+	uint64_t        n = 0;
+	vn_status       st = VN_OK;
+	json_error_t    je;
+	vn_safetensors *f = calloc(1, sizeof *f);
+
+	*file = NULL;
+	if (!f || !(f->path = strdup(path))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		goto done;
+	}
+	if (bytes < 8) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file", path, bytes);
+		goto done;
+	}
+	for (int i = 0; i < 8; i++)
+		n |= (uint64_t)p[i] << 8 * i;
+	if (n > HEADER_MAX || n > bytes - 8) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: header of %" PRIu64 " bytes does not fit (file: %zu, limit: %d)", path, n, bytes, HEADER_MAX);
+		goto done;
+	}
+	if (n == 0 || p[8] != '{') {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: header is not a JSON object; not a safetensors file?", path);
+		goto done;
+	}
+	if (!(f->header = json_loadb((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: header, byte %d: %s", path, je.position, je.text);
+		goto done;
+	}
+	if (!(f->tensor = calloc(json_object_size(f->header) + 1, sizeof *f->tensor))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		goto done;
+	}
+	const unsigned char *buffer = p + 8 + n;
+	size_t               size = bytes - 8 - (size_t)n;
+	const char *name;
+	json_t     *e;
+	json_object_foreach(f->header, name, e) {
+		if (strcmp(name, "__metadata__") == 0)
+			continue;
+		if ((st = read_entry(path, name, e, buffer, size, &f->tensor[f->n++], err)))
+			goto done;
+	}
+	qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
+	if ((st = check_tiling(f, buffer, size, err)))
+		goto done;
+	qsort(f->tensor, f->n, sizeof *f->tensor, by_name);
+	*file = f;
+	f = NULL;
+done:
+	vn_safetensors_close(f);
+	return st;
+}
+
+vn_status vn_safetensors_open(const char *path, vn_safetensors **file, vn_error *err)
+{
+	vn_map    map;
+	vn_status st = vn_map_open(path, &map, err);
+
+	*file = NULL;
+	if (st)
+		return st;
+	if ((st = vn_safetensors_parse(path, map.data, map.bytes, file, err)))
+		vn_map_close(&map);
+	else
+		(*file)->map = map;
+	return st;
+}
+
+void vn_safetensors_close(vn_safetensors *f)
+{
+	if (!f)
+		return;
+	json_decref(f->header);
+	free(f->tensor);
+	free(f->path);
+	vn_map_close(&f->map);
+	free(f);
+}
+
+size_t vn_safetensors_count(const vn_safetensors *f)                         { return f->n; }
+const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i)     { return &f->tensor[i]; }
+const char *vn_safetensors_path(const vn_safetensors *f)                     { return f->path; }
+
+const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
+{
+	vn_st_tensor key = { .name = name };
+	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, by_name);
+}
+
+const char *vn_safetensors_meta(const vn_safetensors *f, const char *key)
+{
+	return json_string_value(json_object_get(json_object_get(f->header, "__metadata__"), key));
+}

@@ -1,0 +1,42 @@
+/* safetensors.h: one .safetensors file, mapped and checked.
+ *
+ * Opening applies every rule of the format (header within the file, known
+ * dtypes, sizes that agree, tensors that tile the buffer without hole or
+ * overlap); what opens can be read without further checks.
+ *
+ * Owner  names, shapes and bytes belong to the file and live until close.
+ */
+#ifndef VN_LIBREF_MODEL_SAFETENSORS_H
+#define VN_LIBREF_MODEL_SAFETENSORS_H
+
+#include "libref/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VN_ST_MAX_RANK 8
+
+typedef struct vn_st_tensor {
+	const char          *name;
+	const char          *dtype;  /* the format's word: "BF16", "I64"... */
+	int                  rank;
+	int64_t              dim[VN_ST_MAX_RANK];
+	const unsigned char *data;   /* may be unaligned */
+	size_t               bytes;
+} vn_st_tensor;
+
+typedef struct vn_safetensors vn_safetensors;
+
+vn_status vn_safetensors_open(const char *path, vn_safetensors **file, vn_error *err);
+/* The same from memory that outlives the file; path is for messages only. */
+vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes, vn_safetensors **file, vn_error *err);
+void      vn_safetensors_close(vn_safetensors *f);
+
+size_t              vn_safetensors_count(const vn_safetensors *f);
+const vn_st_tensor *vn_safetensors_at(const vn_safetensors *f, size_t i); /* sorted by name */
+const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name);
+const char         *vn_safetensors_path(const vn_safetensors *f);
+/* A string of __metadata__; NULL when absent. */
+const char         *vn_safetensors_meta(const vn_safetensors *f, const char *key);
+
+#endif

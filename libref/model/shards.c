@@ -1,0 +1,169 @@
+/* shards.c: see shards.h. */
+#include "libref/model/shards.h"
+
+#include "libref/base/map.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { INDEX_MAX = 64 << 20, FILES_MAX = 4096, PATH_ROOM = 4096 };
+
+static int by_name(const void *a, const void *b)
+{
+	const struct vn_shard_tensor *s = a, *t = b;
+	return strcmp(s->tensor->name, t->tensor->name);
+}
+
+static vn_status join(const char *dir, const char *name, char path[PATH_ROOM], vn_error *err)
+{
+	if (snprintf(path, PATH_ROOM, "%s/%s", dir, name) >= PATH_ROOM)
+		return vn_fail(err, VN_ERR_USAGE, "%s: path too long", dir);
+	return VN_OK;
+}
+
+static vn_status open_file(vn_shards *s, const char *path, vn_error *err)
+{
+	vn_safetensors **more = realloc(s->file, (s->n_files + 1) * sizeof *more);
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	s->file = more;
+	vn_status st = vn_safetensors_open(path, &s->file[s->n_files], err);
+	if (!st)
+		s->n_files++;
+	return st;
+}
+
+/* A file name from an index: inside the directory, whatever it says. */
+static int stays_inside(const char *name)
+{
+	if (!*name || *name == '/')
+		return 0;
+	for (const char *p = name; p; p = strchr(p, '/')) {
+		p += *p == '/';
+		if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0'))
+			return 0;
+	}
+	return 1;
+}
+
+static vn_status open_listed(vn_shards *s, const char *dir, const char *index, json_t *map, vn_error *err)
+{
+	const char *name;
+	json_t     *value;
+	char        path[PATH_ROOM];
+	vn_status   st;
+
+	json_object_foreach(map, name, value) {
+		const char *file = json_string_value(value);
+		size_t      i = 0;
+		if (!file)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: not a file name", index, name);
+		if (!stays_inside(file))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' leaves the model's directory", index, name, file);
+		if ((st = join(dir, file, path, err)))
+			return st;
+		while (i < s->n_files && strcmp(vn_safetensors_path(s->file[i]), path) != 0)
+			i++;
+		if (i == s->n_files) {
+			if (i == FILES_MAX)
+				return vn_fail(err, VN_ERR_FORMAT, "%s: more than %d files", index, FILES_MAX);
+			if ((st = open_file(s, path, err)))
+				return vn_context(err, st, "%s", index);
+		}
+		if (!vn_safetensors_find(s->file[i], name))
+			return vn_fail(err, VN_ERR_NOTFOUND, "%s: %s is listed in %s but is not there", index, name, file);
+	}
+	return VN_OK;
+}
+
+static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
+{
+	char         index[PATH_ROOM], *text = NULL;
+	size_t       bytes = 0;
+	json_t      *root = NULL, *map;
+	json_error_t je;
+	vn_status    st = join(dir, "model.safetensors.index.json", index, err);
+
+	if (st)
+		return st;
+	if (access(index, F_OK) != 0)
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: neither model.safetensors nor model.safetensors.index.json is there", dir);
+	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
+		return st;
+	if (!(root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", index, je.line, je.column, je.text);
+		goto done;
+	}
+	map = json_object_get(root, "weight_map");
+	if (!json_is_object(map) || json_object_size(map) == 0) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: no weight_map", index);
+		goto done;
+	}
+	if ((st = open_listed(s, dir, index, map, err)))
+		goto done;
+	for (size_t i = 0; i < s->n_files; i++)
+		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++)
+			s->unlisted += !json_object_get(map, vn_safetensors_at(s->file[i], j)->name);
+done:
+	json_decref(root);
+	free(text);
+	return st;
+}
+
+vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
+{
+	char      path[PATH_ROOM];
+	vn_status st;
+
+	*s = (vn_shards){ 0 };
+	if ((st = join(dir, "model.safetensors", path, err)))
+		return st;
+	if (access(path, F_OK) == 0)
+		st = open_file(s, path, err);
+	else
+		st = open_index(s, dir, err);
+	if (st)
+		goto done;
+
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_files; i++)
+		n += vn_safetensors_count(s->file[i]);
+	if (!(s->all = calloc(n + 1, sizeof *s->all))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
+		goto done;
+	}
+	for (size_t i = 0; i < s->n_files; i++)
+		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++, s->n++) {
+			s->all[s->n].tensor = vn_safetensors_at(s->file[i], j);
+			s->all[s->n].path = vn_safetensors_path(s->file[i]);
+		}
+	qsort(s->all, s->n, sizeof *s->all, by_name);
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->all[i - 1].tensor->name, s->all[i].tensor->name) == 0) {
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in two files", s->all[i].path, s->all[i].tensor->name);
+			goto done;
+		}
+done:
+	if (st)
+		vn_shards_close(s);
+	return st;
+}
+
+void vn_shards_close(vn_shards *s)
+{
+	for (size_t i = 0; i < s->n_files; i++)
+		vn_safetensors_close(s->file[i]);
+	free(s->file);
+	free(s->all);
+	*s = (vn_shards){ 0 };
+}
+
+const struct vn_shard_tensor *vn_shards_find(const vn_shards *s, const char *name)
+{
+	vn_st_tensor           t = { .name = name };
+	struct vn_shard_tensor key = { .tensor = &t };
+	return s->all ? bsearch(&key, s->all, s->n, sizeof *s->all, by_name) : NULL;
+}

@@ -1,0 +1,144 @@
+/* attention.c: attention over a cache, in double inside.
+ *
+ * A block is ROWS queries of one head: their scores against all keys they may
+ * see, softmax, and the sum over values, the two products by dgemm. Blocks are
+ * cut by shape alone and share nothing, so the number of threads changes no
+ * bit. In double because it costs a twentieth of a layer and takes attention
+ * out of the reference's error: what is left is the rounding of its inputs. */
+#include "libref/ops/ops.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 64 };
+
+/* One thread's working memory. */
+typedef struct room {
+	double *q, *kv, *s, *ctx; /* (ROWS,K)  (S,K)  (ROWS,S)  (ROWS,K) */
+} room;
+
+static bool room_create(room *r, int64_t S, int64_t K)
+{
+	*r = (room){ malloc((size_t)(ROWS * K) * 8), malloc((size_t)(S * K) * 8), malloc((size_t)(ROWS * S) * 8),
+	             malloc((size_t)(ROWS * K) * 8) };
+	return r->q && r->kv && r->s && r->ctx;
+}
+
+static void room_destroy(room *r)
+{
+	free(r->q);
+	free(r->kv);
+	free(r->s);
+	free(r->ctx);
+}
+
+/* Rows of one head out of (R, heads, K), as doubles. */
+static void gather(double *dst, const real *src, int64_t rows, int64_t heads, int64_t head, int64_t K)
+{
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t d = 0; d < K; d++)
+			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
+}
+
+/* s (rows, S): scores of queries [row, row + rows) against keys [0, S). */
+static void scores(room *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+{
+	const int H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
+
+	gather(m->q, a->q + row * H * K, rows, H, head, K);
+	gather(m->kv, a->k, S, G, head / (H / G), K);
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, a->c->attention.scale, m->q, K,
+	            m->kv, K, 0.0, m->s, (int)S);
+}
+
+/* The keys [*from, *to) that the query at absolute position p may see, of S. */
+static void visible(const vn_consts *c, int64_t p, int64_t S, int64_t *from, int64_t *to)
+{
+	*to = c->attention.causal && p + 1 < S ? p + 1 : S;
+	*from = c->attention.window && p - c->attention.window + 1 > 0 ? p - c->attention.window + 1 : 0;
+}
+
+/* In place, (rows, S); keys out of sight get probability 0. */
+static void softmax(double *s, const REAL(vn_attend) *a, int64_t row, int64_t rows, int64_t S)
+{
+	for (int64_t r = 0; r < rows; r++, s += S) {
+		int64_t from, to;
+		double  top = -INFINITY, sum = 0.0;
+
+		visible(a->c, a->past + row + r, S, &from, &to);
+		for (int64_t j = from; j < to; j++)
+			top = s[j] > top ? s[j] : top;
+		for (int64_t j = from; j < to; j++)
+			sum += s[j] = exp(s[j] - top);
+		for (int64_t j = from; j < to; j++)
+			s[j] /= sum;
+		memset(s, 0, (size_t)from * 8);
+		memset(s + to, 0, (size_t)(S - to) * 8);
+	}
+}
+
+/* Keys that some query of the rows may see: none lies beyond. */
+static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
+{
+	int64_t S = a->past + a->tokens, to = a->past + row + rows;
+	return a->c->attention.causal && to < S ? to : S;
+}
+
+bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
+{
+	const int     H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
+	const int64_t S = a->past + a->tokens, blocks = (a->tokens + ROWS - 1) / ROWS;
+	int           failed = 0;
+
+#pragma omp parallel num_threads(a->threads)
+	{
+		room m;
+		if (!room_create(&m, S, K)) {
+#pragma omp atomic write
+			failed = 1;
+		} else {
+#pragma omp for schedule(dynamic)
+			for (int64_t i = 0; i < blocks * H; i++) {
+				/* longest rows first: the last blocks see the most keys */
+				int64_t head = i % H, row = (blocks - 1 - i / H) * ROWS;
+				int64_t rows = a->tokens - row < ROWS ? a->tokens - row : ROWS, keys = reach(a, row, rows);
+
+				scores(&m, a, head, row, rows, keys);
+				softmax(m.s, a, row, rows, keys);
+				gather(m.kv, a->v, keys, G, head / (H / G), K);
+				cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m.s, (int)keys,
+				            m.kv, K, 0.0, m.ctx, K);
+				for (int64_t r = 0; r < rows; r++)
+					for (int d = 0; d < K; d++)
+						context[((row + r) * H + head) * K + d] = (real)m.ctx[r * K + d];
+			}
+		}
+		room_destroy(&m);
+	}
+	return !failed;
+}
+
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows)
+{
+	const int64_t S = a->past + a->tokens;
+	room          m;
+	bool          ok = room_create(&m, S, a->c->attention.head_dim);
+
+	/* The same blocks as above, so that what is shown is what was used. */
+	for (int64_t r = row; ok && r < row + rows; ) {
+		int64_t block = r / ROWS * ROWS, end = block + ROWS < a->tokens ? block + ROWS : a->tokens;
+		int64_t stop = end < row + rows ? end : row + rows;
+		int64_t keys = want == VN_WANT_PROBS ? reach(a, block, end - block) : S;
+
+		scores(&m, a, head, block, end - block, keys);
+		if (want == VN_WANT_PROBS)
+			softmax(m.s, a, block, end - block, keys);
+		for (; r < stop; r++)
+			for (int64_t j = 0; j < S; j++)
+				out[(r - row) * S + j] = j < keys ? (real)m.s[(r - block) * keys + j] : (real)0;
+	}
+	room_destroy(&m);
+	return ok;
+}

@@ -1,0 +1,62 @@
+/* linear_acc16.c: a product whose running sum is a half.
+ *
+ * What an engine does that accumulates in float16: every term is added to the
+ * sum and the sum is rounded, one term after the other. BLAS cannot do this.
+ * Sixteen outputs are summed side by side, which changes nothing for each. */
+#define VN_REAL 32
+#include "libref/ops/ops.h"
+
+#include <stdlib.h>
+
+enum { LANES = 16 };
+
+/* y[0..LANES) of one token; wt (N, LANES): the weights of the outputs, transposed. */
+static void sums(float *y, const float *x, const float *wt, int64_t N)
+{
+	float sum[LANES] = { 0 };
+	for (int64_t n = 0; n < N; n++) {
+		for (int j = 0; j < LANES; j++) /* the product of two halves is exact in float */
+			sum[j] += x[n] * wt[n * LANES + j];
+		vn_round_f32(sum, VN_F16, LANES);
+	}
+	for (int j = 0; j < LANES; j++)
+		y[j] = sum[j];
+}
+
+bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, int threads)
+{
+	const int64_t M = w->shape.dim[0], N = w->shape.dim[1];
+	int           failed = 0;
+
+#pragma omp parallel num_threads(threads)
+	{
+		float *row = malloc((size_t)N * sizeof *row), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
+		if (!row || !wt) {
+#pragma omp atomic write
+			failed = 1;
+		} else {
+#pragma omp for schedule(dynamic)
+			for (int64_t m0 = 0; m0 < M; m0 += LANES) {
+				const int64_t lanes = M - m0 < LANES ? M - m0 : LANES;
+				float         out[LANES];
+
+				for (int64_t j = 0; j < LANES; j++) {
+					if (j < lanes) {
+						vn_to_f32(row, (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype), w->dtype, (size_t)N);
+						vn_round_f32(row, VN_F16, (size_t)N);
+					}
+					for (int64_t n = 0; n < N; n++)
+						wt[n * LANES + j] = j < lanes ? row[n] : 0.0f;
+				}
+				for (int64_t t = 0; t < T; t++) {
+					sums(out, x + t * N, wt, N);
+					for (int64_t j = 0; j < lanes; j++)
+						y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
+				}
+			}
+		}
+		free(row);
+		free(wt);
+	}
+	return !failed;
+}

@@ -1,0 +1,62 @@
+/* ops.h: the operations of a plan on the CPU, one function each.
+ *
+ * Formula, shapes and the reason for the order of summation stand with each.
+ * Results are not rounded to a storage format here; exec/eval.c does that for
+ * all alike. `threads` changes no bit of any result: work is cut into blocks
+ * that depend on the shapes alone.
+ */
+#ifndef VN_LIBREF_OPS_OPS_H
+#define VN_LIBREF_OPS_OPS_H
+
+#include "libref/base/tensor.h"
+#include "libref/ops/real.h"
+#include "libref/plan/plan.h"
+#include "libref/plan/policy.h"
+
+/* Rows of an embedding.   w (V,D)   ids (T)   y (T,D)
+ *   y[t,d] = w[ids[t],d] */
+void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D);
+
+/* Root-mean-square norm over rows.   x, y (R,N)   g (N)
+ *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) */
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, double eps, int threads);
+
+/* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
+ *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
+ * policy.storage: what weights are rounded to before use. false: no memory. */
+bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bias, int64_t T, vn_policy policy, int threads);
+
+/* Rotary positions.   x, y (T,H,K)   row t at position past + t
+ *   for i < R/2, a = float(position) * f[i]:
+ *   y[i]       = x[i] cos a - x[i + R/2] sin a
+ *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R */
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, int64_t past, int64_t T, int64_t H, int64_t K);
+
+/* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
+ *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G)
+ *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
+ *   context[i,h,:] = sum_j p[h,i,j] v[j,g,:] */
+typedef struct REAL(vn_attend) {
+	const real *q, *k, *v;
+	int64_t     past, tokens;
+	const vn_consts *c;
+	int         threads;
+} REAL(vn_attend);
+
+bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);
+/* Rows [row, row + rows) of the scores (before the mask) or the probabilities
+ * of one head: out (rows, S). */
+enum { VN_WANT_SCORES, VN_WANT_PROBS };
+bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows);
+
+/* Elementwise, n numbers. Activations are computed in double. */
+void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
+void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads);
+void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
+
+#if VN_REAL == 32
+/* linear with the sum rounded to half after every term, and after the bias. */
+bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, int threads);
+#endif
+
+#endif

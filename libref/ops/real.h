@@ -1,0 +1,34 @@
+/* real.h: the two widths the reference computes in.
+ *
+ * Every file of libref/ops and exec/eval.c is built twice, with VN_REAL 32 and
+ * 64: the same source in float for the policies f32, f16 and f16-acc16 (whose
+ * values are floats that happen to be halves) and in double for f64. A function
+ * REAL(vn_add) is called vn_add_f32 or vn_add_f64.
+ */
+#ifndef VN_LIBREF_OPS_REAL_H
+#define VN_LIBREF_OPS_REAL_H
+
+#include "libref/base/dtype.h"
+
+#if VN_REAL == 64
+typedef double real;
+#define REAL(name) name##_f64
+#define VN_REAL_DTYPE VN_F64
+#elif VN_REAL == 32
+typedef float real;
+#define REAL(name) name##_f32
+#define VN_REAL_DTYPE VN_F32
+#else
+#error "VN_REAL must be 32 or 64"
+#endif
+
+static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, size_t n)
+{
+#if VN_REAL == 64
+	vn_to_f64(dst, src, from, n);
+#else
+	vn_to_f32(dst, src, from, n);
+#endif
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* rope.c: rotary positions.
+ *
+ * The tables are float32 in every precision: transformers computes them so, in
+ * a float64 model too, which makes them part of what the model is. What is done
+ * with them is computed in double and rounded once. */
+#include "libref/ops/ops.h"
+
+#include "libref/ops/rope_table.h"
+
+#include <stdlib.h>
+
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, int64_t past, int64_t T, int64_t H, int64_t K)
+{
+	const int64_t half = rope->rotary_dim / 2;
+	float        *f = malloc((size_t)half * 3 * sizeof *f), af; /* f, cos, sin: (half) each */
+	float        *c = f + half, *s = c + half;
+
+	if (!f)
+		return false;
+	vn_rope_frequencies(rope, f, &af);
+	for (int64_t t = 0; t < T; t++) {
+		for (int64_t i = 0; i < half; i++) {
+			float angle = (float)(past + t) * f[i];
+			c[i] = vn_rope_cos(angle) * af;
+			s[i] = vn_rope_sin(angle) * af;
+		}
+		for (int64_t h = 0; h < H; h++) {
+			const real *xh = x + (t * H + h) * K;  /* (K) */
+			real       *yh = y + (t * H + h) * K;  /* (K) */
+
+			for (int64_t i = 0; i < half; i++) {
+				double a = (double)xh[i], b = (double)xh[i + half];
+				yh[i] = (real)(a * (double)c[i] - b * (double)s[i]);
+				yh[i + half] = (real)(b * (double)c[i] + a * (double)s[i]);
+			}
+			for (int64_t d = 2 * half; d < K; d++)
+				yh[d] = xh[d];
+		}
+	}
+	free(f);
+	return true;
+}

@@ -1,0 +1,267 @@
+/* build.c: building a plan, node by node. Sizes are checked here, once, so that
+ * engines may rely on them. */
+#include "libref/plan/plan.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct vn_builder {
+	vn_plan  *plan;
+	int       layer;
+	vn_status status; /* of the first failure; later calls do nothing useful */
+	vn_error  err;
+	int       room_nodes, room_values, room_weights;
+};
+
+vn_builder *vn_plan_begin(int layers, int vocab, int context)
+{
+	vn_builder *b = calloc(1, sizeof *b);
+	if (!b || !(b->plan = calloc(1, sizeof *b->plan))) {
+		free(b);
+		return NULL;
+	}
+	b->layer = -1;
+	b->plan->layers = layers;
+	b->plan->vocab = vocab;
+	b->plan->context = context;
+	return b;
+}
+
+vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
+{
+	vn_status st = b->status;
+	if (st) {
+		vn_plan_destroy(b->plan);
+		b->plan = NULL;
+		vn_fail(err, st, "%s", b->err.text);
+	}
+	*plan = b->plan;
+	free(b);
+	return st;
+}
+
+void vn_plan_layer(vn_builder *b, int layer)
+{
+	b->layer = layer;
+}
+
+static int broken(vn_builder *b, vn_status st, const char *format, const char *what)
+{
+	if (!b->status)
+		b->status = vn_fail(&b->err, st, format, what);
+	return 0;
+}
+
+static void *room(vn_builder *b, void *list, int n, int *have, size_t size)
+{
+	if (n < *have)
+		return list;
+	int   more = *have ? 2 * *have : 64;
+	void *p = realloc(list, (size_t)more * size);
+	if (!p) {
+		broken(b, VN_ERR_NOMEM, "no memory for a plan%s", "");
+		return list;
+	}
+	*have = more;
+	return p;
+}
+
+int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim)
+{
+	vn_plan  *p = b->plan;
+	vn_weight w = { .shape.rank = rank };
+
+	assert(rank <= VN_MAX_RANK);
+	for (int i = 0; i < rank; i++)
+		w.shape.dim[i] = dim[i];
+	if (snprintf(w.name, sizeof w.name, "%s", name) >= (int)sizeof w.name)
+		return broken(b, VN_ERR_UNSUPPORTED, "weight name %s is too long", name);
+	for (int i = 0; i < p->n_weights; i++)
+		if (strcmp(p->weight[i].name, name) == 0) {
+			if (!vn_shape_equal(&p->weight[i].shape, &w.shape))
+				broken(b, VN_ERR_SHAPE, "weight %s is wanted in two shapes", name);
+			return i;
+		}
+	p->weight = room(b, p->weight, p->n_weights, &b->room_weights, sizeof *p->weight);
+	if (b->status)
+		return 0;
+	p->weight[p->n_weights] = w;
+	return p->n_weights++;
+}
+
+static int value(vn_builder *b, vn_point point, int rank, const int *size)
+{
+	vn_plan    *p = b->plan;
+	const char *name = vn_point_get(point)->name;
+	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .alias_of = -1, .rank = rank,
+	                  .last_use = -1 };
+
+	for (int i = 0; i < rank; i++)
+		v.size[i] = size[i];
+	if (b->layer >= 0)
+		snprintf(v.name, sizeof v.name, "layer%d.%s", b->layer, name);
+	else
+		snprintf(v.name, sizeof v.name, "%s", name);
+	if (vn_plan_find(p, v.name) >= 0)
+		return broken(b, VN_ERR_UNSUPPORTED, "checkpoint %s is named twice", v.name);
+	p->value = room(b, p->value, p->n_values, &b->room_values, sizeof *p->value);
+	if (b->status)
+		return 0;
+	p->value[p->n_values] = v;
+	return p->n_values++;
+}
+
+void vn_plan_name(vn_builder *b, int x, vn_point point)
+{
+	if (b->status)
+		return;
+	vn_value of = b->plan->value[x];
+	int      v = value(b, point, of.rank, of.size);
+	if (b->status)
+		return;
+	b->plan->value[v].alias_of = x;
+	b->plan->value[v].node = of.node;
+	b->plan->value[v].slot = of.slot;
+	b->plan->value[v].on_demand = of.on_demand;
+}
+
+/* A node with its inputs and weights; the first output must exist already. */
+static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, int n_w, const int *w,
+                 int n_out, const int *out)
+{
+	vn_plan *p = b->plan;
+	vn_node  n = { .op = op, .layer = b->layer, .c = c, .n_in = n_in, .n_w = n_w, .n_out = n_out };
+
+	if (b->status)
+		return;
+	p->node = room(b, p->node, p->n_nodes, &b->room_nodes, sizeof *p->node);
+	if (b->status)
+		return;
+	for (int i = 0; i < n_in; i++) {
+		n.in[i] = vn_plan_root(p, in[i]);
+		p->value[n.in[i]].last_use = p->n_nodes;
+	}
+	for (int i = 0; i < n_w; i++)
+		n.w[i] = w[i];
+	for (int i = 0; i < n_out; i++) {
+		n.out[i] = out[i];
+		if (out[i] >= 0)
+			p->value[out[i]].slot = i;
+	}
+	p->node[p->n_nodes++] = n;
+}
+
+static const vn_consts NONE;
+
+int vn_plan_embed(vn_builder *b, int w, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_shape *s = &b->plan->weight[w].shape;
+	int y = value(b, out, 2, (int[]){ VN_T, (int)s->dim[1] });
+	node(b, VN_OP_EMBED, NONE, 0, NULL, 1, &w, 1, &y);
+	return y;
+}
+
+/* An output of the shape of x. */
+static int like(vn_builder *b, int x, vn_point out)
+{
+	vn_value v = b->plan->value[x];
+	return value(b, out, v.rank, v.size);
+}
+
+int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	const vn_shape *s = &b->plan->weight[w].shape;
+	if (s->rank != 1 || s->dim[0] != v->size[v->rank - 1])
+		return broken(b, VN_ERR_SHAPE, "weight %s does not have the width of what it norms", b->plan->weight[w].name);
+	int y = like(b, x, out);
+	node(b, VN_OP_RMS_NORM, (vn_consts){ .norm.eps = eps }, 1, &x, 1, &w, 1, &y);
+	return y;
+}
+
+int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_shape *s = &b->plan->weight[w].shape;
+	if (s->rank != 2 || s->dim[1] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[0] % heads))
+		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+	int m = (int)s->dim[0];
+	int y = heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
+	node(b, VN_OP_LINEAR, NONE, 1, &x, 2, (int[]){ w, bias }, 1, &y);
+	return y;
+}
+
+int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	if (v->rank != 3 || rope->rotary_dim > v->size[2] || rope->rotary_dim < 2 || rope->rotary_dim % 2)
+		return broken(b, VN_ERR_SHAPE, "%s: rotary width must be even and no wider than a head", v->name);
+	int y = like(b, x, out);
+	node(b, VN_OP_ROPE, (vn_consts){ .rope.rope = *rope }, 1, &x, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value  qv = b->plan->value[q], kv = b->plan->value[k], vv = b->plan->value[v];
+	int       H = qv.size[1], G = kv.size[1], K = qv.size[2];
+	if (qv.rank != 3 || kv.rank != 3 || vv.rank != 3 || kv.size[2] != K || vv.size[2] != K || vv.size[1] != G || H % G)
+		return broken(b, VN_ERR_SHAPE, "%s: queries, keys and values do not fit together", qv.name);
+	vn_consts c = { .attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1,
+	                               .window = window, .cache = b->plan->caches++ } };
+	/* in execution order: scores, probabilities, context */
+	int scores = value(b, VN_POINT_ATTN_SCORES, 3, (int[]){ H, VN_T, VN_S });
+	int probs = value(b, VN_POINT_ATTN_PROBS, 3, (int[]){ H, VN_T, VN_S });
+	int context = like(b, q, out);
+	if (b->status)
+		return 0;
+	b->plan->value[scores].on_demand = b->plan->value[probs].on_demand = true;
+	node(b, VN_OP_ATTENTION, c, 3, (int[]){ q, k, v }, 0, NULL, 3, (int[]){ context, scores, probs });
+	return context;
+}
+
+int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand)
+{
+	if (b->status)
+		return 0;
+	int y = like(b, x, out);
+	node(b, VN_OP_ACT, (vn_consts){ .act.act = act }, 1, &x, 0, NULL, 1, &y);
+	if (!b->status)
+		b->plan->value[y].on_demand = on_demand;
+	return y;
+}
+
+/* Two inputs of one shape. */
+static int pair(vn_builder *b, vn_op op, vn_consts c, int a, int x, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value u = b->plan->value[a], v = b->plan->value[x];
+	if (u.rank != v.rank || memcmp(u.size, v.size, (size_t)u.rank * sizeof *u.size) != 0)
+		return broken(b, VN_ERR_SHAPE, "%s: the other side has another shape", u.name);
+	int y = like(b, x, out);
+	node(b, op, c, 2, (int[]){ a, x }, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out)
+{
+	return pair(b, VN_OP_GATED, (vn_consts){ .act.act = act }, gate, up, out);
+}
+
+int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
+{
+	return pair(b, VN_OP_ADD, NONE, a, x, out);
+}

@@ -1,0 +1,24 @@
+/* family.h: the families of models, one page each, and the way to find one.
+ *
+ * A page reads the fields of config.json that its family knows and builds the
+ * plan. Adding a family is adding a page and a line in family.c.
+ */
+#ifndef VN_LIBREF_PLAN_FAMILY_H
+#define VN_LIBREF_PLAN_FAMILY_H
+
+#include "libref/plan/plan.h"
+
+#include <jansson.h>
+
+typedef struct vn_family {
+	const char *model_type; /* as config.json spells it */
+	/* path is for messages */
+	vn_status (*plan)(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
+} vn_family;
+
+/* By the config's model_type; an unknown one is refused by name. */
+vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err);
+
+vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
+
+#endif

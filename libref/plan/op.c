@@ -1,0 +1,126 @@
+/* op.c: the operations by name, and their constants by name.
+ *
+ * Constants live in plain structs (plan.h); this table tells files, reports and
+ * experiments where. A number of any kind travels as a double. */
+#include "libref/plan/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef enum kind { REAL, WHOLE, FLAG, TRUTH } kind; /* double; int; int 0 or 1 (or an enum); bool */
+
+typedef struct row {
+	vn_op       op;
+	const char *name;
+	kind        kind;
+	size_t      at;
+	double      low, high; /* what vn_const_set accepts */
+} row;
+
+#define AT(field) offsetof(vn_consts, field)
+
+static const row table[] = {
+	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_ROPE_LLAMA3 },
+	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 1e-30, 1e30 },
+	{ VN_OP_ROPE,      "rotary_dim",           WHOLE, AT(rope.rope.rotary_dim), 2, 65536 },
+	{ VN_OP_ROPE,      "factor",               REAL,  AT(rope.rope.factor), 0, 1e30 },
+	{ VN_OP_ROPE,      "low_freq_factor",      REAL,  AT(rope.rope.low_freq_factor), 0, 1e30 },
+	{ VN_OP_ROPE,      "high_freq_factor",     REAL,  AT(rope.rope.high_freq_factor), 0, 1e30 },
+	{ VN_OP_ROPE,      "beta_fast",            REAL,  AT(rope.rope.beta_fast), 0, 1e30 },
+	{ VN_OP_ROPE,      "beta_slow",            REAL,  AT(rope.rope.beta_slow), 0, 1e30 },
+	{ VN_OP_ROPE,      "attention_factor",     REAL,  AT(rope.rope.attention_factor), 0, 1e30 },
+	{ VN_OP_ROPE,      "mscale",               REAL,  AT(rope.rope.mscale), 0, 1e30 },
+	{ VN_OP_ROPE,      "mscale_all_dim",       REAL,  AT(rope.rope.mscale_all_dim), 0, 1e30 },
+	{ VN_OP_ROPE,      "original_context",     WHOLE, AT(rope.rope.original_context), 0, 2147483647 },
+	{ VN_OP_ROPE,      "max_context",          WHOLE, AT(rope.rope.max_context), 0, 2147483647 },
+	{ VN_OP_ROPE,      "truncate",             TRUTH, AT(rope.rope.truncate), 0, 1 },
+	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
+	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
+	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
+	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
+	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
+	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
+	{ VN_OP_ATTENTION, "cache",                WHOLE, AT(attention.cache), 0, 65535 },
+	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
+	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
+};
+
+static const char *const op_names[VN_N_OPS] = {
+	[VN_OP_EMBED] = "embed", [VN_OP_RMS_NORM] = "rms_norm", [VN_OP_LINEAR] = "linear", [VN_OP_ROPE] = "rope",
+	[VN_OP_ATTENTION] = "attention", [VN_OP_ACT] = "act", [VN_OP_GATED] = "gated", [VN_OP_ADD] = "add",
+};
+
+static const char *const act_names[VN_N_ACTS] = { [VN_SILU] = "silu" };
+
+const char *vn_op_name(vn_op op)
+{
+	return op_names[op];
+}
+
+const char *vn_act_name(vn_act act)
+{
+	return act_names[act];
+}
+
+int vn_op_from_name(const char *name, vn_op *op)
+{
+	for (int i = 0; i < VN_N_OPS; i++)
+		if (strcmp(op_names[i], name) == 0) {
+			*op = (vn_op)i;
+			return 1;
+		}
+	return 0;
+}
+
+static const row *find(vn_op op, int i)
+{
+	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
+		if (table[j].op == op && i-- == 0)
+			return &table[j];
+	return NULL;
+}
+
+const char *vn_const_name(vn_op op, int i)
+{
+	const row *r = find(op, i);
+	return r ? r->name : NULL;
+}
+
+double vn_const_get(const vn_node *n, int i)
+{
+	const row  *r = find(n->op, i);
+	const char *p = (const char *)&n->c + r->at;
+	double      real;
+	int         whole;
+	bool        truth;
+
+	if (r->kind == REAL)
+		return memcpy(&real, p, sizeof real), real;
+	if (r->kind == TRUTH)
+		return memcpy(&truth, p, sizeof truth), truth;
+	return memcpy(&whole, p, sizeof whole), whole; /* enums are ints here */
+}
+
+vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err)
+{
+	for (size_t j = 0; j < sizeof table / sizeof *table; j++) {
+		const row *r = &table[j];
+		if (r->op != n->op || strcmp(r->name, name) != 0)
+			continue;
+		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)))
+			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, op_names[n->op], value,
+			               r->kind == REAL ? "a number" : "a whole number", r->low, r->high);
+		char *p = (char *)&n->c + r->at;
+		int   whole = r->kind == REAL ? 0 : (int)value;
+		bool  truth = value != 0;
+		if (r->kind == REAL)
+			memcpy(p, &value, sizeof value);
+		else if (r->kind == TRUTH)
+			memcpy(p, &truth, sizeof truth);
+		else
+			memcpy(p, &whole, sizeof whole);
+		return VN_OK;
+	}
+	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", op_names[n->op], name);
+}

@@ -1,0 +1,70 @@
+/* plan.c: using a plan. Building one: build.c. */
+#include "libref/plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *copy_of(const void *src, int n, size_t size)
+{
+	void *p = malloc(n ? (size_t)n * size : 1);
+	if (p && n)
+		memcpy(p, src, (size_t)n * size);
+	return p;
+}
+
+vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err)
+{
+	vn_plan *c = *copy = calloc(1, sizeof *c);
+	if (c) {
+		*c = *p;
+		c->node = copy_of(p->node, p->n_nodes, sizeof *p->node);
+		c->value = copy_of(p->value, p->n_values, sizeof *p->value);
+		c->weight = copy_of(p->weight, p->n_weights, sizeof *p->weight);
+		if (c->node && c->value && c->weight)
+			return VN_OK;
+	}
+	vn_plan_destroy(c);
+	*copy = NULL;
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", p->n_nodes);
+}
+
+void vn_plan_destroy(vn_plan *p)
+{
+	if (!p)
+		return;
+	free(p->node);
+	free(p->value);
+	free(p->weight);
+	free(p);
+}
+
+int vn_plan_find(const vn_plan *p, const char *name)
+{
+	for (int i = 0; i < p->n_values; i++)
+		if (strcmp(p->value[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+int vn_plan_root(const vn_plan *p, int value)
+{
+	while (p->value[value].alias_of >= 0)
+		value = p->value[value].alias_of;
+	return value;
+}
+
+vn_shape vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys)
+{
+	vn_shape s = { .rank = v->rank };
+	for (int i = 0; i < v->rank; i++)
+		s.dim[i] = v->size[i] == VN_T ? tokens : v->size[i] == VN_S ? keys : v->size[i];
+	return s;
+}
+
+int64_t vn_value_row(const vn_value *v)
+{
+	int64_t n = 1;
+	for (int i = 1; i < v->rank; i++)
+		n *= v->size[i];
+	return n;
+}

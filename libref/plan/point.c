@@ -1,0 +1,46 @@
+/* point.c: the table of points; everything said of them elsewhere comes from here. */
+#include "libref/plan/point.h"
+
+#include <string.h>
+
+static const vn_point_info table[VN_N_POINTS] = {
+	[VN_POINT_EMBED]         = { "embed",         "token hidden",        "hidden",  "rows of the embedding" },
+	[VN_POINT_INPUT]         = { "input",         "token hidden",        "hidden",  "residual stream entering the layer" },
+	[VN_POINT_ATTN_NORM]     = { "attn_norm",     "token hidden",        "hidden",  "normed input of attention" },
+	[VN_POINT_Q_PROJ]        = { "q_proj",        "token head dim",      "head",    "queries as projected, bias included" },
+	[VN_POINT_K_PROJ]        = { "k_proj",        "token kv_head dim",   "kv_head", "keys as projected, bias included" },
+	[VN_POINT_V_PROJ]        = { "v_proj",        "token kv_head dim",   "kv_head", "values as projected, bias included" },
+	[VN_POINT_Q_NORM]        = { "q_norm",        "token head dim",      "head",    "queries after their per-head norm" },
+	[VN_POINT_K_NORM]        = { "k_norm",        "token kv_head dim",   "kv_head", "keys after their per-head norm" },
+	[VN_POINT_Q_ROPE]        = { "q_rope",        "token head dim",      "head",    "queries after rotation" },
+	[VN_POINT_K_ROPE]        = { "k_rope",        "token kv_head dim",   "kv_head", "keys after rotation, as cached" },
+	[VN_POINT_ATTN_SCORES]   = { "attn_scores",   "head token key",      "score",   "scaled dot products, before the mask" },
+	[VN_POINT_ATTN_PROBS]    = { "attn_probs",    "head token key",      "score",   "masked softmax of the scores" },
+	[VN_POINT_ATTN_CONTEXT]  = { "attn_context",  "token head dim",      "head",    "probabilities times values" },
+	[VN_POINT_ATTN_OUT]      = { "attn_out",      "token hidden",        "hidden",  "attention, before the residual add" },
+	[VN_POINT_ATTN_RESIDUAL] = { "attn_residual", "token hidden",        "hidden",  "residual stream after attention" },
+	[VN_POINT_MLP_NORM]      = { "mlp_norm",      "token hidden",        "hidden",  "normed input of the feed-forward part" },
+	[VN_POINT_GATE_PROJ]     = { "gate_proj",     "token ffn",           "ffn",     "gate, before its activation" },
+	[VN_POINT_UP_PROJ]       = { "up_proj",       "token ffn",           "ffn",     "up projection" },
+	[VN_POINT_GATE_ACT]      = { "gate_act",      "token ffn",           "ffn",     "gate after its activation" },
+	[VN_POINT_MLP_ACT]       = { "mlp_act",       "token ffn",           "ffn",     "activated gate times up" },
+	[VN_POINT_DOWN_PROJ]     = { "down_proj",     "token hidden",        "hidden",  "feed-forward part, before the residual add" },
+	[VN_POINT_OUTPUT]        = { "output",        "token hidden",        "hidden",  "residual stream leaving the layer" },
+	[VN_POINT_FINAL_NORM]    = { "final_norm",    "token hidden",        "hidden",  "normed residual stream after the last layer" },
+	[VN_POINT_LOGITS]        = { "logits",        "token vocab",         "vocab",   "scores of the next token, before softmax" },
+};
+
+const vn_point_info *vn_point_get(vn_point p)
+{
+	return &table[p];
+}
+
+int vn_point_from_name(const char *name, vn_point *p)
+{
+	for (int i = 0; i < VN_N_POINTS; i++)
+		if (strcmp(table[i].name, name) == 0) {
+			*p = (vn_point)i;
+			return 1;
+		}
+	return 0;
+}
