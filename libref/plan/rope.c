@@ -1,11 +1,226 @@
-/* rope.c: see rope.h. */
+/* rope.c: the rotary frequencies of a model, one float per pair of columns. */
 #include "libref/plan/rope.h"
 
+#include <assert.h>
 #include <math.h>
+
+static const double PI = 3.14159265358979323846;
+
+/* ---- torch's vectorised power ------------------------------------------------------
+ *
+ * torch calls SLEEF's powf (1.0 ulp), exp(y log x) in pairs of floats. It is good to
+ * about 0.51 ulp, which is not the correctly rounded power, and its bits are HF's bits.
+ * So this is that algorithm, for x > 1 and 0 <= y < 1: the constants are SLEEF's, and the
+ * order of every addition matters. Every fmaf is one rounding; no others may be fused.
+ * SLEEF is by Naoki Shibata and contributors, Boost Software License 1.0. */
+
+typedef struct pair {
+	float hi, lo;  /* the value is hi + lo */
+} pair;
+
+/* a + b with its error, exactly, whichever is larger */
+static pair add_any(float a, float b)
+{
+	const float s = a + b, v = s - a;
+
+	return (pair){ s, (a - (s - v)) + (b - v) };
+}
+
+/* the rest for |a| >= |b| */
+static pair add(float a, float b)
+{
+	const float s = a + b;
+
+	return (pair){ s, (a - s) + b };
+}
+
+static pair add_pair(pair a, pair b)
+{
+	const float s = a.hi + b.hi;
+
+	return (pair){ s, (((a.hi - s) + b.hi) + a.lo) + b.lo };
+}
+
+static pair add_any_pair(pair a, pair b)
+{
+	const pair s = add_any(a.hi, b.hi);
+
+	return (pair){ s.hi, s.lo + (a.lo + b.lo) };
+}
+
+static pair mul(pair a, pair b)
+{
+	const float p = a.hi * b.hi;
+
+	return (pair){ p, fmaf(a.hi, b.lo, fmaf(a.lo, b.hi, fmaf(a.hi, b.hi, -p))) };
+}
+
+static pair mul_float(pair a, float b)
+{
+	const float p = a.hi * b;
+
+	return (pair){ p, fmaf(a.lo, b, fmaf(a.hi, b, -p)) };
+}
+
+static pair square(pair a)
+{
+	const float p = a.hi * a.hi;
+
+	return (pair){ p, fmaf(a.hi + a.hi, a.lo, fmaf(a.hi, a.hi, -p)) };
+}
+
+static pair divide(pair n, pair d)
+{
+	const float t = 1.0f / d.hi;
+	const float q = n.hi * t;
+	const float u = fmaf(t, n.hi, -q);
+	const float e = fmaf(-d.lo, t, fmaf(-d.hi, t, 1.0f));
+
+	return (pair){ q, fmaf(q, e, fmaf(n.lo, t, u)) };
+}
+
+/* log(m 2^e) = e log 2 + 2 atanh((m-1)/(m+1)), m in [3/4, 3/2) */
+static pair log_pair(float x)
+{
+	const pair ln2 = { 0.69314718246459960938f, -1.904654323148236017e-09f };
+	const pair c3 = { 0.66666662693023681640625f, 3.69183861259614332084311e-09f };
+
+	const int   e = ilogbf(x * (1.0f / 0.75f));
+	const float m = ldexpf(x, -e);
+	const pair  z = divide(add_any(-1.0f, m), add_any(1.0f, m));
+	const pair  zz = square(z);
+
+	float t = 0.240320354700088500976562f;
+	t = fmaf(t, zz.hi, 0.285112679004669189453125f);
+	t = fmaf(t, zz.hi, 0.400007992982864379882812f);
+
+	pair s = mul_float(ln2, (float)e);
+	s = add_pair(s, (pair){ z.hi * 2.0f, z.lo * 2.0f });
+	return add_pair(s, mul(mul(zz, z), add_any_pair(mul_float(zz, t), c3)));
+}
+
+/* exp(q log 2 + s) = 2^q (1 + s + s^2 u(s)) */
+static float exp_pair(pair d)
+{
+	const float q = rintf((d.hi + d.lo) * 1.44269504088896340736f);
+	const float ln2_hi = 0.693145751953125f, ln2_lo = 1.428606765330187045e-06f;
+
+	pair s = add_any_pair(d, (pair){ q * -ln2_hi, 0.0f });
+	s = add_any_pair(s, (pair){ q * -ln2_lo, 0.0f });
+	s = add(s.hi, s.lo);
+
+	float u = 0.00136324646882712841033936f;
+	u = fmaf(u, s.hi, 0.00836596917361021041870117f);
+	u = fmaf(u, s.hi, 0.0416710823774337768554688f);
+	u = fmaf(u, s.hi, 0.166665524244308471679688f);
+	u = fmaf(u, s.hi, 0.499999850988388061523438f);
+
+	pair t = add_pair(s, mul_float(square(s), u));
+	t = add_pair((pair){ 1.0f, 0.0f }, t);
+	return ldexpf(t.hi + t.lo, (int)q);
+}
+
+static float vector_pow(float x, float y)
+{
+	return y == 0.0f ? 1.0f : exp_pair(mul_float(log_pair(x), y));
+}
+
+/* ---- the frequencies --------------------------------------------------------------- */
+
+/* theta^(2i/R), i = 0 .. n-1. Whole blocks are vector_pow's, the rest powf's. */
+static void powers(float *p, const vn_rope *r, int n)
+{
+	const float theta = (float)r->theta;
+	const int   block = r->pow_block ? r->pow_block : 32;
+	const int   whole = n - n % block;
+
+	for (int i = 0; i < n; i++) {
+		const float y = (float)(2 * i) / (float)r->rotary_dim;
+		p[i] = i < whole ? vector_pow(theta, y) : powf(theta, y);
+	}
+}
+
+/* Keep short wavelengths, divide the frequency of long ones, blend between.
+ * torch turns number / tensor into reciprocal times number: two roundings, not one. */
+static float llama3(const vn_rope *r, float f)
+{
+	const double low = r->low_freq_factor, high = r->high_freq_factor;
+	const float  context = (float)r->original_context, factor = (float)r->factor;
+	const float  wavelength = (1.0f / f) * (float)(2.0 * PI);
+
+	if (wavelength > (float)(r->original_context / low))
+		return f / factor;
+	if (wavelength < (float)(r->original_context / high))
+		return f;
+
+	const float t = ((1.0f / wavelength) * context - (float)low) / (float)(high - low);
+	return (1.0f - t) * f / factor + t * f;
+}
+
+/* The pair index, a real number, that turns n times within the original context. */
+static double yarn_index(const vn_rope *r, double n)
+{
+	return r->rotary_dim * log(r->original_context / (n * 2.0 * PI)) / (2.0 * log(r->theta));
+}
+
+static double yarn_mscale(double factor, double m)
+{
+	return factor <= 1.0 ? 1.0 : 0.1 * m * log(factor) + 1.0;
+}
+
+/* p (R/2) holds the powers and becomes the frequencies: 1/p up to pair low, 1/(factor p)
+ * from pair high, a linear blend between. low and high run to R-1, i only to R/2-1. */
+static double yarn(const vn_rope *r, float *p, int n)
+{
+	const double factor =
+		r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
+	double low = yarn_index(r, r->beta_fast != 0.0 ? r->beta_fast : 32.0);
+	double high = yarn_index(r, r->beta_slow != 0.0 ? r->beta_slow : 1.0);
+
+	if (r->truncate) {
+		low = floor(low);
+		high = ceil(high);
+	}
+	low = fmax(low, 0.0);
+	high = fmin(high, r->rotary_dim - 1);
+	if (low == high)
+		high += 0.001;
+
+	for (int i = 0; i < n; i++) {
+		const float kept = 1.0f / p[i], scaled = 1.0f / ((float)factor * p[i]);
+		const float x = ((float)i - (float)low) / (float)(high - low);
+		const float keep = 1.0f - fminf(fmaxf(x, 0.0f), 1.0f);
+
+		p[i] = scaled * (1.0f - keep) + kept * keep;
+	}
+
+	if (r->attention_factor != 0.0)
+		return r->attention_factor;
+	if (r->mscale != 0.0 && r->mscale_all_dim != 0.0)
+		return yarn_mscale(factor, r->mscale) / yarn_mscale(factor, r->mscale_all_dim);
+	return yarn_mscale(factor, 1.0);
+}
 
 void vn_rope_frequencies(const vn_rope *r, float *inv_freq, float *attention_factor)
 {
-	for (int i = 0; i < r->rotary_dim / 2; i++)
-		inv_freq[i] = 1.0f / powf((float)r->theta, (float)(2 * i) / (float)r->rotary_dim);
+	const int n = r->rotary_dim / 2;
+
+	assert(r->theta > 1.0 && r->rotary_dim >= 2 && r->rotary_dim % 2 == 0);
+	assert(r->pow_block >= 0);
+
+	powers(inv_freq, r, n);
 	*attention_factor = 1.0f;
+
+	if (r->type == VN_ROPE_YARN) {
+		assert(r->original_context > 0);
+		*attention_factor = (float)yarn(r, inv_freq, n);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		inv_freq[i] = 1.0f / inv_freq[i];
+		if (r->type == VN_ROPE_LINEAR)
+			inv_freq[i] /= (float)r->factor;
+		else if (r->type == VN_ROPE_LLAMA3)
+			inv_freq[i] = llama3(r, inv_freq[i]);
+	}
 }

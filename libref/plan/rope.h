@@ -1,20 +1,60 @@
-/* rope.h: rotary position settings and the frequencies they give. */
+/* rope.h: the rotary frequencies of a model, one float per pair of columns.
+ *
+ * HuggingFace computes them in float32 even for a float64 model, with every step rounded,
+ * so their last bits belong to the model: at position 30000 one ulp of a frequency turns
+ * the angle by 2e-3. This file follows that chain operation by operation. The formulas
+ * are in specs, models.md 1.5 and 1.6.
+ *
+ * The power base^(2i/R) has two sources in torch: a vectorised one for whole blocks of
+ * the exponents, and the C library's powf for what is left over. Both round differently,
+ * in about one element of a hundred. The block is 32 on a machine with AVX-512 and 16
+ * with AVX2, so a reference made on one is not always one made on the other: R = 32 and
+ * R = 96 are the common widths where the two can differ. See pow_block.
+ *
+ * Ownership  values only, nothing to free.
+ * Threads    safe, no state. Assumes round to nearest.
+ * Errors     none: the caller has read and checked the configuration; what is out of
+ *            range here is a programmer's mistake and asserted.
+ */
 #ifndef VN_LIBREF_PLAN_ROPE_H
 #define VN_LIBREF_PLAN_ROPE_H
 
 #include <stdbool.h>
 
-typedef enum vn_rope_type { VN_ROPE_DEFAULT, VN_ROPE_LINEAR, VN_ROPE_YARN, VN_ROPE_LLAMA3 } vn_rope_type;
+/* "dynamic" and "longrope" depend on the length of the sequence and are not here yet. */
+typedef enum vn_rope_type {
+	VN_ROPE_DEFAULT,
+	VN_ROPE_LINEAR,
+	VN_ROPE_YARN,
+	VN_ROPE_LLAMA3
+} vn_rope_type;
 
+/* Named as in config.json where the name is the same. A zero takes the default given;
+ * where none is given the type that uses the field requires it. */
 typedef struct vn_rope {
 	vn_rope_type type;
-	double theta;
-	int    rotary_dim;
-	double factor, low_freq_factor, high_freq_factor, beta_fast, beta_slow, attention_factor, mscale, mscale_all_dim;
-	int    original_context, max_context;
-	bool   truncate;
+	double theta;             /* the base, rope_theta; above 1 */
+	int    rotary_dim;        /* R, rotated columns of a head; even, at least 2 */
+	double factor;            /* linear, yarn, llama3: context stretch, a ratio.
+	                             yarn: 0 means max_context / original_context */
+	double low_freq_factor;   /* llama3: original_context / longest kept wavelength */
+	double high_freq_factor;  /* llama3: original_context / shortest scaled wavelength */
+	double beta_fast;         /* yarn: turns within original_context; 0 means 32 */
+	double beta_slow;         /* yarn: the same, of the slow end; 0 means 1 */
+	double attention_factor;  /* yarn: multiplies cos and sin; 0 means derived */
+	double mscale;            /* yarn: used when both this and the next are not 0 */
+	double mscale_all_dim;
+	int    original_context;  /* yarn, llama3: original_max_position_embeddings, tokens */
+	int    max_context;       /* max_position_embeddings, tokens; here only for factor 0 */
+	bool   truncate;          /* yarn: ramp ends at whole pairs. Note: true is HF's default */
+	int    pow_block;         /* exponents per vector step of the torch that made the
+	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
+	                             0 means 32 */
 } vn_rope;
 
+/* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
+ * attention_factor: multiplies cos and sin, in float, after they are taken; 1 but for yarn.
+ * Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
 void vn_rope_frequencies(const vn_rope *r, float *inv_freq, float *attention_factor);
 
 #endif

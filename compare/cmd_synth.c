@@ -1,0 +1,85 @@
+/* cmd_synth.c: vernier synth SHAPE -o DIR: a synthetic model of a real shape. */
+#include "compare/commands.h"
+
+#include "libref/model/synth.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int usage(const char *complaint)
+{
+	fprintf(stderr, "vernier synth: %s\n"
+	        "usage: vernier synth SHAPE -o DIR [--layers N] [--dtype bf16|f16|f32] [--seed N] [--force]\nshapes:", complaint);
+	for (int i = 0; vn_synth_shape(i); i++)
+		fprintf(stderr, " %s", vn_synth_shape(i));
+	fputc('\n', stderr);
+	return 2;
+}
+
+static int whole(const char *text, long long low, long long high, long long *out)
+{
+	char *end;
+	errno = 0;
+	*out = strtoll(text, &end, 10);
+	return *text && !*end && !errno && *out >= low && *out <= high;
+}
+
+int cmd_synth(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "output", required_argument, NULL, 'o' }, { "layers", required_argument, NULL, 'l' },
+		{ "dtype", required_argument, NULL, 'd' }, { "seed", required_argument, NULL, 's' },
+		{ "force", no_argument, NULL, 'f' }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	vn_synth_options o = { .dtype = VN_BF16, .progress = true };
+	const char      *dir = NULL;
+	vn_error         err = { "" };
+	char             text[256];
+	long long        n;
+	int              c;
+
+	optind = 1;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1)
+		switch (c) {
+		case 'o':
+			dir = optarg;
+			break;
+		case 'l':
+			if (!whole(optarg, 1, 4096, &n))
+				return snprintf(text, sizeof text, "--layers takes a number from 1 to 4096, not '%s'", optarg), usage(text);
+			o.layers = (int)n;
+			break;
+		case 's':
+			if (!whole(optarg, 0, 0x7fffffffffffffff, &n))
+				return snprintf(text, sizeof text, "--seed takes a number >= 0, not '%s'", optarg), usage(text);
+			o.seed = (uint64_t)n;
+			break;
+		case 'd':
+			if (!vn_dtype_from_name(optarg, &o.dtype) || o.dtype == VN_F64)
+				return snprintf(text, sizeof text, "--dtype takes bf16, f16 or f32, not '%s'", optarg), usage(text);
+			break;
+		case 'f':
+			o.force = true;
+			break;
+		case 'h':
+			usage("writes a synthetic model of a real shape");
+			return 0;
+		case ':':
+			return snprintf(text, sizeof text, "%s needs a value", argv[optind - 1]), usage(text);
+		default:
+			return snprintf(text, sizeof text, "unknown option '%s'", argv[optind - 1]), usage(text);
+		}
+	if (argc - optind != 1)
+		return usage(argc > optind ? "one SHAPE, not several" : "which SHAPE?");
+	if (!dir)
+		return usage("-o DIR is missing");
+	if (vn_synth_write(argv[optind], dir, &o, &err)) {
+		fprintf(stderr, "vernier synth: %s\n", err.text);
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* synth.c: see synth.h. The plan of the shape says which weights there are and
+ * what reads them; nothing here knows a family. */
+#include "libref/model/synth.h"
+
+#include "libref/base/progress.h"
+#include "libref/plan/family.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
+
+/* Published configurations, the fields that shape the computation. */
+static const struct { const char *name, *config; } shapes[] = {
+	{ "qwen2-0.5b",
+	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 151936, \"hidden_size\": 896,"
+	  " \"intermediate_size\": 4864, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
+	  " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0, \"hidden_act\": \"silu\","
+	  " \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+};
+
+const char *vn_synth_shape(int i)
+{
+	return i >= 0 && (size_t)i < sizeof shapes / sizeof *shapes ? shapes[i].name : NULL;
+}
+
+static uint64_t mix(uint64_t x) /* splitmix64's finaliser */
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+	return x ^ x >> 31;
+}
+
+/* Near enough to a normal deviate: four uniform numbers, variance 1. */
+static float deviate(uint64_t key, uint64_t i)
+{
+	uint64_t u = mix(key + i * 0x9e3779b97f4a7c15u);
+	int      sum = (int)(u & 0xffff) + (int)(u >> 16 & 0xffff) + (int)(u >> 32 & 0xffff) + (int)(u >> 48);
+	/* the sum of four uniform integers below 2^16 has variance (2^32 - 1) / 3 */
+	return (float)(sum - 2 * 65535) * (1.7320508f / 65536.0f);
+}
+
+/* How weight w is drawn: mean + spread * deviate. */
+static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
+{
+	*mean = 0.0f;
+	*spread = 1.0f;
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_node *n = &p->node[i];
+		if (n->n_w > 1 && n->w[1] == w) { /* bias: as wide as half of what it joins */
+			*spread = 0.5f;
+			return;
+		}
+		if (n->n_w < 1 || n->w[0] != w)
+			continue;
+		if (n->op == VN_OP_RMS_NORM) {
+			*mean = 1.0f;
+			*spread = 0.1f;
+			return;
+		}
+		float width = (float)p->weight[w].shape.dim[p->weight[w].shape.rank - 1];
+		if (n->op == VN_OP_EMBED) { /* tied logits then have a spread of 3 */
+			*spread = 3.0f / sqrtf(width);
+			return;
+		}
+		*spread = 1.0f / sqrtf(width);
+		/* What is added to the residual stream shares it with 2 L others. */
+		int reader = p->value[n->out[0]].last_use;
+		if (reader >= 0 && p->node[reader].op == VN_OP_ADD)
+			*spread /= sqrtf(2.0f * (float)p->layers);
+		return;
+	}
+}
+
+static vn_status write_all(FILE *f, const char *path, const void *data, size_t bytes, vn_error *err)
+{
+	if (bytes && fwrite(data, 1, bytes, f) != bytes)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	return VN_OK;
+}
+
+static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w, const vn_synth_options *o, float *chunk,
+                              void *stored, vn_error *err)
+{
+	int64_t   n = vn_shape_count(&p->weight[w].shape);
+	uint64_t  key = XXH3_64bits_withSeed(p->weight[w].name, strlen(p->weight[w].name), o->seed);
+	float     mean, spread;
+	vn_status st = VN_OK;
+
+	scale_of(p, w, &mean, &spread);
+	for (int64_t at = 0; !st && at < n; at += CHUNK) {
+		int64_t m = n - at < CHUNK ? n - at : CHUNK;
+#pragma omp parallel for schedule(static)
+		for (int64_t i = 0; i < m; i++)
+			chunk[i] = mean + spread * deviate(key, (uint64_t)(at + i));
+		vn_from_f32(stored, o->dtype, chunk, (size_t)m);
+		st = write_all(f, path, stored, (size_t)m * vn_dtype_size(o->dtype), err);
+	}
+	return st;
+}
+
+static char *header_of(const vn_plan *p, vn_dtype dtype)
+{
+	static const char *const words[VN_N_DTYPES] = { [VN_F16] = "F16", [VN_BF16] = "BF16", [VN_F32] = "F32", [VN_F64] = "F64" };
+	json_t  *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
+	int64_t  at = 0;
+
+	for (int w = 0; root && w < p->n_weights; w++) {
+		const vn_shape *s = &p->weight[w].shape;
+		json_t         *dims = json_array();
+		int64_t         end = at + vn_shape_count(s) * (int64_t)vn_dtype_size(dtype);
+		for (int i = 0; i < s->rank; i++)
+			json_array_append_new(dims, json_integer(s->dim[i]));
+		json_object_set_new(root, p->weight[w].name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", words[dtype], "shape", dims,
+		                                                       "data_offsets", (json_int_t)at, (json_int_t)end));
+		at = end;
+	}
+	char *text = json_dumps(root, JSON_COMPACT);
+	json_decref(root);
+	return text;
+}
+
+static vn_status write_weights(const char *path, const vn_plan *p, const vn_synth_options *o, vn_error *err)
+{
+	vn_status   st;
+	vn_progress progress = { 0 };
+	char       *header = header_of(p, o->dtype);
+	float      *chunk = malloc((size_t)CHUNK * sizeof *chunk);
+	void       *stored = malloc((size_t)CHUNK * 8);
+	FILE       *f = fopen(path, "wb");
+
+	if (!f || !header || !chunk || !stored) {
+		st = f ? vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path) : vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		goto done;
+	}
+	size_t        n = strlen(header), padded = (n + 7) / 8 * 8;
+	unsigned char length[8];
+	for (int i = 0; i < 8; i++)
+		length[i] = (unsigned char)(padded >> 8 * i);
+	if ((st = write_all(f, path, length, 8, err)) || (st = write_all(f, path, header, n, err)) ||
+	    (st = write_all(f, path, "        ", padded - n, err)))
+		goto done;
+	if (o->progress)
+		vn_progress_start(&progress, "weight", p->n_weights);
+	for (int w = 0; !st && w < p->n_weights; w++) {
+		st = write_weight(f, path, p, w, o, chunk, stored, err);
+		vn_progress_at(&progress, w + 1);
+	}
+	vn_progress_stop(&progress);
+done:
+	if (f && fclose(f) != 0 && !st)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	free(header);
+	free(chunk);
+	free(stored);
+	return st;
+}
+
+static json_t *config_of(const char *shape, int layers, vn_error *err)
+{
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+		if (strcmp(shapes[i].name, shape) != 0)
+			continue;
+		json_t *c = json_loads(shapes[i].config, 0, NULL);
+		if (c && layers)
+			json_object_set_new(c, "num_hidden_layers", json_integer(layers));
+		return c;
+	}
+	char known[512] = "";
+	for (int i = 0; vn_synth_shape(i); i++)
+		snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", vn_synth_shape(i));
+	vn_fail(err, VN_ERR_USAGE, "no shape named '%s' (known: %s)", shape, known);
+	return NULL;
+}
+
+static void remove_files(const char *dir)
+{
+	static const char *const names[] = { "config.json", "model.safetensors" };
+	char path[PATH_ROOM + 32];
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+}
+
+vn_status vn_synth_write(const char *shape, const char *dir, const vn_synth_options *o, vn_error *err)
+{
+	const vn_family *family;
+	vn_plan         *plan = NULL;
+	char             partial[PATH_ROOM], path[PATH_ROOM + 32];
+	json_t          *config = config_of(shape, o->layers, err);
+	vn_status        st = VN_ERR_USAGE;
+	struct stat      there;
+	bool             made = false;
+
+	if (!config)
+		return st;
+	if (snprintf(partial, sizeof partial, "%s.partial", dir) >= (int)sizeof partial) {
+		st = vn_fail(err, VN_ERR_USAGE, "%s: path too long", dir);
+		goto done;
+	}
+	if (stat(dir, &there) == 0 && !o->force) {
+		st = vn_fail(err, VN_ERR_USAGE, "%s exists (use --force to replace it)", dir);
+		goto done;
+	}
+	if ((st = vn_family_find(shape, config, &family, err)) || (st = family->plan(shape, config, &plan, err)))
+		goto done;
+	remove_files(partial);
+	if (mkdir(partial, 0777) != 0) {
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(errno));
+		goto done;
+	}
+	made = true;
+	snprintf(path, sizeof path, "%s/config.json", partial);
+	if (json_dump_file(config, path, JSON_INDENT(2)) != 0) {
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		goto done;
+	}
+	snprintf(path, sizeof path, "%s/model.safetensors", partial);
+	if ((st = write_weights(path, plan, o, err)))
+		goto done;
+	if (o->force)
+		remove_files(dir);
+	if (rename(partial, dir) != 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
+done:
+	if (st && made)
+		remove_files(partial);
+	vn_plan_destroy(plan);
+	json_decref(config);
+	return st;
+}

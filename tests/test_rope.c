@@ -1,0 +1,189 @@
+/* test_rope.c: the rotary frequencies and tables, against HuggingFace's bits. */
+#include "libref/ops/rope_table.h"
+#include "libref/plan/rope.h"
+#include "tests/rope_bits.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+static float from_bits(uint32_t u)
+{
+	float f;
+
+	memcpy(&f, &u, sizeof f);
+	return f;
+}
+
+static uint32_t to_bits(float f)
+{
+	uint32_t u;
+
+	memcpy(&u, &f, sizeof u);
+	return u;
+}
+
+/* The table of models.md 1.6: pairs 0, 1, 20, 40, 63 of R = 128, in float64. HF's float32
+ * chain is within 4.4e-7 of it; the table has nine digits. */
+static const struct {
+	vn_rope rope;
+	double  inv_freq[5], attention_factor;
+} golden[] = {
+	{ { .type = VN_ROPE_DEFAULT, .theta = 1e6, .rotary_dim = 128 },
+	  { 1, 0.805842221, 0.0133352149, 1.7782794e-4, 1.24093776e-6 }, 1 },
+	{ { .type = VN_ROPE_LINEAR, .theta = 1e4, .rotary_dim = 128, .factor = 4 },
+	  { 0.25, 0.216491088, 0.0140585322, 7.90569466e-4, 2.88695483e-5 }, 1 },
+	{ { .type = VN_ROPE_YARN, .theta = 1e6, .rotary_dim = 128, .factor = 4,
+	    .original_context = 32768, .truncate = true },
+	  { 1, 0.805842221, 0.0133352149, 4.44569851e-5, 3.10234441e-7 }, 1.138629436111989 },
+	{ { .type = VN_ROPE_YARN, .theta = 1e4, .rotary_dim = 128, .factor = 40,
+	    .original_context = 4096, .mscale = 1, .mscale_all_dim = 0.707, .truncate = true },
+	  { 1, 0.865964353, 0.0562341288, 7.90569407e-4, 2.88695469e-6 }, 1.0857263992561355 },
+	{ { .type = VN_ROPE_LLAMA3, .theta = 5e5, .rotary_dim = 128, .factor = 8,
+	    .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192 },
+	  { 1, 0.814617217, 0.0165604409, 3.42810235e-5, 3.06892588e-7 }, 1 },
+};
+
+/* The further ones, pairs 0, 1, 10, 16, 31 of R = 64. */
+static const struct {
+	vn_rope rope;
+	double  inv_freq[5], attention_factor;
+} golden_64[] = {
+	{ { .type = VN_ROPE_LLAMA3, .theta = 5e5, .rotary_dim = 64, .factor = 32,
+	    .low_freq_factor = 1, .high_freq_factor = 4, .original_context = 8192 },
+	  { 1, 0.663601238, 0.0165604401, 4.29556797e-4, 9.41830673e-8 }, 1 },
+	{ { .type = VN_ROPE_YARN, .theta = 1.5e5, .rotary_dim = 64, .factor = 32,
+	    .original_context = 4096 },
+	  { 1, 0.689044306, 0.0193350011, 4.56483919e-4, 3.02351143e-7 }, 1.34657359 },
+	{ { .type = VN_ROPE_DEFAULT, .theta = 1e7, .rotary_dim = 64 },
+	  { 1, 0.60429639, 0.00649381632, 3.16227766e-4, 1.6548171e-7 }, 1 },
+	{ { .type = VN_ROPE_YARN, .theta = 1e7, .rotary_dim = 64, .factor = 4,
+	    .original_context = 262144, .truncate = true },
+	  { 1, 0.60429639, 0.00649381632, 2.5693506e-4, 4.13704275e-8 }, 1.13862944 },
+};
+
+static void check_golden(const vn_rope *r, const int pair[5], const double want[5], double af)
+{
+	float inv_freq[64], got_af;
+
+	vn_rope_frequencies(r, inv_freq, &got_af);
+	for (int k = 0; k < 5; k++)
+		CU_ASSERT(fabs((double)inv_freq[pair[k]] - want[k]) <= 6e-7 * want[k]);
+	CU_ASSERT(fabs((double)got_af - af) <= 6e-8 * af);
+}
+
+static void every_type_gives_the_frequencies_of_the_specification(void)
+{
+	const int pair[5] = { 0, 1, 20, 40, 63 }, pair_64[5] = { 0, 1, 10, 16, 31 };
+
+	for (size_t i = 0; i < COUNT(golden); i++)
+		check_golden(&golden[i].rope, pair, golden[i].inv_freq, golden[i].attention_factor);
+	for (size_t i = 0; i < COUNT(golden_64); i++)
+		check_golden(&golden_64[i].rope, pair_64, golden_64[i].inv_freq,
+		             golden_64[i].attention_factor);
+}
+
+static void every_frequency_has_the_bits_of_huggingface(void)
+{
+	for (size_t k = 0; k < COUNT(rope_frequencies); k++) {
+		float inv_freq[128], af;
+
+		vn_rope_frequencies(&rope_frequencies[k].rope, inv_freq, &af);
+		CU_ASSERT_EQUAL(to_bits(af), rope_frequencies[k].attention_factor);
+		for (int i = 0; i < rope_frequencies[k].rope.rotary_dim / 2; i++)
+			CU_ASSERT_EQUAL(to_bits(inv_freq[i]), rope_frequencies[k].inv_freq[i]);
+	}
+}
+
+/* Base 1e6, pair 37 of 64: powf gives 2942.7273, torch's vector kernel 2942.7270. */
+static void the_vector_power_and_the_c_library_differ_where_torch_does(void)
+{
+	vn_rope r = { .type = VN_ROPE_DEFAULT, .theta = 1e6, .rotary_dim = 128 };
+	float   vector[64], scalar[64], af;
+
+	vn_rope_frequencies(&r, vector, &af);
+	r.pow_block = 65;
+	vn_rope_frequencies(&r, scalar, &af);
+	CU_ASSERT_EQUAL(to_bits(vector[36]), to_bits(scalar[36]));
+	CU_ASSERT_EQUAL(to_bits(vector[37]), to_bits(scalar[37]) + 1);
+}
+
+static void cos_and_sin_below_ten_thousand_have_the_bits_of_torch(void)
+{
+	for (size_t i = 0; i < COUNT(rope_near); i++) {
+		const float a = from_bits(rope_near[i].angle);
+
+		CU_ASSERT_EQUAL(to_bits(vn_rope_cos(a)), rope_near[i].cos);
+		CU_ASSERT_EQUAL(to_bits(vn_rope_sin(a)), rope_near[i].sin);
+	}
+}
+
+static void so_they_have_where_torch_is_not_correctly_rounded(void)
+{
+	for (size_t i = 0; i < COUNT(rope_hard); i++) {
+		const float a = from_bits(rope_hard[i].angle);
+		const bool  rounded = to_bits((float)cos((double)a)) == rope_hard[i].cos &&
+		                      to_bits((float)sin((double)a)) == rope_hard[i].sin;
+
+		CU_ASSERT_FALSE(rounded);
+		CU_ASSERT_EQUAL(to_bits(vn_rope_cos(a)), rope_hard[i].cos);
+		CU_ASSERT_EQUAL(to_bits(vn_rope_sin(a)), rope_hard[i].sin);
+	}
+}
+
+static void from_ten_thousand_on_they_are_within_one_ulp_of_torch(void)
+{
+	for (size_t i = 0; i < COUNT(rope_far); i++) {
+		const float    a = from_bits(rope_far[i].angle);
+		const uint32_t c = to_bits(vn_rope_cos(a)), s = to_bits(vn_rope_sin(a));
+
+		/* Off by one either way: the unsigned difference is 0, 1 or UINT32_MAX. */
+		CU_ASSERT(c - rope_far[i].cos + 1 <= 2);
+		CU_ASSERT(s - rope_far[i].sin + 1 <= 2);
+	}
+}
+
+static void the_sign_of_the_angle_turns_sin_and_not_cos(void)
+{
+	for (size_t i = 0; i < COUNT(rope_hard); i++) {
+		const float a = from_bits(rope_hard[i].angle);
+
+		CU_ASSERT_EQUAL(to_bits(vn_rope_cos(-a)), to_bits(vn_rope_cos(a)));
+		CU_ASSERT_EQUAL(to_bits(vn_rope_sin(-a)), to_bits(-vn_rope_sin(a)));
+	}
+}
+
+static void an_angle_that_is_no_number_gives_none(void)
+{
+	CU_ASSERT(isnan(vn_rope_cos(NAN)));
+	CU_ASSERT(isnan(vn_rope_sin(NAN)));
+	CU_ASSERT(isnan(vn_rope_cos(INFINITY)));
+	CU_ASSERT(isnan(vn_rope_sin(-INFINITY)));
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("rope", NULL, NULL);
+	if (s && CU_ADD_TEST(s, every_type_gives_the_frequencies_of_the_specification) &&
+	    CU_ADD_TEST(s, every_frequency_has_the_bits_of_huggingface) &&
+	    CU_ADD_TEST(s, the_vector_power_and_the_c_library_differ_where_torch_does) &&
+	    CU_ADD_TEST(s, cos_and_sin_below_ten_thousand_have_the_bits_of_torch) &&
+	    CU_ADD_TEST(s, so_they_have_where_torch_is_not_correctly_rounded) &&
+	    CU_ADD_TEST(s, from_ten_thousand_on_they_are_within_one_ulp_of_torch) &&
+	    CU_ADD_TEST(s, the_sign_of_the_angle_turns_sin_and_not_cos) &&
+	    CU_ADD_TEST(s, an_angle_that_is_no_number_gives_none)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}
