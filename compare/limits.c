@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #ifndef VERNIER_SPECS_DIR
-#define VERNIER_SPECS_DIR "/usr/local/share/vernier/specs"
+#define VERNIER_SPECS_DIR "/usr/local/share/vernier"
 #endif
 
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
@@ -83,13 +83,19 @@ void vn_limits_destroy(vn_limits *l)
 
 static bool readable(char *path, const char *dir, const char *between, const char *name)
 {
+	char plain[PATH_MAX];
 	const int n = snprintf(path, PATH_MAX, "%s%s/limits/%s", dir, between, name);
-	return n > 0 && n < PATH_MAX && access(path, R_OK) == 0;
+	if (n < 0 || n >= PATH_MAX || access(path, R_OK) != 0)
+		return false;
+	/* Reports quote it: without the detours, where that is possible. */
+	if (realpath(path, plain))
+		memcpy(path, plain, strlen(plain) + 1);
+	return true;
 }
 
 vn_status vn_limits_find(const char *name, char *path, vn_error *err)
 {
-	static const char *const beside[] = { "/specs", "/../specs", "/../../specs", "/../share/vernier/specs" };
+	static const char *const beside[] = { "/specs", "/../specs", "/../../specs", "/../share/vernier" };
 	const char *env = getenv("VERNIER_SPECS");
 	char exe[PATH_MAX];
 

@@ -1,37 +1,22 @@
-/* limits_read.c: a limits file (specs/limits.md) into rules.
+/* limits_read.c: the text of a limits file (specs/limits.md) into rules.
  *
  * libyaml's events are read by hand, one function for each kind of thing a
  * file may hold. What the language does not have is refused where it stands:
  * anchors and aliases (so nothing can be expanded), tags, further documents,
  * nesting beyond what a rule needs, keys twice, words where a number belongs.
  */
-#include "compare/limits.h"
+#include "compare/limits_read.h"
 
 #include "libref/base/glob.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <yaml.h>
 
-#define FILE_MAX_BYTES (1 << 20)
-#define RULES_MAX      10000
-#define EXTENDS_MAX    8
-
-/* The files being read, innermost first: what is extended must not come back. */
-typedef struct chain {
-	const struct chain *outer;
-	dev_t dev;
-	ino_t ino;
-	int   depth;
-} chain;
+#define RULES_MAX 10000
 
 typedef struct reader {
 	yaml_parser_t parser;
@@ -39,8 +24,7 @@ typedef struct reader {
 	bool          has_event;
 	const char   *path;
 	vn_limits    *l;
-	char         *extends;
-	int           extends_line, extends_column;
+	vn_extends   *extends;
 	vn_error     *err;
 } reader;
 
@@ -347,9 +331,9 @@ static vn_status section(reader *r, const char *key, int line, int column, unsig
 	case 0: return version(r);
 	case 1: return copy_word(r, "name", &r->l->name);
 	case 2:
-		r->extends_line = LINE(r->event);
-		r->extends_column = COLUMN(r->event);
-		return copy_word(r, "extends", &r->extends);
+		r->extends->line = LINE(r->event);
+		r->extends->column = COLUMN(r->event);
+		return copy_word(r, "extends", &r->extends->name);
 	case 3: return (st = new_rule(r, &rule)) ? st : keys(r, rule, false, false);
 	default: return rules(r);
 	}
@@ -389,60 +373,7 @@ static vn_status document(reader *r)
 	return r->event.type == YAML_STREAM_END_EVENT ? VN_OK : FAIL(r, "a second document; one file, one document");
 }
 
-/* ---- files -------------------------------------------------------------------- */
-
-static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
-
-/* The file that is extended: a plain name, beside this file or one of ours. */
-static vn_status base_of(reader *r, const chain *here, vn_limits **base)
-{
-	const char *name = r->extends, *slash = strrchr(r->path, '/');
-	char path[PATH_MAX];
-	const int dir = slash ? (int)(slash - r->path) + 1 : 0;
-
-	if (!*name || strchr(name, '/') || name[0] == '.')
-		return fail_at(r, r->extends_line, r->extends_column,
-		               "extends '%.80s'; expected the name of a file in the same folder or of one of vernier's own", name);
-	if (here->depth >= EXTENDS_MAX)
-		return fail_at(r, r->extends_line, r->extends_column, "extends more than %d files deep", EXTENDS_MAX);
-	if (snprintf(path, sizeof path, "%.*s%s", dir, r->path, name) >= (int)sizeof path
-	    || (access(path, F_OK) != 0 && vn_limits_find(name, path, NULL)))
-		return fail_at(r, r->extends_line, r->extends_column, "extends '%.80s': no such file here or among vernier's own",
-		               name);
-	vn_error why;
-	const vn_status st = read_file(path, here, base, &why);
-	if (st)
-		return fail_at(r, r->extends_line, r->extends_column, "extends: %.400s", why.text);
-	return VN_OK;
-}
-
-/* Base first, so that what extends it wins. */
-static vn_status put_before(reader *r, vn_limits *base)
-{
-	vn_limits *l = r->l;
-	const int n = base->n_rules + l->n_rules, w = base->n_warnings + l->n_warnings;
-	vn_rule **rule = malloc(((size_t)n + 1) * sizeof *rule);
-	char    **text = malloc(((size_t)w + 1) * sizeof *text);
-	if (!rule || !text) {
-		free(rule);
-		free(text);
-		return no_memory(r);
-	}
-	for (int i = 0; i < n; i++)
-		rule[i] = i < base->n_rules ? base->rule[i] : l->rule[i - base->n_rules];
-	for (int i = 0; i < w; i++)
-		text[i] = i < base->n_warnings ? base->warning[i] : l->warning[i - base->n_warnings];
-	for (int i = 0; i < base->n_rules; i++)
-		rule[i]->shipped = true;
-	free(l->rule);
-	free(l->warning);
-	l->rule = rule;
-	l->warning = text;
-	l->n_rules = n;
-	l->n_warnings = w;
-	base->n_rules = base->n_warnings = 0;
-	return VN_OK;
-}
+/* ---- text ------------------------------------------------------------------------ */
 
 /* libyaml tells the byte of bad UTF-8 but not the line. */
 static vn_status check_utf8(const char *path, const char *text, size_t n, vn_error *err)
@@ -466,10 +397,10 @@ static vn_status check_utf8(const char *path, const char *text, size_t n, vn_err
 	return VN_OK;
 }
 
-static vn_status parse(const char *path, const char *text, size_t n, const chain *here, vn_limits **out, vn_error *err)
+vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
+                         vn_error *err)
 {
-	reader r = { .path = path, .err = err };
-	vn_limits *base = NULL;
+	reader r = { .path = path, .extends = extends, .err = err };
 	vn_status st = check_utf8(path, text, n, err);
 
 	*out = NULL;
@@ -483,72 +414,12 @@ static vn_status parse(const char *path, const char *text, size_t n, const chain
 		st = no_memory(&r);
 	if (!st)
 		st = document(&r);
-	if (!st && r.extends && !(st = base_of(&r, here, &base)))
-		st = put_before(&r, base);
 	if (r.has_event)
 		yaml_event_delete(&r.event);
 	yaml_parser_delete(&r.parser);
-	free(r.extends);
-	vn_limits_destroy(base);
 	if (st)
 		vn_limits_destroy(r.l);
 	else
 		*out = r.l;
 	return st;
-}
-
-static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err)
-{
-	struct stat s;
-	char *text = NULL;
-	vn_status st = VN_OK;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
-
-	*l = NULL;
-	if (fd < 0 || fstat(fd, &s) != 0) {
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-		goto done;
-	}
-	if (!S_ISREG(s.st_mode)) {
-		st = vn_fail(err, VN_ERR_IO, "%s: not a file", path);
-		goto done;
-	}
-	if (s.st_size > FILE_MAX_BYTES) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a limits file has at most %d", path, (long long)s.st_size,
-		             FILE_MAX_BYTES);
-		goto done;
-	}
-	const chain here = { outer, s.st_dev, s.st_ino, outer ? outer->depth + 1 : 0 };
-	for (const chain *c = outer; c; c = c->outer)
-		if (c->dev == here.dev && c->ino == here.ino) {
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
-			goto done;
-		}
-	if (!(text = malloc((size_t)s.st_size + 1))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", path);
-		goto done;
-	}
-	size_t n = 0;
-	for (ssize_t got; n < (size_t)s.st_size; n += (size_t)got)
-		if ((got = read(fd, text + n, (size_t)s.st_size - n)) <= 0) {
-			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
-			goto done;
-		}
-	st = parse(path, text, n, &here, l, err);
-done:
-	free(text);
-	if (fd >= 0)
-		close(fd);
-	return st;
-}
-
-vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
-{
-	return read_file(path, NULL, l, err);
-}
-
-vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)
-{
-	const chain here = { 0 };
-	return parse(path, text, n, &here, l, err);
 }
