@@ -1,0 +1,141 @@
+/* arena.c: where the values of one call live. */
+#include "libgpu/arena.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
+{
+	const size_t n = plan->n_values ? (size_t)plan->n_values : 1;
+
+	*a = (vn_arena){ .n_values = plan->n_values };
+	a->slot_of = calloc(n, sizeof(*a->slot_of));
+	a->last_use = calloc(n, sizeof(*a->last_use));
+	a->slot = calloc(n, sizeof(*a->slot));
+	a->need = calloc(n, sizeof(*a->need));
+	a->free_at = calloc(n, sizeof(*a->free_at));
+	if (!a->slot_of || !a->last_use || !a->slot || !a->need || !a->free_at) {
+		vn_arena_destroy(NULL, a);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the places of %d values", plan->n_values);
+	}
+	for (int v = 0; v < plan->n_values; v++)
+		a->last_use[v] = -1;
+	for (int i = 0; i < plan->n_nodes; i++)
+		for (int k = 0; k < plan->node[i].n_in; k++)
+			a->last_use[vn_plan_root(plan, plan->node[i].in[k])] = i;
+	return VN_OK;
+}
+
+void vn_arena_destroy(vn_device *d, vn_arena *a)
+{
+	for (int i = 0; a->slot && i < a->n_values; i++)
+		if (a->slot[i].buffer)
+			vn_buffer_destroy(d, &a->slot[i]);
+	free(a->free_at);
+	free(a->need);
+	free(a->slot);
+	free(a->last_use);
+	free(a->slot_of);
+	*a = (vn_arena){ 0 };
+}
+
+bool vn_arena_pieced(const vn_arena *a, const vn_plan *plan, int value)
+{
+	const vn_value *v = &plan->value[value];
+	const vn_op     op = plan->node[v->node].op;
+
+	if (a->last_use[value] >= 0)
+		return false;
+	return op == VN_OP_LINEAR || (v->on_demand && op == VN_OP_ACT) ||
+	       (op == VN_OP_ATTENTION && v->slot != VN_ATTN_CONTEXT);
+}
+
+/* The free slot that fits best: the smallest that is big enough, else the biggest. */
+static int pick(const vn_arena *a, int node, VkDeviceSize bytes)
+{
+	int best = -1;
+
+	for (int s = 0; s < a->n_slots; s++) {
+		if (a->free_at[s] >= node)
+			continue;
+		if (best < 0)
+			best = s;
+		else if (a->need[s] >= bytes ? a->need[best] < bytes || a->need[s] < a->need[best]
+		                             : a->need[best] < bytes && a->need[s] > a->need[best])
+			best = s;
+	}
+	return best;
+}
+
+static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard)
+{
+	a->n_slots = 0;
+	for (int v = 0; v < a->n_values; v++)
+		a->slot_of[v] = -1;
+	for (int i = 0; i < plan->n_nodes; i++) {
+		for (int k = 0; k < plan->node[i].n_out; k++) {
+			const int v = plan->node[i].out[k];
+			if (v < 0 || vn_arena_pieced(a, plan, v))
+				continue;
+			const vn_shape     shape = vn_value_shape(&plan->value[v], tokens, tokens);
+			const VkDeviceSize bytes = (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(storage);
+			int s = guard ? -1 : pick(a, i, bytes);
+			if (s < 0) {
+				s = a->n_slots++;
+				a->need[s] = 0;
+			}
+			if (a->need[s] < bytes)
+				a->need[s] = bytes;
+			/* Busy until its last reader is through: that node's outputs are
+			 * placed while it still reads. */
+			a->free_at[s] = a->last_use[v] > i ? a->last_use[v] : i;
+			a->slot_of[v] = s;
+		}
+	}
+	for (int v = 0; v < a->n_values; v++)
+		a->slot_of[v] = a->slot_of[vn_plan_root(plan, v)];
+}
+
+static void measure_peak(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens)
+{
+	a->peak = 0;
+	for (int i = 0; i < plan->n_nodes; i++) {
+		int64_t alive = 0;
+		for (int v = 0; v < a->n_values; v++) {
+			const vn_value *value = &plan->value[v];
+			if (value->alias_of >= 0 || a->slot_of[v] < 0 || value->node > i ||
+			    (value->node != i && a->last_use[v] < i))
+				continue;
+			const vn_shape shape = vn_value_shape(value, tokens, tokens);
+			alive += vn_shape_count(&shape) * (int64_t)vn_dtype_size(storage);
+		}
+		if (alive > a->peak)
+			a->peak = alive;
+	}
+}
+
+vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard,
+                          vn_error *err)
+{
+	vn_status st;
+	char      name[VN_NAME_MAX + 16];
+
+	assign(a, plan, storage, tokens, guard);
+	measure_peak(a, plan, storage, tokens);
+	for (int s = 0; s < a->n_slots; s++) {
+		/* Guarded: the size exactly, for the zone to begin at the last byte's heels. */
+		if (a->slot[s].buffer && (guard ? a->slot[s].size == a->need[s] : a->slot[s].size >= a->need[s]))
+			continue;
+		snprintf(name, sizeof(name), "arena slot %d", s);
+		for (int v = 0; guard && v < a->n_values; v++)
+			if (a->slot_of[v] == s && plan->value[v].alias_of < 0)
+				snprintf(name, sizeof(name), "%s", plan->value[v].name);
+		vn_buffer_destroy(d, &a->slot[s]);
+		if ((st = vn_buffer_create(d, &a->slot[s], VN_ON_DEVICE, a->need[s], guard, name, err)))
+			return st;
+	}
+	a->bytes = 0;
+	for (int s = 0; s < a->n_values; s++)
+		a->bytes += (int64_t)a->slot[s].held;
+	return VN_OK;
+}

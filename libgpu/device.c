@@ -1,0 +1,333 @@
+/* device.c: one opened Vulkan device. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "libgpu/device.h"
+
+#include "libgpu/suitable.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define VALIDATION "VK_LAYER_KHRONOS_validation"
+
+const char *vn_result_text(VkResult r)
+{
+	switch (r) {
+	case VK_SUCCESS:                        return "success";
+	case VK_TIMEOUT:                        return "timeout";
+	case VK_ERROR_OUT_OF_HOST_MEMORY:       return "out of host memory";
+	case VK_ERROR_OUT_OF_DEVICE_MEMORY:     return "out of device memory";
+	case VK_ERROR_INITIALIZATION_FAILED:    return "initialisation failed";
+	case VK_ERROR_DEVICE_LOST:              return "device lost";
+	case VK_ERROR_MEMORY_MAP_FAILED:        return "memory cannot be mapped";
+	case VK_ERROR_LAYER_NOT_PRESENT:        return "layer not present";
+	case VK_ERROR_EXTENSION_NOT_PRESENT:    return "extension not present";
+	case VK_ERROR_FEATURE_NOT_PRESENT:      return "feature not present";
+	case VK_ERROR_INCOMPATIBLE_DRIVER:      return "no usable driver";
+	case VK_ERROR_TOO_MANY_OBJECTS:         return "too many objects";
+	case VK_ERROR_FRAGMENTATION:            return "memory is fragmented";
+	case VK_ERROR_OUT_OF_POOL_MEMORY:       return "pool is full";
+	case VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS: return "no address space left";
+	default:                                return "unknown Vulkan error";
+	}
+}
+
+vn_status vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what)
+{
+	return vn_fail(err, VN_ERR_DEVICE, "%s: %s: %s (%d)", d->info.name[0] ? d->info.name : "Vulkan", what,
+	               vn_result_text(r), (int)r);
+}
+
+void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, const char *name)
+{
+	if (!d->set_name)
+		return;
+	d->set_name(d->device, &(VkDebugUtilsObjectNameInfoEXT){
+		.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+		.objectType = type, .objectHandle = handle, .pObjectName = name });
+}
+
+vn_status vn_device_complaint(const vn_device *d, vn_error *err)
+{
+	if (d->complaints == 0)
+		return VN_OK;
+	return vn_fail(err, VN_ERR_DEVICE, "%s: validation: %s (%d in all)", d->info.name, d->complaint,
+	               d->complaints);
+}
+
+/* Keeps the first line of the first message; counts all. */
+static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                                 VkDebugUtilsMessageTypeFlagsEXT types,
+                                                 const VkDebugUtilsMessengerCallbackDataEXT *data, void *ctx)
+{
+	vn_device *d = ctx;
+
+	(void)severity;
+	/* General messages are the loader's: drivers of other devices that did
+	 * not load. They say nothing about us. */
+	if (!(types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)))
+		return VK_FALSE;
+	if (d->complaints++ == 0 && data->pMessage) {
+		/* "Validation Error: [ ID ] objects; | MessageID = n | text": the text. */
+		const char *text = strstr(data->pMessage, "MessageID");
+		text = text ? strchr(text, '|') : NULL;
+		snprintf(d->complaint, sizeof(d->complaint), "%s: %s", data->pMessageIdName ? data->pMessageIdName : "message",
+		         text ? text + 2 : data->pMessage);
+		d->complaint[strcspn(d->complaint, "\n")] = '\0';
+	}
+	return VK_FALSE;
+}
+
+static bool layer_present(const char *name)
+{
+	uint32_t           n = 0;
+	VkLayerProperties *list;
+	bool               found = false;
+
+	if (vkEnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof(*list))))
+		return false;
+	if (vkEnumerateInstanceLayerProperties(&n, list) >= VK_SUCCESS)
+		for (uint32_t i = 0; i < n && !found; i++)
+			found = strcmp(list[i].layerName, name) == 0;
+	free(list);
+	return found;
+}
+
+static bool extension_present(const char *layer, const char *name)
+{
+	uint32_t               n = 0;
+	VkExtensionProperties *list;
+	bool                   found = false;
+
+	if (vkEnumerateInstanceExtensionProperties(layer, &n, NULL) != VK_SUCCESS || n == 0 ||
+	    !(list = calloc(n, sizeof(*list))))
+		return false;
+	if (vkEnumerateInstanceExtensionProperties(layer, &n, list) >= VK_SUCCESS)
+		for (uint32_t i = 0; i < n && !found; i++)
+			found = strcmp(list[i].extensionName, name) == 0;
+	free(list);
+	return found;
+}
+
+static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
+{
+	const bool  debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+	const char *extension[2], *layer[] = { VALIDATION };
+	uint32_t    extensions = 0, version = 0;
+	VkResult    r;
+
+	if (vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
+		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
+		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
+	if (validate && (!layer_present(VALIDATION) || !debug))
+		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
+	if (debug)
+		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+	if (validate && extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+		extension[extensions++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
+
+	const VkDebugUtilsMessengerCreateInfoEXT messages = {
+		.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+		.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+		                   VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+		.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT |
+		               VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT,
+		.pfnUserCallback = on_message, .pUserData = d };
+	const VkValidationFeatureEnableEXT on[] = { VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT };
+	const VkValidationFeaturesEXT features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+		.pNext = &messages, .enabledValidationFeatureCount = 1, .pEnabledValidationFeatures = on };
+
+	r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+		.pNext = validate ? &features : NULL,
+		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 },
+		.enabledLayerCount = validate ? 1 : 0, .ppEnabledLayerNames = layer,
+		.enabledExtensionCount = extensions, .ppEnabledExtensionNames = extension }, NULL, &d->instance);
+	if (r != VK_SUCCESS) {
+		d->instance = VK_NULL_HANDLE;
+		return vn_instance_fail(r, err);
+	}
+	if (debug)
+		d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)(void (*)(void))
+			vkGetInstanceProcAddr(d->instance, "vkSetDebugUtilsObjectNameEXT");
+	if (validate) {
+		PFN_vkCreateDebugUtilsMessengerEXT create = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(void))
+			vkGetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
+		if (!create || create(d->instance, &messages, NULL, &d->messenger) != VK_SUCCESS)
+			return vn_fail(err, VN_ERR_DEVICE, "validation messages cannot be received");
+	}
+	return VN_OK;
+}
+
+static bool holds(const char *text, const char *part)
+{
+	for (; *text; text++) {
+		size_t n = 0;
+		while (part[n] && tolower((unsigned char)text[n]) == tolower((unsigned char)part[n]))
+			n++;
+		if (!part[n])
+			return true;
+	}
+	return false;
+}
+
+/* What the person asked for, by option or environment; -1: nothing. */
+static vn_status wanted(const vn_physical *list, int n, int index, int *found, vn_error *err)
+{
+	const char *name = getenv("VERNIER_DEVICE");
+
+	*found = -1;
+	if (index < 0 && name && *name) {
+		char *end;
+		const long number = strtol(name, &end, 10);
+		if (*end == '\0') {
+			index = number >= 0 && number < n ? (int)number : n;
+		} else {
+			for (int i = 0; i < n && *found < 0; i++)
+				if (holds(list[i].info.name, name))
+					*found = i;
+			if (*found < 0)
+				return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device has \"%s\" in its name (VERNIER_DEVICE)", name);
+		}
+	}
+	if (index >= n)
+		return vn_fail(err, VN_ERR_DEVICE, "there is no Vulkan device %d: the machine has %d, counted from 0", index, n);
+	if (index >= 0)
+		*found = index;
+	return VN_OK;
+}
+
+static vn_status choose(vn_device *d, int index, vn_error *err)
+{
+	vn_physical *list = NULL;
+	int          n = 0, best = -1;
+	vn_status    st;
+
+	if ((st = vn_physical_list(d->instance, &list, &n, err)))
+		return st;
+	if (n == 0) {
+		st = vn_fail(err, VN_ERR_DEVICE, "no Vulkan device on this machine");
+		goto done;
+	}
+	if ((st = wanted(list, n, index, &best, err)))
+		goto done;
+	for (int i = 0; best < 0 && i < n; i++)
+		if (!list[i].info.missing[0]) {
+			best = i;
+			for (int j = i + 1; j < n; j++)
+				if (!list[j].info.missing[0] && list[j].rank < list[best].rank)
+					best = j;
+		}
+	if (best < 0)
+		best = 0; /* none is suitable: the first one's lack is as good as any */
+	d->physical = list[best].physical;
+	d->info = list[best].info;
+	d->family = list[best].family;
+	if (d->info.missing[0])
+		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot be used, it has no %s", d->info.index, d->info.name,
+		             d->info.missing);
+done:
+	free(list);
+	return st;
+}
+
+static void read_properties(vn_device *d)
+{
+	VkPhysicalDeviceVulkan11Properties v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES };
+	VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES,
+		.pNext = &v11 };
+	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
+	VkQueueFamilyProperties family[16];
+	uint32_t families = 16;
+
+	vkGetPhysicalDeviceProperties2(d->physical, &all);
+	vkGetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
+	vkGetPhysicalDeviceQueueFamilyProperties(d->physical, &families, family);
+	d->limits = all.properties.limits;
+	d->vendor_id = all.properties.vendorID;
+	d->device_id = all.properties.deviceID;
+	memcpy(d->cache_uuid, all.properties.pipelineCacheUUID, VK_UUID_SIZE);
+	memcpy(d->driver_uuid, v11.driverUUID, VK_UUID_SIZE);
+	d->max_allocation = v11.maxMemoryAllocationSize;
+	if (v13.maxBufferSize && v13.maxBufferSize < d->max_allocation)
+		d->max_allocation = v13.maxBufferSize;
+
+	const uint32_t bits = family[d->family].timestampValidBits;
+	if (bits) {
+		d->ns_per_tick = (double)d->limits.timestampPeriod;
+		d->tick_mask = bits >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1;
+	}
+
+	/* A small window into device memory (256 MiB on older machines) does not count. */
+	VkDeviceSize largest = 0;
+	for (uint32_t i = 0; i < d->memory.memoryHeapCount; i++)
+		if (d->memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT && d->memory.memoryHeaps[i].size > largest)
+			largest = d->memory.memoryHeaps[i].size;
+	const VkMemoryPropertyFlags both = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+	                                   VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+	for (uint32_t i = 0; i < d->memory.memoryTypeCount; i++)
+		if ((d->memory.memoryTypes[i].propertyFlags & both) == both &&
+		    d->memory.memoryHeaps[d->memory.memoryTypes[i].heapIndex].size == largest)
+			d->direct = true;
+}
+
+vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err)
+{
+	vn_status st;
+	VkResult  r;
+
+	*d = (vn_device){ 0 };
+	if ((st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
+		goto fail;
+	if (float16 && !vn_physical_float16(d->physical)) {
+		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,
+		             d->info.name);
+		goto fail;
+	}
+	read_properties(d);
+
+	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
+		.synchronization2 = VK_TRUE,
+		/* Every 1.3 device has it; a workgroup's size in SPIR-V 1.6 asks for it. */
+		.maintenance4 = VK_TRUE };
+	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+		.pNext = &v13, .bufferDeviceAddress = VK_TRUE, .shaderFloat16 = float16 ? VK_TRUE : VK_FALSE };
+	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+		.pNext = &v12, .storageBuffer16BitAccess = VK_TRUE };
+	const float one = 1.0f;
+
+	r = vkCreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+		.pNext = &v11, .queueCreateInfoCount = 1,
+		.pQueueCreateInfos = &(VkDeviceQueueCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one } }, NULL, &d->device);
+	if (r != VK_SUCCESS) {
+		d->device = VK_NULL_HANDLE;
+		st = vn_device_fail(d, r, err, "the device cannot be opened");
+		goto fail;
+	}
+	vkGetDeviceQueue(d->device, d->family, 0, &d->queue);
+	vn_device_name(d, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)d->queue, "queue");
+	return VN_OK;
+fail:
+	vn_device_close(d);
+	return st;
+}
+
+void vn_device_close(vn_device *d)
+{
+	if (d->device)
+		vkDestroyDevice(d->device, NULL);
+	if (d->messenger) {
+		PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)(void (*)(void))
+			vkGetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
+		destroy(d->instance, d->messenger, NULL);
+	}
+	if (d->instance)
+		vkDestroyInstance(d->instance, NULL);
+	d->device = VK_NULL_HANDLE;
+	d->messenger = VK_NULL_HANDLE;
+	d->instance = VK_NULL_HANDLE;
+}

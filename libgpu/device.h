@@ -1,0 +1,54 @@
+/* device.h: one opened Vulkan device: choosing it, its queue, its complaints.
+ *
+ * Inside libgpu only. A device is opened for one engine and closed by it.
+ *
+ * Threads  one thread at a time per device.
+ * Errors   a failed open leaves nothing behind; close is safe on a zeroed one.
+ */
+#ifndef VN_LIBGPU_DEVICE_H
+#define VN_LIBGPU_DEVICE_H
+
+#include "libgpu/gpu.h"
+
+#include <vulkan/vulkan.h>
+
+typedef struct vn_device {
+	VkInstance                       instance;
+	VkDebugUtilsMessengerEXT         messenger;
+	VkPhysicalDevice                 physical;
+	VkDevice                         device;
+	VkQueue                          queue;
+	uint32_t                         family;
+	VkPhysicalDeviceMemoryProperties memory;
+	VkPhysicalDeviceLimits           limits;
+	VkDeviceSize                     max_allocation; /* bytes of one vkAllocateMemory */
+	bool                             direct;         /* device memory can be written by the host, all of it */
+	double                           ns_per_tick;    /* 0: no timestamps on this queue */
+	uint64_t                         tick_mask;
+	uint32_t                         vendor_id, device_id;
+	uint8_t                          cache_uuid[VK_UUID_SIZE], driver_uuid[VK_UUID_SIZE];
+	vn_gpu_device                    info;
+	int64_t                          allocated;      /* bytes of device and host memory now held */
+
+	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: no names */
+
+	int  complaints;      /* warnings and errors of the validation layer so far */
+	char complaint[800];  /* the first of them, one line */
+} vn_device;
+
+/* index as in vn_gpu_options; VERNIER_DEVICE (an index or part of a name) stands
+ * in for -1. float16: products are to be summed in half. */
+vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err);
+void      vn_device_close(vn_device *d);
+
+/* VN_OK, or VN_ERR_DEVICE with the validation layer's first complaint. */
+vn_status vn_device_complaint(const vn_device *d, vn_error *err);
+
+/* handle: any Vulkan object, as a number. */
+void vn_device_name(const vn_device *d, VkObjectType type, uint64_t handle, const char *name);
+
+/* A line for a VkResult that is not VK_SUCCESS: "NAME: WHAT: out of device memory". */
+vn_status   vn_device_fail(const vn_device *d, VkResult r, vn_error *err, const char *what);
+const char *vn_result_text(VkResult r);
+
+#endif

@@ -1,0 +1,239 @@
+/* encode.c: recording a forward pass, with its barriers. */
+#include "libgpu/encode.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#define SHADERS VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
+#define COPIES  (VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_CLEAR_BIT)
+#define WRITTEN (VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT)
+#define TOUCHED (WRITTEN | VK_ACCESS_2_SHADER_STORAGE_READ_BIT | VK_ACCESS_2_TRANSFER_READ_BIT)
+
+static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
+{
+	vn_device *d = e->d;
+	char       name[32];
+	VkResult   r;
+
+	r = vkCreateCommandPool(d->device, &(VkCommandPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+		.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, .queueFamilyIndex = d->family }, NULL, &e->pool);
+	if (r != VK_SUCCESS)
+		return vn_device_fail(d, r, err, "command pool");
+	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_POOL, (uint64_t)e->pool, "passes");
+	r = vkAllocateCommandBuffers(d->device, &(VkCommandBufferAllocateInfo){
+		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = e->pool,
+		.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 2 }, e->cmd);
+	if (r != VK_SUCCESS)
+		return vn_device_fail(d, r, err, "command buffers");
+	for (int i = 0; i < 2; i++) {
+		snprintf(name, sizeof(name), "pass %d", i);
+		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->cmd[i], name);
+		r = vkCreateFence(d->device, &(VkFenceCreateInfo){ .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
+		                  &e->fence[i]);
+		if (r != VK_SUCCESS)
+			return vn_device_fail(d, r, err, "fence");
+		vn_device_name(d, VK_OBJECT_TYPE_FENCE, (uint64_t)e->fence[i], name);
+	}
+	if (d->ns_per_tick > 0.0) {
+		r = vkCreateQueryPool(d->device, &(VkQueryPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+			.queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = queries }, NULL, &e->queries);
+		if (r != VK_SUCCESS)
+			return vn_device_fail(d, r, err, "timestamps");
+		e->n_queries = queries;
+		vn_device_name(d, VK_OBJECT_TYPE_QUERY_POOL, (uint64_t)e->queries, "timestamps");
+	}
+	return VN_OK;
+}
+
+vn_status vn_encoder_create(vn_device *d, const vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err)
+{
+	*e = (vn_encoder){ .d = d, .k = k, .epoch = 1 };
+	const vn_status st = create(e, queries, err);
+	if (st)
+		vn_encoder_destroy(e);
+	return st;
+}
+
+void vn_encoder_destroy(vn_encoder *e)
+{
+	if (!e->d)
+		return;
+	vn_encode_abandon(e);
+	for (int i = 0; i < 2; i++)
+		if (e->fence[i])
+			vkDestroyFence(e->d->device, e->fence[i], NULL);
+	if (e->queries)
+		vkDestroyQueryPool(e->d->device, e->queries, NULL);
+	if (e->pool)
+		vkDestroyCommandPool(e->d->device, e->pool, NULL);
+	*e = (vn_encoder){ 0 };
+}
+
+static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 access)
+{
+	vkCmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
+			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to, .dstAccessMask = access } });
+	e->epoch++;
+}
+
+vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
+{
+	const VkResult r = vkBeginCommandBuffer(e->cmd[e->cur], &(VkCommandBufferBeginInfo){
+		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
+
+	assert(!e->recording && !e->flying[e->cur]);
+	if (r != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
+	e->recording = true;
+	barrier(e, SHADERS | COPIES, TOUCHED);
+	return VN_OK;
+}
+
+void vn_encode_reset_stamps(vn_encoder *e)
+{
+	if (e->queries)
+		vkCmdResetQueryPool(e->cmd[e->cur], e->queries, 0, e->n_queries);
+}
+
+void vn_encode_stamp(vn_encoder *e, uint32_t i)
+{
+	if (e->queries && i < e->n_queries)
+		vkCmdWriteTimestamp2(e->cmd[e->cur], VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, e->queries, i);
+}
+
+static void uses(vn_encoder *e, vn_buffer *b, bool write)
+{
+	assert(e->uses < VN_USES_MAX);
+	e->use[e->uses].b = b;
+	e->use[e->uses++].write = write;
+}
+
+void vn_encode_reads(vn_encoder *e, vn_buffer *b)
+{
+	uses(e, b, false);
+}
+
+void vn_encode_writes(vn_encoder *e, vn_buffer *b)
+{
+	uses(e, b, true);
+}
+
+/* The barrier that the pending uses need, if any; then they are on record. */
+static void settle(vn_encoder *e)
+{
+	bool need = false;
+
+	for (int i = 0; i < e->uses; i++) {
+		const vn_buffer *b = e->use[i].b;
+		if (b->epoch == e->epoch && (b->written || (b->read && e->use[i].write)))
+			need = true;
+	}
+	if (need)
+		barrier(e, SHADERS | COPIES, TOUCHED);
+	for (int i = 0; i < e->uses; i++) {
+		vn_buffer *b = e->use[i].b;
+		if (b->epoch != e->epoch) {
+			b->epoch = e->epoch;
+			b->read = b->written = false;
+		}
+		if (e->use[i].write)
+			b->written = true;
+		else
+			b->read = true;
+	}
+	e->uses = 0;
+}
+
+static uint32_t at_most(int64_t want, uint32_t limit)
+{
+	return want < 1 ? 1 : want > (int64_t)limit ? limit : (uint32_t)want;
+}
+
+void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64_t x, int64_t y)
+{
+	VkCommandBuffer cmd = e->cmd[e->cur];
+
+	settle(e);
+	vkCmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, e->k->pipeline[kernel]);
+	vkCmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
+	vkCmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
+	              at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
+}
+
+static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
+                 VkDeviceSize n)
+{
+	settle(e);
+	if (n > 0)
+		vkCmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
+			.srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
+}
+
+void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to, VkDeviceSize n)
+{
+	uses(e, src, false);
+	uses(e, dst, true);
+	copy(e, src, from, dst, to, n);
+}
+
+void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
+                        VkDeviceSize n)
+{
+	uses(e, src, false);
+	copy(e, src, from, dst, to, n);
+}
+
+void vn_encode_poison(vn_encoder *e, vn_buffer *b)
+{
+	uses(e, b, true);
+	settle(e);
+	vkCmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
+}
+
+vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
+{
+	const int i = e->cur;
+	VkResult  r;
+
+	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
+	e->recording = false;
+	if ((r = vkEndCommandBuffer(e->cmd[i])) != VK_SUCCESS || (r = vkResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
+	r = vkQueueSubmit2(e->d->queue, 1, &(VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+		.commandBufferInfoCount = 1, .pCommandBufferInfos = &(VkCommandBufferSubmitInfo){
+			.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = e->cmd[i] } }, e->fence[i]);
+	if (r != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "a command buffer cannot be submitted");
+	e->flying[i] = true;
+	e->cur = 1 - i;
+	e->submits++;
+	return VN_OK;
+}
+
+vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
+{
+	VkResult r;
+
+	if (!e->flying[i])
+		return VN_OK;
+	/* Forever: a pass on a software device may take hours, and a lost one says so. */
+	r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+	if (r != VK_SUCCESS)
+		return vn_device_fail(e->d, r, err, "the pass did not finish");
+	e->flying[i] = false;
+	return VN_OK;
+}
+
+void vn_encode_abandon(vn_encoder *e)
+{
+	for (int i = 0; i < 2; i++)
+		if (e->flying[i]) {
+			vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+			e->flying[i] = false;
+		}
+	if (e->recording)
+		vkResetCommandBuffer(e->cmd[e->cur], 0);
+	e->recording = false;
+	e->uses = 0;
+}

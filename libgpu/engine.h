@@ -1,0 +1,60 @@
+/* engine.h: the inside of vn_gpu, and of one walk over its plan.
+ *
+ * Inside libgpu only; tests look in to see the guard fire.
+ */
+#ifndef VN_LIBGPU_ENGINE_H
+#define VN_LIBGPU_ENGINE_H
+
+#include "libgpu/arena.h"
+#include "libgpu/cache.h"
+#include "libgpu/encode.h"
+#include "libgpu/guard.h"
+#include "libgpu/kernels.h"
+#include "libgpu/staging.h"
+#include "libgpu/weights.h"
+
+struct vn_gpu {
+	const vn_plan *plan;
+	vn_policy      policy;
+	bool           guard, validate, progress;
+	int64_t        position;
+
+	vn_device      device;
+	vn_kernels     kernels;
+	vn_encoder     encoder;
+	vn_weights     weights;
+	vn_arena       arena;
+	vn_cache       cache;
+	vn_staging     staging;
+	vn_guard       zones;
+	vn_buffer      scratch; /* values that come in pieces */
+	vn_buffer      upload;  /* ids, then the tables of rope */
+
+	int            n_ropes;  /* different rope settings of the plan */
+	int           *rope_of;  /* (n_nodes): which of them; -1 */
+	int           *rope_node; /* (n_ropes): a node that has it */
+	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
+
+	double        *node_ms;  /* (n_nodes) */
+	uint64_t      *stamp;    /* (n_nodes + 1) */
+	double         total_ms;
+	bool           timed;
+
+	/* For tests: a node that is left out; a node told to write one row too many. -1: none. */
+	int            break_skip, break_overrun;
+};
+
+/* One forward pass being recorded. */
+typedef struct vn_walk {
+	vn_gpu        *g;
+	const vn_taps *taps;         /* NULL: none */
+	int64_t        tokens, past; /* T, P; the keys S are their sum */
+	int64_t        first, count; /* rows that the taps select */
+} vn_walk;
+
+static inline bool vn_walk_wants(const vn_walk *w, int value)
+{
+	return w->taps && w->count > 0 && w->taps->want[value];
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* guard.c: finding what was written where nothing should be. */
+#include "libgpu/guard.h"
+
+#include <stdlib.h>
+
+void vn_guard_clear(vn_guard *g)
+{
+	g->n = 0;
+	g->no_memory = false;
+}
+
+void vn_guard_destroy(vn_device *d, vn_guard *g)
+{
+	if (g->readback.buffer)
+		vn_buffer_destroy(d, &g->readback);
+	free(g->zone);
+	*g = (vn_guard){ 0 };
+}
+
+void vn_guard_zone(vn_guard *g, vn_buffer *b, VkDeviceSize at, VkDeviceSize bytes, const char *before,
+                   const char *after)
+{
+	if (g->n == g->room) {
+		const int room = g->room ? 2 * g->room : 64;
+		vn_zone  *more = realloc(g->zone, (size_t)room * sizeof(*more));
+		if (!more) {
+			g->no_memory = true;
+			return;
+		}
+		g->zone = more;
+		g->room = room;
+	}
+	g->zone[g->n++] = (vn_zone){ .b = b, .at = at, .bytes = bytes, .before = before, .after = after };
+}
+
+void vn_guard_buffer(vn_guard *g, vn_buffer *b)
+{
+	const VkDeviceSize end = b->offset + b->size;
+
+	vn_guard_zone(g, b, 0, b->offset, NULL, b->name);
+	vn_guard_zone(g, b, end, b->total - end, b->name, NULL);
+}
+
+vn_status vn_guard_prepare(vn_device *d, vn_guard *g, vn_error *err)
+{
+	VkDeviceSize bytes = 0;
+
+	if (g->no_memory)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of guard zones");
+	for (int i = 0; i < g->n; i++)
+		bytes += g->zone[i].bytes;
+	if (g->readback.buffer && g->readback.size >= bytes)
+		return VN_OK;
+	vn_buffer_destroy(d, &g->readback);
+	return vn_buffer_create(d, &g->readback, VN_FOR_READBACK, bytes, false, "guard zones", err);
+}
+
+void vn_guard_encode(vn_encoder *e, vn_guard *g)
+{
+	VkDeviceSize to = 0;
+
+	for (int i = 0; i < g->n; i++) {
+		const vn_zone *z = &g->zone[i];
+		/* Offsets of the encoder count from inside the zones; modulo 2^64
+		 * the sum is right before them too. */
+		vn_encode_copy_out(e, z->b, z->at - z->b->offset, &g->readback, to, z->bytes);
+		to += z->bytes;
+	}
+}
+
+vn_status vn_guard_check(const vn_guard *g, vn_error *err)
+{
+	const unsigned char *byte = g->readback.map;
+
+	for (int i = 0; i < g->n; i++) {
+		const vn_zone *z = &g->zone[i];
+		for (VkDeviceSize k = 0; k < z->bytes; k++, byte++) {
+			if (*byte == 0xFF)
+				continue;
+			if (z->before && z->after)
+				return vn_fail(err, VN_ERR_DEVICE, "something wrote between %s and %s, %llu bytes behind the first",
+				               z->before, z->after, (unsigned long long)k);
+			if (z->before)
+				return vn_fail(err, VN_ERR_DEVICE, "%s was overrun: something wrote %llu bytes behind its end",
+				               z->before, (unsigned long long)k);
+			return vn_fail(err, VN_ERR_DEVICE, "%s was underrun: something wrote %llu bytes before its beginning",
+			               z->after, (unsigned long long)(z->bytes - k));
+		}
+	}
+	return VN_OK;
+}

@@ -1,0 +1,123 @@
+/* kernels.c: the table of shaders, and the pipelines made of it. */
+#include "libgpu/kernels.h"
+
+#include "libgpu/pipeline_cache.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* Made by the build from shaders/NAME.comp. */
+#include "kernels_spv.h"
+
+/* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
+static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
+static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32, "rms_norm.comp");
+static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
+              offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
+static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36, "rope.comp");
+static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
+              offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76, "mask.glsl");
+static_assert(offsetof(vn_push_map, n) == 24, "map.glsl");
+static_assert(sizeof(vn_push_attention) <= 128, "a device need not take more");
+
+typedef struct code { const uint32_t *words; size_t bytes; } code;
+
+#define CODE(name) { spv_##name, sizeof(spv_##name) }
+#define BOTH(name) CODE(name##_f16), CODE(name##_f16), CODE(name##_f32)
+
+static const struct row {
+	const char *name;
+	code        f16, acc16, f32;
+	uint32_t    push;
+} table[VN_N_KERNELS] = {
+	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed) },
+	[VN_K_RMS_NORM]     = { "rms_norm",     BOTH(rms_norm),    sizeof(vn_push_rms_norm) },
+	[VN_K_LINEAR_TILE]  = { "linear_tile",  CODE(linear_tile_f16), CODE(linear_tile_acc16), CODE(linear_tile_f32),
+	                        sizeof(vn_push_linear) },
+	[VN_K_LINEAR_STRIP] = { "linear_strip", CODE(linear_strip_f16), CODE(linear_strip_acc16), CODE(linear_strip_f32),
+	                        sizeof(vn_push_linear) },
+	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
+	                        sizeof(vn_push_linear) },
+	[VN_K_ROPE]         = { "rope",         BOTH(rope),        sizeof(vn_push_rope) },
+	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
+	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },
+	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention) },
+	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
+	[VN_K_GATED]        = { "gated",        BOTH(gated),       sizeof(vn_push_map) },
+	[VN_K_ADD]          = { "add",          BOTH(add),         sizeof(vn_push_map) },
+};
+
+const char *vn_kernel_name(vn_kernel k)
+{
+	return table[k].name;
+}
+
+uint32_t vn_kernel_push_bytes(vn_kernel k)
+{
+	return table[k].push;
+}
+
+static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_error *err)
+{
+	VkShaderModule module = VK_NULL_HANDLE;
+	VkResult       r = vkCreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+
+	if (r != VK_SUCCESS)
+		return vn_device_fail(d, r, err, table[which].name);
+	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
+	r = vkCreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
+		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
+			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
+	vkDestroyShaderModule(d->device, module, NULL);
+	if (r != VK_SUCCESS) {
+		k->pipeline[which] = VK_NULL_HANDLE;
+		return vn_device_fail(d, r, err, table[which].name);
+	}
+	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE, (uint64_t)k->pipeline[which], table[which].name);
+	return VN_OK;
+}
+
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, const char *cache_dir, vn_error *err)
+{
+	vn_status st;
+	VkResult  r;
+
+	*k = (vn_kernels){ 0 };
+	r = vkCreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
+		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
+		NULL, &k->layout);
+	if (r != VK_SUCCESS) {
+		k->layout = VK_NULL_HANDLE;
+		return vn_device_fail(d, r, err, "pipeline layout");
+	}
+	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)k->layout, "push block");
+	if ((st = vn_pipeline_cache_open(d, cache_dir, &k->cache, &k->cache_hit, err)))
+		goto fail;
+	for (int i = 0; i < VN_N_KERNELS; i++) {
+		const struct row *t = &table[i];
+		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
+		if ((st = build(d, k, (vn_kernel)i, c, err)))
+			goto fail;
+	}
+	vn_pipeline_cache_save(d, cache_dir, k->cache);
+	return VN_OK;
+fail:
+	vn_kernels_destroy(d, k);
+	return st;
+}
+
+void vn_kernels_destroy(vn_device *d, vn_kernels *k)
+{
+	for (int i = 0; i < VN_N_KERNELS; i++)
+		if (k->pipeline[i])
+			vkDestroyPipeline(d->device, k->pipeline[i], NULL);
+	if (k->cache)
+		vkDestroyPipelineCache(d->device, k->cache, NULL);
+	if (k->layout)
+		vkDestroyPipelineLayout(d->device, k->layout, NULL);
+	*k = (vn_kernels){ 0 };
+}

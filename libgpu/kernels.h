@@ -1,0 +1,82 @@
+/* kernels.h: the shaders as pipelines, and the C twin of each push block.
+ *
+ * Inside libgpu only. A row of the table in kernels.c is a shader: its name,
+ * its code for each precision policy and the bytes it is pushed. A faster
+ * variant for some device is another row.
+ */
+#ifndef VN_LIBGPU_KERNELS_H
+#define VN_LIBGPU_KERNELS_H
+
+#include "libgpu/device.h"
+
+typedef enum vn_kernel {
+	VN_K_EMBED,
+	VN_K_RMS_NORM,
+	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
+	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
+	VN_K_LINEAR_VEC,   /* one token */
+	VN_K_ROPE,
+	VN_K_ATTENTION,
+	VN_K_ATTN_SCORES,
+	VN_K_ATTN_PROBS,
+	VN_K_ACT,
+	VN_K_GATED,
+	VN_K_ADD,
+	VN_N_KERNELS
+} vn_kernel;
+
+typedef struct vn_kernels {
+	VkPipelineLayout layout;
+	VkPipelineCache  cache;
+	VkPipeline       pipeline[VN_N_KERNELS];
+	bool             cache_hit; /* a valid file was read */
+} vn_kernels;
+
+/* Builds every pipeline of the policy. cache_dir as in vn_gpu_options; a cache
+ * that cannot be read or written is no error. */
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, const char *cache_dir, vn_error *err);
+void      vn_kernels_destroy(vn_device *d, vn_kernels *k); /* safe on a zeroed one */
+
+const char *vn_kernel_name(vn_kernel k);
+uint32_t    vn_kernel_push_bytes(vn_kernel k);
+
+/* The push blocks; letters as in the head of each shader. Addresses are
+ * VkDeviceAddress. None is over 128 bytes, the least a device must have. */
+
+typedef struct vn_push_embed {
+	uint64_t w, ids, y;
+	uint32_t T, D;
+} vn_push_embed;
+
+typedef struct vn_push_rms_norm {
+	uint64_t x, g, y;
+	uint32_t R, N;
+	float    eps;
+	uint32_t pad;
+} vn_push_rms_norm;
+
+typedef struct vn_push_linear {
+	uint64_t x, w, b, y;
+	uint32_t T, M, N, y_stride;
+	uint32_t has_bias, by_four;
+} vn_push_linear;
+
+typedef struct vn_push_rope {
+	uint64_t x, table, y;
+	uint32_t T, H, K, R;
+} vn_push_rope;
+
+typedef struct vn_push_attention {
+	uint64_t q, k, v, y;
+	uint32_t T, S, P, H, G, K;
+	uint32_t causal, window;
+	float    scale;
+	uint32_t h0, j0, n_keys;
+} vn_push_attention;
+
+typedef struct vn_push_map {
+	uint64_t a, b, y;
+	uint32_t n, pad;
+} vn_push_map;
+
+#endif

@@ -1,0 +1,265 @@
+/* ops.c: one function per operation to put it into the command buffer. */
+#include "libgpu/ops.h"
+
+#include <assert.h>
+
+#define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
+
+static size_t element(const vn_walk *w)
+{
+	return vn_dtype_size(w->g->policy.storage);
+}
+
+static vn_buffer *buffer_of(const vn_walk *w, int value)
+{
+	return &w->g->arena.slot[w->g->arena.slot_of[value]];
+}
+
+static vn_buffer *weight_buffer(const vn_walk *w, int weight)
+{
+	return &w->g->weights.block[w->g->weights.at[weight].block];
+}
+
+/* Address of element `at` of a buffer or a weight. */
+static uint64_t in_buffer(const vn_walk *w, const vn_buffer *b, int64_t at)
+{
+	return b->address + (uint64_t)at * element(w);
+}
+
+static uint64_t in_weight(const vn_walk *w, int weight, int64_t at)
+{
+	return w->g->weights.at[weight].address + (uint64_t)at * element(w);
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* As many rows of n elements as one dispatch takes. */
+static int64_t rows_at_once(int64_t n)
+{
+	return n < INDEX_MAX ? INDEX_MAX / n : 1;
+}
+
+static int64_t groups(int64_t n, int64_t each)
+{
+	return (n + each - 1) / each;
+}
+
+static void embed(vn_walk *w, const vn_node *n)
+{
+	const int64_t D = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(D);
+	vn_buffer    *y = buffer_of(w, n->out[0]);
+
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t T = smaller(step, w->tokens - t);
+		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
+		vn_encode_reads(&w->g->encoder, &w->g->upload);
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_EMBED, &(vn_push_embed){ .w = in_weight(w, n->w[0], 0),
+			.ids = w->g->upload.address + (uint64_t)t * 4, .y = in_buffer(w, y, t * D),
+			.T = (uint32_t)T, .D = (uint32_t)D }, groups(T * D, 64), 1);
+	}
+}
+
+static void rms_norm(vn_walk *w, const vn_node *n)
+{
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
+	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
+
+	for (int64_t r = 0; r < R; r += step) {
+		const int64_t rows = smaller(step, R - r);
+		vn_encode_reads(&w->g->encoder, x);
+		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
+			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
+			.eps = (float)n->c.norm.eps }, rows, 1);
+	}
+}
+
+/* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
+ * rows are y_stride apart and its first element is that of (row, col). The
+ * kernel is chosen by the tokens of the call and not by the part, so that the
+ * bits do not depend on how it was cut. */
+static void linear(vn_walk *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
+                   int64_t y_stride)
+{
+	const int64_t N = w->g->plan->weight[n->w[0]].shape.dim[1];
+	const int64_t row_step = rows_at_once(N > y_stride ? N : y_stride), col_step = rows_at_once(N);
+	const int     bias = n->n_w > 1 ? n->w[1] : -1;
+	vn_buffer    *x = buffer_of(w, n->in[0]);
+
+	for (int64_t r = 0; r < rows; r += row_step) {
+		for (int64_t c = 0; c < cols; c += col_step) {
+			const int64_t T = smaller(row_step, rows - r), M = smaller(col_step, cols - c);
+			const vn_push_linear push = { .x = in_buffer(w, x, (row + r) * N),
+				.w = in_weight(w, n->w[0], (col + c) * N), .b = bias < 0 ? 0 : in_weight(w, bias, col + c),
+				.y = in_buffer(w, y, r * y_stride + c), .T = (uint32_t)T, .M = (uint32_t)M, .N = (uint32_t)N,
+				.y_stride = (uint32_t)y_stride, .has_bias = bias >= 0, .by_four = N % 4 == 0 };
+			vn_encode_reads(&w->g->encoder, x);
+			vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
+			if (bias >= 0)
+				vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
+			vn_encode_writes(&w->g->encoder, y);
+			if (w->tokens == 1)
+				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_VEC, &push, groups(M, 4), 1);
+			else if (T <= 16)
+				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_STRIP, &push, groups(M, 64), groups(T, 16));
+			else
+				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_TILE, &push, groups(M, 64), groups(T, 64));
+		}
+	}
+}
+
+void vn_ops_linear_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+	linear(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
+}
+
+static void rope(vn_walk *w, const vn_node *n, int node)
+{
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	const int64_t   H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, step = rows_at_once(H * K);
+	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
+	const uint64_t  table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
+
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t T = smaller(step, w->tokens - t);
+		vn_encode_reads(&w->g->encoder, x);
+		vn_encode_reads(&w->g->encoder, &w->g->upload);
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ROPE, &(vn_push_rope){ .x = in_buffer(w, x, t * H * K),
+			.table = table + (uint64_t)(t * R) * 4, .y = in_buffer(w, y, t * H * K), .T = (uint32_t)T,
+			.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R }, groups(T * H * K, 64), 1);
+	}
+}
+
+/* What the three attention shaders share, for queries from row `row` on. */
+static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
+{
+	const int64_t        H = n->c.attention.heads, K = n->c.attention.head_dim;
+	const vn_cache_slot *c = &w->g->cache.slot[n->c.attention.cache];
+
+	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K), .k = c->k.address,
+		.v = c->v.address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
+		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
+		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
+		.scale = (float)n->c.attention.scale };
+}
+
+static void attention(vn_walk *w, const vn_node *n)
+{
+	const int64_t row = (int64_t)n->c.attention.heads * n->c.attention.head_dim, step = rows_at_once(row);
+	vn_buffer    *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
+	vn_cache_slot *c = &w->g->cache.slot[n->c.attention.cache];
+
+	for (int64_t t = 0; t < w->tokens; t += step) {
+		const int64_t T = smaller(step, w->tokens - t);
+		vn_push_attention push = attention_push(w, n, t, T);
+		push.y = in_buffer(w, y, t * row);
+		vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
+		vn_encode_reads(&w->g->encoder, &c->k);
+		vn_encode_reads(&w->g->encoder, &c->v);
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION, &push, groups(T, 8), n->c.attention.heads);
+	}
+}
+
+/* The keys and values of this call join those of earlier ones. */
+static void fill_cache(vn_walk *w, const vn_node *n)
+{
+	vn_cache_slot     *c = &w->g->cache.slot[n->c.attention.cache];
+	const VkDeviceSize at = (VkDeviceSize)w->past * c->row_bytes, bytes = (VkDeviceSize)w->tokens * c->row_bytes;
+
+	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_K]), 0, &c->k, at, bytes);
+	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_V]), 0, &c->v, at, bytes);
+}
+
+void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
+                           int64_t cols)
+{
+	const vn_node    *n = &w->g->plan->node[node];
+	vn_cache_slot    *c = &w->g->cache.slot[n->c.attention.cache];
+	vn_push_attention push = attention_push(w, n, row, rows);
+
+	push.y = w->g->scratch.address;
+	push.h0 = (uint32_t)head;
+	push.j0 = (uint32_t)col;
+	push.n_keys = (uint32_t)cols;
+	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
+	vn_encode_reads(&w->g->encoder, &c->k);
+	vn_encode_writes(&w->g->encoder, &w->g->scratch);
+	if (slot == VN_ATTN_SCORES)
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, groups(rows * cols, 64), 1);
+	else
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_PROBS, &push, rows, 1);
+}
+
+/* y[e] of a and b (NULL: none) from element `at` on, n of them. */
+static void map(vn_walk *w, vn_kernel kernel, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y, int64_t y_at,
+                int64_t n)
+{
+	const int64_t step = (int64_t)1 << 30;
+
+	for (int64_t e = 0; e < n; e += step) {
+		const int64_t part = smaller(step, n - e);
+		vn_encode_reads(&w->g->encoder, a);
+		if (b)
+			vn_encode_reads(&w->g->encoder, b);
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_map){ .a = in_buffer(w, a, at + e),
+			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part },
+			groups(part, 64), 1);
+	}
+}
+
+void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+	const vn_node *n = &w->g->plan->node[node];
+	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
+
+	map(w, VN_K_ACT, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
+}
+
+void vn_ops_encode(vn_walk *w, int node)
+{
+	const vn_node  *n = &w->g->plan->node[node];
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	const int64_t   row = vn_value_row(v), all = w->tokens * row;
+	const bool      here = w->g->arena.slot_of[n->out[0]] >= 0; /* else in pieces, by pieces.c */
+
+	switch (n->op) {
+	case VN_OP_EMBED:
+		embed(w, n);
+		break;
+	case VN_OP_RMS_NORM:
+		rms_norm(w, n);
+		break;
+	case VN_OP_LINEAR:
+		if (here)
+			linear(w, n, 0, w->tokens, 0, row, buffer_of(w, n->out[0]), row);
+		break;
+	case VN_OP_ROPE:
+		rope(w, n, node);
+		break;
+	case VN_OP_ATTENTION:
+		fill_cache(w, n);
+		attention(w, n);
+		break;
+	case VN_OP_ACT:
+		if (here)
+			map(w, VN_K_ACT, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
+		break;
+	case VN_OP_GATED:
+		map(w, VN_K_GATED, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		break;
+	case VN_OP_ADD:
+		map(w, VN_K_ADD, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		break;
+	default:
+		assert(!"an operation that vn_gpu_create lets through");
+	}
+}

@@ -1,0 +1,22 @@
+/* ops.h: one function per operation to put it into the command buffer.
+ *
+ * Inside libgpu only. Each cuts its work so that a dispatch stays below 2^31
+ * elements of any operand (shaders/real.glsl).
+ */
+#ifndef VN_LIBGPU_OPS_H
+#define VN_LIBGPU_OPS_H
+
+#include "libgpu/engine.h"
+
+/* A node with all outputs that live in the arena. */
+void vn_ops_encode(vn_walk *w, int node);
+
+/* Part of an output, into scratch: rows [row, row + rows) and columns [col,
+ * col + cols) of the matrix (T, row length); of a head for scores and
+ * probabilities. cols is short of the row only when rows is 1. */
+void vn_ops_linear_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
+void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
+void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
+                           int64_t cols);
+
+#endif

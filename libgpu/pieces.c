@@ -1,0 +1,102 @@
+/* pieces.c: values that are never held whole. */
+#include "libgpu/pieces.h"
+
+#include "libgpu/ops.h"
+
+/* The matrices a value is made of: heads of rows of some length. */
+typedef struct form {
+	int64_t heads, row;
+	int64_t from, to; /* rows that are made, of each head */
+} form;
+
+static form form_of(const vn_walk *w, int value)
+{
+	const vn_value *v = &w->g->plan->value[value];
+	form f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
+
+	if (w->g->plan->node[v->node].op == VN_OP_ATTENTION) {
+		f.heads = v->size[0];
+		f.row = w->past + w->tokens;
+	}
+	if (v->on_demand) {
+		f.from = w->first;
+		f.to = vn_walk_wants(w, value) ? w->first + w->count : w->first;
+	}
+	return f;
+}
+
+VkDeviceSize vn_pieces_scratch(const vn_walk *w)
+{
+	const VkDeviceSize element = vn_dtype_size(w->g->policy.storage), most = w->g->staging.size;
+	VkDeviceSize       bytes = VN_ZONE;
+
+	for (int v = 0; v < w->g->plan->n_values; v++) {
+		if (w->g->plan->value[v].alias_of >= 0 || !vn_arena_pieced(&w->g->arena, w->g->plan, v))
+			continue;
+		const form f = form_of(w, v);
+		const VkDeviceSize whole = (VkDeviceSize)((f.to - f.from) * f.row) * element;
+		if (whole > bytes)
+			bytes = whole;
+	}
+	return bytes < most ? bytes : most;
+}
+
+static void compute(vn_walk *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+	const vn_value *v = &w->g->plan->value[value];
+
+	if (w->g->guard)
+		vn_encode_poison(&w->g->encoder, &w->g->scratch);
+	if (v->node == w->g->break_skip)
+		return;
+	switch (w->g->plan->node[v->node].op) {
+	case VN_OP_LINEAR:
+		vn_ops_linear_part(w, v->node, row, rows, col, cols);
+		break;
+	case VN_OP_ACT:
+		vn_ops_act_part(w, v->node, row, rows, col, cols);
+		break;
+	default:
+		vn_ops_attention_part(w, v->node, v->slot, head, row, rows, col, cols);
+	}
+}
+
+static vn_status tap(vn_walk *w, int value, const form *f, int64_t head, int64_t row, int64_t rows, int64_t col,
+                     int64_t cols, vn_error *err)
+{
+	const size_t  element = vn_dtype_size(w->g->policy.storage);
+	const int64_t from = row > w->first ? row : w->first; /* what of it is wanted */
+	const int64_t to = row + rows < w->first + w->count ? row + rows : w->first + w->count;
+	vn_status     st = VN_OK;
+
+	if (w->g->guard)
+		st = vn_staging_take(w, value, false, (head * w->tokens + row) * f->row + col, &w->g->scratch, 0, rows * cols, err);
+	if (st || !vn_walk_wants(w, value) || from >= to)
+		return st;
+	return vn_staging_take(w, value, true, (head * w->count + from - w->first) * f->row + col, &w->g->scratch,
+	                       (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
+}
+
+vn_status vn_pieces_encode(vn_walk *w, int value, vn_error *err)
+{
+	const form    f = form_of(w, value);
+	const int64_t room = (int64_t)(w->g->scratch.size / vn_dtype_size(w->g->policy.storage));
+	const int64_t rows_fit = room / f.row;
+	vn_status     st = VN_OK;
+
+	for (int64_t head = 0; head < f.heads; head++) {
+		for (int64_t row = f.from; row < f.to;) {
+			const int64_t rows = rows_fit < 1 ? 1 : rows_fit < f.to - row ? rows_fit : f.to - row;
+			const int64_t cols = rows_fit < 1 ? room : f.row;
+			for (int64_t col = 0; col < f.row && !st; col += cols) {
+				const int64_t n = cols < f.row - col ? cols : f.row - col;
+				compute(w, value, head, row, rows, col, n);
+				st = tap(w, value, &f, head, row, rows, col, n, err);
+			}
+			if (st)
+				return st;
+			row += rows;
+		}
+	}
+	return VN_OK;
+}

@@ -1,0 +1,19 @@
+/* pieces.h: values that are never held whole.
+ *
+ * Inside libgpu only. Logits, and scores, probabilities and activations made
+ * for a tap, pass through the scratch buffer piece by piece in row-major order:
+ * whole rows while they fit, else parts of one row. Logits are computed whether
+ * or not somebody taps them; the others only when somebody does, and only the
+ * rows that are wanted.
+ */
+#ifndef VN_LIBGPU_PIECES_H
+#define VN_LIBGPU_PIECES_H
+
+#include "libgpu/engine.h"
+
+/* Bytes of scratch for a call. */
+VkDeviceSize vn_pieces_scratch(const vn_walk *w);
+/* Compute and tap the outputs of a node that come in pieces. */
+vn_status    vn_pieces_encode(vn_walk *w, int value, vn_error *err);
+
+#endif

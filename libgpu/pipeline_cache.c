@@ -1,0 +1,137 @@
+/* pipeline_cache.c: compiled shaders kept on disk between runs.
+ *
+ * The file is our head, then the driver's bytes. Drivers check their own head
+ * and trust the rest, so ours carries length and digest. */
+#include "libgpu/pipeline_cache.h"
+
+#include "libref/base/digest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC     "vernier pipeline cache 1\n"
+#define FILE_MAX_ (256u << 20) /* more than any driver writes */
+
+typedef struct head {
+	char     magic[32];
+	char     digest[40]; /* of the driver's bytes */
+	uint64_t bytes;
+} head;
+
+/* The directory, made when it is not there; false when there is none to be had. */
+static bool directory(const char *dir, char *path, size_t room)
+{
+	const char *base;
+	int         n;
+
+	if (dir)
+		n = snprintf(path, room, "%s", dir);
+	else if ((base = getenv("XDG_CACHE_HOME")) && base[0] == '/')
+		n = snprintf(path, room, "%s/vernier", base);
+	else if ((base = getenv("HOME")) && base[0] == '/')
+		n = snprintf(path, room, "%s/.cache/vernier", base);
+	else
+		return false;
+	if (n <= 0 || (size_t)n >= room)
+		return false;
+	for (char *p = path + 1; *p; p++)
+		if (*p == '/') {
+			*p = '\0';
+			mkdir(path, 0777);
+			*p = '/';
+		}
+	return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+static bool file_path(const vn_device *d, const char *dir, char *path, size_t room)
+{
+	char name[128], *p = name;
+
+	p += snprintf(p, 32, "/%04x-%04x-", d->vendor_id & 0xFFFFFu, d->device_id & 0xFFFFFu);
+	for (size_t i = 0; i < VK_UUID_SIZE; i++)
+		p += snprintf(p, 3, "%02x", d->driver_uuid[i]);
+	snprintf(p, 16, ".pipelines");
+	if (!directory(dir, path, room) || strlen(path) + strlen(name) + 16 >= room)
+		return false;
+	strcat(path, name);
+	return true;
+}
+
+/* The driver's bytes, or NULL. */
+static void *load(const vn_device *d, const char *path, size_t *bytes)
+{
+	FILE *f = fopen(path, "rb");
+	head  h;
+	void *data = NULL;
+
+	if (!f)
+		return NULL;
+	if (fread(&h, sizeof(h), 1, f) == 1 && memcmp(h.magic, MAGIC, sizeof(MAGIC)) == 0 &&
+	    h.bytes >= sizeof(VkPipelineCacheHeaderVersionOne) && h.bytes <= FILE_MAX_ && (data = malloc(h.bytes))) {
+		const VkPipelineCacheHeaderVersionOne *v = data;
+		const bool whole = fread(data, 1, h.bytes, f) == h.bytes && fgetc(f) == EOF;
+		h.digest[sizeof(h.digest) - 1] = '\0';
+		if (whole && strcmp(vn_digest_of(data, h.bytes).hex, h.digest) == 0 &&
+		    v->headerSize >= sizeof(*v) && v->headerVersion == VK_PIPELINE_CACHE_HEADER_VERSION_ONE &&
+		    v->vendorID == d->vendor_id && v->deviceID == d->device_id &&
+		    memcmp(v->pipelineCacheUUID, d->cache_uuid, VK_UUID_SIZE) == 0) {
+			*bytes = h.bytes;
+			fclose(f);
+			return data;
+		}
+	}
+	free(data);
+	fclose(f);
+	return NULL;
+}
+
+vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache *cache, bool *hit, vn_error *err)
+{
+	char     path[1024];
+	size_t   bytes = 0;
+	void    *data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
+	VkResult r;
+
+	*hit = data != NULL;
+	r = vkCreatePipelineCache(d->device, &(VkPipelineCacheCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data },
+		NULL, cache);
+	free(data);
+	if (r != VK_SUCCESS) {
+		*cache = VK_NULL_HANDLE;
+		return vn_device_fail(d, r, err, "pipeline cache");
+	}
+	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_CACHE, (uint64_t)*cache, "pipeline cache");
+	return VN_OK;
+}
+
+void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache)
+{
+	char   path[1024], partial[1100];
+	size_t bytes = 0, old = 0;
+	void  *data = NULL, *before = NULL;
+	FILE  *f = NULL;
+	bool   ok = false;
+
+	if (!file_path(d, dir, path, sizeof(path)) || vkGetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS ||
+	    bytes == 0 || !(data = malloc(bytes)) || vkGetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
+		goto done;
+	if ((before = load(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
+		goto done; /* nothing new */
+	snprintf(partial, sizeof(partial), "%s.%ld", path, (long)getpid());
+	if (!(f = fopen(partial, "wb")))
+		goto done;
+	head h = { .magic = MAGIC, .bytes = bytes };
+	snprintf(h.digest, sizeof(h.digest), "%s", vn_digest_of(data, bytes).hex);
+	ok = fwrite(&h, sizeof(h), 1, f) == 1 && fwrite(data, 1, bytes, f) == bytes;
+	ok = fclose(f) == 0 && ok;
+	if (!ok || rename(partial, path) != 0)
+		remove(partial);
+done:
+	free(before);
+	free(data);
+}

@@ -1,0 +1,16 @@
+/* pipeline_cache.h: compiled shaders kept on disk between runs.
+ *
+ * Inside libgpu only. One file per device and driver, named by their UUIDs. A
+ * file that is missing, cut short, altered or of another driver is ignored; a
+ * directory that cannot be written is no error.
+ */
+#ifndef VN_LIBGPU_PIPELINE_CACHE_H
+#define VN_LIBGPU_PIPELINE_CACHE_H
+
+#include "libgpu/device.h"
+
+/* dir NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier. *hit: a file was used. */
+vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache *cache, bool *hit, vn_error *err);
+void      vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache);
+
+#endif

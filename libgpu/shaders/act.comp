@@ -1,0 +1,17 @@
+#version 460
+// act: an activation, element by element.
+//
+//   y[e] = silu(x[e]) = x / (1 + exp(-x))
+//
+//   x (n) real in     y (n) real out
+//   push      vn_push_map
+//   dispatch  any x; one lane an element, in strides of the grid
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+#include "map.glsl"
+
+void main()
+{
+	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
+		p.y.v[e] = real(silu(float(p.a.v[e])));
+}

@@ -1,0 +1,59 @@
+// real.glsl: how a shader reads and writes the numbers of a run.
+//
+// STORE_F16 decides what is stored: 1 half, 0 float. Arithmetic is float in
+// either case; a store rounds once, to nearest. Everything is reached by device
+// address, because a storage buffer may be limited to 128 MiB. Indices are 32
+// bits and signed to some compilers: the host keeps one dispatch below 2^31
+// elements of any operand.
+#ifndef REAL_GLSL
+#define REAL_GLSL
+
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_control_flow_attributes : enable
+
+#if STORE_F16
+#extension GL_EXT_shader_16bit_storage : require
+#define real  float16_t
+#define real4 f16vec4
+#define REAL_BYTES 2
+#else
+#define real  float
+#define real4 vec4
+#define REAL_BYTES 4
+#endif
+
+layout(buffer_reference, std430, buffer_reference_align = REAL_BYTES) buffer Real { real v[]; };
+// The same memory four at a time: only where row length and start are multiples of four.
+layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer Real4 { real4 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
+
+// No literal of these: a NaN must stay one, an infinity too.
+#define INFINITY uintBitsToFloat(0x7F800000u)
+
+// e^x to about 1e-7 relative. Vulkan promises (3 + 2|x|) ulp for exp, which
+// is 40 ulp at x = -20: more than a float32 run may be off. ln 2 is split so
+// that n * LN2_HI is exact; the polynomial is Taylor's to degree 7 on
+// |r| <= ln(2)/2, remainder below 6e-9. A NaN passes through the arithmetic.
+float exp_(float x)
+{
+	if (x > 88.72283)
+		return INFINITY;
+	if (x < -87.33654) // below the smallest normal: 0 on devices that flush, so 0 on all
+		return 0.0;
+	const float n = floor(x * 1.44269504 + 0.5);
+	const float r = (x - n * 0.693359375) + n * 2.12194440e-4;
+	float p = 1.0 / 5040.0;
+	p = p * r + 1.0 / 720.0;
+	p = p * r + 1.0 / 120.0;
+	p = p * r + 1.0 / 24.0;
+	p = p * r + 1.0 / 6.0;
+	p = p * r + 0.5;
+	p = p * r + 1.0;
+	p = p * r + 1.0;
+	// In two halves: 2^128 itself is no float.
+	const int a = int(n) / 2, b = int(n) - a;
+	return p * intBitsToFloat((a + 127) << 23) * intBitsToFloat((b + 127) << 23);
+}
+
+#endif

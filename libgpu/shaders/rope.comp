@@ -1,0 +1,40 @@
+#version 460
+// rope: rotary position embedding, half-split pairing.
+//
+//   i < R/2:  y[t,h,i]     = x[t,h,i] c[t,i]     - x[t,h,i+R/2] s[t,i]
+//             y[t,h,i+R/2] = x[t,h,i+R/2] c[t,i] + x[t,h,i] s[t,i]
+//   d >= R:   y[t,h,d]     = x[t,h,d]
+//
+//   x (T,H,K) real in     table (T,R/2,2) float in: c, s     y (T,H,K) real out
+//   push      vn_push_rope
+//   dispatch  any x; one lane an element, in strides of the grid
+//
+// Cosine and sine come from the host: the device's own may be off by 2^-11.
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Push {
+	Real  x;
+	Float table;
+	Real  y;
+	uint  T, H, K, R;
+} p;
+
+void main()
+{
+	const uint half_ = p.R / 2;
+
+	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.H * p.K; e += gl_NumWorkGroups.x * 64) {
+		const uint t = e / (p.H * p.K), d = e % p.K;
+		if (d >= p.R) {
+			p.y.v[e] = p.x.v[e];
+			continue;
+		}
+		const bool  low = d < half_;
+		const uint  at  = (t * half_ + (low ? d : d - half_)) * 2;
+		const float c = p.table.v[at], s = p.table.v[at + 1];
+		const float a = float(p.x.v[e]), b = float(p.x.v[low ? e + half_ : e - half_]);
+		p.y.v[e] = real(low ? a * c - b * s : a * c + b * s);
+	}
+}

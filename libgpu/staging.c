@@ -1,0 +1,200 @@
+/* staging.c: from the device to the sink of a tap. */
+#include "libgpu/staging.h"
+
+#include "libgpu/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SIZE ((int64_t)64 << 20)
+
+vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, vn_error *err)
+{
+	vn_status st;
+
+	*s = (vn_staging){ 0 };
+	if (size <= 0)
+		size = DEFAULT_SIZE;
+	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
+	for (int i = 0; i < 2; i++)
+		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, false, i ? "staging 1" : "staging 0", err))) {
+			vn_staging_destroy(d, s);
+			return st;
+		}
+	return VN_OK;
+}
+
+void vn_staging_destroy(vn_device *d, vn_staging *s)
+{
+	for (int i = 0; i < 2; i++) {
+		if (s->buf[i].buffer)
+			vn_buffer_destroy(d, &s->buf[i]);
+		free(s->part[i]);
+	}
+	*s = (vn_staging){ 0 };
+}
+
+static void clear(vn_staging *s, int i, bool guard)
+{
+	s->used[i] = 0;
+	s->n[i] = 0;
+	if (guard)
+		memset(s->buf[i].map, 0xFF, s->size);
+}
+
+void vn_staging_reset(vn_staging *s, bool guard)
+{
+	clear(s, 0, guard);
+	clear(s, 1, guard);
+	s->handed = 0;
+}
+
+/* Elements before the token axis, and behind it. */
+static void around(const vn_walk *w, int value, int64_t *outer, int64_t *inner)
+{
+	const vn_value *v = &w->g->plan->value[value];
+	const vn_shape  shape = vn_value_shape(v, w->tokens, w->past + w->tokens);
+	int             axis = 0;
+
+	while (axis < v->rank && v->size[axis] != VN_T)
+		axis++;
+	*outer = *inner = 1;
+	for (int i = 0; i < v->rank; i++)
+		*(i < axis ? outer : inner) *= i == axis ? 1 : shape.dim[i];
+}
+
+static vn_status check_written(const vn_walk *w, const vn_part *p, const void *data, vn_error *err)
+{
+	const vn_value *v = &w->g->plan->value[p->value];
+	const uint16_t *half = data;
+	const uint32_t *word = data;
+	int64_t outer, inner;
+
+	for (int64_t i = 0; i < p->elements; i++) {
+		if (w->g->policy.storage == VN_F16 ? half[i] != 0xFFFF : word[i] != VN_POISON)
+			continue;
+		around(w, p->value, &outer, &inner);
+		const int64_t rows = p->hand ? w->count : w->tokens;
+		return vn_fail(err, VN_ERR_DEVICE, "%s was never written (row %lld)", v->name,
+		               (long long)((p->start + i) / inner % rows + (p->hand ? w->first : 0)));
+	}
+	return VN_OK;
+}
+
+static vn_status hand_over(const vn_walk *w, const vn_part *p, const void *data, vn_error *err)
+{
+	const vn_value *v = &w->g->plan->value[p->value];
+	const vn_sink  *sink = &w->taps->sink;
+	vn_staging     *s = &w->g->staging;
+	vn_shape        shape = vn_value_shape(v, w->count, w->past + w->tokens);
+	vn_status       st;
+
+	if (p->start == 0) {
+		s->handed = 0;
+		if ((st = sink->begin(sink->ctx, p->value, w->g->policy.storage, &shape, err)))
+			return st;
+	}
+	if ((st = sink->write(sink->ctx, data, (size_t)p->elements, err)))
+		return st;
+	s->handed += p->elements;
+	return s->handed == vn_shape_count(&shape) ? sink->end(sink->ctx, err) : VN_OK;
+}
+
+/* Wait for command buffer i and hand over what it brought. */
+static vn_status drain(vn_walk *w, int i, vn_error *err)
+{
+	vn_staging *s = &w->g->staging;
+	vn_status   st;
+
+	if ((st = vn_encode_wait(&w->g->encoder, i, err)))
+		return st;
+	for (int k = 0; k < s->n[i] && !st; k++) {
+		const vn_part *p = &s->part[i][k];
+		const void    *data = (const char *)s->buf[i].map + p->offset;
+		if (w->g->guard)
+			st = check_written(w, p, data, err);
+		if (!st && p->hand)
+			st = hand_over(w, p, data, err);
+	}
+	clear(s, i, w->g->guard);
+	return st;
+}
+
+static vn_status turn(vn_walk *w, vn_error *err)
+{
+	vn_encoder *e = &w->g->encoder;
+	vn_status   st;
+
+	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err)))
+		return st;
+	return vn_encode_begin(e, err);
+}
+
+static vn_status note(vn_staging *s, int i, vn_part part, vn_error *err)
+{
+	if (s->n[i] == s->room[i]) {
+		const int room = s->room[i] ? 2 * s->room[i] : 64;
+		vn_part  *more = realloc(s->part[i], (size_t)room * sizeof(*more));
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
+		s->part[i] = more;
+		s->room[i] = room;
+	}
+	s->part[i][s->n[i]++] = part;
+	return VN_OK;
+}
+
+vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+                          int64_t elements, vn_error *err)
+{
+	vn_staging  *s = &w->g->staging;
+	const size_t size = vn_dtype_size(w->g->policy.storage);
+	vn_status    st;
+
+	while (elements > 0) {
+		int     i = w->g->encoder.cur;
+		int64_t fit = (int64_t)((s->size - s->used[i]) / size);
+		if (fit == 0) {
+			if ((st = turn(w, err)))
+				return st;
+			continue;
+		}
+		if (fit > elements)
+			fit = elements;
+		if ((st = note(s, i, (vn_part){ .value = value, .hand = hand, .offset = s->used[i], .start = start,
+		                                .elements = fit }, err)))
+			return st;
+		vn_encode_copy_out(&w->g->encoder, src, from, &s->buf[i], s->used[i], (VkDeviceSize)fit * size);
+		s->used[i] += (size_t)fit * size;
+		start += fit;
+		from += (VkDeviceSize)fit * size;
+		elements -= fit;
+	}
+	return VN_OK;
+}
+
+vn_status vn_staging_tap(vn_walk *w, int value, vn_buffer *src, vn_error *err)
+{
+	const size_t size = vn_dtype_size(w->g->policy.storage);
+	int64_t      outer, inner;
+	vn_status    st = VN_OK;
+
+	around(w, value, &outer, &inner);
+	if (w->g->guard)
+		st = vn_staging_take(w, value, false, 0, src, 0, outer * w->tokens * inner, err);
+	if (vn_walk_wants(w, value))
+		for (int64_t o = 0; o < outer && !st; o++)
+			st = vn_staging_take(w, value, true, o * w->count * inner, src,
+			                     (VkDeviceSize)((o * w->tokens + w->first) * inner) * size, w->count * inner, err);
+	return st;
+}
+
+vn_status vn_staging_finish(vn_walk *w, vn_error *err)
+{
+	vn_encoder *e = &w->g->encoder;
+	vn_status   st;
+
+	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err))) /* the older one first */
+		return st;
+	return drain(w, 1 - e->cur, err);
+}

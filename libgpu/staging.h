@@ -1,0 +1,47 @@
+/* staging.h: from the device to the sink of a tap.
+ *
+ * Inside libgpu only. Two staging buffers, one for each command buffer of the
+ * encoder: a tap is a copy into the open one. When it is full, the commands so
+ * far are submitted and recording goes on with the other; that one's fence is
+ * waited for and its bytes are handed over while the device works on the rest.
+ *
+ * With guard every value is copied out, wanted or not, and looked through for
+ * poison before anything of it is handed over.
+ */
+#ifndef VN_LIBGPU_STAGING_H
+#define VN_LIBGPU_STAGING_H
+
+#include "libgpu/encode.h"
+
+struct vn_walk;
+
+typedef struct vn_part {
+	int     value;
+	bool    hand;     /* to the sink; else it is only looked through */
+	size_t  offset;   /* in the staging buffer */
+	int64_t start;    /* first element: of what is handed over, else of the value */
+	int64_t elements;
+} vn_part;
+
+typedef struct vn_staging {
+	size_t    size;    /* bytes of one buffer, a multiple of VN_ZONE */
+	vn_buffer buf[2];
+	size_t    used[2];
+	vn_part  *part[2];
+	int       n[2], room[2];
+	int64_t   handed;  /* elements of the value that is being handed over */
+} vn_staging;
+
+vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, vn_error *err);
+void      vn_staging_destroy(vn_device *d, vn_staging *s); /* safe on a zeroed one */
+void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
+
+/* Record: elements from byte `from` of src are those of `value` from `start` on. */
+vn_status vn_staging_take(struct vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+                          int64_t elements, vn_error *err);
+/* Record the taps of a value that lies whole in src. */
+vn_status vn_staging_tap(struct vn_walk *w, int value, vn_buffer *src, vn_error *err);
+/* Submit what is recorded, wait, hand over everything left. */
+vn_status vn_staging_finish(struct vn_walk *w, vn_error *err);
+
+#endif

@@ -1,0 +1,174 @@
+/* suitable.c: the Vulkan devices of a machine, and what each lacks. */
+#include "libgpu/suitable.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct { VkPhysicalDeviceType type; int rank; const char *name; } kinds[] = {
+	{ VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU,   0, "discrete" },
+	{ VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU, 1, "integrated" },
+	{ VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU,    2, "virtual" },
+	{ VK_PHYSICAL_DEVICE_TYPE_OTHER,          3, "other" },
+	{ VK_PHYSICAL_DEVICE_TYPE_CPU,            4, "cpu" },
+};
+
+/* The family with compute that also draws least: on big devices a pure compute
+ * family exists, and any compute family can copy. UINT32_MAX: none. */
+static uint32_t compute_family(VkPhysicalDevice p)
+{
+	VkQueueFamilyProperties family[16];
+	uint32_t n = 16, found = UINT32_MAX;
+
+	vkGetPhysicalDeviceQueueFamilyProperties(p, &n, family);
+	for (uint32_t i = 0; i < n; i++)
+		if (family[i].queueFlags & VK_QUEUE_COMPUTE_BIT && family[i].queueCount > 0 &&
+		    (found == UINT32_MAX || !(family[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)))
+			found = i;
+	return found;
+}
+
+static void lacks(char *missing, const char *what)
+{
+	const size_t used = strlen(missing);
+
+	snprintf(missing + used, VN_MISSING_TEXT - used, "%s%s", used ? ", " : "", what);
+}
+
+void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT])
+{
+	missing[0] = '\0';
+	if (a->api < VK_API_VERSION_1_3) {
+		lacks(missing, "Vulkan 1.3"); /* the rest cannot be asked of it */
+		return;
+	}
+	if (!a->storage16)
+		lacks(missing, "16-bit storage (storageBuffer16BitAccess)");
+	if (!a->addresses)
+		lacks(missing, "buffer device addresses (bufferDeviceAddress)");
+	if (!a->synchronization2)
+		lacks(missing, "synchronization2");
+	if (!a->compute)
+		lacks(missing, "compute queue");
+	if (a->shared_bytes < VN_SHARED_BYTES)
+		lacks(missing, "32 KiB of shared memory");
+	if (a->lanes < VN_LANES_MAX)
+		lacks(missing, "workgroups of 128");
+}
+
+static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props)
+{
+	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES };
+	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+		.pNext = &v13 };
+	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
+		.pNext = &v12 };
+	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
+
+	if (props->apiVersion >= VK_API_VERSION_1_3)
+		vkGetPhysicalDeviceFeatures2(p->physical, &all);
+	vn_abilities_missing(&(vn_abilities){ .api = props->apiVersion, .storage16 = v11.storageBuffer16BitAccess,
+		.addresses = v12.bufferDeviceAddress, .synchronization2 = v13.synchronization2,
+		.compute = p->family != UINT32_MAX, .shared_bytes = props->limits.maxComputeSharedMemorySize,
+		.lanes = props->limits.maxComputeWorkGroupInvocations }, p->info.missing);
+}
+
+static void describe(vn_physical *p)
+{
+	VkPhysicalDeviceVulkan12Properties v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES };
+	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2 };
+	VkPhysicalDeviceMemoryProperties memory;
+	VkPhysicalDeviceProperties       plain;
+	vn_gpu_device *info = &p->info;
+
+	vkGetPhysicalDeviceProperties(p->physical, &plain);
+	if (plain.apiVersion >= VK_API_VERSION_1_2)
+		all.pNext = &v12;
+	vkGetPhysicalDeviceProperties2(p->physical, &all);
+	vkGetPhysicalDeviceMemoryProperties(p->physical, &memory);
+
+	snprintf(info->name, sizeof(info->name), "%s", plain.deviceName);
+	snprintf(info->driver, sizeof(info->driver), "%s%s%s", v12.driverName, v12.driverInfo[0] ? " " : "", v12.driverInfo);
+	snprintf(info->api, sizeof(info->api), "%u.%u.%u", VK_API_VERSION_MAJOR(plain.apiVersion),
+	         VK_API_VERSION_MINOR(plain.apiVersion), VK_API_VERSION_PATCH(plain.apiVersion));
+	snprintf(info->type, sizeof(info->type), "other");
+	p->rank = 3;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (kinds[i].type == plain.deviceType) {
+			p->rank = kinds[i].rank;
+			snprintf(info->type, sizeof(info->type), "%s", kinds[i].name);
+		}
+	for (uint32_t i = 0; i < memory.memoryHeapCount; i++)
+		if (memory.memoryHeaps[i].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT &&
+		    (int64_t)memory.memoryHeaps[i].size > info->memory)
+			info->memory = (int64_t)memory.memoryHeaps[i].size;
+	p->family = compute_family(p->physical);
+	find_missing(p, &plain);
+}
+
+vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err)
+{
+	VkPhysicalDevice device[64];
+	uint32_t         count = 64;
+	const VkResult   r = vkEnumeratePhysicalDevices(instance, &count, device);
+
+	*list = NULL;
+	*n = 0;
+	if (r == VK_ERROR_INITIALIZATION_FAILED)
+		count = 0; /* what the loader says when there is no driver at all */
+	else if (r != VK_SUCCESS && r != VK_INCOMPLETE)
+		return vn_fail(err, VN_ERR_DEVICE, "Vulkan devices cannot be listed (%d)", (int)r);
+	if (!(*list = calloc(count ? count : 1, sizeof(**list))))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of %u devices", count);
+	for (uint32_t i = 0; i < count; i++) {
+		(*list)[i].physical = device[i];
+		(*list)[i].info.index = (int)i;
+		describe(&(*list)[i]);
+	}
+	*n = (int)count;
+	return VN_OK;
+}
+
+bool vn_physical_float16(VkPhysicalDevice p)
+{
+	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
+	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+
+	vkGetPhysicalDeviceFeatures2(p, &all);
+	return v12.shaderFloat16;
+}
+
+vn_status vn_instance_fail(VkResult r, vn_error *err)
+{
+	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
+		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU)");
+	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
+}
+
+vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
+{
+	VkInstance   instance = VK_NULL_HANDLE;
+	vn_physical *found = NULL;
+	vn_status    st;
+	const VkResult r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &instance);
+
+	*list = NULL;
+	*n = 0;
+	if (r != VK_SUCCESS)
+		return vn_instance_fail(r, err);
+	if ((st = vn_physical_list(instance, &found, n, err)))
+		goto done;
+	if (!(*list = calloc(*n ? (size_t)*n : 1, sizeof(**list)))) {
+		*n = 0;
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a list of devices");
+		goto done;
+	}
+	for (int i = 0; i < *n; i++)
+		(*list)[i] = found[i].info;
+done:
+	free(found);
+	vkDestroyInstance(instance, NULL);
+	return st;
+}

@@ -1,0 +1,41 @@
+/* suitable.h: the Vulkan devices of a machine, and what each lacks.
+ *
+ * Inside libgpu only. What the engine needs of a device is said here once.
+ */
+#ifndef VN_LIBGPU_SUITABLE_H
+#define VN_LIBGPU_SUITABLE_H
+
+#include "libgpu/gpu.h"
+
+#include <vulkan/vulkan.h>
+
+/* Of every device we run on; the shaders rely on them. */
+#define VN_SHARED_BYTES 32768 /* shared memory of one workgroup */
+#define VN_LANES_MAX    128   /* invocations of one workgroup */
+
+typedef struct vn_physical {
+	VkPhysicalDevice physical;
+	vn_gpu_device    info;
+	uint32_t         family; /* the queue family to use */
+	int              rank;   /* 0 discrete, 1 integrated, 2 virtual, 3 other, 4 cpu: lower is better */
+} vn_physical;
+
+/* What a device says of itself, and what of our needs that leaves open: as in
+ * vn_gpu_device. Apart from the asking, so that it can be tested. */
+typedef struct vn_abilities {
+	uint32_t api;
+	bool     storage16, addresses, synchronization2, compute;
+	uint32_t shared_bytes, lanes;
+} vn_abilities;
+
+#define VN_MISSING_TEXT 512
+void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT]);
+
+/* The line for an instance that could not be created. */
+vn_status vn_instance_fail(VkResult r, vn_error *err);
+
+/* *list is the caller's to free(). */
+vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err);
+bool      vn_physical_float16(VkPhysicalDevice p); /* arithmetic in half */
+
+#endif

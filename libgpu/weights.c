@@ -1,0 +1,211 @@
+/* weights.c: the weights of a plan on the device. */
+#include "libgpu/weights.h"
+
+#include "libref/base/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BLOCK  ((VkDeviceSize)256 << 20)
+#define UPLOAD ((VkDeviceSize)32 << 20)
+#define PANEL  (256 * 1024) /* elements converted at a time: 1 MiB of float stays in cache */
+
+typedef struct load {
+	vn_encoder *e;
+	vn_weights *w;
+	vn_dtype    storage;
+	float      *panel;  /* (PANEL) */
+	char       *stored; /* (PANEL) in the storage format */
+	vn_buffer   upload; /* only when the host cannot write device memory */
+	VkDeviceSize used;  /* of upload */
+} load;
+
+/* Which block each weight goes to, and where in it. sizes: bytes of each block. */
+static int place(vn_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
+{
+	VkDeviceSize end = 0; /* of the open block */
+	int          open = -1, n = 0;
+
+	for (int i = 0; i < w->n; i++) {
+		vn_weight_place *p = &w->at[i];
+		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
+		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+		const bool own = p->bytes > BLOCK;
+		if (own || open < 0 || start + p->bytes > BLOCK) {
+			p->block = n++;
+			p->offset = 0;
+			if (!own) {
+				open = p->block;
+				end = p->bytes;
+			}
+			sizes[p->block] = p->bytes;
+		} else {
+			p->block = open;
+			p->offset = start;
+			end = start + p->bytes;
+			sizes[open] = end;
+		}
+	}
+	return n;
+}
+
+/* vn_from_f32 gives no count of its own. */
+static int64_t overflows(const float *x, const char *stored, vn_dtype storage, size_t n)
+{
+	int64_t  count = 0;
+	uint16_t h;
+
+	if (storage != VN_F16)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		memcpy(&h, stored + 2 * i, 2);
+		count += (h & 0x7FFF) == 0x7C00 && isfinite(x[i]);
+	}
+	return count;
+}
+
+static vn_status flush(load *l, vn_error *err)
+{
+	const int i = l->e->cur;
+	vn_status st;
+
+	if (!l->e->recording)
+		return VN_OK;
+	if ((st = vn_encode_submit(l->e, err)) || (st = vn_encode_wait(l->e, i, err)))
+		return st;
+	l->used = 0;
+	return VN_OK;
+}
+
+static vn_status put(load *l, const vn_weight_place *p, VkDeviceSize at, VkDeviceSize bytes, vn_error *err)
+{
+	vn_buffer *b = &l->w->block[p->block];
+	vn_status  st;
+
+	if (b->map) {
+		memcpy((char *)b->map + p->offset + at, l->stored, bytes);
+		return VN_OK;
+	}
+	if (l->used + bytes > UPLOAD && (st = flush(l, err)))
+		return st;
+	if (!l->e->recording && (st = vn_encode_begin(l->e, err)))
+		return st;
+	memcpy((char *)l->upload.map + l->used, l->stored, bytes);
+	vn_encode_copy(l->e, &l->upload, l->used, b, p->offset + at, bytes);
+	l->used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+	return VN_OK;
+}
+
+static vn_status convert(load *l, int i, const vn_tensor *t, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&t->shape);
+	const size_t  from = vn_dtype_size(t->dtype), to = vn_dtype_size(l->storage);
+	vn_status     st;
+
+	for (int64_t at = 0; at < n; at += PANEL) {
+		const size_t m = (size_t)(n - at < PANEL ? n - at : PANEL);
+		const char  *src = (const char *)t->data + (size_t)at * from;
+		if (t->dtype == l->storage) {
+			memcpy(l->stored, src, m * to);
+		} else {
+			vn_to_f32(l->panel, src, t->dtype, m);
+			vn_from_f32(l->stored, l->storage, l->panel, m);
+			const int64_t over = overflows(l->panel, l->stored, l->storage, m);
+			if (over && !l->w->overflowed)
+				l->w->first_overflowed = i;
+			l->w->overflowed += over;
+		}
+		if ((st = put(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err)))
+			return st;
+	}
+	return VN_OK;
+}
+
+static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
+{
+	vn_weights   *w = l->w;
+	VkDeviceSize *sizes = calloc(w->n ? (size_t)w->n : 1, sizeof(*sizes));
+	vn_status     st = VN_OK;
+	char          name[64];
+
+	if (!sizes)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to place %d weights", w->n);
+	const int n = place(w, plan, vn_dtype_size(l->storage), guard, sizes);
+	if (!(w->block = calloc(n ? (size_t)n : 1, sizeof(*w->block))))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d blocks of weights", n);
+	for (int i = 0; i < n && !st; i++) {
+		snprintf(name, sizeof(name), "weights %d", i);
+		if (!(st = vn_buffer_create(l->e->d, &w->block[i], VN_ON_DEVICE, sizes[i], guard, name, err)))
+			w->n_blocks = i + 1;
+		if (!st && w->block[i].map)
+			memset((char *)w->block[i].map - w->block[i].offset, 0xFF, w->block[i].total);
+		else if (!st && (l->e->recording || !(st = vn_encode_begin(l->e, err))))
+			vn_encode_poison(l->e, &w->block[i]);
+		w->bytes += (int64_t)sizes[i];
+	}
+	free(sizes);
+	for (int i = 0; i < w->n && !st; i++)
+		w->at[i].address = w->block[w->at[i].block].address + w->at[i].offset;
+	return st;
+}
+
+vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
+                            bool guard, bool progress, vn_error *err)
+{
+	load        l = { .e = e, .w = w, .storage = storage };
+	vn_progress p = { 0 };
+	vn_status   st = VN_OK;
+
+	*w = (vn_weights){ .n = plan->n_weights, .first_overflowed = -1 };
+	w->at = calloc(w->n ? (size_t)w->n : 1, sizeof(*w->at));
+	l.panel = malloc(PANEL * sizeof(float));
+	l.stored = malloc(PANEL * vn_dtype_size(storage));
+	if (!w->at || !l.panel || !l.stored) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
+		goto done;
+	}
+	for (int i = 0; i < w->n; i++) {
+		char have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
+		if (!vn_shape_equal(&from[i].shape, &plan->weight[i].shape)) {
+			st = vn_fail(err, VN_ERR_SHAPE, "weight %s has shape %s, expected %s", plan->weight[i].name,
+			             vn_shape_text(&from[i].shape, have), vn_shape_text(&plan->weight[i].shape, need));
+			goto done;
+		}
+	}
+	if ((st = blocks(&l, plan, guard, err)))
+		goto done;
+	if (w->n_blocks && !w->block[0].map &&
+	    (st = vn_buffer_create(e->d, &l.upload, VN_FOR_UPLOAD, UPLOAD, false, "weights on their way", err)))
+		goto done;
+	if (progress)
+		vn_progress_start(&p, "weight", w->n);
+	for (int i = 0; i < w->n && !st; i++) {
+		st = convert(&l, i, &from[i], err);
+		if (progress)
+			vn_progress_at(&p, i + 1);
+	}
+	if (progress)
+		vn_progress_stop(&p);
+	if (!st)
+		st = flush(&l, err);
+done:
+	if (st)
+		vn_encode_abandon(e);
+	vn_buffer_destroy(e->d, &l.upload);
+	free(l.stored);
+	free(l.panel);
+	if (st)
+		vn_weights_destroy(e->d, w);
+	return st;
+}
+
+void vn_weights_destroy(vn_device *d, vn_weights *w)
+{
+	for (int i = 0; i < w->n_blocks; i++)
+		vn_buffer_destroy(d, &w->block[i]);
+	free(w->block);
+	free(w->at);
+	*w = (vn_weights){ 0 };
+}

@@ -1,0 +1,31 @@
+/* weights.h: the weights of a plan on the device, in the storage format.
+ *
+ * Inside libgpu only. They lie in blocks of 256 MiB, a larger tensor in a block
+ * of its own, because devices limit one allocation. With guard, zones of poison
+ * lie between them. Nothing of the caller's is kept after create.
+ */
+#ifndef VN_LIBGPU_WEIGHTS_H
+#define VN_LIBGPU_WEIGHTS_H
+
+#include "libgpu/encode.h"
+
+typedef struct vn_weight_place {
+	int             block;
+	VkDeviceSize    offset, bytes; /* offset inside the block's zones */
+	VkDeviceAddress address;
+} vn_weight_place;
+
+typedef struct vn_weights {
+	int              n, n_blocks;
+	vn_weight_place *at;    /* (n) */
+	vn_buffer       *block; /* (n_blocks) */
+	int64_t          bytes;
+	int64_t          overflowed; /* finite values that became infinite in the storage format */
+	int              first_overflowed; /* the first weight with one; -1 */
+} vn_weights;
+
+vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
+                            bool guard, bool progress, vn_error *err);
+void      vn_weights_destroy(vn_device *d, vn_weights *w); /* safe on a zeroed one */
+
+#endif

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# check.sh [--accept] NAME: runs tests/cli/NAME.sh and compares what it says with NAME.expected.
+#
+# The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and `vernier` as a
+# function. What it prints on both streams, in order, and its exit status are the expectation; --accept rewrites
+# it. Paths of this machine are replaced by words, so that the expectation holds everywhere. A script that ends
+# with status 77 is skipped.
+set -u
+accept=
+[ "${1:-}" = --accept ] && { accept=1; shift; }
+name=$1
+here=$(cd "$(dirname "$0")" && pwd)
+: "${VERNIER:?the program to test}"
+export VERNIER FIXTURES=${FIXTURES:-$here/../../fixtures} TESTS=$here/..
+FIXTURES=$(cd "$FIXTURES" && pwd)
+TESTS=$(cd "$TESTS" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/cwd" "$work/tmp"
+export TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
+(cd "$work/cwd" && bash -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' bash "$here/$name.sh") >"$work/out" 2>&1 </dev/null
+status=$?
+[ $status = 77 ] && { cat "$work/out"; exit 77; }
+{ sed -e "s#$work/cwd#CWD#g; s#$work#TMP#g; s#$FIXTURES#FIXTURES#g; s#$TESTS#TESTS#g; s#$(dirname "$TESTS")#SOURCE#g" "$work/out"
+  echo "[exit $status]"; } >"$work/got"
+if [ -n "$accept" ]; then
+	cp "$work/got" "$here/$name.expected"
+	exit 0
+fi
+diff -u "$here/$name.expected" "$work/got" && echo "$name: as expected"

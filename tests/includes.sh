@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# includes.sh: includes run one way, libref <- libgpu <- capture <- compare, and each room keeps its libraries to
+# itself: Vulkan in libgpu, HDF5 in capture, BLAS in libref, YAML in compare.
+set -u
+cd "$(dirname "$0")/.."
+bad=0
+# folder, an include or a word it must not contain, why
+forbid() {
+	local hits
+	hits=$(grep -rnE --include='*.c' --include='*.h' "$2" "$1" || true)
+	if [ -n "$hits" ]; then
+		echo "$1: $3:"
+		echo "$hits"
+		bad=1
+	fi
+}
+forbid libref  '#include "(libgpu|capture|compare|tests)/' "includes a room that depends on it"
+forbid libgpu  '#include "(capture|compare|tests)/'        "includes a room that depends on it"
+forbid capture '#include "(compare|tests)/'                "includes a room that depends on it"
+forbid compare '#include "tests/'                          "includes the tests"
+forbid libgpu  '#include "libref/(ops|exec)/'              "shares arithmetic with the reference"
+forbid libref  '#include <(vulkan|hdf5|yaml)'              "sees a library of another room"
+forbid libgpu  '#include <(hdf5|H5|cblas|yaml)'            "sees a library of another room"
+forbid capture '#include <(vulkan|cblas|yaml)'             "sees a library of another room"
+forbid compare '#include <(vulkan|hdf5|H5|cblas)'          "sees a library of another room"
+forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of another room"
+forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
+forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_|yaml_)'         "names a type of another room"
+forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_)'         "names a type of another room"
+# Every include of ours is written from the root; a header compiles alone.
+for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'); do
+	if grep -nE '#include "[^/"]+"' "$f" | grep -v 'rope_bits.h'; then
+		echo "$f: an include that is not written from the root"
+		bad=1
+	fi
+done
+if grep -rnE 'ffast-math' CMakeLists.txt */CMakeLists.txt CMakePresets.json | grep -v '^[^:]*:[0-9]*: *#'; then
+	echo "-ffast-math is in the build"
+	bad=1
+fi
+[ $bad = 0 ] && echo "includes run one way"
+exit $bad

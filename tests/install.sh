@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# install.sh [tests]: the Debian packages that a build needs, and with `tests` those that the tests need too.
+set -euo pipefail
+build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers libyaml-dev
+       libjansson-dev libxxhash-dev"
+tests="clang libomp-dev libcunit1-dev vulkan-validationlayers hdf5-tools python3 python3-h5py python3-numpy"
+wanted=$build
+[ "${1:-}" = tests ] && wanted="$build $tests"
+missing=
+for p in $wanted; do
+	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
+done
+[ -n "$missing" ] || exit 0
+if [ "$(id -u)" != 0 ]; then
+	echo "install.sh: these packages are missing; install them and run this again:" >&2
+	echo "  sudo apt-get install$missing" >&2
+	exit 2
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -q >/dev/null
+apt-get install -q -y --no-install-recommends $missing >/dev/null

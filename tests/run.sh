@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# run.sh: installs what the tests need (as root, on Debian), builds, and runs every test.
+#
+#   tests/run.sh [--quick]     --quick: the release build alone, without sanitizers and the second compiler
+set -euo pipefail
+cd "$(dirname "$0")/.."
+quick=${1:-}
+
+tests/install.sh tests
+
+configure_and_build() { # preset, further options
+	local preset=$1
+	shift
+	cmake --preset "$preset" -DVERNIER_WERROR=ON "$@" >/dev/null
+	cmake --build --preset "$preset"
+}
+run_tests() { # preset, further options
+	local preset=$1
+	shift
+	ctest --preset "$preset" "$@"
+}
+
+echo "== release, gcc"
+configure_and_build release
+run_tests release
+
+if [ "$quick" != --quick ]; then
+	echo "== address and undefined-behaviour sanitizers"
+	configure_and_build asan
+	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
+	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -LE bench
+	echo "== thread sanitizer, on what uses threads"
+	configure_and_build tsan -DVERNIER_GPU=OFF
+	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ops|store|metrics)$'
+	echo "== clang, and without a GPU engine"
+	CC=clang cmake -S . -B build/clang-cpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=OFF >/dev/null
+	cmake --build build/clang-cpu
+	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
+	cmake --build build/clang
+fi
+echo "== all tests passed"
