@@ -165,10 +165,13 @@ long long vn_driver_id(void)
 
 vn_driver *vn_driver_create(int fd, const char *path)
 {
-	vn_driver *d = calloc(1, sizeof *d);
+	vn_driver  *d = calloc(1, sizeof *d);
+	struct stat st;
+
 	if (d) {
 		d->fd = fd;
 		d->path = path;
+		d->eof = fstat(fd, &st) == 0 ? (haddr_t)st.st_size : 0;
 	}
 	return d;
 }

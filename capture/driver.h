@@ -1,4 +1,4 @@
-/* driver.h: how HDF5 reaches the disk while a recording is being written.
+/* driver.h: how HDF5 reaches the disk.
  *
  * HDF5 rewrites its metadata in place and in no particular order, so a process
  * killed at the wrong moment leaves a file that no longer opens. This driver
@@ -28,8 +28,8 @@
 
 typedef struct vn_driver vn_driver;
 
-/* fd: an empty file open for reading and writing; it stays the caller's.
- * path is for messages. NULL: no memory. */
+/* fd: an empty file open for reading and writing, or one to read only; it
+ * stays the caller's. path is for messages. NULL: no memory. */
 vn_driver *vn_driver_create(int fd, const char *path);
 void       vn_driver_destroy(vn_driver *d);
 
