@@ -148,7 +148,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		.enabledExtensionCount = extensions, .ppEnabledExtensionNames = extension }, NULL, &d->instance);
 	if (r != VK_SUCCESS) {
 		d->instance = VK_NULL_HANDLE;
-		return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started: %s (%d)", vn_result_text(r), (int)r);
+		return vn_instance_fail(r, err);
 	}
 	if (debug)
 		d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)(void (*)(void))

@@ -289,8 +289,8 @@ static vn_status walk(vn_walk *w, vn_error *err)
 			vn_ops_encode(w, i);
 		if (i == g->break_overrun)
 			overrun(w, i);
-		st = taps_of(w, i, err);
-		vn_encode_stamp(&g->encoder, (uint32_t)i + 1);
+		if (!(st = taps_of(w, i, err))) /* a failure may leave nothing to record into */
+			vn_encode_stamp(&g->encoder, (uint32_t)i + 1);
 		if (g->progress)
 			vn_progress_at(&p, i + 1);
 	}

@@ -32,7 +32,28 @@ static void lacks(char *missing, const char *what)
 {
 	const size_t used = strlen(missing);
 
-	snprintf(missing + used, sizeof(((vn_gpu_device *)0)->missing) - used, "%s%s", used ? ", " : "", what);
+	snprintf(missing + used, VN_MISSING_TEXT - used, "%s%s", used ? ", " : "", what);
+}
+
+void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT])
+{
+	missing[0] = '\0';
+	if (a->api < VK_API_VERSION_1_3) {
+		lacks(missing, "Vulkan 1.3"); /* the rest cannot be asked of it */
+		return;
+	}
+	if (!a->storage16)
+		lacks(missing, "16-bit storage (storageBuffer16BitAccess)");
+	if (!a->addresses)
+		lacks(missing, "buffer device addresses (bufferDeviceAddress)");
+	if (!a->synchronization2)
+		lacks(missing, "synchronization2");
+	if (!a->compute)
+		lacks(missing, "compute queue");
+	if (a->shared_bytes < VN_SHARED_BYTES)
+		lacks(missing, "32 KiB of shared memory");
+	if (a->lanes < VN_LANES_MAX)
+		lacks(missing, "workgroups of 128");
 }
 
 static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props)
@@ -43,25 +64,13 @@ static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
 		.pNext = &v12 };
 	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
-	char *m = p->info.missing;
 
-	if (props->apiVersion < VK_API_VERSION_1_3) {
-		lacks(m, "Vulkan 1.3"); /* and no such structs to ask with */
-		return;
-	}
-	vkGetPhysicalDeviceFeatures2(p->physical, &all);
-	if (!v11.storageBuffer16BitAccess)
-		lacks(m, "16-bit storage (storageBuffer16BitAccess)");
-	if (!v12.bufferDeviceAddress)
-		lacks(m, "buffer device addresses (bufferDeviceAddress)");
-	if (!v13.synchronization2)
-		lacks(m, "synchronization2");
-	if (p->family == UINT32_MAX)
-		lacks(m, "compute queue");
-	if (props->limits.maxComputeSharedMemorySize < VN_SHARED_BYTES)
-		lacks(m, "32 KiB of shared memory");
-	if (props->limits.maxComputeWorkGroupInvocations < VN_LANES_MAX)
-		lacks(m, "workgroup of 128");
+	if (props->apiVersion >= VK_API_VERSION_1_3)
+		vkGetPhysicalDeviceFeatures2(p->physical, &all);
+	vn_abilities_missing(&(vn_abilities){ .api = props->apiVersion, .storage16 = v11.storageBuffer16BitAccess,
+		.addresses = v12.bufferDeviceAddress, .synchronization2 = v13.synchronization2,
+		.compute = p->family != UINT32_MAX, .shared_bytes = props->limits.maxComputeSharedMemorySize,
+		.lanes = props->limits.maxComputeWorkGroupInvocations }, p->info.missing);
 }
 
 static void describe(vn_physical *p)
@@ -129,6 +138,13 @@ bool vn_physical_float16(VkPhysicalDevice p)
 	return v12.shaderFloat16;
 }
 
+vn_status vn_instance_fail(VkResult r, vn_error *err)
+{
+	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
+		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU)");
+	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
+}
+
 vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 {
 	VkInstance   instance = VK_NULL_HANDLE;
@@ -140,10 +156,8 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 
 	*list = NULL;
 	*n = 0;
-	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
-		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan driver on this machine (Mesa's lavapipe needs no GPU)");
 	if (r != VK_SUCCESS)
-		return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
+		return vn_instance_fail(r, err);
 	if ((st = vn_physical_list(instance, &found, n, err)))
 		goto done;
 	if (!(*list = calloc(*n ? (size_t)*n : 1, sizeof(**list)))) {

@@ -20,6 +20,20 @@ typedef struct vn_physical {
 	int              rank;   /* 0 discrete, 1 integrated, 2 virtual, 3 other, 4 cpu: lower is better */
 } vn_physical;
 
+/* What a device says of itself, and what of our needs that leaves open: as in
+ * vn_gpu_device. Apart from the asking, so that it can be tested. */
+typedef struct vn_abilities {
+	uint32_t api;
+	bool     storage16, addresses, synchronization2, compute;
+	uint32_t shared_bytes, lanes;
+} vn_abilities;
+
+#define VN_MISSING_TEXT 512
+void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT]);
+
+/* The line for an instance that could not be created. */
+vn_status vn_instance_fail(VkResult r, vn_error *err);
+
 /* *list is the caller's to free(). */
 vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_error *err);
 bool      vn_physical_float16(VkPhysicalDevice p); /* arithmetic in half */

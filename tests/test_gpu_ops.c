@@ -1,5 +1,5 @@
 /* test_gpu_ops.c: every operation against a double loop, over odd shapes. */
-#include "tests/test_gpu_help.h"
+#include "tests/test_gpu_truth.h"
 
 /* Every value of a run, each from the inputs that the device stored. */
 static void check(shape_of s, vn_policy policy, int64_t past, int64_t tokens)
@@ -56,12 +56,136 @@ static void every_op_is_right_with_half_sums(void)
 		check(odd, ACC16, 0, T[i]);
 }
 
+static void every_op_is_right_for_any_heads_and_windows(void)
+{
+	static const struct { int H, G, K, rotary, window, D; } of[] = {
+		{ 1, 1, 1, 0, 0, 7 },    { 3, 1, 2, 2, 0, 8 },     { 5, 5, 33, 0, 1, 12 },  { 4, 4, 80, 80, 0, 16 },
+		{ 8, 2, 128, 64, 5, 20 }, { 2, 1, 256, 256, 7, 24 }, { 6, 3, 130, 130, 64, 9 }, { 14, 2, 64, 64, 0, 64 },
+	};
+	for (size_t i = 0; i < COUNT(of); i++) {
+		const shape_of s = { .layers = 1, .D = of[i].D, .H = of[i].H, .G = of[i].G, .K = of[i].K, .F = 30, .V = 67,
+		                     .window = of[i].window, .context = 256, .rotary = of[i].rotary, .q_norm = i % 2 };
+		check(s, F32, 0, 70);
+		check(s, F16, 0, 21);
+		check(s, F16, 0, 1);
+		check(s, F32, 13, 9);
+	}
+}
+
+static void every_op_is_right_behind_earlier_tokens(void)
+{
+	static const struct { int64_t past, tokens; } of[] = { { 1, 1 }, { 5, 1 }, { 70, 3 }, { 17, 65 }, { 63, 1 }, { 64, 64 } };
+	shape_of s = odd;
+	for (size_t i = 0; i < COUNT(of); i++) {
+		s.window = i % 2 ? 9 : 0;
+		check(s, F32, of[i].past, of[i].tokens);
+		check(s, F16, of[i].past, of[i].tokens);
+	}
+}
+
+/* Rows of four, several tiles in each direction, and some left over. */
+static void linear_is_right_in_fours_and_in_many_tiles(void)
+{
+	const shape_of s = { .layers = 1, .D = 132, .H = 4, .G = 1, .K = 33, .F = 196, .V = 333, .context = 256, .rotary = 32 };
+	check(s, F32, 0, 130);
+	check(s, F16, 0, 130);
+	check(s, ACC16, 0, 40);
+	check(s, F16, 0, 1);
+	check(s, F32, 0, 1);
+	check(s, ACC16, 0, 1);
+}
+
+/* embed -> silu, gated and add over all sizes of numbers that a half can be. */
+static void elementwise_ops_are_right_for_any_number(void)
+{
+	const int V = 64, D = 129;
+	for (int d = 0; d < n_devices_; d++)
+		for (int half = 0; half < 2; half++) {
+			const vn_policy policy = half ? F16 : F32;
+			vn_builder *b = vn_plan_begin(0, V, V);
+			model       m = { 0 };
+			keep        k;
+			vn_error    err = { "" };
+			int x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
+			int y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]){ V, D }), VN_POINT_INPUT);
+			vn_plan_act(b, VN_SILU, x, VN_POINT_GATE_ACT, false);
+			vn_plan_gated(b, VN_SILU, x, y, VN_POINT_MLP_ACT);
+			vn_plan_add(b, x, y, VN_POINT_OUTPUT);
+			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, &err), VN_OK);
+			model_start(&m, m.plan, policy.storage);
+			for (int w = 0; w < 2; w++) {
+				float *at = (void *)(uintptr_t)m.weight[w].data;
+				for (int i = 0; i < V * D; i++)
+					at[i] = (float)(uniform() * pow(2.0, 7.0 * uniform() - 1.0));
+				vn_round_f32(at, policy.storage, (size_t)(V * D));
+			}
+			keep_start(&k, m.plan);
+			bool    *want = want_all(m.plan, true);
+			int32_t *ids = some_ids(V, V);
+			vn_taps  taps = { .want = want, .sink = keep_sink(&k) };
+			vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
+			if (g && forward(g, ids, V, &taps) == VN_OK)
+				for (int v = 0; v < m.plan->n_values; v++)
+					CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, 0, V), 0);
+			vn_gpu_destroy(g);
+			free(ids);
+			free(want);
+			keep_stop(&k);
+			model_stop(&m);
+		}
+}
+
+/* A row of NaN at token 40 makes that row and later ones NaN, and no earlier
+ * one, although they share tiles. */
+static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
+{
+	const int T = 70, bad = 40;
+	for (int d = 0; d < n_devices_; d++) {
+		model m;
+		keep  k;
+		shape_of s = odd;
+		s.V = T;
+		model_start(&m, block_plan(s), VN_F16);
+		float *table = (void *)(uintptr_t)m.weight[0].data;
+		for (int i = 0; i < s.D; i++)
+			table[bad * s.D + i] = NAN;
+		keep_start(&k, m.plan);
+		bool   *want = want_all(m.plan, true);
+		int32_t ids[70];
+		for (int i = 0; i < T; i++)
+			ids[i] = i;
+		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+		vn_gpu *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index });
+		if (g && forward(g, ids, T, &taps) == VN_OK) {
+			const kept *logits = &k.v[vn_plan_find(m.plan, "logits")], *probs = &k.v[vn_plan_find(m.plan, "layer0.attn_probs")];
+			int early = 0, late = 0;
+			for (int i = 0; i < T * s.V; i++) {
+				early += i / s.V < bad && !isfinite(logits->x[i]);
+				late += i / s.V >= bad && !isnan(logits->x[i]);
+			}
+			CU_ASSERT_EQUAL(early, 0);
+			CU_ASSERT_EQUAL(late, 0);
+			CU_ASSERT_TRUE(isfinite(probs->x[(bad - 1) * T + bad]));
+			CU_ASSERT_TRUE(isnan(probs->x[bad * T + bad]));
+		}
+		vn_gpu_destroy(g);
+		free(want);
+		keep_stop(&k);
+		model_stop(&m);
+	}
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
 		{ "every op is right in f32 for any number of tokens", every_op_is_right_in_f32_for_any_number_of_tokens },
 		{ "every op is right in f16 for any number of tokens", every_op_is_right_in_f16_for_any_number_of_tokens },
 		{ "every op is right with half sums", every_op_is_right_with_half_sums },
+		{ "every op is right for any heads and windows", every_op_is_right_for_any_heads_and_windows },
+		{ "every op is right behind earlier tokens", every_op_is_right_behind_earlier_tokens },
+		{ "linear is right in fours and in many tiles", linear_is_right_in_fours_and_in_many_tiles },
+		{ "elementwise ops are right for any number", elementwise_ops_are_right_for_any_number },
+		{ "a NaN reaches later tokens and no earlier one", a_nan_reaches_later_tokens_and_no_earlier_one },
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("gpu ops", tests);
