@@ -107,6 +107,17 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	return VN_OK;
 }
 
+/* rope_theta, the base of the powers. At 1 all pairs turn alike and the ramps of
+ * yarn divide by its logarithm; rope.h asserts more than 1. */
+static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
+{
+	const json_t *v = field(o, "rope_theta");
+
+	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g and must be above 1", path, json_number_value(v));
+	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
+}
+
 vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *r, vn_error *err)
 {
 	const json_t *s = NULL;
@@ -123,8 +134,8 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope
 	r->beta_fast = 32.0;
 	r->beta_slow = 1.0;
 	r->truncate = true;
-	if ((st = vn_config_real(path, o, "rope_theta", 1e-3, 1e30, &r->theta, err)) ||
-	    (st = vn_config_real(path, s, "rope_theta", 1e-3, 1e30, &r->theta, err)) ||
+	if ((st = rope_theta(path, o, &r->theta, err)) ||
+	    (st = rope_theta(path, s, &r->theta, err)) ||
 	    (st = vn_config_real(path, o, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = vn_config_real(path, s, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = rope_type(path, s, &r->type, err)) ||
