@@ -163,8 +163,8 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope
 		r->factor = (double)context / r->original_context;
 	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);
-	if (r->type == VN_ROPE_LLAMA3 && !(r->high_freq_factor > r->low_freq_factor))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor < high_freq_factor", path);
+	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor and a larger high_freq_factor", path);
 	return VN_OK;
 }
 
