@@ -81,8 +81,10 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 {
 	const json_t *five = field(o, "rope_parameters"), *four = field(o, "rope_scaling");
 
-	if ((five && !json_is_object(five)) || (four && !json_is_object(four)))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s must be an object", path, five ? "rope_parameters" : "rope_scaling");
+	if (five && !json_is_object(five))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_parameters must be an object", path);
+	if (four && !json_is_object(four))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
 	*settings = five ? five : four;
 	if (!five)
 		return VN_OK;
