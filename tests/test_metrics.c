@@ -246,6 +246,9 @@ static void a_tie_may_fall_either_way(void)
 	const vn_tensor a = tensor(r, VN_F32, 2, 1, 3, 0), b = tensor(c, VN_F32, 2, 1, 3, 0);
 	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
 	CU_ASSERT_EQUAL(measure(&b, &a, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
+	const float close[] = { 2, 2.006f, 1 }; /* deviation 0.47: a tie is 0.0074 */
+	const vn_tensor d = tensor(close, VN_F32, 2, 1, 3, 0), e = tensor((const float[]) { 2, 1.9f, 1 }, VN_F32, 2, 1, 3, 0);
+	CU_ASSERT_EQUAL(measure(&d, &e, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
 }
 
 static void a_nan_among_scores_is_a_nan_divergence(void)
