@@ -171,6 +171,8 @@ int vn_plan_embed(vn_builder *b, int w, vn_point out)
 	if (b->status)
 		return 0;
 	const vn_shape *s = &b->plan->weight[w].shape;
+	if (s->rank != 2 || s->dim[0] != b->plan->vocab)
+		return broken(b, VN_ERR_SHAPE, "weight %s does not have a row for every token", b->plan->weight[w].name);
 	int y = value(b, out, 2, (int[]){ VN_T, (int)s->dim[1] });
 	node(b, VN_OP_EMBED, NONE, 0, NULL, 1, &w, 1, &y);
 	return y;
@@ -203,6 +205,9 @@ int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point ou
 	const vn_shape *s = &b->plan->weight[w].shape;
 	if (s->rank != 2 || s->dim[1] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[0] % heads))
 		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
+	if (of && (of->rank != 1 || of->dim[0] != s->dim[0]))
+		return broken(b, VN_ERR_SHAPE, "bias %s does not fit its weight", b->plan->weight[bias].name);
 	int m = (int)s->dim[0];
 	int y = heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
 	node(b, VN_OP_LINEAR, NONE, 1, &x, 2, (int[]){ w, bias }, 1, &y);
