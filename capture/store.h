@@ -1,8 +1,8 @@
 /* store.h: writing a checkpoint file.
  *
  * Bytes on disk: specs/checkpoint.md. A store writes PATH.partial and renames
- * it when committed; whatever ends it otherwise leaves a .partial file that
- * says it is incomplete, and PATH untouched. Tensors are given in execution
+ * it when committed; whatever ends it otherwise, kill -9 included, leaves a
+ * .partial file that opens and says it is incomplete, and PATH untouched. Tensors are given in execution
  * order, in pieces (as a vn_sink); a thread of the store's own files them, so
  * a piece costs its giver a copy, and it waits only when more than the queue's
  * budget is unwritten.
@@ -43,7 +43,9 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err);
 
 /* Finish, mark complete, sync, rename; ends and NULLs the store in any case. */
 vn_status vn_store_commit(vn_store **s, vn_error *err);
-/* Leave the .partial file as it is. Safe on NULL. */
+/* How many tensors are in the file; waits for those under way. bytes may be NULL. */
+int64_t   vn_store_tensors(vn_store *s, int64_t *bytes);
+/* Leave the .partial file, marked incomplete; one without any tensor is removed. Safe on NULL. */
 void      vn_store_abandon(vn_store **s);
 
 #endif

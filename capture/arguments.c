@@ -1,0 +1,117 @@
+/* arguments.c: see arguments.h. */
+#include "capture/arguments.h"
+
+#include "libref/base/map.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Longest file of token ids: more tokens than any context has. */
+static const size_t MOST_TEXT = (size_t)64 << 20;
+
+/* Digits with an optional minus; where it ends. NULL when it is no number. */
+static const char *digits(const char *text, int64_t *x)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[text[0] == '-']))
+		return NULL;
+	errno = 0;
+	*x = strtoll(text, &end, 10);
+	return errno ? NULL : end;
+}
+
+vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err)
+{
+	const char *end = digits(text, x);
+
+	if (!end || *end || *x < low || *x > high)
+		return vn_fail(err, VN_ERR_USAGE, "%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", what,
+		               low, high, text);
+	return VN_OK;
+}
+
+vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
+{
+	const char *end = isdigit((unsigned char)*text) ? digits(text, first) : NULL;
+
+	*last = end ? *first : 0;
+	if (end && *end == '-')
+		end = isdigit((unsigned char)end[1]) ? digits(end + 1, last) : NULL;
+	if (!end || *end || *first > INT32_MAX || *last > INT32_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "%s wants a range like 0-3 or a number, not '%s'", what, text);
+	if (*first > *last)
+		return vn_fail(err, VN_ERR_USAGE, "%s wants the smaller number first, not '%s'", what, text);
+	return VN_OK;
+}
+
+/* The word at text, for a complaint. */
+static int word(const char *text)
+{
+	size_t n = strcspn(text, ", \t\r\n");
+	return n > 40 ? 40 : (int)n;
+}
+
+/* where: "--ids" or the file. Blanks separate in a file only. */
+static vn_status read_list(const char *where, const char *text, size_t bytes, const char *blanks, int32_t **ids,
+                           int64_t *n, vn_error *err)
+{
+	size_t      room = 0;
+	const char *p = text;
+	bool        comma = false; /* an id must follow */
+
+	if (strlen(text) != bytes)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
+	for (p += strspn(p, blanks); *p; p += strspn(p, blanks)) {
+		int64_t     id;
+		const char *end = digits(p, &id);
+		if (!end || (*end && *end != ',' && !strchr(blanks, *end)))
+			return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)", where,
+			               word(p), p, *n + 1);
+		if (id < 0 || id > INT32_MAX)
+			return vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where,
+			               id, id < 0 ? "negative" : "outside every vocabulary", *n + 1);
+		if ((size_t)*n == room) {
+			int32_t *more = realloc(*ids, (room = room ? 2 * room : 256) * sizeof **ids);
+			if (!more)
+				return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+			*ids = more;
+		}
+		(*ids)[(*n)++] = (int32_t)id;
+		p = end + strspn(end, blanks);
+		comma = *p == ',';
+		p += comma;
+	}
+	if (*n == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
+	if (comma)
+		return vn_fail(err, VN_ERR_USAGE, "%s: a token id is missing behind the last comma", where);
+	return VN_OK;
+}
+
+vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
+{
+	vn_status st;
+
+	*ids = NULL;
+	*n = 0;
+	if (*text == '@') {
+		char  *content;
+		size_t bytes;
+		if ((st = vn_read_text(text + 1, MOST_TEXT, &content, &bytes, err)))
+			return st;
+		st = read_list(text + 1, content, bytes, " \t\r\n", ids, n, err);
+		free(content);
+	} else {
+		st = read_list(what, text, strlen(text), "", ids, n, err);
+	}
+	if (st) {
+		free(*ids);
+		*ids = NULL;
+	}
+	return st;
+}

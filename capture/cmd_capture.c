@@ -1,0 +1,274 @@
+/* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
+#include "capture/arguments.h"
+#include "capture/commands.h"
+#include "capture/interrupt.h"
+#include "capture/run.h"
+#include "libref/base/glob.h"
+#include "libref/exec/ref.h"
+#ifdef VERNIER_GPU
+#include "libgpu/gpu.h"
+#endif
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PATTERNS = 256 };
+
+static const char usage[] =
+	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE [--points GLOB]... [--layers A-B]\n"
+	"               [--tokens last|A-B] [--precision %s] [--threads N]\n"
+	"               [--device N] [--validate] [--guard] [--force]\n";
+
+typedef struct options {
+	const char *engine, *model, *ids_text;
+	const char *pattern[MOST_PATTERNS];
+	const char *threads_text, *device_text; /* as given, for complaints */
+	bool        gpu, validate, guard;
+	int         device;
+	vn_policy   policy;
+	vn_recipe   recipe;
+} options;
+
+enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP };
+
+static const struct option longs[] = {
+	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
+	{ "layers", 1, NULL, LAYERS },     { "tokens", 1, NULL, TOKENS },   { "precision", 1, NULL, PRECISION },
+	{ "threads", 1, NULL, THREADS },   { "device", 1, NULL, DEVICE },   { "force", 0, NULL, FORCE },
+	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
+	{ 0 }
+};
+
+static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
+{
+	if (strcmp(text, "last") == 0) {
+		r->rows = VN_ROWS_LAST;
+		return VN_OK;
+	}
+	r->rows = VN_ROWS_RANGE;
+	if (vn_read_range("--tokens", text, &r->first, &r->last, NULL))
+		return vn_fail(err, VN_ERR_USAGE, "--tokens wants last or a range like 0-3, not '%s'", text);
+	return VN_OK;
+}
+
+static vn_status read_option(options *o, int c, char *const *argv, vn_error *err)
+{
+	vn_recipe *r = &o->recipe;
+	int64_t    a = 0, b = 0;
+	vn_status  st = VN_OK;
+
+	switch (c) {
+	case 'o':       r->path = optarg; break;
+	case IDS:       o->ids_text = optarg; break;
+	case PRECISION: r->precision = optarg; break;
+	case FORCE:     r->force = true; break;
+	case VALIDATE:  o->validate = true; break;
+	case GUARD:     o->guard = true; break;
+	case TOKENS:    return read_tokens(optarg, r, err);
+	case POINTS:
+		if (r->n_patterns == MOST_PATTERNS)
+			return vn_fail(err, VN_ERR_USAGE, "--points can be given at most %d times", MOST_PATTERNS);
+		o->pattern[r->n_patterns++] = optarg;
+		return vn_glob_check(optarg, err);
+	case LAYERS:
+		st = vn_read_range("--layers", optarg, &a, &b, err);
+		r->first_layer = (int)a;
+		r->last_layer = (int)b;
+		return st;
+	case THREADS:
+		o->threads_text = optarg;
+		st = vn_read_whole("--threads", optarg, 1, 4096, &a, err);
+		r->threads = (int)a;
+		return st;
+	case DEVICE:
+		o->device_text = optarg;
+		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
+		o->device = (int)a;
+		return st;
+	case ':':
+		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
+	default:
+		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+	}
+	return VN_OK;
+}
+
+/* What the options say together. */
+static vn_status check(options *o, int argc, char **argv, vn_error *err)
+{
+	if (argc - optind < 2)
+		return vn_fail(err, VN_ERR_USAGE, "an engine (ref or gpu) and a model are needed");
+	if (argc - optind > 2)
+		return vn_fail(err, VN_ERR_USAGE, "one engine and one model, then what is '%s'?", argv[optind + 2]);
+	o->engine = argv[optind];
+	o->model = argv[optind + 1];
+	o->gpu = strcmp(o->engine, "gpu") == 0;
+	if (!o->gpu && strcmp(o->engine, "ref") != 0)
+		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
+	if (!o->recipe.path)
+		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
+	if (!o->ids_text)
+		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the tokens to run");
+	if (!o->recipe.precision)
+		o->recipe.precision = o->gpu ? "f16" : "f32";
+	if (!vn_policy_from_name(o->recipe.precision, &o->policy))
+		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
+	if (!o->gpu && (o->device_text || o->validate || o->guard))
+		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine",
+		               o->device_text ? "--device" : o->validate ? "--validate" : "--guard");
+#ifndef VERNIER_GPU
+	if (o->gpu)
+		return vn_fail(err, VN_ERR_USAGE, "this vernier was built without the gpu engine (VERNIER_GPU=OFF)");
+#endif
+	return VN_OK;
+}
+
+/* 0: go on; 1: help was asked for. */
+static int read_options(options *o, int argc, char **argv, vn_status *st, vn_error *err)
+{
+	int c;
+
+	*o = (options){ .device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
+	*st = VN_OK;
+	optind = 0; /* start afresh */
+	opterr = 0;
+	while (!*st && (c = getopt_long(argc, argv, ":o:", longs, NULL)) != -1) {
+		if (c == HELP)
+			return 1;
+		*st = read_option(o, c, argv, err);
+	}
+	if (!*st)
+		*st = check(o, argc, argv, err);
+	o->recipe.pattern = o->pattern;
+	return 0;
+}
+
+/* ---- the engines as vn_engine ------------------------------------------------- */
+
+static vn_status ref_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
+{
+	return vn_ref_forward(self, ids, n, taps, err);
+}
+
+static int64_t ref_position(void *self)
+{
+	return vn_ref_position(self);
+}
+
+static void ref_facts(void *self, vn_facts *f)
+{
+	vn_ref_facts(self, f);
+}
+
+static vn_status capture_ref(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
+{
+	vn_ref_options ro = { .policy = o->policy, .threads = o->recipe.threads, .progress = true };
+	vn_ref        *ref = NULL;
+	vn_status      st = vn_ref_create(vn_model_plan(m), vn_model_weights(m), &ro, &ref, err);
+
+	if (!st) {
+		vn_engine e = { "ref", ref, ref_forward, ref_position, ref_facts };
+		st = vn_record(&o->recipe, m, &e, done, err);
+	}
+	vn_ref_destroy(ref);
+	return st;
+}
+
+#ifdef VERNIER_GPU
+static vn_status gpu_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
+{
+	return vn_gpu_forward(self, ids, n, taps, err);
+}
+
+static int64_t gpu_position(void *self)
+{
+	return vn_gpu_position(self);
+}
+
+static void gpu_facts(void *self, vn_facts *f)
+{
+	vn_gpu_facts(self, f);
+}
+
+static vn_status capture_gpu(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
+{
+	vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
+	                      .progress = true };
+	vn_gpu        *gpu = NULL;
+	vn_status      st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
+
+	if (!st) {
+		vn_engine e = { "gpu", gpu, gpu_forward, gpu_position, gpu_facts };
+		st = vn_record(&o->recipe, m, &e, done, err);
+	}
+	vn_gpu_destroy(gpu);
+	return st;
+}
+#endif
+
+/* ---- the command ---------------------------------------------------------------- */
+
+static void join(int argc, char **argv, char *text, size_t room)
+{
+	size_t at = (size_t)snprintf(text, room, "vernier");
+	for (int i = 0; i < argc && at < room; i++)
+		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);
+}
+
+static vn_status capture(options *o, vn_recorded *done, vn_error *err)
+{
+	vn_model   *m = NULL;
+	int32_t    *ids = NULL;
+	const char *warning;
+	vn_status   st;
+
+	if ((st = vn_read_ids("--ids", o->ids_text, &ids, &o->recipe.n_ids, err)) ||
+	    (st = vn_model_open(o->model, &m, err)))
+		goto done;
+	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
+		fprintf(stderr, "vernier capture: warning: %s\n", warning);
+	o->recipe.ids = ids;
+	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
+		goto done;
+	vn_interrupt_catch();
+#ifdef VERNIER_GPU
+	st = o->gpu ? capture_gpu(o, m, done, err) : capture_ref(o, m, done, err);
+#else
+	st = capture_ref(o, m, done, err);
+#endif
+done:
+	vn_model_close(m);
+	free(ids);
+	return st;
+}
+
+int cmd_capture(int argc, char **argv)
+{
+	options     o;
+	vn_recorded done;
+	vn_error    err = { 0 };
+	vn_status   st;
+	char        command[VN_FACT_VALUE];
+
+	join(argc, argv, command, sizeof command); /* before getopt sorts it */
+	if (read_options(&o, argc, argv, &st, &err)) {
+		printf(usage, vn_policy_names);
+		return 0;
+	}
+	if (st) {
+		fprintf(stderr, "vernier capture: %s\n", err.text);
+		fprintf(stderr, usage, vn_policy_names);
+		return 2;
+	}
+	o.recipe.command = command;
+	if (capture(&o, &done, &err)) {
+		fprintf(stderr, "vernier capture: %s\n", err.text);
+		return 2;
+	}
+	fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors,
+	        (double)done.bytes / 1e6, done.seconds, done.computing);
+	return 0;
+}

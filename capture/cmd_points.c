@@ -1,0 +1,87 @@
+/* cmd_points.c: `vernier points`: where checkpoints can be taken. */
+#include "capture/commands.h"
+#include "libref/model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char usage[] = "usage: vernier points [MODEL]\n";
+
+static void list_points(void)
+{
+	printf("%-14s %-20s %-8s %s\n", "point", "axes", "basis", "what it is");
+	for (int p = 0; p < VN_N_POINTS; p++) {
+		const vn_point_info *i = vn_point_get((vn_point)p);
+		printf("%-14s %-20s %-8s %s\n", i->name, i->axes, i->basis, i->means);
+	}
+}
+
+/* "(T, 14, 64)": T the tokens, S the keys of a call. */
+static void put_sizes(const vn_value *v, char *text, size_t room)
+{
+	size_t at = (size_t)snprintf(text, room, "(");
+	for (int i = 0; i < v->rank; i++) {
+		const char *comma = i ? ", " : "";
+		at += (size_t)(v->size[i] == VN_T   ? snprintf(text + at, room - at, "%sT", comma)
+		               : v->size[i] == VN_S ? snprintf(text + at, room - at, "%sS", comma)
+		                                    : snprintf(text + at, room - at, "%s%d", comma, v->size[i]));
+	}
+	snprintf(text + at, room - at, ")");
+}
+
+static void list_values(const vn_plan *p)
+{
+	char sizes[VN_SHAPE_TEXT], note[VN_NAME_MAX + 16];
+
+	printf("%-24s %-20s %-18s %-8s %-10s %s\n", "name", "axes", "shape", "basis", "op", "recorded");
+	for (int v = 0; v < p->n_values; v++) {
+		const vn_value      *x = &p->value[v];
+		const vn_point_info *i = vn_point_get(x->point);
+		put_sizes(x, sizes, sizeof sizes);
+		if (x->alias_of >= 0)
+			snprintf(note, sizeof note, "the same as %s", p->value[vn_plan_root(p, v)].name);
+		else
+			snprintf(note, sizeof note, "%s", x->on_demand ? "on demand" : "by default");
+		printf("%-24s %-20s %-18s %-8s %-10s %s\n", x->name, i->axes, sizes, i->basis, vn_op_name(p->node[x->node].op), note);
+	}
+}
+
+static vn_status points(const char *path, vn_error *err)
+{
+	vn_model   *m;
+	const char *warning;
+	vn_status   st = vn_model_open(path, &m, err);
+
+	if (st)
+		return st;
+	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
+		fprintf(stderr, "vernier points: warning: %s\n", warning);
+	list_values(vn_model_plan(m));
+	vn_model_close(m);
+	return VN_OK;
+}
+
+int cmd_points(int argc, char **argv)
+{
+	vn_error err;
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+		fprintf(stderr, "vernier points: one model or none, then what is '%s'?\n%s", argv[argc - 1], usage);
+		return 2;
+	}
+	if (argc < 2) {
+		list_points();
+	} else if (points(argv[1], &err)) {
+		fprintf(stderr, "vernier points: %s\n", err.text);
+		return 2;
+	}
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "vernier points: standard output cannot be written\n");
+		return 2;
+	}
+	return 0;
+}

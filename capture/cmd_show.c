@@ -1,0 +1,301 @@
+/* cmd_show.c: `vernier show`: what a recording holds. */
+#include "capture/commands.h"
+#include "capture/show.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME] [--format text|json]\n";
+
+/* How much of a tensor is printed. */
+enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16 };
+
+/* Words from files may hold anything; a terminal obeys control characters. */
+static void put(const char *text)
+{
+	for (; *text; text++)
+		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+}
+
+double vn_show_value(const void *data, vn_dtype dtype, int64_t k)
+{
+	double x;
+	vn_to_f64(&x, (const char *)data + (size_t)k * vn_dtype_size(dtype), dtype, 1);
+	return x;
+}
+
+static void put_fact(const char *key, const char *value)
+{
+	printf("  ");
+	put(key);
+	for (size_t n = strlen(key); n < 16; n++)
+		putchar(' ');
+	putchar(' ');
+	put(value ? value : "unknown");
+	putchar('\n');
+}
+
+static void say_state(const vn_recording *r)
+{
+	put(vn_recording_path(r));
+	if (vn_recording_complete(r)) {
+		printf(": complete");
+	} else {
+		printf(": INCOMPLETE: its run was interrupted or still goes on");
+		fprintf(stderr, "vernier show: %s is INCOMPLETE: what follows is only a part of a run\n", vn_recording_path(r));
+	}
+	printf("; %d tensors\n", vn_recording_count(r));
+}
+
+static void show_run(const vn_recording *r)
+{
+	const vn_facts *f = vn_recording_run(r);
+	const int32_t  *ids;
+	int64_t         n = vn_recording_tokens(r, &ids, NULL);
+
+	printf("\nrun\n");
+	put_fact("created", vn_recording_root(r, "created"));
+	put_fact("tool", vn_recording_root(r, "tool"));
+	put_fact("tool_version", vn_recording_root(r, "tool_version"));
+	for (int i = 0; i < f->n; i++)
+		put_fact(f->fact[i].key, f->fact[i].value);
+	printf("  %-16s %" PRId64 ":", "tokens", n);
+	for (int64_t i = 0; i < n && i < FIRST_TOKENS; i++)
+		printf(" %" PRId32, ids[i]);
+	printf("%s\n", n > FIRST_TOKENS ? " ..." : "");
+}
+
+static void show_model(const vn_recording *r)
+{
+	const vn_weight_row *w;
+	int                  n = vn_recording_weights(r, &w);
+	int64_t              values = 0, odd = 0;
+	char                 text[96];
+
+	printf("\nmodel\n");
+	put_fact("family", vn_recording_family(r));
+	put_fact("provenance", vn_recording_provenance(r));
+	for (int i = 0; i < n; i++) {
+		values += w[i].stats.n;
+		odd += w[i].stats.nan + w[i].stats.inf;
+	}
+	snprintf(text, sizeof text, "%d tensors, %" PRId64 " values, %" PRId64 " of them not finite", n, values, odd);
+	put_fact("weights", n ? text : "not recorded");
+	put_fact("plan", vn_recording_plan(r) ? "recorded" : "not recorded");
+}
+
+static void put_number(double x)
+{
+	printf(" %11.4g", x);
+}
+
+static void show_tensors(const vn_recording *r, const vn_step *s)
+{
+	char shape[VN_SHAPE_TEXT];
+
+	printf("\nstep.%d: %" PRId64 " tokens after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number, s->tokens,
+	       s->position, s->rows, s->first_row);
+	printf("  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max", "mean",
+	       "rms", "nan", "inf");
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		if (e->step != s->number)
+			continue;
+		printf("  %5d ", e->order);
+		put(e->name);
+		printf("%*s %-5s %-18s", strlen(e->name) < 28 ? 28 - (int)strlen(e->name) : 0, "", vn_dtype_name(e->dtype),
+		       vn_shape_text(&e->shape, shape));
+		if (e->same_as >= 0) {
+			printf(" the same as ");
+			put(vn_recording_entry(r, e->same_as)->name);
+		} else if (e->has_stats) {
+			put_number(e->stats.min);
+			put_number(e->stats.max);
+			put_number(e->stats.mean);
+			put_number(e->stats.rms);
+			printf(" %8" PRId64 " %8" PRId64, e->stats.nan, e->stats.inf);
+		}
+		putchar('\n');
+	}
+}
+
+static void show_all(const vn_recording *r)
+{
+	const vn_step *step;
+	int            n = vn_recording_steps(r, &step);
+
+	say_state(r);
+	show_run(r);
+	show_model(r);
+	for (int i = 0; i < n; i++)
+		show_tensors(r, &step[i]);
+}
+
+/* ---- one tensor ------------------------------------------------------------------- */
+
+/* The first rows, each with its statistics and first values. */
+static void show_rows(const vn_entry *e, const void *data)
+{
+	const int64_t n = vn_shape_count(&e->shape), rows = e->shape.rank > 1 ? e->shape.dim[0] : 1;
+	const int64_t width = rows ? n / rows : 0;
+
+	if (n == 0)
+		return;
+	printf("\n  %5s %11s %11s %11s %11s   first of %" PRId64 " values\n", "row", "min", "max", "mean", "rms", width);
+	for (int64_t t = 0; t < rows && t < FIRST_ROWS; t++) {
+		const char *row = (const char *)data + (size_t)(t * width) * vn_dtype_size(e->dtype);
+		vn_stats    s = vn_stats_of(row, e->dtype, (size_t)width);
+		printf("  %5" PRId64, t);
+		put_number(s.min);
+		put_number(s.max);
+		put_number(s.mean);
+		put_number(s.rms);
+		printf("  ");
+		for (int64_t k = 0; k < width && k < FIRST_COLUMNS; k++)
+			printf(" %.9g", vn_show_value(row, e->dtype, k));
+		printf("%s\n", width > FIRST_COLUMNS ? " ..." : "");
+	}
+	if (rows > FIRST_ROWS)
+		printf("  ... %" PRId64 " more rows\n", rows - FIRST_ROWS);
+}
+
+static void put_real(const char *key, double x)
+{
+	char text[40];
+	snprintf(text, sizeof text, "%.9g", x);
+	put_fact(key, text);
+}
+
+static void put_whole(const char *key, int64_t x)
+{
+	char text[40];
+	snprintf(text, sizeof text, "%" PRId64, x);
+	put_fact(key, text);
+}
+
+static void show_tensor(const vn_recording *r, int i, const void *data)
+{
+	const vn_entry *e = vn_recording_entry(r, i);
+	const size_t    n = (size_t)vn_shape_count(&e->shape);
+	const vn_stats  s = vn_stats_of(data, e->dtype, n);
+	char            shape[VN_SHAPE_TEXT];
+
+	say_state(r);
+	printf("\nstep.%d/", e->step);
+	put(e->name);
+	putchar('\n');
+	put_fact("dtype", vn_dtype_name(e->dtype));
+	put_fact("shape", vn_shape_text(&e->shape, shape));
+	put_fact("axes", *e->axes ? e->axes : NULL);
+	put_fact("basis", *e->basis ? e->basis : NULL);
+	put_fact("point", *e->point ? e->point : NULL);
+	put_fact("op", *e->op ? e->op : NULL);
+	put_whole("layer", e->layer);
+	put_whole("order", e->order);
+	if (e->same_as >= 0)
+		put_fact("the same as", vn_recording_entry(r, e->same_as)->name);
+	put_fact("digest", *e->digest.hex ? e->digest.hex : NULL);
+	put_real("min", s.min);
+	put_real("max", s.max);
+	put_real("mean", s.mean);
+	put_real("rms", s.rms);
+	put_real("absmax", s.absmax);
+	put_whole("nan", s.nan);
+	put_whole("inf", s.inf);
+	show_rows(e, data);
+}
+
+/* "NAME" is looked for in every step, "step.1/NAME" in that one. */
+static int find(const vn_recording *r, const char *name, vn_error *err)
+{
+	const vn_step *step;
+	const char    *slash = strchr(name, '/');
+	int            n = vn_recording_steps(r, &step), found = -1;
+
+	for (int i = 0; i < n && found < 0; i++) {
+		char prefix[32];
+		int  k = snprintf(prefix, sizeof prefix, "step.%d/", step[i].number);
+		if (!slash)
+			found = vn_recording_find(r, step[i].number, name);
+		else if (strncmp(name, prefix, (size_t)k) == 0)
+			found = vn_recording_find(r, step[i].number, slash + 1);
+	}
+	if (found < 0)
+		vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'", vn_recording_path(r), name);
+	return found;
+}
+
+static vn_status show(const char *path, const char *name, bool json, vn_error *err)
+{
+	vn_recording *r = NULL;
+	const void   *data = NULL;
+	int           i = -1;
+	vn_status     st = vn_recording_open(path, &r, err);
+
+	if (!st && name && (i = find(r, name, err)) < 0)
+		st = VN_ERR_NOTFOUND;
+	if (!st && name)
+		st = vn_recording_data(r, i, &data, err);
+	if (!st && json) {
+		if (!vn_show_json(r, i, data))
+			st = vn_fail(err, VN_ERR_IO, "the JSON cannot be written");
+	} else if (!st) {
+		if (name)
+			show_tensor(r, i, data);
+		else
+			show_all(r);
+	}
+	if (!st && name) {
+		/* Shown all the same, but not as good. */
+		const vn_entry *e = vn_recording_entry(r, i);
+		vn_digest       d = vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype));
+		if (*e->digest.hex && strcmp(d.hex, e->digest.hex) != 0)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers are not those that were written: their digest is %s",
+			             path, e->name, d.hex);
+	}
+	if ((fflush(stdout) != 0 || ferror(stdout)) && !st)
+		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written");
+	vn_recording_close(r);
+	return st;
+}
+
+int cmd_show(int argc, char **argv)
+{
+	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "help", 0, NULL, 'h' }, { 0 } };
+	const char *format = "text", *wrong = NULL;
+	vn_error    err = { 0 };
+	int         c;
+
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1 && !wrong) {
+		if (c == 'h') {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (c == 'f')
+			format = optarg;
+		else
+			wrong = argv[optind - 1];
+	}
+	if (wrong)
+		vn_fail(&err, VN_ERR_USAGE, "unknown option or no value: '%s'", wrong);
+	else if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
+		vn_fail(&err, VN_ERR_USAGE, "--format is text or json, not '%s'", format);
+	else if (argc - optind < 1)
+		vn_fail(&err, VN_ERR_USAGE, "a recording is needed");
+	else if (argc - optind > 2)
+		vn_fail(&err, VN_ERR_USAGE, "one recording and one name, then what is '%s'?", argv[optind + 2]);
+	if (*err.text) {
+		fprintf(stderr, "vernier show: %s\n%s", err.text, usage);
+		return 2;
+	}
+	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, strcmp(format, "json") == 0, &err)) {
+		fprintf(stderr, "vernier show: %s\n", err.text);
+		return 2;
+	}
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* driver.h: how HDF5 reaches the disk.
+ *
+ * HDF5 rewrites its metadata in place and in no particular order, so a process
+ * killed at the wrong moment leaves a file that no longer opens. This driver
+ * stands between the library and the file. What the library writes is kept in
+ * memory until vn_driver_publish, which puts it on disk in an order in which
+ * the file opens at every step: first what nothing on disk points at yet, then
+ * the superblock (which only knows how long the file is), then the blocks that
+ * were there before, each in one write. Since a recording only ever adds links
+ * to finished objects, each of those blocks is right alone.
+ *
+ * It also keeps the library away from errors it handles badly: the library's
+ * own writes never fail. A full disk shows in vn_driver_publish, and the file
+ * stays at what was published last.
+ *
+ * The numbers of a tensor do not pass through here: their place is allocated
+ * by the library and they are written to `fd` directly.
+ *
+ * Threads  as HDF5: one at a time.
+ */
+#ifndef VN_CAPTURE_DRIVER_H
+#define VN_CAPTURE_DRIVER_H
+
+#include "libref/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct vn_driver vn_driver;
+
+/* fd: an empty file open for reading and writing, or one to read only; it
+ * stays the caller's. path is for messages. NULL: no memory. */
+vn_driver *vn_driver_create(int fd, const char *path);
+void       vn_driver_destroy(vn_driver *d);
+
+/* For H5Pset_driver: the driver's id (an hid_t; -1 when HDF5 refuses) and the
+ * information to pass with it. */
+long long   vn_driver_id(void);
+const void *vn_driver_info(vn_driver *d);
+
+/* Everything the library has written so far goes to disk. */
+vn_status vn_driver_publish(vn_driver *d, vn_error *err);
+
+/* All of data at an offset of fd. */
+vn_status vn_write_at(int fd, const char *path, const void *data, size_t bytes, long long at, vn_error *err);
+
+#endif

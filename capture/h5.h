@@ -1,0 +1,28 @@
+/* h5.h: the few HDF5 calls that writing and reading share. Only capture/ sees it.
+ *
+ * HDF5 is not thread-safe here: whoever calls it holds vn_h5_lock, so that a
+ * fork (recording.c) finds the library at rest.
+ */
+#ifndef VN_CAPTURE_H5_H
+#define VN_CAPTURE_H5_H
+
+#include "libref/base/dtype.h"
+
+#include <hdf5.h>
+#include <stdbool.h>
+
+void vn_h5_lock(void);   /* also keeps HDF5 from printing and from loading plugins */
+void vn_h5_unlock(void);
+
+/* The type of a tensor on disk or in memory, to be closed; bf16 is an unsigned
+ * 16-bit integer. big: the big-endian one. */
+hid_t vn_h5_type(vn_dtype d, bool big);
+/* UTF-8, variable length; to be closed. */
+hid_t vn_h5_text_type(void);
+
+/* A new scalar attribute. */
+bool vn_h5_put_text(hid_t object, const char *name, const char *text);
+bool vn_h5_put_int(hid_t object, const char *name, int64_t value);
+bool vn_h5_put_real(hid_t object, const char *name, double value);
+
+#endif

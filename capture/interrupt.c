@@ -1,0 +1,28 @@
+/* interrupt.c: see interrupt.h. */
+#include "capture/interrupt.h"
+
+#include <signal.h>
+
+static volatile sig_atomic_t flag;
+
+static void note(int sig)
+{
+	(void)sig;
+	flag = 1;
+}
+
+void vn_interrupt_catch(void)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction now = { .sa_handler = note, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) }, old;
+
+	sigemptyset(&now.sa_mask);
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
+		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
+			sigaction(list[i], &now, NULL);
+}
+
+bool vn_interrupted(void)
+{
+	return flag != 0;
+}

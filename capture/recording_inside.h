@@ -1,0 +1,51 @@
+/* recording_inside.h: what recording.c and receive.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_RECORDING_INSIDE_H
+#define VN_CAPTURE_RECORDING_INSIDE_H
+
+#include "capture/plan_json.h"
+#include "capture/recording.h"
+#include "capture/scan.h"
+
+/* Where the numbers of an entry are. */
+typedef struct vn_source {
+	int64_t  offset;  /* in the file; -1: HDF5 must read them */
+	uint64_t address; /* of the object */
+	int64_t  bytes;
+	void    *loaded;  /* memory shared with the child that read them, or NULL */
+} vn_source;
+
+typedef struct vn_word {
+	char *key, *value;
+} vn_word;
+
+struct vn_recording {
+	char     *path;
+	int       fd;
+	int64_t   bytes;
+	const unsigned char *map; /* the whole file, or NULL before the first need */
+
+	bool      complete;
+	vn_word  *root, *model; /* attributes */
+	int       n_root, n_model;
+	vn_facts  run;
+	int32_t  *ids, *positions;
+	int64_t   n_ids, n_positions;
+	vn_weight_row *weight;
+	int       n_weights, room_weights;
+	vn_plan  *plan;
+	bool      has_plan;
+	vn_plan_text text; /* only while opening */
+	int       room_nodes, room_values, room_plan_weights;
+
+	vn_step   *step;
+	int        n_steps, room_steps;
+	vn_entry  *entry;
+	vn_source *source; /* (n_entries) */
+	int        n_entries, room_entries;
+	int       *by_name; /* (n_entries): by step, then name */
+};
+
+/* Fill in what the child sends, checked; unsorted. */
+vn_status vn_receive(vn_recording *r, vn_error *err);
+
+#endif

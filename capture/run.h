@@ -1,0 +1,49 @@
+/* run.h: recording a run: any engine, walking a model's plan, into a file.
+ *
+ * Threads  one thread; the store has one of its own.
+ * Errors   the file is then as store.h says; the text names what is left of it.
+ */
+#ifndef VN_CAPTURE_RUN_H
+#define VN_CAPTURE_RUN_H
+
+#include "libref/base/facts.h"
+#include "libref/model/model.h"
+#include "libref/plan/tap.h"
+
+/* What recording needs of an engine. */
+typedef struct vn_engine {
+	const char *name; /* "ref", "gpu" */
+	void       *self;
+	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+	int64_t   (*position)(void *self);
+	void      (*facts)(void *self, vn_facts *f);
+} vn_engine;
+
+/* What to record and where. */
+typedef struct vn_recipe {
+	const char        *path;
+	bool               force;
+	const int32_t     *ids;
+	int64_t            n_ids;
+	const char *const *pattern;
+	int                n_patterns;
+	int                first_layer, last_layer; /* -1: all */
+	vn_tap_rows        rows;
+	int64_t            first, last;             /* VN_ROWS_RANGE */
+	const char        *precision, *command;
+	int                threads;                 /* for the table of weights; 0: one a processor */
+} vn_recipe;
+
+typedef struct vn_recorded {
+	int64_t tensors, bytes;
+	double  seconds, computing; /* in all; inside the engine */
+} vn_recorded;
+
+/* Everything about a recipe that can be refused before an engine exists: ids
+ * outside the vocabulary, more than the context, layers and rows the run does
+ * not have, patterns that select nothing, a path that cannot be written. */
+vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
+
+vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);
+
+#endif

@@ -1,0 +1,446 @@
+/* store.c: see store.h. The tensors themselves: store_tensor.c. */
+#include "capture/store_inside.h"
+
+#include "capture/plan_json.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const size_t QUEUE_BUDGET = (size_t)256 << 20;
+
+vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)
+{
+	pthread_mutex_lock(&s->lock);
+	if (!s->status) {
+		s->status = st;
+		s->err = *err;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+vn_status vn_store_status(vn_store *s, vn_error *err)
+{
+	pthread_mutex_lock(&s->lock);
+	vn_status st = s->status;
+	if (st && err)
+		*err = s->err;
+	pthread_mutex_unlock(&s->lock);
+	return st;
+}
+
+static vn_status broken(const vn_store *s, const char *what, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", s->place.partial, what);
+}
+
+static bool put_root(hid_t file)
+{
+	char      now[32];
+	time_t    t = time(NULL);
+	struct tm tm;
+
+	strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	return vn_h5_put_text(file, "format", "vernier-checkpoint") && vn_h5_put_int(file, "format_version", 1) &&
+	       vn_h5_put_int(file, "complete", 0) && vn_h5_put_text(file, "created", now) &&
+	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
+}
+
+/* Links of a group stay in one block of its header, with room for all of them
+ * from the start: then adding one is a single write (driver.h). */
+static bool one_block(hid_t props, unsigned links)
+{
+	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
+	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
+}
+
+static vn_status make_file(vn_store *s, vn_error *err)
+{
+	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
+	hid_t     driver = (hid_t)vn_driver_id();
+	unsigned  links = (unsigned)s->plan->layers + VN_N_POINTS;
+	vn_status st = VN_OK;
+
+	s->groups = H5Pcreate(H5P_GROUP_CREATE);
+	/* Format 1.8: the later superblock marks a file that was not closed, and
+	 * then nothing opens it without h5clear. Everything starts at a multiple of
+	 * 64, so that mapped numbers are aligned. */
+	if (fapl < 0 || fcpl < 0 || s->groups < 0 || driver < 0 ||
+	    H5Pset_driver(fapl, driver, vn_driver_info(s->driver)) < 0 ||
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_alignment(fapl, 1, 64) < 0 ||
+	    !one_block(fcpl, 16) || !one_block(s->groups, links < 65535 ? links : 65535) ||
+	    (s->file = H5Fcreate(s->place.partial, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(s->file))
+		st = broken(s, "a new file", err);
+	else
+		st = vn_store_publish(s, err);
+	if (fcpl >= 0)
+		H5Pclose(fcpl);
+	if (fapl >= 0)
+		H5Pclose(fapl);
+	return st;
+}
+
+vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
+{
+	vn_store *s = *store = calloc(1, sizeof *s);
+	vn_status st;
+	sigset_t  all, old;
+
+	if (!s)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	*s = (vn_store){ .plan = plan, .place.fd = -1, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID,
+	                 .groups = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .tensor.dset = H5I_INVALID_HID };
+	pthread_mutex_init(&s->lock, NULL);
+	/* A file-size limit is an error like a full disk, not the end of us. */
+	signal(SIGXFSZ, SIG_IGN);
+	vn_h5_lock();
+	if (!(st = vn_place_open(&s->place, path, force, err))) {
+		if ((s->driver = vn_driver_create(s->place.fd, s->place.partial)))
+			st = make_file(s, err);
+		else
+			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	}
+	vn_h5_unlock();
+	if (!st && !(s->queue = vn_queue_create(QUEUE_BUDGET)))
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	if (!st) {
+		/* Signals go to the threads that know what to do with them. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		s->started = pthread_create(&s->thread, NULL, vn_store_thread, s) == 0;
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		if (!s->started)
+			st = vn_fail(err, VN_ERR_NOMEM, "%s: cannot start a thread", path);
+	}
+	if (st)
+		vn_store_abandon(store);
+	return st;
+}
+
+/* ---- what stands beside the tensors -------------------------------------------- */
+
+/* A one-dimensional dataset of n elements. */
+static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
+                     const char *digest)
+{
+	hsize_t dim = (hsize_t)n;
+	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t   dset = H5I_INVALID_HID;
+	bool    good = space >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
+	            (dset = H5Dcreate2(group, name, disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
+	            (n == 0 || H5Dwrite(dset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0) &&
+	            (!digest || vn_h5_put_text(dset, "digest", digest));
+	if (dset >= 0)
+		good &= H5Dclose(dset) >= 0;
+	if (dcpl >= 0)
+		H5Pclose(dcpl);
+	if (space >= 0)
+		H5Sclose(space);
+	return good;
+}
+
+static bool put_lines(hid_t group, const char *name, char **line, int n)
+{
+	hid_t type = vn_h5_text_type();
+	bool  good = type >= 0 && put_list(group, name, type, type, n, line, NULL);
+	if (type >= 0)
+		H5Tclose(type);
+	return good;
+}
+
+static bool put_ids(hid_t group, const char *name, const int32_t *list, int64_t n)
+{
+	vn_digest d = vn_digest_of(list, (size_t)n * sizeof *list);
+	return put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, n, list, d.hex);
+}
+
+/* After work on /run, /model or /plan: keep the first failure, publish. */
+static vn_status settle(vn_store *s, bool good, const char *what, vn_error *err)
+{
+	vn_error  here;
+	vn_status st = good ? vn_store_publish(s, &here) : broken(s, what, &here);
+
+	if (st) {
+		vn_store_failed(s, st, &here);
+		if (err)
+			*err = here;
+	}
+	return st;
+}
+
+vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
+                       int64_t n, vn_error *err)
+{
+	vn_status st = vn_store_status(s, err);
+	if (st)
+		return st;
+	vn_h5_lock();
+	hid_t g = H5Gcreate2(s->file, "run", H5P_DEFAULT, s->groups, H5P_DEFAULT);
+	bool  good = g >= 0;
+	for (int i = 0; good && i < facts->n; i++)
+		good = vn_h5_put_text(g, facts->fact[i].key, facts->fact[i].value);
+	good = good && put_ids(g, "token_ids", ids, n) && put_ids(g, "positions", positions, n);
+	if (g >= 0)
+		H5Gclose(g);
+	st = settle(s, good, "/run", err);
+	vn_h5_unlock();
+	return st;
+}
+
+/* A row of /model/weights as it is in the file. */
+typedef struct row {
+	char    name[VN_NAME_MAX], dtype[8], shape[VN_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
+	double  min, max, mean, rms;
+	int64_t nan, inf;
+} row;
+
+static hid_t row_type(void)
+{
+	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
+		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },     { "dtype", offsetof(row, dtype), 8, 0 },
+		{ "shape", offsetof(row, shape), VN_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
+		{ "min", offsetof(row, min), 0, 1 },                 { "max", offsetof(row, max), 0, 1 },
+		{ "mean", offsetof(row, mean), 0, 1 },               { "rms", offsetof(row, rms), 0, 1 },
+		{ "nan", offsetof(row, nan), 0, 0 },                 { "inf", offsetof(row, inf), 0, 0 },
+	};
+	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
+
+	H5Tset_cset(text, H5T_CSET_UTF8);
+	for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
+		if (field[i].text)
+			H5Tset_size(text, field[i].text);
+		H5Tinsert(t, field[i].name, field[i].at,
+		          field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64);
+	}
+	H5Tclose(text);
+	return t;
+}
+
+static bool put_weights(hid_t group, const vn_weight_row *w, int n)
+{
+	static const char *const dtype[VN_N_DTYPES] = { [VN_F16] = "F16", [VN_BF16] = "BF16", [VN_F32] = "F32",
+	                                                [VN_F64] = "F64" };
+	row  *rows = calloc((size_t)n + 1, sizeof *rows);
+	hid_t type = row_type();
+	bool  good = rows && type >= 0;
+
+	for (int i = 0; good && i < n; i++) {
+		row *r = &rows[i];
+		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
+		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
+		snprintf(r->name, sizeof r->name, "%s", w[i].name);
+		snprintf(r->dtype, sizeof r->dtype, "%s", dtype[w[i].dtype]);
+		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
+		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
+			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
+	}
+	good = good && put_list(group, "weights", type, type, n, rows, NULL);
+	if (type >= 0)
+		H5Tclose(type);
+	free(rows);
+	return good;
+}
+
+static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
+{
+	hid_t g = H5Gcreate2(s->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
+	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
+	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
+	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
+	if (g >= 0)
+		H5Gclose(g);
+	return good;
+}
+
+static bool put_plan(vn_store *s, const vn_plan_text *t)
+{
+	hid_t g = H5Gcreate2(s->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	bool  good = g >= 0 && vn_h5_put_int(g, "layers", t->layers) && vn_h5_put_int(g, "vocab", t->vocab) &&
+	            vn_h5_put_int(g, "context", t->context) && put_lines(g, "nodes", t->node, t->n_nodes) &&
+	            put_lines(g, "values", t->value, t->n_values) && put_lines(g, "weights", t->weight, t->n_weights);
+	if (g >= 0)
+		H5Gclose(g);
+	return good;
+}
+
+vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
+{
+	vn_plan_text text;
+	vn_status    st = vn_store_status(s, err);
+
+	if (st || (st = vn_plan_to_text(s->plan, &text, err)))
+		return st;
+	vn_h5_lock();
+	st = settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", err);
+	vn_h5_unlock();
+	vn_plan_text_free(&text);
+	return st;
+}
+
+/* ---- steps ------------------------------------------------------------------------ */
+
+static void close_step(vn_store *s)
+{
+	if (s->parent >= 0)
+		H5Gclose(s->parent);
+	if (s->step >= 0)
+		H5Gclose(s->step);
+	s->parent = s->step = H5I_INVALID_HID;
+}
+
+vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row,
+                        int64_t rows, vn_error *err)
+{
+	char      name[32];
+	vn_status st;
+
+	vn_queue_drain(s->queue);
+	if ((st = vn_store_status(s, err)))
+		return st;
+	snprintf(name, sizeof name, "step.%d", step);
+	vn_h5_lock();
+	close_step(s);
+	s->step = H5Gcreate2(s->file, name, H5P_DEFAULT, s->groups, H5P_DEFAULT);
+	st = settle(s, s->step >= 0 && vn_h5_put_int(s->step, "position", position) &&
+	               vn_h5_put_int(s->step, "tokens", tokens) && vn_h5_put_int(s->step, "first_row", first_row) &&
+	               vn_h5_put_int(s->step, "rows", rows), name, err);
+	vn_h5_unlock();
+	return st;
+}
+
+static bool put_alias(vn_store *s, int value, const char *of)
+{
+	const char *name = s->plan->value[value].name, *last;
+	char        path[VN_NAME_MAX];
+
+	strcpy(path, of);
+	for (char *p = path; *p; p++)
+		if (*p == '.')
+			*p = '/';
+	hid_t parent = vn_store_parent(s, name, &last);
+	if (parent < 0)
+		return false;
+	if (H5Lexists(parent, last, H5P_DEFAULT) > 0)
+		return true;
+	return H5Lcreate_hard(s->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0;
+}
+
+vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
+{
+	vn_status st;
+	bool      good = true;
+
+	vn_queue_drain(s->queue);
+	if ((st = vn_store_status(s, err)))
+		return st;
+	vn_h5_lock();
+	for (int v = 0; good && v < s->plan->n_values; v++)
+		if (want[v] && s->plan->value[v].alias_of >= 0)
+			good = put_alias(s, v, s->plan->value[vn_plan_root(s->plan, v)].name);
+	st = settle(s, good, "second names", err);
+	vn_h5_unlock();
+	return st;
+}
+
+/* ---- the end ----------------------------------------------------------------------- */
+
+static void stop_thread(vn_store *s)
+{
+	if (s->started) {
+		vn_queue_close(s->queue);
+		pthread_join(s->thread, NULL);
+	}
+	s->started = false;
+	free(s->filling);
+	s->filling = NULL;
+}
+
+static bool mark_complete(hid_t file)
+{
+	const int64_t one = 1;
+	hid_t         a = H5Aopen(file, "complete", H5P_DEFAULT);
+	bool          good = a >= 0 && H5Awrite(a, H5T_NATIVE_INT64, &one) >= 0;
+	if (a >= 0)
+		good &= H5Aclose(a) >= 0;
+	return good;
+}
+
+/* Everything to disk and HDF5 away. Without complete the mark stays 0. */
+static vn_status close_file(vn_store *s, bool complete, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	vn_h5_lock();
+	close_step(s);
+	if (s->file >= 0) {
+		/* Marked only when all else is on disk. */
+		st = vn_store_publish(s, err);
+		if (!st && complete && !mark_complete(s->file))
+			st = broken(s, "the mark that it is complete", err);
+		if (H5Fclose(s->file) < 0 && !st)
+			st = broken(s, "its end", err);
+		if (!st)
+			st = vn_driver_publish(s->driver, err);
+	}
+	s->file = H5I_INVALID_HID;
+	if (s->groups >= 0)
+		H5Pclose(s->groups);
+	s->groups = H5I_INVALID_HID;
+	vn_h5_unlock();
+	return st;
+}
+
+static void release(vn_store **store)
+{
+	vn_store *s = *store;
+	vn_driver_destroy(s->driver);
+	vn_queue_destroy(s->queue);
+	vn_place_close(&s->place);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	*store = NULL;
+}
+
+vn_status vn_store_commit(vn_store **store, vn_error *err)
+{
+	vn_store *s = *store;
+	vn_status st = s->open ? vn_fail(err, VN_ERR_SHAPE, "%s: a tensor is not ended", s->place.partial) : VN_OK;
+
+	stop_thread(s);
+	if (!st)
+		st = vn_store_status(s, err);
+	vn_status closed = close_file(s, !st, st ? NULL : err);
+	if (!st)
+		st = closed;
+	if (!st)
+		st = vn_place_settle(&s->place, err);
+	release(store);
+	return st;
+}
+
+int64_t vn_store_tensors(vn_store *s, int64_t *bytes)
+{
+	vn_queue_drain(s->queue);
+	if (bytes)
+		*bytes = s->bytes;
+	return s->tensors;
+}
+
+void vn_store_abandon(vn_store **store)
+{
+	vn_store *s = *store;
+
+	if (!s)
+		return;
+	stop_thread(s);
+	close_file(s, false, NULL);
+	if (s->tensors == 0 && s->place.partial)
+		unlink(s->place.partial); /* still locked, so it is ours */
+	release(store);
+}

@@ -1,0 +1,63 @@
+/* store_inside.h: what store.c and store_tensor.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_STORE_INSIDE_H
+#define VN_CAPTURE_STORE_INSIDE_H
+
+#include "capture/driver.h"
+#include "capture/h5.h"
+#include "capture/place.h"
+#include "capture/queue.h"
+#include "capture/store.h"
+
+#include <pthread.h>
+
+struct vn_store {
+	const vn_plan *plan;
+	vn_place       place;
+	vn_driver     *driver;
+	hid_t          file, step; /* step: its group */
+	hid_t          groups;     /* creation properties of groups */
+	int64_t        tensors, bytes;
+
+	/* The giver's side. */
+	vn_queue *queue;
+	vn_block *filling;         /* the block being filled */
+	int64_t   left;            /* elements the open tensor still lacks */
+	size_t    width;           /* bytes of one of them */
+	bool      open;            /* between begin and end */
+
+	/* The storing thread's side. */
+	pthread_t thread;
+	bool      started;
+	struct {
+		hid_t         dset;    /* without a name until it is whole */
+		int           value;
+		vn_dtype      dtype;
+		int64_t       at, end; /* where the next byte goes, and the last */
+		vn_stats_sum  sum;
+		vn_digester  *digest;
+	} tensor;
+	int64_t unsynced, unsynced_at; /* bytes the disk was not told of, and where they begin */
+	hid_t  parent;             /* group of the last tensor with a layer, and its name */
+	char   parent_name[VN_NAME_MAX];
+	double published;          /* when */
+
+	/* The first failure of either side. */
+	pthread_mutex_t lock;
+	vn_status       status;
+	vn_error        err;
+};
+
+void *vn_store_thread(void *store);
+
+/* Remember the first failure; returns st. */
+vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err);
+/* What was remembered. */
+vn_status vn_store_status(vn_store *s, vn_error *err);
+
+/* With the HDF5 lock held: the group a name belongs in (made when needed, not
+ * to be closed) and its last part. */
+hid_t vn_store_parent(vn_store *s, const char *name, const char **last);
+/* With the HDF5 lock held: all that was done so far to disk. */
+vn_status vn_store_publish(vn_store *s, vn_error *err);
+
+#endif

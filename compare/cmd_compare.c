@@ -1,0 +1,264 @@
+/* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
+#include "compare/commands.h"
+#include "compare/output.h"
+#include "compare/report.h"
+
+#include "libref/base/glob.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_POINTS = 64, MAX_REPORTS = 8 };
+
+typedef enum form { FORM_UNSAID, FORM_TEXT, FORM_JSON } form;
+
+typedef struct command {
+	const char *ref, *cand, *limits, *floor;
+	const char *point[MAX_POINTS];
+	struct { form form; const char *path; } report[MAX_REPORTS];
+	int         n_reports;
+	bool        force, all;
+	vn_policy   policy;
+	vn_compare_options o;
+} command;
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
+	        "                       [--points GLOB]... [--allow %s]\n"
+	        "                       [--format text|json [-o PATH]]... [--all] [--threads N] [--force]\n"
+	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
+	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
+	        "  --model MODEL   the same, computed here\n"
+	        "  --points GLOB   compare only these checkpoints, on both sides\n"
+	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
+	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass\n"
+	        "  --all           a line for every checkpoint, also those within limits\n"
+	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names);
+}
+
+__attribute__((format(printf, 1, 2)))
+static int complain(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("vernier compare: ", stderr);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\n(vernier compare --help)\n", stderr);
+	return 2;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	const size_t n = strlen(text), k = strlen(end);
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+/* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
+static int add_form(command *k, const char *name)
+{
+	if (k->n_reports == MAX_REPORTS)
+		return complain("more than %d reports", MAX_REPORTS);
+	if (strcmp(name, "text") != 0 && strcmp(name, "json") != 0)
+		return complain("--format takes text or json, not '%s'", name);
+	k->report[k->n_reports++].form = strcmp(name, "json") == 0 ? FORM_JSON : FORM_TEXT;
+	return 0;
+}
+
+static int add_path(command *k, const char *path)
+{
+	if (!*path)
+		return complain("-o needs a path");
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
+			return complain("two reports into one file, %s", path);
+	if (k->n_reports == 0 || k->report[k->n_reports - 1].path) {
+		const int st = add_form(k, ends_in(path, ".json") ? "json" : "text");
+		if (st)
+			return st;
+	}
+	k->report[k->n_reports - 1].path = path;
+	return 0;
+}
+
+static int add_points(command *k, const char *glob)
+{
+	vn_error err;
+	if (vn_glob_check(glob, &err))
+		return complain("--points: %s", err.text);
+	if (k->o.n_points == MAX_POINTS)
+		return complain("more than %d --points", MAX_POINTS);
+	k->point[k->o.n_points++] = glob;
+	return 0;
+}
+
+static int add_threads(command *k, const char *text)
+{
+	char *end;
+	const long n = strtol(text, &end, 10);
+	if (*end || end == text || n < 1 || n > 1024)
+		return complain("--threads takes a number from 1 to 1024, not '%s'", text);
+	k->o.threads = (int)n;
+	return 0;
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE };
+	static const struct option options[] = {
+		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
+		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
+		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
+		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
+		{ "all", no_argument, NULL, ALL }, { "threads", required_argument, NULL, THREADS },
+		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int c, st = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!st && (c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1)
+		switch (c) {
+		case LIMITS:  k->limits = optarg; break;
+		case FLOOR:   k->floor = optarg; break;
+		case MODEL:   k->o.model = optarg; break;
+		case POINTS:  st = add_points(k, optarg); break;
+		case FORMAT:  st = add_form(k, optarg); break;
+		case 'o':     st = add_path(k, optarg); break;
+		case THREADS: st = add_threads(k, optarg); break;
+		case ALL:     k->all = true; break;
+		case FORCE:   k->force = true; break;
+		case 'h':     usage(stdout); return 1;
+		case PRECISION:
+			if (!vn_policy_from_name(optarg, &k->policy))
+				return complain("--floor-precision takes %s, not '%s'", vn_policy_names, optarg);
+			k->o.floor_policy = &k->policy;
+			break;
+		case ALLOW: {
+			const char *bad = vn_allow_parse(optarg, &k->o.allow);
+			if (bad)
+				return complain("--allow takes %s, not '%s'", vn_allow_names, bad);
+			break;
+		}
+		case ':': return complain("%s needs a value", argv[optind - 1]);
+		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		}
+	if (st)
+		return st;
+	if (argc - optind != 2)
+		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
+	if (k->floor && k->o.model)
+		return complain("--floor and --model are two ways to the same; give one");
+	k->ref = argv[optind];
+	k->cand = argv[optind + 1];
+	k->o.points = k->point;
+	if (k->n_reports == 0)
+		k->report[k->n_reports++].form = FORM_TEXT;
+	return 0;
+}
+
+/* vernier's own limits for a precision, as engines write it. */
+static const char *own_limits(const char *precision)
+{
+	static const struct { const char *precision, *file; } own[] = {
+		{ "f16", "fp16-acc32.yaml" }, { "f16-acc16", "fp16-acc32.yaml" }, { "fp16", "fp16-acc32.yaml" },
+		{ "float16", "fp16-acc32.yaml" }, { "torch.float16", "fp16-acc32.yaml" }, { "half", "fp16-acc32.yaml" },
+		{ "f32", "fp32.yaml" }, { "fp32", "fp32.yaml" }, { "float32", "fp32.yaml" }, { "torch.float32", "fp32.yaml" },
+		{ "f64", "fp32.yaml" },
+	};
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		if (strcmp(own[i].precision, precision) == 0)
+			return own[i].file;
+	return NULL;
+}
+
+static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
+{
+	char path[PATH_MAX];
+	if (k->limits) {
+		snprintf(chosen, room, "--limits");
+		return vn_limits_read(k->limits, &c->limits, err);
+	}
+	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
+	const char *name = own_limits(precision ? precision : "");
+	vn_status st;
+	if (!name)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no limits of vernier's own for precision '%.40s'; give --limits FILE", k->cand,
+		               precision ? precision : "");
+	snprintf(chosen, room, "the candidate's precision is %.40s", precision);
+	if ((st = vn_limits_find(name, path, err)) || (st = vn_limits_read(path, &c->limits, err)))
+		return st;
+	for (int i = 0; i < c->limits->n_rules; i++)
+		c->limits->rule[i]->shipped = true;
+	return VN_OK;
+}
+
+static bool colours(void)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static vn_status report(const command *k, vn_comparison *c, const char *chosen, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < k->n_reports; i++) {
+		const vn_report_options o = { .colour = !k->report[i].path && colours(), .all = k->all, .limits_chosen = chosen };
+		vn_output out;
+		vn_error  lost;
+		if ((st = vn_output_open(&out, k->report[i].path, k->force, err)))
+			break;
+		st = k->report[i].form == FORM_JSON ? vn_report_json(c, &o, out.file, err) : vn_report_text(c, &o, out.file, err);
+		const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
+		if (!st && closed) {
+			*err = lost;
+			st = closed;
+		}
+	}
+	return st;
+}
+
+static vn_status run(const command *k, vn_comparison *c, vn_error *err)
+{
+	char chosen[96];
+	vn_status st;
+	/* Before an hour of work rather than after it. */
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path && !k->force && access(k->report[i].path, F_OK) == 0)
+			return vn_fail(err, VN_ERR_USAGE, "%s exists already (--force replaces it)", k->report[i].path);
+	if ((st = vn_recording_open(k->ref, &c->ref, err)) || (st = vn_recording_open(k->cand, &c->cand, err))
+	    || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
+	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))
+		return st;
+	return report(k, c, chosen, err);
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	command k = { 0 };
+	vn_comparison c = { .options = &k.o };
+	vn_error err = { "" };
+	const int said = arguments(&k, argc, argv);
+	if (said)
+		return said == 1 ? 0 : 2;
+
+	const vn_status st = run(&k, &c, &err);
+	if (st) {
+		for (int i = 0; i < c.refusals.n; i++)
+			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
+		fprintf(stderr, "vernier compare: %s%s\n", err.text,
+		        c.refusals.n ? " (--allow WORDS overrides by name)" : "");
+	}
+	const int status = st ? 2 : c.within ? 0 : 1;
+	vn_comparison_finish(&c);
+	vn_limits_destroy(c.limits);
+	vn_recording_close(c.floor);
+	vn_recording_close(c.cand);
+	vn_recording_close(c.ref);
+	return status;
+}

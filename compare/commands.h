@@ -1,0 +1,11 @@
+/* commands.h: the subcommands of this room. argv[0] is the command's name; the
+ * exit status is as diff's: 0 within limits (or done), 1 outside, 2 trouble.
+ * Results go to stdout, talk to stderr. */
+#ifndef VN_COMPARE_COMMANDS_H
+#define VN_COMPARE_COMMANDS_H
+
+int cmd_compare(int argc, char **argv);
+int cmd_limits(int argc, char **argv);
+int cmd_synth(int argc, char **argv);
+
+#endif

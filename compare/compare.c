@@ -1,0 +1,88 @@
+/* compare.c: see compare.h. */
+#include "compare/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- measuring the candidate ------------------------------------------------ */
+
+static int candidate_of(vn_comparison *c, const vn_checkpoint *p)
+{
+	(void)c;
+	return p->fails || p->ref < 0 ? -1 : p->cand;
+}
+
+static void measured(vn_checkpoint *p, const vn_measured *m)
+{
+	p->m = *m;
+}
+
+static void unreadable(vn_checkpoint *p, const char *why)
+{
+	p->status = VN_UNREADABLE;
+	p->fails = true;
+	snprintf(p->detail, sizeof p->detail, "%.199s", why);
+}
+
+/* Rules a person wrote that speak of nothing here: most likely a misspelt name. */
+static void unused_rules(vn_comparison *c)
+{
+	if (c->options->n_points)
+		return;
+	for (int i = 0; i < c->limits->n_rules; i++) {
+		const vn_rule *r = c->limits->rule[i];
+		if (r->match && !r->hit && !r->shipped)
+			vn_lines_add(&c->warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
+	}
+}
+
+static vn_status sum_up(vn_comparison *c, vn_error *err)
+{
+	int judged = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		c->n_status[c->point[i].status]++;
+		c->n_fails += c->point[i].fails;
+		judged += c->point[i].status != VN_UNLIMITED;
+	}
+	unused_rules(c);
+	if (!judged)
+		return vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_points);
+	c->within = c->n_fails == 0;
+	return VN_OK;
+}
+
+vn_status vn_compare(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
+	c->first = -1;
+	for (int i = 0; i < c->limits->n_warnings; i++)
+		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
+	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))
+	    || (st = vn_match(c, err)))
+		return st;
+	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)))
+		return st;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
+			return st;
+	if ((st = vn_localise(c, err)))
+		return st;
+	return sum_up(c, err);
+}
+
+void vn_comparison_finish(vn_comparison *c)
+{
+	for (int i = 0; i < c->n_points; i++)
+		free(c->point[i].check);
+	free(c->point);
+	free(c->origins);
+	vn_comparison_drop_graph(c);
+	vn_lines_free(&c->notes);
+	vn_lines_free(&c->warnings);
+	vn_lines_free(&c->refusals);
+}

@@ -1,0 +1,148 @@
+/* compare.h: one recording judged by another.
+ *
+ * vn_compare runs the chapters of a comparison in order (contract, match,
+ * measure, judge, localise) and leaves everything a report needs in a
+ * vn_comparison. It fails closed: whatever is missing, extra, empty, misshapen,
+ * unreadable or not finite is a finding, and a finding is outside the limits
+ * unless a person allowed it by name.
+ *
+ * Owner    recordings, limits and options are borrowed and must outlive it.
+ * Errors   VN_ERR_MISMATCH: not comparable; `refusals` says why, a line each.
+ */
+#ifndef VN_COMPARE_COMPARE_H
+#define VN_COMPARE_COMPARE_H
+
+#include "capture/recording.h"
+#include "compare/limits.h"
+#include "compare/lines.h"
+#include "libref/plan/policy.h"
+
+/* What a person may allow by name (--allow token_ids,weights). */
+typedef enum vn_allow {
+	VN_ALLOW_TOKEN_IDS  = 1 << 0, /* and positions */
+	VN_ALLOW_CONFIG     = 1 << 1,
+	VN_ALLOW_WEIGHTS    = 1 << 2,
+	VN_ALLOW_INCOMPLETE = 1 << 3,
+	VN_ALLOW_MISSING    = 1 << 4,
+	VN_ALLOW_EXTRA      = 1 << 5,
+	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
+} vn_allow;
+
+/* "token_ids,missing" into a set; the word that is none, else NULL. */
+const char *vn_allow_parse(const char *list, unsigned *set);
+extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
+
+typedef enum vn_status_word {
+	VN_WITHIN,     /* measured, inside all its limits */
+	VN_OUTSIDE,    /* measured, outside at least one */
+	VN_UNLIMITED,  /* measured, no limit but nonfinite applies */
+	VN_MISSING,    /* not in the candidate */
+	VN_EXTRA,      /* not in the reference */
+	VN_EMPTY,      /* has no elements */
+	VN_MISSHAPEN,  /* shape, axes, basis or rows differ */
+	VN_UNREADABLE,
+	VN_N_STATUS_WORDS
+} vn_status_word;
+
+const char *vn_status_text(vn_status_word s);
+
+typedef struct vn_check {
+	vn_metric      metric;
+	vn_form        form;
+	double         limit, value; /* value: what was held against it */
+	bool           holds;
+	const vn_rule *rule;         /* NULL: built in */
+	int            line;
+	const char    *note;         /* why there is no value; NULL */
+} vn_check;
+
+typedef struct vn_checkpoint {
+	const char    *name;      /* borrowed from the recording */
+	int            step, order, layer;
+	int            ref, cand; /* entries; -1: absent */
+	bool           scores;    /* logits */
+	vn_status_word status;
+	bool           fails;     /* outside the limits, whatever the status */
+	char           detail[200]; /* one line for statuses that are not measured */
+	vn_measured    m;         /* n == 0: not measured */
+	bool           has_floor;
+	double         floor[VN_N_METRICS]; /* NaN: not known */
+	vn_check      *check;
+	int            n_checks;
+	int            worst;     /* the broken check that is farthest out; -1 */
+	bool           origin;
+} vn_checkpoint;
+
+typedef struct vn_compare_options {
+	const char *const *points; /* globs; none: everything */
+	int         n_points;
+	unsigned    allow;
+	int         threads;       /* 0: one a processor */
+	const char *model;         /* compute the floor with these weights; NULL */
+	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
+} vn_compare_options;
+
+typedef struct vn_graph vn_graph; /* localise.c */
+
+typedef struct vn_comparison {
+	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
+	vn_limits     *limits;
+	const vn_compare_options *options;
+	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
+	vn_checkpoint *point;      /* in execution order; extras last */
+	int            n_points;
+	int            n_status[VN_N_STATUS_WORDS], n_fails;
+	int            first;      /* first divergence; -1 */
+	int           *origins, n_origins;
+	vn_graph      *graph;
+	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	vn_lines       notes, warnings, refusals;
+	bool           within;
+} vn_comparison;
+
+/* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
+ * happens, vn_comparison_finish afterwards. */
+vn_status vn_compare(vn_comparison *c, vn_error *err);
+void      vn_comparison_finish(vn_comparison *c);
+
+/* ---- the chapters --------------------------------------------------------- */
+
+/* Are b's tokens, config and weights a's? who: what b is, for the lines. */
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
+                      vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Fills point: names, entries, and the status of those that cannot be measured. */
+vn_status vn_match(vn_comparison *c, vn_error *err);
+/* floor of every measured checkpoint, from the recording c->floor or from a run
+ * of the reference engine on options->model; nothing when there is neither. */
+vn_status vn_floor(vn_comparison *c, vn_error *err);
+/* status, checks and fails of a measured checkpoint. */
+vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
+/* first and origins. */
+vn_status vn_localise(vn_comparison *c, vn_error *err);
+void      vn_comparison_drop_graph(vn_comparison *c);
+
+/* Measure pairs of checkpoints, many at a time: other's tensors against the
+ * reference's. Entry i of other belongs to point i; -1: not this one. done is
+ * called for each that was measured; unread for each whose numbers cannot be
+ * read, with the reason. */
+typedef struct vn_batch {
+	vn_recording *other;
+	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);
+	void        (*done)(vn_checkpoint *p, const vn_measured *m);
+	void        (*unread)(vn_checkpoint *p, const char *why);
+} vn_batch;
+vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
+
+/* The tensor of an entry; vn_recording_release gives it back. */
+vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
+/* The dims string of an entry: the file's own, or its point's, or "". */
+const char *vn_entry_axes(const vn_entry *e);
+/* Fill floor from what the floor run was measured to be. */
+void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+
+/* The recorded values a checkpoint was computed from: indices into point of
+ * the nearest ancestors that were compared, through those that were not.
+ * Returns how many (at most max); -1 when no plan knows it. After vn_localise. */
+int       vn_inputs_of(const vn_comparison *c, int point, int *input, int max);
+
+#endif

@@ -1,0 +1,214 @@
+/* contract.c: may these two recordings be compared at all? Same tokens, same
+ * config, same weights. What a file does not say is noted, not refused. */
+#include "compare/compare.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *word;
+	vn_allow    bit;
+} words[] = {
+	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
+	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
+	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION },
+};
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision";
+
+const char *vn_allow_parse(const char *list, unsigned *set)
+{
+	while (*list) {
+		const size_t n = strcspn(list, ",");
+		unsigned bit = 0;
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			if (strlen(words[i].word) == n && memcmp(words[i].word, list, n) == 0)
+				bit = words[i].bit;
+		if (!bit)
+			return list;
+		*set |= bit;
+		list += n + (list[n] == ',');
+	}
+	return NULL;
+}
+
+typedef struct contract {
+	const vn_recording *a, *b;
+	const char *who;
+	unsigned    allow;
+	vn_lines   *notes, *refusals;
+} contract;
+
+/* A difference is refused unless it was allowed by name. */
+#define DIFFER(c, bit, word, ...) do { \
+		if ((c)->allow & (bit)) \
+			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
+		else \
+			vn_lines_add((c)->refusals, __VA_ARGS__); \
+	} while (0)
+
+static void tokens(const contract *c)
+{
+	const int32_t *id[2], *at[2];
+	const int64_t n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
+	if (n != m) {
+		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: %lld in the reference, %lld in the %s",
+		       (long long)n, (long long)m, c->who);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (id[0][i] != id[1][i]) {
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld is %d in the reference, %d in the %s",
+			       (long long)i, id[0][i], id[1][i], c->who);
+			break;
+		}
+	for (int64_t i = 0; i < n; i++)
+		if (at[0][i] != at[1][i]) {
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+			       "positions: token %lld stands at %d in the reference, at %d in the %s",
+			       (long long)i, at[0][i], at[1][i], c->who);
+			break;
+		}
+}
+
+/* Keys that say where a model came from, and change no arithmetic. */
+static bool harmless(const char *key)
+{
+	static const char *const list[] = { "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache" };
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (strcmp(list[i], key) == 0)
+			return true;
+	return false;
+}
+
+static void config_key(const contract *c, const char *key, const json_t *x, const json_t *y)
+{
+	if (x && y && json_equal(x, y))
+		return;
+	char *xt = x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *yt = y ? json_dumps(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	if (harmless(key))
+		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
+		             xt ? xt : "absent", yt ? yt : "absent", c->who);
+	else
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s", key,
+		       xt ? xt : "absent", yt ? yt : "absent", c->who);
+	free(xt);
+	free(yt);
+}
+
+static void configs(const contract *c)
+{
+	const char *text[2] = { vn_recording_config(c->a), vn_recording_config(c->b) };
+	if (!text[0] || !text[1]) {
+		vn_lines_add(c->notes, "config: the %s records none; not checked", text[0] ? c->who : "reference");
+		return;
+	}
+	if (strcmp(text[0], text[1]) == 0)
+		return;
+	json_t *j[2];
+	const char *key;
+	json_t *x;
+	for (int i = 0; i < 2; i++)
+		j[i] = json_loads(text[i], JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the %s's is not a JSON object",
+		       json_is_object(j[0]) ? c->who : "reference");
+	} else {
+		json_object_foreach(j[0], key, x)
+			config_key(c, key, x, json_object_get(j[1], key));
+		json_object_foreach(j[1], key, x)
+			if (!json_object_get(j[0], key))
+				config_key(c, key, NULL, x);
+	}
+	json_decref(j[0]);
+	json_decref(j[1]);
+}
+
+/* Two statistics that rounding to the coarser format can explain. */
+static bool near(double x, double y, double room)
+{
+	return fabs(x - y) <= room || (isnan(x) && isnan(y));
+}
+
+static bool same_numbers(const vn_weight_row *x, const vn_weight_row *y)
+{
+	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
+		return strcmp(x->digest.hex, y->digest.hex) == 0;
+	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
+	const vn_stats *a = &x->stats, *b = &y->stats;
+	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
+	const double room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
+	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room)
+	    && near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
+}
+
+static const vn_weight_row *find(const vn_weight_row *rows, int n, const char *name)
+{
+	for (int lo = 0, hi = n; lo < hi; ) {
+		const int mid = lo + (hi - lo) / 2, order = strcmp(name, rows[mid].name);
+		if (order == 0)
+			return &rows[mid];
+		if (order < 0)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return NULL;
+}
+
+enum { WEIGHTS_NAMED = 4 }; /* so many differences are named, the rest counted */
+
+static void weights(const contract *c)
+{
+	const vn_weight_row *a, *b;
+	const int n = vn_recording_weights(c->a, &a), m = vn_recording_weights(c->b, &b);
+	int differ = 0, extra = 0;
+	if (n <= 0 || m <= 0) {
+		vn_lines_add(c->notes, "weights: the %s records none; not checked", n > 0 ? c->who : "reference");
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		const vn_weight_row *y = find(b, m, a[i].name);
+		char s[VN_SHAPE_TEXT], t[VN_SHAPE_TEXT];
+		if (y && vn_shape_equal(&a[i].shape, &y->shape) && same_numbers(&a[i], y))
+			continue;
+		if (differ++ >= WEIGHTS_NAMED)
+			continue;
+		if (!y)
+			DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %s is not in the %s", a[i].name, c->who);
+		else if (!vn_shape_equal(&a[i].shape, &y->shape))
+			DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %s is %s in the reference, %s in the %s", a[i].name,
+			       vn_shape_text(&a[i].shape, s), vn_shape_text(&y->shape, t), c->who);
+		else
+			DIFFER(c, VN_ALLOW_WEIGHTS, "weights",
+			       "weights: %s holds other numbers: %s rms %.9g mean %.9g in the reference, %s rms %.9g mean %.9g in the %s",
+			       a[i].name, vn_dtype_name(a[i].dtype), a[i].stats.rms, a[i].stats.mean,
+			       vn_dtype_name(y->dtype), y->stats.rms, y->stats.mean, c->who);
+	}
+	if (differ > WEIGHTS_NAMED)
+		DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %d more differ", differ - WEIGHTS_NAMED);
+	for (int i = 0; i < m; i++)
+		extra += !find(a, n, b[i].name);
+	if (extra)
+		vn_lines_add(c->notes, "weights: %d in the %s that the reference does not list", extra, c->who);
+}
+
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
+                      vn_lines *notes, vn_lines *refusals, vn_error *err)
+{
+	const contract c = { a, b, who, allow, notes, refusals };
+	const int before = refusals->n;
+	if (!vn_recording_complete(a))
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was cut off");
+	if (!vn_recording_complete(b))
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
+	tokens(&c);
+	configs(&c);
+	weights(&c);
+	if (refusals->n > before)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),
+		               vn_recording_path(b));
+	return VN_OK;
+}

@@ -1,0 +1,239 @@
+/* floor.c: how far the candidate's number format alone moves each checkpoint:
+ * the reference engine in the candidate's precision, measured against the
+ * reference. From a recording of such a run, or run here and now; then every
+ * tensor is measured as it is made and forgotten again. */
+#include "compare/compare.h"
+
+#include "libref/exec/ref.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- from a recording ----------------------------------------------------- */
+
+static const char *precision_of(const vn_recording *r)
+{
+	const char *p = vn_facts_get(vn_recording_run(r), "precision");
+	return p ? p : "unknown";
+}
+
+static const char *wanted(const vn_comparison *c)
+{
+	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision_of(c->cand);
+}
+
+static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
+{
+	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
+	if (e < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
+		return -1;
+	return e;
+}
+
+static void floor_unread(vn_checkpoint *p, const char *why)
+{
+	(void)p; /* it has no floor then, and is judged so */
+	(void)why;
+}
+
+static vn_status from_recording(vn_comparison *c, vn_error *err)
+{
+	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options->allow, &c->notes, &c->refusals, err);
+	if (st)
+		return st;
+	if (strcmp(precision_of(c->floor), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
+		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
+		             precision_of(c->floor), wanted(c));
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
+		               vn_recording_path(c->cand));
+	}
+	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
+	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
+	return vn_measure_points(c, &batch, err);
+}
+
+/* ---- by running ------------------------------------------------------------ */
+
+typedef struct sink {
+	vn_comparison *c;
+	const vn_plan *plan;
+	int       *point;   /* (values): the checkpoint of a root value in this step; -1 */
+	int        now;     /* checkpoint being written; -1: not wanted */
+	vn_dtype   dtype;
+	vn_shape   shape;
+	size_t     have, room; /* bytes */
+	unsigned char *data;
+} sink;
+
+static vn_status sink_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	sink *s = ctx;
+	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	s->now = s->point[value];
+	s->dtype = dtype;
+	s->shape = *shape;
+	s->have = 0;
+	if (s->now >= 0 && !vn_shape_equal(shape, &vn_recording_entry(s->c->ref, s->c->point[s->now].ref)->shape)) {
+		vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", s->c->point[s->now].name);
+		s->now = -1;
+	}
+	if (s->now < 0 || bytes <= s->room)
+		return VN_OK;
+	free(s->data);
+	s->room = 0;
+	if (!(s->data = malloc(bytes)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the floor of %s", s->c->point[s->now].name);
+	s->room = bytes;
+	return VN_OK;
+}
+
+static vn_status sink_write(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	sink *s = ctx;
+	const size_t bytes = elements * vn_dtype_size(s->dtype);
+	(void)err;
+	if (s->now >= 0 && s->have + bytes <= s->room) {
+		memcpy(s->data + s->have, data, bytes);
+		s->have += bytes;
+	}
+	return VN_OK;
+}
+
+static vn_status sink_end(void *ctx, vn_error *err)
+{
+	sink *s = ctx;
+	if (s->now < 0)
+		return VN_OK;
+	vn_checkpoint *p = &s->c->point[s->now];
+	const vn_tensor f = { s->dtype, s->shape, s->data };
+	vn_tensor   r;
+	vn_measured m;
+	vn_status   st = vn_entry_tensor(s->c->ref, p->ref, &r, err);
+	if (!st)
+		st = vn_measure(&r, &f, vn_entry_axes(vn_recording_entry(s->c->ref, p->ref)), p->scores,
+		                s->c->options->threads, &m, err);
+	vn_recording_release(s->c->ref, p->ref);
+	if (!st)
+		vn_floor_set(p, &m);
+	return st;
+}
+
+/* The model must be the one the reference was run with. */
+static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
+{
+	const vn_plan *plan = vn_model_plan(m);
+	const vn_weight_row *rows;
+	const int n = vn_recording_weights(c->ref, &rows);
+	if (n <= 0) {
+		vn_lines_add(&c->notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
+		return VN_OK;
+	}
+	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
+	vn_status st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	if (!st)
+		vn_model_table(m, c->options->threads, own);
+	for (int i = 0; !st && i < plan->n_weights; i++)
+		for (int k = 0; k < n; k++)
+			if (strcmp(rows[k].name, own[i].name) == 0) {
+				if (*rows[k].digest.hex && rows[k].dtype == own[i].dtype
+				    && strcmp(rows[k].digest.hex, own[i].digest.hex) != 0
+				    && !(c->options->allow & VN_ALLOW_WEIGHTS))
+					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with (--allow weights)",
+					             vn_model_path(m), own[i].name, vn_recording_path(c->ref));
+				break;
+			} else if (k == n - 1) {
+				vn_lines_add(&c->notes, "floor: the reference does not list weight %s", own[i].name);
+			}
+	free(own);
+	return st;
+}
+
+/* The checkpoints of one step as taps; 0 when the step needs none. */
+static int choose(vn_comparison *c, const vn_plan *plan, int step, bool *want, int *point)
+{
+	int n = 0;
+	memset(want, 0, (size_t)plan->n_values * sizeof *want);
+	for (int v = 0; v < plan->n_values; v++)
+		point[v] = -1;
+	for (int i = 0; i < c->n_points; i++) {
+		const int v = c->point[i].step == step && c->point[i].m.n ? vn_plan_find(plan, c->point[i].name) : -1;
+		if (v < 0)
+			continue;
+		const int root = vn_plan_root(plan, v);
+		want[root] = true;
+		point[root] = i;
+		n++;
+	}
+	return n;
+}
+
+static vn_status run_steps(vn_comparison *c, const vn_plan *plan, vn_ref *ref, sink *s, bool *want, vn_error *err)
+{
+	const int32_t *ids, *positions;
+	const int64_t n_ids = vn_recording_tokens(c->ref, &ids, &positions);
+	const vn_step *step;
+	const int n = vn_recording_steps(c->ref, &step);
+	for (int i = 0; i < n; i++) {
+		if (step[i].position != vn_ref_position(ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
+			               vn_recording_path(c->ref), step[i].number);
+		const int taps = choose(c, plan, step[i].number, want, s->point);
+		const int64_t first = step[i].position + step[i].first_row;
+		const vn_taps t = { .want = want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step[i].rows - 1,
+		                    .sink = { s, sink_begin, sink_write, sink_end } };
+		const vn_status st = vn_ref_forward(ref, ids + step[i].position, step[i].tokens, taps ? &t : NULL, err);
+		if (st)
+			return vn_context(err, st, "floor, step %d", step[i].number);
+	}
+	return VN_OK;
+}
+
+static vn_status by_running(vn_comparison *c, vn_error *err)
+{
+	vn_policy policy;
+	vn_model *model = NULL;
+	vn_ref   *ref = NULL;
+	bool     *want = NULL;
+	sink      s = { .c = c, .now = -1 };
+	vn_status st;
+
+	if (c->options->floor_policy)
+		policy = *c->options->floor_policy;
+	else if (!vn_policy_from_name(precision_of(c->cand), &policy))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: precision '%.40s' is none of %s; say --floor-precision",
+		               vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names);
+	if ((st = vn_model_open(c->options->model, &model, err)))
+		return st;
+	const vn_plan *plan = s.plan = vn_model_plan(model);
+	if ((st = check_model(c, model, err)))
+		goto done;
+	want = malloc((size_t)plan->n_values * sizeof *want);
+	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
+	if (!want || !s.point) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
+		goto done;
+	}
+	const vn_ref_options o = { policy, c->options->threads, true };
+	if ((st = vn_ref_create(plan, vn_model_weights(model), &o, &ref, err))
+	    || (st = run_steps(c, plan, ref, &s, want, err)))
+		goto done;
+	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(policy),
+	         vn_model_path(model));
+done:
+	vn_ref_destroy(ref);
+	free(s.data);
+	free(s.point);
+	free(want);
+	vn_model_close(model);
+	return st;
+}
+
+vn_status vn_floor(vn_comparison *c, vn_error *err)
+{
+	if (c->floor)
+		return from_recording(c, err);
+	if (c->options->model)
+		return by_running(c, err);
+	return VN_OK;
+}

@@ -1,0 +1,115 @@
+/* judge.c: one measured checkpoint against its limits. Every check says what
+ * passes, so that a NaN, an unknown floor or an undefined metric does not. */
+#include "compare/compare.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
+{
+	/* A floor run that overflowed explains nothing. */
+	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	for (int i = 0; i < VN_N_METRICS; i++)
+		p->floor[i] = p->has_floor && m->has[i] ? m->value[i] : (double)NAN;
+}
+
+static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
+{
+	vn_check *k = &p->check[p->n_checks++];
+	*k = (vn_check) {
+		.metric = m, .form = form, .limit = l->value, .value = value, .rule = l->rule, .line = l->line, .note = note,
+		.holds = !note && vn_limit_holds(m, form, l->value, value),
+	};
+	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
+}
+
+/* A floor of zero: the format changes nothing here, so nothing may be changed. */
+static double over_floor(double value, double floor)
+{
+	if (floor == 0.0)
+		return value == 0.0 ? 0.0 : (double)INFINITY;
+	return value / floor;
+}
+
+static void check(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, bool has_other)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	if (info->scores && !p->scores) {
+		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
+		 * rule named this checkpoint itself. */
+		if (l->rule->match)
+			add(p, m, form, l, 0, "only logits have this metric");
+		return;
+	}
+	if (form == VN_WITHOUT_FLOOR && p->has_floor)
+		return;
+	if (form == VN_OVER_FLOOR && !p->has_floor) {
+		if (!has_other)
+			add(p, m, form, l, 0, "no floor is known: give --model or --floor, or a limit without_floor");
+		return;
+	}
+	if (!p->m.has[m])
+		add(p, m, form, l, 0, "not measured");
+	else if (form == VN_OVER_FLOOR && isnan(p->floor[m]))
+		add(p, m, form, l, 0, "the floor lacks this metric");
+	else
+		add(p, m, form, l, form == VN_OVER_FLOOR ? over_floor(p->m.value[m], p->floor[m]) : p->m.value[m], NULL);
+}
+
+/* How far outside: the larger, the worse. */
+static double excess(const vn_check *k)
+{
+	if (!(fabs(k->value) <= 1.7976931348623157e308))
+		return (double)INFINITY;
+	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
+	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
+	return near > 0 ? far / near : (double)INFINITY;
+}
+
+/* A limit that rounding to the candidate's format breaks by itself. */
+static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
+{
+	const vn_dtype r = vn_recording_entry(c->ref, p->ref)->dtype, d = vn_recording_entry(c->cand, p->cand)->dtype;
+	const int digits = vn_dtype_digits(d);
+	if (vn_dtype_digits(r) <= digits || k->form == VN_OVER_FLOOR || !k->rule)
+		return;
+	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
+	if (k->metric == VN_M_MAX_ABS && k->limit < half)
+		vn_lines_add(&c->warnings, "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
+		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
+	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
+	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
+	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
+		vn_lines_add(&c->warnings, "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
+		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
+}
+
+vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
+{
+	static const vn_limit none_finite = { NULL, 0.0, 0 };
+	vn_limit_set set;
+	bool without = false;
+
+	vn_limits_for(c->limits, p->name, &set);
+	if (!(p->check = calloc((size_t)VN_N_FORMS * VN_N_METRICS + 1, sizeof *p->check)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (set.limit[f][m].rule)
+				check(p, (vn_metric)m, (vn_form)f, &set.limit[f][m], without);
+	p->status = p->n_checks ? VN_WITHIN : VN_UNLIMITED;
+	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
+		add(p, VN_M_NONFINITE, VN_PLAIN, &none_finite, p->m.value[VN_M_NONFINITE], NULL);
+	for (int i = 0; i < p->n_checks; i++) {
+		doubt(c, p, &p->check[i]);
+		if (p->check[i].holds)
+			continue;
+		p->status = VN_OUTSIDE;
+		p->fails = true;
+		if (p->worst < 0 || excess(&p->check[i]) > excess(&p->check[p->worst]))
+			p->worst = i;
+	}
+	return VN_OK;
+}

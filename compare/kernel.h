@@ -1,0 +1,67 @@
+/* kernel.h: the inner loops of a comparison, one set for each kind of processor.
+ *
+ * Every set is compiled from kernel_body.h and gives the same digits as the
+ * others: eight lanes of double, element i of a block in lane i % 8, products
+ * and sums rounded one by one (no fused multiply-add), the lanes folded in a
+ * fixed order. A processor without AVX2 gets the plain set.
+ *
+ * Blocks hold at most VN_BLOCK elements as float32; their pointers may be
+ * unaligned, since they may point into a mapped file. All functions are pure
+ * but for what they add to and may run on any thread.
+ */
+#ifndef VN_COMPARE_KERNEL_H
+#define VN_COMPARE_KERNEL_H
+
+#include "libref/base/dtype.h"
+
+#define VN_BLOCK 2048
+/* Distances in ULP are counted in buckets: 0 to 15 exactly, then eight to the
+ * octave, up to 2^31. */
+#define VN_ULP_BUCKETS 256
+
+/* Sums over one block of r and c, all finite. */
+typedef struct vn_block_sums {
+	double rr, cc, rc;      /* r.r, c.c, r.c */
+	double dd, ad;          /* sum (c-r)^2, sum |c-r|, differences taken in double */
+	float  max_d;           /* max |c-r|, differences taken in float32 */
+	float  max_r, max_c;    /* max |r|, max |c| */
+} vn_block_sums;
+
+/* Relative differences and ULP distances, added up over blocks. */
+typedef struct vn_spread {
+	double   rel;           /* sum |c-r| / max(|r|, scale) */
+	float    max_rel;
+	uint32_t max_ulp;
+	uint32_t count[4][VN_ULP_BUCKETS]; /* four tables, so that neighbours do not wait for each other */
+} vn_spread;
+
+/* Sums over one block of a row of scores; rm and cm are the maxima of the rows. */
+typedef struct vn_soft {
+	double zr, zc, t;       /* sum e^(r-rm), sum e^(c-cm), sum e^(r-rm) (r-c) */
+} vn_soft;
+
+typedef struct vn_kernel {
+	const char *name;
+	/* n numbers of f16, bf16 or f32 to float32. */
+	void (*load)(float *dst, const void *src, vn_dtype from, size_t n);
+	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
+	/* grid: the format whose ULPs are counted; scale > 0. */
+	void (*spread)(const void *r, const void *c, size_t n, float scale, vn_dtype grid, vn_spread *s);
+	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, vn_soft *s);
+} vn_kernel;
+
+extern const vn_kernel vn_kernel_plain;
+#if defined(__x86_64__)
+extern const vn_kernel vn_kernel_avx2, vn_kernel_avx512;
+#endif
+
+/* The best set this processor can run. */
+const vn_kernel *vn_kernel_best(void);
+/* Set i of those this processor can run, for tests; NULL after the last. */
+const vn_kernel *vn_kernel_get(int i);
+
+/* A bucket's largest distance, and the bucket of a distance. */
+double vn_ulp_bucket_top(int bucket);
+int    vn_ulp_bucket(uint64_t distance);
+
+#endif

@@ -1,0 +1,121 @@
+/* limits.c: see limits.h. Reading a file is in limits_read.c. */
+#include "compare/limits.h"
+
+#include "libref/base/glob.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef VERNIER_SPECS_DIR
+#define VERNIER_SPECS_DIR "/usr/local/share/vernier"
+#endif
+
+char *vn_limit_key(vn_form form, vn_metric m, char *text)
+{
+	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name, form == VN_OVER_FLOOR ? "_over_floor" : "");
+	return text;
+}
+
+double vn_limit_subject(vn_metric m, vn_form form, double value)
+{
+	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_NEAR_ONE ? fabs(value - 1.0) : value;
+}
+
+bool vn_limit_holds(vn_metric m, vn_form form, double limit, double value)
+{
+	const double x = vn_limit_subject(m, form, value);
+	if (form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER)
+		return x >= limit;
+	return x <= limit;
+}
+
+static void apply(vn_rule *r, vn_limit_set *set)
+{
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			if (r->key[f][m].state == VN_SAID)
+				set->limit[f][m] = (vn_limit) { r, r->key[f][m].value, r->key[f][m].line };
+			else if (r->key[f][m].state == VN_LIFTED)
+				set->limit[f][m] = (vn_limit) { 0 };
+		}
+	if (r->missing >= 0)
+		set->missing = r->missing ? r : NULL;
+	if (r->extra >= 0)
+		set->extra = r->extra ? r : NULL;
+	r->hit = true;
+}
+
+void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set)
+{
+	memset(set, 0, sizeof *set);
+	for (int i = 0; i < l->n_rules; i++)
+		if (!l->rule[i]->match)
+			apply(l->rule[i], set);
+	for (int i = 0; i < l->n_rules; i++)
+		if (l->rule[i]->match && vn_glob_match(l->rule[i]->match, name))
+			apply(l->rule[i], set);
+}
+
+void vn_limits_destroy(vn_limits *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < l->n_rules; i++) {
+		free(l->rule[i]->file);
+		free(l->rule[i]->match);
+		free(l->rule[i]->why);
+		free(l->rule[i]);
+	}
+	for (int i = 0; i < l->n_warnings; i++)
+		free(l->warning[i]);
+	free(l->rule);
+	free(l->warning);
+	free(l->name);
+	free(l->path);
+	free(l);
+}
+
+/* ---- vernier's own files -------------------------------------------------- */
+
+static bool readable(char *path, const char *dir, const char *between, const char *name)
+{
+	char plain[PATH_MAX];
+	const int n = snprintf(path, PATH_MAX, "%s%s/limits/%s", dir, between, name);
+	if (n < 0 || n >= PATH_MAX || access(path, R_OK) != 0)
+		return false;
+	/* Reports quote it: without the detours, where that is possible. */
+	if (realpath(path, plain))
+		memcpy(path, plain, strlen(plain) + 1);
+	return true;
+}
+
+vn_status vn_limits_find(const char *name, char *path, vn_error *err)
+{
+	static const char *const beside[] = { "/specs", "/../specs", "/../../specs", "/../share/vernier" };
+	const char *env = getenv("VERNIER_SPECS");
+	char exe[PATH_MAX];
+
+	if (env && *env) {
+		if (readable(path, env, "", name))
+			return VN_OK;
+		return vn_fail(err, VN_ERR_NOTFOUND, "VERNIER_SPECS=%s: no limits/%s there", env, name);
+	}
+	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
+	if (n > 0) {
+		exe[n] = 0;
+		char *slash = strrchr(exe, '/');
+		if (slash)
+			*slash = 0;
+		for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
+			if (readable(path, exe, beside[i], name))
+				return VN_OK;
+	}
+	if (readable(path, VERNIER_SPECS_DIR, "", name))
+		return VN_OK;
+	return vn_fail(err, VN_ERR_NOTFOUND, "limits/%s: not in %s, nor beside the program; set VERNIER_SPECS",
+	               name, VERNIER_SPECS_DIR);
+}

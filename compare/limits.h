@@ -1,0 +1,75 @@
+/* limits.h: what a comparison must keep to; the language is in specs/limits.md.
+ *
+ * A limits file is a list of rules. For a checkpoint all defaults are applied,
+ * then every rule that matches its name, in order: the last one wins, key by
+ * key. Files that are extended come first.
+ *
+ * Owner   a vn_limits owns its rules; pointers into it live until destroy.
+ * Errors  FILE:LINE:COLUMN and what was expected there.
+ */
+#ifndef VN_COMPARE_LIMITS_H
+#define VN_COMPARE_LIMITS_H
+
+#include "compare/metrics.h"
+
+/* In which form a metric is limited: as it is; as a multiple of the floor's
+ * (nmse_over_floor); or as it is, but only where no floor is known. */
+typedef enum vn_form { VN_PLAIN, VN_OVER_FLOOR, VN_WITHOUT_FLOOR, VN_N_FORMS } vn_form;
+
+typedef struct vn_rule {
+	char *file;       /* as it was opened */
+	int   line;       /* where the rule starts */
+	char *match;      /* NULL: defaults */
+	char *why;        /* NULL: none given */
+	bool  shipped;    /* from a file that was extended, or from one of vernier's own */
+	bool  hit;        /* it matched a checkpoint */
+	struct {
+		enum { VN_UNSAID, VN_SAID, VN_LIFTED } state;
+		double value;
+		int    line;
+	} key[VN_N_FORMS][VN_N_METRICS];
+	int missing, extra; /* -1 unsaid, 0 refused, 1 allowed */
+} vn_rule;
+
+typedef struct vn_limit {
+	const vn_rule *rule; /* NULL: no limit */
+	double value;
+	int    line;
+} vn_limit;
+
+/* What holds for one checkpoint. */
+typedef struct vn_limit_set {
+	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
+	const vn_rule *missing, *extra; /* the rule that allows it, or NULL */
+} vn_limit_set;
+
+typedef struct vn_limits {
+	char     *name, *path;
+	int       n_rules, n_warnings;
+	vn_rule **rule;
+	char    **warning; /* lines for the person: limits that cannot fail... */
+} vn_limits;
+
+vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err);
+/* The same from memory; path is for messages and for what it extends. */
+vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err);
+void      vn_limits_destroy(vn_limits *l);
+
+/* Marks the rules it uses as hit. */
+void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
+
+/* "nmse_over_floor" into text of VN_KEY_TEXT bytes; returns text. */
+#define VN_KEY_TEXT 64
+char     *vn_limit_key(vn_form form, vn_metric m, char *text);
+
+/* Does the value keep to the limit? A NaN never does. */
+bool      vn_limit_holds(vn_metric m, vn_form form, double limit, double value);
+/* What is held against a limit: the metric, or its distance from 1. */
+double    vn_limit_subject(vn_metric m, vn_form form, double value);
+
+/* A limits file of vernier's own ("fp16-acc32.yaml") by its name: in
+ * $VERNIER_SPECS/limits, the installed specs, or beside the program in a build
+ * tree. path: PATH_MAX bytes. */
+vn_status vn_limits_find(const char *name, char *path, vn_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/* lines.c: see lines.h. */
+#include "compare/lines.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void vn_lines_add(vn_lines *l, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	char **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
+	if (!more)
+		return;
+	l->line = more;
+	if ((more[l->n] = strdup(text)))
+		l->n++;
+}
+
+void vn_lines_free(vn_lines *l)
+{
+	for (int i = 0; i < l->n; i++)
+		free(l->line[i]);
+	free(l->line);
+	*l = (vn_lines) { 0 };
+}

@@ -1,0 +1,16 @@
+/* lines.h: a growing list of lines for a person: notes, warnings, refusals. */
+#ifndef VN_COMPARE_LINES_H
+#define VN_COMPARE_LINES_H
+
+typedef struct vn_lines {
+	int    n;
+	char **line;
+} vn_lines;
+
+/* Control characters become '?': names come from strangers' files. A line for
+ * which there is no memory is dropped. */
+__attribute__((format(printf, 2, 3)))
+void vn_lines_add(vn_lines *l, const char *format, ...);
+void vn_lines_free(vn_lines *l);
+
+#endif

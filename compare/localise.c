@@ -1,0 +1,148 @@
+/* localise.c: where it starts. The first divergence is the first checkpoint in
+ * execution order outside its limits. An origin is one whose inputs, on the
+ * graph of the plan, are all inside: the graph decides, not the list, so that
+ * a bad v is not attn_out's fault. */
+#include "compare/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Which checkpoint holds which value, and room to walk in. Cells are (step, value). */
+struct vn_graph {
+	size_t    cells, values;
+	int      *point;  /* checkpoint of a root value, -1 when it was not compared */
+	uint32_t *stamp, now;
+	size_t   *stack, depth;
+};
+
+/* Steps are numbered by strangers; the table of all of them must stay small. */
+enum { CELLS_MAX = 1 << 26 };
+
+static void destroy(vn_graph *g)
+{
+	if (!g)
+		return;
+	free(g->point);
+	free(g->stamp);
+	free(g->stack);
+	free(g);
+}
+
+void vn_comparison_drop_graph(vn_comparison *c)
+{
+	destroy(c->graph);
+	c->graph = NULL;
+}
+
+static vn_status build(vn_comparison *c, vn_error *err)
+{
+	const vn_plan *plan = c->plan;
+	vn_graph *g = calloc(1, sizeof *g);
+	int steps = 0;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].step >= steps)
+			steps = c->point[i].step + 1;
+	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
+	if (cells > CELLS_MAX) {
+		vn_lines_add(&c->warnings, "steps up to %d of %d values are too many to walk; no origins", steps, plan->n_values);
+		free(g);
+		return VN_OK;
+	}
+	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) || !(g->stamp = calloc(cells + 1, sizeof *g->stamp))
+	    || !(g->stack = malloc((cells + 1) * sizeof *g->stack))) {
+		destroy(g);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+	}
+	g->cells = cells;
+	g->values = values;
+	for (size_t i = 0; i < cells; i++)
+		g->point[i] = -1;
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int v = p->m.n ? vn_plan_find(plan, p->name) : -1;
+		if (v < 0)
+			continue;
+		int *cell = &g->point[(size_t)p->step * values + (size_t)vn_plan_root(plan, v)];
+		if (*cell < 0 || p->status == VN_OUTSIDE) /* of two names of one value the one outside counts */
+			*cell = i;
+	}
+	c->graph = g;
+	return VN_OK;
+}
+
+static void push(vn_graph *g, size_t cell)
+{
+	if (g->stamp[cell] == g->now)
+		return;
+	g->stamp[cell] = g->now;
+	g->stack[g->depth++] = cell;
+}
+
+/* What a node reads. An attention also reads the keys and values that earlier
+ * steps left in the cache. */
+static void push_inputs(vn_graph *g, const vn_plan *plan, size_t step, const vn_node *node)
+{
+	for (int i = node->n_in - 1; i >= 0; i--) {
+		const bool cached = node->op == VN_OP_ATTENTION && i != VN_ATTN_Q;
+		for (size_t s = cached ? 0 : step; s <= step; s++)
+			push(g, s * g->values + (size_t)vn_plan_root(plan, node->in[i]));
+	}
+}
+
+int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
+{
+	const vn_plan *plan = c->plan;
+	vn_graph *g = c->graph;
+	const int value = g ? vn_plan_find(plan, c->point[point].name) : -1;
+	int n = 0;
+	if (value < 0)
+		return -1;
+	g->now++;
+	g->depth = 0;
+	const size_t step = (size_t)c->point[point].step;
+	push_inputs(g, plan, step, &plan->node[plan->value[vn_plan_root(plan, value)].node]);
+	while (g->depth > 0) {
+		const size_t cell = g->stack[--g->depth];
+		if (g->point[cell] < 0)
+			push_inputs(g, plan, cell / g->values, &plan->node[plan->value[cell % g->values].node]);
+		else if (n < max)
+			input[n++] = g->point[cell];
+	}
+	return n;
+}
+
+static bool starts_here(const vn_comparison *c, int point, int *input)
+{
+	const int n = vn_inputs_of(c, point, input, c->n_points);
+	for (int i = 0; i < n; i++)
+		if (c->point[input[i]].status == VN_OUTSIDE)
+			return false;
+	return n >= 0;
+}
+
+vn_status vn_localise(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	c->first = -1;
+	for (int i = c->n_points - 1; i >= 0; i--)
+		if (c->point[i].status == VN_OUTSIDE)
+			c->first = i;
+	if (c->first < 0 || !c->plan)
+		return VN_OK;
+	if ((st = build(c, err)) || !c->graph)
+		return st;
+	int *input = malloc((size_t)c->n_points * sizeof *input);
+	c->origins = calloc((size_t)c->n_points, sizeof *c->origins);
+	if (!input || !c->origins)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (p->status == VN_OUTSIDE && starts_here(c, i, input)) {
+			p->origin = true;
+			c->origins[c->n_origins++] = i;
+		}
+	}
+	free(input);
+	return st;
+}

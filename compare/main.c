@@ -1,0 +1,73 @@
+/* main.c: the door: a table of commands and a loop. */
+#include "capture/commands.h"
+#include "compare/commands.h"
+#ifdef VERNIER_GPU
+#include "libgpu/commands.h"
+#endif
+
+#include "libref/ops/blas.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	const char *name;
+	int       (*run)(int argc, char **argv);
+	const char *args, *help;
+} command[] = {
+#ifdef VERNIER_GPU
+	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints" },
+#else
+	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints" },
+#endif
+	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another" },
+	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds" },
+	{ "points",  cmd_points,  "MODEL",                          "the checkpoints of a model" },
+	{ "limits",  cmd_limits,  "FILE [NAME...]",                 "check a limits file and show what it comes to" },
+#ifdef VERNIER_GPU
+	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },
+#endif
+	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape" },
+};
+
+static void usage(FILE *to)
+{
+	fputs("vernier: where do two runs of one transformer part, and why\n", to);
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		fprintf(to, "  vernier %-8s %-28s %s\n", command[i].name, command[i].args, command[i].help);
+	fputs("  vernier help COMMAND, vernier --version\n"
+	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
+}
+
+static int run(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		if (strcmp(name, command[i].name) == 0)
+			return command[i].run(argc, argv);
+	fprintf(stderr, "vernier: no command '%.40s' (vernier help lists them)\n", name);
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	char *help[] = { NULL, "--help", NULL };
+
+	vn_blas_correct(argv); /* first: it may start the program again */
+	if (argc < 2) {
+		usage(stderr);
+		return 2;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("vernier " VERNIER_VERSION);
+		return 0;
+	}
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		if (argc > 2) {
+			help[0] = argv[2];
+			return run(argv[2], 2, help);
+		}
+		usage(stdout);
+		return 0;
+	}
+	return run(argv[1], argc - 1, argv + 1);
+}

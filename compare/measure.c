@@ -1,0 +1,326 @@
+/* measure.c: the pass over a pair of tensors; see metrics.h.
+ *
+ * Tokens are dealt to threads in units of about 64 Ki elements. A unit's sums
+ * depend on the shape alone and are joined in order, so the number of threads
+ * changes nothing.
+ */
+#include "compare/measure.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct unit {
+	vn_sums sums;
+	double  worst;       /* lowest cosine of a token */
+	int64_t worst_token;
+} unit;
+
+typedef struct row_sums {
+	double rr, cc, rc;
+} row_sums;
+
+static double cosine(double rr, double cc, double rc)
+{
+	if (rr == 0.0 && cc == 0.0)
+		return 1.0;
+	if (rr == 0.0 || cc == 0.0)
+		return 0.0;
+	const double x = rc / (sqrt(rr) * sqrt(cc));
+	return x > 1.0 ? 1.0 : x < -1.0 ? -1.0 : x; /* a NaN stays */
+}
+
+static void join(vn_sums *a, const vn_sums *b)
+{
+	a->rr += b->rr;
+	a->cc += b->cc;
+	a->rc += b->rc;
+	a->dd += b->dd;
+	a->ad += b->ad;
+	a->rel += b->rel;
+	a->max_rel = fmax(a->max_rel, b->max_rel);
+	a->max_ulp = fmax(a->max_ulp, b->max_ulp);
+	a->max_r = fmax(a->max_r, b->max_r);
+	a->max_c = fmax(a->max_c, b->max_c);
+	if (b->max_block >= 0 && (a->max_block < 0 || b->max_d > a->max_d
+	    || (b->max_d == a->max_d && b->max_block < a->max_block))) {
+		a->max_d = b->max_d;
+		a->max_block = b->max_block;
+	}
+	if (b->bad_at >= 0 && (a->bad_at < 0 || b->bad_at < a->bad_at))
+		a->bad_at = b->bad_at;
+	a->finite += b->finite;
+	a->bad += b->bad;
+	for (int i = 0; i < 2; i++) {
+		a->nan[i] += b->nan[i];
+		a->inf[i] += b->inf[i];
+	}
+}
+
+/* A job cut into units. */
+typedef struct work {
+	vn_pair  pair;
+	int64_t  rows;  /* of a unit */
+	int64_t  units, first; /* how many, and the number of the first among all units */
+	unit    *unit;
+	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
+} work;
+
+/* One thread's scratch. */
+typedef struct bench {
+	vn_spread spread;
+	row_sums *row; /* (tokens of a unit) */
+} bench;
+
+static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, unit *u, row_sums *row,
+                        vn_spread *spread)
+{
+	for (int64_t i = 0; i < n; i += VN_SLICE) {
+		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
+		vn_sums s;
+		if (p->dtype[0] == VN_F64 || p->dtype[1] == VN_F64)
+			vn_slice_wide(p, at + i, m, &s, spread);
+		else
+			vn_slice_narrow(k, p, at + i, m, &s, spread);
+		row->rr += s.rr;
+		row->cc += s.cc;
+		row->rc += s.rc;
+		join(&u->sums, &s);
+	}
+}
+
+static void empty_spread(vn_spread *s, uint64_t *count)
+{
+	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
+		/* A table may be below zero (positions taken out again); the four together are not. */
+		const uint32_t sum = s->count[0][i] + s->count[1][i] + s->count[2][i] + s->count[3][i];
+		if (sum)
+			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
+	}
+	memset(s->count, 0, sizeof s->count);
+}
+
+static void measure_unit(const vn_kernel *k, work *w, int64_t which, bench *b)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
+	unit   *u = &w->unit[which];
+	int64_t since = 0;
+	*u = (unit) { .sums = { .max_block = -1, .bad_at = -1 }, .worst = INFINITY, .worst_token = -1 };
+	memset(b->row, 0, (size_t)rows * sizeof *b->row);
+	for (int64_t o = 0; o < p->outer; o++)
+		for (int64_t t = 0; t < rows; t++) {
+			const int64_t at = (o * p->rows + first + t) * p->inner;
+			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
+			measure_run(k, p, at, n, u, &b->row[t], &b->spread);
+			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
+				empty_spread(&b->spread, w->count);
+				since = 0;
+			}
+		}
+	empty_spread(&b->spread, w->count);
+	for (int64_t t = 0; t < rows; t++) {
+		const double x = cosine(b->row[t].rr, b->row[t].cc, b->row[t].rc);
+		if (!(x >= u->worst)) { /* a NaN is the worst */
+			u->worst = x;
+			u->worst_token = first + t;
+		}
+	}
+}
+
+int64_t vn_rank(int64_t n, double share)
+{
+	const int64_t i = (int64_t)ceil(share * (double)n) - 1;
+	return i < 0 ? 0 : i;
+}
+
+static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
+{
+	const int64_t rank = vn_rank(n, share);
+	int64_t below = 0;
+	for (int i = 0; i < VN_ULP_BUCKETS; i++)
+		if ((below += (int64_t)count[i]) > rank)
+			return vn_ulp_bucket_top(i);
+	return 0.0;
+}
+
+static void set(vn_measured *m, vn_metric which, double value)
+{
+	m->has[which] = true;
+	m->value[which] = value;
+}
+
+/* The first position of the block where the difference is largest. */
+static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
+{
+	double x[2][VN_BLOCK], max = -1;
+	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);
+	vn_block_double(k, p, 0, at, n, x[0]);
+	vn_block_double(k, p, 1, at, n, x[1]);
+	for (size_t i = 0; i < n; i++) {
+		const double d = fabs(x[1][i] - x[0][i]);
+		if (isfinite(x[0][i]) && isfinite(x[1][i]) && d > max) {
+			max = d;
+			m->at = at + (int64_t)i;
+			m->ref_at = x[0][i];
+			m->cand_at = x[1][i];
+		}
+	}
+	if (max >= 0)
+		set(m, VN_M_MAX_ABS, max);
+}
+
+static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, double worst,
+                   vn_measured *m)
+{
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_row = -1 };
+	const double n = s->finite > 0 ? (double)s->finite : 1.0;
+	const double cos = cosine(s->rr, s->cc, s->rc);
+	set(m, VN_M_COSINE, cos);
+	set(m, VN_M_NMSE, s->dd == 0.0 ? 0.0 : s->dd / s->rr);
+	set(m, VN_M_RMSE, sqrt(s->dd / n));
+	set(m, VN_M_MEAN_ABS, s->ad / n);
+	set(m, VN_M_MAX_REL, s->max_rel);
+	set(m, VN_M_MEAN_REL, s->rel / n);
+	set(m, VN_M_NORM_RATIO, s->rr == 0.0 && s->cc == 0.0 ? 1.0 : sqrt(s->cc) / sqrt(s->rr));
+	set(m, VN_M_WORST_TOKEN_COSINE, p->tokens ? worst : cos);
+	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
+	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
+	set(m, VN_M_ULP_MAX, s->max_ulp);
+	set(m, VN_M_NONFINITE, (double)s->bad);
+	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
+	set(m, VN_M_MAX_ABS, 0.0);
+	m->n = p->n;
+	m->finite = s->finite;
+	m->bad_at = s->bad_at;
+	m->absmax[0] = s->max_r;
+	m->absmax[1] = s->max_c;
+	m->grid = p->grid;
+	memcpy(m->nan, s->nan, sizeof m->nan);
+	memcpy(m->inf, s->inf, sizeof m->inf);
+	if (s->max_block >= 0)
+		find_max(k, p, s->max_block, m);
+}
+
+/* The token axis splits the shape; without one, slices stand for rows. */
+static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
+{
+	const vn_shape *s = &ref->shape;
+	const int axis = vn_token_axis(axes, s->rank);
+	vn_pair p = {
+		.data = { ref->data, cand->data }, .dtype = { ref->dtype, cand->dtype },
+		.n = vn_shape_count(s), .outer = 1, .rows = 1, .inner = 1, .tokens = axis >= 0,
+	};
+	p.grid = vn_dtype_digits(ref->dtype) < vn_dtype_digits(cand->dtype) ? ref->dtype : cand->dtype;
+	if (axis < 0) {
+		p.inner = VN_SLICE;
+		p.rows = (p.n + VN_SLICE - 1) / VN_SLICE;
+		return p;
+	}
+	for (int i = 0; i < axis; i++)
+		p.outer *= s->dim[i];
+	p.rows = s->dim[axis];
+	for (int i = axis + 1; i < s->rank; i++)
+		p.inner *= s->dim[i];
+	return p;
+}
+
+static void join_units(const vn_kernel *k, const work *w, vn_measured *m)
+{
+	vn_sums sums = w->unit[0].sums;
+	double  worst = w->unit[0].worst;
+	int64_t worst_token = w->unit[0].worst_token;
+	for (int64_t i = 1; i < w->units; i++) {
+		join(&sums, &w->unit[i].sums);
+		if (!(w->unit[i].worst >= worst)) {
+			worst = w->unit[i].worst;
+			worst_token = w->unit[i].worst_token;
+		}
+	}
+	finish(k, &w->pair, &sums, w->count, worst, m);
+	m->worst_token = w->pair.tokens ? worst_token : -1;
+}
+
+/* The job that unit u belongs to. */
+static work *work_of(work *w, int n, int64_t u)
+{
+	int lo = 0, hi = n - 1;
+	while (lo < hi) {
+		const int mid = lo + (hi - lo + 1) / 2;
+		if (w[mid].first <= u)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return &w[lo];
+}
+
+static int64_t cut(work *w, const vn_job *job, int64_t first)
+{
+	w->pair = view(&job->ref, &job->cand, job->axes);
+	const int64_t token = w->pair.outer * w->pair.inner;
+	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
+	w->units = (w->pair.rows + w->rows - 1) / w->rows;
+	w->rows = w->rows < w->pair.rows ? w->rows : w->pair.rows;
+	w->first = first;
+	return w->units;
+}
+
+vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
+{
+	const vn_kernel *k = vn_kernel_best();
+	work   *w = calloc((size_t)n + 1, sizeof *w);
+	unit   *u = NULL;
+	bench  *b = NULL;
+	int64_t units = 0, rows = 1;
+	vn_status st = VN_OK;
+
+	for (int i = 0; w && i < n; i++) {
+		units += cut(&w[i], &job[i], units);
+		rows = w[i].rows > rows ? w[i].rows : rows;
+	}
+	if (threads <= 0)
+		threads = omp_get_num_procs();
+	if (threads > units)
+		threads = units > 0 ? (int)units : 1;
+	u = malloc(((size_t)units + 1) * sizeof *u);
+	b = calloc((size_t)threads, sizeof *b);
+	for (int i = 0; b && i < threads; i++)
+		if (!(b[i].row = malloc((size_t)rows * sizeof *b[i].row)))
+			st = VN_ERR_NOMEM;
+	if (!w || !u || !b || st) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
+		goto done;
+	}
+	for (int i = 0; i < n; i++)
+		w[i].unit = u + w[i].first;
+
+	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+	for (int64_t i = 0; i < units; i++) {
+		work *mine = work_of(w, n, i);
+		measure_unit(k, mine, i - mine->first, &b[omp_get_thread_num()]);
+	}
+	for (int i = 0; !st && i < n; i++) {
+		const vn_shape *s = &job[i].ref.shape;
+		join_units(k, &w[i], &job[i].m);
+		if (job[i].scores && s->rank > 0)
+			st = vn_measure_scores(k, &w[i].pair, s->dim[s->rank - 1], threads, &job[i].m, err);
+	}
+done:
+	for (int i = 0; b && i < threads; i++)
+		free(b[i].row);
+	free(b);
+	free(u);
+	free(w);
+	return st;
+}
+
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
+                     int threads, vn_measured *m, vn_error *err)
+{
+	vn_job job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
+	return st;
+}

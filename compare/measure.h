@@ -1,0 +1,46 @@
+/* measure.h: what the files of the pass share; everyone else reads metrics.h.
+ *
+ * A tensor is seen as (outer, rows, inner): rows is the token axis, inner what
+ * is behind it, outer what is before it (the heads of attention scores).
+ */
+#ifndef VN_COMPARE_MEASURE_H
+#define VN_COMPARE_MEASURE_H
+
+#include "compare/kernel.h"
+#include "compare/metrics.h"
+
+#define VN_SLICE 65536 /* elements of a row that are swept twice while they are in the cache */
+
+typedef struct vn_pair {
+	const unsigned char *data[2]; /* [0] reference, [1] candidate */
+	vn_dtype dtype[2], grid;
+	int64_t  n, outer, rows, inner;
+	bool     tokens;              /* rows are tokens */
+} vn_pair;
+
+/* What one run of elements adds to the whole. */
+typedef struct vn_sums {
+	double  rr, cc, rc, dd, ad, rel;
+	double  max_d, max_rel, max_r, max_c, max_ulp;
+	int64_t max_block;            /* where the block of max_d starts; -1: none */
+	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
+	int64_t nan[2], inf[2];
+} vn_sums;
+
+/* One slice, n <= VN_SLICE elements from `at`: fills *s, adds ULP distances to
+ * spread (its other fields are scratch). */
+void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+/* The same in double, when either side is f64. */
+void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+
+/* n <= VN_BLOCK numbers of one side as double. */
+void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
+
+/* The metrics of logits, rows along the last axis. */
+vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
+                            vn_measured *m, vn_error *err);
+
+/* The value below which `share` of n sorted numbers lie (nearest rank). */
+int64_t vn_rank(int64_t n, double share);
+
+#endif

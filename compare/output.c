@@ -1,0 +1,55 @@
+/* output.c: see output.h. */
+#include "compare/output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
+{
+	*o = (vn_output) { .path = path, .force = force };
+	if (!path) {
+		o->file = stdout;
+		return VN_OK;
+	}
+	if (!force && access(path, F_OK) == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s exists already (--force replaces it)", path);
+	if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld.partial", path, (long)getpid()) >= (int)sizeof o->temporary)
+		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
+	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", o->temporary, strerror(errno));
+	if (!(o->file = fdopen(fd, "w"))) {
+		close(fd);
+		unlink(o->temporary);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to write it", path);
+	}
+	return VN_OK;
+}
+
+vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
+{
+	FILE *file = o->file;
+	bool  lost;
+	o->file = NULL;
+	if (!file)
+		return VN_OK;
+	if (!o->path) {
+		lost = fflush(file) != 0 || ferror(file);
+		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : VN_OK;
+	}
+	lost = ferror(file) != 0;
+	lost = fclose(file) != 0 || lost;
+	if (!good || lost) {
+		const int why = errno;
+		unlink(o->temporary);
+		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : VN_OK;
+	}
+	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
+	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);
+	const int why = errno;
+	if (!o->force || moved != 0)
+		unlink(o->temporary);
+	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
+}

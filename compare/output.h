@@ -1,0 +1,27 @@
+/* output.h: a report that goes to stdout or to a file.
+ *
+ * A file is written beside its place under another name and moved there when
+ * it is whole, so that nobody ever reads half a report.
+ */
+#ifndef VN_COMPARE_OUTPUT_H
+#define VN_COMPARE_OUTPUT_H
+
+#include "libref/base/error.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct vn_output {
+	FILE       *file;
+	const char *path; /* NULL: stdout */
+	char        temporary[PATH_MAX];
+	bool        force;
+} vn_output;
+
+/* path NULL: stdout. An existing path is refused unless force. */
+vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
+/* Move into place when good, else remove. Safe on a zeroed one. */
+vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
+
+#endif

@@ -1,0 +1,244 @@
+/* report_json.c: a comparison for a program, schema vernier-compare/1.
+ *
+ * JSON has no NaN and no infinity: such a number is null, and a neighbour says
+ * which of them it was ("nan", "inf", "-inf"). */
+#include "compare/report.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s ? s : "");
+	return j ? j : json_string("(not UTF-8)");
+}
+
+static json_t *name_of(const vn_checkpoint *p)
+{
+	char label[VN_LABEL];
+	return text(vn_label(p, label));
+}
+
+static const char *not_finite(double x)
+{
+	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+/* object[key] = x; when it is none, null, and flags[key] says what it was. */
+static void put_real(json_t *object, const char *key, double x, json_t *flags)
+{
+	json_object_set_new(object, key, isfinite(x) ? json_real(x) : json_null());
+	if (!isfinite(x))
+		json_object_set_new(flags, key, json_string(not_finite(x)));
+}
+
+static void put_flags(json_t *object, const char *key, json_t *flags)
+{
+	if (json_object_size(flags))
+		json_object_set_new(object, key, flags);
+	else
+		json_decref(flags);
+}
+
+static json_t *integers(const int64_t *x, int n)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, json_integer(x[i]));
+	return a;
+}
+
+static json_t *lines(const vn_lines *l)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < l->n; i++)
+		json_array_append_new(a, text(l->line[i]));
+	return a;
+}
+
+static json_t *rule(const vn_check *k)
+{
+	if (!k->rule)
+		return json_null(); /* built in */
+	return json_pack("{s:o, s:i, s:o, s:o}", "file", text(k->rule->file), "line", k->line,
+	                 "match", k->rule->match ? text(k->rule->match) : json_null(),
+	                 "why", k->rule->why ? text(k->rule->why) : json_null());
+}
+
+static json_t *limit(const vn_check *k)
+{
+	char key[VN_KEY_TEXT];
+	json_t *j = json_object();
+	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
+	json_object_set_new(j, "limit", json_real(k->limit));
+	json_object_set_new(j, "value", isfinite(k->value) ? json_real(k->value) : json_null());
+	if (!isfinite(k->value))
+		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : not_finite(k->value)));
+	json_object_set_new(j, "holds", json_boolean(k->holds));
+	if (k->note)
+		json_object_set_new(j, "note", json_string(k->note));
+	json_object_set_new(j, "rule", rule(k));
+	return j;
+}
+
+static void measured(json_t *j, const vn_checkpoint *p)
+{
+	json_t *m = json_object(), *f = json_object(), *m_flags = json_object(), *f_flags = json_object();
+	for (int i = 0; i < VN_N_METRICS; i++) {
+		const char *key = vn_metric_get((vn_metric)i)->name;
+		if (p->m.has[i])
+			put_real(m, key, p->m.value[i], m_flags);
+		if (p->m.has[i] && p->has_floor)
+			put_real(f, key, p->floor[i], f_flags);
+	}
+	json_object_set_new(j, "metrics", m);
+	put_flags(j, "metrics_not_finite", m_flags);
+	put_flags(j, "floor", f);
+	put_flags(j, "floor_not_finite", f_flags);
+	json_object_set_new(j, "elements", json_integer(p->m.n));
+	json_object_set_new(j, "nan", integers(p->m.nan, 2));
+	json_object_set_new(j, "inf", integers(p->m.inf, 2));
+	if (p->m.worst_token >= 0)
+		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
+	if (p->m.worst_row >= 0)
+		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
+	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
+}
+
+static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = vn_entry_of(c, p);
+	json_t *j = json_object(), *l = json_array();
+	json_object_set_new(j, "name", text(p->name));
+	json_object_set_new(j, "step", json_integer(p->step));
+	json_object_set_new(j, "order", json_integer(p->order));
+	json_object_set_new(j, "layer", json_integer(p->layer));
+	json_object_set_new(j, "point", text(vn_point_of(p)));
+	json_object_set_new(j, "op", text(vn_op_of(c, p)));
+	json_object_set_new(j, "shape", integers(e->shape.dim, e->shape.rank));
+	json_object_set_new(j, "axes", text(vn_entry_axes(e)));
+	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
+	json_object_set_new(j, "fails", json_boolean(p->fails));
+	json_object_set_new(j, "origin", json_boolean(p->origin));
+	if (*p->detail)
+		json_object_set_new(j, "detail", text(p->detail));
+	if (p->m.n)
+		measured(j, p);
+	else
+		json_object_set_new(j, "metrics", json_object());
+	for (int i = 0; i < p->n_checks; i++)
+		json_array_append_new(l, limit(&p->check[i]));
+	json_object_set_new(j, "limits", l);
+	return j;
+}
+
+/* ---- one divergence in full ---------------------------------------------------- */
+
+static json_t *statistics(const vn_stats *s)
+{
+	json_t *j = json_object(), *flags = json_object();
+	put_real(j, "min", s->min, flags);
+	put_real(j, "max", s->max, flags);
+	put_real(j, "mean", s->mean, flags);
+	put_real(j, "rms", s->rms, flags);
+	put_real(j, "absmax", s->absmax, flags);
+	put_flags(j, "not_finite", flags);
+	json_object_set_new(j, "nan", json_integer(s->nan));
+	json_object_set_new(j, "inf", json_integer(s->inf));
+	return j;
+}
+
+static json_t *side(const vn_detail *d, int which, vn_dtype dtype, double at)
+{
+	json_t *j = json_object(), *first = json_array(), *flags = json_object();
+	for (int i = 0; i < d->n_first; i++)
+		json_array_append_new(first, isfinite(d->first[which][i]) ? json_real(d->first[which][i])
+		                                                          : json_string(not_finite(d->first[which][i])));
+	json_object_set_new(j, "dtype", json_string(vn_dtype_name(dtype)));
+	put_real(j, "worst", at, flags);
+	put_flags(j, "not_finite", flags);
+	json_object_set_new(j, "first", first);
+	json_object_set_new(j, "statistics", statistics(&d->stats[which]));
+	return j;
+}
+
+static json_t *inputs(const vn_comparison *c, int point)
+{
+	int *input = malloc((size_t)c->n_points * sizeof *input);
+	const int n = input ? vn_inputs_of(c, point, input, c->n_points) : -1;
+	json_t *a = n < 0 ? json_null() : json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", name_of(&c->point[input[i]]), "status",
+		                                   vn_status_text(c->point[input[i]].status)));
+	free(input);
+	return a;
+}
+
+static vn_status divergence(vn_comparison *c, int point, json_t *to, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	vn_detail x;
+	const vn_status st = vn_detail_of(c, p, &x, err);
+	if (st)
+		return st;
+	json_t *j = json_object();
+	json_object_set_new(j, "name", name_of(p));
+	json_object_set_new(j, "origin", json_boolean(p->origin));
+	json_object_set_new(j, "layer", json_integer(p->layer));
+	json_object_set_new(j, "point", text(vn_point_of(p)));
+	json_object_set_new(j, "op", text(vn_op_of(c, p)));
+	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", integers(x.at, r->shape.rank),
+	                                                  "where", text(x.where)));
+	json_object_set_new(j, "reference", side(&x, 0, r->dtype, p->m.ref_at));
+	json_object_set_new(j, "candidate", side(&x, 1, d->dtype, p->m.cand_at));
+	json_object_set_new(j, "inputs", inputs(c, point));
+	json_array_append_new(to, j);
+	return VN_OK;
+}
+
+static json_t *recording(const vn_recording *r)
+{
+	const vn_facts *f = vn_recording_run(r);
+	json_t *j = json_object(), *run = json_object();
+	for (int i = 0; i < f->n; i++)
+		json_object_set_new(run, f->fact[i].key, text(f->fact[i].value));
+	json_object_set_new(j, "path", text(vn_recording_path(r)));
+	json_object_set_new(j, "run", run);
+	return j;
+}
+
+vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	json_t *j = json_object(), *points = json_array(), *origins = json_array(), *full = json_array();
+	vn_status st = VN_OK;
+
+	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
+	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
+	json_object_set_new(j, "first_divergence", c->first >= 0 ? name_of(&c->point[c->first]) : json_null());
+	for (int i = 0; i < c->n_origins; i++)
+		json_array_append_new(origins, name_of(&c->point[c->origins[i]]));
+	json_object_set_new(j, "origins", origins);
+	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
+	json_object_set_new(j, "reference", recording(c->ref));
+	json_object_set_new(j, "candidate", recording(c->cand));
+	json_object_set_new(j, "limits", json_pack("{s:o, s:s}", "file", text(c->limits->path), "chosen", o->limits_chosen));
+	json_object_set_new(j, "floor", *c->floor_from ? text(c->floor_from) : json_null());
+	json_object_set_new(j, "notes", lines(&c->notes));
+	json_object_set_new(j, "warnings", lines(&c->warnings));
+	for (int i = 0; i < c->n_points; i++)
+		json_array_append_new(points, checkpoint(c, &c->point[i]));
+	json_object_set_new(j, "checkpoints", points);
+	if (c->first >= 0)
+		st = divergence(c, c->first, full, err);
+	for (int i = 0; !st && i < c->n_origins; i++)
+		if (c->origins[i] != c->first)
+			st = divergence(c, c->origins[i], full, err);
+	json_object_set_new(j, "divergences", full);
+	if (!st && (json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF))
+		st = vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+	json_decref(j);
+	return st;
+}

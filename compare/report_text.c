@@ -1,0 +1,374 @@
+/* report_text.c: a comparison for a person at a terminal, or reading a log. */
+#include "compare/report.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DETAILS = 8 }; /* so many origins are told in full */
+
+typedef struct page {
+	vn_comparison *c;
+	const vn_report_options *o;
+	FILE *out;
+	int   width; /* of the name column */
+} page;
+
+#define RED(p)   ((p)->o->colour ? "\033[31m" : "")
+#define GREEN(p) ((p)->o->colour ? "\033[32m" : "")
+#define DIM(p)   ((p)->o->colour ? "\033[2m" : "")
+#define BOLD(p)  ((p)->o->colour ? "\033[1m" : "")
+#define PLAIN(p) ((p)->o->colour ? "\033[0m" : "")
+
+/* ---- head ----------------------------------------------------------------- */
+
+/* Names and values come from strangers: no control character reaches the terminal. */
+static void clean(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+}
+
+static void recording_line(const page *p, const char *what, const vn_recording *r)
+{
+	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
+	char text[1200] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
+		if (v && *v)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
+	}
+	clean(text);
+	fprintf(p->out, "%-10s %s  %s(%s; %d tensors)%s\n", what, vn_recording_path(r), DIM(p), text,
+	        vn_recording_count(r), PLAIN(p));
+}
+
+static void head(const page *p)
+{
+	const vn_comparison *c = p->c;
+	recording_line(p, "reference", c->ref);
+	recording_line(p, "candidate", c->cand);
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", c->limits->path, DIM(p), p->o->limits_chosen, PLAIN(p));
+	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? c->floor_from : "none (--model DIR or --floor FILE gives one)");
+	for (int i = 0; i < c->notes.n; i++)
+		fprintf(p->out, "%-10s %s\n", "note", c->notes.line[i]);
+	for (int i = 0; i < c->warnings.n; i++)
+		fprintf(p->out, "%-10s %s\n", "warning", c->warnings.line[i]);
+	fputc('\n', p->out);
+}
+
+/* ---- table ---------------------------------------------------------------- */
+
+static void cell(FILE *out, int width, const char *format, double x)
+{
+	char text[40];
+	if (isnan(x))
+		snprintf(text, sizeof text, "nan");
+	else if (isinf(x))
+		snprintf(text, sizeof text, x > 0 ? "inf" : "-inf");
+	else
+		snprintf(text, sizeof text, format, x);
+	fprintf(out, "  %*s", width, text);
+}
+
+static double over_floor(const vn_checkpoint *p)
+{
+	const double x = p->m.value[VN_M_NMSE], f = p->floor[VN_M_NMSE];
+	return f == 0.0 && x == 0.0 ? 0.0 : x / f;
+}
+
+/* "nmse_over_floor 812, limit 4 (fp16-acc32.yaml:10)": the head of the report has the folder. */
+static void say_check(FILE *out, const vn_check *k)
+{
+	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
+	char key[VN_KEY_TEXT];
+	const vn_metric_info *info = vn_metric_get(k->metric);
+	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	vn_limit_key(k->form, k->metric, key);
+	if (k->note)
+		fprintf(out, "%s: %s", key, k->note);
+	else if (k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE)
+		fprintf(out, "%s %.3g from 1, limit %.3g", key, k->value, k->limit);
+	else if (higher) /* both digits that differ must be seen: 0.99998 against 0.99999 */
+		fprintf(out, "%s %.7g, limit %.7g", key, k->value, k->limit);
+	else
+		fprintf(out, "%s %.3g, limit %.3g", key, k->value, k->limit);
+	if (k->rule)
+		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+	else
+		fprintf(out, " (always, unless limits say otherwise)");
+}
+
+static void row(const page *p, const vn_checkpoint *k)
+{
+	char label[VN_LABEL];
+	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
+	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
+	        : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
+	if (k->m.n == 0) {
+		fprintf(p->out, "  %s\n", k->detail);
+		return;
+	}
+	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
+	if (k->has_floor)
+		cell(p->out, 8, over_floor(k) < 1000 ? "%.2f" : "%.1e", over_floor(k));
+	else
+		fprintf(p->out, "  %8s", "-");
+	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
+	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
+	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
+	if (k->worst >= 0) {
+		fputs("  ", p->out);
+		say_check(p->out, &k->check[k->worst]);
+	}
+	fputc('\n', p->out);
+}
+
+/* Healthy neighbours share a line. */
+static void healthy_run(const page *p, int from, int to)
+{
+	const vn_comparison *c = p->c;
+	int first = -1, last = -1, worst = -1, unlimited = 0;
+	char label[VN_LABEL];
+	for (int i = from; i < to; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		if (k->layer >= 0) {
+			first = first < 0 ? k->layer : first;
+			last = k->layer;
+		}
+		unlimited += k->status == VN_UNLIMITED;
+		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->point[worst].m.value[VN_M_NMSE]))
+			worst = i;
+	}
+	fprintf(p->out, "%s%-10s%s  ", GREEN(p), "within", PLAIN(p));
+	if (to - from == 1)
+		fprintf(p->out, "%s", vn_label(&c->point[from], label));
+	else if (first < 0)
+		fprintf(p->out, "%d checkpoints", to - from);
+	else if (first == last)
+		fprintf(p->out, "layer %d: %d checkpoints", first, to - from);
+	else
+		fprintf(p->out, "layers %d-%d: %d checkpoints", first, last, to - from);
+	if (unlimited)
+		fprintf(p->out, ", %d of them without a limit", unlimited);
+	if (worst >= 0) {
+		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
+		if (to - from > 1)
+			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
+		if (c->point[worst].has_floor)
+			fprintf(p->out, " (%.2g x floor)", over_floor(&c->point[worst]));
+		fputs(PLAIN(p), p->out);
+	}
+	fputc('\n', p->out);
+}
+
+static bool quiet(const page *p, int i)
+{
+	const vn_checkpoint *k = &p->c->point[i];
+	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED);
+}
+
+static void table(const page *p)
+{
+	const vn_comparison *c = p->c;
+	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	        "x floor", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
+	for (int i = 0; i < c->n_points; ) {
+		int j = i;
+		/* A line for a run of healthy ones of one step. */
+		while (j < c->n_points && quiet(p, j) && c->point[j].step == c->point[i].step)
+			j++;
+		if (j > i)
+			healthy_run(p, i, j);
+		else
+			row(p, &c->point[j++]);
+		i = j;
+	}
+	fputc('\n', p->out);
+}
+
+/* ---- one checkpoint in full -------------------------------------------------- */
+
+static void values(const page *p, const char *what, const vn_detail *d, int side)
+{
+	fprintf(p->out, "  %-14s", what);
+	for (int i = 0; i < d->n_first; i++)
+		fprintf(p->out, " %12.6g", d->first[side][i]);
+	fputc('\n', p->out);
+}
+
+static void statistics(const page *p, const char *what, const vn_stats *s)
+{
+	fprintf(p->out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
+	if (s->nan || s->inf)
+		fprintf(p->out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", RED(p), s->nan, s->inf, PLAIN(p));
+	fputc('\n', p->out);
+}
+
+static void inputs(const page *p, int point)
+{
+	const vn_comparison *c = p->c;
+	int *input = malloc((size_t)c->n_points * sizeof *input);
+	const int n = input ? vn_inputs_of(c, point, input, c->n_points) : -1;
+	char label[VN_LABEL];
+	fprintf(p->out, "  %-14s ", "inputs");
+	if (n < 0)
+		fprintf(p->out, "not known: no plan says what this was computed from\n");
+	else if (n == 0)
+		fprintf(p->out, "none was compared before it\n");
+	for (int i = 0; i < n; i++) {
+		const vn_checkpoint *k = &c->point[input[i]];
+		if (i)
+			fprintf(p->out, "  %-14s ", "");
+		fprintf(p->out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
+		        vn_label(k, label), k->m.value[VN_M_NMSE]);
+		if (k->has_floor)
+			fprintf(p->out, " (%.2g x floor)", over_floor(k));
+		fputc('\n', p->out);
+	}
+	free(input);
+}
+
+static vn_status in_full(const page *p, int point, const char *title, vn_error *err)
+{
+	const vn_comparison *c = p->c;
+	const vn_checkpoint *k = &c->point[point];
+	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);
+	char label[VN_LABEL], shape[VN_SHAPE_TEXT];
+	vn_detail x;
+	const vn_status st = vn_detail_of(p->c, k, &x, err);
+	if (st)
+		return st;
+
+	fprintf(p->out, "%s%s: %s%s", BOLD(p), title, vn_label(k, label), PLAIN(p));
+	if (k->layer >= 0)
+		fprintf(p->out, "   layer %d, point %s", k->layer, vn_point_of(k));
+	if (*vn_op_of(c, k))
+		fprintf(p->out, ", op %s", vn_op_of(c, k));
+	fprintf(p->out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
+	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
+	for (int i = 0; i < k->n_checks; i++) {
+		if (k->check[i].holds)
+			continue;
+		fprintf(p->out, "  %-14s ", "outside");
+		say_check(p->out, &k->check[i]);
+		if (k->check[i].rule && k->check[i].rule->why)
+			fprintf(p->out, " %s\"%.200s\"%s", DIM(p), k->check[i].rule->why, PLAIN(p));
+		fputc('\n', p->out);
+	}
+	if (k->m.bad_at >= 0)
+		fprintf(p->out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
+		        " Inf\n", "first nonfinite", x.where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
+	else if (k->m.at >= 0)
+		fprintf(p->out, "  %-14s %s: reference %.9g, candidate %.9g, apart %.3g\n", "worst element", x.where,
+		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
+	fprintf(p->out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
+	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
+	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
+	values(p, "reference", &x, 0);
+	values(p, "candidate", &x, 1);
+	statistics(p, "reference", &x.stats[0]);
+	statistics(p, "candidate", &x.stats[1]);
+	inputs(p, point);
+	fputc('\n', p->out);
+	return VN_OK;
+}
+
+/* ---- the end ------------------------------------------------------------------ */
+
+static void findings(const page *p)
+{
+	const vn_comparison *c = p->c;
+	int missing = 0, extra = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		missing += c->point[i].fails && c->point[i].status == VN_MISSING;
+		extra += c->point[i].fails && c->point[i].status == VN_EXTRA;
+	}
+	if (missing)
+		fprintf(p->out, "%d missing in the candidate: restrict with --points, or --allow missing\n", missing);
+	if (extra)
+		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
+}
+
+static void scores(const page *p)
+{
+	const vn_comparison *c = p->c;
+	char label[VN_LABEL];
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		if (k->m.has[VN_M_KL_MEAN])
+			fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows, top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g\n",
+			        vn_label(k, label), 100 * k->m.value[VN_M_ARGMAX_AGREEMENT], 100 * k->m.value[VN_M_TOP5_AGREEMENT],
+			        k->m.value[VN_M_KL_MEAN], k->m.value[VN_M_KL_P99], k->m.value[VN_M_KL_MAX]);
+		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+			fprintf(p->out, "%s: candidate reaches %.3g, %.0f %% of what %s can hold\n", vn_label(k, label),
+			        k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
+			        vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
+	}
+}
+
+static void verdict(const page *p)
+{
+	const vn_comparison *c = p->c;
+	char label[VN_LABEL];
+	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
+	if (c->within) {
+		fprintf(p->out, "%s%swithin limits%s: %d checkpoints compared", BOLD(p), GREEN(p), PLAIN(p), measured);
+		if (c->n_status[VN_UNLIMITED])
+			fprintf(p->out, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
+		if (measured < c->n_points)
+			fprintf(p->out, ", %d not (allowed)", c->n_points - measured);
+		fputs(".\n", p->out);
+		return;
+	}
+	fprintf(p->out, "%s%sOUTSIDE limits%s: %d of %d checkpoints", BOLD(p), RED(p), PLAIN(p), c->n_fails, c->n_points);
+	for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
+		if (c->n_status[s])
+			fprintf(p->out, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
+	fputs(".", p->out);
+	if (c->n_origins == 1)
+		fprintf(p->out, " It starts at %s: what that was computed from is within limits.",
+		        vn_label(&c->point[c->origins[0]], label));
+	else if (c->n_origins > 1)
+		fprintf(p->out, " It starts at %d places; the first is %s.", c->n_origins,
+		        vn_label(&c->point[c->origins[0]], label));
+	else if (c->first >= 0)
+		fprintf(p->out, " First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
+		        ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+	fputc('\n', p->out);
+}
+
+vn_status vn_report_text(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	page p = { c, o, out, 10 };
+	char label[VN_LABEL];
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < c->n_points; i++)
+		if (!quiet(&p, i)) {
+			const int n = (int)strlen(vn_label(&c->point[i], label));
+			p.width = n > p.width ? n : p.width;
+		}
+	head(&p);
+	table(&p);
+	if (c->first >= 0)
+		st = in_full(&p, c->first, c->point[c->first].origin ? "first divergence and origin" : "first divergence", err);
+	for (int i = 0; !st && i < c->n_origins && i < DETAILS; i++)
+		if (c->origins[i] != c->first)
+			st = in_full(&p, c->origins[i], "origin", err);
+	if (c->n_origins > DETAILS) {
+		fprintf(out, "more origins:");
+		for (int i = DETAILS; i < c->n_origins; i++)
+			fprintf(out, " %s", vn_label(&c->point[c->origins[i]], label));
+		fputs("\n\n", out);
+	}
+	if (st)
+		return st;
+	findings(&p);
+	scores(&p);
+	verdict(&p);
+	return VN_OK;
+}

@@ -1,0 +1,222 @@
+/* slice.c: one slice of a pair of tensors, measured; see measure.h.
+ *
+ * Blocks with a NaN or an infinity are found by their sums (a finite float32
+ * squared cannot overflow a double) and measured again with both numbers of
+ * such a position set to zero, which adds nothing to any sum.
+ */
+#include "compare/measure.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+/* One block as float32: the mapped bytes themselves, or converted into room. */
+static const void *narrow_block(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
+{
+	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(p->dtype[side]);
+	if (p->dtype[side] == VN_F32)
+		return src;
+	k->load(room, src, p->dtype[side], n);
+	return room;
+}
+
+static bool note(vn_sums *s, double r, double c, int64_t at)
+{
+	if (isfinite(r) && isfinite(c))
+		return true;
+	s->nan[0] += isnan(r) != 0;
+	s->nan[1] += isnan(c) != 0;
+	s->inf[0] += isinf(r) != 0;
+	s->inf[1] += isinf(c) != 0;
+	if (!(r == c)) { /* the same infinity on both sides is no difference */
+		s->bad++;
+		if (s->bad_at < 0)
+			s->bad_at = at;
+	}
+	return false;
+}
+
+static int64_t clean(float *r, float *c, size_t n, int64_t at, vn_sums *s)
+{
+	int64_t finite = 0;
+	for (size_t i = 0; i < n; i++)
+		if (note(s, (double)r[i], (double)c[i], at + (int64_t)i))
+			finite++;
+		else
+			r[i] = c[i] = 0.0f;
+	return finite;
+}
+
+static float row_scale(double rr, int64_t n)
+{
+	const double s = n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
+	return s > (double)FLT_MIN ? (float)s : FLT_MIN;
+}
+
+static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
+{
+	s->rr += b->rr;
+	s->cc += b->cc;
+	s->rc += b->rc;
+	s->dd += b->dd;
+	s->ad += b->ad;
+	s->max_r = fmax(s->max_r, (double)b->max_r);
+	s->max_c = fmax(s->max_c, (double)b->max_c);
+	if (s->max_block < 0 || (double)b->max_d > s->max_d) {
+		s->max_d = (double)b->max_d;
+		s->max_block = at;
+	}
+}
+
+void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+{
+	float room[2][VN_BLOCK];
+	bool  dirty = false;
+
+	*s = (vn_sums) { .max_block = -1, .bad_at = -1 };
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		const int64_t from = at + (int64_t)i;
+		const void *r = narrow_block(k, p, 0, from, m, room[0]), *c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_block_sums b;
+
+		k->sums(r, c, m, &b);
+		if (isfinite(b.rr) && isfinite(b.cc)) {
+			s->finite += (int64_t)m;
+		} else {
+			memmove(room[0], r, m * sizeof **room);
+			memmove(room[1], c, m * sizeof **room);
+			s->finite += clean(room[0], room[1], m, from, s);
+			k->sums(room[0], room[1], m, &b);
+			dirty = true;
+		}
+		join(s, &b, from);
+	}
+
+	const float scale = row_scale(s->rr, s->finite);
+	vn_sums again = { .bad_at = -1 }; /* already counted */
+	spread->rel = 0;
+	spread->max_rel = 0;
+	spread->max_ulp = 0;
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		const int64_t from = at + (int64_t)i;
+		const void *r = narrow_block(k, p, 0, from, m, room[0]), *c = narrow_block(k, p, 1, from, m, room[1]);
+
+		if (dirty) {
+			memmove(room[0], r, m * sizeof **room);
+			memmove(room[1], c, m * sizeof **room);
+			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(room[0], room[1], m, from, &again));
+			r = room[0];
+			c = room[1];
+		}
+		k->spread(r, c, m, scale, p->grid, spread);
+	}
+	s->rel = spread->rel;
+	s->max_rel = (double)spread->max_rel;
+	s->max_ulp = spread->max_ulp;
+}
+
+void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
+{
+	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(p->dtype[side]);
+	if (p->dtype[side] == VN_F64) {
+		memcpy(x, src, n * sizeof *x);
+		return;
+	}
+	float room[VN_BLOCK];
+	k->load(room, src, p->dtype[side], n);
+	for (size_t i = 0; i < n; i++)
+		x[i] = (double)room[i];
+}
+
+/* ---- f64 ----------------------------------------------------------------- */
+
+/* Place in the order of all numbers of the grid, as in kernel_body.h. */
+static int64_t place(double x, vn_dtype grid)
+{
+	if (grid == VN_F64) {
+		int64_t bits;
+		memcpy(&bits, &x, sizeof bits);
+		return bits < 0 ? -(bits & INT64_MAX) : bits;
+	}
+	uint32_t low, sign;
+	if (grid == VN_F32) {
+		const float f = (float)x;
+		memcpy(&low, &f, sizeof low);
+		sign = low >> 31;
+		low &= 0x7fffffff;
+	} else {
+		uint16_t h;
+		vn_from_f64(&h, grid, &x, 1);
+		sign = h >> 15;
+		low = h & 0x7fffu;
+	}
+	return sign ? -(int64_t)low : (int64_t)low;
+}
+
+static uint64_t distance(double r, double c, vn_dtype grid)
+{
+	const int64_t a = place(r, grid), b = place(c, grid);
+	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
+static void wide_sums(const double *r, const double *c, size_t n, int64_t at, vn_sums *s)
+{
+	double lane[5][8] = { { 0 } };
+	double max_d = -1;
+	for (size_t i = 0; i < n; i++) {
+		if (!note(s, r[i], c[i], at + (int64_t)i))
+			continue;
+		const double d = c[i] - r[i], a = fabs(d);
+		lane[0][i % 8] += r[i] * r[i];
+		lane[1][i % 8] += c[i] * c[i];
+		lane[2][i % 8] += r[i] * c[i];
+		lane[3][i % 8] += d * d;
+		lane[4][i % 8] += a;
+		s->finite++;
+		s->max_r = fmax(s->max_r, fabs(r[i]));
+		s->max_c = fmax(s->max_c, fabs(c[i]));
+		max_d = fmax(max_d, a);
+	}
+	double *sum[5] = { &s->rr, &s->cc, &s->rc, &s->dd, &s->ad };
+	for (int j = 0; j < 5; j++) {
+		const double *x = lane[j];
+		*sum[j] += ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+	}
+	if (max_d >= 0 && (s->max_block < 0 || max_d > s->max_d)) {
+		s->max_d = max_d;
+		s->max_block = at;
+	}
+}
+
+void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+{
+	const vn_kernel *k = vn_kernel_best();
+	double x[2][VN_BLOCK];
+
+	*s = (vn_sums) { .max_block = -1, .bad_at = -1 };
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
+		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
+		wide_sums(x[0], x[1], m, at + (int64_t)i, s);
+	}
+	const double scale = fmax(s->finite ? sqrt(s->rr / (double)s->finite) / 8 : 0.0, DBL_MIN);
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
+		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
+		for (size_t j = 0; j < m; j++) {
+			const double r = x[0][j], c = x[1][j];
+			if (!isfinite(r) || !isfinite(c))
+				continue;
+			const double   q = fabs(c - r) / fmax(fabs(r), scale);
+			const uint64_t d = distance(r, c, p->grid);
+			s->rel += q;
+			s->max_rel = fmax(s->max_rel, q);
+			s->max_ulp = fmax(s->max_ulp, (double)d);
+			spread->count[0][vn_ulp_bucket(d)]++;
+		}
+	}
+}

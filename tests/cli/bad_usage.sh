@@ -1,0 +1,50 @@
+# Bad usage: the rule, the offender, status 2.
+M=$FIXTURES/qwen2-trained
+try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
+try
+try no-such-command
+try capture
+try capture ref
+try capture cpu "$M" --ids 1 -o a.h5
+try capture ref "$M" --ids 1,2
+try capture ref "$M" -o a.h5
+try capture ref "$M" --ids 1,2 -o a.h5 --no-such-option
+try capture ref "$M" --ids 1,2 -o a.h5 extra
+try capture ref "$M" --ids "" -o a.h5
+try capture ref "$M" --ids 1,,2 -o a.h5
+try capture ref "$M" --ids 1,x -o a.h5
+try capture ref "$M" --ids -1 -o a.h5
+try capture ref "$M" --ids 512 -o a.h5
+try capture ref "$M" --ids 99999999999999999999 -o a.h5
+try capture ref "$M" --ids @nowhere.ids -o a.h5
+: >empty.ids
+try capture ref "$M" --ids @empty.ids -o a.h5
+seq -s, 0 511 >full.ids
+seq -s, 0 511 | sed 's/$/,1/' >over.ids
+try capture ref "$M" --ids @over.ids -o a.h5
+try capture ref "$M" --ids 1,2 -o a.h5 --precision f8
+try capture ref "$M" --ids 1,2 -o a.h5 --threads 0
+try capture ref "$M" --ids 1,2 -o a.h5 --layers 3-1
+try capture ref "$M" --ids 1,2 -o a.h5 --layers 7-9
+try capture ref "$M" --ids 1,2 -o a.h5 --tokens first
+try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer*.nothing'
+try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer{0'
+try capture ref "$M" --ids 1,2 -o nowhere/a.h5
+mkdir dir
+try capture ref "$M" --ids 1,2 -o dir
+echo precious >there.h5
+try capture ref "$M" --ids 1,2 -o there.h5
+cat there.h5
+try show
+try show nowhere.h5
+try points nowhere
+try limits
+try limits nowhere.yaml
+try compare one.h5
+try compare nowhere.h5 there.h5
+try synth
+try synth no-such-shape -o d
+try synth qwen2-0.5b
+try synth qwen2-0.5b -o dir --layers 1
+try synth qwen2-0.5b -o d --layers x
+echo "left behind:" *

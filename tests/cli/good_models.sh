@@ -1,0 +1,15 @@
+# Models that are unusual and right: NaN weights are reported, not refused; shards give the same numbers.
+export PYTHON
+digests() { $PYTHON -c "
+import h5py, sys
+f = h5py.File(sys.argv[1])
+print(f['step.0/logits'].attrs['digest'])" "$1"; }
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 1,2,3 -o plain.h5 2>/dev/null
+$PYTHON "$TESTS/damage.py" "$FIXTURES/qwen2-trained" shards index-good
+vernier capture ref shards --ids 1,2,3 -o shards.h5 2>/dev/null
+[ "$(digests plain.h5)" = "$(digests shards.h5)" ] && echo "one file and shards: the same logits"
+$PYTHON "$TESTS/damage.py" "$FIXTURES/qwen2-trained" nan nan
+vernier capture ref nan --ids 1,2,3 -o nan.h5 2>nan.err
+echo "[$?]"
+grep -i nan nan.err
+vernier show nan.h5 | grep -i 'model.norm.weight'
