@@ -69,10 +69,18 @@ def check_plan(f):
     return values
 
 
+def tensors(group, prefix=""):
+    """Every tensor under every one of its names (visititems gives only one)."""
+    for key, o in group.items():
+        if isinstance(o, h5py.Dataset):
+            yield prefix + key, o
+        else:
+            yield from tensors(o, prefix + key + ".")
+
+
 def check_tensors(f, values, dtype):
     """Statistics and shapes against the numbers themselves."""
-    found = {}
-    f["step.0"].visititems(lambda n, o: found.__setitem__(n.replace("/", "."), o) if isinstance(o, h5py.Dataset) else None)
+    found = dict(tensors(f["step.0"]))
     T = f["step.0"].attrs["rows"]
     for name, d in found.items():
         a = d[()].astype(np.float64)
