@@ -6,26 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static vn_status measure(vn_comparison *c, vn_checkpoint *p, vn_error *err)
-{
-	vn_tensor r, d;
-	vn_status st;
-	vn_error  why = { "" };
+/* ---- measuring the candidate ------------------------------------------------ */
 
-	if ((st = vn_entry_tensor(c->ref, p->ref, &r, &why)) == VN_OK
-	    && (st = vn_entry_tensor(c->cand, p->cand, &d, &why)) == VN_OK)
-		st = vn_measure(&r, &d, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), p->scores, c->options->threads,
-		                &p->m, &why);
-	vn_recording_release(c->ref, p->ref);
-	vn_recording_release(c->cand, p->cand);
-	if (st == VN_ERR_NOMEM)
-		return vn_fail(err, st, "%s: %s", p->name, why.text);
-	if (st) {
-		p->status = VN_UNREADABLE;
-		p->fails = true;
-		snprintf(p->detail, sizeof p->detail, "%.199s", why.text);
-	}
-	return VN_OK;
+static int candidate_of(vn_comparison *c, const vn_checkpoint *p)
+{
+	(void)c;
+	return p->fails || p->ref < 0 ? -1 : p->cand;
+}
+
+static void measured(vn_checkpoint *p, const vn_measured *m)
+{
+	p->m = *m;
+}
+
+static void unreadable(vn_checkpoint *p, const char *why)
+{
+	p->status = VN_UNREADABLE;
+	p->fails = true;
+	snprintf(p->detail, sizeof p->detail, "%.199s", why);
 }
 
 /* Rules a person wrote that speak of nothing here: most likely a misspelt name. */
@@ -66,10 +64,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))
 	    || (st = vn_match(c, err)))
 		return st;
-	for (int i = 0; i < c->n_points; i++)
-		if (!c->point[i].fails && c->point[i].ref >= 0 && c->point[i].cand >= 0 && (st = measure(c, &c->point[i], err)))
-			return st;
-	if ((st = vn_floor(c, err)))
+	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)))
 		return st;
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))

@@ -121,6 +121,18 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 vn_status vn_localise(vn_comparison *c, vn_error *err);
 void      vn_comparison_drop_graph(vn_comparison *c);
 
+/* Measure pairs of checkpoints, many at a time: other's tensors against the
+ * reference's. Entry i of other belongs to point i; -1: not this one. done is
+ * called for each that was measured; unread for each whose numbers cannot be
+ * read, with the reason. */
+typedef struct vn_batch {
+	vn_recording *other;
+	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);
+	void        (*done)(vn_checkpoint *p, const vn_measured *m);
+	void        (*unread)(vn_checkpoint *p, const char *why);
+} vn_batch;
+vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
+
 /* The tensor of an entry; vn_recording_release gives it back. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
 /* The dims string of an entry: the file's own, or its point's, or "". */

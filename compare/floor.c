@@ -23,6 +23,20 @@ static const char *wanted(const vn_comparison *c)
 	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision_of(c->cand);
 }
 
+static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
+{
+	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
+	if (e < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
+		return -1;
+	return e;
+}
+
+static void floor_unread(vn_checkpoint *p, const char *why)
+{
+	(void)p; /* it has no floor then, and is judged so */
+	(void)why;
+}
+
 static vn_status from_recording(vn_comparison *c, vn_error *err)
 {
 	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options->allow, &c->notes, &c->refusals, err);
@@ -35,24 +49,8 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 		               vn_recording_path(c->cand));
 	}
 	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
-	for (int i = 0; !st && i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
-		vn_tensor  r, f;
-		vn_measured m;
-		const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
-		if (e < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
-			continue;
-		st = vn_entry_tensor(c->ref, p->ref, &r, err);
-		if (!st && !(st = vn_entry_tensor(c->floor, e, &f, err))) {
-			st = vn_measure(&r, &f, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), p->scores, c->options->threads,
-			                &m, err);
-			vn_recording_release(c->floor, e);
-		}
-		vn_recording_release(c->ref, p->ref);
-		if (!st)
-			vn_floor_set(p, &m);
-	}
-	return st;
+	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
+	return vn_measure_points(c, &batch, err);
 }
 
 /* ---- by running ------------------------------------------------------------ */

@@ -4,8 +4,10 @@
  *   TARGET         attribute of every function here
  *   KERNEL         name of the table it defines, KERNEL_NAME the same as a string
  *   KERNEL_AVX2    defined: AVX2 and F16C instructions may be used
- * Everything is on eight lanes, whatever the width of a register: a processor
- * that needs two or four instructions for one line gives the same digits.
+ *   KERNEL_AVX512  defined: AVX-512 F, BW, DQ and VL too
+ * Everything is on eight lanes, whatever the width of a register. Eight doubles
+ * are one vector with AVX-512 and two halves without: GCC 12 keeps vectors that
+ * are wider than a register in memory, which costs four times the time.
  */
 #include "compare/kernel.h"
 
@@ -17,10 +19,22 @@
 typedef float    v8f __attribute__((vector_size(32)));
 typedef int32_t  v8i __attribute__((vector_size(32)));
 typedef uint32_t v8u __attribute__((vector_size(32)));
-typedef double   v8d __attribute__((vector_size(64)));
-typedef int64_t  v8l __attribute__((vector_size(64)));
+#ifdef KERNEL_AVX512
+enum { PARTS = 1 };
+typedef double   vd __attribute__((vector_size(64)));
+typedef int64_t  vl __attribute__((vector_size(64)));
+#else
+enum { PARTS = 2 };
+typedef double   vd __attribute__((vector_size(32)));
+typedef int64_t  vl __attribute__((vector_size(32)));
+typedef float    v4f __attribute__((vector_size(16)));
+#endif
+typedef struct d8 {
+	vd part[PARTS]; /* eight doubles */
+} d8;
 
 #define INLINE TARGET static inline __attribute__((always_inline))
+#define EACH_PART(h) for (int h = 0; h < PARTS; h++)
 
 INLINE v8f load8(const unsigned char *p, size_t i)
 {
@@ -40,7 +54,7 @@ INLINE v8f load_tail(const unsigned char *p, size_t i, size_t n)
 }
 
 INLINE v8f abs8(v8f x) { return (v8f)((v8i)x & 0x7fffffff); }
-INLINE v8d abs8d(v8d x) { return (v8d)((v8l)x & INT64_MAX); }
+INLINE vd  abs_d(vd x) { return (vd)((vl)x & INT64_MAX); }
 
 /* Neither is NaN nor a negative zero. */
 INLINE v8f max8(v8f a, v8f b)
@@ -63,17 +77,26 @@ INLINE v8u max8u(v8u a, v8u b)
 #endif
 }
 
-INLINE v8d to_double(v8f x)
+INLINE d8 to_double(v8f x)
 {
-#ifdef KERNEL_AVX512
-	return (v8d)_mm512_cvtps_pd((__m256)x);
+	d8 d;
+#if defined(KERNEL_AVX512)
+	d.part[0] = (vd)_mm512_cvtps_pd((__m256)x);
+#elif defined(KERNEL_AVX2)
+	d.part[0] = (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x));
+	d.part[1] = (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1));
 #else
-	return __builtin_convertvector(x, v8d);
+	const v4f low = { x[0], x[1], x[2], x[3] }, high = { x[4], x[5], x[6], x[7] };
+	d.part[0] = __builtin_convertvector(low, vd);
+	d.part[1] = __builtin_convertvector(high, vd);
 #endif
+	return d;
 }
 
-INLINE double fold(v8d x)
+INLINE double fold(d8 d)
 {
+	double x[8];
+	memcpy(x, &d, sizeof x);
 	return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
 }
 
@@ -109,18 +132,21 @@ TARGET static void load(float *dst, const void *src, vn_dtype from, size_t n)
 /* ---- first sweep: sums -------------------------------------------------- */
 
 typedef struct lanes {
-	v8d rr, cc, rc, dd, ad;
+	d8  rr, cc, rc, dd, ad;
 	v8f max_d, max_r, max_c;
 } lanes;
 
 INLINE void add_sums(lanes *s, v8f r, v8f c)
 {
-	const v8d rd = to_double(r), cd = to_double(c), d = cd - rd;
-	s->rr += rd * rd;
-	s->cc += cd * cd;
-	s->rc += rd * cd;
-	s->dd += d * d;
-	s->ad += abs8d(d);
+	const d8 rd = to_double(r), cd = to_double(c);
+	EACH_PART(h) {
+		const vd x = rd.part[h], y = cd.part[h], d = y - x;
+		s->rr.part[h] += x * x;
+		s->cc.part[h] += y * y;
+		s->rc.part[h] += x * y;
+		s->dd.part[h] += d * d;
+		s->ad.part[h] += abs_d(d);
+	}
 	s->max_d = max8(s->max_d, abs8(c - r));
 	s->max_r = max8(s->max_r, abs8(r));
 	s->max_c = max8(s->max_c, abs8(c));
@@ -129,8 +155,9 @@ INLINE void add_sums(lanes *s, v8f r, v8f c)
 TARGET static void sums(const void *r, const void *c, size_t n, vn_block_sums *out)
 {
 	const unsigned char *rp = r, *cp = c;
-	lanes  s = { 0 };
+	lanes  s;
 	size_t i = 0;
+	memset(&s, 0, sizeof s);
 	for (; i + 8 <= n; i += 8)
 		add_sums(&s, load8(rp, i), load8(cp, i));
 	if (i < n)
@@ -186,7 +213,7 @@ INLINE v8i bucket8(v8u d)
 }
 
 typedef struct rel_lanes {
-	v8d sum;
+	d8  sum;
 	v8f max;
 	v8u max_ulp;
 } rel_lanes;
@@ -195,7 +222,9 @@ INLINE v8i add_spread(rel_lanes *s, v8f r, v8f c, v8f scale, vn_dtype grid)
 {
 	const v8f q = abs8(c - r) / max8(abs8(r), scale);
 	const v8u d = distance(r, c, grid);
-	s->sum += to_double(q);
+	const d8  wide = to_double(q);
+	EACH_PART(h)
+		s->sum.part[h] += wide.part[h];
 	s->max = max8(s->max, q);
 	s->max_ulp = max8u(s->max_ulp, d);
 	return bucket8(d);
@@ -205,9 +234,10 @@ INLINE void spread_in(const unsigned char *r, const unsigned char *c, size_t n, 
                       vn_spread *out)
 {
 	uint32_t  at[VN_BLOCK];
-	rel_lanes s = { 0 };
+	rel_lanes s;
 	v8f       floor8;
 	size_t    i = 0;
+	memset(&s, 0, sizeof s);
 	for (int k = 0; k < 8; k++)
 		floor8[k] = scale;
 	for (; i + 8 <= n; i += 8) {
@@ -249,50 +279,55 @@ TARGET static void spread(const void *r, const void *c, size_t n, float scale, v
 
 /* e^x for x <= 0: x = k ln 2 + y, |y| <= 0.35, the Taylor series to y^13 (its
  * rest is below 1e-17), times 2^k. Below -700: 0. */
-INLINE v8d exp8(v8d x)
+INLINE vd exp_d(vd x)
 {
 	const double one_half_2_52 = 6755399441055744.0; /* adding it leaves the nearest integer in the low bits */
-	const v8l tiny = x < -700.0;
-	const v8d in = (v8d)((v8l)x & ~tiny);
-	const v8d shifted = in * 1.4426950408889634 + one_half_2_52;
-	const v8d k = shifted - one_half_2_52;
-	const v8d y = (in - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+	const vl tiny = x < -700.0;
+	const vd in = (vd)((vl)x & ~tiny);
+	const vd shifted = in * 1.4426950408889634 + one_half_2_52;
+	const vd k = shifted - one_half_2_52;
+	const vd y = (in - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
 	static const double inv[] = { /* 1/13! ... 1/0! */
 		1.6059043836821613e-10, 2.0876756987868099e-09, 2.5052108385441719e-08, 2.7557319223985891e-07,
 		2.7557319223985893e-06, 2.4801587301587302e-05, 1.9841269841269841e-04, 1.3888888888888889e-03,
 		8.3333333333333333e-03, 4.1666666666666667e-02, 1.6666666666666667e-01, 0.5, 1.0, 1.0,
 	};
-	v8d p = y * inv[0] + inv[1];
+	vd p = y * inv[0] + inv[1];
 	for (int i = 2; i < 14; i++)
 		p = p * y + inv[i];
-	const v8l two_k = (v8l)shifted << 52; /* k into the exponent; the constant's own bits fall out */
-	return (v8d)(((v8l)p + two_k) & ~tiny);
+	const vl two_k = (vl)shifted << 52; /* k into the exponent; the constant's own bits fall out */
+	return (vd)(((vl)p + two_k) & ~tiny);
 }
 
-INLINE v8d load8d(const double *p, size_t n, double rest)
+/* Scores behind the end are so low that they weigh nothing. */
+INLINE d8 load8d(const double *p, size_t n)
 {
 	double x[8];
-	v8d    v;
+	d8     d;
 	if (n >= 8) {
-		memcpy(&v, p, sizeof v);
-		return v;
+		memcpy(&d, p, sizeof d);
+		return d;
 	}
 	for (size_t i = 0; i < 8; i++)
-		x[i] = i < n ? p[i] : rest;
-	memcpy(&v, x, sizeof v);
-	return v;
+		x[i] = i < n ? p[i] : -1e30;
+	memcpy(&d, x, sizeof d);
+	return d;
 }
 
 TARGET static void soft(const double *r, const double *c, size_t n, double rm, double cm, vn_soft *s)
 {
-	v8d zr = { 0 }, zc = { 0 }, t = { 0 };
+	d8 zr, zc, t;
+	memset(&zr, 0, sizeof zr);
+	memset(&zc, 0, sizeof zc);
+	memset(&t, 0, sizeof t);
 	for (size_t i = 0; i < n; i += 8) {
-		/* Behind the end: a score so low that it weighs nothing. */
-		const v8d x = load8d(r + i, n - i, -1e30), y = load8d(c + i, n - i, -1e30);
-		const v8d e = exp8(x - rm);
-		zr += e;
-		zc += exp8(y - cm);
-		t += e * (x - y);
+		const d8 x = load8d(r + i, n - i), y = load8d(c + i, n - i);
+		EACH_PART(h) {
+			const vd e = exp_d(x.part[h] - rm);
+			zr.part[h] += e;
+			zc.part[h] += exp_d(y.part[h] - cm);
+			t.part[h] += e * (x.part[h] - y.part[h]);
+		}
 	}
 	s->zr += fold(zr);
 	s->zc += fold(zc);

@@ -84,6 +84,7 @@ static vn_status next(reader *r)
 /* The scalar that must stand here, borrowed until next. */
 static vn_status word(reader *r, const char *what, const char **text)
 {
+	*text = "";
 	if (r->event.type != YAML_SCALAR_EVENT)
 		return FAIL(r, "%s must be one value, not a list or a map", what);
 	*text = (const char *)r->event.data.scalar.value;

@@ -5,6 +5,8 @@
 #include "libgpu/commands.h"
 #endif
 
+#include "libref/ops/blas.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +52,7 @@ int main(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
+	vn_blas_correct(argv); /* first: it may start the program again */
 	if (argc < 2) {
 		usage(stderr);
 		return 2;

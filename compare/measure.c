@@ -58,10 +58,18 @@ static void join(vn_sums *a, const vn_sums *b)
 	}
 }
 
+/* A job cut into units. */
+typedef struct work {
+	vn_pair  pair;
+	int64_t  rows;  /* of a unit */
+	int64_t  units, first; /* how many, and the number of the first among all units */
+	unit    *unit;
+	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
+} work;
+
 /* One thread's scratch. */
 typedef struct bench {
 	vn_spread spread;
-	uint64_t  count[VN_ULP_BUCKETS];
 	row_sums *row; /* (tokens of a unit) */
 } bench;
 
@@ -82,19 +90,22 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 	}
 }
 
-static void empty_spread(bench *b)
+static void empty_spread(vn_spread *s, uint64_t *count)
 {
 	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
 		/* A table may be below zero (positions taken out again); the four together are not. */
-		const uint32_t sum = b->spread.count[0][i] + b->spread.count[1][i]
-		                   + b->spread.count[2][i] + b->spread.count[3][i];
-		b->count[i] += sum;
+		const uint32_t sum = s->count[0][i] + s->count[1][i] + s->count[2][i] + s->count[3][i];
+		if (sum)
+			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
 	}
-	memset(b->spread.count, 0, sizeof b->spread.count);
+	memset(s->count, 0, sizeof s->count);
 }
 
-static void measure_unit(const vn_kernel *k, const vn_pair *p, int64_t first, int64_t rows, unit *u, bench *b)
+static void measure_unit(const vn_kernel *k, work *w, int64_t which, bench *b)
 {
+	const vn_pair *p = &w->pair;
+	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
+	unit   *u = &w->unit[which];
 	int64_t since = 0;
 	*u = (unit) { .sums = { .max_block = -1, .bad_at = -1 }, .worst = INFINITY, .worst_token = -1 };
 	memset(b->row, 0, (size_t)rows * sizeof *b->row);
@@ -104,11 +115,11 @@ static void measure_unit(const vn_kernel *k, const vn_pair *p, int64_t first, in
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
 			measure_run(k, p, at, n, u, &b->row[t], &b->spread);
 			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
-				empty_spread(b);
+				empty_spread(&b->spread, w->count);
 				since = 0;
 			}
 		}
-	empty_spread(b);
+	empty_spread(&b->spread, w->count);
 	for (int64_t t = 0; t < rows; t++) {
 		const double x = cosine(b->row[t].rr, b->row[t].cc, b->row[t].rc);
 		if (!(x >= u->worst)) { /* a NaN is the worst */
@@ -163,6 +174,7 @@ static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measur
 static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, double worst,
                    vn_measured *m)
 {
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
 	const double cos = cosine(s->rr, s->cc, s->rc);
 	set(m, VN_M_COSINE, cos);
@@ -214,61 +226,101 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 	return p;
 }
 
-vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
-                     int threads, vn_measured *m, vn_error *err)
+static void join_units(const vn_kernel *k, const work *w, vn_measured *m)
+{
+	vn_sums sums = w->unit[0].sums;
+	double  worst = w->unit[0].worst;
+	int64_t worst_token = w->unit[0].worst_token;
+	for (int64_t i = 1; i < w->units; i++) {
+		join(&sums, &w->unit[i].sums);
+		if (!(w->unit[i].worst >= worst)) {
+			worst = w->unit[i].worst;
+			worst_token = w->unit[i].worst_token;
+		}
+	}
+	finish(k, &w->pair, &sums, w->count, worst, m);
+	m->worst_token = w->pair.tokens ? worst_token : -1;
+}
+
+/* The job that unit u belongs to. */
+static work *work_of(work *w, int n, int64_t u)
+{
+	int lo = 0, hi = n - 1;
+	while (lo < hi) {
+		const int mid = lo + (hi - lo + 1) / 2;
+		if (w[mid].first <= u)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return &w[lo];
+}
+
+static int64_t cut(work *w, const vn_job *job, int64_t first)
+{
+	w->pair = view(&job->ref, &job->cand, job->axes);
+	const int64_t token = w->pair.outer * w->pair.inner;
+	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
+	w->units = (w->pair.rows + w->rows - 1) / w->rows;
+	w->rows = w->rows < w->pair.rows ? w->rows : w->pair.rows;
+	w->first = first;
+	return w->units;
+}
+
+vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const vn_kernel *k = vn_kernel_best();
-	const vn_pair p = view(ref, cand, axes);
-	const int64_t token = p.outer * p.inner;
-	const int64_t rows = token >= VN_SLICE ? 1 : VN_SLICE / token; /* of a unit */
-	const int64_t units = (p.rows + rows - 1) / rows;
+	work   *w = calloc((size_t)n + 1, sizeof *w);
+	unit   *u = NULL;
+	bench  *b = NULL;
+	int64_t units = 0, rows = 1;
+	vn_status st = VN_OK;
+
+	for (int i = 0; w && i < n; i++) {
+		units += cut(&w[i], &job[i], units);
+		rows = w[i].rows > rows ? w[i].rows : rows;
+	}
 	if (threads <= 0)
 		threads = omp_get_num_procs();
 	if (threads > units)
-		threads = (int)units;
-
-	vn_status st = VN_OK;
-	unit  *u = malloc((size_t)units * sizeof *u);
-	bench *b = calloc((size_t)threads, sizeof *b);
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_row = -1 };
+		threads = units > 0 ? (int)units : 1;
+	u = malloc(((size_t)units + 1) * sizeof *u);
+	b = calloc((size_t)threads, sizeof *b);
 	for (int i = 0; b && i < threads; i++)
 		if (!(b[i].row = malloc((size_t)rows * sizeof *b[i].row)))
 			st = VN_ERR_NOMEM;
-	if (!u || !b || st) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %lld elements", (long long)p.n);
+	if (!w || !u || !b || st) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
 	}
+	for (int i = 0; i < n; i++)
+		w[i].unit = u + w[i].first;
 
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 	for (int64_t i = 0; i < units; i++) {
-		const int64_t first = i * rows;
-		const int64_t here = p.rows - first < rows ? p.rows - first : rows;
-		measure_unit(k, &p, first, here, &u[i], &b[omp_get_thread_num()]);
+		work *mine = work_of(w, n, i);
+		measure_unit(k, mine, i - mine->first, &b[omp_get_thread_num()]);
 	}
-
-	vn_sums sums = u[0].sums;
-	double  worst = u[0].worst;
-	m->worst_token = u[0].worst_token;
-	for (int64_t i = 1; i < units; i++) {
-		join(&sums, &u[i].sums);
-		if (!(u[i].worst >= worst)) {
-			worst = u[i].worst;
-			m->worst_token = u[i].worst_token;
-		}
+	for (int i = 0; !st && i < n; i++) {
+		const vn_shape *s = &job[i].ref.shape;
+		join_units(k, &w[i], &job[i].m);
+		if (job[i].scores && s->rank > 0)
+			st = vn_measure_scores(k, &w[i].pair, s->dim[s->rank - 1], threads, &job[i].m, err);
 	}
-	uint64_t count[VN_ULP_BUCKETS] = { 0 };
-	for (int t = 0; t < threads; t++)
-		for (int i = 0; i < VN_ULP_BUCKETS; i++)
-			count[i] += b[t].count[i];
-	finish(k, &p, &sums, count, worst, m);
-	if (!p.tokens)
-		m->worst_token = -1;
-	if (scores && ref->shape.rank > 0)
-		st = vn_measure_scores(k, &p, ref->shape.dim[ref->shape.rank - 1], threads, m, err);
 done:
 	for (int i = 0; b && i < threads; i++)
 		free(b[i].row);
 	free(b);
 	free(u);
+	free(w);
+	return st;
+}
+
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
+                     int threads, vn_measured *m, vn_error *err)
+{
+	vn_job job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
 	return st;
 }

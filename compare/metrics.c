@@ -34,7 +34,7 @@ static const vn_metric_info table[VN_N_METRICS] = {
 	[VN_M_HEADROOM]   = { "headroom", VN_LOWER, false, false, INFINITY, "",
 	                      "max |c| / largest number of the candidate's format" },
 	[VN_M_ARGMAX_AGREEMENT] = { "argmax_agreement", VN_HIGHER, false, true, 1, "share of rows",
-	                      "the candidate's highest score is (one of) the reference's highest" },
+	                      "the candidate's highest score is the reference's highest, or ties with it (closer than a 64th of the row's deviation)" },
 	[VN_M_TOP5_AGREEMENT]   = { "top5_agreement", VN_HIGHER, false, true, 1, "share",
 	                      "how many of the five highest scores of a row are in both" },
 	[VN_M_KL_MEAN]    = { "kl_mean", VN_LOWER, true, true, INFINITY, "nat",

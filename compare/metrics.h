@@ -19,7 +19,7 @@
  *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
  *             cosine 0, nmse and norm ratio infinite. Only c zero: 0, 1, 0.
  *
- * Threads  vn_measure uses `threads` of its own.
+ * Threads  measuring uses `threads` of its own.
  */
 #ifndef VN_COMPARE_METRICS_H
 #define VN_COMPARE_METRICS_H
@@ -79,10 +79,19 @@ typedef struct vn_measured {
 	vn_dtype grid;                   /* the coarser format */
 } vn_measured;
 
-/* ref and cand must have the same shape, with at least one element. axes: the
- * dims string, or "" (then the first axis of two or more is taken for tokens).
- * scores: measure argmax, top 5 and KL over the last axis. threads 0: one a
- * processor. The only failure is memory. */
+/* One pair to measure. ref and cand must have the same shape, with at least one
+ * element. axes: the dims string, or "" (then the first axis of two or more is
+ * taken for tokens). scores: measure argmax, top 5 and KL over the last axis. */
+typedef struct vn_job {
+	vn_tensor   ref, cand;
+	const char *axes;
+	bool        scores;
+	vn_measured m; /* out */
+} vn_job;
+
+/* All of them in one go: threads wait for each other only at the end. threads 0:
+ * one a processor. The only failure is memory. */
+vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);
 

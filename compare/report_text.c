@@ -80,9 +80,10 @@ static double over_floor(const vn_checkpoint *p)
 	return f == 0.0 && x == 0.0 ? 0.0 : x / f;
 }
 
-/* "nmse_over_floor 812 > 4", with the place of the rule. */
+/* "nmse_over_floor 812, limit 4 (fp16-acc32.yaml:10)": the head of the report has the folder. */
 static void say_check(FILE *out, const vn_check *k)
 {
+	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
 	char key[VN_KEY_TEXT];
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
@@ -96,7 +97,7 @@ static void say_check(FILE *out, const vn_check *k)
 	else
 		fprintf(out, "%s %.3g, limit %.3g", key, k->value, k->limit);
 	if (k->rule)
-		fprintf(out, " (%s:%d)", k->rule->file, k->line);
+		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
 		fprintf(out, " (always, unless limits say otherwise)");
 }

@@ -1,6 +1,11 @@
 /* scores.c: the metrics of logits: argmax, top 5, and the divergence of the
  * two softmaxes, row by row; see metrics.h.
  *
+ * Two scores of the reference that are closer than a 64th of the standard
+ * deviation of their row are a tie, and the candidate may choose either: half
+ * precision moves scores by about that much, and which of the two it lifts
+ * says nothing. The reference alone sets this scale.
+ *
  * A score of minus infinity on both sides (a token that may not be chosen) has
  * no weight; any other non-finite score makes the row's divergence NaN.
  */
@@ -13,6 +18,7 @@
 
 #define TOP 5
 #define NO_WEIGHT (-1e30)
+#define TIE       (1.0 / 64)
 
 typedef struct top {
 	int     n;
@@ -49,6 +55,17 @@ static bool load_scores(const vn_kernel *k, const vn_pair *p, int64_t at, size_t
 	return good;
 }
 
+/* Of the reference's scores that have weight. */
+typedef struct spread {
+	double n, sum, squares;
+} spread;
+
+static double deviation(const spread *s)
+{
+	const double mean = s->sum / s->n, var = s->squares / s->n - mean * mean;
+	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
+}
+
 typedef struct row_result {
 	double kl;
 	int    argmax, shared; /* argmax agrees; how many of the top are in both */
@@ -61,6 +78,7 @@ static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, 
 	top     tr = { 0 }, tc = { 0 };
 	bool    good = true;
 	vn_soft s = { 0 };
+	spread  of_r = { 0 };
 	row_result out = { 0 };
 
 	for (int64_t i = 0; i < width; i += VN_BLOCK) {
@@ -68,6 +86,11 @@ static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, 
 		good = load_scores(k, p, at + i, n, r, c) && good;
 		for (size_t j = 0; j < n; j++) {
 			top_add(&tr, r[j], i + (int64_t)j);
+			if (r[j] > NO_WEIGHT) {
+				of_r.n++;
+				of_r.sum += r[j];
+				of_r.squares += r[j] * r[j];
+			}
 			if (tc.n == 0 || c[j] > tc.score[0])
 				at_cand = r[j];
 			top_add(&tc, c[j], i + (int64_t)j);
@@ -82,7 +105,7 @@ static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, 
 	for (int i = 0; i < tr.n; i++)
 		for (int j = 0; j < tc.n; j++)
 			out.shared += tr.at[i] == tc.at[j];
-	out.argmax = good && at_cand == tr.score[0];
+	out.argmax = good && tr.score[0] - at_cand <= TIE * deviation(&of_r);
 	/* sum p (log p - log q): the maxima and the logs of the sums are constants of the row. */
 	out.kl = s.t / s.zr - (tr.score[0] - tc.score[0]) - (log(s.zr) - log(s.zc));
 	if (out.kl < 0 && out.kl > -1e-9)

@@ -1,11 +1,11 @@
 /* cmd_devices.c: `vernier devices`: the Vulkan devices of this machine. */
+#include "libgpu/commands.h"
 #include "libgpu/gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int cmd_devices(int argc, char **argv);
 
 static void print(const vn_gpu_device *d)
 {

@@ -81,8 +81,10 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 {
 	const json_t *five = field(o, "rope_parameters"), *four = field(o, "rope_scaling");
 
-	if ((five && !json_is_object(five)) || (four && !json_is_object(four)))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s must be an object", path, five ? "rope_parameters" : "rope_scaling");
+	if (five && !json_is_object(five))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_parameters must be an object", path);
+	if (four && !json_is_object(four))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
 	*settings = five ? five : four;
 	if (!five)
 		return VN_OK;
@@ -107,6 +109,17 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	return VN_OK;
 }
 
+/* rope_theta, the base of the powers. At 1 all pairs turn alike and the ramps of
+ * yarn divide by its logarithm; rope.h asserts more than 1. */
+static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
+{
+	const json_t *v = field(o, "rope_theta");
+
+	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g and must be above 1", path, json_number_value(v));
+	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
+}
+
 vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *r, vn_error *err)
 {
 	const json_t *s = NULL;
@@ -123,8 +136,8 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope
 	r->beta_fast = 32.0;
 	r->beta_slow = 1.0;
 	r->truncate = true;
-	if ((st = vn_config_real(path, o, "rope_theta", 1e-3, 1e30, &r->theta, err)) ||
-	    (st = vn_config_real(path, s, "rope_theta", 1e-3, 1e30, &r->theta, err)) ||
+	if ((st = rope_theta(path, o, &r->theta, err)) ||
+	    (st = rope_theta(path, s, &r->theta, err)) ||
 	    (st = vn_config_real(path, o, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = vn_config_real(path, s, "partial_rotary_factor", 0, 1, &partial, err)) ||
 	    (st = rope_type(path, s, &r->type, err)) ||
@@ -152,8 +165,8 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope
 		r->factor = (double)context / r->original_context;
 	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);
-	if (r->type == VN_ROPE_LLAMA3 && !(r->high_freq_factor > r->low_freq_factor))
-		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor < high_freq_factor", path);
+	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor and a larger high_freq_factor", path);
 	return VN_OK;
 }
 

@@ -1,0 +1,88 @@
+/* batch.c: checkpoints measured many at a time.
+ *
+ * Threads that wait for each other after every tensor lose more than they gain,
+ * the more so on a busy machine; so pairs are gathered until they come to
+ * BATCH_BYTES or BATCH_JOBS. Not all at once: tensors that are not mapped
+ * (compressed ones) lie in memory meanwhile.
+ */
+#include "compare/compare.h"
+
+#include <stdlib.h>
+
+enum { BATCH_BYTES = 512 << 20, BATCH_JOBS = 1024 };
+
+typedef struct pending {
+	vn_checkpoint *point;
+	int entry;
+} pending;
+
+static void release(vn_comparison *c, const vn_batch *b, const pending *p)
+{
+	vn_recording_release(c->ref, p->point->ref);
+	vn_recording_release(b->other, p->entry);
+}
+
+static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const pending *p, int n, vn_error *err)
+{
+	const vn_status st = n > 0 ? vn_measure_many(job, n, c->options->threads, err) : VN_OK;
+	for (int i = 0; i < n; i++) {
+		if (!st)
+			b->done(p[i].point, &job[i].m);
+		release(c, b, &p[i]);
+	}
+	return st;
+}
+
+static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)
+{
+	vn_status st = vn_entry_tensor(c->ref, p->point->ref, &job->ref, why);
+	if (!st)
+		st = vn_entry_tensor(b->other, p->entry, &job->cand, why);
+	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
+	job->scores = p->point->scores;
+	return st;
+}
+
+static int64_t bytes_of(const vn_tensor *t)
+{
+	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
+}
+
+vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
+{
+	vn_job  *job = malloc(BATCH_JOBS * sizeof *job);
+	pending *p = malloc(BATCH_JOBS * sizeof *p);
+	int64_t  bytes = 0;
+	int      n = 0;
+	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->n_points);
+
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_error why = { "" };
+		p[n] = (pending) { &c->point[i], b->entry(c, &c->point[i]) };
+		if (p[n].entry < 0)
+			continue;
+		const vn_status read = load(c, b, &p[n], &job[n], &why);
+		if (read) {
+			release(c, b, &p[n]);
+			if (read == VN_ERR_NOMEM)
+				st = vn_fail(err, read, "%s: %s", c->point[i].name, why.text);
+			else
+				b->unread(&c->point[i], why.text);
+			continue;
+		}
+		bytes += bytes_of(&job[n].ref) + bytes_of(&job[n].cand);
+		if (++n == BATCH_JOBS || bytes >= BATCH_BYTES) {
+			st = flush(c, b, job, p, n, err);
+			n = 0;
+			bytes = 0;
+		}
+	}
+	if (!st)
+		st = flush(c, b, job, p, n, err);
+	else
+		for (int i = 0; i < n; i++)
+			release(c, b, &p[i]);
+	free(job);
+	free(p);
+	return st;
+}

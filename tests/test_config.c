@@ -1,0 +1,506 @@
+/* test_config.c: config.json, field by field and as the qwen2 page reads it.
+ *
+ * What a page makes of a config shows in its plan: sizes in the shapes, RoPE
+ * and windows in the constants. */
+#include "libref/model/config.h"
+#include "libref/plan/family.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static json_t *json(const char *text)
+{
+	json_t *j = json_loads(text, 0, NULL);
+
+	if (!j)
+		fprintf(stderr, "the test's own JSON is broken: %s\n", text);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
+	return j;
+}
+
+/* A plan of a small qwen2 with these fields put in or replaced; NULL: refused. */
+static vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
+{
+	json_t  *base = json("{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
+	                     "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+	                     "\"max_position_embeddings\":64}");
+	json_t  *more = json(fields), *value;
+	vn_plan *p = NULL;
+	const char *key;
+
+	json_object_foreach(more, key, value) {
+		if (json_is_string(value) && strcmp(json_string_value(value), "(absent)") == 0)
+			json_object_del(base, key);
+		else
+			json_object_set(base, key, value);
+	}
+	e->text[0] = '\0';
+	*st = vn_plan_qwen2("c.json", base, &p, e);
+	json_decref(base);
+	json_decref(more);
+	return p;
+}
+
+static void refused(const char *fields, vn_status want, const char *word)
+{
+	vn_status st;
+	vn_error  e;
+	vn_plan  *p = plan(fields, &st, &e);
+	const bool named = strstr(e.text, "c.json") && strstr(e.text, word);
+
+	CU_ASSERT_EQUAL(st, want);
+	CU_ASSERT_PTR_NULL(p);
+	CU_ASSERT(named);
+	if (st != want || !named)
+		fprintf(stderr, "%s: status %d, wanted '%s', have '%s'\n", fields, (int)st, word, e.text);
+	vn_plan_destroy(p);
+}
+
+static vn_plan *accepted(const char *fields)
+{
+	vn_status st;
+	vn_error  e;
+	vn_plan  *p = plan(fields, &st, &e);
+
+	if (st)
+		fprintf(stderr, "%s: refused: %s\n", fields, e.text);
+	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
+	return p;
+}
+
+static const vn_node *node_of(const vn_plan *p, const char *name)
+{
+	return &p->node[p->value[vn_plan_find(p, name)].node];
+}
+
+static vn_rope rope_of(const char *fields)
+{
+	vn_plan *p = accepted(fields);
+	vn_rope  r = node_of(p, "layer0.q_rope")->c.rope.rope;
+
+	vn_plan_destroy(p);
+	return r;
+}
+
+/* ---- single fields ------------------------------------------------------------------ */
+
+static void an_absent_or_null_field_keeps_the_default(void)
+{
+	json_t *o = json("{\"n\":null}");
+	int     i = 7;
+	double  x = 1.5;
+	bool    b = true;
+	vn_act  a = VN_N_ACTS;
+
+	CU_ASSERT_EQUAL(vn_config_int("c", o, "n", 0, 9, &i, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_int("c", o, "none", 0, 9, &i, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_real("c", o, "n", 0, 9, &x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_bool("c", o, "n", &b, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_act("c", o, "n", &a, NULL), VN_OK);
+	CU_ASSERT_EQUAL(i, 7);
+	CU_ASSERT_EQUAL(x, 1.5);
+	CU_ASSERT_TRUE(b);
+	CU_ASSERT_EQUAL(a, VN_SILU);
+	json_decref(o);
+}
+
+static void a_field_of_another_type_or_out_of_range_is_refused_by_name(void)
+{
+	const char *bad[] = { "{\"n\":\"3\"}", "{\"n\":true}", "{\"n\":[3]}", "{\"n\":3.5}", "{\"n\":-1}", "{\"n\":10}", "{\"n\":1e300}", "{\"n\":-1e300}" };
+	vn_error    e;
+
+	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+		json_t *o = json(bad[k]);
+		int     i = 7;
+		double  x = 7;
+		e.text[0] = '\0';
+		CU_ASSERT_EQUAL(vn_config_int("c.json", o, "n", 0, 9, &i, &e), VN_ERR_FORMAT);
+		CU_ASSERT_STRING_EQUAL(e.text, "c.json: n must be a whole number from 0 to 9");
+		CU_ASSERT_EQUAL(i, 7);
+		if (k != 3) {
+			CU_ASSERT_EQUAL(vn_config_real("c.json", o, "n", 0, 9, &x, &e), VN_ERR_FORMAT);
+			CU_ASSERT_STRING_EQUAL(e.text, "c.json: n must be a number from 0 to 9");
+			CU_ASSERT_EQUAL(x, 7.0);
+		}
+		json_decref(o);
+	}
+	json_t *o = json("{\"n\":1}");
+	bool    b = true;
+	CU_ASSERT_EQUAL(vn_config_bool("c.json", o, "n", &b, &e), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "n must be true or false"));
+	CU_ASSERT_TRUE(b);
+	json_decref(o);
+}
+
+static void a_whole_number_may_be_written_as_a_real(void)
+{
+	json_t *o = json("{\"n\":3.0}");
+	int     i = 7;
+
+	CU_ASSERT_EQUAL(vn_config_int("c", o, "n", 0, 9, &i, NULL), VN_OK);
+	CU_ASSERT_EQUAL(i, 3);
+	json_decref(o);
+}
+
+static void silu_and_swish_are_known_and_no_other_activation_is(void)
+{
+	vn_plan_destroy(accepted("{\"hidden_act\":\"silu\"}"));
+	vn_plan_destroy(accepted("{\"hidden_act\":\"swish\"}"));
+	vn_plan_destroy(accepted("{\"hidden_act\":null}"));
+	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'gelu'");
+	refused("{\"hidden_act\":\"SiLU\"}", VN_ERR_UNSUPPORTED, "hidden_act 'SiLU'");
+	refused("{\"hidden_act\":7}", VN_ERR_UNSUPPORTED, "hidden_act '(not a string)'");
+}
+
+/* ---- the family ------------------------------------------------------------------------ */
+
+static void the_family_is_found_by_model_type_and_others_are_refused_by_name(void)
+{
+	const vn_family *f = NULL;
+	vn_error         e;
+	json_t          *o = json("{\"model_type\":\"qwen2\"}");
+
+	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_OK);
+	CU_ASSERT_STRING_EQUAL(f->model_type, "qwen2");
+	json_object_set_new(o, "model_type", json_string("bert"));
+	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "c.json: model_type 'bert'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "qwen2"));
+	json_object_set_new(o, "model_type", json_integer(2));
+	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_FORMAT);
+	json_object_del(o, "model_type");
+	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "no model_type"));
+	json_decref(o);
+}
+
+static int width(const vn_plan *p, const char *name, int axis)
+{
+	return p->value[vn_plan_find(p, name)].size[axis];
+}
+
+/* The class defaults of models.md 2.4, not those of a published model. */
+static void missing_fields_take_the_class_defaults(void)
+{
+	json_t   *o = json("{\"model_type\":\"qwen2\",\"num_hidden_layers\":1}");
+	vn_plan  *p;
+	vn_error  e;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->vocab, 151936);
+	CU_ASSERT_EQUAL(p->context, 32768);
+	CU_ASSERT_EQUAL(width(p, "embed", 1), 4096);
+	CU_ASSERT_EQUAL(width(p, "layer0.gate_proj", 1), 22016);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 32);
+	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 32);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 2), 128);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_norm")->c.norm.eps, 1e-6);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->c.rope.rope.theta, 10000.0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.window, 0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.scale, 1.0 / sqrt(128.0));
+	CU_ASSERT_STRING_EQUAL(p->weight[p->n_weights - 1].name, "lm_head.weight"); /* untied */
+	vn_plan_destroy(p);
+	json_object_del(o, "num_hidden_layers");
+	CU_ASSERT_EQUAL_FATAL(vn_plan_qwen2("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->layers, 32);
+	vn_plan_destroy(p);
+	json_decref(o);
+}
+
+static void key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default(void)
+{
+	vn_plan *p = accepted("{\"num_key_value_heads\":null}");
+
+	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4);
+	vn_plan_destroy(p);
+	refused("{\"num_key_value_heads\":\"(absent)\"}", VN_ERR_FORMAT, "4 heads do not share 32 key/value heads");
+	p = accepted("{\"num_key_value_heads\":\"(absent)\",\"num_attention_heads\":64,\"hidden_size\":256}");
+	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 32);
+	vn_plan_destroy(p);
+}
+
+static void the_head_width_is_read_or_derived(void)
+{
+	vn_plan *p = accepted("{\"head_dim\":6}");
+
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 2), 6);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->c.rope.rope.rotary_dim, 6);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.scale, 1.0 / sqrt(6.0));
+	vn_plan_destroy(p);
+	p = accepted("{\"head_dim\":null}");
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 2), 4);
+	vn_plan_destroy(p);
+	vn_plan_destroy(accepted("{\"head_dim\":4,\"hidden_size\":18}"));
+	refused("{\"hidden_size\":18}", VN_ERR_FORMAT, "hidden_size 18 is not a multiple of 4 heads");
+	refused("{\"hidden_size\":2}", VN_ERR_FORMAT, "");
+	refused("{\"head_dim\":5}", VN_ERR_UNSUPPORTED, "rotary width 5");
+}
+
+static void heads_must_share_key_value_heads_evenly(void)
+{
+	refused("{\"num_key_value_heads\":3}", VN_ERR_FORMAT, "4 heads do not share 3");
+	refused("{\"num_key_value_heads\":8}", VN_ERR_FORMAT, "4 heads do not share 8");
+}
+
+static void sizes_out_of_range_are_refused_by_name(void)
+{
+	const char *field[] = { "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
+		                "num_key_value_heads", "head_dim", "max_position_embeddings" };
+	const char *value[] = { "0", "-1", "2.5", "\"8\"", "9007199254740993", "1e30", "false", "{}" };
+	char        json_text[128];
+
+	for (size_t i = 0; i < sizeof field / sizeof *field; i++)
+		for (size_t j = 0; j < sizeof value / sizeof *value; j++) {
+			snprintf(json_text, sizeof json_text, "{\"%s\":%s}", field[i], value[j]);
+			refused(json_text, VN_ERR_FORMAT, field[i]);
+		}
+	refused("{\"rms_norm_eps\":-1e-6}", VN_ERR_FORMAT, "rms_norm_eps");
+	refused("{\"rms_norm_eps\":\"1e-6\"}", VN_ERR_FORMAT, "rms_norm_eps");
+	refused("{\"tie_word_embeddings\":1}", VN_ERR_FORMAT, "tie_word_embeddings");
+	refused("{\"use_sliding_window\":\"yes\"}", VN_ERR_FORMAT, "use_sliding_window");
+	refused("{\"use_sliding_window\":true,\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
+}
+
+static void the_largest_model_is_planned_in_a_moment(void)
+{
+	refused("{\"num_hidden_layers\":1000000}", VN_ERR_FORMAT, "num_hidden_layers");
+	vn_plan *p = accepted("{\"num_hidden_layers\":1024}");
+	CU_ASSERT_EQUAL(p->layers, 1024);
+	CU_ASSERT(vn_plan_find(p, "layer1023.output") >= 0);
+	vn_plan_destroy(p);
+}
+
+static void unknown_fields_are_ignored(void)
+{
+	vn_plan_destroy(accepted("{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"unheard_of\":{\"a\":[]},\"architectures\":[\"X\"]}"));
+}
+
+/* ---- windows ------------------------------------------------------------------------------ */
+
+static void windows(const char *fields, int w0, int w1, int w2, int w3)
+{
+	vn_plan  *p = accepted(fields);
+	const int want[] = { w0, w1, w2, w3 };
+	char      name[64];
+
+	for (int l = 0; l < 4; l++) {
+		snprintf(name, sizeof name, "layer%d.attn_context", l);
+		CU_ASSERT_EQUAL(node_of(p, name)->c.attention.window, want[l]);
+	}
+	vn_plan_destroy(p);
+}
+
+static void a_window_counts_from_max_window_layers_on_and_only_when_used(void)
+{
+	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
+	windows("{\"use_sliding_window\":false,\"sliding_window\":8,\"max_window_layers\":0}", 0, 0, 0, 0);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0}", 8, 8, 8, 8);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8}", 0, 0, 0, 0); /* 28 full layers */
+}
+
+static void a_window_of_null_is_none_and_an_absent_one_is_4096(void)
+{
+	windows("{\"use_sliding_window\":true,\"max_window_layers\":1}", 0, 4096, 4096, 4096);
+	windows("{\"use_sliding_window\":true,\"max_window_layers\":1,\"sliding_window\":null}", 0, 0, 0, 0);
+}
+
+static void layer_types_decide_when_they_are_given(void)
+{
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0,\"layer_types\":"
+	        "[\"full_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}", 0, 8, 0, 8);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2,\"layer_types\":null}", 0, 0, 8, 8);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"layer_types\":"
+	        "[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}", 8, 0, 0, 0);
+}
+
+static void layer_types_that_do_not_fit_are_refused(void)
+{
+	refused("{\"layer_types\":[\"full_attention\"]}", VN_ERR_FORMAT, "layer_types has 1 entries for 4 layers");
+	refused("{\"layer_types\":[\"full_attention\",\"full_attention\",\"linear_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
+	        "layer_types[2]: 'linear_attention'");
+	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED, "layer_types[1]");
+	/* a window without a width */
+	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
+	        "layer_types[1]");
+	refused("{\"layer_types\":\"full_attention\"}", VN_ERR_FORMAT, "layer_types");
+}
+
+/* ---- RoPE --------------------------------------------------------------------------------- */
+
+static void both_spellings_of_rope_say_the_same(void)
+{
+	const vn_rope four = rope_of("{\"rope_theta\":5e5,\"rope_scaling\":{\"type\":\"linear\",\"factor\":4.0}}");
+	const vn_rope five = rope_of("{\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":500000,\"factor\":4}}");
+	const vn_rope both = rope_of("{\"rope_theta\":5e5,\"rope_scaling\":{\"type\":\"linear\",\"factor\":4.0},"
+	                             "\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":500000,\"factor\":4}}");
+	const vn_rope *r[] = { &four, &five, &both };
+
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(r[i]->type, VN_ROPE_LINEAR);
+		CU_ASSERT_EQUAL(r[i]->theta, 5e5);
+		CU_ASSERT_EQUAL(r[i]->factor, 4.0);
+		CU_ASSERT_EQUAL(r[i]->rotary_dim, 4);
+	}
+}
+
+static void spellings_that_disagree_are_refused_by_field(void)
+{
+	refused("{\"rope_theta\":1e4,\"rope_parameters\":{\"rope_theta\":1e6}}", VN_ERR_FORMAT, "rope_theta is 10000");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}}", VN_ERR_FORMAT, "disagree on factor");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on type");
+	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}", VN_ERR_FORMAT, "disagree on");
+}
+
+static void null_and_empty_settings_are_none(void)
+{
+	const char *none[] = { "{}", "{\"rope_scaling\":null}", "{\"rope_scaling\":{}}", "{\"rope_parameters\":null}", "{\"rope_parameters\":{}}",
+		               "{\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"default\"}}", "{\"rope_scaling\":{\"type\":null}}" };
+
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		const vn_rope r = rope_of(none[i]);
+		CU_ASSERT_EQUAL(r.type, VN_ROPE_DEFAULT);
+		CU_ASSERT_EQUAL(r.theta, 10000.0);
+		CU_ASSERT_EQUAL(r.factor, 1.0);
+	}
+}
+
+static void a_null_setting_is_passed_over_for_the_other_place(void)
+{
+	vn_rope r = rope_of("{\"rope_theta\":1e6,\"rope_parameters\":{\"rope_theta\":null}}");
+
+	CU_ASSERT_EQUAL(r.theta, 1e6);
+	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"rope_type\":\"default\"}}");
+	CU_ASSERT_EQUAL(r.rotary_dim, 4);
+	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":0.25}}");
+	CU_ASSERT_EQUAL(r.rotary_dim, 2);
+}
+
+static void every_scaling_reads_its_own_fields(void)
+{
+	vn_rope r = rope_of("{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+	                    "\"original_max_position_embeddings\":8192}}");
+
+	CU_ASSERT_EQUAL(r.type, VN_ROPE_LLAMA3);
+	CU_ASSERT_EQUAL(r.factor, 8.0);
+	CU_ASSERT_EQUAL(r.low_freq_factor, 1.0);
+	CU_ASSERT_EQUAL(r.high_freq_factor, 4.0);
+	CU_ASSERT_EQUAL(r.original_context, 8192);
+
+	r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":40,\"original_max_position_embeddings\":32,\"beta_fast\":16,\"beta_slow\":2,"
+	            "\"attention_factor\":1.5,\"mscale\":1,\"mscale_all_dim\":0.707,\"truncate\":false}}");
+	CU_ASSERT_EQUAL(r.type, VN_ROPE_YARN);
+	CU_ASSERT_EQUAL(r.beta_fast, 16.0);
+	CU_ASSERT_EQUAL(r.beta_slow, 2.0);
+	CU_ASSERT_EQUAL(r.attention_factor, 1.5);
+	CU_ASSERT_EQUAL(r.mscale, 1.0);
+	CU_ASSERT_EQUAL(r.mscale_all_dim, 0.707);
+	CU_ASSERT_FALSE(r.truncate);
+
+	r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}");
+	CU_ASSERT_EQUAL(r.beta_fast, 32.0);
+	CU_ASSERT_EQUAL(r.beta_slow, 1.0);
+	CU_ASSERT_TRUE(r.truncate);
+	CU_ASSERT_EQUAL(r.original_context, 64); /* max_position_embeddings */
+}
+
+static void the_original_context_at_the_top_level_wins(void)
+{
+	const vn_rope r = rope_of("{\"original_max_position_embeddings\":16,"
+	                          "\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":32}}");
+
+	CU_ASSERT_EQUAL(r.original_context, 16);
+}
+
+static void yarn_without_a_factor_takes_the_ratio_of_the_contexts(void)
+{
+	const vn_rope r = rope_of("{\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":null,\"original_max_position_embeddings\":16}}");
+
+	CU_ASSERT_EQUAL(r.factor, 4.0);
+}
+
+static void unknown_rope_types_are_refused_by_name(void)
+{
+	const char *type[] = { "dynamic", "longrope", "proportional", "mrope", "su", "", "Linear" };
+	char        text[128], want[64];
+
+	for (size_t i = 0; i < sizeof type / sizeof *type; i++) {
+		snprintf(text, sizeof text, "{\"rope_scaling\":{\"rope_type\":\"%s\",\"factor\":2}}", type[i]);
+		snprintf(want, sizeof want, "rope_type '%s' is not supported", type[i]);
+		refused(text, VN_ERR_UNSUPPORTED, want);
+	}
+	refused("{\"rope_scaling\":{\"type\":7}}", VN_ERR_UNSUPPORTED, "rope_type");
+}
+
+static void settings_that_are_no_object_are_refused_by_the_right_name(void)
+{
+	refused("{\"rope_scaling\":7}", VN_ERR_FORMAT, "rope_scaling must be an object");
+	refused("{\"rope_parameters\":[]}", VN_ERR_FORMAT, "rope_parameters must be an object");
+	refused("{\"rope_parameters\":{},\"rope_scaling\":\"yarn\"}", VN_ERR_FORMAT, "rope_scaling must be an object");
+	refused("{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e4}}}", VN_ERR_UNSUPPORTED, "by layer type (full_attention)");
+}
+
+static void numbers_rope_cannot_use_are_refused(void)
+{
+	refused("{\"rope_theta\":0}", VN_ERR_FORMAT, "rope_theta");
+	refused("{\"rope_theta\":-10000}", VN_ERR_FORMAT, "rope_theta");
+	refused("{\"rope_theta\":1}", VN_ERR_FORMAT, "rope_theta"); /* every pair would turn alike: the logarithm is 0 */
+	refused("{\"rope_theta\":0.5}", VN_ERR_FORMAT, "rope_theta");
+	refused("{\"rope_parameters\":{\"rope_theta\":1.0}}", VN_ERR_FORMAT, "rope_theta");
+	refused("{\"rope_theta\":\"1e6\"}", VN_ERR_FORMAT, "rope_theta");
+	refused("{\"rope_scaling\":{\"type\":\"linear\"}}", VN_ERR_FORMAT, "without a factor");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}", VN_ERR_FORMAT, "factor");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":-4}}", VN_ERR_FORMAT, "factor");
+	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
+	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}}", VN_ERR_FORMAT, "low_freq_factor");
+	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"truncate\":1}}", VN_ERR_FORMAT, "truncate");
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":0}}", VN_ERR_FORMAT, "original_max_position_embeddings");
+	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width 0");
+	refused("{\"partial_rotary_factor\":1.5}", VN_ERR_FORMAT, "partial_rotary_factor");
+	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width 3");
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("config", NULL, NULL);
+	if (s && CU_ADD_TEST(s, an_absent_or_null_field_keeps_the_default) &&
+	    CU_ADD_TEST(s, a_field_of_another_type_or_out_of_range_is_refused_by_name) &&
+	    CU_ADD_TEST(s, a_whole_number_may_be_written_as_a_real) &&
+	    CU_ADD_TEST(s, silu_and_swish_are_known_and_no_other_activation_is) &&
+	    CU_ADD_TEST(s, the_family_is_found_by_model_type_and_others_are_refused_by_name) &&
+	    CU_ADD_TEST(s, missing_fields_take_the_class_defaults) &&
+	    CU_ADD_TEST(s, key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default) &&
+	    CU_ADD_TEST(s, the_head_width_is_read_or_derived) &&
+	    CU_ADD_TEST(s, heads_must_share_key_value_heads_evenly) &&
+	    CU_ADD_TEST(s, sizes_out_of_range_are_refused_by_name) &&
+	    CU_ADD_TEST(s, the_largest_model_is_planned_in_a_moment) &&
+	    CU_ADD_TEST(s, unknown_fields_are_ignored) &&
+	    CU_ADD_TEST(s, a_window_counts_from_max_window_layers_on_and_only_when_used) &&
+	    CU_ADD_TEST(s, a_window_of_null_is_none_and_an_absent_one_is_4096) &&
+	    CU_ADD_TEST(s, layer_types_decide_when_they_are_given) &&
+	    CU_ADD_TEST(s, layer_types_that_do_not_fit_are_refused) &&
+	    CU_ADD_TEST(s, both_spellings_of_rope_say_the_same) &&
+	    CU_ADD_TEST(s, spellings_that_disagree_are_refused_by_field) &&
+	    CU_ADD_TEST(s, null_and_empty_settings_are_none) &&
+	    CU_ADD_TEST(s, a_null_setting_is_passed_over_for_the_other_place) &&
+	    CU_ADD_TEST(s, every_scaling_reads_its_own_fields) &&
+	    CU_ADD_TEST(s, the_original_context_at_the_top_level_wins) &&
+	    CU_ADD_TEST(s, yarn_without_a_factor_takes_the_ratio_of_the_contexts) &&
+	    CU_ADD_TEST(s, unknown_rope_types_are_refused_by_name) &&
+	    CU_ADD_TEST(s, settings_that_are_no_object_are_refused_by_the_right_name) &&
+	    CU_ADD_TEST(s, numbers_rope_cannot_use_are_refused)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}

@@ -1,0 +1,99 @@
+/* test_error.c: what a failure leaves for the person. */
+#include "libref/base/error.h"
+
+#include <CUnit/Basic.h>
+#include <string.h>
+
+static void a_failure_returns_its_status_and_writes_its_text(void)
+{
+	vn_error e = { "" };
+
+	CU_ASSERT_EQUAL(vn_fail(&e, VN_ERR_SHAPE, "%s: rank %d", "w", 3), VN_ERR_SHAPE);
+	CU_ASSERT_STRING_EQUAL(e.text, "w: rank 3");
+}
+
+static void a_second_failure_replaces_the_first(void)
+{
+	vn_error e = { "" };
+
+	vn_fail(&e, VN_ERR_IO, "a long first text");
+	vn_fail(&e, VN_ERR_IO, "short");
+	CU_ASSERT_STRING_EQUAL(e.text, "short");
+}
+
+static void context_is_put_before_what_is_there(void)
+{
+	vn_error e = { "" };
+
+	vn_fail(&e, VN_ERR_IO, "disk full");
+	CU_ASSERT_EQUAL(vn_context(&e, VN_ERR_IO, "layer %d", 7), VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_context(&e, VN_ERR_IO, "run.h5"), VN_ERR_IO);
+	CU_ASSERT_STRING_EQUAL(e.text, "run.h5: layer 7: disk full");
+}
+
+static void nobody_needs_to_listen(void)
+{
+	CU_ASSERT_EQUAL(vn_fail(NULL, VN_ERR_NOMEM, "x"), VN_ERR_NOMEM);
+	CU_ASSERT_EQUAL(vn_context(NULL, VN_ERR_NOMEM, "x"), VN_ERR_NOMEM);
+}
+
+/* Names come from files: a line break or an escape must not reach a terminal. */
+static void a_text_is_one_line_without_control_characters(void)
+{
+	vn_error e = { "" };
+
+	vn_fail(&e, VN_ERR_FORMAT, "a\nb\033[2Jc\177d\te");
+	CU_ASSERT_STRING_EQUAL(e.text, "a?b?[2Jc?d?e");
+	vn_context(&e, VN_ERR_FORMAT, "x\r\n");
+	CU_ASSERT_STRING_EQUAL(e.text, "x??: a?b?[2Jc?d?e");
+}
+
+static void letters_outside_ascii_are_kept(void)
+{
+	vn_error e = { "" };
+
+	vn_fail(&e, VN_ERR_FORMAT, "gewichte/gr\303\266\303\237e");
+	CU_ASSERT_STRING_EQUAL(e.text, "gewichte/gr\303\266\303\237e");
+}
+
+static void a_long_text_is_cut_and_keeps_its_beginning(void)
+{
+	static char long_text[4 * VN_ERROR_MAX];
+	vn_error    e = { "" };
+
+	memset(long_text, 'a', sizeof long_text - 1);
+	vn_fail(&e, VN_ERR_FORMAT, "%s", long_text);
+	CU_ASSERT_EQUAL(strlen(e.text), VN_ERROR_MAX - 1);
+
+	vn_context(&e, VN_ERR_FORMAT, "file");
+	CU_ASSERT_EQUAL(strlen(e.text), VN_ERROR_MAX - 1);
+	CU_ASSERT_EQUAL(strncmp(e.text, "file: aaa", 9), 0);
+
+	vn_fail(&e, VN_ERR_FORMAT, "cause");
+	vn_context(&e, VN_ERR_FORMAT, "%s", long_text);
+	CU_ASSERT_EQUAL(strlen(e.text), VN_ERROR_MAX - 1);
+	CU_ASSERT_EQUAL(e.text[0], 'a');
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("error", NULL, NULL);
+	if (s && CU_ADD_TEST(s, a_failure_returns_its_status_and_writes_its_text) &&
+	    CU_ADD_TEST(s, a_second_failure_replaces_the_first) &&
+	    CU_ADD_TEST(s, context_is_put_before_what_is_there) &&
+	    CU_ADD_TEST(s, nobody_needs_to_listen) &&
+	    CU_ADD_TEST(s, a_text_is_one_line_without_control_characters) &&
+	    CU_ADD_TEST(s, letters_outside_ascii_are_kept) &&
+	    CU_ADD_TEST(s, a_long_text_is_cut_and_keeps_its_beginning)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}

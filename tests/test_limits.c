@@ -1,0 +1,302 @@
+/* test_limits.c: the limits language: what it says, and what it refuses where. */
+#include "compare/limits.h"
+
+#include <CUnit/Basic.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static vn_limits *parse(const char *text)
+{
+	vn_limits *l = NULL;
+	vn_error   err = { "" };
+	const vn_status st = vn_limits_parse("t.yaml", text, strlen(text), &l, &err);
+	CU_ASSERT_EQUAL(st, VN_OK);
+	if (st)
+		printf("\n    %s\n", err.text);
+	return l;
+}
+
+/* Refused, and the text holds `what`, which starts with line:column. */
+static void refused_bytes(const char *text, size_t n, const char *what)
+{
+	vn_limits *l = NULL;
+	vn_error   err = { "" };
+	CU_ASSERT_NOT_EQUAL(vn_limits_parse("t.yaml", text, n, &l, &err), VN_OK);
+	CU_ASSERT_PTR_NULL(l);
+	if (!strstr(err.text, what)) {
+		printf("\n    got '%s', wanted '%s'\n", err.text, what);
+		CU_FAIL("another complaint");
+	}
+	vn_limits_destroy(l);
+}
+
+static void refused(const char *text, const char *what)
+{
+	refused_bytes(text, strlen(text), what);
+}
+
+static vn_limit limit_of(vn_limits *l, const char *name, vn_form form, vn_metric m)
+{
+	vn_limit_set set;
+	vn_limits_for(l, name, &set);
+	return set.limit[form][m];
+}
+
+static void the_last_rule_that_matches_wins_key_by_key(void)
+{
+	vn_limits *l = parse("version: 1\n"
+	                     "defaults: { nmse: 1.0e-3, cosine: 0.9 }\n"
+	                     "rules:\n"
+	                     "  - { match: 'layer*.q_rope', nmse: 1.0e-5, why: first }\n"
+	                     "  - { match: 'layer3.*', nmse: 2.0e-5 }\n"
+	                     "  - { match: 'layer3.*', max_abs: 7 }\n");
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).value, 1e-3);
+	CU_ASSERT_EQUAL(limit_of(l, "layer1.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-5);
+	const vn_limit nmse = limit_of(l, "layer3.q_rope", VN_PLAIN, VN_M_NMSE);
+	CU_ASSERT_EQUAL(nmse.value, 2e-5);
+	CU_ASSERT_EQUAL(nmse.line, 5);
+	CU_ASSERT_STRING_EQUAL(nmse.rule->match, "layer3.*");
+	CU_ASSERT_EQUAL(limit_of(l, "layer3.q_rope", VN_PLAIN, VN_M_COSINE).value, 0.9);
+	CU_ASSERT_EQUAL(limit_of(l, "layer3.q_rope", VN_PLAIN, VN_M_MAX_ABS).value, 7.0);
+	CU_ASSERT_PTR_NULL(limit_of(l, "layer1.q_rope", VN_PLAIN, VN_M_MAX_ABS).rule);
+	CU_ASSERT_STRING_EQUAL(limit_of(l, "layer1.q_rope", VN_PLAIN, VN_M_NMSE).rule->why, "first");
+	vn_limits_destroy(l);
+}
+
+static void defaults_come_before_rules_wherever_they_stand(void)
+{
+	vn_limits *l = parse("rules: [ { match: a, nmse: 1 } ]\ndefaults: { nmse: 2 }\nversion: 1\n");
+	CU_ASSERT_EQUAL(limit_of(l, "a", VN_PLAIN, VN_M_NMSE).value, 1.0);
+	CU_ASSERT_EQUAL(limit_of(l, "b", VN_PLAIN, VN_M_NMSE).value, 2.0);
+	vn_limits_destroy(l);
+}
+
+static void a_limit_can_be_lifted_again(void)
+{
+	vn_limits *l = parse("version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: x, nmse: none } ]\n");
+	CU_ASSERT_PTR_NULL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).rule);
+	CU_ASSERT_PTR_NOT_NULL(limit_of(l, "y", VN_PLAIN, VN_M_NMSE).rule);
+	vn_limits_destroy(l);
+}
+
+static void forms_of_a_metric_are_kept_apart(void)
+{
+	vn_limits *l = parse("version: 1\ndefaults:\n  nmse_over_floor: 4\n  without_floor: { nmse: 2.0e-3 }\n  nmse: 0.5\n"
+	                     "  missing: allowed\n");
+	vn_limit_set set;
+	CU_ASSERT_EQUAL(limit_of(l, "x", VN_OVER_FLOOR, VN_M_NMSE).value, 4.0);
+	CU_ASSERT_EQUAL(limit_of(l, "x", VN_WITHOUT_FLOOR, VN_M_NMSE).value, 2e-3);
+	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 0.5);
+	vn_limits_for(l, "x", &set);
+	CU_ASSERT_PTR_NOT_NULL(set.missing);
+	CU_ASSERT_PTR_NULL(set.extra);
+	vn_limits_destroy(l);
+}
+
+static void unknown_words_are_refused_where_they_stand(void)
+{
+	refused("version: 1\nrules:\n  - match: a\n    cosin: 0.9\n", "t.yaml:4:5: unknown key or metric 'cosin'");
+	refused("version: 1\ndefaults:\n  cosine_over_floor: 2\n", "t.yaml:3:3: unknown key or metric 'cosine_over_floor'");
+	refused("version: 1\ndefaults: { without_floor: { nmse_over_floor: 2 } }\n", "t.yaml:2:30: unknown key");
+	refused("version: 1\nlimits: {}\n", "t.yaml:2:1: unknown key 'limits'");
+	refused("version: 1\ndefaults: { match: a }\n", "t.yaml:2:13: unknown key or metric 'match'");
+}
+
+static void numbers_must_be_numbers_that_something_can_keep_to(void)
+{
+	refused("version: 1\ndefaults: { nmse: lots }\n", "t.yaml:2:19: nmse: 'lots' is not a number");
+	refused("version: 1\ndefaults: { nmse: .nan }\n", "t.yaml:2:19: nmse: '.nan'");
+	refused("version: 1\ndefaults: { nmse: .inf }\n", "t.yaml:2:19: nmse: '.inf'");
+	refused("version: 1\ndefaults: { nmse: nan }\n", "'nan' is not a number");
+	refused("version: 1\ndefaults: { nmse: 1e999 }\n", "not a finite number");
+	refused("version: 1\ndefaults: { nmse: 0x10 }\n", "'0x10' is not a number");
+	refused("version: 1\ndefaults: { nmse: 1e }\n", "'1e' is not a number");
+	refused("version: 1\ndefaults: { nmse: '' }\n", "'' is not a number");
+	refused("version: 1\ndefaults: { nmse: }\n", "'' is not a number");
+	refused("version: 1\ndefaults: { nmse: -1 }\n", "t.yaml:2:19: nmse: -1 is below 0");
+	refused("version: 1\ndefaults: { cosine: 1.5 }\n", "t.yaml:2:21: cosine: 1.5 is above 1");
+	refused("version: 1\ndefaults: { nmse: [1] }\n", "t.yaml:2:19: nmse must be one value");
+	refused("version: 1\ndefaults: { missing: perhaps }\n", "expected allowed or refused");
+}
+
+static void nothing_is_said_twice(void)
+{
+	refused("version: 1\nversion: 1\n", "t.yaml:2:1: version twice");
+	refused("version: 1\ndefaults:\n  nmse: 1\n  nmse: 2\n", "t.yaml:4:9: nmse twice");
+	refused("version: 1\nrules: [ { match: a, match: b } ]\n", "match twice");
+	refused("version: 1\ndefaults: { missing: allowed, missing: refused }\n", "missing twice");
+	refused("version: 1\n---\nversion: 1\n", "t.yaml:2:1: a second document");
+}
+
+static void rules_have_a_shape(void)
+{
+	refused("version: 1\nrules: [ { nmse: 1 } ]\n", "t.yaml:2:10: a rule without match");
+	refused("version: 1\nrules: { match: a }\n", "t.yaml:2:8: rules must be a list");
+	refused("version: 1\nrules: [ a ]\n", "t.yaml:2:10: expected a map");
+	refused("version: 1\ndefaults: 3\n", "t.yaml:2:11: expected a map");
+	refused("version: 1\nrules: [ { match: 'a{b' } ]\n", "t.yaml:2:19: match:");
+	refused("- a\n", "t.yaml:1:1: expected version: 1");
+	refused("", "t.yaml:1:1: empty");
+	refused("defaults: {}\n", "no version");
+	refused("version: 2\n", "t.yaml:1:10: version '2'");
+}
+
+static void what_yaml_can_do_beyond_the_language_is_refused(void)
+{
+	refused("version: 1\nname: &a x\n", "t.yaml:2:7: an anchor");
+	refused("version: 1\nname: *a\n", "t.yaml:2:7: an alias");
+	refused("a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", "t.yaml:1:4: an anchor");
+	refused("version: 1\nname: !!binary x\n", "t.yaml:2:7: a tag");
+	refused("version: 1\ndefaults:\n\tnmse: 1\n", "t.yaml:3:1: not YAML");
+	refused("version: 1\nname: 'x\n", "not YAML");
+	refused("version: 1\nname: \xff\n", "t.yaml:2:7: not UTF-8");
+	refused("version: 1\nname: \xc0\xaf\n", "t.yaml:2:7: not UTF-8");
+	refused_bytes("version: 1\nname: \"a\\0b\"\n", strlen("version: 1\nname: \"a\\0b\"\n"), "t.yaml:2:7: name holds a NUL");
+	char deep[20000];
+	memset(deep, '[', sizeof deep);
+	refused_bytes(deep, sizeof deep, "t.yaml:1:1: expected version: 1");
+	memcpy(deep, "version: 1\ndefaults: {nmse: ", 28);
+	refused_bytes(deep, sizeof deep, "t.yaml:2:18: nmse must be one value");
+}
+
+static void limits_that_cannot_fail_are_warned_about(void)
+{
+	vn_limits *l = parse("version: 1\ndefaults: { cosine: -1, nmse: 1, argmax_agreement: 0, norm_ratio: 0.1, headroom: 2 }\n");
+	CU_ASSERT_EQUAL(l->n_warnings, 4);
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: cosine: -1 can never fail"));
+	vn_limits_destroy(l);
+}
+
+static void a_nan_keeps_to_no_limit(void)
+{
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			CU_ASSERT_FALSE(vn_limit_holds((vn_metric)m, (vn_form)f, 1.0, (double)NAN));
+	CU_ASSERT_FALSE(vn_limit_holds(VN_M_NMSE, VN_OVER_FLOOR, 4.0, (double)INFINITY));
+	CU_ASSERT_TRUE(vn_limit_holds(VN_M_NORM_RATIO, VN_PLAIN, 0.1, 0.95));
+	CU_ASSERT_FALSE(vn_limit_holds(VN_M_NORM_RATIO, VN_PLAIN, 0.1, 0.85));
+	CU_ASSERT_FALSE(vn_limit_holds(VN_M_NORM_RATIO, VN_PLAIN, 0.1, 1.15));
+	CU_ASSERT_TRUE(vn_limit_holds(VN_M_COSINE, VN_PLAIN, 0.99, 0.99));
+	CU_ASSERT_FALSE(vn_limit_holds(VN_M_COSINE, VN_PLAIN, 0.99, 0.98));
+	CU_ASSERT_TRUE(vn_limit_holds(VN_M_ULP_MAX, VN_PLAIN, 0.0, 0.0));
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+static char folder[] = "/tmp/vernier-limits-XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	FILE *f = fopen(path, "w");
+	fputs(text, f);
+	fclose(f);
+}
+
+static vn_status get(const char *name, vn_limits **l, vn_error *err)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	err->text[0] = 0;
+	return vn_limits_read(path, l, err);
+}
+
+static void a_file_wins_over_what_it_extends(void)
+{
+	vn_limits *l;
+	vn_error err;
+	put("base.yaml", "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3 } ]\n");
+	put("own.yaml", "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5 } ]\n");
+	CU_ASSERT_EQUAL_FATAL(get("own.yaml", &l, &err), VN_OK);
+	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 4.0);
+	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_COSINE).value, 0.5);
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).value, 2.0); /* a rule is nearer than defaults */
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_KL_MEAN).value, 5.0);
+	const vn_rule *r = limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).rule;
+	CU_ASSERT_PTR_NOT_NULL(strstr(r->file, "base.yaml"));
+	CU_ASSERT_EQUAL(r->line, 3);
+	vn_limits_destroy(l);
+}
+
+static void circles_and_ways_out_of_the_folder_are_refused(void)
+{
+	vn_limits *l;
+	vn_error err;
+	put("a.yaml", "version: 1\nextends: b.yaml\n");
+	put("b.yaml", "version: 1\nextends: a.yaml\n");
+	CU_ASSERT_NOT_EQUAL(get("a.yaml", &l, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "a.yaml:2:10: extends:"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "extends itself"));
+	put("out.yaml", "version: 1\nextends: ../../etc/passwd\n");
+	CU_ASSERT_NOT_EQUAL(get("out.yaml", &l, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "out.yaml:2:10: extends '../../etc/passwd'; expected the name of a file"));
+	put("gone.yaml", "version: 1\nextends: nowhere.yaml\n");
+	CU_ASSERT_NOT_EQUAL(get("gone.yaml", &l, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "gone.yaml:2:10: extends 'nowhere.yaml': no such file"));
+	CU_ASSERT_NOT_EQUAL(get("", &l, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "not a file"));
+	for (int i = 0; i < 12; i++) {
+		char name[32], text[64];
+		snprintf(name, sizeof name, "d%d.yaml", i);
+		snprintf(text, sizeof text, "version: 1\nextends: d%d.yaml\n", i + 1);
+		put(name, text);
+	}
+	put("d12.yaml", "version: 1\n");
+	CU_ASSERT_NOT_EQUAL(get("d0.yaml", &l, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "more than 8 files deep"));
+}
+
+static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
+{
+	static const char *const name[] = { "fp16-acc32", "fp32" };
+	setenv("VERNIER_SPECS", VERNIER_SOURCE "/specs", 1);
+	for (int i = 0; i < 2; i++) {
+		char path[PATH_MAX], file[64];
+		vn_limits *l = NULL;
+		vn_error err = { "" };
+		snprintf(file, sizeof file, "%s.yaml", name[i]);
+		CU_ASSERT_EQUAL(vn_limits_find(file, path, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_limits_read(path, &l, &err), VN_OK);
+		CU_ASSERT_STRING_EQUAL(l->name, name[i]);
+		CU_ASSERT_EQUAL(l->n_warnings, 0);
+		for (int r = 0; r < l->n_rules; r++)
+			CU_ASSERT_PTR_NOT_NULL(l->rule[r]->why);
+		vn_limits_destroy(l);
+	}
+	vn_error err;
+	char path[PATH_MAX];
+	setenv("VERNIER_SPECS", "/nowhere", 1);
+	CU_ASSERT_EQUAL(vn_limits_find("fp32.yaml", path, &err), VN_ERR_NOTFOUND);
+	unsetenv("VERNIER_SPECS");
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+#define T(f) { #f, f }
+		T(the_last_rule_that_matches_wins_key_by_key), T(defaults_come_before_rules_wherever_they_stand),
+		T(a_limit_can_be_lifted_again), T(forms_of_a_metric_are_kept_apart),
+		T(unknown_words_are_refused_where_they_stand), T(numbers_must_be_numbers_that_something_can_keep_to),
+		T(nothing_is_said_twice), T(rules_have_a_shape), T(what_yaml_can_do_beyond_the_language_is_refused),
+		T(limits_that_cannot_fail_are_warned_about), T(a_nan_keeps_to_no_limit), T(a_file_wins_over_what_it_extends),
+		T(circles_and_ways_out_of_the_folder_are_refused), T(the_shipped_files_are_well_formed_and_doubt_nothing),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = { { .pName = "limits", .pTests = tests }, CU_SUITE_INFO_NULL };
+	if (!mkdtemp(folder))
+		return 1;
+	CU_initialize_registry();
+	CU_register_suites(suites);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	const unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	char command[PATH_MAX];
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	return system(command) != 0 || failures != 0;
+}

@@ -1,0 +1,410 @@
+/* test_metrics.c: the metrics against plain loops and numbers worked out by hand. */
+#include "compare/kernel.h"
+#include "compare/measure.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t seed = 88172645463325252u;
+
+static double uniform(void) /* xorshift, in (-1, 1) */
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (double)(int64_t)seed / 9.3e18;
+}
+
+static vn_tensor tensor(const void *data, vn_dtype dtype, int rank, int64_t a, int64_t b, int64_t c)
+{
+	return (vn_tensor) { dtype, { rank, { a, b, c } }, data };
+}
+
+static vn_measured measure(const vn_tensor *r, const vn_tensor *c, const char *axes, bool scores, int threads)
+{
+	vn_measured m;
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL(vn_measure(r, c, axes, scores, threads, &m, &err), VN_OK);
+	return m;
+}
+
+static vn_measured measure_floats(const float *r, const float *c, int64_t n)
+{
+	const vn_tensor a = tensor(r, VN_F32, 1, n, 0, 0), b = tensor(c, VN_F32, 1, n, 0, 0);
+	return measure(&a, &b, "", false, 1);
+}
+
+#define CLOSE(x, y) CU_ASSERT(fabs((x) - (y)) <= 1e-12 * fabs(y))
+
+static void hand_computed_numbers_come_out(void)
+{
+	const float r[] = { 3, 4, 0, 0 }, c[] = { 3, 4, 0, 1 };
+	const vn_measured m = measure_floats(r, c, 4);
+	CLOSE(m.value[VN_M_COSINE], 25 / (5 * sqrt(26)));
+	CLOSE(m.value[VN_M_NMSE], 1.0 / 25);
+	CLOSE(m.value[VN_M_RMSE], 0.5);
+	CLOSE(m.value[VN_M_MAX_ABS], 1.0);
+	CLOSE(m.value[VN_M_MEAN_ABS], 0.25);
+	/* rms 2.5: an eighth of it stands for the zero; quotients are in float32. */
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], (double)(1 / (2.5f / 8)));
+	CU_ASSERT_EQUAL(m.value[VN_M_MEAN_REL], (double)(1 / (2.5f / 8)) / 4);
+	CLOSE(m.value[VN_M_NORM_RATIO], sqrt(26) / 5);
+	CU_ASSERT_EQUAL(m.at, 3);
+	CU_ASSERT_EQUAL(m.ref_at, 0.0);
+	CU_ASSERT_EQUAL(m.cand_at, 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_P50], 0.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_MAX], (double)0x3f800000);
+}
+
+static void the_pass_agrees_with_plain_loops(void)
+{
+	enum { T = 37, D = 3001, N = T * D };
+	float  *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
+	double rr = 0, cc = 0, rc = 0, dd = 0, ad = 0, worst = 2, rel = 0, max_rel = 0;
+	int    worst_token = -1;
+	for (int i = 0; i < N; i++) {
+		r[i] = (float)uniform();
+		c[i] = (float)((double)r[i] * (1 + 1e-3 * uniform()));
+	}
+	for (int t = 0; t < T; t++) {
+		double a = 0, b = 0, ab = 0;
+		for (int d = 0; d < D; d++) {
+			const double x = (double)r[t * D + d], y = (double)c[t * D + d];
+			a += x * x;
+			b += y * y;
+			ab += x * y;
+			dd += (y - x) * (y - x);
+			ad += fabs(y - x);
+		}
+		for (int d = 0; d < D; d++) {
+			const double x = (double)r[t * D + d], y = (double)c[t * D + d];
+			const double q = fabs(y - x) / fmax(fabs(x), sqrt(a / D) / 8);
+			rel += q;
+			max_rel = fmax(max_rel, q);
+		}
+		if (ab / sqrt(a * b) < worst) {
+			worst = ab / sqrt(a * b);
+			worst_token = t;
+		}
+		rr += a;
+		cc += b;
+		rc += ab;
+	}
+	const vn_tensor a = tensor(r, VN_F32, 2, T, D, 0), b = tensor(c, VN_F32, 2, T, D, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 2);
+	CLOSE(m.value[VN_M_COSINE], rc / sqrt(rr * cc));
+	CLOSE(m.value[VN_M_NMSE], dd / rr);
+	CLOSE(m.value[VN_M_MEAN_ABS], ad / N);
+	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], worst);
+	CU_ASSERT_EQUAL(m.worst_token, worst_token);
+	/* The differences of this metric are taken in float32. */
+	CU_ASSERT(fabs(m.value[VN_M_MEAN_REL] - rel / N) < 1e-6 * rel / N);
+	CU_ASSERT(fabs(m.value[VN_M_MAX_REL] - max_rel) < 1e-6 * max_rel);
+	free(r);
+	free(c);
+}
+
+/* Distances counted one by one, and their exact percentiles. */
+static int ascending(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static void ulps_are_counted_in_the_coarser_format(void)
+{
+	enum { N = 5000 };
+	static float    r[N];
+	static uint16_t c[N];
+	static double   d[N];
+	for (int i = 0; i < N; i++) {
+		r[i] = (float)(uniform() * 8);
+		const int far = i % 7 == 0 ? i % 400 : 1; /* places of the half grid */
+		const uint16_t h = vn_f32_to_f16(r[i]);
+		c[i] = (uint16_t)((h & 0x7fff) > 1000 ? h - far : h + far);
+		d[i] = far;
+	}
+	const vn_tensor a = tensor(r, VN_F32, 1, N, 0, 0), b = tensor(c, VN_F16, 1, N, 0, 0);
+	const vn_measured m = measure(&a, &b, "", false, 1), back = measure(&b, &a, "", false, 1);
+	qsort(d, N, sizeof *d, ascending);
+	CU_ASSERT_EQUAL(m.grid, VN_F16);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_P50], d[N / 2]);
+	CU_ASSERT(m.value[VN_M_ULP_P99] >= d[N * 99 / 100 - 1] && m.value[VN_M_ULP_P99] <= d[N * 99 / 100 - 1] * 1.125);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_MAX], d[N - 1]);
+	CU_ASSERT_EQUAL(back.value[VN_M_ULP_P99], m.value[VN_M_ULP_P99]);
+}
+
+static void the_two_zeros_are_no_distance_apart_and_signs_are_crossed(void)
+{
+	const float zero[] = { 0.0f, -0.0f }, swapped[] = { -0.0f, 0.0f };
+	CU_ASSERT_EQUAL(measure_floats(zero, swapped, 2).value[VN_M_ULP_MAX], 0.0);
+	const float tiny[] = { 1e-45f }, minus[] = { -1e-45f };
+	CU_ASSERT_EQUAL(measure_floats(tiny, minus, 1).value[VN_M_ULP_MAX], 2.0);
+	const float big[] = { 3.4e38f }, least[] = { -3.4e38f };
+	CU_ASSERT(measure_floats(big, least, 1).value[VN_M_ULP_MAX] > 4.27e9); /* beyond 32 bits signed */
+}
+
+static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
+{
+	for (uint64_t d = 0; d < 16; d++)
+		CU_ASSERT_EQUAL(vn_ulp_bucket_top(vn_ulp_bucket(d)), (double)d);
+	for (uint64_t d = 16; d < 100000; d++) {
+		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
+		if (!(top >= (double)d && top <= (double)d * 1.125))
+			CU_FAIL("a bucket is too wide");
+	}
+	CU_ASSERT(vn_ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
+}
+
+static void a_nan_on_either_side_is_counted_and_found(void)
+{
+	const float good[] = { 1, 2, 3 }, bad[] = { 1, NAN, 3 };
+	const vn_measured a = measure_floats(bad, good, 3), b = measure_floats(good, bad, 3), c = measure_floats(bad, bad, 3);
+	CU_ASSERT_EQUAL(a.value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(b.value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(c.value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(a.nan[0], 1);
+	CU_ASSERT_EQUAL(a.nan[1], 0);
+	CU_ASSERT_EQUAL(b.nan[1], 1);
+	CU_ASSERT_EQUAL(b.bad_at, 1);
+	CU_ASSERT_EQUAL(b.value[VN_M_NMSE], 0.0); /* of the positions that can be compared */
+	CU_ASSERT_EQUAL(b.finite, 2);
+}
+
+static void the_same_infinity_is_no_difference_and_any_other_is(void)
+{
+	const float a[] = { INFINITY, 1 }, b[] = { -INFINITY, 1 }, c[] = { 3, 1 };
+	CU_ASSERT_EQUAL(measure_floats(a, a, 2).value[VN_M_NONFINITE], 0.0);
+	CU_ASSERT_EQUAL(measure_floats(a, b, 2).value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(measure_floats(a, c, 2).value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(measure_floats(c, a, 2).value[VN_M_NONFINITE], 1.0);
+}
+
+static void nonfinite_positions_do_not_enter_the_histogram(void)
+{
+	enum { N = 4000 };
+	static float r[N], c[N];
+	for (int i = 0; i < N; i++)
+		r[i] = c[i] = i % 2 ? NAN : 1.0f;
+	c[0] = 2.0f; /* one of 2000 comparable positions differs */
+	const vn_measured m = measure_floats(r, c, N);
+	CU_ASSERT_EQUAL(m.finite, 2000);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_P99], 0.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_ULP_MAX], (double)0x00800000);
+	CLOSE(m.value[VN_M_MEAN_ABS], 1.0 / 2000);
+}
+
+static void zeros_have_defined_metrics(void)
+{
+	const float zero[] = { 0, 0 }, one[] = { 1, 1 };
+	const vn_measured same = measure_floats(zero, zero, 2), ref = measure_floats(zero, one, 2);
+	const vn_measured cand = measure_floats(one, zero, 2);
+	CU_ASSERT_EQUAL(same.value[VN_M_COSINE], 1.0);
+	CU_ASSERT_EQUAL(same.value[VN_M_NMSE], 0.0);
+	CU_ASSERT_EQUAL(same.value[VN_M_NORM_RATIO], 1.0);
+	CU_ASSERT_EQUAL(same.value[VN_M_MAX_REL], 0.0);
+	CU_ASSERT_EQUAL(ref.value[VN_M_COSINE], 0.0);
+	CU_ASSERT_EQUAL(ref.value[VN_M_NMSE], (double)INFINITY);
+	CU_ASSERT_EQUAL(ref.value[VN_M_NORM_RATIO], (double)INFINITY);
+	CU_ASSERT_EQUAL(cand.value[VN_M_COSINE], 0.0);
+	CU_ASSERT_EQUAL(cand.value[VN_M_NMSE], 1.0);
+	CU_ASSERT_EQUAL(cand.value[VN_M_NORM_RATIO], 0.0);
+}
+
+static void scores_have_heads_outside_tokens(void)
+{
+	/* (head 2, token 3, key 4): token 1 is wrong in head 1 only. */
+	float r[24], c[24];
+	for (int i = 0; i < 24; i++)
+		r[i] = c[i] = 1;
+	c[12 + 4] = -1;
+	const vn_tensor a = tensor(r, VN_F32, 3, 2, 3, 4), b = tensor(c, VN_F32, 3, 2, 3, 4);
+	const vn_measured m = measure(&a, &b, "head token key", false, 1);
+	CU_ASSERT_EQUAL(m.worst_token, 1);
+	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], 6.0 / 8);
+	CU_ASSERT_EQUAL(m.at, 16);
+}
+
+static void logits_are_judged_row_by_row(void)
+{
+	const float r[] = { 0, 1, 2, 0,  5, 1, 0, 0 }, c[] = { 0, 1, 2, 0,  1, 5, 0, 0 };
+	const vn_tensor a = tensor(r, VN_F32, 2, 2, 4, 0), b = tensor(c, VN_F32, 2, 2, 4, 0);
+	const vn_measured m = measure(&a, &b, "token vocab", true, 1);
+	const double z = exp(5) + exp(1) + 2, kl = (exp(5) / z) * 4 - (exp(1) / z) * 4;
+	CLOSE(m.value[VN_M_ARGMAX_AGREEMENT], 0.5);
+	CLOSE(m.value[VN_M_TOP5_AGREEMENT], 1.0); /* four scores, all of them in both */
+	CU_ASSERT(fabs(m.value[VN_M_KL_MAX] - kl) < 1e-12);
+	CU_ASSERT(fabs(m.value[VN_M_KL_MEAN] - kl / 2) < 1e-12);
+	CU_ASSERT_EQUAL(m.worst_row, 1);
+}
+
+static void a_tie_may_fall_either_way(void)
+{
+	const float r[] = { 2, 2, 1 }, c[] = { 1.9f, 2, 1 };
+	const vn_tensor a = tensor(r, VN_F32, 2, 1, 3, 0), b = tensor(c, VN_F32, 2, 1, 3, 0);
+	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
+	CU_ASSERT_EQUAL(measure(&b, &a, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
+	const float close[] = { 2, 2.006f, 1 }; /* deviation 0.47: a tie is 0.0074 */
+	const vn_tensor d = tensor(close, VN_F32, 2, 1, 3, 0), e = tensor((const float[]) { 2, 1.9f, 1 }, VN_F32, 2, 1, 3, 0);
+	CU_ASSERT_EQUAL(measure(&d, &e, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 1.0);
+}
+
+static void a_nan_among_scores_is_a_nan_divergence(void)
+{
+	const float r[] = { 0, 1, 2, 3 }, c[] = { 0, 1, NAN, 3 };
+	const vn_tensor a = tensor(r, VN_F32, 2, 2, 2, 0), b = tensor(c, VN_F32, 2, 2, 2, 0);
+	const vn_measured m = measure(&a, &b, "token vocab", true, 1);
+	CU_ASSERT(isnan(m.value[VN_M_KL_MEAN]) && isnan(m.value[VN_M_KL_MAX]));
+	CU_ASSERT_EQUAL(m.value[VN_M_ARGMAX_AGREEMENT], 0.5);
+	const float masked[] = { 0, -INFINITY, 1, 2 };
+	const vn_tensor d = tensor(masked, VN_F32, 2, 1, 4, 0);
+	CU_ASSERT_EQUAL(measure(&d, &d, "token vocab", true, 1).value[VN_M_KL_MAX], 0.0);
+}
+
+static void same_digits(const vn_measured *a, const vn_measured *b)
+{
+	CU_ASSERT_EQUAL(memcmp(a->value, b->value, sizeof a->value), 0);
+	CU_ASSERT_EQUAL(a->at, b->at);
+	CU_ASSERT_EQUAL(a->worst_token, b->worst_token);
+}
+
+static void any_number_of_threads_gives_the_same_digits(void)
+{
+	static const struct { int rank; int64_t dim[3]; const char *axes; } shape[] = {
+		{ 2, { 1000, 300, 1 }, "token hidden" }, { 3, { 4, 250, 300 }, "head token key" },
+		{ 1, { 300000, 1, 1 }, "" }, { 2, { 2, 150000, 1 }, "token vocab" }, { 2, { 300000, 1, 1 }, "token hidden" },
+	};
+	enum { N = 300000 };
+	float *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
+	for (int i = 0; i < N; i++) {
+		r[i] = (float)uniform();
+		c[i] = r[i] + (float)(1e-3 * uniform());
+	}
+	for (size_t s = 0; s < sizeof shape / sizeof *shape; s++) {
+		const vn_tensor a = tensor(r, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
+		const vn_tensor b = tensor(c, VN_F32, shape[s].rank, shape[s].dim[0], shape[s].dim[1], shape[s].dim[2]);
+		const vn_measured one = measure(&a, &b, shape[s].axes, s == 3, 1);
+		for (int threads = 2; threads < 6; threads++) {
+			const vn_measured more = measure(&a, &b, shape[s].axes, s == 3, threads);
+			same_digits(&one, &more);
+		}
+	}
+	free(r);
+	free(c);
+}
+
+static void every_kind_of_processor_gives_the_same_digits(void)
+{
+	static float  r[VN_BLOCK], c[VN_BLOCK];
+	static double x[VN_BLOCK], y[VN_BLOCK];
+	static uint16_t h[VN_BLOCK];
+	for (int i = 0; i < VN_BLOCK; i++) {
+		r[i] = (float)ldexp(uniform(), i % 40 - 20);
+		c[i] = r[i] * (1 + (float)(1e-2 * uniform()));
+		x[i] = 20 * uniform() - 20;
+		y[i] = x[i] + uniform();
+		h[i] = (uint16_t)(i * 31);
+	}
+	for (size_t n = 1; n <= VN_BLOCK; n = n < 40 ? n + 1 : n * 2 + 3 > VN_BLOCK && n < VN_BLOCK ? VN_BLOCK : n * 2 + 3) {
+		const vn_kernel *plain = &vn_kernel_plain, *k;
+		for (int i = 0; (k = vn_kernel_get(i)); i++) {
+			vn_block_sums a, b;
+			plain->sums(r, c, n, &a);
+			k->sums(r, c, n, &b);
+			CU_ASSERT_EQUAL(memcmp(&a, &b, offsetof(vn_block_sums, max_c) + sizeof a.max_c), 0);
+			for (int grid = VN_F16; grid <= VN_F32; grid++) {
+				static vn_spread s, t;
+				memset(&s, 0, sizeof s);
+				memset(&t, 0, sizeof t);
+				plain->spread(r, c, n, 0.01f, (vn_dtype)grid, &s);
+				k->spread(r, c, n, 0.01f, (vn_dtype)grid, &t);
+				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
+			}
+			vn_soft e = { 0 }, f = { 0 };
+			plain->soft(x, y, n, 0, 1, &e);
+			k->soft(x, y, n, 0, 1, &f);
+			CU_ASSERT_EQUAL(memcmp(&e, &f, sizeof e), 0);
+			float p[VN_BLOCK], q[VN_BLOCK];
+			plain->load(p, h, VN_F16, n);
+			k->load(q, h, VN_F16, n);
+			CU_ASSERT_EQUAL(memcmp(p, q, n * sizeof *p), 0);
+		}
+	}
+}
+
+static void the_exponential_is_as_good_as_the_library_s(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		const double x = -350 + 350 * uniform(), zero = 0;
+		vn_soft s = { 0 };
+		vn_kernel_best()->soft(&x, &zero, 1, 0, 0, &s);
+		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
+			CU_FAIL("e^x is off");
+	}
+}
+
+static void unaligned_bytes_are_read_as_they_are(void)
+{
+	static unsigned char room[4 * 100 + 1];
+	float r[100];
+	for (int i = 0; i < 100; i++)
+		r[i] = (float)uniform();
+	memcpy(room + 1, r, sizeof r);
+	const vn_tensor a = tensor(r, VN_F32, 1, 100, 0, 0), b = tensor(room + 1, VN_F32, 1, 100, 0, 0);
+	CU_ASSERT_EQUAL(measure(&a, &b, "", false, 1).value[VN_M_MAX_ABS], 0.0);
+}
+
+static void float64_agrees_with_float32_where_both_can_say_it(void)
+{
+	enum { N = 10000 };
+	static float  r[N], c[N];
+	static double x[N], y[N];
+	for (int i = 0; i < N; i++) {
+		x[i] = (double)(r[i] = (float)uniform());
+		y[i] = (double)(c[i] = r[i] + (float)(1e-4 * uniform()));
+	}
+	const vn_tensor a = tensor(x, VN_F64, 1, N, 0, 0), b = tensor(y, VN_F64, 1, N, 0, 0);
+	const vn_measured wide = measure(&a, &b, "", false, 2), narrow = measure_floats(r, c, N);
+	CLOSE(wide.value[VN_M_NMSE], narrow.value[VN_M_NMSE]);
+	CLOSE(wide.value[VN_M_COSINE], narrow.value[VN_M_COSINE]);
+	CU_ASSERT_EQUAL(wide.at, narrow.at);
+	y[17] = (double)NAN;
+	CU_ASSERT_EQUAL(measure(&a, &b, "", false, 1).value[VN_M_NONFINITE], 1.0);
+	const vn_tensor f = tensor(r, VN_F32, 1, N, 0, 0);
+	CU_ASSERT_EQUAL(measure(&a, &f, "", false, 1).value[VN_M_ULP_MAX], 0.0);
+}
+
+static void headroom_is_of_the_candidate_s_format(void)
+{
+	const float r[] = { 32752 };
+	const uint16_t c[] = { 0x77ff }; /* 32752 */
+	const vn_tensor a = tensor(r, VN_F32, 1, 1, 0, 0), b = tensor(c, VN_F16, 1, 1, 0, 0);
+	CLOSE(measure(&a, &b, "", false, 1).value[VN_M_HEADROOM], 0.5);
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+#define T(f) { #f, f }
+		T(hand_computed_numbers_come_out), T(the_pass_agrees_with_plain_loops),
+		T(ulps_are_counted_in_the_coarser_format), T(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
+		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(a_nan_on_either_side_is_counted_and_found),
+		T(the_same_infinity_is_no_difference_and_any_other_is), T(nonfinite_positions_do_not_enter_the_histogram),
+		T(zeros_have_defined_metrics), T(scores_have_heads_outside_tokens), T(logits_are_judged_row_by_row),
+		T(a_tie_may_fall_either_way), T(a_nan_among_scores_is_a_nan_divergence),
+		T(any_number_of_threads_gives_the_same_digits), T(every_kind_of_processor_gives_the_same_digits),
+		T(the_exponential_is_as_good_as_the_library_s), T(unaligned_bytes_are_read_as_they_are),
+		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
+	CU_initialize_registry();
+	CU_register_suites(suites);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	const unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
