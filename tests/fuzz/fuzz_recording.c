@@ -5,6 +5,7 @@
  *
  *   fuzz_recording FILE...                     each file once
  *   fuzz_recording --mutate N [--seed S] FILE  N damaged copies of FILE
+ *   fuzz_recording                             a few of a golden file
  *
  * and tells how often each line came. Files in HDF5's old format (what h5py
  * writes by default) have no checksums and get furthest. */
@@ -67,6 +68,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
+
+#ifndef VERNIER_SOURCE
+#define VERNIER_SOURCE "."
+#endif
 
 static uint64_t state = 1;
 
@@ -149,8 +154,14 @@ static void count(void)
 
 int main(int argc, char **argv)
 {
+	static char *few[] = { "", "--mutate", "200", VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", NULL };
 	long times = 0;
 	int  i = 1;
+
+	if (argc < 2) {
+		argv = few;
+		argc = 4;
+	}
 
 	for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
 		if (strcmp(argv[i], "--mutate") == 0)
