@@ -13,12 +13,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child sends something for every object it meets; a minute of silence is a
- * loop in a damaged structure, even on a slow disk. */
-enum { SILENCE_MS = 60000 };
+/* A child sends something for every object it meets. Three seconds of computing
+ * in between are a loop in a damaged structure; so are ten minutes of silence,
+ * however slow the disk. */
+enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Beyond what the parent had: far more than the metadata of any real file. */
 static const rlim_t MEMORY = (rlim_t)3 << 30;
@@ -49,15 +51,25 @@ static void limit_memory(void)
 #endif
 }
 
+void vn_child_patience(int seconds)
+{
+	struct itimerval t = { .it_value.tv_sec = seconds };
+	setitimer(ITIMER_PROF, &t, NULL);
+}
+
 static void settle_in(void)
 {
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL };
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF };
+	sigset_t none_blocked;
 	struct rlimit none = { 0, 0 };
 	int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
 		signal(list[i], SIG_DFL);
+	sigemptyset(&none_blocked);
+	sigprocmask(SIG_SETMASK, &none_blocked, NULL);
+	vn_child_patience(COMPUTING_S);
 	setrlimit(RLIMIT_CORE, &none);
 	limit_memory();
 	if (null >= 0) { /* nothing that the C library has to say on the way down */
@@ -110,6 +122,23 @@ static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s)", c->path, how);
 }
 
+/* The pipe ended early: why? */
+static vn_status gone(vn_child *c, vn_error *err)
+{
+	int   status = 0;
+	pid_t pid;
+	char  how[64] = "HDF5 fails on it";
+
+	while ((pid = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
+		;
+	c->pid = -1;
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+		return damaged(c, "reading it does not end", err);
+	if (pid > 0 && WIFSIGNALED(status))
+		snprintf(how, sizeof how, "HDF5 crashes on it: signal %d", WTERMSIG(status));
+	return damaged(c, how, err);
+}
+
 static vn_status get(vn_child *c, void *data, size_t bytes, vn_error *err)
 {
 	char *to = data;
@@ -125,7 +154,7 @@ static vn_status get(vn_child *c, void *data, size_t bytes, vn_error *err)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return damaged(c, "HDF5 fails on it", err);
+			return gone(c, err);
 		to += n;
 		bytes -= (size_t)n;
 	}
@@ -178,4 +207,5 @@ void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 		_exit(1);
 	put(pipe, head, sizeof head);
 	put(pipe, data, bytes);
+	vn_child_patience(COMPUTING_S);
 }

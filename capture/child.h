@@ -27,6 +27,9 @@ void      vn_child_end(vn_child *c);
 /* One frame: its kind and its bytes, NUL behind them, by malloc. A child that
  * died, fell silent or talks nonsense is VN_ERR_FORMAT. */
 vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err);
+/* In the child: end it after so many more seconds of computing. Each frame
+ * sent gives it a few again. */
+void      vn_child_patience(int seconds);
 /* In the child. A parent that is gone ends it. */
 void      vn_child_send(int pipe, int kind, const void *data, size_t bytes);
 

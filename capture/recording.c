@@ -352,6 +352,7 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 	vn_status  st;
 
 	strcpy(scan.tensor.name, r->entry[i].name);
+	scan.to_bytes = s->bytes;
 	scan.to = mmap(NULL, (size_t)s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (scan.to == MAP_FAILED)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);

@@ -399,6 +399,8 @@ void vn_scan_numbers(void *ctx, int pipe)
 	vn_scan *s = ctx;
 
 	begin(s, pipe);
+	/* The slowest of our filters gives more than 20 MB a second. */
+	vn_child_patience(10 + (int)(s->to_bytes / 20000000 < 100000 ? s->to_bytes / 20000000 : 100000));
 	hid_t file = vn_scan_open(s);
 	hid_t d = H5Oopen_by_addr(file, (haddr_t)s->tensor.address);
 	hid_t type = vn_h5_type((vn_dtype)s->tensor.dtype, false);

@@ -58,6 +58,7 @@ typedef struct vn_scan {
 	/* vn_scan_numbers only: which tensor, and memory shared with the parent. */
 	vn_seen_tensor tensor;
 	void          *to;
+	int64_t        to_bytes;
 	int            pipe;
 } vn_scan;
 

@@ -1,0 +1,600 @@
+/* test_recording.c: reading checkpoint files (capture/recording.h), above all
+ * those that somebody made to hurt. HDF5 itself makes them here. */
+#include "capture/recording.h"
+
+#include <CUnit/Basic.h>
+#include <hdf5.h>
+
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/vn-recording-XXXXXX";
+static char path[64];
+
+/* ---- making files ------------------------------------------------------------------ */
+
+static void put_attr(hid_t o, const char *name, hid_t type, const void *value)
+{
+	hid_t space = H5Screate(H5S_SCALAR), a = H5Acreate2(o, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	CU_ASSERT_TRUE(a >= 0 && H5Awrite(a, type, value) >= 0);
+	H5Aclose(a);
+	H5Sclose(space);
+}
+
+static void put_text(hid_t o, const char *name, const char *text)
+{
+	hid_t type = H5Tcopy(H5T_C_S1);
+	H5Tset_size(type, strlen(text) + 1);
+	put_attr(o, name, type, text);
+	H5Tclose(type);
+}
+
+static void put_int(hid_t o, const char *name, int64_t x)
+{
+	put_attr(o, name, H5T_NATIVE_INT64, &x);
+}
+
+static hid_t put_data(hid_t in, const char *name, hid_t type, int rank, const hsize_t *dim, hid_t dcpl, const void *data)
+{
+	hid_t space = H5Screate_simple(rank, dim, NULL);
+	hid_t d = H5Dcreate2(in, name, type, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+	CU_ASSERT_TRUE(d >= 0);
+	if (data)
+		CU_ASSERT_TRUE(H5Dwrite(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0);
+	H5Sclose(space);
+	return d;
+}
+
+static void put_floats(hid_t in, const char *name)
+{
+	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
+	H5Dclose(put_data(in, name, H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, H5P_DEFAULT, x));
+}
+
+/* A whole, good file with one tensor `embed`; *step is the open group of step 0. */
+static hid_t make(hid_t *step)
+{
+	static const int32_t ids[2] = { 7, 8 }, positions[2] = { 0, 1 };
+	hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	hid_t run = H5Gcreate2(f, "run", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+
+	put_text(f, "format", "vernier-checkpoint");
+	put_int(f, "format_version", 1);
+	put_int(f, "complete", 1);
+	put_text(run, "engine", "foreign");
+	put_text(run, "precision", "f32");
+	H5Dclose(put_data(run, "token_ids", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, ids));
+	H5Dclose(put_data(run, "positions", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, positions));
+	H5Gclose(run);
+	*step = H5Gcreate2(f, "step.0", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	put_floats(*step, "embed");
+	return f;
+}
+
+static void done(hid_t f, hid_t step)
+{
+	H5Gclose(step);
+	CU_ASSERT_TRUE(H5Fclose(f) >= 0);
+}
+
+static vn_recording *opens(void)
+{
+	vn_recording *r = NULL;
+	vn_error      err = { 0 };
+	if (vn_recording_open(path, &r, &err))
+		fprintf(stderr, "%s\n", err.text);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	return r;
+}
+
+/* One line that names the file and has these words. */
+static void is_refused(const char *a, const char *b)
+{
+	vn_recording *r = NULL;
+	vn_error      err = { 0 };
+
+	CU_ASSERT_NOT_EQUAL(vn_recording_open(path, &r, &err), VN_OK);
+	CU_ASSERT_PTR_NULL(r);
+	vn_recording_close(r);
+	if (!strstr(err.text, a) || !strstr(err.text, b))
+		fprintf(stderr, "expected '%s' and '%s' in '%s'\n", a, b, err.text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, a));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, b));
+}
+
+static void expect_values(vn_recording *r, const char *name, vn_dtype dtype, int64_t n)
+{
+	const void *data;
+	vn_error    err = { 0 };
+	double      x[6];
+	int         i = vn_recording_find(r, 0, name);
+
+	CU_ASSERT_TRUE_FATAL(i >= 0);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, i)->dtype, dtype);
+	CU_ASSERT_EQUAL_FATAL(vn_shape_count(&vn_recording_entry(r, i)->shape), n);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, i, &data, &err), VN_OK);
+	vn_to_f64(x, data, dtype, 6);
+	for (int k = 0; k < 6; k++)
+		CU_ASSERT_EQUAL(x[k], k + 1);
+	vn_recording_release(r, i);
+}
+
+/* ---- what is accepted ----------------------------------------------------------------- */
+
+static void a_foreign_file_with_the_least_there_must_be_opens(void)
+{
+	hid_t step, f = make(&step);
+	done(f, step);
+	vn_recording  *r = opens();
+	const vn_step *s;
+	CU_ASSERT_TRUE(vn_recording_complete(r));
+	CU_ASSERT_PTR_NULL(vn_recording_plan(r));
+	CU_ASSERT_PTR_NULL(vn_recording_family(r));
+	CU_ASSERT_EQUAL_FATAL(vn_recording_steps(r, &s), 1);
+	CU_ASSERT_EQUAL(s->tokens, 2);
+	CU_ASSERT_EQUAL(s->rows, 2);
+	CU_ASSERT_FALSE(vn_recording_entry(r, 0)->has_stats);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, 0)->order, -1);
+	CU_ASSERT_EQUAL(vn_recording_find(r, 0, "nothing"), -1);
+	CU_ASSERT_EQUAL(vn_recording_find(r, 1, "embed"), -1);
+	expect_values(r, "embed", VN_F32, 6);
+	vn_recording_close(r);
+}
+
+static void big_endian_chunked_and_compressed_tensors_are_read(void)
+{
+	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
+	hid_t step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL), d;
+
+	d = H5Dcreate2(step, "big", H5T_IEEE_F64BE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	H5Dwrite(d, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, x);
+	H5Dclose(d);
+	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 2 });
+	H5Dclose(put_data(step, "chunked", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Pset_shuffle(dcpl);
+	H5Pset_deflate(dcpl, 6);
+	H5Pset_fletcher32(dcpl);
+	H5Dclose(put_data(step, "gzip", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Pclose(dcpl);
+	dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_layout(dcpl, H5D_COMPACT);
+	H5Dclose(put_data(step, "compact", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, x));
+	H5Pclose(dcpl);
+	H5Sclose(space);
+	done(f, step);
+
+	vn_recording *r = opens();
+	expect_values(r, "big", VN_F64, 6);
+	expect_values(r, "chunked", VN_F32, 6);
+	expect_values(r, "gzip", VN_F32, 6);
+	expect_values(r, "compact", VN_F32, 6);
+	vn_recording_close(r);
+}
+
+static void bfloat16_needs_its_mark(void)
+{
+	static const uint16_t x[6] = { 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0 };
+	hid_t step, f = make(&step);
+	hid_t d = put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]){ 6 }, H5P_DEFAULT, x);
+
+	put_text(d, "dtype", "bf16");
+	H5Dclose(d);
+	done(f, step);
+	vn_recording *r = opens();
+	expect_values(r, "b", VN_BF16, 6);
+	vn_recording_close(r);
+
+	f = make(&step);
+	H5Dclose(put_data(step, "b", H5T_STD_U16LE, 1, (hsize_t[]){ 6 }, H5P_DEFAULT, x));
+	done(f, step);
+	is_refused("/step.0/b", "without the attribute dtype");
+}
+
+static void a_hard_link_is_a_second_name(void)
+{
+	hid_t step, f = make(&step);
+	H5Lcreate_hard(step, "embed", step, "again", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	vn_recording *r = opens();
+	CU_ASSERT_EQUAL(vn_recording_count(r), 2);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, 0)->same_as + vn_recording_entry(r, 1)->same_as, -1);
+	expect_values(r, "again", VN_F32, 6);
+	vn_recording_close(r);
+}
+
+static void an_incomplete_file_may_lack_anything(void)
+{
+	hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+	put_text(f, "format", "vernier-checkpoint");
+	put_int(f, "format_version", 1);
+	put_int(f, "complete", 0);
+	H5Fclose(f);
+	vn_recording *r = opens();
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	CU_ASSERT_EQUAL(vn_recording_count(r), 0);
+	vn_recording_close(r);
+}
+
+/* ---- files that are none ---------------------------------------------------------------- */
+
+static void write_file(const void *data, size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	CU_ASSERT_EQUAL(write(fd, data, bytes), (ssize_t)bytes);
+	close(fd);
+}
+
+static void what_is_no_hdf5_file_is_refused(void)
+{
+	vn_recording *r = NULL;
+	vn_error      err;
+
+	write_file("", 0);
+	is_refused("is empty", "");
+	write_file("hello, world\n", 13);
+	is_refused("not an HDF5 file", "");
+	write_file("\x89HDF\r\n\x1a\n", 8);
+	is_refused("damaged HDF5 structure", "");
+	unlink(path);
+	is_refused("No such file", "");
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+	is_refused("not a regular file", "");
+	unlink(path);
+	CU_ASSERT_EQUAL(vn_recording_open(dir, &r, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a directory"));
+	H5Fclose(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+	is_refused("not a checkpoint file", "");
+}
+
+static void a_truncated_file_is_refused_wherever_it_is_cut(void)
+{
+	hid_t step, f = make(&step);
+	done(f, step);
+	struct stat st;
+	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+	for (off_t size = st.st_size - 1; size > 0; size -= 512) {
+		CU_ASSERT_EQUAL(truncate(path, size), 0);
+		is_refused(size < 8 ? "not an HDF5 file" : "damaged HDF5 structure", "");
+	}
+}
+
+static void what_must_be_there_is_missed(void)
+{
+	static const struct { const char *of, *what, *why; } part[] = {
+		{ "/", "complete", "complete is missing" },   { "/", "format_version", "format_version" },
+		{ "/", "format", "not a checkpoint file" },   { "/run", "engine", "no attribute engine" },
+		{ "/run", "precision", "no attribute precision" },
+	};
+	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+		hid_t step, f = make(&step);
+		H5Adelete_by_name(f, part[i].of, part[i].what, H5P_DEFAULT);
+		done(f, step);
+		is_refused(part[i].why, "");
+	}
+	static const char *const list[] = { "run/token_ids", "run/positions", "run" };
+	for (int i = 0; i < 3; i++) {
+		hid_t step, f = make(&step);
+		H5Ldelete(f, list[i], H5P_DEFAULT);
+		done(f, step);
+		is_refused("/run", "");
+	}
+}
+
+/* ---- links --------------------------------------------------------------------------------- */
+
+static void links_other_than_hard_ones_are_refused(void)
+{
+	hid_t step, f = make(&step);
+	H5Lcreate_external("/etc/passwd", "/x", step, "out", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/step.0", "out is an external link");
+
+	f = make(&step);
+	H5Lcreate_soft("/step.0", step, "round", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/step.0", "round is a soft link");
+
+	f = make(&step);
+	H5Ldelete(f, "run/token_ids", H5P_DEFAULT);
+	H5Lcreate_external("/etc/passwd", "/x", f, "run/token_ids", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/run/token_ids", "external link");
+
+	f = make(&step);
+	H5Lcreate_soft("/run", f, "notes", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/", "soft link");
+}
+
+static void a_group_within_itself_is_refused(void)
+{
+	hid_t step, f = make(&step);
+	H5Lcreate_hard(f, "/step.0", step, "round", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/step.0/round", "a group with two names");
+
+	f = make(&step);
+	H5Lcreate_hard(f, "/", step, "root", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	is_refused("/step.0/root", "a group with two names");
+}
+
+static void long_and_double_names_are_refused(void)
+{
+	char  name[200];
+	hid_t step, f = make(&step);
+
+	memset(name, 'x', 128);
+	name[128] = '\0';
+	put_floats(step, name);
+	done(f, step);
+	is_refused("/step.0", "more than 127 bytes");
+
+	f = make(&step);
+	hid_t g = H5Gcreate2(step, "layer0", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	put_floats(g, "q");
+	put_floats(step, "layer0.q");
+	H5Gclose(g);
+	done(f, step);
+	is_refused("layer0.q", "twice");
+
+	f = make(&step);
+	put_floats(step, "bell\a");
+	done(f, step);
+	is_refused("/step.0", "control characters");
+}
+
+/* ---- datasets ------------------------------------------------------------------------------- */
+
+static void storage_elsewhere_is_refused(void)
+{
+	hid_t step, f = make(&step), dcpl = H5Pcreate(H5P_DATASET_CREATE), space;
+
+	H5Pset_external(dcpl, "/etc/passwd", 0, 24);
+	H5Dclose(put_data(step, "outside", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, NULL));
+	H5Pclose(dcpl);
+	done(f, step);
+	is_refused("/step.0/outside", "in another file");
+
+	f = make(&step);
+	dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL);
+	H5Pset_virtual(dcpl, space, "/etc/passwd", "x", space);
+	H5Dclose(put_data(step, "virtual", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, NULL));
+	H5Sclose(space);
+	H5Pclose(dcpl);
+	done(f, step);
+	is_refused("/step.0/virtual", "a virtual dataset");
+}
+
+static void absurd_sizes_are_refused(void)
+{
+	const hsize_t eight[8] = { 1, 1, 1, 1, 1, 1, 1, 1 }, huge[2] = { (hsize_t)1 << 30, (hsize_t)1 << 30 };
+	hid_t step, f = make(&step), dcpl;
+
+	H5Dclose(put_data(step, "rank8", H5T_IEEE_F32LE, 8, eight, H5P_DEFAULT, NULL));
+	done(f, step);
+	is_refused("/step.0/rank8", "rank 8, more than 4");
+
+	f = make(&step);
+	H5Dclose(put_data(step, "huge", H5T_IEEE_F32LE, 2, huge, H5P_DEFAULT, NULL));
+	done(f, step);
+	is_refused("/step.0/huge", "");
+
+	f = make(&step);
+	dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 64, 64 });
+	H5Pset_deflate(dcpl, 9);
+	H5Dclose(put_data(step, "bomb", H5T_IEEE_F32LE, 2, (hsize_t[]){ 1 << 24, 1 << 24 }, dcpl, NULL));
+	H5Pclose(dcpl);
+	done(f, step);
+	is_refused("/step.0/bomb", "cannot come from the 0 that are stored");
+
+	f = make(&step);
+	H5Dclose(put_data(step, "unwritten", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, H5P_DEFAULT, NULL));
+	done(f, step);
+	is_refused("/step.0/unwritten", "never written");
+
+	f = make(&step);
+	hid_t null = H5Screate(H5S_NULL);
+	H5Dclose(H5Dcreate2(step, "null", H5T_IEEE_F32LE, null, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+	H5Sclose(null);
+	done(f, step);
+	is_refused("/step.0/null", "no shape");
+}
+
+static void foreign_types_and_filters_are_refused(void)
+{
+	hid_t step, f = make(&step), pair = H5Tcreate(H5T_COMPOUND, 8), text = H5Tcopy(H5T_C_S1), dcpl;
+	const char words[2][4] = { "ab", "cd" };
+	const int32_t whole[2] = { 1, 2 };
+
+	H5Tinsert(pair, "re", 0, H5T_IEEE_F32LE);
+	H5Tinsert(pair, "im", 4, H5T_IEEE_F32LE);
+	H5Dclose(put_data(step, "complex", pair, 1, (hsize_t[]){ 1 }, H5P_DEFAULT, (float[]){ 1, 2 }));
+	done(f, step);
+	is_refused("/step.0/complex", "none of f16, bf16, f32, f64");
+	H5Tclose(pair);
+
+	f = make(&step);
+	H5Tset_size(text, 4);
+	H5Dclose(put_data(step, "words", text, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, words));
+	H5Tclose(text);
+	done(f, step);
+	is_refused("/step.0/words", "none of f16, bf16, f32, f64");
+
+	f = make(&step);
+	H5Dclose(put_data(step, "whole", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, whole));
+	done(f, step);
+	is_refused("/step.0/whole", "none of f16, bf16, f32, f64");
+
+	f = make(&step);
+	dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 3 });
+	H5Pset_scaleoffset(dcpl, H5Z_SO_FLOAT_DSCALE, 2);
+	H5Dclose(put_data(step, "filtered", H5T_IEEE_F32LE, 2, (hsize_t[]){ 2, 3 }, dcpl, (float[6]){ 0 }));
+	H5Pclose(dcpl);
+	done(f, step);
+	is_refused("/step.0/filtered", "is not one of deflate, shuffle, fletcher32");
+
+	f = make(&step);
+	hid_t named = H5Tcopy(H5T_IEEE_F32LE);
+	H5Tcommit2(step, "type", named, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	H5Tclose(named);
+	done(f, step);
+	is_refused("/step.0/type", "neither a tensor nor a group");
+}
+
+/* ---- attributes and what stands beside the tensors ------------------------------------------ */
+
+static void attributes_of_the_wrong_kind_are_refused(void)
+{
+	static char long_text[5000];
+	hid_t       step, f = make(&step), d, space, a;
+
+	memset(long_text, 'y', sizeof long_text - 1);
+	d = H5Dopen2(step, "embed", H5P_DEFAULT);
+	put_text(d, "point", long_text);
+	H5Dclose(d);
+	done(f, step);
+	is_refused("/step.0/embed", "attribute point has 4999 bytes");
+
+	f = make(&step);
+	d = H5Dopen2(step, "embed", H5P_DEFAULT);
+	put_text(d, "order", "first");
+	H5Dclose(d);
+	done(f, step);
+	is_refused("/step.0/embed", "order is not a whole number");
+
+	f = make(&step);
+	d = H5Dopen2(step, "embed", H5P_DEFAULT);
+	put_text(d, "digest", "DEADBEEF");
+	H5Dclose(d);
+	done(f, step);
+	is_refused("embed", "DEADBEEF");
+
+	f = make(&step);
+	space = H5Screate_simple(1, (hsize_t[]){ 1000 }, NULL);
+	a = H5Acreate2(step, "position", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT);
+	H5Aclose(a);
+	H5Sclose(space);
+	done(f, step);
+	is_refused("/step.0", "does not hold one value");
+
+	f = make(&step);
+	put_int(step, "position", 5);
+	done(f, step);
+	is_refused("/step.0", "tokens after 5, the run has 2");
+}
+
+static void a_large_attribute_of_the_run_is_cut_and_not_trusted(void)
+{
+	static char big[60000];
+	hid_t       step, f = make(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
+
+	memset(big, 'z', sizeof big - 1);
+	put_text(run, "prompt", big);
+	put_text(run, "odd", "\xff\xfe ok");
+	H5Gclose(run);
+	done(f, step);
+	vn_recording *r = opens();
+	CU_ASSERT_EQUAL(strlen(vn_facts_get(vn_recording_run(r), "prompt")), VN_FACT_VALUE - 1);
+	CU_ASSERT_STRING_EQUAL(vn_facts_get(vn_recording_run(r), "odd"), "?? ok");
+	vn_recording_close(r);
+}
+
+static void token_ids_must_fit_their_digest_and_positions(void)
+{
+	hid_t step, f = make(&step), d = H5Dopen2(f, "run/token_ids", H5P_DEFAULT);
+	put_text(d, "digest", "00000000000000000000000000000000");
+	H5Dclose(d);
+	done(f, step);
+	is_refused("/run/token_ids", "its digest is");
+
+	f = make(&step);
+	H5Ldelete(f, "run/positions", H5P_DEFAULT);
+	H5Dclose(put_data(f, "run/positions", H5T_STD_I32LE, 1, (hsize_t[]){ 1 }, H5P_DEFAULT, (int32_t[]){ 0 }));
+	done(f, step);
+	is_refused("2 token ids, but 1 positions", "");
+
+	f = make(&step);
+	H5Ldelete(f, "run/token_ids", H5P_DEFAULT);
+	H5Dclose(put_data(f, "run/token_ids", H5T_STD_I64LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, (int64_t[]){ 1, -1 }));
+	done(f, step);
+	is_refused("/run/token_ids", "element 1 is -1");
+}
+
+/* Bits turned over in a file without checksums: a recording or one line, and we
+ * are still here. Tests/fuzz does the same by the thousands. */
+static void damage_is_survived(void)
+{
+	hid_t       step, f = make(&step);
+	struct stat st;
+	done(f, step);
+	CU_ASSERT_EQUAL_FATAL(stat(path, &st), 0);
+	unsigned char *data = malloc((size_t)st.st_size);
+	int            fd = open(path, O_RDWR);
+	CU_ASSERT_EQUAL_FATAL(read(fd, data, (size_t)st.st_size), st.st_size);
+	for (off_t at = 8; at < st.st_size; at += 29) {
+		unsigned char was = data[at], now = (unsigned char)(was ^ 0xa5);
+		vn_recording *r;
+		vn_error      err = { 0 };
+		CU_ASSERT_EQUAL(pwrite(fd, &now, 1, at), 1);
+		if (vn_recording_open(path, &r, &err))
+			CU_ASSERT_TRUE(*err.text && !r);
+		vn_recording_close(r);
+		CU_ASSERT_EQUAL(pwrite(fd, &was, 1, at), 1);
+	}
+	close(fd);
+	free(data);
+}
+
+#define TEST(name) { #name, name }
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(a_foreign_file_with_the_least_there_must_be_opens),
+		TEST(big_endian_chunked_and_compressed_tensors_are_read),
+		TEST(bfloat16_needs_its_mark),
+		TEST(a_hard_link_is_a_second_name),
+		TEST(an_incomplete_file_may_lack_anything),
+		TEST(what_is_no_hdf5_file_is_refused),
+		TEST(a_truncated_file_is_refused_wherever_it_is_cut),
+		TEST(what_must_be_there_is_missed),
+		TEST(links_other_than_hard_ones_are_refused),
+		TEST(a_group_within_itself_is_refused),
+		TEST(long_and_double_names_are_refused),
+		TEST(storage_elsewhere_is_refused),
+		TEST(absurd_sizes_are_refused),
+		TEST(foreign_types_and_filters_are_refused),
+		TEST(attributes_of_the_wrong_kind_are_refused),
+		TEST(a_large_attribute_of_the_run_is_cut_and_not_trusted),
+		TEST(token_ids_must_fit_their_digest_and_positions),
+		TEST(damage_is_survived),
+		CU_TEST_INFO_NULL
+	};
+	CU_SuiteInfo suites[] = { { "recording", NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
+
+	if (!mkdtemp(dir))
+		return 1;
+	snprintf(path, sizeof path, "%s/run.h5", dir);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+		return 1;
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_run_tests();
+	unsigned failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	unlink(path);
+	rmdir(dir);
+	return failed != 0;
+}
