@@ -128,6 +128,7 @@ static vn_status make_room(vn_ref *r, int64_t tokens, vn_error *err)
 {
 	if (tokens > r->room_tokens) {
 		free(r->memory);
+		r->memory = NULL;
 		r->room_tokens = 0;
 		size_t bytes;
 		if (__builtin_mul_overflow((size_t)r->slots.total, (size_t)tokens * r->size, &bytes) ||

@@ -11,6 +11,9 @@
 
 enum { HEADER_MAX = 100000000 };
 
+/* What a clone without Git LFS leaves in place of a large file. */
+static const char lfs[] = "version https://git-lfs";
+
 struct vn_safetensors {
 	vn_map        map; /* data NULL when parsed from somebody else's memory */
 	char         *path;
@@ -113,6 +116,10 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	}
 	if (bytes < 8) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes, too short for a safetensors file", path, bytes);
+		goto done;
+	}
+	if (bytes >= sizeof lfs - 1 && memcmp(p, lfs, sizeof lfs - 1) == 0) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: a Git LFS pointer, not the weights themselves (git lfs pull fetches them)", path);
 		goto done;
 	}
 	for (int i = 0; i < 8; i++)

@@ -14,12 +14,16 @@ struct vn_builder {
 	vn_status status; /* of the first failure; later calls do nothing useful */
 	vn_error  err;
 	int       room_nodes, room_values, room_weights;
+	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints there are, row 0 outside layers */
 };
 
 vn_builder *vn_plan_begin(int layers, int vocab, int context)
 {
 	vn_builder *b = calloc(1, sizeof *b);
-	if (!b || !(b->plan = calloc(1, sizeof *b->plan))) {
+	if (!b || !(b->plan = calloc(1, sizeof *b->plan)) ||
+	    !(b->named = calloc(((size_t)layers + 1) * VN_N_POINTS, sizeof *b->named))) {
+		if (b)
+			free(b->plan);
 		free(b);
 		return NULL;
 	}
@@ -39,12 +43,14 @@ vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
 		vn_fail(err, st, "%s", b->err.text);
 	}
 	*plan = b->plan;
+	free(b->named);
 	free(b);
 	return st;
 }
 
 void vn_plan_layer(vn_builder *b, int layer)
 {
+	assert(layer < b->plan->layers);
 	b->layer = layer;
 }
 
@@ -105,8 +111,12 @@ static int value(vn_builder *b, vn_point point, int rank, const int *size)
 		snprintf(v.name, sizeof v.name, "layer%d.%s", b->layer, name);
 	else
 		snprintf(v.name, sizeof v.name, "%s", name);
-	if (vn_plan_find(p, v.name) >= 0)
+	/* A layer and a point make the name. Looking for it among the names there are
+	 * would take seconds for a config of a thousand layers. */
+	bool *named = &b->named[(size_t)(b->layer + 1) * VN_N_POINTS + point];
+	if (*named)
 		return broken(b, VN_ERR_UNSUPPORTED, "checkpoint %s is named twice", v.name);
+	*named = true;
 	p->value = room(b, p->value, p->n_values, &b->room_values, sizeof *p->value);
 	if (b->status)
 		return 0;
@@ -161,6 +171,8 @@ int vn_plan_embed(vn_builder *b, int w, vn_point out)
 	if (b->status)
 		return 0;
 	const vn_shape *s = &b->plan->weight[w].shape;
+	if (s->rank != 2 || s->dim[0] != b->plan->vocab)
+		return broken(b, VN_ERR_SHAPE, "weight %s does not have a row for every token", b->plan->weight[w].name);
 	int y = value(b, out, 2, (int[]){ VN_T, (int)s->dim[1] });
 	node(b, VN_OP_EMBED, NONE, 0, NULL, 1, &w, 1, &y);
 	return y;
@@ -193,6 +205,9 @@ int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point ou
 	const vn_shape *s = &b->plan->weight[w].shape;
 	if (s->rank != 2 || s->dim[1] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[0] % heads))
 		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
+	if (of && (of->rank != 1 || of->dim[0] != s->dim[0]))
+		return broken(b, VN_ERR_SHAPE, "bias %s does not fit its weight", b->plan->weight[bias].name);
 	int m = (int)s->dim[0];
 	int y = heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
 	node(b, VN_OP_LINEAR, NONE, 1, &x, 2, (int[]){ w, bias }, 1, &y);

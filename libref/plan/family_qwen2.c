@@ -19,7 +19,7 @@ static vn_status read_config(const char *path, const json_t *j, vn_config *c, vn
 	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
 	    (st = vn_config_int(path, j, "hidden_size", 1, 1 << 20, &c->D, err)) ||
 	    (st = vn_config_int(path, j, "intermediate_size", 1, 1 << 22, &c->F, err)) ||
-	    (st = vn_config_int(path, j, "num_hidden_layers", 1, 4096, &c->L, err)) ||
+	    (st = vn_config_int(path, j, "num_hidden_layers", 1, 1024, &c->L, err)) ||
 	    (st = vn_config_int(path, j, "num_attention_heads", 1, 4096, &c->H, err)))
 		return st;
 	/* The class default of num_key_value_heads is 32; null means as many as heads. */

@@ -22,7 +22,7 @@ typedef struct row {
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_ROPE_LLAMA3 },
-	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 1e-30, 1e30 },
+	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 0x1.000002p0, 1e30 },
 	{ VN_OP_ROPE,      "rotary_dim",           WHOLE, AT(rope.rope.rotary_dim), 2, 65536 },
 	{ VN_OP_ROPE,      "factor",               REAL,  AT(rope.rope.factor), 0, 1e30 },
 	{ VN_OP_ROPE,      "low_freq_factor",      REAL,  AT(rope.rope.low_freq_factor), 0, 1e30 },
@@ -108,9 +108,10 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 		const row *r = &table[j];
 		if (r->op != n->op || strcmp(r->name, name) != 0)
 			continue;
-		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)))
+		bool odd = r->at == AT(rope.rope.rotary_dim) && r->op == VN_OP_ROPE && fmod(value, 2.0) != 0.0; /* pairs */
+		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)) || odd)
 			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, op_names[n->op], value,
-			               r->kind == REAL ? "a number" : "a whole number", r->low, r->high);
+			               r->kind == REAL ? "a number" : odd ? "an even number" : "a whole number", r->low, r->high);
 		char *p = (char *)&n->c + r->at;
 		int   whole = r->kind == REAL ? 0 : (int)value;
 		bool  truth = value != 0;

@@ -1,6 +1,6 @@
 # Bad usage: the rule, the offender, status 2.
 M=$FIXTURES/qwen2-trained
-try() { echo "\$ vernier $*"; vernier "$@" </dev/null 2>&1 | head -n 1; echo "[${PIPESTATUS[0]}]"; }
+try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
 try
 try no-such-command
 try capture

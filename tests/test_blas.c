@@ -1,0 +1,64 @@
+/* test_blas.c: when the kernels of OpenBLAS are the wrong ones. */
+#include "libref/ops/blas.h"
+
+#include <CUnit/Basic.h>
+#include <string.h>
+
+static const char *better(const char *core, int avx2, int avx512)
+{
+	const char *b = vn_blas_better(core, avx2, avx512);
+	return b ? b : "(none)";
+}
+
+/* OpenBLAS 0.3.21 on Intel family 6 model 207: Prescott, five times slower. */
+static void kernels_of_2004_are_replaced_on_a_machine_that_has_more(void)
+{
+	const char *old[] = { "Prescott", "Core2", "Nehalem", "Sandybridge", "Barcelona", "Bulldozer", "generic", "prescott" };
+
+	for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
+		CU_ASSERT_STRING_EQUAL(better(old[i], 1, 1), "SKYLAKEX");
+		CU_ASSERT_STRING_EQUAL(better(old[i], 1, 0), "HASWELL");
+	}
+}
+
+static void they_are_left_alone_on_a_machine_that_has_no_more(void)
+{
+	CU_ASSERT_STRING_EQUAL(better("Prescott", 0, 0), "(none)");
+	CU_ASSERT_STRING_EQUAL(better("Nehalem", 0, 0), "(none)");
+}
+
+static void kernels_with_avx2_are_good_enough_everywhere(void)
+{
+	const char *good[] = { "Haswell", "Zen", "Excavator", "SkylakeX", "Cooperlake", "Sapphirerapids", "HASWELL", "SKYLAKEX" };
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		CU_ASSERT_STRING_EQUAL(better(good[i], 1, 1), "(none)");
+		CU_ASSERT_STRING_EQUAL(better(good[i], 1, 0), "(none)");
+	}
+}
+
+static void what_runs_is_named(void)
+{
+	CU_ASSERT(strlen(vn_blas_core()) > 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(vn_blas_version(), "OpenBLAS"));
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("blas", NULL, NULL);
+	if (s && CU_ADD_TEST(s, kernels_of_2004_are_replaced_on_a_machine_that_has_more) &&
+	    CU_ADD_TEST(s, they_are_left_alone_on_a_machine_that_has_no_more) &&
+	    CU_ADD_TEST(s, kernels_with_avx2_are_good_enough_everywhere) &&
+	    CU_ADD_TEST(s, what_runs_is_named)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}

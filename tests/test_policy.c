@@ -1,0 +1,64 @@
+/* test_policy.c: precision policies by name. */
+#include "libref/plan/policy.h"
+
+#include <CUnit/Basic.h>
+#include <string.h>
+
+static void every_name_in_the_help_text_is_a_policy_and_leads_back(void)
+{
+	char list[128];
+	int  n = 0;
+
+	CU_ASSERT_FATAL(strlen(vn_policy_names) < sizeof list);
+	strcpy(list, vn_policy_names);
+	for (char *name = strtok(list, "|"); name; name = strtok(NULL, "|"), n++) {
+		vn_policy p;
+		CU_ASSERT_TRUE_FATAL(vn_policy_from_name(name, &p));
+		CU_ASSERT_STRING_EQUAL(vn_policy_name(p), name);
+	}
+	CU_ASSERT_EQUAL(n, 4);
+}
+
+static void each_policy_stores_and_sums_as_the_header_says(void)
+{
+	const struct { const char *name; vn_dtype storage, sums; } row[] = {
+		{ "f64", VN_F64, VN_F64 }, { "f32", VN_F32, VN_F32 }, { "f16", VN_F16, VN_F32 }, { "f16-acc16", VN_F16, VN_F16 },
+	};
+
+	for (int i = 0; i < 4; i++) {
+		vn_policy p;
+		CU_ASSERT_TRUE_FATAL(vn_policy_from_name(row[i].name, &p));
+		CU_ASSERT_EQUAL(p.storage, row[i].storage);
+		CU_ASSERT_EQUAL(p.sums, row[i].sums);
+	}
+}
+
+static void other_names_are_unknown_and_leave_the_policy_alone(void)
+{
+	const char *bad[] = { "", "F32", "bf16", "f16 ", "f16-acc32", "f16-acc16 ", "fp16" };
+	vn_policy   p = { VN_F64, VN_F64 };
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_policy_from_name(bad[i], &p));
+	CU_ASSERT_EQUAL(p.storage, VN_F64);
+	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy){ VN_BF16, VN_F32 }), "unknown");
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("policy", NULL, NULL);
+	if (s && CU_ADD_TEST(s, every_name_in_the_help_text_is_a_policy_and_leads_back) &&
+	    CU_ADD_TEST(s, each_policy_stores_and_sums_as_the_header_says) &&
+	    CU_ADD_TEST(s, other_names_are_unknown_and_leave_the_policy_alone)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}
