@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""parity_gpu.py: the Vulkan engine against the reference, on every suitable device found.
+
+    parity_gpu.py VERNIER [MODEL IDS]
+
+Without a model: the trained fixture and its five prompts. For every checkpoint, on-demand ones too,
+
+  f16   its NMSE against the reference in float32 is at most 4 times the floor, the NMSE of the reference run in
+        float16 itself;
+  f32   its error is at most 1e-5 of the reference, in norm and at the worst element (of the largest value).
+
+Prints the worst checkpoint of each; exit status 1 when one fails, 77 (skipped) without a device. Its own arithmetic is
+numpy's, so that it checks `vernier compare` too.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+from parity_hf import FIXTURES, PROMPTS, tensors
+
+
+def devices(vernier):
+    """Indices and names of the suitable devices."""
+    run = subprocess.run([vernier, "devices"], capture_output=True, text=True)
+    found = []
+    for block in re.split(r"(?m)^(?=\d+  )", run.stdout):
+        head = re.match(r"(\d+)  (.*)", block)
+        if head and "missing:" not in block:
+            found.append((head[1], head[2]))
+    return found
+
+
+def record(vernier, engine, model, ids, precision, out, *more):
+    subprocess.run([vernier, "capture", engine, model, "--ids", ids, "--precision", precision, "--points", "*", "-o", out,
+                    *more], check=True, stderr=subprocess.DEVNULL)
+    return {name: d[()].astype(np.float64) for name, d in tensors(out).items()}
+
+
+def nmse(x, r):
+    return float(np.sum((x - r) ** 2) / np.sum(r ** 2))
+
+
+def check(vernier, device, model, ids, label):
+    with tempfile.TemporaryDirectory() as d:
+        at = lambda name: os.path.join(d, name)
+        truth = record(vernier, "ref", model, ids, "f32", at("r"))
+        floor = record(vernier, "ref", model, ids, "f16", at("f"))
+        half = record(vernier, "gpu", model, ids, "f16", at("h"), "--device", device)
+        single = record(vernier, "gpu", model, ids, "f32", at("s"), "--device", device)
+    if not (set(truth) == set(floor) == set(half) == set(single)):
+        print(f"{label}: the engines record different checkpoints")
+        return False
+    worst16, worst32, good = (0.0, "-"), (0.0, "-"), True
+    for name, r in truth.items():
+        if half[name].shape != r.shape or single[name].shape != r.shape:
+            print(f"{label}: {name}: shapes differ")
+            return False
+        own, least = nmse(half[name], r), nmse(floor[name], r)
+        ratio = own / least if least > 0 else (0.0 if own == 0 else float("inf"))
+        relative = max(nmse(single[name], r) ** 0.5, float(np.max(np.abs(single[name] - r)) / np.max(np.abs(r))))
+        worst16 = max(worst16, (ratio, name))
+        worst32 = max(worst32, (relative, name))
+        good &= ratio <= 4.0 and relative <= 1e-5
+    print(f"{label}: {len(truth)} checkpoints; f16 at most {worst16[0]:.2f} times the floor ({worst16[1]}); "
+          f"f32 at most {worst32[0]:.1e} relative ({worst32[1]}){'' if good else '   FAILED'}")
+    return good
+
+
+def main():
+    if len(sys.argv) not in (2, 4):
+        sys.exit(__doc__)
+    vernier, found = sys.argv[1], devices(sys.argv[1])
+    if not found:
+        print("SKIPPED: no suitable Vulkan device")
+        sys.exit(77)
+    good = True
+    for index, name in found:
+        print(f"device {index}: {name}")
+        if len(sys.argv) == 4:
+            good &= check(vernier, index, sys.argv[2], sys.argv[3], os.path.basename(sys.argv[2]))
+            continue
+        for p in PROMPTS:
+            good &= check(vernier, index, os.path.join(FIXTURES, "qwen2-trained"),
+                          "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), p)
+    print("1 passed, 0 failed" if good else "0 passed, 1 failed")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()
