@@ -500,11 +500,11 @@ static void any_split_of_a_prompt_gives_the_logits_of_one_prefill(void)
 	for (int i = 0; i < 2; i++)
 		for (int step = 1; step <= 33; step += step < 4 ? 1 : 14) {
 			keep    a, b;
-			vn_ref *r = engine(vn_model_plan(model), policy[i], 2);
+			vn_ref *r = engine(vn_model_plan(model), policy[i], 1);
 			double  worst = 0;
 			size_t  n, m;
 
-			run(&a, policy[i], 2, "logits", long_id, 64);
+			run(&a, policy[i], 1, "logits", long_id, 64);
 			double *whole = doubles(&a, "logits", &n);
 			keep_start(&b, vn_model_plan(model), "logits");
 			for (int t = 0; t < 64; t += step) {
@@ -650,10 +650,10 @@ static void the_whole_context_may_be_used_and_no_more(void)
 static void a_sink_that_fails_ends_the_run_with_its_error(void)
 {
 	keep    k, good, after;
-	vn_ref *r = engine(vn_model_plan(model), F32, 2);
+	vn_ref *r = engine(vn_model_plan(model), F32, 1);
 	int     calls;
 
-	run(&good, F32, 2, "*", ids, T);
+	run(&good, F32, 1, "*", ids, T);
 	calls = good.calls;
 	CU_ASSERT(calls >= 3 * good.n);
 	for (int i = 0; i < calls; i++) {
