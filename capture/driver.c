@@ -235,7 +235,8 @@ static bool known(const vn_driver *d, haddr_t at)
 	return d->room_seen && *slot(d->seen, d->room_seen, at + 1) != 0;
 }
 
-vn_status vn_write_at(int fd, const char *path, const void *data, size_t bytes, long long at, vn_error *err)
+vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, long long at,
+                      vn_error *err)
 {
 	const char *from = data;
 	while (bytes > 0) {
@@ -243,7 +244,7 @@ vn_status vn_write_at(int fd, const char *path, const void *data, size_t bytes, 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(n < 0 ? errno : ENOSPC));
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write %s: %s", path, object, strerror(n < 0 ? errno : ENOSPC));
 		from += n;
 		bytes -= (size_t)n;
 		at += n;
@@ -270,7 +271,7 @@ static vn_status lengthen(vn_driver *d, vn_error *err)
 	struct stat st;
 	if (fstat(d->fd, &st) != 0 ||
 	    ((haddr_t)st.st_size < d->eoa && ftruncate(d->fd, (off_t)d->eoa) != 0))
-		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", d->path, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be made longer: %s", d->path, strerror(errno));
 	return VN_OK;
 }
 
@@ -290,7 +291,7 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 			const pending *p = &d->log[i];
 			if (turn[i] != now)
 				continue;
-			st = vn_write_at(d->fd, d->path, p->data, p->bytes, (long long)p->at, err);
+			st = vn_write_at(d->fd, d->path, "its structure", p->data, p->bytes, (long long)p->at, err);
 		}
 	}
 	free(turn);

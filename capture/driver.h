@@ -41,7 +41,8 @@ const void *vn_driver_info(vn_driver *d);
 /* Everything the library has written so far goes to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
 
-/* All of data at an offset of fd. */
-vn_status vn_write_at(int fd, const char *path, const void *data, size_t bytes, long long at, vn_error *err);
+/* All of data at an offset of fd. path and object are for messages. */
+vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, long long at,
+                      vn_error *err);
 
 #endif

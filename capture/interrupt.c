@@ -18,7 +18,9 @@ void vn_interrupt_catch(void)
 
 	sigemptyset(&now.sa_mask);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
-		if (sigaction(list[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) /* nohup */
+		/* nohup ignores SIGHUP on purpose; a shell that starts us in the
+		 * background ignores SIGINT, but who sends it then means us. */
+		if (list[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
 			sigaction(list[i], &now, NULL);
 }
 

@@ -175,7 +175,7 @@ static vn_status file_numbers(vn_store *s, const vn_block *b, vn_error *err)
 		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.dtype, n / width);
 		vn_digester_add(s->tensor.digest, b->data + i, n);
 	}
-	vn_status st = vn_write_at(s->place.fd, s->place.partial, b->data, b->used, s->tensor.at, err);
+	vn_status st = vn_write_at(s->place.fd, s->place.partial, name_of(s), b->data, b->used, s->tensor.at, err);
 	s->tensor.at += (int64_t)b->used;
 	/* Let the disk begin, so that the sync at the end has little left to do.
 	 * Not every file system can; then the sync does it all. */
@@ -268,8 +268,8 @@ static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)
 	/* A piece of a tensor that was dropped. */
 	if (!st && s->tensor.dset < 0)
 		return VN_OK;
-	if (!st && (st = file_numbers(s, b, err)))
-		vn_context(err, st, "%s", name_of(s));
+	if (!st)
+		st = file_numbers(s, b, err);
 	if (!st && b->last) {
 		vn_h5_lock();
 		st = finish(s, err);
