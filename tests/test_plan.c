@@ -352,6 +352,23 @@ static void an_empty_plan_and_a_second_name_for_a_second_name_are_fine(void)
 	vn_plan_destroy(p);
 }
 
+/* Engines look for memory under the first name only. */
+static void a_node_that_is_given_a_second_name_reads_the_first(void)
+{
+	vn_plan    *p;
+	int         x;
+	vn_builder *b = begin(&x);
+
+	vn_plan_name(b, x, VN_POINT_INPUT);
+	vn_plan_add(b, x + 1, x + 1, VN_POINT_OUTPUT);
+	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, NULL), VN_OK);
+	CU_ASSERT_EQUAL(p->node[1].in[0], x);
+	CU_ASSERT_EQUAL(p->node[1].in[1], x);
+	CU_ASSERT_EQUAL(p->value[x].last_use, 1);
+	CU_ASSERT_EQUAL(p->value[x + 1].last_use, -1);
+	vn_plan_destroy(p);
+}
+
 /* ---- constants --------------------------------------------------------------------------- */
 
 static int const_index(vn_op op, const char *name)
@@ -556,6 +573,7 @@ int main(void)
 	    CU_ADD_TEST(s, the_first_failure_is_kept_and_later_calls_do_no_harm) &&
 	    CU_ADD_TEST(s, a_weight_name_that_is_too_long_is_refused) &&
 	    CU_ADD_TEST(s, an_empty_plan_and_a_second_name_for_a_second_name_are_fine) &&
+	    CU_ADD_TEST(s, a_node_that_is_given_a_second_name_reads_the_first) &&
 	    CU_ADD_TEST(s, a_constant_set_in_a_clone_changes_the_clone_alone) &&
 	    CU_ADD_TEST(s, every_constant_is_read_back_as_it_was_set) &&
 	    CU_ADD_TEST(s, a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes) &&
