@@ -1,0 +1,49 @@
+# Verdicts and contracts: within, outside, and what is not comparable at all.
+M=$FIXTURES/qwen2-trained
+ids=@$FIXTURES/prompts/p070.ids
+q() { "$@" 2>/dev/null; }
+q vernier capture ref "$M" --ids "$ids" -o ref.h5
+q vernier capture ref "$M" --ids "$ids" -o half.h5 --precision f16
+say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|OUTSIDE limits|within limits|vernier compare|first divergence|note)' said; rm said; echo "[$s]"; }
+say ref.h5 ref.h5
+say ref.h5 half.h5
+say ref.h5 half.h5 --model "$M"
+say ref.h5 half.h5 --floor half.h5
+
+echo "== other tokens, other weights, other config"
+q vernier capture ref "$M" --ids 1,2,3 -o other.h5
+say ref.h5 other.h5
+$PYTHON "$TESTS/damage.py" "$M" scaled scaled
+q vernier capture ref scaled --ids "$ids" -o scaled.h5
+say ref.h5 scaled.h5
+say ref.h5 scaled.h5 --allow weights
+say ref.h5 scaled.h5 --allow everything
+
+echo "== missing and extra checkpoints fail closed"
+q vernier capture ref "$M" --ids "$ids" -o some.h5 --points 'layer0.*'
+say ref.h5 some.h5
+say some.h5 ref.h5
+say ref.h5 some.h5 --points 'layer0.*'
+
+echo "== faults put into one tensor of the candidate"
+fault() { cp half.h5 bad.h5; $PYTHON -c "
+import h5py, numpy as np, sys
+d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
+x = d[()].astype(np.float32)
+exec(sys.argv[2])
+d[...] = x" "$1" "$2"; say ref.h5 bad.h5 --floor half.h5; }
+fault layer0.v_proj 'x[:, 1, 3] *= 1.5'
+fault layer1.q_rope 'x[5:] = x[5:, ::-1]'
+fault layer1.mlp_act 'x[3, 7] = np.nan'
+fault logits 'x[:] = np.roll(x, 1, axis=0)'
+
+echo "== reports are not overwritten"
+vernier compare ref.h5 half.h5 --format json -o report.json
+echo "[$?]"
+$PYTHON -c "
+import json
+r = json.load(open('report.json'))
+print(r['schema'], r['verdict'], r['first_divergence'], r['origins'], len(r['checkpoints']))
+c = r['checkpoints'][-1]
+print(sorted(c)[:0] or c['name'], c['status'], sorted(c['limits'][0]), sorted(c['limits'][0]['rule']))"
+say ref.h5 half.h5 --format json -o report.json

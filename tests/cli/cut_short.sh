@@ -1,0 +1,41 @@
+# Captures that do not reach their end: nothing is passed off as whole.
+export M=$FIXTURES/qwen2-trained
+seq -s, 1 510 >ids
+complete() { $PYTHON -c "
+import h5py, sys
+print('complete =', int(h5py.File(sys.argv[1], 'r').attrs['complete']))" "$1"; }
+
+vernier synth qwen2-0.5b -o slow --layers 1
+run="$VERNIER capture ref slow --ids 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16 --precision f16-acc16 --points *"
+
+echo "== an interrupt in the middle"
+set -f
+$PYTHON "$TESTS/signal_at.py" INT int.h5.partial $run -o int.h5
+ls
+complete int.h5.partial
+vernier compare int.h5.partial int.h5.partial >said 2>&1
+echo "[$?]"
+grep -io 'incomplete' said | head -n 1
+rm -f int.h5.partial said
+
+echo "== kill -9 in the middle"
+$PYTHON "$TESTS/signal_at.py" KILL kill.h5.partial $run -o kill.h5
+set +f
+ls
+complete kill.h5.partial
+vernier show kill.h5.partial 2>/dev/null | grep -o INCOMPLETE
+rm -rf kill.h5.partial slow
+
+echo "== a full disk"
+(ulimit -f 200; trap '' XFSZ; vernier capture ref "$M" --ids @ids -o full.h5 2>err; echo "[$?]")
+grep -c . err
+grep -oE 'full.h5[^:]*: [^;:]*' err | head -n 1
+ls | grep -v err
+[ -e full.h5 ] && echo "FULL.H5 IS THERE"
+
+echo "== no Vulkan device"
+VK_DRIVER_FILES=/nowhere.json VK_ICD_FILENAMES=/nowhere.json vernier capture gpu "$M" --ids 1,2 -o none.h5 2>err
+s=$?
+[ $s = 2 ] && [ "$(grep -c . err)" = 1 ] && echo "one line, [2]" || { cat err; echo "[$s]"; }
+VK_DRIVER_FILES=/nowhere.json VK_ICD_FILENAMES=/nowhere.json vernier devices >/dev/null 2>&1
+echo "devices [$?]"

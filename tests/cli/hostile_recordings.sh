@@ -1,0 +1,39 @@
+# Recordings that are none, or mean harm: one clear line, status 2, quickly.
+M=$FIXTURES/qwen2-trained
+vernier capture ref "$M" --ids 1,2,3 -o good.h5 2>/dev/null
+try() { timeout 20 "$VERNIER" show "$2" >/dev/null 2>err; s=$?; echo "== $1: $(grep -c . err) line, [$s]"; sed 's/(.*//; s/[0-9]\{5,\}/N/g' err; timeout 20 "$VERNIER" compare good.h5 "$2" >/dev/null 2>&1; echo "compare [$?]"; }
+: >empty; try "an empty file" empty
+echo hello >text; try "a text file" text
+head -c 2000 good.h5 >cut; try "truncated at 2000 bytes" cut
+head -c $(($(stat -c %s good.h5) - 100)) good.h5 >cut2; try "100 bytes short" cut2
+head -c 4096 /dev/urandom >noise; try "noise" noise
+mkdir dir; try "a directory" dir
+make() { cp good.h5 "$1.h5"; $PYTHON -c "
+import h5py, numpy as np, sys
+f = h5py.File(sys.argv[1], 'r+')
+g = f['step.0']
+exec(sys.argv[2])
+f.close()" "$1.h5" "$2"; try "$1" "$1.h5"; }
+make external-link "g['x'] = h5py.ExternalLink('/etc/passwd', '/')"
+make soft-link "g['x'] = h5py.SoftLink('/step.0/logits')"
+make external-storage "g.create_dataset('x', (4,), 'f4', external=[('/etc/passwd', 0, 16)])"
+make virtual-dataset "
+v = h5py.VirtualLayout((3, 512), 'f4')
+v[...] = h5py.VirtualSource('/etc/passwd', 'x', (3, 512))
+g.create_virtual_dataset('x', v)"
+make rank-nine "g.create_dataset('x', (1,) * 9, 'f4')"
+make absurd-size "g.create_dataset('x', (1 << 40, 1 << 15), 'f4', chunks=(1, 1 << 15))"
+make group-in-itself "g['layer0/loop'] = g"
+make strings "g['x'] = np.array([b'a', b'b'])"
+make compound "g['x'] = np.zeros(3, [('a', 'f4'), ('b', 'i4')])"
+make integers "g['x'] = np.zeros((3, 4), 'i8')"
+make not-ours "del f.attrs['format']"
+make other-version "f.attrs['format_version'] = 99"
+make unfinished "f.attrs['complete'] = 0"
+make many-attributes "
+for i in range(3000): f['run'].attrs['k%d' % i] = 'v' * 100"
+make lying-digest "f['run/token_ids'].attrs['digest'] = '0' * 32"
+make twisted-plan "
+n = f['plan/nodes'][()]
+n[3] = b'{\"op\": \"rope\"}'
+f['plan/nodes'][...] = n"
