@@ -268,6 +268,9 @@ int cmd_capture(int argc, char **argv)
 		fprintf(stderr, "vernier capture: %s\n", err.text);
 		return 2;
 	}
+	if (done.unsound_weights)
+		fprintf(stderr, "vernier capture: warning: %s%s\n", done.unsound,
+		        done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
 	fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors,
 	        (double)done.bytes / 1e6, done.seconds, done.computing);
 	return 0;

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME] [--format text|json]\n";
+static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | --weights] [--format text|json]\n";
 
 /* How much of a tensor is printed. */
-enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16 };
+enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, UNSOUND = 8 };
 
 /* Words from files may hold anything; a terminal obeys control characters. */
 static void put(const char *text)
@@ -84,12 +84,38 @@ static void show_model(const vn_recording *r)
 	}
 	snprintf(text, sizeof text, "%d tensors, %" PRId64 " values, %" PRId64 " of them not finite", n, values, odd);
 	put_fact("weights", n ? text : "not recorded");
+	for (int i = 0, told = 0; i < n && told < UNSOUND; i++)
+		if (w[i].stats.nan + w[i].stats.inf) {
+			snprintf(text, sizeof text, "%" PRId64 " NaN, %" PRId64 " infinite", w[i].stats.nan, w[i].stats.inf);
+			put_fact(w[i].name, text);
+			told++;
+		}
 	put_fact("plan", vn_recording_plan(r) ? "recorded" : "not recorded");
 }
 
 static void put_number(double x)
 {
 	printf(" %11.4g", x);
+}
+
+/* The table by which another revision or a matrix never loaded is seen. */
+static void show_weights(const vn_recording *r)
+{
+	const vn_weight_row *w;
+	int                  n = vn_recording_weights(r, &w);
+	char                 shape[VN_SHAPE_TEXT];
+
+	printf("%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
+	for (int i = 0; i < n; i++) {
+		put(w[i].name);
+		printf("%*s %-5s %-18s", (int)(strlen(w[i].name) < 50 ? 50 - strlen(w[i].name) : 0), "", vn_dtype_name(w[i].dtype),
+		       vn_shape_text(&w[i].shape, shape));
+		put_number(w[i].stats.min);
+		put_number(w[i].stats.max);
+		put_number(w[i].stats.mean);
+		put_number(w[i].stats.rms);
+		printf(" %8" PRId64 " %8" PRId64 "  %s\n", w[i].stats.nan, w[i].stats.inf, w[i].digest.hex);
+	}
 }
 
 static void show_tensors(const vn_recording *r, const vn_step *s)
@@ -228,7 +254,7 @@ static int find(const vn_recording *r, const char *name, vn_error *err)
 	return found;
 }
 
-static vn_status show(const char *path, const char *name, bool json, vn_error *err)
+static vn_status show(const char *path, const char *name, bool weights, bool json, vn_error *err)
 {
 	vn_recording *r = NULL;
 	const void   *data = NULL;
@@ -243,7 +269,9 @@ static vn_status show(const char *path, const char *name, bool json, vn_error *e
 		if (!vn_show_json(r, i, data))
 			st = vn_fail(err, VN_ERR_IO, "the JSON cannot be written");
 	} else if (!st) {
-		if (name)
+		if (weights)
+			show_weights(r);
+		else if (name)
 			show_tensor(r, i, data);
 		else
 			show_all(r);
@@ -264,9 +292,11 @@ static vn_status show(const char *path, const char *name, bool json, vn_error *e
 
 int cmd_show(int argc, char **argv)
 {
-	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "help", 0, NULL, 'h' }, { 0 } };
+	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' },
+	                                        { "help", 0, NULL, 'h' }, { 0 } };
 	const char *format = "text", *wrong = NULL;
 	vn_error    err = { 0 };
+	bool        weights = false;
 	int         c;
 
 	optind = 0;
@@ -278,6 +308,8 @@ int cmd_show(int argc, char **argv)
 		}
 		if (c == 'f')
 			format = optarg;
+		else if (c == 'w')
+			weights = true;
 		else
 			wrong = argv[optind - 1];
 	}
@@ -289,11 +321,13 @@ int cmd_show(int argc, char **argv)
 		vn_fail(&err, VN_ERR_USAGE, "a recording is needed");
 	else if (argc - optind > 2)
 		vn_fail(&err, VN_ERR_USAGE, "one recording and one name, then what is '%s'?", argv[optind + 2]);
+	else if (weights && argc - optind > 1)
+		vn_fail(&err, VN_ERR_USAGE, "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
 	if (*err.text) {
 		fprintf(stderr, "vernier show: %s\n%s", err.text, usage);
 		return 2;
 	}
-	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, strcmp(format, "json") == 0, &err)) {
+	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, weights, strcmp(format, "json") == 0, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);
 		return 2;
 	}

@@ -7,6 +7,7 @@
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
@@ -67,6 +68,23 @@ static vn_status end(void *ctx, vn_error *err)
 	return to->end(to->ctx, err);
 }
 
+static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+{
+	e->facts(e->self, facts);
+	vn_facts_set(facts, "engine", "%s", e->name);
+	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
+	vn_facts_set(facts, "precision", "%s", r->precision);
+	vn_facts_set(facts, "command", "%s", r->command);
+}
+
+/* What an engine knows only after it has run: times, memory. */
+static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
+{
+	vn_facts facts = { 0 };
+	gather(r, e, &facts);
+	return vn_store_facts(s, &facts, err);
+}
+
 static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
 	vn_facts  facts = { 0 };
@@ -77,17 +95,24 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " positions", r->n_ids);
 	for (int64_t i = 0; i < r->n_ids; i++)
 		positions[i] = (int32_t)i;
-	vn_facts_set(&facts, "engine", "%s", e->name);
-	vn_facts_set(&facts, "engine_version", "%s", VERNIER_VERSION);
-	vn_facts_set(&facts, "precision", "%s", r->precision);
-	e->facts(e->self, &facts);
-	vn_facts_set(&facts, "command", "%s", r->command);
+	gather(r, e, &facts);
 	st = vn_store_run(s, &facts, r->ids, positions, r->n_ids, err);
 	free(positions);
 	return st;
 }
 
-static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_error *err)
+static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
+{
+	for (int i = 0; i < n; i++) {
+		if (rows[i].stats.nan + rows[i].stats.inf == 0)
+			continue;
+		if (done->unsound_weights++ == 0)
+			snprintf(done->unsound, sizeof done->unsound, "%s holds %" PRId64 " NaN and %" PRId64 " infinite values",
+			         rows[i].name, rows[i].stats.nan, rows[i].stats.inf);
+	}
+}
+
+static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_recorded *done, vn_error *err)
 {
 	vn_weight_row *rows = calloc((size_t)vn_model_plan(m)->n_weights + 1, sizeof *rows);
 	vn_status      st;
@@ -95,6 +120,7 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 	if (!rows)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 	vn_model_table(m, r->threads, rows);
+	count_unsound(rows, vn_model_plan(m)->n_weights, done);
 	st = vn_store_model(s, m, rows, err);
 	free(rows);
 	return st;
@@ -128,14 +154,14 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 
 	*done = (vn_recorded){ 0 };
 	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
-	    (st = put_model(s, r, m, err)))
+	    (st = put_model(s, r, m, done, err)))
 		goto done;
 
 	vn_sink sink = vn_store_sink(s);
 	vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
 	                 .sink = { .ctx = &sink, .begin = begin, .write = piece, .end = end } };
 	/* Step 0 is the prompt; decoding would go on with one token a step. */
-	if ((st = step(s, 0, r->ids, r->n_ids, e, &taps, done, err)))
+	if ((st = step(s, 0, r->ids, r->n_ids, e, &taps, done, err)) || (st = put_facts(s, r, e, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);
 	st = vn_store_commit(&s, err);

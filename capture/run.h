@@ -37,6 +37,8 @@ typedef struct vn_recipe {
 typedef struct vn_recorded {
 	int64_t tensors, bytes;
 	double  seconds, computing; /* in all; inside the engine */
+	int     unsound_weights;    /* tensors that hold NaN or infinities: recorded all the same */
+	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
 } vn_recorded;
 
 /* Everything about a recipe that can be refused before an engine exists: ids

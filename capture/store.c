@@ -192,6 +192,25 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	return st;
 }
 
+vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
+{
+	vn_status st = vn_store_status(s, err);
+	if (st)
+		return st;
+	vn_h5_lock();
+	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
+	bool  good = g >= 0;
+	for (int i = 0; good && i < facts->n; i++) {
+		const char *key = facts->fact[i].key;
+		good = (H5Aexists(g, key) <= 0 || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, facts->fact[i].value);
+	}
+	if (g >= 0)
+		H5Gclose(g);
+	st = settle(s, good, "/run", err);
+	vn_h5_unlock();
+	return st;
+}
+
 /* A row of /model/weights as it is in the file. */
 typedef struct row {
 	char    name[VN_NAME_MAX], dtype[8], shape[VN_SHAPE_TEXT], digest[VN_DIGEST_TEXT];

@@ -29,6 +29,8 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 /* /run: facts as attributes, all token ids with their positions. */
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
                        int64_t n, vn_error *err);
+/* Facts known only later, added to /run or put in place of earlier ones. */
+vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
 /* /model and /plan. rows: (n_weights of the plan). */
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err);
 

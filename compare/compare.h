@@ -59,6 +59,7 @@ typedef struct vn_check {
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;
+	int            value;     /* of the comparison's plan, aliases resolved; -1 */
 	int            ref, cand; /* entries; -1: absent */
 	bool           scores;    /* logits */
 	vn_status_word status;

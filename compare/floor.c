@@ -3,6 +3,7 @@
  * reference. From a recording of such a run, or run here and now; then every
  * tensor is measured as it is made and forgotten again. */
 #include "compare/compare.h"
+#include "compare/names.h"
 
 #include "libref/exec/ref.h"
 
@@ -57,7 +58,6 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 
 typedef struct sink {
 	vn_comparison *c;
-	const vn_plan *plan;
 	int       *point;   /* (values): the checkpoint of a root value in this step; -1 */
 	int        now;     /* checkpoint being written; -1: not wanted */
 	vn_dtype   dtype;
@@ -150,17 +150,17 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 }
 
 /* The checkpoints of one step as taps; 0 when the step needs none. */
-static int choose(vn_comparison *c, const vn_plan *plan, int step, bool *want, int *point)
+static int choose(vn_comparison *c, const vn_names *names, int step, bool *want, int *point)
 {
+	const vn_plan *plan = names->plan;
 	int n = 0;
 	memset(want, 0, (size_t)plan->n_values * sizeof *want);
 	for (int v = 0; v < plan->n_values; v++)
 		point[v] = -1;
 	for (int i = 0; i < c->n_points; i++) {
-		const int v = c->point[i].step == step && c->point[i].m.n ? vn_plan_find(plan, c->point[i].name) : -1;
-		if (v < 0)
+		const int root = c->point[i].step == step && c->point[i].m.n ? vn_names_root(names, c->point[i].name) : -1;
+		if (root < 0)
 			continue;
-		const int root = vn_plan_root(plan, v);
 		want[root] = true;
 		point[root] = i;
 		n++;
@@ -168,7 +168,7 @@ static int choose(vn_comparison *c, const vn_plan *plan, int step, bool *want, i
 	return n;
 }
 
-static vn_status run_steps(vn_comparison *c, const vn_plan *plan, vn_ref *ref, sink *s, bool *want, vn_error *err)
+static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref, sink *s, bool *want, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const int64_t n_ids = vn_recording_tokens(c->ref, &ids, &positions);
@@ -178,7 +178,7 @@ static vn_status run_steps(vn_comparison *c, const vn_plan *plan, vn_ref *ref, s
 		if (step[i].position != vn_ref_position(ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
 			               vn_recording_path(c->ref), step[i].number);
-		const int taps = choose(c, plan, step[i].number, want, s->point);
+		const int taps = choose(c, names, step[i].number, want, s->point);
 		const int64_t first = step[i].position + step[i].first_row;
 		const vn_taps t = { .want = want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step[i].rows - 1,
 		                    .sink = { s, sink_begin, sink_write, sink_end } };
@@ -195,6 +195,7 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 	vn_model *model = NULL;
 	vn_ref   *ref = NULL;
 	bool     *want = NULL;
+	vn_names  names = { 0 };
 	sink      s = { .c = c, .now = -1 };
 	vn_status st;
 
@@ -205,8 +206,8 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 		               vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names);
 	if ((st = vn_model_open(c->options->model, &model, err)))
 		return st;
-	const vn_plan *plan = s.plan = vn_model_plan(model);
-	if ((st = check_model(c, model, err)))
+	const vn_plan *plan = vn_model_plan(model);
+	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
 		goto done;
 	want = malloc((size_t)plan->n_values * sizeof *want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
@@ -216,7 +217,7 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 	}
 	const vn_ref_options o = { policy, c->options->threads, true };
 	if ((st = vn_ref_create(plan, vn_model_weights(model), &o, &ref, err))
-	    || (st = run_steps(c, plan, ref, &s, want, err)))
+	    || (st = run_steps(c, &names, ref, &s, want, err)))
 		goto done;
 	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(policy),
 	         vn_model_path(model));
@@ -225,6 +226,7 @@ done:
 	free(s.data);
 	free(s.point);
 	free(want);
+	vn_names_finish(&names);
 	vn_model_close(model);
 	return st;
 }

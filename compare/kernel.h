@@ -1,6 +1,6 @@
 /* kernel.h: the inner loops of a comparison, one set for each kind of processor.
  *
- * Every set is compiled from kernel_body.h and gives the same digits as the
+ * Every set is compiled from kernel_body.inc and gives the same digits as the
  * others: eight lanes of double, element i of a block in lane i % 8, products
  * and sums rounded one by one (no fused multiply-add), the lanes folded in a
  * fixed order. A processor without AVX2 gets the plain set.

@@ -1,10 +1,10 @@
-/* kernel_avx2.c: the loops of kernel_body.h for AVX2 with F16C. */
+/* kernel_avx2.c: the loops of kernel_body.inc for AVX2 with F16C. */
 #if defined(__x86_64__)
 #define TARGET __attribute__((target("avx2,f16c")))
 #define KERNEL_AVX2
 #define KERNEL      vn_kernel_avx2
 #define KERNEL_NAME "avx2"
-#include "compare/kernel_body.h"
+#include "compare/kernel_body.inc"
 #else
 typedef int vn_no_avx2; /* a file must declare something */
 #endif

@@ -1,5 +1,5 @@
-/* kernel_plain.c: the loops of kernel_body.h for any processor. */
+/* kernel_plain.c: the loops of kernel_body.inc for any processor. */
 #define TARGET
 #define KERNEL      vn_kernel_plain
 #define KERNEL_NAME "plain"
-#include "compare/kernel_body.h"
+#include "compare/kernel_body.inc"

@@ -13,6 +13,9 @@
 #ifndef VERNIER_SPECS_DIR
 #define VERNIER_SPECS_DIR "/usr/local/share/vernier"
 #endif
+#ifndef VERNIER_SOURCE_SPECS
+#define VERNIER_SOURCE_SPECS "specs"
+#endif
 
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
 {
@@ -95,7 +98,7 @@ static bool readable(char *path, const char *dir, const char *between, const cha
 
 vn_status vn_limits_find(const char *name, char *path, vn_error *err)
 {
-	static const char *const beside[] = { "/specs", "/../specs", "/../../specs", "/../share/vernier" };
+	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
 	const char *env = getenv("VERNIER_SPECS");
 	char exe[PATH_MAX];
 
@@ -114,7 +117,7 @@ vn_status vn_limits_find(const char *name, char *path, vn_error *err)
 			if (readable(path, exe, beside[i], name))
 				return VN_OK;
 	}
-	if (readable(path, VERNIER_SPECS_DIR, "", name))
+	if (readable(path, VERNIER_SPECS_DIR, "", name) || readable(path, VERNIER_SOURCE_SPECS, "", name))
 		return VN_OK;
 	return vn_fail(err, VN_ERR_NOTFOUND, "limits/%s: not in %s, nor beside the program; set VERNIER_SPECS",
 	               name, VERNIER_SPECS_DIR);

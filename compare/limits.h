@@ -68,8 +68,9 @@ bool      vn_limit_holds(vn_metric m, vn_form form, double limit, double value);
 double    vn_limit_subject(vn_metric m, vn_form form, double value);
 
 /* A limits file of vernier's own ("fp16-acc32.yaml") by its name: in
- * $VERNIER_SPECS/limits, the installed specs, or beside the program in a build
- * tree. path: PATH_MAX bytes. */
+ * $VERNIER_SPECS/limits alone when that is set; else beside the program (as
+ * installed, or in a build tree), where it was to be installed, or in the tree
+ * it was built from. path: PATH_MAX bytes. */
 vn_status vn_limits_find(const char *name, char *path, vn_error *err);
 
 #endif

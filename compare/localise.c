@@ -59,10 +59,9 @@ static vn_status build(vn_comparison *c, vn_error *err)
 		g->point[i] = -1;
 	for (int i = 0; i < c->n_points; i++) {
 		const vn_checkpoint *p = &c->point[i];
-		const int v = p->m.n ? vn_plan_find(plan, p->name) : -1;
-		if (v < 0)
+		if (!p->m.n || p->value < 0)
 			continue;
-		int *cell = &g->point[(size_t)p->step * values + (size_t)vn_plan_root(plan, v)];
+		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
 		if (*cell < 0 || p->status == VN_OUTSIDE) /* of two names of one value the one outside counts */
 			*cell = i;
 	}
@@ -93,14 +92,14 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
 	const vn_plan *plan = c->plan;
 	vn_graph *g = c->graph;
-	const int value = g ? vn_plan_find(plan, c->point[point].name) : -1;
+	const int value = g ? c->point[point].value : -1;
 	int n = 0;
 	if (value < 0)
 		return -1;
 	g->now++;
 	g->depth = 0;
 	const size_t step = (size_t)c->point[point].step;
-	push_inputs(g, plan, step, &plan->node[plan->value[vn_plan_root(plan, value)].node]);
+	push_inputs(g, plan, step, &plan->node[plan->value[value].node]);
 	while (g->depth > 0) {
 		const size_t cell = g->stack[--g->depth];
 		if (g->point[cell] < 0)

@@ -1,6 +1,7 @@
 /* match.c: which tensors of two recordings belong together: by name, and
  * nothing is broadcast, cut or reshaped to make them fit. */
 #include "compare/compare.h"
+#include "compare/names.h"
 
 #include "libref/base/glob.h"
 
@@ -146,6 +147,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	const int n = vn_recording_count(c->ref), m = vn_recording_count(c->cand);
 	int  *partner = malloc(((size_t)n + 1) * sizeof *partner);   /* of a reference's entry; -1 */
 	bool *used = calloc((size_t)m + 1, sizeof *used);            /* candidate's entries */
+	vn_names names = { 0 };
 	vn_status st = VN_OK;
 
 	c->point = calloc((size_t)n + (size_t)m + 1, sizeof *c->point);
@@ -182,7 +184,11 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	if (c->n_points == 0)
 		st = vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: %s",
 		             c->options->n_points ? "no checkpoint matches --points" : "the recordings hold no checkpoints");
+	if (!st && !(st = vn_names_init(&names, c->plan, err)))
+		for (int i = 0; i < c->n_points; i++)
+			c->point[i].value = vn_names_root(&names, c->point[i].name);
 done:
+	vn_names_finish(&names);
 	free(partner);
 	free(used);
 	return st;

@@ -21,8 +21,7 @@ const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p)
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_entry_of(c, p);
-	const int v = *e->op || !c->plan ? -1 : vn_plan_find(c->plan, p->name);
-	return v < 0 ? e->op : vn_op_name(c->plan->node[c->plan->value[vn_plan_root(c->plan, v)].node].op);
+	return *e->op || p->value < 0 ? e->op : vn_op_name(c->plan->node[c->plan->value[p->value].node].op);
 }
 
 const char *vn_point_of(const vn_checkpoint *p)

@@ -80,6 +80,12 @@ static double over_floor(const vn_checkpoint *p)
 	return f == 0.0 && x == 0.0 ? 0.0 : x / f;
 }
 
+/* A reference in the candidate's own precision is its own floor, of 0: no unit to measure in. */
+static bool has_ratio(const vn_checkpoint *p)
+{
+	return p->has_floor && (p->floor[VN_M_NMSE] > 0.0 || p->m.value[VN_M_NMSE] == 0.0);
+}
+
 /* "nmse_over_floor 812, limit 4 (fp16-acc32.yaml:10)": the head of the report has the folder. */
 static void say_check(FILE *out, const vn_check *k)
 {
@@ -113,7 +119,7 @@ static void row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
-	if (k->has_floor)
+	if (has_ratio(k))
 		cell(p->out, 8, over_floor(k) < 1000 ? "%.2f" : "%.1e", over_floor(k));
 	else
 		fprintf(p->out, "  %8s", "-");
@@ -158,7 +164,7 @@ static void healthy_run(const page *p, int from, int to)
 		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
 			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
-		if (c->point[worst].has_floor)
+		if (has_ratio(&c->point[worst]))
 			fprintf(p->out, " (%.2g x floor)", over_floor(&c->point[worst]));
 		fputs(PLAIN(p), p->out);
 	}
@@ -225,7 +231,7 @@ static void inputs(const page *p, int point)
 			fprintf(p->out, "  %-14s ", "");
 		fprintf(p->out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
 		        vn_label(k, label), k->m.value[VN_M_NMSE]);
-		if (k->has_floor)
+		if (has_ratio(k))
 			fprintf(p->out, " (%.2g x floor)", over_floor(k));
 		fputc('\n', p->out);
 	}

@@ -132,7 +132,7 @@ void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at,
 
 /* ---- f64 ----------------------------------------------------------------- */
 
-/* Place in the order of all numbers of the grid, as in kernel_body.h. */
+/* Place in the order of all numbers of the grid, as in kernel_body.inc. */
 static int64_t place(double x, vn_dtype grid)
 {
 	if (grid == VN_F64) {

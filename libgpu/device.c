@@ -13,6 +13,8 @@
 
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
+bool vn_device_hide_memory;
+
 const char *vn_result_text(VkResult r)
 {
 	switch (r) {
@@ -286,7 +288,7 @@ static void read_properties(vn_device *d)
 	for (uint32_t i = 0; i < d->memory.memoryTypeCount; i++)
 		if ((d->memory.memoryTypes[i].propertyFlags & both) == both &&
 		    d->memory.memoryHeaps[d->memory.memoryTypes[i].heapIndex].size == largest)
-			d->direct = true;
+			d->direct = !vn_device_hide_memory;
 }
 
 vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err)

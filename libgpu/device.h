@@ -41,6 +41,10 @@ typedef struct vn_device {
 vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, vn_error *err);
 void      vn_device_close(vn_device *d);
 
+/* For tests: devices opened from now on hide their memory from the host, as a
+ * discrete one does. */
+extern bool vn_device_hide_memory;
+
 /* VN_OK, or VN_ERR_DEVICE with the validation layer's first complaint. */
 vn_status vn_device_complaint(const vn_device *d, vn_error *err);
 

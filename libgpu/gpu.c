@@ -375,7 +375,7 @@ void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 {
 	const vn_gpu_device *d = &g->device.info;
 
-	vn_facts_set(f, "engine", "vernier gpu");
+	vn_facts_set(f, "engine", "gpu");
 	vn_facts_set(f, "device", "%s", d->name);
 	vn_facts_set(f, "device_type", "%s", d->type);
 	vn_facts_set(f, "driver", "%s", d->driver);
@@ -386,6 +386,8 @@ void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 	vn_facts_set(f, "bytes_cache", "%lld", (long long)g->cache.bytes);
 	vn_facts_set(f, "bytes_staging", "%lld", (long long)(g->staging.buf[0].held + g->staging.buf[1].held));
 	vn_facts_set(f, "submits", "%d", g->encoder.submits);
+	if (g->timed)
+		vn_facts_set(f, "device_ms", "%.3f", g->total_ms);
 	vn_facts_set(f, "weights_overflowed", "%lld", (long long)g->weights.overflowed);
 	if (g->weights.overflowed)
 		vn_facts_set(f, "weights_overflowed_in", "%s", g->plan->weight[g->weights.first_overflowed].name);

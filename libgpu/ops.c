@@ -259,7 +259,8 @@ void vn_ops_encode(vn_walk *w, int node)
 	case VN_OP_ADD:
 		map(w, VN_K_ADD, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
+	case VN_N_OPS:
 	default:
-		assert(!"an operation that vn_gpu_create lets through");
+		assert(0); /* vn_gpu_create lets no other through */
 	}
 }

@@ -265,6 +265,18 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 		CU_ASSERT_STRING_EQUAL(t.c.point[t.c.origins[i]].name, "layer1.v_proj");
 	CU_ASSERT_EQUAL(point(&t, "layer1.attn_context", 2)->status, VN_OUTSIDE);
 	finish(&t);
+
+	/* Only the prompt's values are bad, and a later step reads them. */
+	trial u = { 0 };
+	compare(&u, "decode", "decode", strict);
+	for (int i = 0; i < u.c.n_points; i++)
+		if ((u.c.point[i].step == 0 && strcmp(u.c.point[i].name, "layer1.v_proj") == 0)
+		    || (u.c.point[i].step == 2 && strcmp(u.c.point[i].name, "layer1.attn_context") == 0))
+			u.c.point[i].status = VN_OUTSIDE;
+	CU_ASSERT_EQUAL(vn_localise(&u.c, &u.err), VN_OK);
+	CU_ASSERT_EQUAL(u.c.n_origins, 1);
+	CU_ASSERT_EQUAL(u.c.point[u.c.origins[0]].step, 0);
+	finish(&u);
 }
 
 static void without_a_plan_only_the_order_is_known(void)

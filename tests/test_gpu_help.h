@@ -19,7 +19,7 @@ static const vn_policy F32 = { VN_F32, VN_F32 }, F16 = { VN_F16, VN_F32 }, ACC16
 
 static uint64_t seed_ = 1;
 
-static double uniform(void) /* [-1, 1) */
+static inline double uniform(void) /* [-1, 1) */
 {
 	seed_ = seed_ * 6364136223846793005u + 1442695040888963407u;
 	return (double)(int64_t)(seed_ >> 11) / 4503599627370496.0 - 1.0;
@@ -41,7 +41,7 @@ typedef struct keep {
 	int64_t  fail_after; /* writes until an error; -1: never */
 } keep;
 
-static vn_status keep_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+static inline vn_status keep_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	keep *k = ctx;
 	(void)err;
@@ -54,7 +54,7 @@ static vn_status keep_begin(void *ctx, int value, vn_dtype dtype, const vn_shape
 	return VN_OK;
 }
 
-static vn_status keep_write(void *ctx, const void *data, size_t n, vn_error *err)
+static inline vn_status keep_write(void *ctx, const void *data, size_t n, vn_error *err)
 {
 	keep *k = ctx;
 	kept *v = &k->v[k->open];
@@ -69,7 +69,7 @@ static vn_status keep_write(void *ctx, const void *data, size_t n, vn_error *err
 	return VN_OK;
 }
 
-static vn_status keep_end(void *ctx, vn_error *err)
+static inline vn_status keep_end(void *ctx, vn_error *err)
 {
 	keep *k = ctx;
 	(void)err;
@@ -77,21 +77,21 @@ static vn_status keep_end(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
-static void keep_start(keep *k, const vn_plan *p)
+static inline void keep_start(keep *k, const vn_plan *p)
 {
 	*k = (keep){ .n = p->n_values, .fail_after = -1 };
 	k->v = calloc((size_t)p->n_values, sizeof *k->v);
 }
 
 /* Between calls: tensors over the keys start anew, token-major ones go on. */
-static void keep_next(keep *k, const vn_plan *p)
+static inline void keep_next(keep *k, const vn_plan *p)
 {
 	for (int i = 0; i < k->n; i++)
 		if (p->value[i].size[p->value[i].rank - 1] == VN_S)
 			k->v[i].n = 0;
 }
 
-static void keep_stop(keep *k)
+static inline void keep_stop(keep *k)
 {
 	for (int i = 0; i < k->n; i++)
 		free(k->v[i].x);
@@ -99,7 +99,7 @@ static void keep_stop(keep *k)
 	*k = (keep){ 0 };
 }
 
-static vn_sink keep_sink(keep *k)
+static inline vn_sink keep_sink(keep *k)
 {
 	return (vn_sink){ .ctx = k, .begin = keep_begin, .write = keep_write, .end = keep_end };
 }
@@ -116,14 +116,14 @@ typedef struct model {
 	vn_tensor *weight; /* (n_weights) float32, rounded to the storage format */
 } model;
 
-static int weight2(vn_builder *b, const char *name, int layer, int m, int n)
+static inline int weight2(vn_builder *b, const char *name, int layer, int m, int n)
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "%d.%s", layer, name);
 	return vn_plan_weight(b, full, n ? 2 : 1, (int64_t[]){ m, n });
 }
 
-static vn_plan *block_plan(shape_of s)
+static inline vn_plan *block_plan(shape_of s)
 {
 	const vn_rope rope = { .type = VN_ROPE_DEFAULT, .theta = 1e4, .rotary_dim = s.rotary };
 	vn_builder *b = vn_plan_begin(s.layers, s.V, s.context);
@@ -165,7 +165,7 @@ static vn_plan *block_plan(shape_of s)
 	return p;
 }
 
-static void model_start(model *m, vn_plan *p, vn_dtype storage)
+static inline void model_start(model *m, vn_plan *p, vn_dtype storage)
 {
 	seed_ = 7;
 	m->plan = p;
@@ -183,7 +183,7 @@ static void model_start(model *m, vn_plan *p, vn_dtype storage)
 	}
 }
 
-static void model_stop(model *m)
+static inline void model_stop(model *m)
 {
 	for (int i = 0; i < m->plan->n_weights; i++)
 		free((void *)(uintptr_t)m->weight[i].data);
@@ -197,7 +197,7 @@ static vn_gpu_device *devices_;
 static int            n_devices_;
 
 /* Suitable devices; 0 after saying so when there is none. */
-static int find_devices(void)
+static inline int find_devices(void)
 {
 	vn_error err = { "" };
 	int      n = 0, kept_ = 0;
@@ -218,7 +218,7 @@ static int find_devices(void)
 }
 
 /* Run one call; complaints become failed tests. */
-static vn_status forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps)
+static inline vn_status forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps)
 {
 	vn_error  err = { "" };
 	vn_status st = vn_gpu_forward(g, ids, tokens, taps, &err);
@@ -228,7 +228,7 @@ static vn_status forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn
 	return st;
 }
 
-static vn_gpu *engine(const model *m, vn_gpu_options o)
+static inline vn_gpu *engine(const model *m, vn_gpu_options o)
 {
 	vn_gpu  *g = NULL;
 	vn_error err = { "" };
@@ -238,7 +238,7 @@ static vn_gpu *engine(const model *m, vn_gpu_options o)
 	return g;
 }
 
-static bool *want_all(const vn_plan *p, bool on_demand)
+static inline bool *want_all(const vn_plan *p, bool on_demand)
 {
 	bool *want = calloc((size_t)p->n_values, sizeof *want);
 	for (int i = 0; i < p->n_values; i++)
@@ -246,7 +246,7 @@ static bool *want_all(const vn_plan *p, bool on_demand)
 	return want;
 }
 
-static int32_t *some_ids(int64_t n, int vocab)
+static inline int32_t *some_ids(int64_t n, int vocab)
 {
 	int32_t *ids = malloc((size_t)n * sizeof *ids);
 	for (int64_t i = 0; i < n; i++)
@@ -254,7 +254,44 @@ static int32_t *some_ids(int64_t n, int vocab)
 	return ids;
 }
 
-static int run_suite(const char *name, CU_TestInfo *tests)
+/* ---- whole runs -------------------------------------------------------------------- */
+
+static const shape_of small = { .layers = 3, .D = 44, .H = 6, .G = 2, .K = 10, .F = 175, .V = 211, .context = 700,
+                                .rotary = 10 };
+
+/* One engine's run in one call (split 0) or two; everything tapped that `want` says. */
+static inline void gpu_run(const model *m, vn_gpu_options o, const bool *want, vn_tap_rows rows, int64_t tokens,
+                           int64_t split, keep *k)
+{
+	int32_t *ids = some_ids(tokens, m->plan->vocab);
+	vn_gpu  *g = engine(m, o);
+	keep_start(k, m->plan);
+	vn_taps taps = { .want = want, .rows = rows, .first = 3, .last = 8, .sink = keep_sink(k) };
+	if (g && (split == 0 || forward(g, ids, split, &taps) == VN_OK)) {
+		if (split)
+			keep_next(k, m->plan);
+		forward(g, ids + split, tokens - split, &taps);
+	}
+	vn_gpu_destroy(g);
+	free(ids);
+}
+
+/* Of the values that both have: how many differ in a bit, or in length. */
+static inline int different(const keep *a, const keep *b, const bool *want)
+{
+	int n = 0;
+	for (int v = 0; v < a->n; v++)
+		if (want[v])
+			n += a->v[v].n != b->v[v].n || memcmp(a->v[v].x, b->v[v].x, a->v[v].n * sizeof(float)) != 0;
+	return n;
+}
+
+static inline vn_gpu_options on(int d, vn_policy p)
+{
+	return (vn_gpu_options){ .policy = p, .device = devices_[d].index, .validate = true };
+}
+
+static inline int run_suite(const char *name, CU_TestInfo *tests)
 {
 	CU_SuiteInfo suites[] = { { name, NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
 	if (find_devices() == 0)

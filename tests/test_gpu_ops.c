@@ -95,19 +95,21 @@ static void linear_is_right_in_fours_and_in_many_tiles(void)
 	check(s, ACC16, 0, 1);
 }
 
-/* embed -> silu, gated and add over all sizes of numbers that a half can be. */
-static void elementwise_ops_are_right_for_any_number(void)
+/* embed -> norm, silu, gated and add for T tokens of D numbers of all sizes
+ * that a half can be. */
+static void elementwise(int T, int D)
 {
-	const int V = 64, D = 129;
+	const int V = 64;
 	for (int d = 0; d < n_devices_; d++)
 		for (int half = 0; half < 2; half++) {
 			const vn_policy policy = half ? F16 : F32;
-			vn_builder *b = vn_plan_begin(0, V, V);
+			vn_builder *b = vn_plan_begin(0, V, T);
 			model       m = { 0 };
 			keep        k;
 			vn_error    err = { "" };
 			int x = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
 			int y = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]){ V, D }), VN_POINT_INPUT);
+			vn_plan_rms_norm(b, x, vn_plan_weight(b, "g", 1, (int64_t[]){ D }), 1e-5, VN_POINT_ATTN_NORM);
 			vn_plan_act(b, VN_SILU, x, VN_POINT_GATE_ACT, false);
 			vn_plan_gated(b, VN_SILU, x, y, VN_POINT_MLP_ACT);
 			vn_plan_add(b, x, y, VN_POINT_OUTPUT);
@@ -121,12 +123,12 @@ static void elementwise_ops_are_right_for_any_number(void)
 			}
 			keep_start(&k, m.plan);
 			bool    *want = want_all(m.plan, true);
-			int32_t *ids = some_ids(V, V);
+			int32_t *ids = some_ids(T, V);
 			vn_taps  taps = { .want = want, .sink = keep_sink(&k) };
 			vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
-			if (g && forward(g, ids, V, &taps) == VN_OK)
+			if (g && forward(g, ids, T, &taps) == VN_OK)
 				for (int v = 0; v < m.plan->n_values; v++)
-					CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, 0, V), 0);
+					CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, 0, T), 0);
 			vn_gpu_destroy(g);
 			free(ids);
 			free(want);
@@ -135,11 +137,23 @@ static void elementwise_ops_are_right_for_any_number(void)
 		}
 }
 
-/* A row of NaN at token 40 makes that row and later ones NaN, and no earlier
+static void elementwise_ops_are_right_for_any_number(void)
+{
+	elementwise(64, 129);
+}
+
+/* 65535 workgroups in one direction is all that a device need start at once. */
+static void more_workgroups_than_a_device_starts_are_done_in_strides(void)
+{
+	elementwise(66000, 2);   /* rows of a norm */
+	elementwise(300, 14500); /* 4.35 million elements, 64 in a group */
+}
+
+/* A row of NaN at token 43 makes that row and later ones NaN, and no earlier
  * one, although they share tiles. */
 static void a_nan_reaches_later_tokens_and_no_earlier_one(void)
 {
-	const int T = 70, bad = 40;
+	const int T = 70, bad = 43; /* inside a block of eight queries */
 	for (int d = 0; d < n_devices_; d++) {
 		model m;
 		keep  k;
@@ -185,6 +199,8 @@ int main(void)
 		{ "every op is right behind earlier tokens", every_op_is_right_behind_earlier_tokens },
 		{ "linear is right in fours and in many tiles", linear_is_right_in_fours_and_in_many_tiles },
 		{ "elementwise ops are right for any number", elementwise_ops_are_right_for_any_number },
+		{ "more workgroups than a device starts are done in strides",
+		  more_workgroups_than_a_device_starts_are_done_in_strides },
 		{ "a NaN reaches later tokens and no earlier one", a_nan_reaches_later_tokens_and_no_earlier_one },
 		CU_TEST_INFO_NULL,
 	};

@@ -290,3 +290,24 @@ void vn_round_f32(float *x, vn_dtype as, size_t n)
 			x[i] = vn_bf16_to_f32(vn_f32_to_bf16(x[i]));
 	}
 }
+
+void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_t n)
+{
+	const unsigned char *s = src;
+	double   wide[256];
+	uint16_t half[256];
+
+	if (from != VN_F64 || (as != VN_F16 && as != VN_BF16)) {
+		vn_to_f32(dst, src, from, n);
+		if (from != as)
+			vn_round_f32(dst, as, n);
+		return;
+	}
+	for (size_t i = 0; i < n; ) {
+		size_t m = n - i < 256 ? n - i : 256;
+		memcpy(wide, s + 8 * i, m * 8);
+		vn_from_f64(half, as, wide, m);
+		vn_to_f32(dst + i, half, as, m);
+		i += m;
+	}
+}

@@ -34,6 +34,9 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n);
 void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n);
 void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n);
 
+/* As vn_to_f32, of what storing in `as` first would leave: rounded once, from f64 too. */
+void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_t n);
+
 /* In place: what storing in `as` and loading again would leave. */
 void vn_round_f32(float *x, vn_dtype as, size_t n);
 

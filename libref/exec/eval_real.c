@@ -12,14 +12,8 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 	size_t n = (size_t)vn_shape_count(&w->shape);
 	real  *v = malloc((n ? n : 1) * sizeof *v);
 
-	if (v) {
-		REAL(vn_load)(v, w->data, w->dtype, n);
-#if VN_REAL == 32
-		vn_round_f32(v, policy.storage, n);
-#else
-		(void)policy;
-#endif
-	}
+	if (v)
+		REAL(vn_load)(v, w->data, w->dtype, policy.storage, n);
 	return v;
 }
 
@@ -62,7 +56,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 
 	switch (n->op) {
 	case VN_OP_EMBED:
-		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row);
+		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 		ok = rms_norm(n, a, count, out);

@@ -86,6 +86,37 @@ static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 	return a->c->attention.causal && to < S ? to : S;
 }
 
+/* Keys whose values are not all finite, made zero. Returns the first; keys: none.
+ * A later key has probability 0, but 0 times NaN is NaN: one bad token would
+ * spoil all before it, and the finding would point at the wrong row. */
+static int64_t hide_bad(double *v, int64_t keys, int64_t K)
+{
+	int64_t first = keys;
+	for (int64_t j = keys - 1; j >= 0; j--) {
+		double bad = 0.0;
+		for (int64_t d = 0; d < K; d++)
+			bad += v[j * K + d] - v[j * K + d]; /* 0 for finite numbers alone */
+		if (bad == 0.0)
+			continue;
+		memset(v + j * K, 0, (size_t)K * 8);
+		first = j;
+	}
+	return first;
+}
+
+/* ctx (K) of one query that may see a bad key: exactly the keys it sees, bad ones as they are. */
+static void sum_visible(double *ctx, const double *p, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t keys)
+{
+	const int H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
+	int64_t   from, to;
+
+	visible(a->c, a->past + row, keys, &from, &to);
+	memset(ctx, 0, (size_t)K * 8);
+	for (int64_t j = from; j < to; j++)
+		for (int d = 0; d < K; d++)
+			ctx[d] += p[j] * (double)a->v[(j * G + head / (H / G)) * K + d];
+}
+
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
 {
 	const int     H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
@@ -108,8 +139,12 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
 				scores(&m, a, head, row, rows, keys);
 				softmax(m.s, a, row, rows, keys);
 				gather(m.kv, a->v, keys, G, head / (H / G), K);
+				const int64_t bad = hide_bad(m.kv, keys, K);
 				cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m.s, (int)keys,
 				            m.kv, K, 0.0, m.ctx, K);
+				for (int64_t r = 0; bad < keys && r < rows; r++)
+					if (!a->c->attention.causal || a->past + row + r >= bad)
+						sum_visible(m.ctx + r * K, m.s + r * keys, a, head, row + r, keys);
 				for (int64_t r = 0; r < rows; r++)
 					for (int d = 0; d < K; d++)
 						context[((row + r) * H + head) * K + d] = (real)m.ctx[r * K + d];

@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D)
+void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy)
 {
 	size_t row = (size_t)D * vn_dtype_size(w->dtype);
 	for (int64_t t = 0; t < T; t++)
-		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)ids[t] * row, w->dtype, (size_t)D);
+		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)ids[t] * row, w->dtype, policy.storage, (size_t)D);
 }
 
 static double activate(vn_act act, double x)

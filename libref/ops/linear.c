@@ -41,13 +41,7 @@ static void tile(real *y, const real *x, const real *w, const real *bias, int64_
 
 static void convert_row(real *dst, const vn_tensor *w, int64_t row, int64_t N, vn_policy policy)
 {
-	REAL(vn_load)(dst, (const char *)w->data + (size_t)(row * N) * vn_dtype_size(w->dtype), w->dtype, (size_t)N);
-#if VN_REAL == 32
-	if (w->dtype != policy.storage)
-		vn_round_f32(dst, policy.storage, (size_t)N);
-#else
-	(void)policy;
-#endif
+	REAL(vn_load)(dst, (const char *)w->data + (size_t)(row * N) * vn_dtype_size(w->dtype), w->dtype, policy.storage, (size_t)N);
 }
 
 bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bias, int64_t T, vn_policy policy, int threads)

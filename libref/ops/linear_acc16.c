@@ -42,8 +42,8 @@ bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *
 
 				for (int64_t j = 0; j < LANES; j++) {
 					if (j < lanes) {
-						vn_to_f32(row, (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype), w->dtype, (size_t)N);
-						vn_round_f32(row, VN_F16, (size_t)N);
+						const char *at = (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype);
+						vn_to_f32_as(row, at, w->dtype, VN_F16, (size_t)N);
 					}
 					for (int64_t n = 0; n < N; n++)
 						wt[n * LANES + j] = j < lanes ? row[n] : 0.0f;

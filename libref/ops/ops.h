@@ -15,7 +15,7 @@
 
 /* Rows of an embedding.   w (V,D)   ids (T)   y (T,D)
  *   y[t,d] = w[ids[t],d] */
-void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D);
+void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
 /* Root-mean-square norm over rows.   x, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) */

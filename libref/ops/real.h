@@ -22,12 +22,14 @@ typedef float real;
 #error "VN_REAL must be 32 or 64"
 #endif
 
-static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, size_t n)
+/* A weight as reals, rounded to what the policy stores. */
+static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_dtype storage, size_t n)
 {
 #if VN_REAL == 64
+	(void)storage; /* f64 */
 	vn_to_f64(dst, src, from, n);
 #else
-	vn_to_f32(dst, src, from, n);
+	vn_to_f32_as(dst, src, from, storage, n);
 #endif
 }
 

@@ -1,0 +1,90 @@
+/* fuzz_config.c: any bytes as a config.json.
+ *
+ * A config is refused with one line, or gives a plan that an engine may trust:
+ * inputs before their readers, sizes positive, constants the kernels accept. */
+#include "libref/exec/slots.h"
+#include "libref/plan/family.h"
+#include "tests/fuzz/mutate.h"
+
+static const char *const seeds[] = {
+	"{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
+	"\"num_attention_heads\":4,\"num_key_value_heads\":2,\"max_position_embeddings\":64,\"rms_norm_eps\":1e-6,\"tie_word_embeddings\":true}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":3,\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":1,"
+	"\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"],\"hidden_act\":\"silu\"}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"head_dim\":8,\"rope_theta\":1e6,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4.0,"
+	"\"original_max_position_embeddings\":32,\"beta_fast\":32,\"beta_slow\":1,\"mscale\":1,\"mscale_all_dim\":0.7,\"truncate\":false}}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_parameters\":{\"rope_type\":\"llama3\",\"rope_theta\":500000,\"factor\":8,"
+	"\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192,\"partial_rotary_factor\":0.5}}",
+	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_theta\":1e4,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},"
+	"\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},\"num_key_value_heads\":null,\"num_attention_heads\":2}",
+};
+
+static void check_plan(const vn_plan *p)
+{
+	vn_slots s;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_node *n = &p->node[i];
+		for (int j = 0; j < n->n_in; j++)
+			if (n->in[j] < 0 || n->in[j] >= p->n_values || p->value[n->in[j]].node >= i)
+				abort();
+		for (int j = 0; j < n->n_w; j++)
+			if (n->w[j] >= p->n_weights)
+				abort();
+		if (n->op == VN_OP_ROPE && n->c.rope.rope.rotary_dim <= 4096) { /* asserts what the kernels rely on */
+			static float f[2048];
+			float        af;
+			vn_rope_frequencies(&n->c.rope.rope, f, &af);
+		}
+	}
+	for (int v = 0; v < p->n_values; v++)
+		for (int a = 0; a < p->value[v].rank; a++)
+			if (p->value[v].size[a] == 0 || p->value[v].size[a] < VN_S)
+				abort();
+	for (int w = 0; w < p->n_weights; w++)
+		if (vn_shape_count(&p->weight[w].shape) <= 0)
+			abort();
+	if (vn_slots_assign(&s, p))
+		vn_slots_finish(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_error_t     je;
+	json_t          *o = json_loadb((const char *)data, size, 0, &je);
+	const vn_family *family;
+	vn_plan         *p = NULL;
+	vn_error         e = { "" };
+	vn_status        st;
+
+	if (!json_is_object(o)) {
+		json_decref(o);
+		return 0;
+	}
+	if ((st = vn_family_find("fuzz", o, &family, &e)) == VN_OK)
+		st = family->plan("fuzz", o, &p, &e);
+	if (st ? !*e.text || strchr(e.text, '\n') || p : !p)
+		abort();
+	if (p)
+		check_plan(p);
+	vn_plan_destroy(p);
+	json_decref(o);
+	return 0;
+}
+
+#ifndef VERNIER_LIBFUZZER
+static size_t make_seed(int i, uint8_t *out)
+{
+	memcpy(out, seeds[i], strlen(seeds[i]));
+	return strlen(seeds[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
+	                         "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"silu\" "
+	                         "{} [] \"head_dim\":5, \"rope_theta\":1, \"rope_scaling\":{}, \"rope_parameters\":{\"full_attention\":{}}, "
+	                         "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\"," };
+	return fuzz_main(argc, argv, &plan);
+}
+#endif

@@ -1,0 +1,300 @@
+/* test_gpu_trouble.c: the guard, failures on the way, odd devices and files. */
+#include "tests/test_gpu_help.h"
+
+#include "libgpu/engine.h"
+#include "libgpu/suitable.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static const int64_t T = 37;
+
+/* ---- the guard -------------------------------------------------------------------------- */
+
+static void a_guarded_run_passes_and_gives_the_same_bits(void)
+{
+	static const int64_t size[] = { 0, 1000 };
+	for (int d = 0; d < n_devices_; d++)
+		for (int half = 0; half < 2; half++)
+			for (size_t i = 0; i < COUNT(size); i++) {
+				model m;
+				keep  a, b;
+				model_start(&m, block_plan(small), VN_F16);
+				bool          *want = want_all(m.plan, true);
+				vn_gpu_options o = on(d, half ? F16 : F32);
+				o.staging = size[i];
+				gpu_run(&m, o, want, VN_ROWS_RANGE, T, 5, &a);
+				o.guard = true;
+				gpu_run(&m, o, want, VN_ROWS_RANGE, T, 5, &b);
+				CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+				keep_stop(&a);
+				keep_stop(&b);
+				free(want);
+				model_stop(&m);
+			}
+}
+
+static void guard_says(const char *value, bool skip, const char *expect)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model          m;
+		vn_error       err = { "" };
+		vn_gpu_options o = on(d, F16);
+		model_start(&m, block_plan(small), VN_F16);
+		int32_t *ids = some_ids(T, small.V);
+		o.guard = true;
+		vn_gpu *g = engine(&m, o);
+		*(skip ? &g->break_skip : &g->break_overrun) = m.plan->value[vn_plan_find(m.plan, value)].node;
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
+		if (strcmp(err.text, expect) != 0)
+			printf("\n  guard: %s\n", err.text);
+		CU_ASSERT_STRING_EQUAL(err.text, expect);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		g->break_skip = g->break_overrun = -1;
+		forward(g, ids, T, NULL);
+		vn_gpu_destroy(g);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
+static void a_value_that_was_never_written_is_named(void)
+{
+	guard_says("layer1.q_rope", true, "layer1.q_rope was never written (row 0)");
+	guard_says("logits", true, "logits was never written (row 0)");
+	guard_says("embed", true, "embed was never written (row 0)");
+}
+
+static void a_value_that_was_overrun_is_named(void)
+{
+	guard_says("layer2.mlp_act", false, "layer2.mlp_act was overrun: something wrote 0 bytes behind its end");
+}
+
+/* ---- failures --------------------------------------------------------------------------- */
+
+static void a_sink_that_fails_ends_the_run_and_leaves_the_position(void)
+{
+	static const int64_t size[] = { 0, 2000 };
+	for (int d = 0; d < n_devices_; d++)
+		for (size_t i = 0; i < COUNT(size); i++)
+			for (int64_t after = 0; after < 40; after += 13) {
+				model          m;
+				keep           a, b;
+				vn_error       err = { "" };
+				vn_gpu_options o = on(d, F16);
+				model_start(&m, block_plan(small), VN_F16);
+				bool    *want = want_all(m.plan, true);
+				int32_t *ids = some_ids(T, small.V);
+				o.staging = size[i];
+				vn_gpu *g = engine(&m, o);
+				keep_start(&a, m.plan);
+				keep_start(&b, m.plan);
+				a.fail_after = after;
+				vn_taps taps = { .want = want, .sink = keep_sink(&a) };
+				CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, &taps, &err), VN_ERR_IO);
+				CU_ASSERT_STRING_EQUAL(err.text, "disk full");
+				CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+				taps.sink = keep_sink(&b);
+				forward(g, ids, T, &taps); /* and the engine still works */
+				keep_stop(&a);
+				gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, T, 0, &a);
+				CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+				vn_gpu_destroy(g);
+				keep_stop(&a);
+				keep_stop(&b);
+				free(ids);
+				free(want);
+				model_stop(&m);
+			}
+}
+
+static void bad_calls_are_refused_and_change_nothing(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		vn_error err = { "" };
+		vn_gpu  *none = NULL;
+		model_start(&m, block_plan(small), VN_F16);
+		int32_t *ids = some_ids(701, small.V);
+		vn_gpu  *g = engine(&m, on(d, F16));
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 0, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 701, NULL, &err), VN_ERR_USAGE);
+		ids[1] = small.V;
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_STRING_EQUAL(err.text, "token 1: id 211 is outside the vocabulary of 211");
+		ids[1] = -1;
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 2, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		ids[1] = 1;
+		forward(g, ids, 4, NULL);
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 697, NULL, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 4);
+		vn_gpu_reset(g);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		vn_gpu_destroy(g);
+
+		vn_gpu_options o = on(d, (vn_policy){ VN_F64, VN_F64 });
+		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_UNSUPPORTED);
+		o = on(d, F16);
+		o.device = 1000;
+		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_DEVICE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "there is no Vulkan device 1000"));
+		m.weight[2].shape.dim[0]++;
+		o = on(d, F16);
+		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &none, &err), VN_ERR_SHAPE);
+		m.weight[2].shape.dim[0]--;
+		CU_ASSERT_PTR_NULL(none);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
+static void constants_that_do_not_fit_are_refused(void)
+{
+	model    m;
+	vn_error err = { "" };
+	vn_gpu  *g = NULL;
+	vn_gpu_options o = on(0, F16);
+	model_start(&m, block_plan(small), VN_F16);
+	for (int i = 0; i < m.plan->n_nodes; i++)
+		if (m.plan->node[i].op == VN_OP_ATTENTION)
+			m.plan->node[i].c.attention.heads = 5;
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NULL(g);
+	model_stop(&m);
+}
+
+static void weights_too_large_for_half_are_counted(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		vn_facts facts = { 0 };
+		model_start(&m, block_plan(small), VN_F16);
+		float *w = (void *)(uintptr_t)m.weight[2].data;
+		w[3] = 65519.9f; /* rounds down to 65504 */
+		w[5] = 65520.0f;
+		w[9] = -1e30f;
+		w[11] = INFINITY; /* was no number before */
+		vn_gpu *g = engine(&m, on(d, F16));
+		vn_gpu_facts(g, &facts);
+		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), "2");
+		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed_in"), m.plan->weight[2].name);
+		vn_gpu_destroy(g);
+		model_stop(&m);
+	}
+}
+
+/* 38 MB of embeddings pass through an upload buffer of 32; 75000 workgroups of
+ * outputs are more than a device need start at once. */
+static void weights_arrive_the_same_through_an_upload_buffer(void)
+{
+	const shape_of s = { .layers = 1, .D = 32, .H = 2, .G = 1, .K = 8, .F = 40, .V = 300000, .context = 4, .rotary = 8 };
+	for (int d = 0; d < n_devices_; d++)
+		for (int guard = 0; guard < 2; guard++) {
+			model m;
+			keep  a, b;
+			model_start(&m, block_plan(s), VN_F32);
+			bool          *want = want_all(m.plan, false);
+			vn_gpu_options o = on(d, F32);
+			gpu_run(&m, o, want, VN_ROWS_ALL, 3, 1, &a);
+			vn_device_hide_memory = true;
+			o.guard = guard;
+			gpu_run(&m, o, want, VN_ROWS_ALL, 3, 1, &b);
+			vn_device_hide_memory = false;
+			CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+			keep_stop(&a);
+			keep_stop(&b);
+			free(want);
+			model_stop(&m);
+		}
+}
+
+static void the_environment_names_a_device(void)
+{
+	model    m;
+	vn_error err = { "" };
+	vn_gpu  *g = NULL;
+	vn_gpu_options o = { .policy = F16, .device = -1 };
+	model_start(&m, block_plan(small), VN_F16);
+	setenv("VERNIER_DEVICE", devices_[0].name, 1);
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+	vn_gpu_destroy(g);
+	setenv("VERNIER_DEVICE", "no such thing", 1);
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
+	CU_ASSERT_STRING_EQUAL(err.text, "no Vulkan device has \"no such thing\" in its name (VERNIER_DEVICE)");
+	setenv("VERNIER_DEVICE", "77", 1);
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
+	unsetenv("VERNIER_DEVICE");
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+	vn_gpu_destroy(g);
+	model_stop(&m);
+}
+
+static void a_device_that_lacks_something_says_what(void)
+{
+	const vn_abilities all = { VK_API_VERSION_1_3, true, true, true, true, 32768, 128 };
+	char text[VN_MISSING_TEXT];
+	vn_abilities a = all;
+	vn_abilities_missing(&a, text);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	a.storage16 = false;
+	vn_abilities_missing(&a, text);
+	CU_ASSERT_STRING_EQUAL(text, "16-bit storage (storageBuffer16BitAccess)");
+	a.addresses = a.synchronization2 = a.compute = false;
+	a.shared_bytes = 16384;
+	a.lanes = 64;
+	vn_abilities_missing(&a, text);
+	CU_ASSERT_STRING_EQUAL(text, "16-bit storage (storageBuffer16BitAccess), buffer device addresses (bufferDeviceAddress), "
+	                             "synchronization2, compute queue, 32 KiB of shared memory, workgroups of 128");
+	a.api = VK_API_VERSION_1_2;
+	vn_abilities_missing(&a, text);
+	CU_ASSERT_STRING_EQUAL(text, "Vulkan 1.3");
+}
+
+/* A cache directory that cannot be made, then one whose file is cut short and altered. */
+static void a_bad_pipeline_cache_is_ignored(void)
+{
+	char     dir[] = "/tmp/vernier-test-XXXXXX", command[256];
+	model    m;
+	vn_error err = { "" };
+	vn_gpu  *g = NULL;
+	vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "/proc/nowhere" };
+	model_start(&m, block_plan(small), VN_F16);
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+	vn_gpu_destroy(g);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(dir));
+	o.cache_dir = dir;
+	static const struct { const char *change; bool hit; } step[] = {
+		{ "true", false }, { "true", true }, { "truncate -s -1 %s/*", false }, { "true", true },
+		{ "printf X | dd of=$(ls %s/*) bs=1 seek=40 conv=notrunc status=none", false }, { "rm %s/*", false },
+	};
+	for (size_t i = 0; i < COUNT(step); i++) {
+		snprintf(command, sizeof command, step[i].change, dir);
+		CU_ASSERT_EQUAL(system(command), 0);
+		CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+		CU_ASSERT_EQUAL(g->kernels.cache_hit, step[i].hit);
+		vn_gpu_destroy(g);
+	}
+	snprintf(command, sizeof command, "rm -r %s", dir);
+	CU_ASSERT_EQUAL(system(command), 0);
+	model_stop(&m);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		{ "a guarded run passes and gives the same bits", a_guarded_run_passes_and_gives_the_same_bits },
+		{ "a value that was never written is named", a_value_that_was_never_written_is_named },
+		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
+		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
+		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
+		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
+		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
+		{ "weights arrive the same through an upload buffer", weights_arrive_the_same_through_an_upload_buffer },
+		{ "the environment names a device", the_environment_names_a_device },
+		{ "a device that lacks something says what", a_device_that_lacks_something_says_what },
+		{ "a bad pipeline cache is ignored", a_bad_pipeline_cache_is_ignored },
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("gpu trouble", tests);
+}
