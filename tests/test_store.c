@@ -276,6 +276,31 @@ static void too_few_and_too_many_numbers_are_refused(void)
 	clear();
 }
 
+static void a_large_tensor_that_was_never_ended_leaves_no_trace(void)
+{
+	enum { MANY = 3 << 18 }; /* three blocks */
+	vn_plan  *p = make_plan();
+	vn_store *s = begin_store(p, false);
+	vn_sink   k = vn_store_sink(s);
+	vn_shape  shape = { .rank = 1, .dim = { MANY } };
+	float    *x = calloc(MANY, sizeof *x);
+	vn_error  err = { 0 };
+
+	CU_ASSERT_EQUAL(k.begin(k.ctx, 0, VN_F32, &shape, &err), VN_OK);
+	CU_ASSERT_EQUAL(k.write(k.ctx, x, MANY / 2, &err), VN_OK);
+	x[0] = 5;
+	CU_ASSERT_EQUAL(put(s, 2, VN_F32, 1, MANY, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	vn_recording *r = open_file(path);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_count(r), 1);
+	CU_ASSERT_STRING_EQUAL(vn_recording_entry(r, 0)->name, p->value[2].name);
+	CU_ASSERT_STRING_EQUAL(vn_recording_entry(r, 0)->digest.hex, vn_digest_of(x, sizeof *x * MANY).hex);
+	vn_recording_close(r);
+	free(x);
+	vn_plan_destroy(p);
+	clear();
+}
+
 static void a_name_is_written_once(void)
 {
 	vn_plan    *p = make_plan();
@@ -412,6 +437,9 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 		struct rlimit most = { 300 << 10, 300 << 10 };
 		float        *x = calloc(1 << 20, sizeof *x);
 		vn_error      err = { 0 };
+		signal(SIGXFSZ, SIG_DFL); /* create ignores it itself; a parent may have done so before */
+		vn_store_abandon(&s);
+		s = begin_store(p, false);
 		setrlimit(RLIMIT_FSIZE, &most);
 		put(s, 0, VN_F32, 1, 1000, x, &err);
 		put(s, 2, VN_F32, 1, 1 << 20, x, &err);
@@ -598,6 +626,7 @@ int main(void)
 		TEST(statistics_of_nothing_but_nan_are_nan),
 		TEST(second_names_are_the_same_tensor),
 		TEST(too_few_and_too_many_numbers_are_refused),
+		TEST(a_large_tensor_that_was_never_ended_leaves_no_trace),
 		TEST(a_name_is_written_once),
 		TEST(an_abandoned_store_leaves_a_partial_file_that_says_so),
 		TEST(an_abandoned_store_without_tensors_leaves_nothing),
