@@ -114,20 +114,6 @@ static bool extension_present(const char *layer, const char *name)
 	return found;
 }
 
-/* One instance of the process that is never destroyed keeps the drivers loaded.
- * NVIDIA's takes thread-local storage that it does not give back each time it
- * is loaded: after some forty devices opened and closed there is none left, and
- * "no driver on this machine" is all the loader can say. */
-static void keep_drivers_loaded(void)
-{
-	static VkInstance kept;
-
-	if (!kept)
-		vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-			.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-				.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &kept);
-}
-
 static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
 	const bool  debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
@@ -140,7 +126,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 	if (validate && (!layer_present(VALIDATION) || !debug))
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
-	keep_drivers_loaded();
+	vn_keep_drivers_loaded();
 	if (debug)
 		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
 	if (validate && extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))

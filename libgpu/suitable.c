@@ -138,6 +138,16 @@ bool vn_physical_float16(VkPhysicalDevice p)
 	return v12.shaderFloat16;
 }
 
+void vn_keep_drivers_loaded(void)
+{
+	static VkInstance kept;
+
+	if (!kept)
+		vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+			.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+				.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &kept);
+}
+
 vn_status vn_instance_fail(VkResult r, vn_error *err)
 {
 	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
@@ -150,12 +160,14 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 	VkInstance   instance = VK_NULL_HANDLE;
 	vn_physical *found = NULL;
 	vn_status    st;
-	const VkResult r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &instance);
+	VkResult     r;
 
 	*list = NULL;
 	*n = 0;
+	vn_keep_drivers_loaded();
+	r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &instance);
 	if (r != VK_SUCCESS)
 		return vn_instance_fail(r, err);
 	if ((st = vn_physical_list(instance, &found, n, err)))

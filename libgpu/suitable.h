@@ -31,6 +31,12 @@ typedef struct vn_abilities {
 #define VN_MISSING_TEXT 512
 void vn_abilities_missing(const vn_abilities *a, char missing[VN_MISSING_TEXT]);
 
+/* One instance of the process that is never destroyed keeps the drivers loaded.
+ * NVIDIA's takes thread-local storage that it does not give back each time it
+ * is loaded: after some forty devices opened and closed there is none left, and
+ * "no driver on this machine" is all the loader can say. */
+void vn_keep_drivers_loaded(void);
+
 /* The line for an instance that could not be created. */
 vn_status vn_instance_fail(VkResult r, vn_error *err);
 
