@@ -325,6 +325,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		st = vn_device_fail(d, r, err, "the device cannot be opened");
 		goto fail;
 	}
+	vn_device_name(d, VK_OBJECT_TYPE_DEVICE, (uint64_t)(uintptr_t)d->device, "vernier");
 	vkGetDeviceQueue(d->device, d->family, 0, &d->queue);
 	vn_device_name(d, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)d->queue, "queue");
 	return VN_OK;

@@ -8,9 +8,13 @@
  *
  * Owner    plan and weights are borrowed; weights only during create.
  * Threads  one thread at a time per engine.
- * Memory   on the device: weights in the storage format, the arena of live
- *          values of one call, the cache, and twice the staging budget;
- *          vn_gpu_facts tells the bytes of each.
+ * Memory   on the device: weights in the storage format; the arena of live
+ *          values of one call; the cache, which doubles from 256 tokens up to
+ *          the context; a scratch buffer of at most the staging budget, through
+ *          which logits and tapped scores pass in pieces; ids and rope tables.
+ *          For the host: twice the staging budget. vn_gpu_facts tells the bytes
+ *          of each: bytes_weights, bytes_arena (with scratch and tables),
+ *          bytes_cache, bytes_staging.
  */
 #ifndef VN_LIBGPU_GPU_H
 #define VN_LIBGPU_GPU_H
@@ -38,10 +42,12 @@ typedef struct vn_gpu vn_gpu;
 
 typedef struct vn_gpu_options {
 	vn_policy   policy;      /* f16, f16-acc16, f32; f64 is refused */
-	int         device;      /* -1: the best suitable one (discrete, integrated, virtual, cpu) */
+	int         device;      /* -1: what VERNIER_DEVICE says (an index or part of a name), else the best
+	                          * suitable one (discrete, integrated, virtual, cpu) */
 	int64_t     staging;     /* bytes of one staging buffer; 0: 64 MiB */
 	bool        validate;    /* Khronos validation with synchronisation validation; a message fails the call */
-	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence */
+	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence;
+	                          * values then share no memory, and all of them are read back */
 	bool        progress;
 	const char *cache_dir;   /* for the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 } vn_gpu_options;
@@ -50,7 +56,8 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
                         vn_gpu **gpu, vn_error *err);
 void      vn_gpu_destroy(vn_gpu *g);
 
-/* As vn_ref_forward. */
+/* As vn_ref_forward. With validate or guard a complaint is VN_ERR_DEVICE: "layer3.q_rope
+ * was never written (row 5)", "... was overrun: ...". */
 vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 
 int64_t   vn_gpu_position(const vn_gpu *g);
@@ -59,7 +66,9 @@ void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
 
 /* Milliseconds on the device of each node in the last call, by timestamps:
  * (n_nodes of the plan), engine's, valid until the next call; NULL when the
- * device cannot tell. *total: first timestamp to last. */
+ * device cannot tell or the last call failed. Nodes that do not wait for one
+ * another may overlap: then the later one is charged with what is left of it.
+ * A node's taps count as its own. *total: first timestamp to last. */
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
 
 #endif

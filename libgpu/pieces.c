@@ -27,7 +27,8 @@ static form form_of(const vn_walk *w, int value)
 
 VkDeviceSize vn_pieces_scratch(const vn_walk *w)
 {
-	const VkDeviceSize element = vn_dtype_size(w->g->policy.storage), most = w->g->staging.size;
+	const VkDeviceSize element = vn_dtype_size(w->g->policy.storage), limit = (VkDeviceSize)1 << 30; /* 2^29 halves */
+	const VkDeviceSize most = w->g->staging.size < limit ? w->g->staging.size : limit;
 	VkDeviceSize       bytes = VN_ZONE;
 
 	for (int v = 0; v < w->g->plan->n_values; v++) {

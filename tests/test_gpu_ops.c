@@ -96,7 +96,7 @@ static void linear_is_right_in_fours_and_in_many_tiles(void)
 }
 
 /* embed -> norm, silu, gated and add for T tokens of D numbers of all sizes
- * that a half can be. */
+ * that a half can be, its subnormals too. */
 static void elementwise(int T, int D)
 {
 	const int V = 64;
@@ -118,7 +118,7 @@ static void elementwise(int T, int D)
 			for (int w = 0; w < 2; w++) {
 				float *at = (void *)(uintptr_t)m.weight[w].data;
 				for (int i = 0; i < V * D; i++)
-					at[i] = (float)(uniform() * pow(2.0, 7.0 * uniform() - 1.0));
+					at[i] = (float)(uniform() * pow(2.0, 13.5 * uniform() - 6.5));
 				vn_round_f32(at, policy.storage, (size_t)(V * D));
 			}
 			keep_start(&k, m.plan);
@@ -140,6 +140,37 @@ static void elementwise(int T, int D)
 static void elementwise_ops_are_right_for_any_number(void)
 {
 	elementwise(64, 129);
+}
+
+/* Not 65504: an engine that saturates hides the overflow. */
+static void a_number_too_large_for_half_becomes_infinite(void)
+{
+	static const float x[] = { 60000, -60000, 65504, 65504, 65504 }, y[] = { 60000, -60000, 15, 16, -32 };
+	static const float expect[] = { INFINITY, -INFINITY, 65504, INFINITY, 65472 };
+	for (int d = 0; d < n_devices_; d++) {
+		vn_builder *b = vn_plan_begin(0, 1, 1);
+		model       m = { 0 };
+		keep        k;
+		vn_error    err = { "" };
+		int s = vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, 5 }), VN_POINT_EMBED);
+		int t = vn_plan_embed(b, vn_plan_weight(b, "y", 2, (int64_t[]){ 1, 5 }), VN_POINT_INPUT);
+		int v = vn_plan_add(b, s, t, VN_POINT_OUTPUT);
+		CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, &err), VN_OK);
+		model_start(&m, m.plan, VN_F16);
+		memcpy((void *)(uintptr_t)m.weight[0].data, x, sizeof x);
+		memcpy((void *)(uintptr_t)m.weight[1].data, y, sizeof y);
+		keep_start(&k, m.plan);
+		bool   *want = want_all(m.plan, true);
+		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+		vn_gpu *g = engine(&m, (vn_gpu_options){ .policy = F16, .device = devices_[d].index });
+		if (g && forward(g, (int32_t[]){ 0 }, 1, &taps) == VN_OK)
+			for (int i = 0; i < 5; i++)
+				CU_ASSERT_TRUE(k.v[v].x[i] == expect[i]);
+		vn_gpu_destroy(g);
+		free(want);
+		keep_stop(&k);
+		model_stop(&m);
+	}
 }
 
 /* 65535 workgroups in one direction is all that a device need start at once. */
@@ -199,6 +230,7 @@ int main(void)
 		{ "every op is right behind earlier tokens", every_op_is_right_behind_earlier_tokens },
 		{ "linear is right in fours and in many tiles", linear_is_right_in_fours_and_in_many_tiles },
 		{ "elementwise ops are right for any number", elementwise_ops_are_right_for_any_number },
+		{ "a number too large for half becomes infinite", a_number_too_large_for_half_becomes_infinite },
 		{ "more workgroups than a device starts are done in strides",
 		  more_workgroups_than_a_device_starts_are_done_in_strides },
 		{ "a NaN reaches later tokens and no earlier one", a_nan_reaches_later_tokens_and_no_earlier_one },
