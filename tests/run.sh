@@ -12,7 +12,7 @@ configure_and_build() { # preset, further options
 	local preset=$1
 	shift
 	cmake --preset "$preset" -DVERNIER_WERROR=ON "$@" >/dev/null
-	cmake --build --preset "$preset"
+	cmake --build --preset "$preset" -- --quiet
 }
 run_tests() { # preset, further options
 	local preset=$1
@@ -34,8 +34,8 @@ if [ "$quick" != --quick ]; then
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ops|store|metrics)$'
 	echo "== clang, and without a GPU engine"
 	CC=clang cmake -S . -B build/clang-cpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=OFF >/dev/null
-	cmake --build build/clang-cpu
+	cmake --build build/clang-cpu -- --quiet
 	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
-	cmake --build build/clang
+	cmake --build build/clang -- --quiet
 fi
 echo "== all tests passed"
