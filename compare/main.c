@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
-	vn_blas_correct(argv); /* first: it may start the program again */
+	vn_settle(argv); /* first: it may start the program again */
 	if (argc < 2) {
 		usage(stderr);
 		return 2;

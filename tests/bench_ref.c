@@ -118,7 +118,7 @@ static double peak_gib(void)
 
 int main(int argc, char **argv)
 {
-	vn_blas_correct(argv);
+	vn_settle(argv);
 	if (argc < 2 || argc > 5) {
 		fprintf(stderr, "usage: bench_ref MODEL [TOKENS [THREADS [ROUNDS]]]\n");
 		return 2;

@@ -6,6 +6,8 @@
  * and takes part in no sum. */
 #include "libref/base/stats.h"
 
+#include "libref/base/clones.h"
+
 #include <math.h>
 
 enum { LANES = 8, PART = 256 };
@@ -15,9 +17,7 @@ typedef struct lanes {
 } lanes;
 
 /* The lanes of one part, all finite. Returns 0 when something is not. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((target_clones("avx512f", "avx2", "default")))
-#endif
+VN_CLONES
 static int add_part(lanes *l, const float *x)
 {
 	float bad = 0.0f;

@@ -7,6 +7,9 @@
  * out of the reference's error: what is left is the rounding of its inputs. */
 #include "libref/ops/ops.h"
 
+#include "libref/base/clones.h"
+#include "libref/ops/exp.h"
+
 #include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
@@ -60,20 +63,47 @@ static void visible(const vn_consts *c, int64_t p, int64_t S, int64_t *from, int
 	*from = c->attention.window && p - c->attention.window + 1 > 0 ? p - c->attention.window + 1 : 0;
 }
 
+/* In place, n >= 1 numbers. The largest and the sum in eight lanes each. */
+VN_CLONES
+static void softmax_row(double *s, int64_t n)
+{
+	enum { LANES = 8 };
+	const int64_t whole = n / LANES * LANES;
+	double        top[LANES], sum[LANES];
+
+	for (int l = 0; l < LANES; l++) {
+		top[l] = -INFINITY;
+		sum[l] = 0.0;
+	}
+	for (int64_t j = 0; j < whole; j += LANES)
+		for (int l = 0; l < LANES; l++)
+			top[l] = s[j + l] > top[l] ? s[j + l] : top[l];
+	for (int64_t j = whole; j < n; j++)
+		top[0] = s[j] > top[0] ? s[j] : top[0];
+	for (int l = 1; l < LANES; l++)
+		top[0] = top[l] > top[0] ? top[l] : top[0];
+
+	for (int64_t j = 0; j < n; j++)
+		s[j] = vn_exp(s[j] - top[0]);
+	for (int64_t j = 0; j < whole; j += LANES)
+		for (int l = 0; l < LANES; l++)
+			sum[l] += s[j + l];
+	for (int64_t j = whole; j < n; j++)
+		sum[0] += s[j];
+	const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+	for (int64_t j = 0; j < n; j++)
+		s[j] /= total;
+}
+
 /* In place, (rows, S); keys out of sight get probability 0. */
 static void softmax(double *s, const REAL(vn_attend) *a, int64_t row, int64_t rows, int64_t S)
 {
 	for (int64_t r = 0; r < rows; r++, s += S) {
 		int64_t from, to;
-		double  top = -INFINITY, sum = 0.0;
 
 		visible(a->c, a->past + row + r, S, &from, &to);
-		for (int64_t j = from; j < to; j++)
-			top = s[j] > top ? s[j] : top;
-		for (int64_t j = from; j < to; j++)
-			sum += s[j] = exp(s[j] - top);
-		for (int64_t j = from; j < to; j++)
-			s[j] /= sum;
+		if (to > from)
+			softmax_row(s + from, to - from);
 		memset(s, 0, (size_t)from * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);
 	}

@@ -30,19 +30,33 @@ const char *vn_blas_better(const char *core, int avx2, int avx512)
 	return avx512 ? "SKYLAKEX" : "HASWELL";
 }
 
-void vn_blas_correct(char **argv)
+/* 1 when it was not set and now is. */
+static int set(const char *name, const char *value)
+{
+	return value && !getenv(name) && setenv(name, value, 1) == 0;
+}
+
+static const char *better_here(void)
 {
 #if defined(__x86_64__)
-	const char *better = vn_blas_better(openblas_get_corename(), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
-	                                    __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-	                                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
-	if (!better || getenv("OPENBLAS_CORETYPE"))
-		return;
-	if (setenv("OPENBLAS_CORETYPE", better, 1) == 0)
-		execv("/proc/self/exe", argv); /* comes back only on failure: then we are slow, not wrong */
+	return vn_blas_better(openblas_get_corename(), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+	                      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+	                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
 #else
-	(void)argv;
+	return NULL;
 #endif
+}
+
+void vn_settle(char **argv)
+{
+	int changed = set("OPENBLAS_CORETYPE", better_here());
+
+	if (!getenv("OMP_WAIT_POLICY")) {
+		changed |= set("GOMP_SPINCOUNT", "2000");
+		changed |= set("KMP_BLOCKTIME", "0");
+	}
+	if (changed)
+		execv("/proc/self/exe", argv); /* comes back only on failure: then we are slow, not wrong */
 }
 
 const char *vn_blas_core(void)    { return openblas_get_corename(); }

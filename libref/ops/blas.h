@@ -8,12 +8,16 @@
 #ifndef VN_LIBREF_OPS_BLAS_H
 #define VN_LIBREF_OPS_BLAS_H
 
-/* Call first thing in main. When the kernels are far below what the processor
- * offers, starts the program again with OPENBLAS_CORETYPE set and does not
- * return; a person's own OPENBLAS_CORETYPE is left alone. */
-void vn_blas_correct(char **argv);
+/* Call first thing in main: sets what libraries read from the environment only
+ * while they are loaded, and starts the program again when something was missing.
+ * What a person has set is left alone.
+ *   OPENBLAS_CORETYPE             when the kernels are far below what the processor offers
+ *   GOMP_SPINCOUNT, KMP_BLOCKTIME waiting threads give the processor up after some
+ *                                 microseconds instead of ten milliseconds: a capture's
+ *                                 writer runs beside them, and so may other work */
+void vn_settle(char **argv);
 
-/* The same decision on given words, for tests: what OPENBLAS_CORETYPE should
+/* The decision on the kernels, for tests: what OPENBLAS_CORETYPE should
  * be, or NULL when `core` is good enough. avx2, avx512: what the processor has. */
 const char *vn_blas_better(const char *core, int avx2, int avx512);
 

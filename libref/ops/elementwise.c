@@ -1,7 +1,8 @@
 /* elementwise.c: embedding rows, activations, sums. */
 #include "libref/ops/ops.h"
 
-#include <math.h>
+#include "libref/base/clones.h"
+#include "libref/ops/exp.h"
 
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy)
 {
@@ -10,29 +11,34 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
 		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)ids[t] * row, w->dtype, policy.storage, (size_t)D);
 }
 
-static double activate(vn_act act, double x)
+/* A thread's share of an activation, times `up` when there is one. */
+enum { SHARE = 8192 };
+
+VN_CLONES
+static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 {
 	switch (act) {
 	case VN_SILU:
-		return x / (1.0 + exp(-x));
+		for (int64_t i = 0; i < n; i++) {
+			double v = (double)x[i] / (1.0 + vn_exp(-(double)x[i]));
+			y[i] = (real)(up ? v * (double)up[i] : v);
+		}
+		break;
 	case VN_N_ACTS:
 		break;
 	}
-	return (double)NAN;
 }
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t i = 0; i < n; i++)
-		y[i] = (real)activate(act, (double)x[i]);
+	REAL(vn_gated)(y, x, NULL, act, n, threads);
 }
 
 void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads)
 {
-#pragma omp parallel for num_threads(threads) schedule(static)
-	for (int64_t i = 0; i < n; i++)
-		y[i] = (real)(activate(act, (double)gate[i]) * (double)up[i]);
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
+	for (int64_t i = 0; i < n; i += SHARE)
+		share(y + i, gate + i, up ? up + i : NULL, act, n - i < SHARE ? n - i : SHARE);
 }
 
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)

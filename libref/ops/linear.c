@@ -3,8 +3,8 @@
  * OpenBLAS with several threads cuts a product by their number, and where the
  * cuts fall decides which inner kernel sums an element: other bits for another
  * number of threads. So it runs single-threaded here, on tiles that depend on
- * the shapes alone, and OpenMP deals the tiles out. Weights are converted in
- * panels that every thread helps to fill, so that a model is never held twice. */
+ * the shapes alone, and OpenMP deals the tiles out. Weights are converted tile
+ * by tile, so that a model is never held twice. */
 #include "libref/ops/ops.h"
 
 #include <cblas.h>
@@ -17,19 +17,23 @@
 #endif
 
 enum {
-	PANEL = 8 << 20, /* numbers in a panel of converted weights, at the most */
+	PANEL = 4 << 20, /* numbers of a thread's panel of converted weights, about */
 	TILE_T = 512,    /* tokens of a tile */
+	TILE_M = 512,    /* rows of the weight in a tile, at the most */
 };
 
-/* Rows of the weight in a tile: enough that packing (T + m) n numbers is little
- * beside 2 T m n operations, few enough that two threads both have work. */
-static int64_t tile_rows(int64_t M)
+/* Rows of the weight in a tile: enough that packing (T + m) N numbers is little
+ * beside 2 T m N operations, few enough that several threads have work. */
+static int64_t tile_rows(int64_t M, int64_t N)
 {
-	int64_t m = (M / 2 + 63) / 64 * 64;
-	return m < 64 ? 64 : m > 512 ? 512 : m;
+	int64_t m = (M / 4 + 63) / 64 * 64, room = PANEL / (N > 0 ? N : 1) / 64 * 64;
+
+	m = m > TILE_M ? TILE_M : m;
+	m = m > room ? room : m;
+	return m < 64 ? 64 : m;
 }
 
-/* One tile: y[:, m0:m0+m] of tokens [t0, t0+t). */
+/* y[:, m0:m0+m] of tokens [t0, t0+t). */
 static void tile(real *y, const real *x, const real *w, const real *bias, int64_t t, int64_t m, int64_t N, int64_t M)
 {
 	GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, (real)0, y, (int)M);
@@ -39,44 +43,39 @@ static void tile(real *y, const real *x, const real *w, const real *bias, int64_
 				y[i * M + j] += bias[j];
 }
 
-static void convert_row(real *dst, const vn_tensor *w, int64_t row, int64_t N, vn_policy policy)
-{
-	REAL(vn_load)(dst, (const char *)w->data + (size_t)(row * N) * vn_dtype_size(w->dtype), w->dtype, policy.storage, (size_t)N);
-}
-
 bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bias, int64_t T, vn_policy policy, int threads)
 {
-	const int64_t M = w->shape.dim[0], N = w->shape.dim[1], step = tile_rows(M);
+	const int64_t M = w->shape.dim[0], N = w->shape.dim[1], step = tile_rows(M, N);
+	const int64_t across = (M + step - 1) / step, down = (T + TILE_T - 1) / TILE_T;
+	const size_t  row = (size_t)N * vn_dtype_size(w->dtype);
 	/* Weights that are already what we compute in are used where they lie. */
 	const bool    in_place = w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
 	                         (size_t)w->data % sizeof(real) == 0;
-	int64_t       span = PANEL / (N > 0 ? N : 1) / step * step; /* rows of a panel */
-	real         *panel = NULL;
-
-	span = span < step ? step : span > M ? (M + step - 1) / step * step : span;
-	if (in_place)
-		span = (M + step - 1) / step * step;
-	else if (!(panel = aligned_alloc(64, ((size_t)(span * N) * sizeof *panel + 63) / 64 * 64)))
-		return false;
+	int           failed = 0;
 
 #pragma omp parallel num_threads(threads)
-	for (int64_t m0 = 0; m0 < M; m0 += span) {
-		const int64_t here = M - m0 < span ? M - m0 : span;
-		const real   *p = in_place ? (const real *)w->data + m0 * N : panel;
-		const int64_t across = (here + step - 1) / step, down = (T + TILE_T - 1) / TILE_T;
+	{
+		real *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
 
-		if (!in_place) {
-#pragma omp for schedule(static)
-			for (int64_t r = 0; r < here; r++)
-				convert_row(panel + r * N, w, m0 + r, N, policy);
-		}
+		if (!in_place && !panel) {
+#pragma omp atomic write
+			failed = 1;
+		} else {
+			/* A tile converts the weights it needs itself: that is a sixtieth of
+			 * its work, and a barrier between converting and multiplying cost more. */
 #pragma omp for schedule(dynamic)
-		for (int64_t i = 0; i < across * down; i++) {
-			const int64_t a = i / down * step, t0 = i % down * TILE_T;
-			const int64_t m = here - a < step ? here - a : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
-			tile(y + t0 * M + m0 + a, x + t0 * N, p + a * N, bias ? bias + m0 + a : NULL, t, m, N, M);
+			for (int64_t i = 0; i < across * down; i++) {
+				const int64_t m0 = i / down * step, t0 = i % down * TILE_T;
+				const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
+				const char   *from = (const char *)w->data + (size_t)m0 * row;
+
+				if (!in_place)
+					REAL(vn_load)(panel, from, w->dtype, policy.storage, (size_t)(m * N));
+				tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)(const void *)from : panel,
+				     bias ? bias + m0 : NULL, t, m, N, M);
+			}
 		}
+		free(panel);
 	}
-	free(panel);
-	return true;
+	return !failed;
 }
