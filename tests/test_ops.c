@@ -5,6 +5,7 @@
  * format holds exactly: both widths and the plain loop see the same numbers. */
 #include "libref/exec/eval.h"
 #include "libref/ops/blas.h"
+#include "libref/ops/exp.h"
 #include "libref/ops/rope_table.h"
 
 #include <CUnit/Basic.h>
@@ -576,6 +577,28 @@ static void a_sum_in_half_gets_stuck_where_it_must(void)
 	free(y), free(raw), free(in), free(one);
 }
 
+/* ulp of a positive normal number */
+static double ulp(double x)
+{
+	return vn_dtype_ulp(VN_F64, x);
+}
+
+static void the_exponential_is_within_two_ulp_and_keeps_its_ends(void)
+{
+	double worst = 0.0;
+	for (double x = -707.99; x < 709.0; x += 0.00137) {
+		const double e = exp(x), off = fabs(vn_exp(x) - e) / ulp(e);
+		worst = off > worst ? off : worst;
+	}
+	CU_ASSERT(worst <= 2.0);
+	CU_ASSERT_EQUAL(vn_exp(0.0), 1.0);
+	CU_ASSERT_EQUAL(vn_exp(-0.0), 1.0);
+	CU_ASSERT_EQUAL(vn_exp(-1e6), 0.0);
+	CU_ASSERT_EQUAL(vn_exp(-(double)INFINITY), 0.0);
+	CU_ASSERT(isinf(vn_exp(1e6)) && isinf(vn_exp((double)INFINITY)));
+	CU_ASSERT(isnan(vn_exp((double)NAN)));
+}
+
 int main(void)
 {
 	unsigned failures = 1;
@@ -589,6 +612,7 @@ int main(void)
 	    CU_ADD_TEST(s, rms_norm_is_its_formula) &&
 	    CU_ADD_TEST(s, a_row_of_zeros_norms_to_zeros_and_not_to_nan) &&
 	    CU_ADD_TEST(s, silu_has_the_values_of_the_specification_at_both_ends_too) &&
+	    CU_ADD_TEST(s, the_exponential_is_within_two_ulp_and_keeps_its_ends) &&
 	    CU_ADD_TEST(s, gated_and_added_are_their_formulas) &&
 	    CU_ADD_TEST(s, half_storage_overflows_where_a_half_does) &&
 	    CU_ADD_TEST(s, rope_turns_pairs_half_a_head_apart) &&

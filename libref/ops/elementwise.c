@@ -19,10 +19,12 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 {
 	switch (act) {
 	case VN_SILU:
-		for (int64_t i = 0; i < n; i++) {
-			double v = (double)x[i] / (1.0 + vn_exp(-(double)x[i]));
-			y[i] = (real)(up ? v * (double)up[i] : v);
-		}
+		if (up)
+			for (int64_t i = 0; i < n; i++)
+				y[i] = (real)((double)x[i] / (1.0 + vn_exp(-(double)x[i])) * (double)up[i]);
+		else
+			for (int64_t i = 0; i < n; i++)
+				y[i] = (real)((double)x[i] / (1.0 + vn_exp(-(double)x[i])));
 		break;
 	case VN_N_ACTS:
 		break;
