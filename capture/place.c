@@ -28,7 +28,10 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 
 	if (n == 0)
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
-	if (stat(path, &st) == 0) {
+	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
+	if (lstat(path, &st) == 0) {
+		if (S_ISLNK(st.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; a recording needs the name of the file itself", path);
 		if (S_ISDIR(st.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is a directory; a recording needs the name of a file", path);
 		if (!S_ISREG(st.st_mode))

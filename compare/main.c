@@ -7,8 +7,22 @@
 
 #include "libref/ops/blas.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A file opened while 0, 1 or 2 is closed would take its number, and what is
+ * printed would go into it. */
+static void occupy_standard_streams(void)
+{
+	int fd;
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= 2);
+	if (fd > 2)
+		close(fd);
+}
 
 static const struct {
 	const char *name;
@@ -48,10 +62,20 @@ static int run(const char *name, int argc, char **argv)
 	return 2;
 }
 
+/* What could not be printed was not done: a full disk behind > is trouble. */
+static int finish(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "vernier: standard output cannot be written\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
+	occupy_standard_streams();
 	vn_settle(argv); /* first: it may start the program again */
 	if (argc < 2) {
 		usage(stderr);
@@ -59,15 +83,15 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("vernier " VERNIER_VERSION);
-		return 0;
+		return finish(0);
 	}
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		if (argc > 2) {
 			help[0] = argv[2];
-			return run(argv[2], 2, help);
+			return finish(run(argv[2], 2, help));
 		}
 		usage(stdout);
-		return 0;
+		return finish(0);
 	}
-	return run(argv[1], argc - 1, argv + 1);
+	return finish(run(argv[1], argc - 1, argv + 1));
 }

@@ -135,7 +135,6 @@ int main(int argc, char **argv)
 	rounds = rounds < 1 ? 1 : rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
 	if (vn_model_open(argv[1], &m, &err))
 		fail(&err);
-	vn_policy_from_name("f32", &(vn_policy){ VN_F32, VN_F32 });
 	vn_ref_options o = { .policy = { VN_F32, VN_F32 }, .threads = threads };
 	if (vn_ref_create(vn_model_plan(m), vn_model_weights(m), &o, &r, &err))
 		fail(&err);
@@ -149,7 +148,8 @@ int main(int argc, char **argv)
 		ids[t] = (int32_t)((t * 7919 + 13) % vn_model_plan(m)->vocab);
 
 	pass(m, r, ids, T, false, path); /* page the weights in */
-	peak = peak_gib();               /* before the bare products take memory of their own */
+	pass(m, r, ids, T, true, path);
+	peak = peak_gib(); /* before the bare products take memory of their own */
 	for (int i = 0; i < rounds; i++) {
 		bare[i] = bare_products(vn_model_plan(m), T, threads);
 		plain[i] = pass(m, r, ids, T, false, path);

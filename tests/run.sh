@@ -28,14 +28,15 @@ if [ "$quick" != --quick ]; then
 	echo "== address and undefined-behaviour sanitizers"
 	configure_and_build asan
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
-	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -LE bench
+	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan
 	echo "== thread sanitizer, on what uses threads"
 	configure_and_build tsan -DVERNIER_GPU=OFF
-	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ops|store|metrics)$'
-	echo "== clang, and without a GPU engine"
-	CC=clang cmake -S . -B build/clang-cpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=OFF >/dev/null
-	cmake --build build/clang-cpu -- --quiet
-	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
-	cmake --build build/clang -- --quiet
+	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ops|store|metrics|compare|stats|model)$'
+	echo "== clang, and without the GPU engine"
+	for gpu in OFF ON; do
+		CC=clang cmake -S . -B build/clang-gpu-$gpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=$gpu >/dev/null
+		cmake --build build/clang-gpu-$gpu -- --quiet
+		ctest --test-dir build/clang-gpu-$gpu --output-on-failure -L 'unit|parity'
+	done
 fi
 echo "== all tests passed"

@@ -13,7 +13,7 @@
 
 /* What the decoder families with rotary attention and a gated MLP share. */
 typedef struct vn_config {
-	int     D, F, L, H, G, K, V; /* the letters of the style guide */
+	int     D, F, L, H, G, K, V; /* the letters of specs/models.md */
 	int     context;             /* longest sequence */
 	double  norm_eps;
 	vn_rope rope;

@@ -32,7 +32,7 @@
 
 enum { VN_T = -1, VN_S = -2 };
 
-/* What an operation computes, with the letters of the style guide. Inputs,
+/* What an operation computes, with the letters of specs/models.md. Inputs,
  * weights and outputs stand in the order of the slots of vn_node. */
 typedef enum vn_op {
 	VN_OP_EMBED,     /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
