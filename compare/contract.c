@@ -2,6 +2,8 @@
  * config, same weights. What a file does not say is noted, not refused. */
 #include "compare/compare.h"
 
+#include "libref/plan/family.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -72,6 +74,29 @@ static void tokens(const contract *c)
 		}
 }
 
+/* The plan a config means. */
+static vn_plan *plan_of(const json_t *config)
+{
+	const vn_family *family;
+	vn_plan         *plan = NULL;
+
+	if (vn_family_find("config", config, &family, NULL) || family->plan("config", config, &plan, NULL))
+		return NULL;
+	return plan;
+}
+
+/* Two spellings of one model: RoPE settings in the words of transformers 4 and
+ * 5, a default that one of them writes out. The arithmetic is the plan. */
+static bool same_arithmetic(const json_t *x, const json_t *y)
+{
+	vn_plan *a = plan_of(x), *b = plan_of(y);
+	bool     same = a && b && vn_plan_equal(a, b);
+
+	vn_plan_destroy(a);
+	vn_plan_destroy(b);
+	return same;
+}
+
 /* Keys that say where a model came from, and change no arithmetic. */
 static bool harmless(const char *key)
 {
@@ -82,13 +107,13 @@ static bool harmless(const char *key)
 	return false;
 }
 
-static void config_key(const contract *c, const char *key, const json_t *x, const json_t *y)
+static void config_key(const contract *c, const char *key, const json_t *x, const json_t *y, bool same)
 {
 	if (x && y && json_equal(x, y))
 		return;
 	char *xt = x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	char *yt = y ? json_dumps(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	if (harmless(key))
+	if (same || harmless(key))
 		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
 		             xt ? xt : "absent", yt ? yt : "absent", c->who);
 	else
@@ -116,11 +141,12 @@ static void configs(const contract *c)
 		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the %s's is not a JSON object",
 		       json_is_object(j[0]) ? c->who : "reference");
 	} else {
+		const bool same = same_arithmetic(j[0], j[1]);
 		json_object_foreach(j[0], key, x)
-			config_key(c, key, x, json_object_get(j[1], key));
+			config_key(c, key, x, json_object_get(j[1], key), same);
 		json_object_foreach(j[1], key, x)
 			if (!json_object_get(j[0], key))
-				config_key(c, key, NULL, x);
+				config_key(c, key, NULL, x, same);
 	}
 	json_decref(j[0]);
 	json_decref(j[1]);

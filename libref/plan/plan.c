@@ -68,3 +68,41 @@ int64_t vn_value_row(const vn_value *v)
 		n *= v->size[i];
 	return n;
 }
+
+static bool same_numbers(const int *a, const int *b, int n)
+{
+	return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
+}
+
+static bool same_node(const vn_node *a, const vn_node *b)
+{
+	if (a->op != b->op || a->layer != b->layer || a->n_in != b->n_in || a->n_w != b->n_w || a->n_out != b->n_out ||
+	    !same_numbers(a->in, b->in, a->n_in) || !same_numbers(a->w, b->w, a->n_w) || !same_numbers(a->out, b->out, a->n_out))
+		return false;
+	for (int i = 0; vn_const_name(a->op, i); i++) {
+		const double x = vn_const_get(a, i), y = vn_const_get(b, i);
+		if (!(x == y))
+			return false;
+	}
+	return true;
+}
+
+static bool same_value(const vn_value *a, const vn_value *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->point == b->point && a->layer == b->layer && a->node == b->node &&
+	       a->slot == b->slot && a->alias_of == b->alias_of && a->rank == b->rank && same_numbers(a->size, b->size, a->rank);
+}
+
+bool vn_plan_equal(const vn_plan *a, const vn_plan *b)
+{
+	bool same = a->n_nodes == b->n_nodes && a->n_values == b->n_values && a->n_weights == b->n_weights &&
+	            a->vocab == b->vocab && a->context == b->context;
+
+	for (int i = 0; same && i < a->n_nodes; i++)
+		same = same_node(&a->node[i], &b->node[i]);
+	for (int i = 0; same && i < a->n_values; i++)
+		same = same_value(&a->value[i], &b->value[i]);
+	for (int i = 0; same && i < a->n_weights; i++)
+		same = strcmp(a->weight[i].name, b->weight[i].name) == 0 && vn_shape_equal(&a->weight[i].shape, &b->weight[i].shape);
+	return same;
+}

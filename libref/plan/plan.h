@@ -138,6 +138,10 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
 vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err);
 void      vn_plan_destroy(vn_plan *p);
 
+/* The same nodes on the same values and weights with the same constants: the
+ * same arithmetic. */
+bool      vn_plan_equal(const vn_plan *a, const vn_plan *b);
+
 int       vn_plan_find(const vn_plan *p, const char *name); /* value by name, -1 when absent */
 int       vn_plan_root(const vn_plan *p, int value);        /* the value itself, or what it is an alias of */
 vn_shape  vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
