@@ -1,0 +1,48 @@
+/* fuzz_ids.c: any text as a list of token ids. Refused with one line, or a list
+ * of numbers that are all there and none negative. */
+#include "capture/arguments.h"
+#include "tests/fuzz/mutate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char     *text = malloc(size + 1);
+	int32_t  *ids = NULL;
+	int64_t   n = 0;
+	vn_error  e = { "" };
+
+	if (!text)
+		exit(2);
+	memcpy(text, data, size);
+	text[size] = '\0';
+	if (*text != '@') { /* a file's name is another matter */
+		if (vn_read_ids("--ids", text, &ids, &n, &e)) {
+			if (!*e.text || strchr(e.text, '\n') || ids)
+				abort();
+		} else {
+			if (n < 1 || !ids)
+				abort();
+			for (int64_t i = 0; i < n; i++)
+				if (ids[i] < 0)
+					abort();
+		}
+	}
+	free(ids);
+	free(text);
+	return 0;
+}
+
+#ifndef VERNIER_LIBFUZZER
+static size_t make_seed(int i, uint8_t *out)
+{
+	static const char *const seeds[] = { "1,2,3", "151935,0,7,2147483647", "12 , 4\n5" };
+	memcpy(out, seeds[i], strlen(seeds[i]));
+	return strlen(seeds[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 3, NULL,
+	                         "-1 0 00 2147483647 2147483648 99999999999999999999 1e3 0x10 , ,, + - 1.5 nan" };
+	return fuzz_main(argc, argv, &plan);
+}
+#endif
