@@ -92,7 +92,7 @@ static size_t make_seed(int i, uint8_t *out)
 int main(int argc, char **argv)
 {
 	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
-	                         "null {} [] 0 \"x\" \"../../etc/passwd\" \"../out.safetensors\" \"/etc/passwd\" \"a.safetensors\" \"./a.safetensors\" ../ / .. \"w\": \"v\":" };
+	                         "null {} [] 0 \"x\" \"../../etc/passwd\" ../out.safetensors ../../etc/passwd \"/etc/passwd\" \"a.safetensors\" \"./a.safetensors\" ../ / .. \"w\": \"v\":" };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif
