@@ -24,6 +24,8 @@ static bool linear(const vn_args *a, real *out)
 #if VN_REAL == 32
 	if (ok && a->policy.sums == VN_F16)
 		ok = vn_linear_acc16(out, a->in[0], a->w[0], bias, a->tokens, a->threads);
+	else if (ok && vn_linear_is_small(a->w[0], a->tokens))
+		ok = vn_linear_wide(out, a->in[0], a->w[0], bias, a->tokens, a->policy, a->threads);
 	else
 #endif
 	if (ok)

@@ -55,6 +55,10 @@ void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 #if VN_REAL == 32
+/* linear in double, rounded once: for products that cost nothing (linear_wide.c). */
+bool vn_linear_is_small(const vn_tensor *w, int64_t T);
+bool vn_linear_wide(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, vn_policy policy, int threads);
+
 /* linear with the sum rounded to half after every term, and after the bias. */
 bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, int threads);
 #endif

@@ -26,8 +26,18 @@ typedef float real;
 static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_dtype storage, size_t n)
 {
 #if VN_REAL == 64
-	(void)storage; /* f64 */
-	vn_to_f64(dst, src, from, n);
+	if (storage == VN_F64) {
+		vn_to_f64(dst, src, from, n);
+		return;
+	}
+	float part[256];
+	for (size_t i = 0; i < n; ) {
+		const size_t m = n - i < 256 ? n - i : 256;
+		vn_to_f32_as(part, (const char *)src + i * vn_dtype_size(from), from, storage, m);
+		for (size_t j = 0; j < m; j++)
+			dst[i + j] = (double)part[j];
+		i += m;
+	}
 #else
 	vn_to_f32_as(dst, src, from, storage, n);
 #endif

@@ -2,8 +2,8 @@
  *
  *   name        stored in   products summed in   everything else computed in
  *   f64         f64         f64                  f64
- *   f32         f32         f32                  f32 or better
- *   f16         f16         f32                  f32
+ *   f32         f32         f32 or better        f32 or better
+ *   f16         f16         f32 or better        f32
  *   f16-acc16   f16         f16                  f32
  *
  * "Stored" means every named output and every weight: each is rounded once to

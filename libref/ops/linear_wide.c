@@ -1,0 +1,40 @@
+/* linear_wide.c: a product of floats summed in double and rounded once.
+ *
+ * For few tokens a product waits for its weights, and a small matrix is over
+ * before anybody waits at all: there the better sum is free. It matters most
+ * there, too: with few elements to look at, the largest error of one run can be
+ * twice that of another by luck, and a reference should not need luck. */
+#define VN_REAL 32
+#include "libref/ops/ops.h"
+
+#include <stdlib.h>
+
+bool vn_linear_f64(double *y, const double *x, const vn_tensor *w, const double *bias, int64_t T, vn_policy policy, int threads);
+
+enum { FEW_TOKENS = 64, SMALL_MATRIX = 1 << 16 };
+
+bool vn_linear_is_small(const vn_tensor *w, int64_t T)
+{
+	return T <= FEW_TOKENS || w->shape.dim[0] * w->shape.dim[1] <= SMALL_MATRIX;
+}
+
+bool vn_linear_wide(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, vn_policy policy, int threads)
+{
+	const size_t M = (size_t)w->shape.dim[0], N = (size_t)w->shape.dim[1], rows = (size_t)T;
+	double      *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);
+	double      *bd = malloc((M + 1) * sizeof *bd);
+	bool         ok = xd && yd && bd;
+
+	if (ok) {
+		vn_to_f64(xd, x, VN_F32, rows * N);
+		if (bias)
+			vn_to_f64(bd, bias, VN_F32, M);
+		ok = vn_linear_f64(yd, xd, w, bias ? bd : NULL, T, policy, threads);
+	}
+	if (ok)
+		vn_from_f64(y, VN_F32, yd, rows * M);
+	free(xd);
+	free(yd);
+	free(bd);
+	return ok;
+}
