@@ -713,6 +713,78 @@ static void a_window_in_a_clone_hides_the_keys_before_it(void)
 	vn_plan_destroy(c);
 }
 
+/* ---- changed constants --------------------------------------------------------------------------- */
+
+static vn_plan *changed(const char *value, const char *constant, double to)
+{
+	vn_plan *c;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_clone(vn_model_plan(model), &c, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_const_set(&c->node[c->value[vn_plan_find(c, value)].node], constant, to, NULL), VN_OK);
+	return c;
+}
+
+static void a_clone_whose_constants_do_not_fit_its_shapes_is_refused(void)
+{
+	const struct { const char *value, *constant; double to; const char *word; } row[] = {
+		{ "layer0.attn_context", "heads", 64, "64 heads" },        { "layer0.attn_context", "heads", 2, "2 heads" },
+		{ "layer1.attn_context", "kv_heads", 4, "4 key heads" },   { "layer1.attn_context", "kv_heads", 1, "1 key heads" },
+		{ "layer0.attn_context", "head_dim", 8, "width 8" },       { "layer0.attn_context", "head_dim", 2, "width 2" },
+		{ "layer1.attn_context", "cache", 0, "cache slot 0" },     { "layer0.attn_context", "cache", 2, "cache slot 2" },
+		{ "layer0.q_rope", "rotary_dim", 6, "6 rotary columns" },  { "layer0.k_rope", "rotary_dim", 65536, "rotary columns" },
+		{ "layer0.q_rope", "type", VN_ROPE_LLAMA3, "low_freq_factor" },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		vn_plan *c = changed(row[i].value, row[i].constant, row[i].to);
+		vn_ref  *r;
+		vn_error e = { "" };
+		CU_ASSERT_EQUAL(vn_ref_create(c, vn_model_weights(model), &(vn_ref_options){ .policy = F32 }, &r, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_PTR_NULL(r);
+		const bool said = strstr(e.text, row[i].word) && strstr(e.text, row[i].value);
+		CU_ASSERT(said);
+		if (!said)
+			fprintf(stderr, "%s of %s: '%s'\n", row[i].constant, row[i].value, e.text);
+		vn_plan_destroy(c);
+	}
+}
+
+static void a_changed_constant_changes_its_own_node_and_nothing_beside_it(void)
+{
+	const struct { const char *value, *constant; double to; } row[] = {
+		{ "layer1.attn_norm", "eps", 1e-2 }, { "layer1.q_rope", "theta", 500 }, { "layer1.k_rope", "rotary_dim", 2 },
+		{ "layer1.attn_context", "scale", 0.25 }, { "layer1.attn_context", "window", 3 }, { "layer1.attn_context", "causal", 0 },
+	};
+	keep a, b;
+
+	run(&a, F32, 2, "*", ids, T);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		vn_plan  *c = changed(row[i].value, row[i].constant, row[i].to);
+		vn_ref   *r = engine(c, F32, 2);
+		const int own = vn_plan_find(c, row[i].value), node = c->value[own].node;
+		bool      follows[MOST_VALUES] = { false }; /* reads what the node made, at whatever distance */
+		keep_start(&b, c, "*");
+		forward(r, ids, T, &b);
+		CU_ASSERT_FALSE(same_bits(&a, &b, row[i].value));
+		follows[own] = true;
+		for (int n = node; n < c->n_nodes; n++) {
+			bool reads = n == node; /* its scores and probabilities may change, too */
+			for (int j = 0; j < c->node[n].n_in; j++)
+				reads = reads || follows[c->node[n].in[j]];
+			for (int j = 0; reads && j < c->node[n].n_out; j++)
+				follows[c->node[n].out[j]] = true;
+		}
+		for (int v = 0; v < c->n_values; v++)
+			if (c->value[v].alias_of < 0 && !follows[v])
+				CU_ASSERT(same_bits(&a, &b, c->value[v].name));
+		CU_ASSERT_FALSE(same_bits(&a, &b, "logits"));
+		vn_ref_destroy(r);
+		keep_clear(&b);
+		vn_plan_destroy(c);
+	}
+	keep_clear(&a);
+}
+
 int main(void)
 {
 	unsigned  failures = 1;
@@ -751,7 +823,9 @@ int main(void)
 	    CU_ADD_TEST(s, the_whole_context_may_be_used_and_no_more) &&
 	    CU_ADD_TEST(s, a_sink_that_fails_ends_the_run_with_its_error) &&
 	    CU_ADD_TEST(s, an_engine_says_what_it_is) &&
-	    CU_ADD_TEST(s, a_window_in_a_clone_hides_the_keys_before_it)) {
+	    CU_ADD_TEST(s, a_window_in_a_clone_hides_the_keys_before_it) &&
+	    CU_ADD_TEST(s, a_clone_whose_constants_do_not_fit_its_shapes_is_refused) &&
+	    CU_ADD_TEST(s, a_changed_constant_changes_its_own_node_and_nothing_beside_it)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();
 		failures = CU_get_number_of_failures();

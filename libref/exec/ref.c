@@ -45,9 +45,13 @@ struct vn_ref {
 
 vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o, vn_ref **ref, vn_error *err)
 {
-	vn_ref *r = *ref = calloc(1, sizeof *r);
+	vn_status st = vn_plan_check(plan, err);
+	vn_ref   *r;
 
-	if (!r)
+	*ref = NULL;
+	if (st)
+		return st;
+	if (!(r = *ref = calloc(1, sizeof *r)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory");
 	r->plan = plan;
 	r->weights = weights;
