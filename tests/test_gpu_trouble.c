@@ -184,6 +184,47 @@ static void weights_too_large_for_half_are_counted(void)
 	}
 }
 
+/* 1 + 2^-11 + 2^-40 is above the middle of two halves; as a float it is that
+ * middle, and goes to the even one below. */
+static void weights_in_double_are_rounded_once_and_counted(void)
+{
+	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40, -1.0 - 0x1p-11 - 0x1p-40, 1.0 + 0x3p-11 - 0x1p-40, 65519.9999999,
+	                            65520.0, 1e300, -1e39, INFINITY, NAN, 0x1p-25 + 0x1p-60, -0.0 };
+	enum { D = COUNT(x) };
+	for (int d = 0; d < n_devices_; d++)
+		for (int half = 0; half < 2; half++) {
+			vn_builder    *b = vn_plan_begin(0, 1, 1);
+			vn_plan       *p = NULL;
+			keep           k;
+			vn_gpu        *g = NULL;
+			vn_error       err = { "" };
+			vn_facts       facts = { 0 };
+			vn_gpu_options o = on(d, half ? F16 : F32);
+			const vn_tensor w = { .dtype = VN_F64, .shape = { .rank = 2, .dim = { 1, D } }, .data = (void *)(uintptr_t)x };
+			uint16_t h[D];
+			float    expect[D];
+			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, D }), VN_POINT_EMBED);
+			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
+			vn_from_f64(h, VN_F16, x, D);
+			for (int i = 0; i < D; i++)
+				expect[i] = half ? vn_f16_to_f32(h[i]) : (float)x[i];
+			bool want[] = { true };
+			keep_start(&k, p);
+			vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+			CU_ASSERT_EQUAL(vn_gpu_create(p, &w, &o, &g, &err), VN_OK);
+			if (g && forward(g, (int32_t[]){ 0 }, 1, &taps) == VN_OK) {
+				for (int i = 0; i < D; i++)
+					CU_ASSERT_TRUE(isnan(x[i]) ? isnan(k.v[0].x[i]) : memcmp(&k.v[0].x[i], &expect[i], 4) == 0);
+				CU_ASSERT_TRUE(!half || k.v[0].x[0] == 1.0f + 0x1p-10f);
+				vn_gpu_facts(g, &facts);
+				CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), half ? "3" : "2");
+			}
+			vn_gpu_destroy(g);
+			keep_stop(&k);
+			vn_plan_destroy(p);
+		}
+}
+
 /* 38 MB of embeddings pass through an upload buffer of 32; 75000 workgroups of
  * outputs are more than a device need start at once. */
 static void weights_arrive_the_same_through_an_upload_buffer(void)
@@ -290,6 +331,7 @@ int main(void)
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
 		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
 		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
+		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
 		{ "weights arrive the same through an upload buffer", weights_arrive_the_same_through_an_upload_buffer },
 		{ "the environment names a device", the_environment_names_a_device },
 		{ "a device that lacks something says what", a_device_that_lacks_something_says_what },
