@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#define SLICE   100000000 /* ns of waiting between two questions */
 #define SHADERS VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
 #define COPIES  (VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_CLEAR_BIT)
 #define WRITTEN (VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT)
@@ -211,14 +212,22 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 	return VN_OK;
 }
 
+vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
+{
+	return e->stop && e->stop(e->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
+}
+
 vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 {
-	VkResult r;
+	vn_status st;
+	VkResult  r;
 
 	if (!e->flying[i])
 		return VN_OK;
 	/* Forever: a pass on a software device may take hours, and a lost one says so. */
-	r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+	while ((r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
+		if ((st = vn_encode_asked_to_stop(e, err)))
+			return st;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
 	e->flying[i] = false;

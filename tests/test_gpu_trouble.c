@@ -149,6 +149,61 @@ static void bad_calls_are_refused_and_change_nothing(void)
 	}
 }
 
+typedef struct patience { int asked, limit; } patience;
+
+static bool lost(void *ctx)
+{
+	patience *p = ctx;
+	return ++p->asked > p->limit;
+}
+
+static void an_interrupted_call_leaves_the_position(void)
+{
+	static const int limit[] = { 0, 5, 10000 };
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		patience p = { 0, 10000 };
+		vn_error err = { "" };
+		shape_of s = small;
+		keep     a, b;
+		s.V = 30000; /* the last node takes a software device some tenths of a second */
+		s.D = 512;
+		model_start(&m, block_plan(s), VN_F16);
+		int32_t       *ids = some_ids(600, s.V);
+		bool          *want = want_all(m.plan, false);
+		vn_gpu_options o = on(d, F16);
+		o.stop = lost;
+		o.stop_ctx = &p;
+		vn_gpu *g = engine(&m, o);
+		for (size_t i = 0; i < COUNT(limit); i++) {
+			p = (patience){ 0, limit[i] };
+			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err), limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
+			CU_ASSERT_TRUE(limit[i] < m.plan->n_nodes ? p.asked == limit[i] + 1 : p.asked >= m.plan->n_nodes);
+		}
+		CU_ASSERT_STRING_EQUAL(err.text, "interrupted");
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 7);
+		p = (patience){ 0, m.plan->n_nodes }; /* every node, then no longer: where the device takes its time */
+		const vn_status st = vn_gpu_forward(g, ids, 600, NULL, &err);
+		CU_ASSERT_EQUAL(st, p.asked > m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), st ? 7 : 607);
+		if (strcmp(devices_[d].type, "cpu") == 0)
+			CU_ASSERT_EQUAL(st, VN_ERR_INTERRUPTED);
+		vn_gpu_reset(g);
+		p = (patience){ 0, 10000 };
+		keep_start(&a, m.plan);
+		vn_taps taps = { .want = want, .sink = keep_sink(&a) };
+		forward(g, ids, 9, &taps); /* and the engine still works */
+		vn_gpu_destroy(g);
+		gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, 9, 0, &b);
+		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+		keep_stop(&a);
+		keep_stop(&b);
+		free(want);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
 static void constants_that_do_not_fit_are_refused(void)
 {
 	model    m;
@@ -329,6 +384,7 @@ int main(void)
 		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
 		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
+		{ "an interrupted call leaves the position", an_interrupted_call_leaves_the_position },
 		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
 		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
 		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
