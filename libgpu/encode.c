@@ -75,7 +75,6 @@ static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 acce
 	vkCmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
 		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
 			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to, .dstAccessMask = access } });
-	e->epoch++;
 }
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
@@ -88,6 +87,7 @@ vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	e->recording = true;
 	barrier(e, SHADERS | COPIES, TOUCHED);
+	e->epoch++;
 	return VN_OK;
 }
 
@@ -120,8 +120,7 @@ void vn_encode_writes(vn_encoder *e, vn_buffer *b)
 	uses(e, b, true);
 }
 
-/* The barrier that the pending uses need, if any; then they are on record. */
-static void settle(vn_encoder *e)
+bool vn_encode_note_uses(vn_encoder *e)
 {
 	bool need = false;
 
@@ -130,8 +129,7 @@ static void settle(vn_encoder *e)
 		if (b->epoch == e->epoch && (b->written || (b->read && e->use[i].write)))
 			need = true;
 	}
-	if (need)
-		barrier(e, SHADERS | COPIES, TOUCHED);
+	e->epoch += need;
 	for (int i = 0; i < e->uses; i++) {
 		vn_buffer *b = e->use[i].b;
 		if (b->epoch != e->epoch) {
@@ -144,6 +142,14 @@ static void settle(vn_encoder *e)
 			b->read = true;
 	}
 	e->uses = 0;
+	return need;
+}
+
+/* The barrier that the pending uses need, if any. */
+static void settle(vn_encoder *e)
+{
+	if (vn_encode_note_uses(e) && !e->break_barriers)
+		barrier(e, SHADERS | COPIES, TOUCHED);
 }
 
 static uint32_t at_most(int64_t want, uint32_t limit)

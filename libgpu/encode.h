@@ -32,6 +32,7 @@ typedef struct vn_encoder {
 	VkQueryPool       queries;   /* NULL: no timestamps */
 	uint32_t          n_queries;
 	int               submits;   /* of the last pass */
+	bool              break_barriers; /* for tests: leave out those between commands */
 	bool            (*stop)(void *ctx); /* NULL: never asked */
 	void             *stop_ctx;
 } vn_encoder;
@@ -46,6 +47,10 @@ void      vn_encode_stamp(vn_encoder *e, uint32_t i);
 /* Of the next dispatch or copy. */
 void vn_encode_reads(vn_encoder *e, vn_buffer *b);
 void vn_encode_writes(vn_encoder *e, vn_buffer *b);
+
+/* The uses named since the last dispatch or copy go on record; true: a barrier
+ * has to come before them. Dispatch and copy call it; it records no command. */
+bool vn_encode_note_uses(vn_encoder *e);
 
 /* push: the kernel's block. x and y: workgroups wanted; fewer run when the
  * device has a limit, and the shader goes in strides. */

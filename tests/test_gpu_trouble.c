@@ -149,6 +149,79 @@ static void bad_calls_are_refused_and_change_nothing(void)
 	}
 }
 
+/* ---- barriers ---------------------------------------------------------------------------- */
+
+static bool needs_barrier(vn_encoder *e, vn_buffer *read, vn_buffer *written)
+{
+	if (read)
+		vn_encode_reads(e, read);
+	if (written)
+		vn_encode_writes(e, written);
+	return vn_encode_note_uses(e);
+}
+
+/* On what is on record; no device takes part. */
+static void a_barrier_stands_where_two_uses_meet_and_one_writes(void)
+{
+	vn_encoder e = { .epoch = 1 };
+	vn_buffer  a = { 0 }, b = { 0 }, c = { 0 };
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, NULL));
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, NULL)); /* read, read */
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, &b));   /* another buffer */
+	CU_ASSERT_FALSE(needs_barrier(&e, NULL, &c)); /* and one more */
+	CU_ASSERT_TRUE(needs_barrier(&e, &b, NULL));  /* written, read */
+	CU_ASSERT_FALSE(needs_barrier(&e, &c, NULL)); /* that barrier was over all */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));  /* read, written */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));  /* written, written */
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, &c));   /* c was read two barriers ago */
+	CU_ASSERT_TRUE(needs_barrier(&e, &c, &a));    /* written, read; read, written */
+	CU_ASSERT_TRUE(needs_barrier(&e, &a, &a));    /* the same in one command */
+	CU_ASSERT_FALSE(needs_barrier(&e, &b, NULL));
+	vn_encode_copy_out(&e, &b, 0, &c, 0, 0);      /* of nothing: a read of the source alone */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));
+	CU_ASSERT_FALSE(needs_barrier(&e, NULL, &c));
+}
+
+static void a_barrier_left_out_is_reported_by_validation(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model          m;
+		vn_error       err = { "" };
+		vn_gpu_options o = on(d, F16);
+		model_start(&m, block_plan(small), VN_F16);
+		int32_t *ids = some_ids(T, small.V);
+		o.guard = true; /* fills and copies: shaders reach memory by address, which the layer does not follow */
+		vn_gpu *g = engine(&m, o);
+		g->encoder.break_barriers = true;
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
+		CU_ASSERT_TRUE(g->device.complaints > 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(g->device.complaint, "SYNC-HAZARD"));
+		vn_gpu_destroy(g);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
+static void validation_that_cannot_watch_synchronisation_is_refused(void)
+{
+	model          m;
+	vn_error       err = { "" };
+	vn_gpu        *g = NULL;
+	vn_gpu_options o = on(0, F16);
+	model_start(&m, block_plan(small), VN_F16);
+	vn_device_old_layer = true;
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot watch synchronisation"));
+	CU_ASSERT_PTR_NULL(g);
+	o.validate = false;
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+	vn_device_old_layer = false;
+	vn_gpu_destroy(g);
+	model_stop(&m);
+}
+
+/* ---- failures, interruption --------------------------------------------------------------- */
+
 typedef struct patience { int asked, limit; } patience;
 
 static bool lost(void *ctx)
@@ -385,6 +458,10 @@ int main(void)
 		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
 		{ "an interrupted call leaves the position", an_interrupted_call_leaves_the_position },
+		{ "a barrier stands where two uses meet and one writes", a_barrier_stands_where_two_uses_meet_and_one_writes },
+		{ "a barrier left out is reported by validation", a_barrier_left_out_is_reported_by_validation },
+		{ "validation that cannot watch synchronisation is refused",
+		  validation_that_cannot_watch_synchronisation_is_refused },
 		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
 		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
 		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
