@@ -91,3 +91,10 @@ vn_status vn_cache_grow(vn_encoder *e, vn_cache *c, int64_t rows, int64_t used, 
 		c->bytes += (int64_t)(c->slot[i].k.held + c->slot[i].v.held);
 	return st;
 }
+
+void vn_cache_forget(vn_cache *c, int64_t past)
+{
+	for (int i = 0; i < c->n; i++)
+		if (c->slot[i].filled > past)
+			c->slot[i].filled = past;
+}

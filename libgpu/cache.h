@@ -13,6 +13,7 @@
 typedef struct vn_cache_slot {
 	vn_buffer k, v;
 	int64_t   rows;      /* room */
+	int64_t   filled;    /* rows without a gap; fewer than the position when an attention was run elsewhere */
 	size_t    row_bytes; /* G K elements */
 } vn_cache_slot;
 
@@ -25,6 +26,9 @@ typedef struct vn_cache {
 /* Sizes from the plan's attention nodes; no memory yet. */
 vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_dtype storage, vn_error *err);
 void      vn_cache_destroy(vn_device *d, vn_cache *c); /* safe on a zeroed one */
+
+/* Rows from `past` on are no longer there. */
+void      vn_cache_forget(vn_cache *c, int64_t past);
 
 /* Room for `rows` rows, of which the first `used` are kept. After a failure
  * every slot still holds its rows. */

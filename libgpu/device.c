@@ -13,7 +13,7 @@
 
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
-bool vn_device_hide_memory;
+bool vn_device_hide_memory, vn_device_old_layer;
 
 const char *vn_result_text(VkResult r)
 {
@@ -126,10 +126,14 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 	if (validate && (!layer_present(VALIDATION) || !debug))
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
+	/* Without it the layer looks at calls and not at what they race for. */
+	if (validate && (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)))
+		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and this " VALIDATION
+		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
 	vn_keep_drivers_loaded();
 	if (debug)
 		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-	if (validate && extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME))
+	if (validate)
 		extension[extensions++] = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
 
 	const VkDebugUtilsMessengerCreateInfoEXT messages = {

@@ -44,6 +44,8 @@ void      vn_device_close(vn_device *d);
 /* For tests: devices opened from now on hide their memory from the host, as a
  * discrete one does. */
 extern bool vn_device_hide_memory;
+/* And: the validation layer lacks synchronisation validation. */
+extern bool vn_device_old_layer;
 
 /* VN_OK, or VN_ERR_DEVICE with the validation layer's first complaint. */
 vn_status vn_device_complaint(const vn_device *d, vn_error *err);

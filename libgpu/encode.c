@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#define SLICE   100000000 /* ns of waiting between two questions */
 #define SHADERS VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
 #define COPIES  (VK_PIPELINE_STAGE_2_COPY_BIT | VK_PIPELINE_STAGE_2_CLEAR_BIT)
 #define WRITTEN (VK_ACCESS_2_SHADER_STORAGE_WRITE_BIT | VK_ACCESS_2_TRANSFER_WRITE_BIT)
@@ -74,7 +75,6 @@ static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 acce
 	vkCmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
 		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
 			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to, .dstAccessMask = access } });
-	e->epoch++;
 }
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
@@ -87,6 +87,7 @@ vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be begun");
 	e->recording = true;
 	barrier(e, SHADERS | COPIES, TOUCHED);
+	e->epoch++;
 	return VN_OK;
 }
 
@@ -119,8 +120,7 @@ void vn_encode_writes(vn_encoder *e, vn_buffer *b)
 	uses(e, b, true);
 }
 
-/* The barrier that the pending uses need, if any; then they are on record. */
-static void settle(vn_encoder *e)
+bool vn_encode_note_uses(vn_encoder *e)
 {
 	bool need = false;
 
@@ -129,8 +129,7 @@ static void settle(vn_encoder *e)
 		if (b->epoch == e->epoch && (b->written || (b->read && e->use[i].write)))
 			need = true;
 	}
-	if (need)
-		barrier(e, SHADERS | COPIES, TOUCHED);
+	e->epoch += need;
 	for (int i = 0; i < e->uses; i++) {
 		vn_buffer *b = e->use[i].b;
 		if (b->epoch != e->epoch) {
@@ -143,6 +142,14 @@ static void settle(vn_encoder *e)
 			b->read = true;
 	}
 	e->uses = 0;
+	return need;
+}
+
+/* The barrier that the pending uses need, if any. */
+static void settle(vn_encoder *e)
+{
+	if (vn_encode_note_uses(e) && !e->break_barriers)
+		barrier(e, SHADERS | COPIES, TOUCHED);
 }
 
 static uint32_t at_most(int64_t want, uint32_t limit)
@@ -211,14 +218,22 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 	return VN_OK;
 }
 
+vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
+{
+	return e->stop && e->stop(e->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
+}
+
 vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 {
-	VkResult r;
+	vn_status st;
+	VkResult  r;
 
 	if (!e->flying[i])
 		return VN_OK;
 	/* Forever: a pass on a software device may take hours, and a lost one says so. */
-	r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+	while ((r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
+		if ((st = vn_encode_asked_to_stop(e, err)))
+			return st;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
 	e->flying[i] = false;

@@ -32,6 +32,9 @@ typedef struct vn_encoder {
 	VkQueryPool       queries;   /* NULL: no timestamps */
 	uint32_t          n_queries;
 	int               submits;   /* of the last pass */
+	bool              break_barriers; /* for tests: leave out those between commands */
+	bool            (*stop)(void *ctx); /* NULL: never asked */
+	void             *stop_ctx;
 } vn_encoder;
 
 vn_status vn_encoder_create(vn_device *d, const vn_kernels *k, uint32_t queries, vn_encoder *e, vn_error *err);
@@ -44,6 +47,10 @@ void      vn_encode_stamp(vn_encoder *e, uint32_t i);
 /* Of the next dispatch or copy. */
 void vn_encode_reads(vn_encoder *e, vn_buffer *b);
 void vn_encode_writes(vn_encoder *e, vn_buffer *b);
+
+/* The uses named since the last dispatch or copy go on record; true: a barrier
+ * has to come before them. Dispatch and copy call it; it records no command. */
+bool vn_encode_note_uses(vn_encoder *e);
 
 /* push: the kernel's block. x and y: workgroups wanted; fewer run when the
  * device has a limit, and the shader goes in strides. */
@@ -61,6 +68,9 @@ void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* zones and all */
 vn_status vn_encode_submit(vn_encoder *e, vn_error *err);
 /* Waits for command buffer i; at once when it is not flying. */
 vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err);
+/* VN_ERR_INTERRUPTED when the engine's owner wants no more. Waiting asks too,
+ * ten times a second; then something still flies, for abandon to wait for. */
+vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err);
 /* After a failure: waits for what flies, forgets what is recorded. */
 void      vn_encode_abandon(vn_encoder *e);
 

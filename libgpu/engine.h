@@ -13,6 +13,16 @@
 #include "libgpu/staging.h"
 #include "libgpu/weights.h"
 
+#include "libref/base/progress.h"
+
+/* One forward pass being recorded. */
+typedef struct vn_walk {
+	struct vn_gpu *g;
+	const vn_taps *taps;         /* NULL: none */
+	int64_t        tokens, past; /* T, P; the keys S are their sum */
+	int64_t        first, count; /* rows that the taps select */
+} vn_walk;
+
 struct vn_gpu {
 	const vn_plan *plan;
 	vn_policy      policy;
@@ -29,6 +39,16 @@ struct vn_gpu {
 	vn_guard       zones;
 	vn_buffer      scratch; /* values that come in pieces */
 	vn_buffer      upload;  /* ids, then the tables of rope */
+	vn_buffer      foreign; /* values from vn_gpu_write on their way */
+	VkDeviceSize   foreign_used;
+
+	/* The call between begin and end. */
+	bool           open;
+	vn_walk        walk;
+	vn_taps        taps;    /* what walk.taps points at */
+	int            next;    /* nodes before it are run, or passed over */
+	bool          *made;    /* (n_values): roots that were run or written in this call */
+	vn_progress    bar;
 
 	int            n_ropes;  /* different rope settings of the plan */
 	int           *rope_of;  /* (n_nodes): which of them; -1 */
@@ -44,13 +64,7 @@ struct vn_gpu {
 	int            break_skip, break_overrun;
 };
 
-/* One forward pass being recorded. */
-typedef struct vn_walk {
-	vn_gpu        *g;
-	const vn_taps *taps;         /* NULL: none */
-	int64_t        tokens, past; /* T, P; the keys S are their sum */
-	int64_t        first, count; /* rows that the taps select */
-} vn_walk;
+void vn_pass_give_up(vn_gpu *g); /* pass.c; safe when none is open */
 
 static inline bool vn_walk_wants(const vn_walk *w, int value)
 {

@@ -49,6 +49,10 @@ typedef struct vn_gpu_options {
 	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
 	bool        progress;
+	/* Asked before every node and, while the device works, ten times a second;
+	 * true ends the call (create too) with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
+	bool      (*stop)(void *ctx);
+	void       *stop_ctx;
 	const char *cache_dir;   /* for the pipeline cache; NULL: $XDG_CACHE_HOME/vernier or ~/.cache/vernier */
 } vn_gpu_options;
 
@@ -59,6 +63,31 @@ void      vn_gpu_destroy(vn_gpu *g);
 /* As vn_ref_forward. With validate or guard a complaint is VN_ERR_DEVICE: "layer3.q_rope
  * was never written (row 5)", "... was overrun: ...". */
 vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+
+/* The same in parts, for a pass of which some nodes are computed elsewhere.
+ * begin, then run, read and write in any number, then end; forward is begin,
+ * run of all nodes, end with keep. A failure of any of them ends the call and
+ * leaves the position; so do destroy, reset and another begin.
+ *
+ * begin  fixes tokens and taps. taps->want must live until end.
+ * run    records nodes [from, to), behind those run or written so far; those
+ *        left out before `from` are passed over. Nothing need execute before a
+ *        read or end. Refused: a node whose input was neither run nor written,
+ *        an attention that an earlier call passed over without its keys and
+ *        values. (One that is passed over puts them into the cache.)
+ * read   submits, waits, hands over the taps so far, and gives a value (tokens,
+ *        row) in the storage dtype. Refused: one that no node to come reads.
+ * write  puts numbers (tokens,row) in the storage dtype in place of a value when
+ *        all nodes before its producer are run or passed over and some node to
+ *        come reads it; the producer is passed over. data is free again when it
+ *        returns. Taps see what was run here, not what was written.
+ * end    passes over the rest, submits, waits, hands over the taps. keep: the
+ *        position advances. */
+vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err);
+vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err);
+vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err);
+vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err);
 
 int64_t   vn_gpu_position(const vn_gpu *g);
 void      vn_gpu_reset(vn_gpu *g);

@@ -169,13 +169,16 @@ static void attention(vn_walk *w, const vn_node *n)
 }
 
 /* The keys and values of this call join those of earlier ones. */
-static void fill_cache(vn_walk *w, const vn_node *n)
+void vn_ops_fill_cache(vn_walk *w, int node)
 {
+	const vn_node     *n = &w->g->plan->node[node];
 	vn_cache_slot     *c = &w->g->cache.slot[n->c.attention.cache];
 	const VkDeviceSize at = (VkDeviceSize)w->past * c->row_bytes, bytes = (VkDeviceSize)w->tokens * c->row_bytes;
 
 	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_K]), 0, &c->k, at, bytes);
 	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_V]), 0, &c->v, at, bytes);
+	if (c->filled == w->past)
+		c->filled += w->tokens;
 }
 
 void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
@@ -246,7 +249,7 @@ void vn_ops_encode(vn_walk *w, int node)
 		rope(w, n, node);
 		break;
 	case VN_OP_ATTENTION:
-		fill_cache(w, n);
+		vn_ops_fill_cache(w, node);
 		attention(w, n);
 		break;
 	case VN_OP_ACT:

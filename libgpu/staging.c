@@ -115,6 +115,8 @@ static vn_status drain(vn_walk *w, int i, vn_error *err)
 			st = check_written(w, p, data, err);
 		if (!st && p->hand)
 			st = hand_over(w, p, data, err);
+		if (!st && p->to)
+			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(w->g->policy.storage));
 	}
 	clear(s, i, w->g->guard);
 	return st;
@@ -144,8 +146,8 @@ static vn_status note(vn_staging *s, int i, vn_part part, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
-                          int64_t elements, vn_error *err)
+/* part: its value, start and destination; cut to what fits. */
+static vn_status take(vn_walk *w, vn_part part, vn_buffer *src, VkDeviceSize from, int64_t elements, vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
 	const size_t size = vn_dtype_size(w->g->policy.storage);
@@ -161,16 +163,24 @@ vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_bu
 		}
 		if (fit > elements)
 			fit = elements;
-		if ((st = note(s, i, (vn_part){ .value = value, .hand = hand, .offset = s->used[i], .start = start,
-		                                .elements = fit }, err)))
+		part.offset = s->used[i];
+		part.elements = fit;
+		if ((st = note(s, i, part, err)))
 			return st;
 		vn_encode_copy_out(&w->g->encoder, src, from, &s->buf[i], s->used[i], (VkDeviceSize)fit * size);
 		s->used[i] += (size_t)fit * size;
-		start += fit;
+		part.start += fit;
+		part.to = part.to ? part.to + (size_t)fit * size : NULL;
 		from += (VkDeviceSize)fit * size;
 		elements -= fit;
 	}
 	return VN_OK;
+}
+
+vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+                          int64_t elements, vn_error *err)
+{
+	return take(w, (vn_part){ .value = value, .hand = hand, .start = start }, src, from, elements, err);
 }
 
 vn_status vn_staging_tap(vn_walk *w, int value, vn_buffer *src, vn_error *err)
@@ -197,4 +207,18 @@ vn_status vn_staging_finish(vn_walk *w, vn_error *err)
 	if ((st = vn_encode_submit(e, err)) || (st = drain(w, e->cur, err))) /* the older one first */
 		return st;
 	return drain(w, 1 - e->cur, err);
+}
+
+vn_status vn_staging_flush(vn_walk *w, vn_error *err)
+{
+	const vn_status st = vn_staging_finish(w, err);
+
+	return st ? st : vn_encode_begin(&w->g->encoder, err);
+}
+
+vn_status vn_staging_read(vn_walk *w, int value, vn_buffer *src, int64_t elements, void *data, vn_error *err)
+{
+	const vn_status st = take(w, (vn_part){ .value = value, .to = data }, src, 0, elements, err);
+
+	return st ? st : vn_staging_flush(w, err);
 }

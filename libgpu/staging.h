@@ -18,6 +18,7 @@ struct vn_walk;
 typedef struct vn_part {
 	int     value;
 	bool    hand;     /* to the sink; else it is only looked through */
+	char   *to;       /* somebody's memory for it; NULL: none */
 	size_t  offset;   /* in the staging buffer */
 	int64_t start;    /* first element: of what is handed over, else of the value */
 	int64_t elements;
@@ -43,5 +44,9 @@ vn_status vn_staging_take(struct vn_walk *w, int value, bool hand, int64_t start
 vn_status vn_staging_tap(struct vn_walk *w, int value, vn_buffer *src, vn_error *err);
 /* Submit what is recorded, wait, hand over everything left. */
 vn_status vn_staging_finish(struct vn_walk *w, vn_error *err);
+/* The same, and recording goes on. */
+vn_status vn_staging_flush(struct vn_walk *w, vn_error *err);
+/* As flush, and a value that lies whole in src has come to data. */
+vn_status vn_staging_read(struct vn_walk *w, int value, vn_buffer *src, int64_t elements, void *data, vn_error *err);
 
 #endif

@@ -10,13 +10,13 @@
 
 #define BLOCK  ((VkDeviceSize)256 << 20)
 #define UPLOAD ((VkDeviceSize)32 << 20)
-#define PANEL  (256 * 1024) /* elements converted at a time: 1 MiB of float stays in cache */
+#define PANEL  (256 * 1024) /* elements converted at a time: 2 MiB of double stay in cache */
 
 typedef struct load {
 	vn_encoder *e;
 	vn_weights *w;
 	vn_dtype    storage;
-	float      *panel;  /* (PANEL) */
+	void       *panel;  /* (PANEL) floats, or doubles of a weight that has them */
 	char       *stored; /* (PANEL) in the storage format */
 	vn_buffer   upload; /* only when the host cannot write device memory */
 	VkDeviceSize used;  /* of upload */
@@ -51,17 +51,23 @@ static int place(vn_weights *w, const vn_plan *plan, size_t element, bool guard,
 	return n;
 }
 
-/* vn_from_f32 gives no count of its own. */
-static int64_t overflows(const float *x, const char *stored, vn_dtype storage, size_t n)
+/* Finite numbers that became infinite in the storage format. x: float or double. */
+static int64_t overflows(const void *x, vn_dtype from, const char *stored, vn_dtype storage, size_t n)
 {
 	int64_t  count = 0;
 	uint16_t h;
+	float    f;
 
-	if (storage != VN_F16)
-		return 0;
 	for (size_t i = 0; i < n; i++) {
-		memcpy(&h, stored + 2 * i, 2);
-		count += (h & 0x7FFF) == 0x7C00 && isfinite(x[i]);
+		bool infinite;
+		if (storage == VN_F16) {
+			memcpy(&h, stored + 2 * i, 2);
+			infinite = (h & 0x7FFF) == 0x7C00;
+		} else {
+			memcpy(&f, stored + 4 * i, 4);
+			infinite = isinf(f);
+		}
+		count += infinite && (from == VN_F64 ? isfinite(((const double *)x)[i]) : isfinite(((const float *)x)[i]));
 	}
 	return count;
 }
@@ -110,9 +116,16 @@ static vn_status convert(load *l, int i, const vn_tensor *t, vn_error *err)
 		if (t->dtype == l->storage) {
 			memcpy(l->stored, src, m * to);
 		} else {
-			vn_to_f32(l->panel, src, t->dtype, m);
-			vn_from_f32(l->stored, l->storage, l->panel, m);
-			const int64_t over = overflows(l->panel, l->stored, l->storage, m);
+			/* A double goes straight to the storage format: by way of float it
+			 * would be rounded twice, to another number than the reference has. */
+			if (t->dtype == VN_F64) {
+				vn_to_f64(l->panel, src, VN_F64, m);
+				vn_from_f64(l->stored, l->storage, l->panel, m);
+			} else {
+				vn_to_f32(l->panel, src, t->dtype, m);
+				vn_from_f32(l->stored, l->storage, l->panel, m);
+			}
+			const int64_t over = overflows(l->panel, t->dtype, l->stored, l->storage, m);
 			if (over && !l->w->overflowed)
 				l->w->first_overflowed = i;
 			l->w->overflowed += over;
@@ -160,7 +173,7 @@ vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, c
 
 	*w = (vn_weights){ .n = plan->n_weights, .first_overflowed = -1 };
 	w->at = calloc(w->n ? (size_t)w->n : 1, sizeof(*w->at));
-	l.panel = malloc(PANEL * sizeof(float));
+	l.panel = malloc(PANEL * sizeof(double));
 	l.stored = malloc(PANEL * vn_dtype_size(storage));
 	if (!w->at || !l.panel || !l.stored) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");

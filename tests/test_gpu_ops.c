@@ -142,6 +142,84 @@ static void elementwise_ops_are_right_for_any_number(void)
 	elementwise(64, 129);
 }
 
+/* Halves of every exponent with digits at both ends and around the middle. */
+static int telling_halves(float *x)
+{
+	static const uint16_t digits[] = { 0, 1, 2, 3, 0x155, 0x1FF, 0x200, 0x201, 0x2AA, 0x3FC, 0x3FD, 0x3FE, 0x3FF };
+	int n = 0;
+	for (uint16_t e = 0; e < 31; e++)
+		for (size_t i = 0; i < COUNT(digits); i++)
+			for (uint16_t sign = 0; sign < 2; sign++)
+				x[n++] = vn_f16_to_f32((uint16_t)(sign << 15 | e << 10 | digits[i]));
+	x[n++] = INFINITY;
+	x[n++] = -INFINITY;
+	x[n++] = NAN;
+	return n;
+}
+
+static int64_t other_than_half_of(float got, float exact)
+{
+	const float expect = vn_f16_to_f32(vn_f32_to_f16(exact));
+	return isnan(expect) ? !isnan(got) : memcmp(&got, &expect, sizeof got) != 0;
+}
+
+/* A product of two halves fits a float: what comes out of linear over rows of
+ * one is rounded by the store alone. Of a sum so much as a float can hold. Ties,
+ * subnormals, underflow, 65519.99 and 65520, zeros of both signs, NaN. */
+static void a_store_rounds_once_to_nearest_bit_for_bit(void)
+{
+	enum { MOST = 1024 };
+	float     x[MOST];
+	const int N = telling_halves(x);
+	for (int d = 0; d < n_devices_; d++) {
+		vn_builder *b = vn_plan_begin(0, N, N);
+		model       m = { 0 };
+		keep        k;
+		vn_error    err = { "" };
+		int64_t     bad_product = 0, bad_sum = 0, ties = 0;
+		int s = vn_plan_embed(b, vn_plan_weight(b, "column", 2, (int64_t[]){ N, 1 }), VN_POINT_EMBED);
+		int u = vn_plan_embed(b, vn_plan_weight(b, "down", 2, (int64_t[]){ N, N }), VN_POINT_INPUT);
+		int v = vn_plan_embed(b, vn_plan_weight(b, "across", 2, (int64_t[]){ N, N }), VN_POINT_ATTN_NORM);
+		int product = vn_plan_linear(b, s, vn_plan_weight(b, "row", 2, (int64_t[]){ N, 1 }), -1, 0, VN_POINT_GATE_PROJ);
+		int sum = vn_plan_add(b, u, v, VN_POINT_OUTPUT);
+		CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &m.plan, &err), VN_OK);
+		model_start(&m, m.plan, VN_F16);
+		for (int w = 0; w < m.plan->n_weights; w++) {
+			float *at = (void *)(uintptr_t)m.weight[w].data;
+			for (int i = 0; i < N; i++) {
+				if (m.weight[w].shape.dim[1] == 1)
+					at[i] = x[i];
+				else
+					for (int j = 0; j < N; j++)
+						at[i * N + j] = x[strcmp(m.plan->weight[w].name, "down") == 0 ? i : j];
+			}
+		}
+		keep_start(&k, m.plan);
+		bool    *want = want_all(m.plan, true);
+		int32_t *ids = calloc((size_t)N, sizeof *ids);
+		for (int i = 0; i < N; i++)
+			ids[i] = i;
+		vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+		vn_gpu *g = engine(&m, on(d, F16));
+		if (g && forward(g, ids, N, &taps) == VN_OK)
+			for (int i = 0; i < N; i++)
+				for (int j = 0; j < N; j++) {
+					const float p = fmaf(x[i], x[j], 0.0f), q = x[i] + x[j]; /* the shader adds to a sum of 0 */
+					bad_product += other_than_half_of(k.v[product].x[i * N + j], p);
+					bad_sum += other_than_half_of(k.v[sum].x[i * N + j], q);
+					ties += fabs((double)p - (double)vn_f16_to_f32(vn_f32_to_f16(p))) == 0.5 * vn_dtype_ulp(VN_F16, (double)p);
+				}
+		CU_ASSERT_EQUAL(bad_product, 0);
+		CU_ASSERT_EQUAL(bad_sum, 0);
+		CU_ASSERT_TRUE(ties > 1000);
+		vn_gpu_destroy(g);
+		free(ids);
+		free(want);
+		keep_stop(&k);
+		model_stop(&m);
+	}
+}
+
 /* Not 65504: an engine that saturates hides the overflow. */
 static void a_number_too_large_for_half_becomes_infinite(void)
 {
@@ -230,6 +308,7 @@ int main(void)
 		{ "every op is right behind earlier tokens", every_op_is_right_behind_earlier_tokens },
 		{ "linear is right in fours and in many tiles", linear_is_right_in_fours_and_in_many_tiles },
 		{ "elementwise ops are right for any number", elementwise_ops_are_right_for_any_number },
+		{ "a store rounds once to nearest bit for bit", a_store_rounds_once_to_nearest_bit_for_bit },
 		{ "a number too large for half becomes infinite", a_number_too_large_for_half_becomes_infinite },
 		{ "more workgroups than a device starts are done in strides",
 		  more_workgroups_than_a_device_starts_are_done_in_strides },

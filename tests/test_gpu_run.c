@@ -3,6 +3,7 @@
 #include "tests/test_gpu_help.h"
 
 #include "libgpu/engine.h"
+#include "libref/exec/eval.h"
 #include "libref/exec/ref.h"
 
 static const int64_t T = 37;
@@ -292,6 +293,166 @@ static void memory_of_values_is_used_again(void)
 	}
 }
 
+/* ---- parts of a pass ------------------------------------------------------------------- */
+
+/* Node `name` elsewhere, the rest on the device, then two more tokens all on the
+ * device. own: elsewhere is the device, in an earlier run; else libref's eval. */
+static void hybrid(const model *m, int d, const char *name, const keep *whole, bool own, int64_t staging, bool guard, keep *k)
+{
+	const vn_plan  *p = m->plan;
+	const int       out = vn_plan_find(p, name);
+	const vn_node  *n = &p->node[p->value[out].node];
+	const int64_t   row = vn_value_row(&p->value[out]), count = T * row;
+	int32_t        *ids = some_ids(T + 2, p->vocab);
+	uint16_t       *half = malloc((size_t)count * sizeof *half);
+	float          *y = malloc((size_t)count * sizeof *y), *in[VN_MAX_IN] = { NULL };
+	vn_args         a = { .policy = F16, .threads = 1, .tokens = T, .ids = ids };
+	vn_error        err = { "" };
+	vn_gpu_options  o = on(d, F16);
+	o.staging = staging;
+	o.guard = guard;
+	vn_gpu *g = engine(m, o);
+	keep_start(k, p);
+	bool *want = want_all(p, true);
+	vn_taps taps = { .want = want, .sink = keep_sink(k) };
+	CU_ASSERT_EQUAL(vn_gpu_begin(g, ids, T, &taps, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_run(g, 0, p->value[out].node, &err), VN_OK);
+	for (int i = 0; i < n->n_in; i++) {
+		const int64_t elements = T * vn_value_row(&p->value[n->in[i]]);
+		uint16_t     *h = malloc((size_t)elements * sizeof *h);
+		a.in[i] = in[i] = malloc((size_t)elements * sizeof *in[i]);
+		CU_ASSERT_EQUAL(vn_gpu_read(g, n->in[i], h, &err), VN_OK);
+		vn_to_f32(in[i], h, VN_F16, (size_t)elements);
+		const int root = vn_plan_root(p, n->in[i]);
+		CU_ASSERT_EQUAL(memcmp(in[i], whole->v[root].x, (size_t)elements * sizeof(float)), 0);
+		CU_ASSERT_EQUAL(k->v[root].ended, 1); /* taps have come by then */
+		free(h);
+	}
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] < 0 ? NULL : &m->weight[n->w[i]];
+	CU_ASSERT_EQUAL(vn_eval_for(F16)->node(n, &a, row, p->value[out].size[p->value[out].rank - 1], y, &err), VN_OK);
+	vn_from_f32(half, VN_F16, own ? whole->v[out].x : y, (size_t)count);
+	CU_ASSERT_EQUAL(vn_gpu_write(g, out, half, &err), VN_OK);
+	memset(half, 0xFF, (size_t)count * sizeof *half);
+	CU_ASSERT_EQUAL(vn_gpu_run(g, p->value[out].node + 1, p->n_nodes, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+	CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_gpu_position(g), T);
+	CU_ASSERT_EQUAL(k->v[out].n, 0);
+	keep_next(k, p);
+	forward(g, ids + T, 2, &taps);
+	if (err.text[0])
+		printf("\n  %s: %s\n", name, err.text);
+	vn_gpu_destroy(g);
+	for (int i = 0; i < n->n_in; i++)
+		free(in[i]);
+	free(want);
+	free(half);
+	free(y);
+	free(ids);
+}
+
+static void a_node_may_be_computed_elsewhere(void)
+{
+	static const char *const name[] = { "layer1.up_proj", "layer1.attn_out", "layer2.q_rope", "layer1.attn_context", "embed" };
+	for (int d = 0; d < n_devices_; d++) {
+		model m;
+		keep  whole, ref, floor_;
+		model_start(&m, block_plan(small), VN_F16);
+		bool     *want = want_all(m.plan, true), *logits = calloc((size_t)m.plan->n_values, sizeof *logits);
+		const int v = vn_plan_find(m.plan, "logits");
+		logits[v] = true;
+		keep_start(&whole, m.plan);
+		int32_t *ids = some_ids(T + 2, m.plan->vocab);
+		vn_gpu  *g = engine(&m, on(d, F16));
+		vn_taps  taps = { .want = want, .sink = keep_sink(&whole) };
+		forward(g, ids, T, &taps);
+		keep_next(&whole, m.plan);
+		forward(g, ids + T, 2, &taps);
+		vn_gpu_destroy(g);
+		ref_run(&m, F32, logits, T + 2, &ref);
+		ref_run(&m, F16, logits, T + 2, &floor_);
+		for (size_t i = 0; i < COUNT(name); i++)
+			for (int how = 0; how < 4; how++) { /* in one buffer and in many, guarded and not */
+				keep k;
+				hybrid(&m, d, name[i], &whole, how != 0, how == 2 ? 1000 : 0, how == 3, &k);
+				if (how == 0)
+					CU_ASSERT_TRUE(nmse(&k.v[v], &ref.v[v]) <= 4.0 * nmse(&floor_.v[v], &ref.v[v]));
+				if (how > 0)
+					CU_ASSERT_EQUAL(different(&k, &whole, logits), 0);
+				keep_stop(&k);
+			}
+		keep_stop(&whole);
+		keep_stop(&ref);
+		keep_stop(&floor_);
+		free(ids);
+		free(logits);
+		free(want);
+		model_stop(&m);
+	}
+}
+
+static void parts_out_of_order_are_refused(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		vn_error err = { "" };
+		uint16_t some[64 * 256] = { 0 };
+		model_start(&m, block_plan(small), VN_F16);
+		const vn_plan *p = m.plan;
+		const int      up = vn_plan_find(p, "layer0.up_proj"), gate = vn_plan_find(p, "layer0.gate_proj");
+		const int      act = vn_plan_find(p, "layer0.mlp_act"), ctx = vn_plan_find(p, "layer1.attn_context");
+		int32_t       *ids = some_ids(T, p->vocab);
+		vn_gpu        *g = engine(&m, on(d, F16));
+#define NODE(v) (p->value[v].node)
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 1, &err), VN_ERR_USAGE);
+		CU_ASSERT_STRING_EQUAL(err.text, "no call is begun");
+		CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_USAGE);
+		/* an input is missing */
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(gate), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(up), NODE(act) + 1, &err), VN_ERR_USAGE);
+		CU_ASSERT_STRING_EQUAL(err.text, "layer0.mlp_act reads layer0.gate_proj, which was neither run nor written");
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 1, &err), VN_ERR_USAGE); /* the call has ended */
+		/* written late, which is no fault; read before and after its time, which is */
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(gate), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(gate) + 1, NODE(act), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_write(g, gate, some, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, NODE(act), NODE(act) + 1, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_read(g, act, some, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_read(g, gate, some, &err), VN_ERR_USAGE);
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_read(g, gate, some, &err), VN_ERR_USAGE);
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_write(g, gate, some, &err), VN_ERR_USAGE);
+		/* backwards, past the end */
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 3, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 2, 4, &err), VN_ERR_USAGE);
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, p->n_nodes + 1, &err), VN_ERR_USAGE);
+		/* nothing kept, then an attention without the keys of an earlier call */
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 3, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_end(g, false, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 0);
+		vn_gpu_begin(g, ids, T, NULL, &err);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(act), &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_begin(g, ids, 2, NULL, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(ctx) + 1, &err), VN_ERR_USAGE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer1.attn_context was run elsewhere"));
+		vn_gpu_reset(g);
+		forward(g, ids, T, NULL);
+		vn_gpu_begin(g, ids, 2, NULL, &err);
+#undef NODE
+		vn_gpu_destroy(g); /* a call still open */
+		free(ids);
+		model_stop(&m);
+	}
+}
+
 static void the_cache_grows_past_its_first_room(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
@@ -331,6 +492,8 @@ int main(void)
 		{ "rows outside the call are not handed over", rows_outside_the_call_are_not_handed_over },
 		{ "a pass is one submit and every node has its time", a_pass_is_one_submit_and_every_node_has_its_time },
 		{ "memory of values is used again", memory_of_values_is_used_again },
+		{ "a node may be computed elsewhere", a_node_may_be_computed_elsewhere },
+		{ "parts out of order are refused", parts_out_of_order_are_refused },
 		{ "the cache grows past its first room", the_cache_grows_past_its_first_room },
 		CU_TEST_INFO_NULL,
 	};

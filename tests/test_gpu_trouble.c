@@ -149,6 +149,134 @@ static void bad_calls_are_refused_and_change_nothing(void)
 	}
 }
 
+/* ---- barriers ---------------------------------------------------------------------------- */
+
+static bool needs_barrier(vn_encoder *e, vn_buffer *read, vn_buffer *written)
+{
+	if (read)
+		vn_encode_reads(e, read);
+	if (written)
+		vn_encode_writes(e, written);
+	return vn_encode_note_uses(e);
+}
+
+/* On what is on record; no device takes part. */
+static void a_barrier_stands_where_two_uses_meet_and_one_writes(void)
+{
+	vn_encoder e = { .epoch = 1 };
+	vn_buffer  a = { 0 }, b = { 0 }, c = { 0 };
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, NULL));
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, NULL)); /* read, read */
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, &b));   /* another buffer */
+	CU_ASSERT_FALSE(needs_barrier(&e, NULL, &c)); /* and one more */
+	CU_ASSERT_TRUE(needs_barrier(&e, &b, NULL));  /* written, read */
+	CU_ASSERT_FALSE(needs_barrier(&e, &c, NULL)); /* that barrier was over all */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));  /* read, written */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));  /* written, written */
+	CU_ASSERT_FALSE(needs_barrier(&e, &a, &c));   /* c was read two barriers ago */
+	CU_ASSERT_TRUE(needs_barrier(&e, &c, &a));    /* written, read; read, written */
+	CU_ASSERT_TRUE(needs_barrier(&e, &a, &a));    /* the same in one command */
+	CU_ASSERT_FALSE(needs_barrier(&e, &b, NULL));
+	vn_encode_copy_out(&e, &b, 0, &c, 0, 0);      /* of nothing: a read of the source alone */
+	CU_ASSERT_TRUE(needs_barrier(&e, NULL, &b));
+	CU_ASSERT_FALSE(needs_barrier(&e, NULL, &c));
+}
+
+static void a_barrier_left_out_is_reported_by_validation(void)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		model          m;
+		vn_error       err = { "" };
+		vn_gpu_options o = on(d, F16);
+		model_start(&m, block_plan(small), VN_F16);
+		int32_t *ids = some_ids(T, small.V);
+		o.guard = true; /* fills and copies: shaders reach memory by address, which the layer does not follow */
+		vn_gpu *g = engine(&m, o);
+		g->encoder.break_barriers = true;
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, T, NULL, &err), VN_ERR_DEVICE);
+		CU_ASSERT_TRUE(g->device.complaints > 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(g->device.complaint, "SYNC-HAZARD"));
+		vn_gpu_destroy(g);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
+static void validation_that_cannot_watch_synchronisation_is_refused(void)
+{
+	model          m;
+	vn_error       err = { "" };
+	vn_gpu        *g = NULL;
+	vn_gpu_options o = on(0, F16);
+	model_start(&m, block_plan(small), VN_F16);
+	vn_device_old_layer = true;
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_ERR_DEVICE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cannot watch synchronisation"));
+	CU_ASSERT_PTR_NULL(g);
+	o.validate = false;
+	CU_ASSERT_EQUAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+	vn_device_old_layer = false;
+	vn_gpu_destroy(g);
+	model_stop(&m);
+}
+
+/* ---- failures, interruption --------------------------------------------------------------- */
+
+typedef struct patience { int asked, limit; } patience;
+
+static bool lost(void *ctx)
+{
+	patience *p = ctx;
+	return ++p->asked > p->limit;
+}
+
+static void an_interrupted_call_leaves_the_position(void)
+{
+	static const int limit[] = { 0, 5, 10000 };
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		patience p = { 0, 10000 };
+		vn_error err = { "" };
+		shape_of s = small;
+		keep     a, b;
+		s.V = 30000; /* the last node takes a software device some tenths of a second */
+		s.D = 512;
+		model_start(&m, block_plan(s), VN_F16);
+		int32_t       *ids = some_ids(600, s.V);
+		bool          *want = want_all(m.plan, false);
+		vn_gpu_options o = on(d, F16);
+		o.stop = lost;
+		o.stop_ctx = &p;
+		vn_gpu *g = engine(&m, o);
+		for (size_t i = 0; i < COUNT(limit); i++) {
+			p = (patience){ 0, limit[i] };
+			CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, 7, NULL, &err), limit[i] < m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
+			CU_ASSERT_TRUE(limit[i] < m.plan->n_nodes ? p.asked == limit[i] + 1 : p.asked >= m.plan->n_nodes);
+		}
+		CU_ASSERT_STRING_EQUAL(err.text, "interrupted");
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 7);
+		p = (patience){ 0, m.plan->n_nodes }; /* every node, then no longer: where the device takes its time */
+		const vn_status st = vn_gpu_forward(g, ids, 600, NULL, &err);
+		CU_ASSERT_EQUAL(st, p.asked > m.plan->n_nodes ? VN_ERR_INTERRUPTED : VN_OK);
+		CU_ASSERT_EQUAL(vn_gpu_position(g), st ? 7 : 607);
+		if (strcmp(devices_[d].type, "cpu") == 0)
+			CU_ASSERT_EQUAL(st, VN_ERR_INTERRUPTED);
+		vn_gpu_reset(g);
+		p = (patience){ 0, 10000 };
+		keep_start(&a, m.plan);
+		vn_taps taps = { .want = want, .sink = keep_sink(&a) };
+		forward(g, ids, 9, &taps); /* and the engine still works */
+		vn_gpu_destroy(g);
+		gpu_run(&m, on(d, F16), want, VN_ROWS_ALL, 9, 0, &b);
+		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
+		keep_stop(&a);
+		keep_stop(&b);
+		free(want);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
 static void constants_that_do_not_fit_are_refused(void)
 {
 	model    m;
@@ -182,6 +310,47 @@ static void weights_too_large_for_half_are_counted(void)
 		vn_gpu_destroy(g);
 		model_stop(&m);
 	}
+}
+
+/* 1 + 2^-11 + 2^-40 is above the middle of two halves; as a float it is that
+ * middle, and goes to the even one below. */
+static void weights_in_double_are_rounded_once_and_counted(void)
+{
+	static const double x[] = { 1.0 + 0x1p-11 + 0x1p-40, -1.0 - 0x1p-11 - 0x1p-40, 1.0 + 0x3p-11 - 0x1p-40, 65519.9999999,
+	                            65520.0, 1e300, -1e39, INFINITY, NAN, 0x1p-25 + 0x1p-60, -0.0 };
+	enum { D = COUNT(x) };
+	for (int d = 0; d < n_devices_; d++)
+		for (int half = 0; half < 2; half++) {
+			vn_builder    *b = vn_plan_begin(0, 1, 1);
+			vn_plan       *p = NULL;
+			keep           k;
+			vn_gpu        *g = NULL;
+			vn_error       err = { "" };
+			vn_facts       facts = { 0 };
+			vn_gpu_options o = on(d, half ? F16 : F32);
+			const vn_tensor w = { .dtype = VN_F64, .shape = { .rank = 2, .dim = { 1, D } }, .data = (void *)(uintptr_t)x };
+			uint16_t h[D];
+			float    expect[D];
+			vn_plan_embed(b, vn_plan_weight(b, "x", 2, (int64_t[]){ 1, D }), VN_POINT_EMBED);
+			CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &err), VN_OK);
+			vn_from_f64(h, VN_F16, x, D);
+			for (int i = 0; i < D; i++)
+				expect[i] = half ? vn_f16_to_f32(h[i]) : (float)x[i];
+			bool want[] = { true };
+			keep_start(&k, p);
+			vn_taps taps = { .want = want, .sink = keep_sink(&k) };
+			CU_ASSERT_EQUAL(vn_gpu_create(p, &w, &o, &g, &err), VN_OK);
+			if (g && forward(g, (int32_t[]){ 0 }, 1, &taps) == VN_OK) {
+				for (int i = 0; i < D; i++)
+					CU_ASSERT_TRUE(isnan(x[i]) ? isnan(k.v[0].x[i]) : memcmp(&k.v[0].x[i], &expect[i], 4) == 0);
+				CU_ASSERT_TRUE(!half || k.v[0].x[0] == 1.0f + 0x1p-10f);
+				vn_gpu_facts(g, &facts);
+				CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), half ? "3" : "2");
+			}
+			vn_gpu_destroy(g);
+			keep_stop(&k);
+			vn_plan_destroy(p);
+		}
 }
 
 /* 38 MB of embeddings pass through an upload buffer of 32; 75000 workgroups of
@@ -288,8 +457,14 @@ int main(void)
 		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
 		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
+		{ "an interrupted call leaves the position", an_interrupted_call_leaves_the_position },
+		{ "a barrier stands where two uses meet and one writes", a_barrier_stands_where_two_uses_meet_and_one_writes },
+		{ "a barrier left out is reported by validation", a_barrier_left_out_is_reported_by_validation },
+		{ "validation that cannot watch synchronisation is refused",
+		  validation_that_cannot_watch_synchronisation_is_refused },
 		{ "constants that do not fit are refused", constants_that_do_not_fit_are_refused },
 		{ "weights too large for half are counted", weights_too_large_for_half_are_counted },
+		{ "weights in double are rounded once and counted", weights_in_double_are_rounded_once_and_counted },
 		{ "weights arrive the same through an upload buffer", weights_arrive_the_same_through_an_upload_buffer },
 		{ "the environment names a device", the_environment_names_a_device },
 		{ "a device that lacks something says what", a_device_that_lacks_something_says_what },

@@ -13,5 +13,5 @@
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		p.y.v[e] = real(silu(float(p.a.v[e])));
+		put(p.y, e, silu(float(p.a.v[e])));
 }

@@ -11,5 +11,5 @@
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		p.y.v[e] = real(float(p.a.v[e]) + float(p.b.v[e]));
+		put(p.y, e, float(p.a.v[e]) + float(p.b.v[e]));
 }

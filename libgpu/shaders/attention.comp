@@ -132,7 +132,7 @@ void block(uint i0, uint h)
 		if (d < p.K)
 			[[unroll]] for (uint n = 0; n < QUERIES; n++)
 				if (i0 + n < p.T)
-					p.y.v[((i0 + n) * p.H + h) * p.K + d] = real(acc[n][half_] / total[n]);
+					put(p.y, ((i0 + n) * p.H + h) * p.K + d, acc[n][half_] / total[n]);
 	}
 	barrier(); // qs and total are read above
 }

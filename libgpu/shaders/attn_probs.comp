@@ -61,7 +61,7 @@ void row(uint i)
 	sum = sums[0];
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
-		p.y.v[i * p.n_keys + c] = real(visible(i, j) ? exp_(score(j, g) - top) / sum : 0.0);
+		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(j, g) - top) / sum : 0.0);
 	}
 	barrier(); // qs, tops and sums are read above
 }

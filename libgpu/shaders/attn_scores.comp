@@ -25,6 +25,6 @@ void main()
 		float s = 0.0;
 		for (uint d = 0; d < p.K; d++)
 			s += float(p.q.v[q + d]) * float(p.k.v[k + d]);
-		p.y.v[e] = real(s * p.scale);
+		put(p.y, e, s * p.scale);
 	}
 }

@@ -114,7 +114,7 @@ void tile(uint t0, uint m0)
 			if (t < p.T && m < p.M) {
 				if (p.has_bias != 0)
 					acc[i][j] += sum_t(p.b.v[m]);
-				p.y.v[t * p.y_stride + m] = real(acc[i][j]);
+				put(p.y, t * p.y_stride + m, float(acc[i][j]));
 			}
 		}
 	}

@@ -61,7 +61,7 @@ void main()
 			acc = part[id];
 			if (p.has_bias != 0)
 				acc += sum_t(p.b.v[m]);
-			p.y.v[m] = real(acc);
+			put(p.y, m, float(acc));
 		}
 		barrier(); // part is read above and written by the next four
 	}

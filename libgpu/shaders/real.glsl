@@ -1,8 +1,8 @@
 // real.glsl: how a shader reads and writes the numbers of a run.
 //
 // STORE_F16 decides what is stored: 1 half, 0 float. Arithmetic is float in
-// either case; a store rounds once, to nearest. Everything is reached by device
-// address, because a storage buffer may be limited to 128 MiB. Indices are 32
+// either case; a store is put(), which rounds once, to nearest. Everything is
+// reached by device address, because a storage buffer may be limited to 128 MiB. Indices are 32
 // bits and signed to some compilers: the host keeps one dispatch below 2^31
 // elements of any operand.
 #ifndef REAL_GLSL
@@ -27,6 +27,40 @@ layout(buffer_reference, std430, buffer_reference_align = REAL_BYTES) buffer Rea
 layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer Real4 { real4 v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
+
+#if STORE_F16
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
+
+// x as a half, to nearest, ties to even; as vn_f32_to_f16. By hand: Vulkan
+// leaves open how float16_t(x) rounds, whether its subnormals live and which
+// NaN comes out, and packHalf2x16 is no better. Integers leave nothing open.
+uint half_bits(float x)
+{
+	const uint u = floatBitsToUint(x), sign = u >> 16 & 0x8000u, a = u & 0x7FFFFFFFu;
+
+	if (a > 0x7F800000u)
+		return 0x7E00u; // the plain NaN: a payload could be the guard's poison
+	if (a >= 0x477FF000u) // 65520, the middle between 65504 and 2^16
+		return sign | 0x7C00u;
+	if (a >= 0x38800000u) // 2^-14; a carry out of the digits moves the exponent, as it should
+		return sign | (a + 0xFFFu + (a >> 13 & 1u) - 0x38000000u) >> 13;
+	if (a <= 0x33000000u) // 2^-25, half of the smallest
+		return sign;
+	// Units of 2^-24: the digits stand for multiples of 2^(exponent - 150).
+	const uint m = a & 0x7FFFFFu | 0x800000u, s = 126u - (a >> 23);
+	return sign | m + (1u << s - 1u) - 1u + (m >> s & 1u) >> s;
+}
+
+void put(Real y, uint at, float x)
+{
+	Bits(y).v[at] = uint16_t(half_bits(x));
+}
+#else
+void put(Real y, uint at, float x)
+{
+	y.v[at] = x;
+}
+#endif
 
 // No literal of these: a NaN must stay one, an infinity too.
 #define INFINITY uintBitsToFloat(0x7F800000u)

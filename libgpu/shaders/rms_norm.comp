@@ -43,7 +43,7 @@ void main()
 		}
 		const float root = sqrt(part[0] / float(p.N) + p.eps);
 		for (uint n = lane; n < p.N; n += LANES)
-			p.y.v[row + n] = real(float(p.g.v[n]) * (float(p.x.v[row + n]) / root));
+			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root));
 		barrier(); // part is read above and written by the next row
 	}
 }

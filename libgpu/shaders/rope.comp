@@ -35,6 +35,6 @@ void main()
 		const uint  at  = (t * half_ + (low ? d : d - half_)) * 2;
 		const float c = p.table.v[at], s = p.table.v[at + 1];
 		const float a = float(p.x.v[e]), b = float(p.x.v[low ? e + half_ : e - half_]);
-		p.y.v[e] = real(low ? a * c - b * s : a * c + b * s);
+		put(p.y, e, low ? a * c - b * s : a * c + b * s);
 	}
 }
