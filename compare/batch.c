@@ -63,7 +63,14 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 			continue;
 		const vn_status read = load(c, b, &p[n], &job[n], &why);
 		if (read) {
-			release(c, b, &p[n]);
+			const pending bad = p[n];
+			/* A tensor may have two names: what is given back now must not be waited for. */
+			st = flush(c, b, job, p, n, err);
+			n = 0;
+			bytes = 0;
+			release(c, b, &bad);
+			if (st)
+				break;
 			if (read == VN_ERR_NOMEM)
 				st = vn_fail(err, read, "%s: %s", c->point[i].name, why.text);
 			else

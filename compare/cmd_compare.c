@@ -33,10 +33,13 @@ static void usage(FILE *to)
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
 	        "  --model MODEL   the same, computed here\n"
-	        "  --points GLOB   compare only these checkpoints, on both sides\n"
+	        "  --floor-precision P  of that run, instead of the candidate's own\n"
+	        "  --points GLOB   compare only these checkpoints, on both sides; each GLOB must match some\n"
 	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
 	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass\n"
 	        "  --all           a line for every checkpoint, also those within limits\n"
+	        "  --threads N     at most so many; one a processor unless said\n"
+	        "  --force         replace reports that exist\n"
 	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names);
 }
 

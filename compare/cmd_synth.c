@@ -9,13 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void help(FILE *to)
+{
+	fputs("usage: vernier synth SHAPE -o DIR [--layers N] [--dtype bf16|f16|f32] [--seed N] [--force]\n"
+	      "  writes a synthetic model of a real shape, config.json and model.safetensors\n"
+	      "  --layers N      so many layers, instead of as many as the shape has\n"
+	      "  --dtype TYPE    of the weights; bf16 unless said\n"
+	      "  --seed N        other weights; 0 unless said\n"
+	      "  --force         replace a DIR that holds such a model and no other file\n"
+	      "exit status: 0 written, 2 trouble\n"
+	      "shapes:", to);
+	for (int i = 0; vn_synth_shape(i); i++)
+		fprintf(to, " %s", vn_synth_shape(i));
+	fputc('\n', to);
+}
+
 static int usage(const char *complaint)
 {
-	fprintf(stderr, "vernier synth: %s\n"
-	        "usage: vernier synth SHAPE -o DIR [--layers N] [--dtype bf16|f16|f32] [--seed N] [--force]\nshapes:", complaint);
-	for (int i = 0; vn_synth_shape(i); i++)
-		fprintf(stderr, " %s", vn_synth_shape(i));
-	fputc('\n', stderr);
+	fprintf(stderr, "vernier synth: %s\n(vernier synth --help)\n", complaint);
 	return 2;
 }
 
@@ -49,8 +60,9 @@ int cmd_synth(int argc, char **argv)
 			dir = optarg;
 			break;
 		case 'l':
-			if (!whole(optarg, 1, 4096, &n))
-				return snprintf(text, sizeof text, "--layers takes a number from 1 to 4096, not '%s'", optarg), usage(text);
+			if (!whole(optarg, 1, VN_SYNTH_LAYERS, &n))
+				return snprintf(text, sizeof text, "--layers takes a number from 1 to %d, not '%s'", VN_SYNTH_LAYERS, optarg),
+				       usage(text);
 			o.layers = (int)n;
 			break;
 		case 's':
@@ -66,8 +78,8 @@ int cmd_synth(int argc, char **argv)
 			o.force = true;
 			break;
 		case 'h':
-			usage("writes a synthetic model of a real shape");
-			return 0;
+			help(stdout);
+			return fflush(stdout) == 0 ? 0 : 2;
 		case ':':
 			return snprintf(text, sizeof text, "%s needs a value", argv[optind - 1]), usage(text);
 		default:

@@ -75,7 +75,7 @@ typedef struct vn_checkpoint {
 } vn_checkpoint;
 
 typedef struct vn_compare_options {
-	const char *const *points; /* globs; none: everything */
+	const char *const *points; /* globs, each of which must match something; none: everything */
 	int         n_points;
 	unsigned    allow;
 	int         threads;       /* 0: one a processor */

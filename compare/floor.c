@@ -58,8 +58,9 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 
 typedef struct sink {
 	vn_comparison *c;
-	int       *point;   /* (values): the checkpoint of a root value in this step; -1 */
-	int        now;     /* checkpoint being written; -1: not wanted */
+	int       *point;  /* (values): a checkpoint of a root value in this step; -1 */
+	int       *next;   /* (checkpoints): another of the same value, under another name; -1 */
+	int        now;    /* the first checkpoint of the value being written; -1: not wanted */
 	vn_dtype   dtype;
 	vn_shape   shape;
 	size_t     have, room; /* bytes */
@@ -74,10 +75,6 @@ static vn_status sink_begin(void *ctx, int value, vn_dtype dtype, const vn_shape
 	s->dtype = dtype;
 	s->shape = *shape;
 	s->have = 0;
-	if (s->now >= 0 && !vn_shape_equal(shape, &vn_recording_entry(s->c->ref, s->c->point[s->now].ref)->shape)) {
-		vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", s->c->point[s->now].name);
-		s->now = -1;
-	}
 	if (s->now < 0 || bytes <= s->room)
 		return VN_OK;
 	free(s->data);
@@ -100,22 +97,31 @@ static vn_status sink_write(void *ctx, const void *data, size_t elements, vn_err
 	return VN_OK;
 }
 
-static vn_status sink_end(void *ctx, vn_error *err)
+static vn_status floor_of(sink *s, vn_checkpoint *p, vn_error *err)
 {
-	sink *s = ctx;
-	if (s->now < 0)
-		return VN_OK;
-	vn_checkpoint *p = &s->c->point[s->now];
 	const vn_tensor f = { s->dtype, s->shape, s->data };
+	const vn_entry *e = vn_recording_entry(s->c->ref, p->ref);
 	vn_tensor   r;
 	vn_measured m;
-	vn_status   st = vn_entry_tensor(s->c->ref, p->ref, &r, err);
+	if (!vn_shape_equal(&s->shape, &e->shape)) {
+		vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", p->name);
+		return VN_OK;
+	}
+	vn_status st = vn_entry_tensor(s->c->ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure(&r, &f, vn_entry_axes(vn_recording_entry(s->c->ref, p->ref)), p->scores,
-		                s->c->options->threads, &m, err);
+		st = vn_measure(&r, &f, vn_entry_axes(e), p->scores, s->c->options->threads, &m, err);
 	vn_recording_release(s->c->ref, p->ref);
 	if (!st)
 		vn_floor_set(p, &m);
+	return st;
+}
+
+static vn_status sink_end(void *ctx, vn_error *err)
+{
+	sink *s = ctx;
+	vn_status st = VN_OK;
+	for (int i = s->now; !st && i >= 0; i = s->next[i])
+		st = floor_of(s, &s->c->point[i], err);
 	return st;
 }
 
@@ -150,7 +156,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 }
 
 /* The checkpoints of one step as taps; 0 when the step needs none. */
-static int choose(vn_comparison *c, const vn_names *names, int step, bool *want, int *point)
+static int choose(vn_comparison *c, const vn_names *names, int step, bool *want, int *point, int *next)
 {
 	const vn_plan *plan = names->plan;
 	int n = 0;
@@ -162,6 +168,7 @@ static int choose(vn_comparison *c, const vn_names *names, int step, bool *want,
 		if (root < 0)
 			continue;
 		want[root] = true;
+		next[i] = point[root]; /* one value may have been compared under several names */
 		point[root] = i;
 		n++;
 	}
@@ -178,7 +185,7 @@ static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref,
 		if (step[i].position != vn_ref_position(ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
 			               vn_recording_path(c->ref), step[i].number);
-		const int taps = choose(c, names, step[i].number, want, s->point);
+		const int taps = choose(c, names, step[i].number, want, s->point, s->next);
 		const int64_t first = step[i].position + step[i].first_row;
 		const vn_taps t = { .want = want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step[i].rows - 1,
 		                    .sink = { s, sink_begin, sink_write, sink_end } };
@@ -211,7 +218,8 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 		goto done;
 	want = malloc((size_t)plan->n_values * sizeof *want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
-	if (!want || !s.point) {
+	s.next = malloc(((size_t)c->n_points + 1) * sizeof *s.next);
+	if (!want || !s.point || !s.next) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
@@ -225,6 +233,7 @@ done:
 	vn_ref_destroy(ref);
 	free(s.data);
 	free(s.point);
+	free(s.next);
 	free(want);
 	vn_names_finish(&names);
 	vn_model_close(model);

@@ -62,7 +62,8 @@ static vn_status build(vn_comparison *c, vn_error *err)
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
-		if (*cell < 0 || p->status == VN_OUTSIDE) /* of two names of one value the one outside counts */
+		/* Of two names of one value the one outside counts, and the first of those. */
+		if (*cell < 0 || (p->status == VN_OUTSIDE && c->point[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
 	c->graph = g;
@@ -110,8 +111,12 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	return n;
 }
 
+/* Only under the name that counts: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
+	const vn_checkpoint *p = &c->point[point];
+	if (p->value < 0 || c->graph->point[(size_t)p->step * c->graph->values + (size_t)p->value] != point)
+		return false;
 	const int n = vn_inputs_of(c, point, input, c->n_points);
 	for (int i = 0; i < n; i++)
 		if (c->point[input[i]].status == VN_OUTSIDE)

@@ -36,7 +36,7 @@ static const struct {
 #endif
 	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another" },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds" },
-	{ "points",  cmd_points,  "MODEL",                          "the checkpoints of a model" },
+	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model" },
 	{ "limits",  cmd_limits,  "FILE [NAME...]",                 "check a limits file and show what it comes to" },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },

@@ -37,6 +37,13 @@ static bool selected(const vn_comparison *c, const char *name)
 	return o->n_points == 0;
 }
 
+/* A checkpoint of this name is compared: the patterns that asked for it have not asked in vain. */
+static void count_hits(const vn_comparison *c, const char *name, int *hits)
+{
+	for (int i = 0; i < c->options->n_points; i++)
+		hits[i] += vn_glob_match(c->options->points[i], name);
+}
+
 static const vn_step *step_of(const vn_recording *r, int number)
 {
 	const vn_step *s;
@@ -142,54 +149,121 @@ static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 	snprintf(p->detail, sizeof p->detail, "not in the reference%s", p->fails ? "" : " (allowed)");
 }
 
-vn_status vn_match(vn_comparison *c, vn_error *err)
-{
-	const int n = vn_recording_count(c->ref), m = vn_recording_count(c->cand);
-	int  *partner = malloc(((size_t)n + 1) * sizeof *partner);   /* of a reference's entry; -1 */
-	bool *used = calloc((size_t)m + 1, sizeof *used);            /* candidate's entries */
-	vn_names names = { 0 };
-	vn_status st = VN_OK;
+/* What both sides hold under several names is compared once for every pair of tensors. */
+typedef struct matching {
+	int  *partner;    /* (ref's entries) in the candidate, through aliases; -1 */
+	bool *used;       /* (candidate's entries) some partner, or where its numbers are */
+	int  *home;       /* (candidate's entries) in the reference, through aliases; -1 */
+	int  *head, *next; /* (ref's), (candidate's): those whose home it is under another name; -1 */
+	int  *hits;       /* (patterns) */
+} matching;
 
-	c->point = calloc((size_t)n + (size_t)m + 1, sizeof *c->point);
-	if (!partner || !used || !c->point) {
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n + m);
-		goto done;
-	}
+static void pair_up(const vn_comparison *c, matching *m)
+{
+	const int n = vn_recording_count(c->ref), k = vn_recording_count(c->cand);
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(c->ref, i);
-		partner[i] = vn_recording_find(c->cand, e->step, e->name);
-		if (partner[i] >= 0)
-			used[partner[i]] = used[root(c->cand, partner[i])] = true;
-		if (!selected(c, e->name))
-			continue;
-		/* A second name of one tensor on both sides was measured under the first. */
-		if (e->same_as >= 0 && partner[i] >= 0 && selected(c, vn_recording_entry(c->ref, e->same_as)->name)) {
-			const int first = vn_recording_find(c->cand, e->step, vn_recording_entry(c->ref, e->same_as)->name);
-			if (first >= 0 && root(c->cand, first) == root(c->cand, partner[i]))
-				continue;
-		}
-		vn_checkpoint *p = add(c, e, i, partner[i]);
-		if (partner[i] < 0)
-			mark_missing(c, p);
-		else
-			check_fit(c, p);
+		m->head[i] = -1;
+		m->partner[i] = vn_recording_find(c->cand, e->step, e->name);
+		if (m->partner[i] >= 0)
+			m->used[m->partner[i]] = m->used[root(c->cand, m->partner[i])] = true;
 	}
-	for (int i = 0; i < m; i++) {
+	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->cand, i);
-		if (used[i] || !selected(c, e->name) || vn_recording_find(c->ref, e->step, e->name) >= 0
-		    || (e->same_as >= 0 && used[e->same_as]))
+		const int home = m->home[i] = vn_recording_find(c->ref, e->step, e->name);
+		if (home < 0 || strcmp(vn_recording_entry(c->ref, home)->name, e->name) == 0)
 			continue;
-		mark_extra(c, add(c, e, -1, i));
+		m->next[i] = m->head[home];
+		m->head[home] = i;
 	}
+}
+
+static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
+{
+	vn_checkpoint *p = add(c, e, ref, cand);
+	count_hits(c, e->name, m->hits);
+	if (cand < 0)
+		mark_missing(c, p);
+	else if (ref < 0)
+		mark_extra(c, p);
+	else
+		check_fit(c, p);
+}
+
+/* An entry of the reference, and what the candidate files under second names of it. */
+static void match_entry(vn_comparison *c, const matching *m, int i)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, i);
+	const bool chosen = selected(c, e->name);
+	bool again = false;
+
+	/* A second name of one tensor on both sides is measured under the first. */
+	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 && selected(c, vn_recording_entry(c->ref, e->same_as)->name)) {
+		const int first = m->partner[e->same_as];
+		again = first >= 0 && root(c->cand, first) == root(c->cand, m->partner[i]);
+	}
+	if (again)
+		count_hits(c, e->name, m->hits);
+	else if (chosen)
+		add_pair(c, m, e, i, m->partner[i]);
+
+	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
+		const vn_entry *d = vn_recording_entry(c->cand, k);
+		if (!selected(c, d->name))
+			continue;
+		if (chosen && m->partner[i] >= 0 && root(c->cand, m->partner[i]) == root(c->cand, k))
+			count_hits(c, d->name, m->hits);
+		else
+			add_pair(c, m, d, i, k);
+	}
+}
+
+static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
+{
+	for (int i = 0; i < c->options->n_points; i++)
+		if (!hits[i])
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s", c->options->points[i],
+			               vn_recording_path(c->ref), vn_recording_path(c->cand));
 	if (c->n_points == 0)
-		st = vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: %s",
-		             c->options->n_points ? "no checkpoint matches --points" : "the recordings hold no checkpoints");
-	if (!st && !(st = vn_names_init(&names, c->plan, err)))
-		for (int i = 0; i < c->n_points; i++)
-			c->point[i].value = vn_names_root(&names, c->point[i].name);
+		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
+	return VN_OK;
+}
+
+vn_status vn_match(vn_comparison *c, vn_error *err)
+{
+	const size_t n = (size_t)vn_recording_count(c->ref), k = (size_t)vn_recording_count(c->cand);
+	matching m = {
+		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)), .home = malloc((k + 1) * sizeof(int)),
+		.head = malloc((n + 1) * sizeof(int)), .next = malloc((k + 1) * sizeof(int)),
+		.hits = calloc((size_t)c->options->n_points + 1, sizeof(int)),
+	};
+	vn_names names = { 0 };
+	vn_status st;
+
+	c->point = calloc(n + k + 1, sizeof *c->point);
+	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->point) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
+		goto done;
+	}
+	pair_up(c, &m);
+	for (int i = 0; i < (int)n; i++)
+		match_entry(c, &m, i);
+	for (int i = 0; i < (int)k; i++) {
+		const vn_entry *e = vn_recording_entry(c->cand, i);
+		if (m.home[i] < 0 && !m.used[i] && selected(c, e->name) && !(e->same_as >= 0 && m.used[e->same_as]))
+			add_pair(c, &m, e, -1, i);
+	}
+	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->plan, err)))
+		goto done;
+	for (int i = 0; i < c->n_points; i++)
+		c->point[i].value = vn_names_root(&names, c->point[i].name);
 done:
 	vn_names_finish(&names);
-	free(partner);
-	free(used);
+	free(m.partner);
+	free(m.used);
+	free(m.home);
+	free(m.head);
+	free(m.next);
+	free(m.hits);
 	return st;
 }

@@ -86,6 +86,29 @@ static bool has_ratio(const vn_checkpoint *p)
 	return p->has_floor && (p->floor[VN_M_NMSE] > 0.0 || p->m.value[VN_M_NMSE] == 0.0);
 }
 
+/* A limit as it was written: the fewest digits that read back as it. */
+static const char *say_limit(double limit, char *text, size_t room)
+{
+	for (int digits = 3; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, limit);
+		if (strtod(text, NULL) == limit)
+			break;
+	}
+	return text;
+}
+
+/* A value with as many digits as it takes to see on which side of the limit it is. */
+static const char *say_value(double value, double limit, int digits, char *text, size_t room)
+{
+	for (; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, value);
+		const double shown = strtod(text, NULL);
+		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
+			break;
+	}
+	return text;
+}
+
 /* "nmse_over_floor 812, limit 4 (fp16-acc32.yaml:10)": the head of the report has the folder. */
 static void say_check(FILE *out, const vn_check *k)
 {
@@ -93,15 +116,14 @@ static void say_check(FILE *out, const vn_check *k)
 	char key[VN_KEY_TEXT];
 	const vn_metric_info *info = vn_metric_get(k->metric);
 	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	char value[40], limit[40];
 	vn_limit_key(k->form, k->metric, key);
 	if (k->note)
 		fprintf(out, "%s: %s", key, k->note);
-	else if (k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE)
-		fprintf(out, "%s %.3g from 1, limit %.3g", key, k->value, k->limit);
-	else if (higher) /* both digits that differ must be seen: 0.99998 against 0.99999 */
-		fprintf(out, "%s %.7g, limit %.7g", key, k->value, k->limit);
-	else
-		fprintf(out, "%s %.3g, limit %.3g", key, k->value, k->limit);
+	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
+		fprintf(out, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		        k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
+		        say_limit(k->limit, limit, sizeof limit));
 	if (k->rule)
 		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else

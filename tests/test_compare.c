@@ -1,7 +1,9 @@
 /* test_compare.c: whole comparisons, of runs of the trained model in fixtures/ with faults put in. */
+#include "compare/commands.h"
 #include "compare/compare.h"
 #include "compare/report.h"
 
+#include "capture/commands.h"
 #include "capture/store.h"
 #include "libref/exec/ref.h"
 
@@ -35,6 +37,9 @@ typedef struct fault {
 	const char *bias_of;   /* this value's linear node gets another bias */
 	const char *nan_in;    /* the first number of this value is filed as NaN */
 	const char *points;    /* record only these */
+	const char *link;      /* and this second name of a tensor, as a link */
+	const char *copy;      /* and this second name, with numbers of its own */
+	bool        nan_in_copy;
 	int32_t     first_id;  /* instead of the prompt's */
 	bool        no_plan, cut_off, other_weights;
 	int         decode;    /* steps behind the prompt */
@@ -46,6 +51,11 @@ typedef struct bend {
 	int     value;   /* gets a NaN; -1 */
 	bool    first, here;
 	vn_dtype dtype;
+	int     copied, copy; /* this value is filed once more, as that one; -1 */
+	bool    nan_in_copy, copying;
+	vn_shape shape;
+	unsigned char *data;
+	size_t  have;
 } bend;
 
 static vn_status bend_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
@@ -54,6 +64,11 @@ static vn_status bend_begin(void *ctx, int value, vn_dtype dtype, const vn_shape
 	b->here = value == b->value;
 	b->first = true;
 	b->dtype = dtype;
+	b->copying = value == b->copied;
+	b->shape = *shape;
+	b->have = 0;
+	if (b->copying)
+		b->data = malloc((size_t)vn_shape_count(shape) * vn_dtype_size(dtype));
 	return b->to.begin(b->to.ctx, value, dtype, shape, err);
 }
 
@@ -61,6 +76,10 @@ static vn_status bend_write(void *ctx, const void *data, size_t elements, vn_err
 {
 	bend *b = ctx;
 	const size_t size = vn_dtype_size(b->dtype);
+	if (b->copying) {
+		memcpy(b->data + b->have, data, elements * size);
+		b->have += elements * size;
+	}
 	if (!b->here || !b->first || elements == 0)
 		return b->to.write(b->to.ctx, data, elements, err);
 	b->first = false;
@@ -76,22 +95,42 @@ static vn_status bend_write(void *ctx, const void *data, size_t elements, vn_err
 static vn_status bend_end(void *ctx, vn_error *err)
 {
 	bend *b = ctx;
-	return b->to.end(b->to.ctx, err);
+	vn_status st = b->to.end(b->to.ctx, err);
+	if (st || !b->copying)
+		return st;
+	const float nan = NAN;
+	if (b->nan_in_copy)
+		vn_from_f32(b->data, b->dtype, &nan, 1);
+	if (!(st = b->to.begin(b->to.ctx, b->copy, b->dtype, &b->shape, err))
+	    && !(st = b->to.write(b->to.ctx, b->data, b->have / vn_dtype_size(b->dtype), err)))
+		st = b->to.end(b->to.ctx, err);
+	free(b->data);
+	b->copying = false;
+	return st;
 }
 
 static vn_status run_steps(vn_store *s, vn_ref *ref, const vn_plan *plan, const fault *f, const int32_t *ids, vn_error *err)
 {
 	bool *want = calloc((size_t)plan->n_values, sizeof *want);
-	bend  b = { vn_store_sink(s), f->nan_in ? vn_plan_root(plan, vn_plan_find(plan, f->nan_in)) : -1, false, false, VN_F32 };
+	bool *links = calloc((size_t)plan->n_values, sizeof *links);
+	bend  b = { .to = vn_store_sink(s), .value = f->nan_in ? vn_plan_root(plan, vn_plan_find(plan, f->nan_in)) : -1,
+	            .copy = f->copy ? vn_plan_find(plan, f->copy) : -1, .copied = -1, .nan_in_copy = f->nan_in_copy };
 	const vn_taps taps = { .want = want, .rows = VN_ROWS_ALL, .sink = { &b, bend_begin, bend_write, bend_end } };
 	vn_status st = vn_taps_choose(plan, &f->points, f->points ? 1 : 0, -1, -1, want, err);
 	int64_t done = 0;
+	if (b.copy >= 0)
+		b.copied = vn_plan_root(plan, b.copy);
+	if (f->link)
+		links[vn_plan_find(plan, f->link)] = true;
 	for (int step = 0; !st && step <= f->decode; step++) {
 		const int64_t n = step ? 1 : TOKENS;
 		if (!(st = vn_store_step(s, step, done, n, 0, n, err)))
 			st = vn_ref_forward(ref, ids + done, n, &taps, err);
+		if (!st && f->link)
+			st = vn_store_aliases(s, links, err);
 		done += n;
 	}
+	free(links);
 	free(want);
 	return st;
 }
@@ -388,6 +427,75 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	finish(&v);
 }
 
+/* layer1.input is layer0.output; an engine may file it once more all the same. */
+static void every_name_of_a_value_has_a_floor(void)
+{
+	static const char limits[] = "version: 1\ndefaults: { nmse_over_floor: 1.0 }\n";
+	trial t = { .o = { .model = MODEL } };
+	record("linked", &(fault) { .link = "layer1.input" });
+	record("half_copy", &(fault) { .precision = "f16", .copy = "layer1.input" });
+	compare(&t, "linked", "half_copy", limits);
+	CU_ASSERT_EQUAL(t.st, VN_OK);
+	CU_ASSERT_TRUE(point(&t, "layer0.output", 0)->has_floor);
+	CU_ASSERT_TRUE(point(&t, "layer1.input", 0)->has_floor);
+	CU_ASSERT_TRUE(t.c.within);
+	finish(&t);
+}
+
+static void a_second_name_with_other_numbers_is_compared_too(void)
+{
+	trial t = { 0 }, u = { .o = { .points = (const char *const[]) { "layer1.input" }, .n_points = 1 } };
+	record("bad_copy", &(fault) { .copy = "layer1.input", .nan_in_copy = true });
+	compare(&t, "good", "bad_copy", strict); /* good knows that name from its plan alone */
+	starts_only_at(&t, "layer1.input");
+	CU_ASSERT_EQUAL(t.c.n_fails, 1);
+	CU_ASSERT_EQUAL(point(&t, "layer0.output", 0)->status, VN_WITHIN);
+	CU_ASSERT(t.c.first >= 0 && strcmp(t.c.point[t.c.first].name, "layer1.input") == 0);
+	compare(&u, "good", "bad_copy", strict);
+	CU_ASSERT_FALSE(u.c.within);
+	CU_ASSERT_EQUAL(u.c.n_points, 1);
+	finish(&t);
+	finish(&u);
+}
+
+static void one_value_of_two_names_is_one_origin(void)
+{
+	trial t = { .o = { .points = (const char *const[]) { "layer*.output", "layer*.input" }, .n_points = 2 } };
+	trial u = { 0 };
+	record("v_copy", &(fault) { .bias_of = "layer0.v_proj", .copy = "layer1.input" });
+	compare(&t, "linked", "v_copy", strict);
+	CU_ASSERT_EQUAL(point(&t, "layer1.input", 0)->status, VN_OUTSIDE);
+	starts_only_at(&t, "layer0.output");
+	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.first].name, "layer0.output");
+	compare(&u, "v_copy", "linked", strict); /* the other way round: own tensors against a link */
+	starts_only_at(&u, "layer0.v_proj");
+	CU_ASSERT_EQUAL(point(&u, "layer1.input", 0)->status, VN_OUTSIDE);
+	finish(&t);
+	finish(&u);
+}
+
+static void a_pattern_that_matches_nothing_is_trouble(void)
+{
+	static const char *const bad[] = { "layer0.v_proj", "layer0.w_proj" }, *const good[] = { "layer0.v_proj", "layer1.input" };
+	trial t = { .o = { .points = bad, .n_points = 2 } }, u = { .o = { .points = bad + 1, .n_points = 1 } };
+	trial v = { .o = { .points = good, .n_points = 2 } }, w = { .o = { .points = good, .n_points = 2 } };
+	compare(&t, "good", "good", strict);
+	CU_ASSERT_EQUAL(t.st, VN_ERR_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err.text, "--points 'layer0.w_proj' matches no checkpoint"));
+	compare(&u, "good", "good", strict);
+	CU_ASSERT_EQUAL(u.st, VN_ERR_USAGE);
+	compare(&v, "good", "good", strict); /* neither side has a tensor of that name */
+	CU_ASSERT_EQUAL(v.st, VN_ERR_USAGE);
+	compare(&w, "good", "linked", strict); /* one side has */
+	CU_ASSERT_EQUAL(w.st, VN_OK);
+	CU_ASSERT_TRUE(w.c.within);
+	CU_ASSERT_EQUAL(w.c.n_points, 2);
+	finish(&t);
+	finish(&u);
+	finish(&v);
+	finish(&w);
+}
+
 static void a_floor_of_another_precision_is_refused(void)
 {
 	trial v = { 0 };
@@ -482,16 +590,22 @@ static void json_says_the_same_and_knows_no_nan(void)
 	finish(&zero);
 }
 
+static char *text_of(trial *t)
+{
+	char  *text = NULL;
+	size_t n = 0;
+	FILE  *f = open_memstream(&text, &n);
+	const vn_report_options o = { .limits_chosen = "test" };
+	CU_ASSERT_EQUAL(vn_report_text(&t->c, &o, f, &t->err), VN_OK);
+	fclose(f);
+	return text;
+}
+
 static void the_text_names_origin_values_and_rule(void)
 {
 	trial t = { 0 };
-	char  *text = NULL;
-	size_t n = 0;
 	compare(&t, "good", "theta", strict);
-	FILE *f = open_memstream(&text, &n);
-	const vn_report_options o = { .limits_chosen = "test" };
-	CU_ASSERT_EQUAL(vn_report_text(&t.c, &o, f, &t.err), VN_OK);
-	fclose(f);
+	char *text = text_of(&t);
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "first divergence and origin: layer1.k_rope   layer 1, point k_rope, op rope"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "worst element  token "));
@@ -500,6 +614,34 @@ static void the_text_names_origin_values_and_rule(void)
 	CU_ASSERT_PTR_NULL(strchr(text, '\033')); /* no colour unless asked for */
 	free(text);
 	finish(&t);
+}
+
+static void a_value_just_beyond_its_limit_is_seen_to_be(void)
+{
+	static const struct { double value, limit; const char *says; } cases[] = {
+		{ 0.01000001, 0.01, "norm_ratio 0.01000001 from 1, limit 0.01 (" },
+		{ 0.02, 0.0123456, "norm_ratio 0.02 from 1, limit 0.0123456 (" },
+		{ 0.0100000000000000019, 0.01, "norm_ratio 0.010000000000000002 from 1, limit 0.01 (" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		trial t = { 0 };
+		compare(&t, "good", "theta", strict);
+		vn_checkpoint *p = &t.c.point[t.c.first];
+		for (int k = 0; k < p->n_checks; k++)
+			if (p->check[k].metric == VN_M_NORM_RATIO) {
+				p->check[k].value = cases[i].value;
+				p->check[k].limit = cases[i].limit;
+				p->check[k].holds = false;
+				p->worst = k;
+			}
+		char *text = text_of(&t);
+		int said = 0;
+		for (const char *at_it = text; (at_it = strstr(at_it, cases[i].says)) != NULL; at_it++)
+			said++;
+		CU_ASSERT_EQUAL(said, 2); /* in the table and in full */
+		free(text);
+		finish(&t);
+	}
 }
 
 static void words_of_allow_are_checked(void)
@@ -511,6 +653,60 @@ static void words_of_allow_are_checked(void)
 	CU_ASSERT_PTR_NOT_NULL(vn_allow_parse("miss", &set));
 }
 
+/* What a command says to --help: to a file in the folder, and back. */
+static void help_of(int (*command)(int, char **), char *text, size_t room)
+{
+	char *args[] = { (char[]) { "x" }, (char[]) { "--help" }, NULL };
+	const int screen = dup(STDOUT_FILENO);
+	fflush(stdout);
+	FILE *f = fopen(at("help"), "w+");
+	CU_ASSERT_FATAL(screen >= 0 && f && dup2(fileno(f), STDOUT_FILENO) >= 0);
+	CU_ASSERT_EQUAL(command(2, args), 0);
+	fflush(stdout);
+	dup2(screen, STDOUT_FILENO);
+	close(screen);
+	rewind(f);
+	text[fread(text, 1, room - 1, f)] = 0;
+	fclose(f);
+}
+
+static void the_manual_has_every_option_of_the_help(void)
+{
+	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
+		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "show", cmd_show }, { "points", cmd_points },
+		{ "limits", cmd_limits }, { "synth", cmd_synth },
+	};
+	static char page[1 << 16];
+	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");
+	CU_ASSERT_FATAL(f != NULL);
+	page[fread(page, 1, sizeof page - 1, f)] = 0;
+	fclose(f);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		char help[8192], begin[40];
+		help_of(commands[i].run, help, sizeof help);
+		CU_ASSERT_PTR_NOT_NULL(strstr(help, "usage: vernier "));
+		/* its own section: from its name to the next command's */
+		snprintf(begin, sizeof begin, ".BI \"%s ", commands[i].name);
+		const char *from = strstr(page, begin), *to = NULL;
+		CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+		if (i + 1 < sizeof commands / sizeof *commands) {
+			snprintf(begin, sizeof begin, ".BI \"%s ", commands[i + 1].name);
+			to = strstr(from, begin);
+		} else {
+			to = strstr(from, ".SH ");
+		}
+		CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+		for (const char *o = help; (o = strstr(o, "--")) != NULL; o += 2) {
+			char option[40];
+			snprintf(option, sizeof option, "%.*s", (int)(2 + strspn(o + 2, "abcdefghijklmnopqrstuvwxyz-")), o);
+			const char *there = strstr(from, option);
+			if (!there || there > to)
+				printf("\n    %s: %s is not in the manual\n", commands[i].name, option);
+			CU_ASSERT(there && there < to);
+		}
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -520,9 +716,12 @@ int main(void)
 		T(keys_of_an_earlier_step_are_inputs_too), T(without_a_plan_only_the_order_is_known),
 		T(one_nan_fails_on_either_side), T(missing_and_extra_fail_unless_allowed),
 		T(other_tokens_weights_and_cut_off_runs_are_refused), T(the_floor_is_the_same_from_a_file_and_from_a_run),
-		T(a_floor_of_another_precision_is_refused), T(a_floor_of_zero_allows_no_difference),
+		T(every_name_of_a_value_has_a_floor), T(a_second_name_with_other_numbers_is_compared_too),
+		T(one_value_of_two_names_is_one_origin), T(a_pattern_that_matches_nothing_is_trouble),
+		T(a_value_just_beyond_its_limit_is_seen_to_be), T(a_floor_of_another_precision_is_refused), T(a_floor_of_zero_allows_no_difference),
 		T(limits_that_judge_nothing_are_trouble), T(a_rule_that_matches_nothing_is_warned_about),
 		T(json_says_the_same_and_knows_no_nan), T(the_text_names_origin_values_and_rule), T(words_of_allow_are_checked),
+		T(the_manual_has_every_option_of_the_help),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "compare", .pTests = tests }, CU_SUITE_INFO_NULL };

@@ -1,9 +1,11 @@
-/* test_synth.c: what a synthetic model refuses to be. Writing one takes hundreds
- * of megabytes (the smallest shape is a published one): the benchmarks do that. */
+/* test_synth.c: what a synthetic model refuses to be, and what becomes of the one
+ * it replaces. Writing one takes 300 megabytes (the smallest shape is a published
+ * one): one test does so, the benchmarks do more. */
 #include "libref/model/synth.h"
 #include "tests/toy_model.h"
 
 #include <CUnit/Basic.h>
+#include <sys/resource.h>
 
 static char dir[256];
 
@@ -45,6 +47,93 @@ static void a_place_that_is_not_there_is_an_io_error(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "no/where"));
 }
 
+/* dir/m with these files, each of one word: the model that is there already. */
+static void put(const char *folder, const char *name, const char *word)
+{
+	char path[600];
+	mkdir(toy_path(dir, folder), 0777);
+	snprintf(path, sizeof path, "%s/%s/%s", dir, folder, name);
+	FILE *f = fopen(path, "w");
+	if (!f || fputs(word, f) < 0 || fclose(f) != 0)
+		toy_die(path);
+}
+
+static bool still(const char *folder, const char *name, const char *word)
+{
+	char path[600], text[64] = "";
+	snprintf(path, sizeof path, "%s/%s/%s", dir, folder, name);
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return false;
+	const bool same = fgets(text, sizeof text, f) && strcmp(text, word) == 0;
+	fclose(f);
+	return same;
+}
+
+static bool exists(const char *name)
+{
+	return access(toy_path(dir, name), F_OK) == 0;
+}
+
+static void force_refuses_what_holds_more_than_a_model(void)
+{
+	vn_error e = { "" };
+
+	put("more", "config.json", "old");
+	put("more", "model.safetensors", "old");
+	put("more", "tokenizer.json", "old");
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "more"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
+	                VN_ERR_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "tokenizer.json"));
+	CU_ASSERT(still("more", "config.json", "old") && still("more", "model.safetensors", "old"));
+	CU_ASSERT_TRUE(still("more", "tokenizer.json", "old"));
+	CU_ASSERT_FALSE(exists("more.partial"));
+
+	put("half.partial", "notes", "mine"); /* what stands where it would write is nobody else's */
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "half"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_USAGE);
+	CU_ASSERT_TRUE(still("half.partial", "notes", "mine"));
+
+	CU_ASSERT_EQUAL(symlink("more", toy_path(dir, "link")), 0);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "link"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
+	                VN_ERR_USAGE);
+}
+
+static void a_full_disk_leaves_the_old_model_and_nothing_else(void)
+{
+	vn_error e = { "" };
+	struct rlimit old, small;
+
+	put("full", "config.json", "old");
+	put("full", "model.safetensors", "old");
+	getrlimit(RLIMIT_FSIZE, &old);
+	small = (struct rlimit) { 1 << 20, old.rlim_max };
+	setrlimit(RLIMIT_FSIZE, &small);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "full"), &(vn_synth_options){ .layers = 1, .force = true }, &e),
+	                VN_ERR_IO);
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "new/"), &(vn_synth_options){ .layers = 1 }, &e), VN_ERR_IO);
+	setrlimit(RLIMIT_FSIZE, &old);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "new.partial/model.safetensors"));
+	CU_ASSERT(still("full", "config.json", "old") && still("full", "model.safetensors", "old"));
+	CU_ASSERT(!exists("full.partial") && !exists("full.old") && !exists("new") && !exists("new.partial"));
+}
+
+static void force_replaces_a_model_when_the_new_one_is_whole(void)
+{
+	vn_error e = { "" };
+	struct stat s;
+	char path[600];
+
+	put("m", "config.json", "old");
+	put("m", "model.safetensors", "old");
+	CU_ASSERT_EQUAL(vn_synth_write("qwen2-0.5b", toy_path(dir, "m//"),
+	                               &(vn_synth_options){ .layers = 1, .dtype = VN_BF16, .force = true }, &e), VN_OK);
+	CU_ASSERT_STRING_EQUAL(e.text, "");
+	CU_ASSERT_FALSE(still("m", "config.json", "old"));
+	snprintf(path, sizeof path, "%s/m/model.safetensors", dir);
+	CU_ASSERT(stat(path, &s) == 0 && s.st_size > 2 * 151936 * 896);
+	CU_ASSERT(!exists("m.partial") && !exists("m.old"));
+}
+
 int main(void)
 {
 	unsigned failures = 1;
@@ -57,7 +146,9 @@ int main(void)
 	if (s && CU_ADD_TEST(s, an_unknown_shape_is_refused_with_the_known_ones) &&
 	    CU_ADD_TEST(s, a_directory_that_exists_is_left_alone_without_force) &&
 	    CU_ADD_TEST(s, layers_that_cannot_be_are_refused_and_leave_nothing) &&
-	    CU_ADD_TEST(s, a_place_that_is_not_there_is_an_io_error)) {
+	    CU_ADD_TEST(s, a_place_that_is_not_there_is_an_io_error) && CU_ADD_TEST(s, force_refuses_what_holds_more_than_a_model) &&
+	    CU_ADD_TEST(s, a_full_disk_leaves_the_old_model_and_nothing_else) &&
+	    CU_ADD_TEST(s, force_replaces_a_model_when_the_new_one_is_whole)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();
 		failures = CU_get_number_of_failures();

@@ -5,8 +5,10 @@
 #include "libref/base/progress.h"
 #include "libref/plan/family.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,9 @@
 #include <xxhash.h>
 
 enum { PATH_ROOM = 4096, CHUNK = 1 << 20 };
+
+/* All that a model of ours consists of: what may be replaced. */
+static const char *const files[] = { "config.json", "model.safetensors" };
 
 /* Published configurations, the fields that shape the computation. */
 static const struct { const char *name, *config; } shapes[] = {
@@ -83,6 +88,16 @@ static vn_status write_all(FILE *f, const char *path, const void *data, size_t b
 	if (bytes && fwrite(data, 1, bytes, f) != bytes)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	return VN_OK;
+}
+
+/* Close, and on the disk when good: a rename may reach it before the numbers do. */
+static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err)
+{
+	const bool lost = good && (fflush(f) != 0 || fsync(fileno(f)) != 0);
+	const int  why = errno;
+	if (fclose(f) != 0 && good && !lost)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	return lost ? vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why)) : VN_OK;
 }
 
 static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w, const vn_synth_options *o, float *chunk,
@@ -154,12 +169,26 @@ static vn_status write_weights(const char *path, const vn_plan *p, const vn_synt
 	}
 	vn_progress_stop(&progress);
 done:
-	if (f && fclose(f) != 0 && !st)
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (f) {
+		const vn_status closed = finish_file(f, path, st == VN_OK, err);
+		st = st ? st : closed;
+	}
 	free(header);
 	free(chunk);
 	free(stored);
 	return st;
+}
+
+static vn_status write_config(const char *path, const json_t *config, vn_error *err)
+{
+	FILE *f = fopen(path, "wb");
+	if (!f)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	vn_status st = VN_OK;
+	if (json_dumpf(config, f, JSON_INDENT(2)) != 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	const vn_status closed = finish_file(f, path, st == VN_OK, err);
+	return st ? st : closed;
 }
 
 static json_t *config_of(const char *shape, int layers, vn_error *err)
@@ -179,39 +208,105 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 	return NULL;
 }
 
+/* ---- the directory ---------------------------------------------------------- */
+
 static void remove_files(const char *dir)
 {
-	static const char *const names[] = { "config.json", "model.safetensors" };
-	char path[PATH_ROOM + 32];
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+	char path[PATH_ROOM + 64];
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, files[i]);
 		unlink(path);
 	}
 	rmdir(dir);
 }
 
-vn_status vn_synth_write(const char *shape, const char *dir, const vn_synth_options *o, vn_error *err)
+static bool is_ours(const char *name)
+{
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+		if (strcmp(name, files[i]) == 0)
+			return true;
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Nothing there, or a directory of no other files than ours. */
+static vn_status replaceable(const char *dir, vn_error *err)
+{
+	struct stat    there = { 0 };
+	struct dirent *e;
+	vn_status      st = VN_OK;
+	DIR           *d;
+
+	if (lstat(dir, &there) != 0 && errno == ENOENT)
+		return VN_OK;
+	if (!(d = opendir(dir)) || S_ISLNK(there.st_mode)) {
+		st = vn_fail(err, VN_ERR_USAGE, "%s: %s, so it is not replaced", dir, d ? "a symbolic link" : strerror(errno));
+		goto done;
+	}
+	while (!st && (e = readdir(d)))
+		if (!is_ours(e->d_name))
+			st = vn_fail(err, VN_ERR_USAGE, "%s holds %s, which synth does not write; not replaced", dir, e->d_name);
+done:
+	if (d)
+		closedir(d);
+	return st;
+}
+
+/* The new one, whole, takes the place of the old one. Either is under its name
+ * or can be put back: the old one goes last. */
+static vn_status take_place(const char *partial, const char *dir, vn_error *err)
+{
+	char old[PATH_ROOM + 16];
+	snprintf(old, sizeof old, "%s.old", dir);
+	const bool aside = rename(dir, old) == 0;
+	if (!aside && errno != ENOENT)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be moved aside: %s", dir, strerror(errno));
+	if (rename(partial, dir) != 0) {
+		const int why = errno;
+		if (aside && rename(old, dir) != 0)
+			return vn_fail(err, VN_ERR_IO, "%s: %s; what it held is in %s", dir, strerror(why), old);
+		return vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(why));
+	}
+	if (aside)
+		remove_files(old);
+	return VN_OK;
+}
+
+/* Without the slashes at its end; VN_ERR_USAGE when a model cannot go there. */
+static vn_status check_place(char *dir, size_t room, char *partial, const char *said, bool force, vn_error *err)
+{
+	struct stat there;
+	size_t      n = strlen(said);
+	vn_status   st;
+
+	while (n > 1 && said[n - 1] == '/')
+		n--;
+	if (n == 0)
+		return vn_fail(err, VN_ERR_USAGE, "a directory without a name");
+	if (snprintf(dir, room, "%.*s", n < room ? (int)n : (int)room, said) >= (int)room ||
+	    snprintf(partial, room, "%s.partial", dir) >= (int)room)
+		return vn_fail(err, VN_ERR_USAGE, "%.80s...: path too long", said);
+	if (lstat(dir, &there) == 0 && !force)
+		return vn_fail(err, VN_ERR_USAGE, "%s exists (use --force to replace it)", dir);
+	if ((st = replaceable(dir, err)))
+		return st;
+	return replaceable(partial, err);
+}
+
+vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_options *o, vn_error *err)
 {
 	const vn_family *family;
 	vn_plan         *plan = NULL;
-	char             partial[PATH_ROOM], path[PATH_ROOM + 32];
+	char             dir[PATH_ROOM], partial[PATH_ROOM], path[PATH_ROOM + 64];
 	json_t          *config = config_of(shape, o->layers, err);
 	vn_status        st = VN_ERR_USAGE;
-	struct stat      there;
 	bool             made = false;
 
 	if (!config)
 		return st;
-	if (snprintf(partial, sizeof partial, "%s.partial", dir) >= (int)sizeof partial) {
-		st = vn_fail(err, VN_ERR_USAGE, "%s: path too long", dir);
+	if ((st = check_place(dir, sizeof dir, partial, said, o->force, err)) ||
+	    (st = vn_family_find(shape, config, &family, err)) || (st = family->plan(shape, config, &plan, err)))
 		goto done;
-	}
-	if (stat(dir, &there) == 0 && !o->force) {
-		st = vn_fail(err, VN_ERR_USAGE, "%s exists (use --force to replace it)", dir);
-		goto done;
-	}
-	if ((st = vn_family_find(shape, config, &family, err)) || (st = family->plan(shape, config, &plan, err)))
-		goto done;
+	signal(SIGXFSZ, SIG_IGN); /* a file too large is then an error of the write, and cleaned up */
 	remove_files(partial);
 	if (mkdir(partial, 0777) != 0) {
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", partial, strerror(errno));
@@ -219,17 +314,11 @@ vn_status vn_synth_write(const char *shape, const char *dir, const vn_synth_opti
 	}
 	made = true;
 	snprintf(path, sizeof path, "%s/config.json", partial);
-	if (json_dump_file(config, path, JSON_INDENT(2)) != 0) {
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if ((st = write_config(path, config, err)))
 		goto done;
-	}
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if ((st = write_weights(path, plan, o, err)))
-		goto done;
-	if (o->force)
-		remove_files(dir);
-	if (rename(partial, dir) != 0)
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", dir, strerror(errno));
+	if (!(st = write_weights(path, plan, o, err)))
+		st = take_place(partial, dir, err);
 done:
 	if (st && made)
 		remove_files(partial);

@@ -14,19 +14,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { VN_SYNTH_LAYERS = 1024 }; /* the most that a plan has */
+
 typedef struct vn_synth_options {
-	int      layers;   /* 0: as many as the shape has */
+	int      layers;   /* up to VN_SYNTH_LAYERS; 0: as many as the shape has */
 	vn_dtype dtype;    /* of the weights in the file */
 	uint64_t seed;
-	bool     force;    /* replace a directory that exists */
+	bool     force;    /* replace a directory that holds such a model and nothing else */
 	bool     progress;
 } vn_synth_options;
 
 /* The names of the shapes; NULL after the last. */
 const char *vn_synth_shape(int i);
 
-/* Writes dir/config.json and dir/model.safetensors. Written beside it and
- * renamed when whole: a failure leaves no dir. */
+/* Writes dir/config.json and dir/model.safetensors. Written beside it, as
+ * dir.partial, and renamed when whole: a failure leaves what was there before,
+ * and nothing else. A dir that holds any other file is refused, force or not.
+ * Ignores SIGXFSZ from then on. */
 vn_status vn_synth_write(const char *shape, const char *dir, const vn_synth_options *o, vn_error *err);
 
 #endif

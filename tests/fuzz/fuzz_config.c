@@ -19,6 +19,20 @@ static const char *const seeds[] = {
 	"\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},\"num_key_value_heads\":null,\"num_attention_heads\":2}",
 };
 
+/* What the kernels rely on. Not asserts: release builds have none. */
+static void check_rope(const vn_rope *r)
+{
+	static float f[2048];
+	float        factor;
+
+	if (!(r->theta > 1.0) || r->rotary_dim < 2 || r->rotary_dim % 2 != 0 || r->pow_block < 0)
+		abort();
+	if (r->type == VN_ROPE_YARN && r->original_context <= 0)
+		abort();
+	if (r->rotary_dim <= 2 * (int)(sizeof f / sizeof *f))
+		vn_rope_frequencies(r, f, &factor);
+}
+
 static void check_plan(const vn_plan *p)
 {
 	vn_slots s;
@@ -31,11 +45,8 @@ static void check_plan(const vn_plan *p)
 		for (int j = 0; j < n->n_w; j++)
 			if (n->w[j] >= p->n_weights)
 				abort();
-		if (n->op == VN_OP_ROPE && n->c.rope.rope.rotary_dim <= 4096) { /* asserts what the kernels rely on */
-			static float f[2048];
-			float        af;
-			vn_rope_frequencies(&n->c.rope.rope, f, &af);
-		}
+		if (n->op == VN_OP_ROPE)
+			check_rope(&n->c.rope.rope);
 	}
 	for (int v = 0; v < p->n_values; v++)
 		for (int a = 0; a < p->value[v].rank; a++)
