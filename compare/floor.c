@@ -8,6 +8,7 @@
 #include "libref/exec/ref.h"
 
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,11 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options->allow, &c->notes, &c->refusals, err);
 	if (st)
 		return st;
+	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");
+	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0) {
+		vn_lines_add(&c->refusals, "the floor comes from the candidate's own engine (%.40s): it would excuse every fault of it", engine);
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
+	}
 	if (strcmp(precision_of(c->floor), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
 		             precision_of(c->floor), wanted(c));
@@ -143,9 +149,8 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
 				if (*rows[k].digest.hex && rows[k].dtype == own[i].dtype
-				    && strcmp(rows[k].digest.hex, own[i].digest.hex) != 0
-				    && !(c->options->allow & VN_ALLOW_WEIGHTS))
-					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with (--allow weights)",
+				    && strcmp(rows[k].digest.hex, own[i].digest.hex) != 0)
+					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with",
 					             vn_model_path(m), own[i].name, vn_recording_path(c->ref));
 				break;
 			} else if (k == n - 1) {
@@ -240,11 +245,29 @@ done:
 	return st;
 }
 
+/* Where the floor says nothing, looser limits hold: nobody should learn that by chance. */
+static void warn_of_gaps(vn_comparison *c)
+{
+	const char *first = NULL;
+	int n = 0;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].m.n && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
+			first = first ? first : c->point[i].name;
+			n++;
+		}
+	if (n)
+		vn_lines_add(&c->warnings, "the floor says nothing of %d checkpoints (%s the first): without_floor limits hold there", n,
+		             first);
+}
+
 vn_status vn_floor(vn_comparison *c, vn_error *err)
 {
+	vn_status st = VN_OK;
 	if (c->floor)
-		return from_recording(c, err);
-	if (c->options->model)
-		return by_running(c, err);
-	return VN_OK;
+		st = from_recording(c, err);
+	else if (c->options->model)
+		st = by_running(c, err);
+	if (!st && *c->floor_from)
+		warn_of_gaps(c);
+	return st;
 }

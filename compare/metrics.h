@@ -74,6 +74,7 @@ typedef struct vn_measured {
 	int64_t  bad_at;                 /* first position that counts in nonfinite; -1: none */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
+	double   argmax_strict;          /* argmax_agreement with no ties allowed */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
 	double   absmax[2];              /* over the finite positions */
 	vn_dtype grid;                   /* the coarser format */

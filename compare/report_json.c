@@ -83,7 +83,18 @@ static json_t *limit(const vn_check *k)
 	return j;
 }
 
-static void measured(json_t *j, const vn_checkpoint *p)
+/* Where max_abs is: the index in the tensor's axes, and both values. */
+static json_t *worst_element(const vn_checkpoint *p, const vn_shape *s)
+{
+	int64_t at[VN_MAX_RANK], left = p->m.at;
+	for (int i = s->rank - 1; i >= 0; i--) {
+		at[i] = s->dim[i] ? left % s->dim[i] : 0;
+		left = s->dim[i] ? left / s->dim[i] : 0;
+	}
+	return json_pack("{s:o, s:f, s:f}", "index", integers(at, s->rank), "reference", p->m.ref_at, "candidate", p->m.cand_at);
+}
+
+static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 {
 	json_t *m = json_object(), *f = json_object(), *m_flags = json_object(), *f_flags = json_object();
 	for (int i = 0; i < VN_N_METRICS; i++) {
@@ -97,6 +108,10 @@ static void measured(json_t *j, const vn_checkpoint *p)
 	put_flags(j, "metrics_not_finite", m_flags);
 	put_flags(j, "floor", f);
 	put_flags(j, "floor_not_finite", f_flags);
+	if (p->m.at >= 0 && isfinite(p->m.ref_at) && isfinite(p->m.cand_at))
+		json_object_set_new(j, "max_abs_at", worst_element(p, shape));
+	if (p->m.has[VN_M_ARGMAX_AGREEMENT])
+		json_object_set_new(j, "argmax_strict", json_real(p->m.argmax_strict));
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "nan", integers(p->m.nan, 2));
 	json_object_set_new(j, "inf", integers(p->m.inf, 2));
@@ -125,7 +140,7 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p)
 	if (*p->detail)
 		json_object_set_new(j, "detail", text(p->detail));
 	if (p->m.n)
-		measured(j, p);
+		measured(j, p, &e->shape);
 	else
 		json_object_set_new(j, "metrics", json_object());
 	for (int i = 0; i < p->n_checks; i++)
@@ -210,6 +225,17 @@ static json_t *recording(const vn_recording *r)
 	return j;
 }
 
+/* Where it first goes wrong: numbers apart, or else a checkpoint that cannot be judged. */
+static json_t *first_divergence(const vn_comparison *c)
+{
+	if (c->first >= 0)
+		return name_of(&c->point[c->first]);
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].fails)
+			return name_of(&c->point[i]);
+	return json_null();
+}
+
 vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err)
 {
 	json_t *j = json_object(), *points = json_array(), *origins = json_array(), *full = json_array();
@@ -217,7 +243,7 @@ vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out
 
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
-	json_object_set_new(j, "first_divergence", c->first >= 0 ? name_of(&c->point[c->first]) : json_null());
+	json_object_set_new(j, "first_divergence", first_divergence(c));
 	for (int i = 0; i < c->n_origins; i++)
 		json_array_append_new(origins, name_of(&c->point[c->origins[i]]));
 	json_object_set_new(j, "origins", origins);

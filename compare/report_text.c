@@ -328,8 +328,8 @@ static void scores(const page *p)
 	for (int i = 0; i < c->n_points; i++) {
 		const vn_checkpoint *k = &c->point[i];
 		if (k->m.has[VN_M_KL_MEAN])
-			fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows, top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g\n",
-			        vn_label(k, label), 100 * k->m.value[VN_M_ARGMAX_AGREEMENT], 100 * k->m.value[VN_M_TOP5_AGREEMENT],
+			fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g\n",
+			        vn_label(k, label), 100 * k->m.argmax_strict, 100 * k->m.value[VN_M_ARGMAX_AGREEMENT], 100 * k->m.value[VN_M_TOP5_AGREEMENT],
 			        k->m.value[VN_M_KL_MEAN], k->m.value[VN_M_KL_P99], k->m.value[VN_M_KL_MAX]);
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			fprintf(p->out, "%s: candidate reaches %.3g, %.0f %% of what %s can hold\n", vn_label(k, label),

@@ -68,7 +68,7 @@ static double deviation(const spread *s)
 
 typedef struct row_result {
 	double kl;
-	int    argmax, shared; /* argmax agrees; how many of the top are in both */
+	int    argmax, strict, shared; /* argmax agrees, ties counted or not; how many of the top are in both */
 	int    of;
 } row_result;
 
@@ -105,6 +105,7 @@ static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, 
 	for (int i = 0; i < tr.n; i++)
 		for (int j = 0; j < tc.n; j++)
 			out.shared += tr.at[i] == tc.at[j];
+	out.strict = good && tr.n > 0 && tc.n > 0 && tr.at[0] == tc.at[0];
 	out.argmax = good && tr.score[0] - at_cand <= TIE * deviation(&of_r);
 	/* sum p (log p - log q): the maxima and the logs of the sums are constants of the row. */
 	out.kl = s.t / s.zr - (tr.score[0] - tc.score[0]) - (log(s.zr) - log(s.zc));
@@ -127,19 +128,21 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
                             vn_measured *m, vn_error *err)
 {
 	const int64_t rows = p->n / width;
-	int64_t agree = 0, shared = 0, of = 0;
+	int64_t agree = 0, strict = 0, shared = 0, of = 0;
 	double *kl = malloc((size_t)rows * sizeof *kl), sum = 0;
 	if (!kl)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
 
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(+ : agree, shared, of)
+	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(+ : agree, strict, shared, of)
 	for (int64_t i = 0; i < rows; i++) {
 		const row_result x = measure_row(k, p, i * width, width);
 		kl[i] = x.kl;
 		agree += x.argmax;
+		strict += x.strict;
 		shared += x.shared;
 		of += x.of;
 	}
+	m->argmax_strict = (double)strict / (double)rows;
 	m->worst_row = 0;
 	for (int64_t i = 0; i < rows; i++) {
 		sum += kl[i];
