@@ -443,6 +443,89 @@ static void a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes(vo
 	}
 }
 
+/* ---- the rules ------------------------------------------------------------------------------ */
+
+static void what_follows_from_the_rest_must_be_as_it_follows(void)
+{
+	vn_plan *p = toy();
+	vn_error e;
+
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	for (int v = 0; v < p->n_values; v++) {
+		vn_value *x = &p->value[v];
+		int      *derived[] = { &x->node, &x->slot, &x->last_use };
+		for (int i = 0; i < 3; i++)
+			for (int by = -1; by <= 1; by += 2) {
+				*derived[i] += by;
+				CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+				CU_ASSERT_PTR_NOT_NULL(strstr(e.text, x->name));
+				*derived[i] -= by;
+			}
+	}
+	p->caches--;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(vn_plan_settle(p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->caches, L);
+	vn_plan_destroy(p);
+}
+
+static void constants_that_are_no_numbers_are_refused(void)
+{
+	vn_plan *p = toy();
+	vn_error e;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		vn_node  *n = &p->node[i], was = *n;
+		double   *real[] = { &n->c.norm.eps, &n->c.rope.rope.theta, &n->c.rope.rope.mscale, &n->c.attention.scale };
+		const int op[] = { VN_OP_RMS_NORM, VN_OP_ROPE, VN_OP_ROPE, VN_OP_ATTENTION };
+		for (int k = 0; k < 4; k++)
+			if ((int)n->op == op[k]) {
+				*real[k] = (double)NAN;
+				CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+				*real[k] = (double)INFINITY;
+				CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+				*n = was;
+			}
+	}
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	vn_plan_destroy(p);
+}
+
+/* Under the address sanitizer: whatever stands in a plan, looking at it is safe. */
+static void any_number_in_any_place_is_looked_at_safely(void)
+{
+	const int odd[] = { -2147483647 - 1, -3, -2, -1, 0, 1, 3, 5, 1000, 2147483647 };
+	vn_plan  *p = toy(), *c;
+	vn_error  e;
+	int       refused = 0;
+
+	for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+		for (int i = 0; i < p->n_nodes; i++)
+			for (int f = 0; f < 12; f++) {
+				CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, NULL), VN_OK);
+				vn_node *n = &c->node[i];
+				int     *field[] = { &n->layer, &n->n_in, &n->n_w, &n->n_out, &n->in[0], &n->in[2], &n->w[0], &n->w[1], &n->out[0],
+				                     &n->out[2], &n->c.attention.heads, &n->c.attention.cache };
+				*field[f] = odd[k];
+				refused += vn_plan_check(c, &e) != VN_OK;
+				vn_plan_settle(c, &e);
+				vn_plan_destroy(c);
+			}
+		for (int i = 0; i < p->n_values; i++)
+			for (int f = 0; f < 6; f++) {
+				CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, NULL), VN_OK);
+				vn_value *v = &c->value[i];
+				int      *field[] = { &v->layer, &v->node, &v->slot, &v->alias_of, &v->rank, &v->size[1] };
+				*field[f] = odd[k];
+				refused += vn_plan_check(c, &e) != VN_OK;
+				vn_plan_settle(c, &e);
+				vn_plan_destroy(c);
+			}
+	}
+	CU_ASSERT(refused > 2000);
+	vn_plan_destroy(p);
+}
+
 static void names_of_operations_and_points_lead_back_to_them(void)
 {
 	vn_op    op;
@@ -577,6 +660,9 @@ int main(void)
 	    CU_ADD_TEST(s, a_constant_set_in_a_clone_changes_the_clone_alone) &&
 	    CU_ADD_TEST(s, every_constant_is_read_back_as_it_was_set) &&
 	    CU_ADD_TEST(s, a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes) &&
+	    CU_ADD_TEST(s, what_follows_from_the_rest_must_be_as_it_follows) &&
+	    CU_ADD_TEST(s, constants_that_are_no_numbers_are_refused) &&
+	    CU_ADD_TEST(s, any_number_in_any_place_is_looked_at_safely) &&
 	    CU_ADD_TEST(s, names_of_operations_and_points_lead_back_to_them) &&
 	    CU_ADD_TEST(s, without_patterns_all_is_chosen_that_is_not_on_demand) &&
 	    CU_ADD_TEST(s, a_pattern_chooses_by_name_even_on_demand) &&
