@@ -163,9 +163,15 @@ static void ref_facts(void *self, vn_facts *f)
 	vn_ref_facts(self, f);
 }
 
+static bool stop(void *ctx)
+{
+	(void)ctx;
+	return vn_interrupted();
+}
+
 static vn_status capture_ref(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
 {
-	vn_ref_options ro = { .policy = o->policy, .threads = o->recipe.threads, .progress = true };
+	vn_ref_options ro = { .policy = o->policy, .threads = o->recipe.threads, .progress = true, .stop = stop };
 	vn_ref        *ref = NULL;
 	vn_status      st = vn_ref_create(vn_model_plan(m), vn_model_weights(m), &ro, &ref, err);
 

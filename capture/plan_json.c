@@ -1,4 +1,4 @@
-/* plan_json.c: see plan_json.h. The rules a plan must obey: plan_check.c. */
+/* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c. */
 #include "capture/plan_json.h"
 
 #include <jansson.h>
@@ -332,6 +332,15 @@ static vn_status read_nodes(reader *r, const vn_plan_text *t)
 	return VN_OK;
 }
 
+/* A plan that breaks a rule is a broken file here. */
+static vn_status settle(vn_plan *p, vn_error *err)
+{
+	vn_error  e;
+	vn_status st = vn_plan_settle(p, &e);
+
+	return st ? vn_fail(err, st == VN_ERR_UNSUPPORTED ? VN_ERR_FORMAT : st, "/plan/%s", e.text) : VN_OK;
+}
+
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err)
 {
 	reader    r = { .p = calloc(1, sizeof *r.p), .err = err };
@@ -361,7 +370,7 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		goto done;
 	}
 	if ((st = read_weights(&r, t)) || (st = read_values(&r, t)) || (st = read_nodes(&r, t)) ||
-	    (st = vn_plan_settle(r.p, err)))
+	    (st = settle(r.p, err)))
 		goto done;
 	*plan = r.p;
 	r.p = NULL;

@@ -2,8 +2,7 @@
  *
  * The lines are those of specs/checkpoint.md: one a node, one a value, one a
  * weight, each list in the order of the plan. Reading trusts nothing: a plan
- * that comes back obeys every rule that libref/plan/build.c enforces, so an
- * executor can walk it.
+ * that comes back has passed vn_plan_check, so an executor can walk it.
  */
 #ifndef VN_CAPTURE_PLAN_JSON_H
 #define VN_CAPTURE_PLAN_JSON_H
@@ -20,9 +19,5 @@ vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err);
 /* err names /plan/nodes[7] and the like; a caller puts the file before it. */
 vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err);
 void      vn_plan_text_free(vn_plan_text *t);
-
-/* The rules: shapes that fit, inputs made before they are read, constants in
- * range. Fills in what is derived: node, slot, last_use, caches. */
-vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* scan.h: walking a stranger's HDF5 file, in a child (child.h), frame by frame.
  *
  * Everything here refuses by sending a FAILED frame and ending the process, so
- * nothing is ever released. The parent (recording.c) believes no frame either.
+ * nothing is ever released. The parent (receive.c) believes no frame either.
  */
 #ifndef VN_CAPTURE_SCAN_H
 #define VN_CAPTURE_SCAN_H

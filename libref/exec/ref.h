@@ -10,7 +10,12 @@
  * Owner    plan and weights are borrowed and must outlive the engine.
  * Threads  one thread at a time per engine; it uses `threads` of its own.
  * Memory   weights stay where they are and are converted in panels; beside
- *          them: the live values of one call, the cache, a few MiB a thread.
+ *          them: the live values of one call, the cache, the logits in pieces
+ *          of 256 MiB at most, and what an operation needs for each thread: a
+ *          linear a panel of 16 MiB (f64: 32) and more only for inputs wider
+ *          than 65536; an attention 8 bytes for every (S + 128) K + 64 S, with S
+ *          the tokens so far and K the width of a head: 48 MiB at S = 32768 and
+ *          K = 128. Scores and probabilities, when tapped: 64 S numbers a thread.
  */
 #ifndef VN_LIBREF_EXEC_REF_H
 #define VN_LIBREF_EXEC_REF_H
@@ -25,9 +30,14 @@ typedef struct vn_ref_options {
 	vn_policy policy;
 	int       threads;  /* 0: one a processor */
 	bool      progress; /* a line on the terminal */
+	/* NULL, or asked before every node and every piece of the logits: true makes
+	 * the call fail with VN_ERR_INTERRUPTED. */
+	bool    (*stop)(void *ctx);
+	void     *stop_ctx;
 } vn_ref_options;
 
-/* weights: (n_weights of the plan), shapes as the plan says. */
+/* weights: (n_weights of the plan), shapes as the plan says. Refused: a plan that
+ * vn_plan_check refuses. */
 vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_ref_options *o,
                         vn_ref **ref, vn_error *err);
 void      vn_ref_destroy(vn_ref *r);
@@ -36,8 +46,32 @@ void      vn_ref_destroy(vn_ref *r);
  * tokens than the model's context. A failed call leaves the position as it was. */
 vn_status vn_ref_forward(vn_ref *r, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 
+/* The same in parts, for a run that is partly somebody else's. begin fixes the
+ * call; ids and taps are the caller's and must live until the end. run executes
+ * nodes [from, to) of the plan. read copies out a value (tokens, row), in the
+ * storage format of the policy; write puts numbers in its place, and its node is
+ * then simply not run. forward is begin, run of all nodes, end.
+ *
+ * Values share memory: one is there from its node until its last reader has run,
+ * so write it when its node's turn has come, not earlier. A node or a read whose
+ * value is not there is refused (VN_ERR_USAGE), never computed from something
+ * else. Keys and values are in the cache as soon as they are made or written,
+ * whoever does the attention; those of earlier calls are not to be read here.
+ * Never in memory: attention scores and probabilities, and the output of a
+ * linear that no node reads (the logits); taps show them. A tap shows what a
+ * node makes, not what is written.
+ *
+ * A failed run leaves the call begun. end ends it, and is nothing without one;
+ * keep: the position advances. A later call whose attention needs keys that
+ * were neither made nor written in a kept one is refused. */
+vn_status vn_ref_begin(vn_ref *r, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+vn_status vn_ref_run(vn_ref *r, int from, int to, vn_error *err);
+vn_status vn_ref_read(vn_ref *r, int value, void *data, vn_error *err);
+vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_error *err);
+void      vn_ref_end(vn_ref *r, bool keep);
+
 int64_t   vn_ref_position(const vn_ref *r); /* tokens in the cache */
-void      vn_ref_reset(vn_ref *r);          /* empties the cache */
+void      vn_ref_reset(vn_ref *r);          /* empties the cache; ends a call that is begun */
 void      vn_ref_facts(const vn_ref *r, vn_facts *f);
 
 #endif

@@ -32,14 +32,15 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 
 	s->total = 0;
 	s->offset = malloc(((size_t)p->n_values + 1) * sizeof *s->offset);
-	if (!slots || !s->offset) {
+	s->slot = malloc(((size_t)p->n_values + 1) * sizeof *s->slot);
+	if (!slots || !s->offset || !s->slot) {
 		free(slots);
 		vn_slots_finish(s);
 		return false;
 	}
 	for (int v = 0; v < p->n_values; v++) {
 		const vn_value *x = &p->value[v];
-		s->offset[v] = -1;
+		s->offset[v] = s->slot[v] = -1;
 		if (!needs_memory(p, v))
 			continue;
 		int64_t row = vn_value_row(x);
@@ -51,7 +52,9 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 		/* a value nobody reads is done with once its node has run */
 		slots[i].free_after = x->last_use > x->node ? x->last_use : x->node;
 		s->offset[v] = slots[i].offset;
+		s->slot[v] = i;
 	}
+	s->n = n;
 	free(slots);
 	return true;
 }
@@ -59,5 +62,6 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 void vn_slots_finish(vn_slots *s)
 {
 	free(s->offset);
+	free(s->slot);
 	*s = (vn_slots){ 0 };
 }

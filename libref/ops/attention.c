@@ -147,39 +147,47 @@ static void sum_visible(double *ctx, const double *p, const REAL(vn_attend) *a, 
 			ctx[d] += p[j] * (double)a->v[(j * G + head / (H / G)) * K + d];
 }
 
-bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
+/* The context of queries [row, row + ROWS) of one head, or as many as there are. */
+static void block(real *context, room *m, const REAL(vn_attend) *a, int64_t head, int64_t row)
 {
 	const int     H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
+	const int64_t rows = a->tokens - row < ROWS ? a->tokens - row : ROWS, keys = reach(a, row, rows);
+
+	scores(m, a, head, row, rows, keys);
+	softmax(m->s, a, row, rows, keys);
+	gather(m->kv, a->v, keys, G, head / (H / G), K);
+	const int64_t bad = hide_bad(m->kv, keys, K);
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, 0.0,
+	            m->ctx, K);
+	for (int64_t r = 0; bad < keys && r < rows; r++)
+		if (!a->c->attention.causal || a->past + row + r >= bad)
+			sum_visible(m->ctx + r * K, m->s + r * keys, a, head, row + r, keys);
+	for (int64_t r = 0; r < rows; r++)
+		for (int d = 0; d < K; d++)
+			context[((row + r) * H + head) * K + d] = (real)m->ctx[r * K + d];
+}
+
+bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a)
+{
+	const int     H = a->c->attention.heads, K = a->c->attention.head_dim;
 	const int64_t S = a->past + a->tokens, blocks = (a->tokens + ROWS - 1) / ROWS;
 	int           failed = 0;
 
 #pragma omp parallel num_threads(a->threads)
 	{
-		room m;
-		if (!room_create(&m, S, K)) {
+		room       m;
+		const bool ok = room_create(&m, S, K);
+		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
-		} else {
-#pragma omp for schedule(dynamic)
-			for (int64_t i = 0; i < blocks * H; i++) {
-				/* longest rows first: the last blocks see the most keys */
-				int64_t head = i % H, row = (blocks - 1 - i / H) * ROWS;
-				int64_t rows = a->tokens - row < ROWS ? a->tokens - row : ROWS, keys = reach(a, row, rows);
-
-				scores(&m, a, head, row, rows, keys);
-				softmax(m.s, a, row, rows, keys);
-				gather(m.kv, a->v, keys, G, head / (H / G), K);
-				const int64_t bad = hide_bad(m.kv, keys, K);
-				cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m.s, (int)keys,
-				            m.kv, K, 0.0, m.ctx, K);
-				for (int64_t r = 0; bad < keys && r < rows; r++)
-					if (!a->c->attention.causal || a->past + row + r >= bad)
-						sum_visible(m.ctx + r * K, m.s + r * keys, a, head, row + r, keys);
-				for (int64_t r = 0; r < rows; r++)
-					for (int d = 0; d < K; d++)
-						context[((row + r) * H + head) * K + d] = (real)m.ctx[r * K + d];
-			}
 		}
+		/* A thread without room deals itself blocks too, and drops them: all
+		 * threads of a team must come to a loop they share, or none leaves it. */
+#pragma omp for schedule(dynamic)
+		for (int64_t i = 0; i < blocks * H; i++)
+			if (ok)
+				/* longest rows first: the last blocks see the most keys */
+				block(context, &m, a, i % H, (blocks - 1 - i / H) * ROWS);
 		room_destroy(&m);
 	}
 	return !failed;

@@ -55,25 +55,27 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bia
 
 #pragma omp parallel num_threads(threads)
 	{
-		real *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
-
-		if (!in_place && !panel) {
+		real      *panel = in_place ? NULL : aligned_alloc(64, ((size_t)(step * N) * sizeof *panel + 63) / 64 * 64);
+		const bool ok = in_place || panel;
+		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
-		} else {
-			/* A tile converts the weights it needs itself: that is a sixtieth of
-			 * its work, and a barrier between converting and multiplying cost more. */
+		}
+		/* A tile converts the weights it needs itself: that is a sixtieth of
+		 * its work, and a barrier between converting and multiplying cost more.
+		 * A thread without a panel drops its tiles, but must come to the loop. */
 #pragma omp for schedule(dynamic)
-			for (int64_t i = 0; i < across * down; i++) {
-				const int64_t m0 = i / down * step, t0 = i % down * TILE_T;
-				const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
-				const char   *from = (const char *)w->data + (size_t)m0 * row;
+		for (int64_t i = 0; i < across * down; i++) {
+			const int64_t m0 = i / down * step, t0 = i % down * TILE_T;
+			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
+			const char   *from = (const char *)w->data + (size_t)m0 * row;
 
-				if (!in_place)
-					REAL(vn_load)(panel, from, w->dtype, policy.storage, (size_t)(m * N));
-				tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)(const void *)from : panel,
-				     bias ? bias + m0 : NULL, t, m, N, M);
-			}
+			if (!ok)
+				continue;
+			if (!in_place)
+				REAL(vn_load)(panel, from, w->dtype, policy.storage, (size_t)(m * N));
+			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)(const void *)from : panel,
+			     bias ? bias + m0 : NULL, t, m, N, M);
 		}
 		free(panel);
 	}

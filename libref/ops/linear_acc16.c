@@ -30,29 +30,32 @@ bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *
 
 #pragma omp parallel num_threads(threads)
 	{
-		float *row = malloc((size_t)N * sizeof *row), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
-		if (!row || !wt) {
+		float     *row = malloc((size_t)N * sizeof *row), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
+		const bool ok = row && wt;
+		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
-		} else {
+		}
+		/* A thread without memory drops its outputs, but must come to the loop. */
 #pragma omp for schedule(dynamic)
-			for (int64_t m0 = 0; m0 < M; m0 += LANES) {
-				const int64_t lanes = M - m0 < LANES ? M - m0 : LANES;
-				float         out[LANES];
+		for (int64_t m0 = 0; m0 < M; m0 += LANES) {
+			const int64_t lanes = M - m0 < LANES ? M - m0 : LANES;
+			float         out[LANES];
 
-				for (int64_t j = 0; j < LANES; j++) {
-					if (j < lanes) {
-						const char *at = (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype);
-						vn_to_f32_as(row, at, w->dtype, VN_F16, (size_t)N);
-					}
-					for (int64_t n = 0; n < N; n++)
-						wt[n * LANES + j] = j < lanes ? row[n] : 0.0f;
+			if (!ok)
+				continue;
+			for (int64_t j = 0; j < LANES; j++) {
+				if (j < lanes) {
+					const char *at = (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype);
+					vn_to_f32_as(row, at, w->dtype, VN_F16, (size_t)N);
 				}
-				for (int64_t t = 0; t < T; t++) {
-					sums(out, x + t * N, wt, N);
-					for (int64_t j = 0; j < lanes; j++)
-						y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
-				}
+				for (int64_t n = 0; n < N; n++)
+					wt[n * LANES + j] = j < lanes ? row[n] : 0.0f;
+			}
+			for (int64_t t = 0; t < T; t++) {
+				sums(out, x + t * N, wt, N);
+				for (int64_t j = 0; j < lanes; j++)
+					y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
 			}
 		}
 		free(row);

@@ -1,8 +1,8 @@
 /* ops.h: the operations of a plan on the CPU, one function each.
  *
  * Formula, shapes and the reason for the order of summation stand with each.
- * Results are not rounded to a storage format here; exec/eval.c does that for
- * all alike. `threads` changes no bit of any result: work is cut into blocks
+ * Results are not rounded to a storage format here; exec/eval_real.c does that
+ * for all alike. `threads` changes no bit of any result: work is cut into blocks
  * that depend on the shapes alone.
  */
 #ifndef VN_LIBREF_OPS_OPS_H

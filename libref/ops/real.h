@@ -1,14 +1,19 @@
 /* real.h: the two widths the reference computes in.
  *
- * Every file of libref/ops and exec/eval.c is built twice, with VN_REAL 32 and
- * 64: the same source in float for the policies f32, f16 and f16-acc16 (whose
+ * The kernels of libref/ops and exec/eval_real.c are built twice, with VN_REAL 32
+ * and 64: the same source in float for the policies f32, f16 and f16-acc16 (whose
  * values are floats that happen to be halves) and in double for f64. A function
- * REAL(vn_add) is called vn_add_f32 or vn_add_f64.
+ * REAL(vn_add) is called vn_add_f32 or vn_add_f64. The build sets VN_REAL; a file
+ * that is built once sees the float names unless it says otherwise.
  */
 #ifndef VN_LIBREF_OPS_REAL_H
 #define VN_LIBREF_OPS_REAL_H
 
 #include "libref/base/dtype.h"
+
+#ifndef VN_REAL
+#define VN_REAL 32
+#endif
 
 #if VN_REAL == 64
 typedef double real;

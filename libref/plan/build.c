@@ -1,5 +1,6 @@
-/* build.c: building a plan, node by node. Sizes are checked here, once, so that
- * engines may rely on them. */
+/* build.c: building a plan, node by node. Sizes are checked where they are put
+ * together, so that a complaint names the weight; all the rules together are in
+ * check.c, and what comes out has passed them. */
 #include "libref/plan/plan.h"
 
 #include <assert.h>
@@ -36,6 +37,8 @@ vn_builder *vn_plan_begin(int layers, int vocab, int context)
 
 vn_status vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err)
 {
+	if (!b->status)
+		b->status = vn_plan_check(b->plan, &b->err);
 	vn_status st = b->status;
 	if (st) {
 		vn_plan_destroy(b->plan);

@@ -16,6 +16,7 @@
  * Owner   a plan owns everything in it; pointers into it live until destroy.
  *         A plan is not changed while an executor holds it: to run one with a
  *         changed constant, clone it and set the constant in the clone.
+ * Rules   vn_plan_check has them all, and every engine asks it first.
  */
 #ifndef VN_LIBREF_PLAN_PLAN_H
 #define VN_LIBREF_PLAN_PLAN_H
@@ -52,8 +53,10 @@ typedef enum vn_act { VN_SILU, VN_N_ACTS } vn_act;
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
 
-/* Constants, by operation. Everything that a known mistake could change stands
- * here and not in an engine. */
+/* Constants, by operation: what an experiment can change. What a formula has
+ * beside them (which half of a head a rotation pairs, that a norm divides by the
+ * root of the mean square) is the engine's own; further constants join here when
+ * an experiment needs them. */
 typedef union vn_consts {
 	struct { double eps; } norm;
 	struct { vn_rope rope; } rope;
@@ -137,6 +140,19 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
 
 vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err);
 void      vn_plan_destroy(vn_plan *p);
+
+/* Everything an engine relies on: as many inputs, weights and outputs as the
+ * operation has, inputs made earlier, sizes that fit together and the constants
+ * (heads, head width, rotary columns, cache slots each used once), constants
+ * finite and in range, sizes bounded so that a row has fewer than 2^31 elements,
+ * and what follows from the rest (node, slot, last_use, caches) as it must be.
+ * Any content is allowed: a plan of a file, a clone with changed constants. Not
+ * checked: that names are unique. VN_ERR_UNSUPPORTED "nodes[7] (attention,
+ * layer0.attn_context): ...", or VN_ERR_NOMEM. */
+vn_status vn_plan_check(const vn_plan *p, vn_error *err);
+/* Fill in what follows from the rest, absent optional weights and outputs
+ * included; then vn_plan_check. */
+vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 
 int       vn_plan_find(const vn_plan *p, const char *name); /* value by name, -1 when absent */
 int       vn_plan_root(const vn_plan *p, int value);        /* the value itself, or what it is an alias of */

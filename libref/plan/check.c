@@ -1,0 +1,346 @@
+/* check.c: the rules of a plan, in one place for all engines and files: see
+ * vn_plan_check and vn_plan_settle in plan.h. */
+#include "libref/plan/plan.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How many of each an operation has; -1 may stand for weights from must_w on
+ * and for outputs behind the first. */
+typedef struct arity {
+	int n_in, n_w, must_w, n_out;
+} arity;
+
+static const arity arities[VN_N_OPS] = {
+	[VN_OP_EMBED] = { 0, 1, 1, 1 },     [VN_OP_RMS_NORM] = { 1, 1, 1, 1 }, [VN_OP_LINEAR] = { 1, 2, 1, 1 },
+	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 3 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
+	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
+};
+
+/* What has been seen so far of a plan under check. */
+typedef struct walk {
+	const vn_plan *p;
+	int           *made, *last; /* (n_values): the node that made it, the last that reads it; -1 */
+	bool          *cache;       /* (n_nodes): slots that are taken */
+	vn_error      *err;
+} walk;
+
+static bool there(int index, int n) { return index >= 0 && index < n; }
+
+__attribute__((format(printf, 3, 4)))
+static vn_status node_bad(const walk *w, int i, const char *format, ...)
+{
+	const vn_node *n = &w->p->node[i];
+	const bool     op = (unsigned)n->op < VN_N_OPS, named = n->n_out > 0 && n->out[0] >= 0 && n->out[0] < w->p->n_values;
+	char           why[256];
+	va_list        list;
+
+	va_start(list, format);
+	vsnprintf(why, sizeof why, format, list);
+	va_end(list);
+	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "nodes[%d] (%s%s%s): %s", i, op ? vn_op_name(n->op) : "?", named ? ", " : "",
+	               named ? w->p->value[n->out[0]].name : "", why);
+}
+
+/* ---- weights and values by themselves ------------------------------------------- */
+
+static bool is(const vn_value *v, int rank, int a, int b, int c)
+{
+	const int size[] = { a, b, c };
+	return v->rank == rank && memcmp(v->size, size, (size_t)rank * sizeof *size) == 0;
+}
+
+static bool same(const vn_value *a, const vn_value *b)
+{
+	return a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0;
+}
+
+/* Elements of a token's row; 0 when there is another axis of tokens or keys, or more than 2^31. */
+static int64_t row(const vn_value *v)
+{
+	int64_t n = 1;
+	if (v->size[0] != VN_T)
+		return 0;
+	for (int i = 1; i < v->rank; i++) {
+		if (v->size[i] < 1 || n > INT32_MAX / v->size[i])
+			return 0;
+		n *= v->size[i];
+	}
+	return n;
+}
+
+static vn_status check_weights(const vn_plan *p, vn_error *err)
+{
+	for (int i = 0; i < p->n_weights; i++) {
+		const vn_shape *s = &p->weight[i].shape;
+		int64_t         n = INT64_MAX / 16; /* bytes must be a number, too */
+
+		bool good = memchr(p->weight[i].name, '\0', VN_NAME_MAX) && s->rank >= 0 && s->rank <= VN_MAX_RANK;
+		for (int k = 0; good && k < s->rank; k++) {
+			good = s->dim[k] >= 1 && s->dim[k] <= INT32_MAX && s->dim[k] <= n;
+			n = good ? n / s->dim[k] : n;
+		}
+		if (!good)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "weights[%d] (%.*s): no shape", i, VN_NAME_MAX - 1, p->weight[i].name);
+	}
+	return VN_OK;
+}
+
+static vn_status check_values(const vn_plan *p, vn_error *err)
+{
+	for (int i = 0; i < p->n_values; i++) {
+		const vn_value *v = &p->value[i];
+		const char     *why = NULL;
+
+		if (!memchr(v->name, '\0', VN_NAME_MAX) || (unsigned)v->point >= VN_N_POINTS)
+			why = "no name, or no point";
+		else if (v->layer < -1 || v->layer >= p->layers)
+			why = "its layer is none of the model's";
+		else if (v->rank < 1 || v->rank > VN_MAX_RANK)
+			why = "no sizes, or more than 4";
+		for (int k = 0; !why && k < v->rank; k++)
+			if (v->size[k] < 1 && v->size[k] != VN_T && v->size[k] != VN_S)
+				why = "its sizes hold something else than sizes";
+		if (!why && v->alias_of >= 0 && (v->alias_of >= i || !same(v, &p->value[v->alias_of])))
+			why = "not a second name of an earlier value of its sizes";
+		if (!why && v->alias_of < -1)
+			why = "a second name of nothing";
+		if (why)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%.*s): %s", i, VN_NAME_MAX - 1, v->name, why);
+	}
+	return VN_OK;
+}
+
+/* ---- does a node's sizes and constants fit what it reads and makes ------------------- */
+
+static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
+{
+	return w->rank == 2 && row(x) == w->dim[1] && row(y) == w->dim[0] && (y->rank == 2 || y->rank == 3) &&
+	       (!bias || (bias->rank == 1 && bias->dim[0] == w->dim[0]));
+}
+
+/* The frequencies of rope.c: every number finite, and nothing divided by zero. */
+static vn_status rope_sound(const walk *w, int i)
+{
+	const vn_rope *r = &w->p->node[i].c.rope.rope;
+	const double   all[] = { r->theta, r->factor, r->low_freq_factor, r->high_freq_factor, r->beta_fast, r->beta_slow,
+	                         r->attention_factor, r->mscale, r->mscale_all_dim };
+
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (!isfinite(all[k]))
+			return node_bad(w, i, "a constant is not finite");
+	if ((unsigned)r->type > VN_ROPE_LLAMA3 || r->pow_block < 0)
+		return node_bad(w, i, "no such kind of RoPE");
+	if (!((float)r->theta > 1.0f))
+		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
+	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3) && !((float)r->factor > 0.0f))
+		return node_bad(w, i, "factor is %g and must be above 0", r->factor);
+	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
+		return node_bad(w, i, "original_context is %d", r->original_context);
+	if (r->type == VN_ROPE_YARN && !(r->factor > 0.0) && !(r->factor == 0.0 && r->max_context > 0))
+		return node_bad(w, i, "factor is %g, max_context %d", r->factor, r->max_context);
+	if (r->type == VN_ROPE_YARN && (r->beta_fast < 0.0 || r->beta_slow < 0.0))
+		return node_bad(w, i, "beta_fast is %g, beta_slow %g", r->beta_fast, r->beta_slow);
+	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
+		return node_bad(w, i, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
+		                r->high_freq_factor);
+	return VN_OK;
+}
+
+static vn_status check_rope(const walk *w, int i)
+{
+	const vn_node  *n = &w->p->node[i];
+	const vn_value *x = &w->p->value[n->in[0]];
+	const int       R = n->c.rope.rope.rotary_dim;
+
+	if (x->rank != 3 || !row(x) || !same(x, &w->p->value[n->out[0]]))
+		return node_bad(w, i, "its sizes do not fit together");
+	if (R < 2 || R % 2 || R > x->size[2])
+		return node_bad(w, i, "%d rotary columns do not fit a head of %d: an even number, and no more", R, x->size[2]);
+	return rope_sound(w, i);
+}
+
+static vn_status check_attention(walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *q = &p->value[n->in[VN_ATTN_Q]], *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
+	const vn_value *context = &p->value[n->out[VN_ATTN_CONTEXT]];
+	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+	const int       slot = n->c.attention.cache;
+
+	if (!row(q) || !row(k) || !row(v))
+		return node_bad(w, i, "its sizes do not fit together");
+	if (H < 1 || G < 1 || K < 1 || H % G || !is(q, 3, VN_T, H, K) || !is(k, 3, VN_T, G, K) || !is(v, 3, VN_T, G, K) ||
+	    !same(context, q))
+		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit its inputs", H, G, K);
+	if (context->on_demand)
+		return node_bad(w, i, "its context is made only on demand: keys and values would not be kept");
+	for (int s = VN_ATTN_SCORES; s <= VN_ATTN_PROBS; s++)
+		if (n->out[s] >= 0 && (!is(&p->value[n->out[s]], 3, H, VN_T, VN_S) || !p->value[n->out[s]].on_demand))
+			return node_bad(w, i, "its scores or probabilities do not fit its heads, or are not on demand");
+	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
+		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
+		                n->c.attention.window);
+	if ((int64_t)G * K > INT64_MAX / 16 / (p->context + 1LL))
+		return node_bad(w, i, "a cache of %d tokens is too large for any machine", p->context);
+	if (slot < 0 || slot >= p->caches || slot >= p->n_nodes || w->cache[slot])
+		return node_bad(w, i, "its cache slot %d is another node's, or out of range", slot);
+	w->cache[slot] = true;
+	return VN_OK;
+}
+
+static vn_status fits(walk *w, int i)
+{
+	const vn_plan  *p = w->p;
+	const vn_node  *n = &p->node[i];
+	const vn_value *x = n->n_in ? &p->value[n->in[0]] : NULL, *y = &p->value[n->out[0]];
+	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	bool            good = false;
+
+	switch (n->op) {
+	case VN_OP_EMBED:
+		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
+		break;
+	case VN_OP_RMS_NORM:
+		good = row(x) && m->rank == 1 && m->dim[0] == x->size[x->rank - 1] && same(x, y);
+		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
+			return node_bad(w, i, "eps is %g", n->c.norm.eps);
+		break;
+	case VN_OP_LINEAR:
+		good = linear_fits(x, y, m, n->w[1] < 0 ? NULL : &p->weight[n->w[1]].shape);
+		break;
+	case VN_OP_ROPE:
+		return check_rope(w, i);
+	case VN_OP_ATTENTION:
+		return check_attention(w, i);
+	case VN_OP_ACT:
+		good = row(x) && same(x, y);
+		break;
+	case VN_OP_GATED:
+	case VN_OP_ADD:
+		good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y);
+		break;
+	case VN_N_OPS:
+		break;
+	}
+	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
+		return node_bad(w, i, "no such activation");
+	return good ? VN_OK : node_bad(w, i, "its sizes do not fit together");
+}
+
+/* ---- what is there and made when ------------------------------------------------------- */
+
+static vn_status connect(walk *w, int i)
+{
+	const vn_plan *p = w->p;
+	const vn_node *n = &p->node[i];
+
+	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
+		return node_bad(w, i, "no such operation, or no such layer");
+	const arity a = arities[n->op];
+	if (n->n_in != a.n_in || n->n_w != a.n_w || n->n_out != a.n_out)
+		return node_bad(w, i, "its op has another number of inputs, weights or outputs");
+	for (int j = 0; j < n->n_w; j++)
+		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)
+			return node_bad(w, i, "a weight is missing");
+	for (int j = 0; j < n->n_in; j++) {
+		const int v = n->in[j];
+		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] < 0)
+			return node_bad(w, i, "an input is missing, a second name, or made later");
+		if (p->value[v].on_demand)
+			return node_bad(w, i, "an input is made only on demand");
+		w->last[v] = i;
+	}
+	for (int j = 0; j < n->n_out; j++) {
+		const int v = n->out[j];
+		if (v == -1 && j > 0)
+			continue;
+		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] >= 0)
+			return node_bad(w, i, "an output is missing, a second name, or made twice");
+		w->made[v] = i;
+	}
+	return fits(w, i);
+}
+
+vn_status vn_plan_check(const vn_plan *p, vn_error *err)
+{
+	walk      w = { .p = p, .err = err };
+	vn_status st;
+
+	if (p->n_nodes < 0 || p->n_values < 0 || p->n_weights < 0 || p->layers < 0 || p->vocab < 0 || p->context < 0 ||
+	    p->caches < 0 || p->caches > p->n_nodes)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "layers %d, vocab %d, context %d, %d caches of %d nodes", p->layers, p->vocab,
+		               p->context, p->caches, p->n_nodes);
+	if ((st = check_weights(p, err)) || (st = check_values(p, err)))
+		return st;
+	w.made = malloc(((size_t)p->n_values + 1) * sizeof *w.made);
+	w.last = malloc(((size_t)p->n_values + 1) * sizeof *w.last);
+	w.cache = calloc((size_t)p->n_nodes + 1, sizeof *w.cache);
+	if (!w.made || !w.last || !w.cache) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", p->n_nodes);
+		goto done;
+	}
+	for (int v = 0; v < p->n_values; v++)
+		w.made[v] = w.last[v] = -1;
+	for (int i = 0; !st && i < p->n_nodes; i++)
+		st = connect(&w, i);
+	for (int v = 0; !st && v < p->n_values; v++) {
+		const vn_value *x = &p->value[v], *of = &p->value[x->alias_of >= 0 ? x->alias_of : v];
+		const int       by = x->alias_of < 0 ? w.made[v] : of->node;
+		if (x->alias_of < 0 && w.made[v] < 0)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node makes it", v, x->name);
+		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot ||
+		         !there(x->slot, p->node[by].n_out) || p->node[by].out[x->slot] != vn_plan_root(p, v))
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): its maker or its last reader is another node", v, x->name);
+	}
+done:
+	free(w.made);
+	free(w.last);
+	free(w.cache);
+	return st;
+}
+
+/* ---- what follows from the rest --------------------------------------------------------- */
+
+/* Indices are checked only so far that nothing is written outside: the rest is vn_plan_check's. */
+static void derive(vn_plan *p)
+{
+	for (int v = 0; v < p->n_values; v++)
+		p->value[v].node = p->value[v].slot = p->value[v].last_use = -1;
+	p->caches = 0;
+	for (int i = 0; i < p->n_nodes; i++) {
+		vn_node *n = &p->node[i];
+		arity    a = (unsigned)n->op < VN_N_OPS ? arities[n->op] : (arity){ 0 };
+
+		while (n->n_w < a.n_w && n->n_w >= a.must_w)
+			n->w[n->n_w++] = -1;
+		while (n->n_out < a.n_out && n->n_out >= 1)
+			n->out[n->n_out++] = -1;
+		for (int j = 0; j < n->n_in && j < VN_MAX_IN; j++)
+			if (there(n->in[j], p->n_values))
+				p->value[n->in[j]].last_use = i;
+		for (int j = 0; j < n->n_out && j < VN_MAX_OUT; j++)
+			if (there(n->out[j], p->n_values)) {
+				p->value[n->out[j]].node = i;
+				p->value[n->out[j]].slot = j;
+			}
+		if (n->op == VN_OP_ATTENTION && there(n->c.attention.cache, p->n_nodes) && n->c.attention.cache >= p->caches)
+			p->caches = n->c.attention.cache + 1;
+	}
+	for (int v = 0; v < p->n_values; v++)
+		if (there(p->value[v].alias_of, v)) {
+			p->value[v].node = p->value[p->value[v].alias_of].node;
+			p->value[v].slot = p->value[p->value[v].alias_of].slot;
+		}
+}
+
+vn_status vn_plan_settle(vn_plan *p, vn_error *err)
+{
+	derive(p);
+	return vn_plan_check(p, err);
+}

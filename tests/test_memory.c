@@ -1,0 +1,64 @@
+/* test_memory.c: operations of the reference when one thread of a team gets no
+ * memory. The linker sends every malloc of ours through the functions below. */
+#define VN_REAL 32
+#include "libref/ops/ops.h"
+
+#include "libref/ops/blas.h"
+
+#include <CUnit/Basic.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+
+enum { THREADS = 3, N = 80, M = 200, T = 130, H = 4, K = 8 };
+
+static int poor = -1; /* the thread that gets nothing */
+
+static bool refuse(void) { return omp_in_parallel() && omp_get_thread_num() == poor; }
+
+void *__wrap_malloc(size_t n)                      { return refuse() ? NULL : __real_malloc(n); }
+void *__wrap_aligned_alloc(size_t align, size_t n) { return refuse() ? NULL : __real_aligned_alloc(align, n); }
+
+static float     x[T * N], w[M * N], y[T * M], context[T * H * K];
+static vn_tensor stored = { VN_F32, { 2, { M, N } }, w };
+
+static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
+{
+	const vn_policy f16 = { VN_F16, VN_F32 };
+	const vn_consts c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
+	const vn_attend_f32 at = { x, x, x, 0, T, &c, THREADS };
+
+	/* -1: all have memory; THREADS: none of the team is that thread */
+	for (poor = -1; poor <= THREADS; poor++) {
+		const bool good = poor < 0 || poor == THREADS;
+		for (int again = 0; again < 20; again++) {
+			CU_ASSERT_EQUAL(vn_linear_f32(y, x, &stored, NULL, T, f16, THREADS), good);
+			CU_ASSERT_EQUAL(vn_linear_acc16(y, x, &stored, NULL, 1, THREADS), good);
+			CU_ASSERT_EQUAL(vn_attention_f32(context, &at), good);
+		}
+	}
+	poor = -1;
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	alarm(120); /* a hang is a failure too */
+	vn_blas_single();
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	CU_pSuite s = CU_add_suite("memory", NULL, NULL);
+	if (s && CU_ADD_TEST(s, any_thread_without_memory_fails_the_call_and_never_hangs_it)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}
