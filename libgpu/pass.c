@@ -77,14 +77,21 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	}
 	vn_guard_buffer(&g->zones, &g->scratch);
 	vn_guard_buffer(&g->zones, &g->upload);
+	vn_guard_buffer(&g->zones, &g->staging.buf[0]);
+	vn_guard_buffer(&g->zones, &g->staging.buf[1]);
 	for (int i = 0; i < g->weights.n_blocks; i++)
 		vn_guard_buffer(&g->zones, &g->weights.block[i]);
-	for (int i = 0; i + 1 < g->weights.n; i++) {
-		const vn_weight_place *a = &g->weights.at[i], *b = &g->weights.at[i + 1];
+	for (int i = 0; i < g->weights.n; i++) {
+		const vn_weight_place *a = &g->weights.at[i], *b;
 		vn_buffer *block = &g->weights.block[a->block];
-		if (b->block == a->block)
-			vn_guard_zone(&g->zones, block, block->offset + a->offset + a->bytes, b->offset - a->offset - a->bytes,
-			              p->weight[i].name, p->weight[i + 1].name);
+		int        k = i + 1; /* the next in its block; one with a block of its own may stand between */
+		while (k < g->weights.n && g->weights.at[k].block != a->block)
+			k++;
+		if (k == g->weights.n || a->bytes > vn_weights_block)
+			continue;
+		b = &g->weights.at[k];
+		vn_guard_zone(&g->zones, block, block->offset + a->offset + a->bytes, b->offset - a->offset - a->bytes,
+		              p->weight[i].name, p->weight[k].name);
 	}
 	return vn_guard_prepare(&g->device, &g->zones, err);
 }

@@ -8,7 +8,7 @@
 
 #define DEFAULT_SIZE ((int64_t)64 << 20)
 
-vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, vn_error *err)
+vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err)
 {
 	vn_status st;
 
@@ -17,7 +17,7 @@ vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, vn_error 
 		size = DEFAULT_SIZE;
 	s->size = ((size_t)size + VN_ZONE - 1) & ~(size_t)(VN_ZONE - 1);
 	for (int i = 0; i < 2; i++)
-		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, false, i ? "staging 1" : "staging 0", err))) {
+		if ((st = vn_buffer_create(d, &s->buf[i], VN_FOR_READBACK, s->size, guard, i ? "staging 1" : "staging 0", err))) {
 			vn_staging_destroy(d, s);
 			return st;
 		}
@@ -44,8 +44,11 @@ static void clear(vn_staging *s, int i, bool guard)
 
 void vn_staging_reset(vn_staging *s, bool guard)
 {
-	clear(s, 0, guard);
-	clear(s, 1, guard);
+	for (int i = 0; i < 2; i++) {
+		clear(s, i, guard);
+		if (guard) /* zones and all */
+			memset((char *)s->buf[i].map - s->buf[i].offset, 0xFF, s->buf[i].total);
+	}
 	s->handed = 0;
 }
 

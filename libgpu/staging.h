@@ -33,7 +33,7 @@ typedef struct vn_staging {
 	int64_t   handed;  /* elements of the value that is being handed over */
 } vn_staging;
 
-vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, vn_error *err);
+vn_status vn_staging_create(vn_device *d, vn_staging *s, int64_t size, bool guard, vn_error *err);
 void      vn_staging_destroy(vn_device *d, vn_staging *s); /* safe on a zeroed one */
 void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
 

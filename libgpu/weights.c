@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK  ((VkDeviceSize)256 << 20)
 #define UPLOAD ((VkDeviceSize)32 << 20)
 #define PANEL  (256 * 1024) /* elements converted at a time: 2 MiB of double stay in cache */
+
+VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20;
 
 typedef struct load {
 	vn_encoder *e;
@@ -32,8 +33,8 @@ static int place(vn_weights *w, const vn_plan *plan, size_t element, bool guard,
 		vn_weight_place *p = &w->at[i];
 		p->bytes = (VkDeviceSize)vn_shape_count(&plan->weight[i].shape) * element;
 		const VkDeviceSize start = (end + (guard && end ? VN_ZONE : 0) + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		const bool own = p->bytes > BLOCK;
-		if (own || open < 0 || start + p->bytes > BLOCK) {
+		const bool own = p->bytes > vn_weights_block;
+		if (own || open < 0 || start + p->bytes > vn_weights_block) {
 			p->block = n++;
 			p->offset = 0;
 			if (!own) {

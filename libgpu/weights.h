@@ -24,6 +24,8 @@ typedef struct vn_weights {
 	int              first_overflowed; /* the first weight with one; -1 */
 } vn_weights;
 
+extern VkDeviceSize vn_weights_block; /* bytes of a block; smaller only in tests */
+
 vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
                             bool guard, bool progress, vn_error *err);
 void      vn_weights_destroy(vn_device *d, vn_weights *w); /* safe on a zeroed one */

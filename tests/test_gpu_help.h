@@ -3,6 +3,7 @@
 #ifndef VN_TESTS_TEST_GPU_HELP_H
 #define VN_TESTS_TEST_GPU_HELP_H
 
+#include "libgpu/device.h"
 #include "libgpu/gpu.h"
 
 #include <CUnit/Basic.h>
@@ -224,6 +225,19 @@ static inline int find_devices(void)
 	for (int i = 0; i < kept_; i++)
 		printf("device %d: %s\n", devices_[i].index, devices_[i].name);
 	return n_devices_ = kept_;
+}
+
+/* Whether a device sums in half; says so when it does not. */
+static inline bool sums_in_half(int d)
+{
+	vn_device dev;
+	vn_error  err = { "" };
+	if (vn_device_open(&dev, devices_[d].index, true, false, &err)) {
+		printf("skipped: %s ", err.text);
+		return false;
+	}
+	vn_device_close(&dev);
+	return true;
 }
 
 /* Run one call; complaints become failed tests. */

@@ -66,6 +66,8 @@ static void f32_is_within_1e5_of_the_reference(void)
 static void within_four_floors(vn_policy policy)
 {
 	for (int d = 0; d < n_devices_; d++) {
+		if (policy.sums == VN_F16 && !sums_in_half(d))
+			continue;
 		model m;
 		keep  g, r, f;
 		double worst = 0.0;
@@ -146,12 +148,13 @@ static void taps_do_not_change_a_bit_of_the_logits(void)
 static void two_runs_give_the_same_bits(void)
 {
 	for (int d = 0; d < n_devices_; d++) {
+		const vn_policy policy = sums_in_half(d) ? ACC16 : F16;
 		model m;
 		keep  a, b;
 		model_start(&m, block_plan(small), VN_F16);
 		bool *want = want_all(m.plan, true);
-		gpu_run(&m, on(d, ACC16), want, VN_ROWS_ALL, T, 20, &a);
-		gpu_run(&m, on(d, ACC16), want, VN_ROWS_ALL, T, 20, &b);
+		gpu_run(&m, on(d, policy), want, VN_ROWS_ALL, T, 20, &a);
+		gpu_run(&m, on(d, policy), want, VN_ROWS_ALL, T, 20, &b);
 		CU_ASSERT_EQUAL(different(&a, &b, want), 0);
 		keep_stop(&a);
 		keep_stop(&b);

@@ -149,6 +149,77 @@ static void bad_calls_are_refused_and_change_nothing(void)
 	}
 }
 
+/* Blocks of 8 KiB: some weights share one, and one of their own stands between. */
+static void every_gap_between_weights_is_watched(void)
+{
+	const VkDeviceSize usual = vn_weights_block;
+	for (int d = 0; d < n_devices_; d++) {
+		model          m;
+		vn_error       err = { "" };
+		vn_gpu_options o = on(d, F16);
+		int            shared = 0, own = 0, gaps = 0, staging = 0, apart = -1, next = 0;
+		model_start(&m, block_plan(small), VN_F16);
+		int32_t *ids = some_ids(T, small.V);
+		o.guard = true;
+		vn_weights_block = 8192;
+		vn_gpu *g = engine(&m, o);
+		forward(g, ids, T, NULL);
+		for (int i = 0; i < g->weights.n; i++)
+			own += g->weights.at[i].bytes > vn_weights_block;
+		shared = g->weights.n - own - (g->weights.n_blocks - own);
+		for (int z = 0; z < g->zones.n; z++) {
+			gaps += g->zones.zone[z].before && g->zones.zone[z].after;
+			staging += g->zones.zone[z].b == &g->staging.buf[0] || g->zones.zone[z].b == &g->staging.buf[1];
+		}
+		for (int i = 0; i + 1 < g->weights.n && apart < 0; i++) {
+			for (next = i + 1; next < g->weights.n && g->weights.at[next].block != g->weights.at[i].block; next++)
+				;
+			if (next < g->weights.n && next > i + 1)
+				apart = i;
+		}
+		CU_ASSERT_TRUE(own > 0 && shared > 0 && apart >= 0);
+		CU_ASSERT_EQUAL(gaps, shared);
+		CU_ASSERT_EQUAL(staging, 4);
+		if (apart >= 0) { /* and it is that gap's bytes that are watched */
+			const vn_weight_place *a = &g->weights.at[apart];
+			vn_buffer *b = &g->weights.block[a->block];
+			char       expect[512];
+			vn_gpu_begin(g, ids, T, NULL, &err);
+			vn_encode_copy(&g->encoder, &g->upload, 0, b, a->offset + a->bytes + 8, 4);
+			CU_ASSERT_EQUAL(vn_gpu_run(g, 0, m.plan->n_nodes, &err), VN_OK);
+			CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_DEVICE);
+			snprintf(expect, sizeof expect, "something wrote between %s and %s, 8 bytes behind the first",
+			         m.plan->weight[apart].name, m.plan->weight[next].name);
+			CU_ASSERT_STRING_EQUAL(err.text, expect);
+		}
+		vn_weights_block = usual;
+		vn_gpu_destroy(g);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
+/* 16384 numbers a token: 2^17 tokens are too many, and a few of a model that
+ * may see more are not. */
+static void a_cache_is_refused_by_what_is_asked_for(void)
+{
+	const shape_of s = { .layers = 1, .D = 4, .H = 64, .G = 64, .K = 256, .F = 4, .V = 11, .context = 1 << 20 };
+	for (int d = 0; d < n_devices_; d++) {
+		model    m;
+		vn_error err = { "" };
+		model_start(&m, block_plan(s), VN_F16);
+		int32_t *ids = some_ids(1 << 17, s.V);
+		vn_gpu  *g = engine(&m, on(d, F16));
+		forward(g, ids, 3, NULL);
+		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, (1 << 17) - 3, NULL, &err), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_STRING_EQUAL(err.text, "layer0.attn_context: a cache of 131072 tokens is over 2^31 elements");
+		CU_ASSERT_EQUAL(vn_gpu_position(g), 3);
+		vn_gpu_destroy(g);
+		free(ids);
+		model_stop(&m);
+	}
+}
+
 /* ---- barriers ---------------------------------------------------------------------------- */
 
 static bool needs_barrier(vn_encoder *e, vn_buffer *read, vn_buffer *written)
@@ -458,6 +529,8 @@ int main(void)
 		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },
 		{ "bad calls are refused and change nothing", bad_calls_are_refused_and_change_nothing },
 		{ "an interrupted call leaves the position", an_interrupted_call_leaves_the_position },
+		{ "every gap between weights is watched", every_gap_between_weights_is_watched },
+		{ "a cache is refused by what is asked for", a_cache_is_refused_by_what_is_asked_for },
 		{ "a barrier stands where two uses meet and one writes", a_barrier_stands_where_two_uses_meet_and_one_writes },
 		{ "a barrier left out is reported by validation", a_barrier_left_out_is_reported_by_validation },
 		{ "validation that cannot watch synchronisation is refused",
