@@ -4,6 +4,7 @@
 #include "compare/report.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <stdarg.h>
@@ -101,9 +102,8 @@ static int add_points(command *k, const char *glob)
 
 static int add_threads(command *k, const char *text)
 {
-	char *end;
-	const long n = strtol(text, &end, 10);
-	if (*end || end == text || n < 1 || n > 1024)
+	int64_t n;
+	if (!vn_text_whole(text, 1, 1024, &n))
 		return complain("--threads takes a number from 1 to 1024, not '%s'", text);
 	k->o.threads = (int)n;
 	return 0;

@@ -1,9 +1,9 @@
 /* cmd_synth.c: vernier synth SHAPE -o DIR: a synthetic model of a real shape. */
 #include "compare/commands.h"
 
+#include "libref/base/text.h"
 #include "libref/model/synth.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +30,6 @@ static int usage(const char *complaint)
 	return 2;
 }
 
-static int whole(const char *text, long long low, long long high, long long *out)
-{
-	char *end;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return *text && !*end && !errno && *out >= low && *out <= high;
-}
-
 int cmd_synth(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -49,7 +41,7 @@ int cmd_synth(int argc, char **argv)
 	const char      *dir = NULL;
 	vn_error         err = { "" };
 	char             text[256];
-	long long        n;
+	int64_t          n;
 	int              c;
 
 	optind = 1;
@@ -60,13 +52,13 @@ int cmd_synth(int argc, char **argv)
 			dir = optarg;
 			break;
 		case 'l':
-			if (!whole(optarg, 1, VN_SYNTH_LAYERS, &n))
+			if (!vn_text_whole(optarg, 1, VN_SYNTH_LAYERS, &n))
 				return snprintf(text, sizeof text, "--layers takes a number from 1 to %d, not '%s'", VN_SYNTH_LAYERS, optarg),
 				       usage(text);
 			o.layers = (int)n;
 			break;
 		case 's':
-			if (!whole(optarg, 0, 0x7fffffffffffffff, &n))
+			if (!vn_text_whole(optarg, 0, INT64_MAX, &n))
 				return snprintf(text, sizeof text, "--seed takes a number >= 0, not '%s'", optarg), usage(text);
 			o.seed = (uint64_t)n;
 			break;

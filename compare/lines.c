@@ -1,6 +1,8 @@
 /* lines.c: see lines.h. */
 #include "compare/lines.h"
 
+#include "libref/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,9 +15,7 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
-	for (char *c = text; *c; c++)
-		if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	vn_text_clean(text);
 	char **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
 	if (!more)
 		return;

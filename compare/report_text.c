@@ -1,6 +1,8 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
 #include "compare/report.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,14 +25,6 @@ typedef struct page {
 
 /* ---- head ----------------------------------------------------------------- */
 
-/* Names and values come from strangers: no control character reaches the terminal. */
-static void clean(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
-
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
@@ -41,7 +35,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
-	clean(text);
+	vn_text_clean(text); /* it comes from strangers */
 	fprintf(p->out, "%-10s %s  %s(%s; %d tensors)%s\n", what, vn_recording_path(r), DIM(p), text,
 	        vn_recording_count(r), PLAIN(p));
 }

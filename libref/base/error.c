@@ -1,16 +1,11 @@
 /* error.c: see error.h. Control characters are replaced: names come from files. */
 #include "libref/base/error.h"
 
+#include "libref/base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-static void one_line(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = '?';
-}
 
 vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 {
@@ -19,7 +14,7 @@ vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 		va_start(args, format);
 		vsnprintf(err->text, sizeof err->text, format, args);
 		va_end(args);
-		one_line(err->text);
+		vn_text_clean(err->text);
 	}
 	return status;
 }
@@ -36,7 +31,7 @@ vn_status vn_context(vn_error *err, vn_status status, const char *format, ...)
 			n = VN_ERROR_MAX - 1;
 		snprintf(text + n, sizeof text - (size_t)n, ": %s", err->text);
 		snprintf(err->text, sizeof err->text, "%.*s", VN_ERROR_MAX - 1, text);
-		one_line(err->text);
+		vn_text_clean(err->text);
 	}
 	return status;
 }

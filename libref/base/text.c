@@ -1,0 +1,33 @@
+/* text.c: see text.h. */
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+
+bool vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)text[text[0] == '-'])) /* strtoll would take blanks and a plus */
+		return false;
+	errno = 0;
+	const long long n = strtoll(text, &end, 10);
+	if (errno || *end || n < low || n > high)
+		return false;
+	*x = n;
+	return true;
+}
+
+bool vn_text_control(char c)
+{
+	return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+char *vn_text_clean(char *text)
+{
+	for (char *c = text; *c; c++)
+		if (vn_text_control(*c))
+			*c = '?';
+	return text;
+}

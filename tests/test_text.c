@@ -1,0 +1,53 @@
+/* test_text.c: whole numbers as people write them, and what a terminal may be shown. */
+#include "libref/base/text.h"
+
+#include <CUnit/Basic.h>
+#include <string.h>
+
+static void whole_numbers_are_read(void)
+{
+	int64_t x = 0;
+
+	CU_ASSERT(vn_text_whole("0", 0, 9, &x) && x == 0);
+	CU_ASSERT(vn_text_whole("-3", -5, 5, &x) && x == -3);
+	CU_ASSERT(vn_text_whole("1024", 1, 1024, &x) && x == 1024);
+	CU_ASSERT(vn_text_whole("9223372036854775807", 0, INT64_MAX, &x) && x == INT64_MAX);
+}
+
+static void anything_else_is_refused_and_leaves_the_number(void)
+{
+	static const char *const bad[] = { "", "-", "+3", " 3", "3 ", "3x", "0x3", "--3", "1e2", "3.0", "1025", "0",
+	                                   "9223372036854775808", "99999999999999999999" };
+	int64_t x = 7;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_text_whole(bad[i], 1, 1024, &x));
+	CU_ASSERT_EQUAL(x, 7);
+}
+
+static void control_characters_become_marks(void)
+{
+	char text[] = "a\033[31mb\n\tc\x7f\xc3\xa9 d";
+
+	CU_ASSERT_PTR_EQUAL(vn_text_clean(text), text);
+	CU_ASSERT_STRING_EQUAL(text, "a?[31mb??c?\xc3\xa9 d");
+	CU_ASSERT(vn_text_control('\0') && !vn_text_control('\xff') && !vn_text_control(' '));
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("text", NULL, NULL);
+	if (s && CU_ADD_TEST(s, whole_numbers_are_read) && CU_ADD_TEST(s, anything_else_is_refused_and_leaves_the_number) &&
+	    CU_ADD_TEST(s, control_characters_become_marks)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}
