@@ -6,51 +6,20 @@
 
 #define KMAX 256 /* shaders/attention.comp */
 
-/* Constants can be set by experiments: what a shader relies on is checked here. */
-static vn_status check_node(const vn_plan *p, const vn_node *n, vn_error *err)
-{
-	const vn_value *y = &p->value[n->out[0]];
-
-	if (n->op == VN_OP_ATTENTION) {
-		const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
-		const vn_value *q = &p->value[n->in[VN_ATTN_Q]];
-		const vn_value *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
-		if (H < 1 || G < 1 || K < 1 || H % G || vn_value_row(q) != (int64_t)H * K ||
-		    vn_value_row(k) != (int64_t)G * K || vn_value_row(v) != (int64_t)G * K)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %d heads, %d key heads of width %d do not fit its inputs",
-			               y->name, H, G, K);
-		if (K > KMAX)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most",
-			               y->name, K, KMAX);
-		if (n->c.attention.cache < 0 || n->c.attention.cache >= p->caches || n->c.attention.window < 0)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: no cache %d, or a window of %d", y->name,
-			               n->c.attention.cache, n->c.attention.window);
-	} else if (n->op == VN_OP_ROPE) {
-		const int R = n->c.rope.rope.rotary_dim;
-		if (y->rank != 3 || R < 2 || R % 2 || R > y->size[2])
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rotary width %d of a head of %d", y->name, R,
-			               y->size[y->rank - 1]);
-	} else if (n->op == VN_OP_ACT || n->op == VN_OP_GATED) {
-		if (n->c.act.act != VN_SILU)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: activation %s is not on the GPU", y->name,
-			               vn_act_name(n->c.act.act));
-	} else if (n->op != VN_OP_EMBED && n->op != VN_OP_RMS_NORM && n->op != VN_OP_LINEAR && n->op != VN_OP_ADD) {
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: operation %s is not on the GPU", y->name, vn_op_name(n->op));
-	}
-	return VN_OK;
-}
-
+/* What the shaders ask beyond the rules of a plan. */
 static vn_status check_plan(const vn_plan *p, vn_error *err)
 {
-	vn_status st = VN_OK;
+	vn_status st = vn_plan_check(p, err);
 
-	for (int i = 0; i < p->n_nodes && !st; i++)
-		st = check_node(p, &p->node[i], err);
-	for (int i = 0; i < p->n_nodes && !st; i++)
-		for (int k = i + 1; k < p->n_nodes && p->node[i].op == VN_OP_ATTENTION; k++)
-			if (p->node[k].op == VN_OP_ATTENTION && p->node[k].c.attention.cache == p->node[i].c.attention.cache)
-				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s use the same cache",
-				               p->value[p->node[i].out[0]].name, p->value[p->node[k].out[0]].name);
+	for (int i = 0; i < p->n_nodes && !st; i++) {
+		const vn_node *n = &p->node[i];
+		const char    *name = p->value[n->out[0]].name;
+		if (n->op == VN_OP_ATTENTION && n->c.attention.head_dim > KMAX)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
+			             n->c.attention.head_dim, KMAX);
+		else if ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act != VN_SILU)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: activation %s is not on the GPU", name, vn_act_name(n->c.act.act));
+	}
 	return st;
 }
 

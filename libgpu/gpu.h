@@ -82,7 +82,7 @@ vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn
  *        come reads it; the producer is passed over. data is free again when it
  *        returns. Taps see what was run here, not what was written.
  * end    passes over the rest, submits, waits, hands over the taps. keep: the
- *        position advances. */
+ *        position advances. Without it, and without a call, end does nothing. */
 vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err);
 vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err);

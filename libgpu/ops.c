@@ -264,6 +264,6 @@ void vn_ops_encode(vn_walk *w, int node)
 		break;
 	case VN_N_OPS:
 	default:
-		assert(0); /* vn_gpu_create lets no other through */
+		assert(0); /* vn_plan_check lets no other through */
 	}
 }

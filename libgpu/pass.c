@@ -399,6 +399,8 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 {
 	vn_status st;
 
+	if (!g->open && !keep)
+		return VN_OK;
 	if ((st = check_open(g, err)))
 		return st;
 	pass_over(g, g->plan->n_nodes);

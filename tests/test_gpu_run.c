@@ -411,6 +411,7 @@ static void parts_out_of_order_are_refused(void)
 		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, 1, &err), VN_ERR_USAGE);
 		CU_ASSERT_STRING_EQUAL(err.text, "no call is begun");
 		CU_ASSERT_EQUAL(vn_gpu_end(g, true, &err), VN_ERR_USAGE);
+		CU_ASSERT_EQUAL(vn_gpu_end(g, false, &err), VN_OK);
 		/* an input is missing */
 		vn_gpu_begin(g, ids, T, NULL, &err);
 		CU_ASSERT_EQUAL(vn_gpu_run(g, 0, NODE(gate), &err), VN_OK);
