@@ -202,7 +202,7 @@ static void gpu_facts(void *self, vn_facts *f)
 static vn_status capture_gpu(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
 {
 	vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                      .progress = true };
+	                      .progress = true, .stop = stop };
 	vn_gpu        *gpu = NULL;
 	vn_status      st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
 

@@ -228,7 +228,7 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
-	const vn_ref_options o = { policy, c->options->threads, true };
+	const vn_ref_options o = { .policy = policy, .threads = c->options->threads, .progress = true };
 	if ((st = vn_ref_create(plan, vn_model_weights(model), &o, &ref, err))
 	    || (st = run_steps(c, &names, ref, &s, want, err)))
 		goto done;
