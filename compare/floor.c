@@ -45,10 +45,8 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 	if (st)
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");
-	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0) {
-		vn_lines_add(&c->refusals, "the floor comes from the candidate's own engine (%.40s): it would excuse every fault of it", engine);
-		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
-	}
+	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
+		vn_lines_add(&c->warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
 	if (strcmp(precision_of(c->floor), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
 		             precision_of(c->floor), wanted(c));
