@@ -1,6 +1,8 @@
 /* driver.c: see driver.h. */
 #include "capture/driver.h"
 
+#include "capture/disk.h"
+
 #include <errno.h>
 #include <hdf5.h>
 #include <stdlib.h>
@@ -82,6 +84,20 @@ static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
 	return 0;
 }
 
+/* Where the next piece of the file goes. Everything starts at a multiple of 64,
+ * so that mapped numbers are aligned; the numbers of a tensor of some size at a
+ * page, so that they can go to the disk directly. */
+static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
+{
+	vn_driver    *d = of(f);
+	const haddr_t to = type == H5FD_MEM_DRAW && size >= 4 * VN_DISK_PAGE ? VN_DISK_PAGE : 64;
+	const haddr_t at = (d->eoa + to - 1) / to * to;
+
+	(void)dxpl;
+	d->eoa = at + size;
+	return at;
+}
+
 static haddr_t drv_get_eof(const H5FD_t *f, H5FD_mem_t type)
 {
 	(void)type;
@@ -149,7 +165,7 @@ static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 static const H5FD_class_t driver_class = {
 	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
 	.fapl_size = sizeof(info),
-	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query,
+	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query, .alloc = drv_alloc,
 	.get_eoa = drv_get_eoa, .set_eoa = drv_set_eoa, .get_eof = drv_get_eof,
 	.read = drv_read, .write = drv_write, .flush = drv_flush, .truncate = drv_flush,
 	.fl_map = H5FD_FLMAP_DICHOTOMY
@@ -233,23 +249,6 @@ static bool remember(vn_driver *d, haddr_t at)
 static bool known(const vn_driver *d, haddr_t at)
 {
 	return d->room_seen && *slot(d->seen, d->room_seen, at + 1) != 0;
-}
-
-vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, long long at,
-                      vn_error *err)
-{
-	const char *from = data;
-	while (bytes > 0) {
-		ssize_t n = pwrite(fd, from, bytes, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return vn_fail(err, VN_ERR_IO, "%s: cannot write %s: %s", path, object, strerror(n < 0 ? errno : ENOSPC));
-		from += n;
-		bytes -= (size_t)n;
-		at += n;
-	}
-	return VN_OK;
 }
 
 /* What nothing on disk points at; the file's length; strings, which others

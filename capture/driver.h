@@ -14,7 +14,7 @@
  * stays at what was published last.
  *
  * The numbers of a tensor do not pass through here: their place is allocated
- * by the library and they are written to `fd` directly.
+ * here, at a page, and they are written past the library (disk.h).
  *
  * Threads  as HDF5: one at a time.
  */
@@ -40,9 +40,5 @@ const void *vn_driver_info(vn_driver *d);
 
 /* Everything the library has written so far goes to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
-
-/* All of data at an offset of fd. path and object are for messages. */
-vn_status vn_write_at(int fd, const char *path, const char *object, const void *data, size_t bytes, long long at,
-                      vn_error *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* queue.c: see queue.h. */
 #include "capture/queue.h"
 
+#include "capture/disk.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -27,11 +29,18 @@ vn_queue *vn_queue_create(size_t budget)
 	return q;
 }
 
+void vn_block_free(vn_block *b)
+{
+	if (b)
+		free(b->data);
+	free(b);
+}
+
 static void free_list(vn_block *b)
 {
 	while (b) {
 		vn_block *next = b->next;
-		free(b);
+		vn_block_free(b);
 		b = next;
 	}
 }
@@ -48,6 +57,16 @@ void vn_queue_destroy(vn_queue *q)
 	free(q);
 }
 
+static vn_block *make(void)
+{
+	vn_block *b = malloc(sizeof *b);
+	if (b && !(b->data = aligned_alloc(VN_DISK_PAGE, VN_BLOCK_BYTES))) {
+		free(b);
+		b = NULL;
+	}
+	return b;
+}
+
 vn_block *vn_queue_take(vn_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
@@ -56,7 +75,7 @@ vn_block *vn_queue_take(vn_queue *q)
 	vn_block *b = q->free;
 	if (b)
 		q->free = b->next;
-	else if ((b = malloc(sizeof *b)))
+	else if ((b = make()))
 		q->have++;
 	pthread_mutex_unlock(&q->lock);
 	if (b) {

@@ -23,7 +23,7 @@ typedef struct vn_block {
 	vn_dtype dtype;
 	vn_shape shape;
 	size_t   used;
-	unsigned char data[VN_BLOCK_BYTES];
+	unsigned char *data;      /* (VN_BLOCK_BYTES), at a page (disk.h) */
 } vn_block;
 
 typedef struct vn_queue vn_queue;
@@ -32,6 +32,7 @@ vn_queue *vn_queue_create(size_t budget); /* NULL: no memory */
 void      vn_queue_destroy(vn_queue *q);  /* after both threads have let go of it */
 
 vn_block *vn_queue_take(vn_queue *q);              /* an empty one; NULL: no memory */
+void      vn_block_free(vn_block *b);              /* one that was taken and will not be posted; safe on NULL */
 void      vn_queue_post(vn_queue *q, vn_block *b);
 vn_block *vn_queue_fetch(vn_queue *q);             /* waits; NULL once closed and empty */
 void      vn_queue_give_back(vn_queue *q, vn_block *b);

@@ -68,11 +68,10 @@ static vn_status make_file(vn_store *s, vn_error *err)
 
 	s->groups = H5Pcreate(H5P_GROUP_CREATE);
 	/* Format 1.8: the later superblock marks a file that was not closed, and
-	 * then nothing opens it without h5clear. Everything starts at a multiple of
-	 * 64, so that mapped numbers are aligned. */
+	 * then nothing opens it without h5clear. */
 	if (fapl < 0 || fcpl < 0 || s->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(s->driver)) < 0 ||
-	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 || H5Pset_alignment(fapl, 1, 64) < 0 ||
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
 	    !one_block(fcpl, 16) || !one_block(s->groups, links < 65535 ? links : 65535) ||
 	    (s->file = H5Fcreate(s->place.partial, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(s->file))
 		st = broken(s, "a new file", err);
@@ -93,13 +92,14 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	*s = (vn_store){ .plan = plan, .place.fd = -1, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID,
+	*s = (vn_store){ .plan = plan, .place.fd = -1, .disk.direct = -1, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID,
 	                 .groups = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .tensor.dset = H5I_INVALID_HID };
 	pthread_mutex_init(&s->lock, NULL);
 	/* A file-size limit is an error like a full disk, not the end of us. */
 	signal(SIGXFSZ, SIG_IGN);
 	vn_h5_lock();
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
+		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		if ((s->driver = vn_driver_create(s->place.fd, s->place.partial)))
 			st = make_file(s, err);
 		else
@@ -376,7 +376,7 @@ static void stop_thread(vn_store *s)
 		pthread_join(s->thread, NULL);
 	}
 	s->started = false;
-	free(s->filling);
+	vn_block_free(s->filling);
 	s->filling = NULL;
 }
 
@@ -420,6 +420,7 @@ static void release(vn_store **store)
 	vn_store *s = *store;
 	vn_driver_destroy(s->driver);
 	vn_queue_destroy(s->queue);
+	vn_disk_close(&s->disk);
 	vn_place_close(&s->place);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

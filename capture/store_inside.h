@@ -2,6 +2,7 @@
 #ifndef VN_CAPTURE_STORE_INSIDE_H
 #define VN_CAPTURE_STORE_INSIDE_H
 
+#include "capture/disk.h"
 #include "capture/driver.h"
 #include "capture/h5.h"
 #include "capture/place.h"
@@ -36,7 +37,7 @@ struct vn_store {
 		vn_stats_sum  sum;
 		vn_digester  *digest;
 	} tensor;
-	int64_t unsynced, unsynced_at; /* bytes the disk was not told of, and where they begin */
+	vn_disk disk;
 	hid_t  parent;             /* group of the last tensor with a layer, and its name */
 	char   parent_name[VN_NAME_MAX];
 	double published;          /* when */

@@ -4,14 +4,11 @@
 
 #include "libref/base/progress.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLICE = 64 * 1024 }; /* of a block: what stays in the cache from statistics to digest */
-
-enum { START_WRITING = 16 << 20 }; /* bytes after which the disk is told to begin */
 
 /* Seconds between two states on disk; what a killed process loses at most,
  * beside the tensor at hand. Publishing takes well under a millisecond. */
@@ -175,17 +172,8 @@ static vn_status file_numbers(vn_store *s, const vn_block *b, vn_error *err)
 		vn_stats_add(&s->tensor.sum, b->data + i, s->tensor.dtype, n / width);
 		vn_digester_add(s->tensor.digest, b->data + i, n);
 	}
-	vn_status st = vn_write_at(s->place.fd, s->place.partial, name_of(s), b->data, b->used, s->tensor.at, err);
+	vn_status st = vn_disk_write(&s->disk, name_of(s), b->data, b->used, s->tensor.at, err);
 	s->tensor.at += (int64_t)b->used;
-	/* Let the disk begin, so that the sync at the end has little left to do.
-	 * Not every file system can; then the sync does it all. */
-	if (s->unsynced == 0 || s->tensor.at < s->unsynced_at)
-		s->unsynced_at = s->tensor.at - (int64_t)b->used;
-	s->unsynced += (int64_t)b->used;
-	if (s->unsynced >= START_WRITING) {
-		(void)sync_file_range(s->place.fd, s->unsynced_at, s->tensor.at - s->unsynced_at, SYNC_FILE_RANGE_WRITE);
-		s->unsynced = 0;
-	}
 	return st;
 }
 

@@ -9,6 +9,7 @@
 #include "libref/base/clones.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { LANES = 8, PART = 256 };
 
@@ -16,23 +17,43 @@ typedef struct lanes {
 	double sum[LANES], squares[LANES], min[LANES], max[LANES];
 } lanes;
 
+/* Vectors spelled out: left to itself the compiler does these one number at a time. */
+enum { WIDE = 16 };
+typedef double  doubles __attribute__((vector_size(LANES * sizeof(double))));
+typedef float   few __attribute__((vector_size(LANES * sizeof(float))));
+typedef float   floats __attribute__((vector_size(WIDE * sizeof(float))));
+typedef int32_t masks __attribute__((vector_size(WIDE * sizeof(int32_t))));
+
+#define LOAD(type, p) (*(const type *)memcpy(&(type){ 0 }, (p), sizeof(type)))
+#define CHOOSE(mask, a, b) ((floats)(((masks)(a) & (mask)) | ((masks)(b) & ~(mask))))
+
 /* The lanes of one part, all finite. Returns 0 when something is not. */
 VN_CLONES
 static int add_part(lanes *l, const float *x)
 {
-	float bad = 0.0f;
-	for (int i = 0; i < PART; i++)
-		bad += x[i] - x[i]; /* NaN as soon as one is not finite */
-	if (!(bad == 0.0f))
-		return 0;
-	for (int i = 0; i < PART; i += LANES)
-		for (int j = 0; j < LANES; j++) {
-			double v = (double)x[i + j];
-			l->sum[j] += v;
-			l->squares[j] += v * v;
-			l->min[j] = v < l->min[j] ? v : l->min[j];
-			l->max[j] = v > l->max[j] ? v : l->max[j];
-		}
+	floats  low = LOAD(floats, x), high = low, bad = { 0 };
+	doubles sum = LOAD(doubles, l->sum), squares = LOAD(doubles, l->squares);
+
+	for (int i = 0; i < PART; i += WIDE) {
+		const floats v = LOAD(floats, x + i);
+		bad += v - v; /* NaN as soon as one is not finite */
+		low = CHOOSE(v < low, v, low);
+		high = CHOOSE(v > high, v, high);
+	}
+	for (int j = 0; j < WIDE; j++)
+		if (!(bad[j] == 0.0f))
+			return 0;
+	for (int i = 0; i < PART; i += LANES) {
+		const doubles v = __builtin_convertvector(LOAD(few, x + i), doubles);
+		sum += v;
+		squares += v * v;
+	}
+	memcpy(l->sum, &sum, sizeof sum);
+	memcpy(l->squares, &squares, sizeof squares);
+	for (int j = 0; j < WIDE; j++) {
+		l->min[j % LANES] = fmin(l->min[j % LANES], (double)low[j]);
+		l->max[j % LANES] = fmax(l->max[j % LANES], (double)high[j]);
+	}
 	return 1;
 }
 

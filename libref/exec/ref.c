@@ -297,6 +297,8 @@ static vn_status run_last(vn_ref *r, const vn_taps *t, const vn_node *n, const v
 	vn_status       st = VN_OK;
 
 	step = step < 1 ? 1 : step > a->tokens ? a->tokens : step;
+	/* pieces of one size: one is filed while the next is computed */
+	step = (a->tokens + (a->tokens + step - 1) / step - 1) / ((a->tokens + step - 1) / step);
 	char *piece = malloc((size_t)(step * row) * r->size);
 	if (!piece)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
