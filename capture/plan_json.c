@@ -261,6 +261,8 @@ static const char *read_node(reader *r, const json_t *j, vn_node *n)
 		return why;
 	json_object_foreach(constants, key, c) {
 		vn_error e;
+		if (n->op == VN_OP_ATTENTION && strcmp(key, "cache") == 0)
+			continue; /* of files before there were states: the number of the node's cache */
 		if (!json_is_number(c) || vn_const_set(n, key, json_number_value(c), &e))
 			return "a constant is unknown or out of range";
 		have++;

@@ -10,19 +10,13 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err)
 
 	*a = (vn_arena){ .n_values = plan->n_values };
 	a->slot_of = calloc(n, sizeof(*a->slot_of));
-	a->last_use = calloc(n, sizeof(*a->last_use));
 	a->slot = calloc(n, sizeof(*a->slot));
 	a->need = calloc(n, sizeof(*a->need));
 	a->free_at = calloc(n, sizeof(*a->free_at));
-	if (!a->slot_of || !a->last_use || !a->slot || !a->need || !a->free_at) {
+	if (!a->slot_of || !a->slot || !a->need || !a->free_at) {
 		vn_arena_destroy(NULL, a);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the places of %d values", plan->n_values);
 	}
-	for (int v = 0; v < plan->n_values; v++)
-		a->last_use[v] = -1;
-	for (int i = 0; i < plan->n_nodes; i++)
-		for (int k = 0; k < plan->node[i].n_in; k++)
-			a->last_use[vn_plan_root(plan, plan->node[i].in[k])] = i;
 	return VN_OK;
 }
 
@@ -34,20 +28,8 @@ void vn_arena_destroy(vn_device *d, vn_arena *a)
 	free(a->free_at);
 	free(a->need);
 	free(a->slot);
-	free(a->last_use);
 	free(a->slot_of);
 	*a = (vn_arena){ 0 };
-}
-
-bool vn_arena_pieced(const vn_arena *a, const vn_plan *plan, int value)
-{
-	const vn_value *v = &plan->value[value];
-	const vn_op     op = plan->node[v->node].op;
-
-	if (a->last_use[value] >= 0)
-		return false;
-	return op == VN_OP_LINEAR || (v->on_demand && op == VN_OP_ACT) ||
-	       (op == VN_OP_ATTENTION && v->slot != VN_ATTN_CONTEXT);
 }
 
 /* The free slot that fits best: the smallest that is big enough, else the biggest. */
@@ -75,7 +57,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t t
 	for (int i = 0; i < plan->n_nodes; i++) {
 		for (int k = 0; k < plan->node[i].n_out; k++) {
 			const int v = plan->node[i].out[k];
-			if (v < 0 || vn_arena_pieced(a, plan, v))
+			if (v < 0 || plan->value[v].state >= 0 || vn_value_streams(plan, v))
 				continue;
 			const vn_shape     shape = vn_value_shape(&plan->value[v], tokens, tokens);
 			const VkDeviceSize bytes = (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(storage);
@@ -88,7 +70,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t t
 				a->need[s] = bytes;
 			/* Busy until its last reader is through: that node's outputs are
 			 * placed while it still reads. */
-			a->free_at[s] = a->last_use[v] > i ? a->last_use[v] : i;
+			a->free_at[s] = plan->value[v].last_use > i ? plan->value[v].last_use : i;
 			a->slot_of[v] = s;
 		}
 	}
@@ -104,7 +86,7 @@ static void measure_peak(vn_arena *a, const vn_plan *plan, vn_dtype storage, int
 		for (int v = 0; v < a->n_values; v++) {
 			const vn_value *value = &plan->value[v];
 			if (value->alias_of >= 0 || a->slot_of[v] < 0 || value->node > i ||
-			    (value->node != i && a->last_use[v] < i))
+			    (value->node != i && value->last_use < i))
 				continue;
 			const vn_shape shape = vn_value_shape(value, tokens, tokens);
 			alive += vn_shape_count(&shape) * (int64_t)vn_dtype_size(storage);

@@ -5,9 +5,9 @@
  * value has a slot of its own under its own name, so that each can be checked
  * at the end.
  *
- * Some values have no slot because no node reads them and they may be big: the
- * logits, and scores, probabilities and activations that are made only for a
- * tap. They pass through the scratch buffer in pieces (pieces.h).
+ * Some values have no slot: those that stream (vn_value_streams) pass through
+ * the scratch buffer in pieces (pieces.h), those that show a state lie in the
+ * cache (cache.h).
  */
 #ifndef VN_LIBGPU_ARENA_H
 #define VN_LIBGPU_ARENA_H
@@ -17,7 +17,6 @@
 typedef struct vn_arena {
 	int           n_values, n_slots;
 	int          *slot_of;  /* (n_values): -1, no slot; aliases have that of their root */
-	int          *last_use; /* (n_values): last node that reads it, aliases counted; -1 none */
 	vn_buffer    *slot;     /* (n_values) of room, the first n_slots in use */
 	VkDeviceSize *need;     /* bytes each slot must have */
 	int          *free_at;  /* the node after which a slot is free; while laying out */
@@ -27,9 +26,6 @@ typedef struct vn_arena {
 
 vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err);
 void      vn_arena_destroy(vn_device *d, vn_arena *a); /* safe on a zeroed one */
-
-/* No node reads it and it comes in pieces. */
-bool vn_arena_pieced(const vn_arena *a, const vn_plan *plan, int value);
 
 /* Slots for a call of so many tokens. Grows, never shrinks; contents are lost. */
 vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard,

@@ -1,4 +1,4 @@
-/* cache.c: keys and values of earlier tokens. */
+/* cache.c: what nodes keep between calls, on the device. */
 #include "libgpu/cache.h"
 
 #include <stdio.h>
@@ -6,16 +6,15 @@
 
 #define FIRST_ROWS 256
 
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_dtype storage, vn_error *err)
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, vn_error *err)
 {
-	*c = (vn_cache){ .n = plan->caches };
+	*c = (vn_cache){ .plan = plan, .n = plan->n_states };
 	if (!(c->slot = calloc(c->n ? (size_t)c->n : 1, sizeof(*c->slot))))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d caches", plan->caches);
-	for (int i = 0; i < plan->n_nodes; i++) {
-		const vn_node *n = &plan->node[i];
-		if (n->op == VN_OP_ATTENTION)
-			c->slot[n->c.attention.cache].row_bytes = vn_dtype_size(storage) *
-				(size_t)n->c.attention.kv_heads * (size_t)n->c.attention.head_dim;
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
+	for (int i = 0; i < c->n; i++) {
+		const vn_state *s = &plan->state[i];
+		c->slot[i].grows = s->input >= 0;
+		c->slot[i].row_bytes = (size_t)vn_state_row(s) * vn_dtype_size(vn_policy_dtype(policy, s->wide));
 	}
 	return VN_OK;
 }
@@ -23,78 +22,126 @@ vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_dtype storage, vn
 void vn_cache_destroy(vn_device *d, vn_cache *c)
 {
 	for (int i = 0; i < c->n && c->slot; i++) {
-		vn_buffer_destroy(d, &c->slot[i].k);
-		vn_buffer_destroy(d, &c->slot[i].v);
+		vn_buffer_destroy(d, &c->slot[i].now);
+		vn_buffer_destroy(d, &c->slot[i].next);
 	}
 	free(c->slot);
 	*c = (vn_cache){ 0 };
 }
 
-static vn_status grow(vn_encoder *e, vn_cache_slot *s, int i, int64_t rows, int64_t used, bool guard, vn_error *err)
+static void name_of(const vn_cache *c, int i, const char *what, char *name, size_t room)
 {
-	vn_buffer    k = { 0 }, v = { 0 };
-	const size_t bytes = (size_t)rows * s->row_bytes, keep = (size_t)used * s->row_bytes;
-	char         name[32];
-	vn_status    st;
+	const vn_node *n = &c->plan->node[c->plan->state[i].node];
 
-	snprintf(name, sizeof(name), "cache %d (keys)", i);
-	if ((st = vn_buffer_create(e->d, &k, VN_ON_DEVICE, bytes, guard, name, err)))
-		goto fail;
-	snprintf(name, sizeof(name), "cache %d (values)", i);
-	if ((st = vn_buffer_create(e->d, &v, VN_ON_DEVICE, bytes, guard, name, err)))
-		goto fail;
+	snprintf(name, room, "%s of %s%s", vn_state_word(c->plan, i), c->plan->value[n->out[0]].name, what);
+}
+
+static vn_status grow(vn_encoder *e, vn_cache *c, int i, int64_t rows, int64_t used, bool guard, vn_error *err)
+{
+	vn_cache_slot *s = &c->slot[i];
+	vn_buffer      b = { 0 };
+	const size_t   keep = (size_t)used * s->row_bytes;
+	char           name[VN_NAME_MAX + 16];
+	vn_status      st;
+
+	name_of(c, i, "", name, sizeof(name));
+	if ((st = vn_buffer_create(e->d, &b, VN_ON_DEVICE, (size_t)rows * s->row_bytes, guard, name, err)))
+		return st;
 	if (guard || keep) {
 		const int cur = e->cur;
 		if ((st = vn_encode_begin(e, err)))
 			goto fail;
-		if (guard) {
-			vn_encode_poison(e, &k);
-			vn_encode_poison(e, &v);
-		}
-		if (keep) {
-			vn_encode_copy(e, &s->k, 0, &k, 0, keep);
-			vn_encode_copy(e, &s->v, 0, &v, 0, keep);
-		}
+		if (guard)
+			vn_encode_poison(e, &b);
+		if (keep)
+			vn_encode_copy(e, &s->now, 0, &b, 0, keep);
 		if ((st = vn_encode_submit(e, err)) || (st = vn_encode_wait(e, cur, err)))
 			goto fail;
 	}
-	vn_buffer_destroy(e->d, &s->k);
-	vn_buffer_destroy(e->d, &s->v);
-	s->k = k;
-	s->v = v;
+	vn_buffer_destroy(e->d, &s->now);
+	s->now = b;
 	s->rows = rows;
 	return VN_OK;
 fail:
 	vn_encode_abandon(e);
-	vn_buffer_destroy(e->d, &v);
-	vn_buffer_destroy(e->d, &k);
+	vn_buffer_destroy(e->d, &b);
 	return st;
 }
 
-vn_status vn_cache_grow(vn_encoder *e, vn_cache *c, int64_t rows, int64_t used, int64_t context, bool guard,
-                        vn_error *err)
+/* Both buffers of a state of fixed size. A multiple of 4 bytes, to be cleared whole. */
+static vn_status fix(vn_encoder *e, vn_cache *c, int i, bool guard, vn_error *err)
+{
+	vn_cache_slot     *s = &c->slot[i];
+	const VkDeviceSize bytes = (s->row_bytes + 3) & ~(VkDeviceSize)3;
+	char               name[VN_NAME_MAX + 32];
+	vn_status          st = VN_OK;
+
+	name_of(c, i, "", name, sizeof(name));
+	if (!s->now.buffer)
+		st = vn_buffer_create(e->d, &s->now, VN_ON_DEVICE, bytes, guard, name, err);
+	name_of(c, i, ", the next", name, sizeof(name));
+	if (!st && !s->next.buffer)
+		st = vn_buffer_create(e->d, &s->next, VN_ON_DEVICE, bytes, guard, name, err);
+	return st;
+}
+
+static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int64_t tokens, bool guard, vn_error *err)
+{
+	const vn_cache_slot *s = &c->slot[i];
+	int64_t              want = s->rows ? s->rows : FIRST_ROWS;
+
+	if (!s->grows)
+		return fix(e, c, i, guard, err);
+	if (past + tokens <= s->rows)
+		return VN_OK;
+	while (want < past + tokens)
+		want *= 2;
+	return grow(e, c, i, want > c->plan->context ? c->plan->context : want, past, guard, err);
+}
+
+vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; i < c->n && !st; i++) {
-		int64_t want = c->slot[i].rows ? c->slot[i].rows : FIRST_ROWS;
-		if (rows <= c->slot[i].rows)
-			continue;
-		while (want < rows)
-			want *= 2;
-		if (want > context)
-			want = context;
-		st = grow(e, &c->slot[i], i, want, used, guard, err);
-	}
+	for (int i = 0; i < c->n && !st; i++)
+		st = make_room(e, c, i, past, tokens, guard, err);
 	c->bytes = 0;
-	for (int i = 0; i < c->n; i++)
-		c->bytes += (int64_t)(c->slot[i].k.held + c->slot[i].v.held);
+	for (int i = 0; i < c->n; i++) {
+		vn_cache_slot *s = &c->slot[i];
+		c->bytes += (int64_t)(s->now.held + s->next.held);
+		s->made = false;
+		if (s->upto > past && (s->grows || past == 0))
+			s->upto = past; /* of a call that did not count, or before a reset */
+	}
 	return st;
 }
 
-void vn_cache_forget(vn_cache *c, int64_t past)
+void vn_cache_clear(vn_encoder *e, vn_cache *c)
 {
 	for (int i = 0; i < c->n; i++)
-		if (c->slot[i].filled > past)
-			c->slot[i].filled = past;
+		if (!c->slot[i].grows)
+			vn_encode_clear(e, &c->slot[i].now);
+}
+
+void vn_cache_keep(vn_cache *c, int64_t upto)
+{
+	for (int i = 0; i < c->n; i++) {
+		vn_cache_slot *s = &c->slot[i];
+		if (!s->made)
+			continue;
+		const vn_buffer was = s->now;
+		s->now = s->next;
+		s->next = was;
+		s->upto = upto;
+		s->made = false;
+	}
+}
+
+vn_buffer *vn_cache_see(vn_cache *c, int state, int64_t past, int64_t tokens)
+{
+	vn_cache_slot *s = &c->slot[state];
+
+	if (s->made)
+		return &s->next;
+	return s->upto == past + (s->grows ? tokens : 0) ? &s->now : NULL;
 }

@@ -1,38 +1,47 @@
-/* cache.h: keys and values of earlier tokens, on the device.
+/* cache.h: what nodes keep between calls (vn_state), on the device.
  *
- * Inside libgpu only. Each attention node has two buffers, token-major:
- * (rows, G, K) in the storage format. Room grows by doubling, from 256 rows up
- * to the context, because a context of 128k tokens would fill a device for a
- * prompt of ten; growing copies the rows that are in use.
+ * Inside libgpu only. A state that grows has one buffer, token-major: (rows,
+ * row), keys and values for one. Room grows by doubling, from 256 rows up to
+ * the context, because a context of 128k tokens would fill a device for a
+ * prompt of ten; growing copies the rows that are in use. A state of fixed size
+ * has two: as kept calls left it, and as the call at hand makes it; keeping that
+ * call exchanges them.
  */
 #ifndef VN_LIBGPU_CACHE_H
 #define VN_LIBGPU_CACHE_H
 
 #include "libgpu/encode.h"
+#include "libref/plan/policy.h"
 
 typedef struct vn_cache_slot {
-	vn_buffer k, v;
+	vn_buffer now, next; /* next: of fixed size alone */
+	bool      grows;
 	int64_t   rows;      /* room */
-	int64_t   filled;    /* rows without a gap; fewer than the position when an attention was run elsewhere */
-	size_t    row_bytes; /* G K elements */
+	int64_t   upto;      /* tokens that it has seen, all of them from the first on */
+	bool      made;      /* of fixed size: next is that of the call at hand */
+	size_t    row_bytes; /* of fixed size: of all of it */
 } vn_cache_slot;
 
 typedef struct vn_cache {
+	const vn_plan *plan;
 	int            n;
-	vn_cache_slot *slot; /* (n) */
+	vn_cache_slot *slot; /* (n_states of the plan) */
 	int64_t        bytes;
 } vn_cache;
 
-/* Sizes from the plan's attention nodes; no memory yet. */
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_dtype storage, vn_error *err);
+/* Sizes from the plan; no memory yet. */
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, vn_error *err);
 void      vn_cache_destroy(vn_device *d, vn_cache *c); /* safe on a zeroed one */
 
-/* Rows from `past` on are no longer there. */
-void      vn_cache_forget(vn_cache *c, int64_t past);
+/* Room for a call of so many tokens behind `past`; what is known of later ones
+ * is forgotten. After a failure every slot still holds what it held. */
+vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t tokens, bool guard, vn_error *err);
+/* Record: states of fixed size are zero. */
+void      vn_cache_clear(vn_encoder *e, vn_cache *c);
+/* A kept call has ended, and there are so many tokens now. */
+void      vn_cache_keep(vn_cache *c, int64_t upto);
 
-/* Room for `rows` rows, of which the first `used` are kept. After a failure
- * every slot still holds its rows. */
-vn_status vn_cache_grow(vn_encoder *e, vn_cache *c, int64_t rows, int64_t used, int64_t context, bool guard,
-                        vn_error *err);
+/* The state as it is in a call of so many tokens behind `past`; NULL: not known. */
+vn_buffer *vn_cache_see(vn_cache *c, int state, int64_t past, int64_t tokens);
 
 #endif

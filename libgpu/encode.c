@@ -191,6 +191,13 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 	copy(e, src, from, dst, to, n);
 }
 
+void vn_encode_clear(vn_encoder *e, vn_buffer *b)
+{
+	uses(e, b, true);
+	settle(e);
+	vkCmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
+}
+
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);

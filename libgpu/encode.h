@@ -61,6 +61,7 @@ void vn_encode_copy(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer 
 /* The same into memory for the host: each byte of dst is written once in a command buffer. */
 void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buffer *dst, VkDeviceSize to,
                         VkDeviceSize n);
+void vn_encode_clear(vn_encoder *e, vn_buffer *b); /* zero, inside the zones; its size a multiple of 4 */
 void vn_encode_poison(vn_encoder *e, vn_buffer *b); /* zones and all */
 
 /* Ends and submits the current command buffer and turns to the other one, which

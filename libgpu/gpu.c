@@ -80,7 +80,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	}
 	g->encoder.stop = o->stop;
 	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, plan, err)) || (st = vn_cache_create(&g->cache, plan, o->policy.storage, err)) ||
+	if ((st = vn_arena_create(&g->arena, plan, err)) || (st = vn_cache_create(&g->cache, plan, o->policy, err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
 	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o->policy.storage, o->guard, o->progress, err)) ||
 	    (st = vn_device_complaint(&g->device, err))) {

@@ -9,8 +9,8 @@
  * Owner    plan and weights are borrowed; weights only during create.
  * Threads  one thread at a time per engine.
  * Memory   on the device: weights in the storage format; the arena of live
- *          values of one call; the cache, which doubles from 256 tokens up to
- *          the context; a scratch buffer of at most the staging budget, through
+ *          values of one call; the states, of which those that grow double from
+ *          256 tokens up to the context and those of fixed size are held twice; a scratch buffer of at most the staging budget, through
  *          which logits and tapped scores pass in pieces; ids and rope tables.
  *          For the host: twice the staging budget. vn_gpu_facts tells the bytes
  *          of each: bytes_weights, bytes_arena (with scratch and tables),
@@ -73,14 +73,18 @@ vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn
  * run    records nodes [from, to), behind those run or written so far; those
  *        left out before `from` are passed over. Nothing need execute before a
  *        read or end. Refused: a node whose input was neither run nor written,
- *        an attention that an earlier call passed over without its keys and
- *        values. (One that is passed over puts them into the cache.)
+ *        or whose state lacks an earlier call that passed the node over. (The
+ *        rows that join a state do so even when their reader is passed over.)
  * read   submits, waits, hands over the taps so far, and gives a value (tokens,
  *        row) in the storage dtype. Refused: one that no node to come reads.
+ *        A value that shows a state (vn_policy_dtype has its format): as the
+ *        state is now. Refused: one that grows, before this call's rows joined.
  * write  puts numbers (tokens,row) in the storage dtype in place of a value when
  *        all nodes before its producer are run or passed over and some node to
  *        come reads it; the producer is passed over. data is free again when it
- *        returns. Taps see what was run here, not what was written.
+ *        returns. Taps see what was run here, not what was written. A state of
+ *        fixed size is written like a value that its node makes; one that grows
+ *        is not.
  * end    passes over the rest, submits, waits, hands over the taps. keep: the
  *        position advances. Without it, and without a call, end does nothing. */
 vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);

@@ -137,14 +137,18 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 	}
 }
 
+static vn_buffer *state_of(const vn_walk *w, const vn_node *n, int slot)
+{
+	return &w->g->cache.slot[n->state[slot]].now;
+}
+
 /* What the three attention shaders share, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
 {
-	const int64_t        H = n->c.attention.heads, K = n->c.attention.head_dim;
-	const vn_cache_slot *c = &w->g->cache.slot[n->c.attention.cache];
+	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
 
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K), .k = c->k.address,
-		.v = c->v.address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
+	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
+		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
 		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale };
@@ -154,38 +158,34 @@ static void attention(vn_walk *w, const vn_node *n)
 {
 	const int64_t row = (int64_t)n->c.attention.heads * n->c.attention.head_dim, step = rows_at_once(row);
 	vn_buffer    *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
-	vn_cache_slot *c = &w->g->cache.slot[n->c.attention.cache];
 
 	for (int64_t t = 0; t < w->tokens; t += step) {
 		const int64_t T = smaller(step, w->tokens - t);
 		vn_push_attention push = attention_push(w, n, t, T);
 		push.y = in_buffer(w, y, t * row);
 		vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-		vn_encode_reads(&w->g->encoder, &c->k);
-		vn_encode_reads(&w->g->encoder, &c->v);
+		vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_KEYS));
+		vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_VALUES));
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION, &push, groups(T, 8), n->c.attention.heads);
 	}
 }
 
-/* The keys and values of this call join those of earlier ones. */
-void vn_ops_fill_cache(vn_walk *w, int node)
+void vn_ops_append(vn_walk *w, int state)
 {
-	const vn_node     *n = &w->g->plan->node[node];
-	vn_cache_slot     *c = &w->g->cache.slot[n->c.attention.cache];
-	const VkDeviceSize at = (VkDeviceSize)w->past * c->row_bytes, bytes = (VkDeviceSize)w->tokens * c->row_bytes;
+	const vn_state *s = &w->g->plan->state[state];
+	vn_cache_slot  *c = &w->g->cache.slot[state];
 
-	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_K]), 0, &c->k, at, bytes);
-	vn_encode_copy(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_V]), 0, &c->v, at, bytes);
-	if (c->filled == w->past)
-		c->filled += w->tokens;
+	vn_encode_copy(&w->g->encoder, buffer_of(w, w->g->plan->node[s->node].in[s->input]), 0, &c->now,
+	               (VkDeviceSize)w->past * c->row_bytes, (VkDeviceSize)w->tokens * c->row_bytes);
+	if (c->upto == w->past)
+		c->upto += w->tokens;
 }
 
 void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
                            int64_t cols)
 {
 	const vn_node    *n = &w->g->plan->node[node];
-	vn_cache_slot    *c = &w->g->cache.slot[n->c.attention.cache];
 	vn_push_attention push = attention_push(w, n, row, rows);
 
 	push.y = w->g->scratch.address;
@@ -193,7 +193,7 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 	push.j0 = (uint32_t)col;
 	push.n_keys = (uint32_t)cols;
 	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	vn_encode_reads(&w->g->encoder, &c->k);
+	vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_KEYS));
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, groups(rows * cols, 64), 1);
@@ -234,6 +234,9 @@ void vn_ops_encode(vn_walk *w, int node)
 	const int64_t   row = vn_value_row(v), all = w->tokens * row;
 	const bool      here = w->g->arena.slot_of[n->out[0]] >= 0; /* else in pieces, by pieces.c */
 
+	for (int k = 0; k < n->n_state; k++)
+		if (w->g->plan->state[n->state[k]].input >= 0)
+			vn_ops_append(w, n->state[k]);
 	switch (n->op) {
 	case VN_OP_EMBED:
 		embed(w, n);
@@ -249,7 +252,6 @@ void vn_ops_encode(vn_walk *w, int node)
 		rope(w, n, node);
 		break;
 	case VN_OP_ATTENTION:
-		vn_ops_fill_cache(w, node);
 		attention(w, n);
 		break;
 	case VN_OP_ACT:

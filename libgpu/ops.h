@@ -11,8 +11,8 @@
 /* A node with all outputs that live in the arena. */
 void vn_ops_encode(vn_walk *w, int node);
 
-/* The keys and values of this call into the cache; vn_ops_encode of an attention does it too. */
-void vn_ops_fill_cache(vn_walk *w, int node);
+/* The rows of this call join a state that grows; vn_ops_encode does it too. */
+void vn_ops_append(vn_walk *w, int state);
 
 /* Part of an output, into scratch: rows [row, row + rows) and columns [col,
  * col + cols) of the matrix (T, row length); of a head for scores and

@@ -72,8 +72,9 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	for (int s = 0; s < g->arena.n_slots; s++)
 		vn_guard_buffer(&g->zones, &g->arena.slot[s]);
 	for (int i = 0; i < g->cache.n; i++) {
-		vn_guard_buffer(&g->zones, &g->cache.slot[i].k);
-		vn_guard_buffer(&g->zones, &g->cache.slot[i].v);
+		vn_guard_buffer(&g->zones, &g->cache.slot[i].now);
+		if (!g->cache.slot[i].grows)
+			vn_guard_buffer(&g->zones, &g->cache.slot[i].next);
 	}
 	vn_guard_buffer(&g->zones, &g->scratch);
 	vn_guard_buffer(&g->zones, &g->upload);
@@ -100,11 +101,20 @@ static void poison(vn_gpu *g)
 {
 	for (int s = 0; s < g->arena.n_slots; s++)
 		vn_encode_poison(&g->encoder, &g->arena.slot[s]);
-	for (int i = 0; i < g->cache.n && g->position == 0; i++) {
-		vn_encode_poison(&g->encoder, &g->cache.slot[i].k);
-		vn_encode_poison(&g->encoder, &g->cache.slot[i].v);
+	for (int i = 0; i < g->cache.n; i++) {
+		if (g->position == 0)
+			vn_encode_poison(&g->encoder, &g->cache.slot[i].now);
+		if (!g->cache.slot[i].grows)
+			vn_encode_poison(&g->encoder, &g->cache.slot[i].next);
 	}
 	vn_encode_poison(&g->encoder, &g->scratch);
+}
+
+static int64_t elements_of(const vn_walk *w, int value)
+{
+	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
+
+	return vn_shape_count(&s);
 }
 
 /* For the tests of the guard: four bytes right behind an output. */
@@ -113,6 +123,18 @@ static void overrun(vn_walk *w, int node)
 	vn_buffer *b = &w->g->arena.slot[w->g->arena.slot_of[w->g->plan->node[node].out[0]]];
 
 	vn_encode_copy(&w->g->encoder, &w->g->upload, 0, b, b->size, 4);
+}
+
+static vn_status tap_state(vn_walk *w, int value, vn_error *err)
+{
+	vn_buffer *now = vn_cache_see(&w->g->cache, w->g->plan->value[value].state, w->past, w->tokens);
+	vn_status  st = VN_OK;
+
+	if (w->g->guard && now)
+		st = vn_staging_take(w, value, false, 0, now, 0, elements_of(w, value), err);
+	if (!st && now && vn_walk_wants(w, value))
+		st = vn_staging_take(w, value, true, 0, now, 0, elements_of(w, value), err);
+	return st;
 }
 
 /* A node's outputs in the order of the plan's values, which is that of execution. */
@@ -130,7 +152,9 @@ static vn_status taps_of(vn_walk *w, int node, vn_error *err)
 		if (v < 0)
 			break;
 		done = v;
-		if (vn_arena_pieced(&w->g->arena, w->g->plan, v))
+		if (w->g->plan->value[v].state >= 0)
+			st = tap_state(w, v, err);
+		else if (vn_value_streams(w->g->plan, v))
 			st = vn_pieces_encode(w, v, err);
 		else
 			st = vn_staging_tap(w, v, &w->g->arena.slot[w->g->arena.slot_of[v]], err);
@@ -167,16 +191,16 @@ static vn_status check_ids(const vn_gpu *g, const int32_t *ids, int64_t tokens, 
 	return VN_OK;
 }
 
-/* Shaders count the elements of a cache in 31 bits. */
+/* Shaders count the elements of a state in 31 bits. */
 static vn_status check_room(const vn_gpu *g, int64_t keys, vn_error *err)
 {
 	const vn_plan *p = g->plan;
 
-	for (int i = 0; i < p->n_nodes; i++) {
-		const vn_node *n = &p->node[i];
-		if (n->op == VN_OP_ATTENTION && keys * n->c.attention.kv_heads * n->c.attention.head_dim > INT32_MAX)
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a cache of %lld tokens is over 2^31 elements",
-			               p->value[n->out[0]].name, (long long)keys);
+	for (int i = 0; i < p->n_states; i++) {
+		const vn_state *s = &p->state[i];
+		if (vn_state_row(s) > INT32_MAX / (s->input >= 0 ? keys : 1))
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the %s of %lld tokens are over 2^31 elements",
+			               p->value[p->node[s->node].out[0]].name, vn_state_word(p, i), (long long)keys);
 	}
 	return VN_OK;
 }
@@ -212,14 +236,13 @@ vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_t
 		w->taps = &g->taps;
 		vn_taps_select(taps, w->past, tokens, &w->first, &w->count);
 	}
-	if ((st = vn_cache_grow(&g->encoder, &g->cache, w->past + tokens, w->past, g->plan->context, g->guard, err)) ||
+	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
 	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy.storage, tokens, g->guard, err)) ||
 	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;
 	g->encoder.submits = 0;
 	vn_staging_reset(&g->staging, g->guard);
-	vn_cache_forget(&g->cache, w->past);
 	for (int v = 0; v < g->plan->n_values; v++)
 		g->made[v] = false;
 	g->next = 0;
@@ -229,6 +252,8 @@ vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_t
 	g->open = true;
 	if (g->guard)
 		poison(g);
+	if (w->past == 0)
+		vn_cache_clear(&g->encoder, &g->cache);
 	vn_encode_reset_stamps(&g->encoder);
 	vn_encode_stamp(&g->encoder, 0);
 	g->bar = (vn_progress){ 0 };
@@ -242,15 +267,17 @@ static vn_status check_open(const vn_gpu *g, vn_error *err)
 	return g->open ? VN_OK : vn_fail(err, VN_ERR_USAGE, "no call is begun");
 }
 
-/* Nodes up to `to` are not run here. Keys and values go into the cache even so,
- * if they are there: a later call may run the attention. */
+/* Nodes up to `to` are not run here. What joins their states does so even then,
+ * if it is there: a later call may run the attention. */
 static void pass_over(vn_gpu *g, int to)
 {
 	for (; g->next < to; g->next++) {
 		const vn_node *n = &g->plan->node[g->next];
-		if (n->op == VN_OP_ATTENTION && g->made[vn_plan_root(g->plan, n->in[VN_ATTN_K])] &&
-		    g->made[vn_plan_root(g->plan, n->in[VN_ATTN_V])])
-			vn_ops_fill_cache(&g->walk, g->next);
+		for (int k = 0; k < n->n_state; k++) {
+			const int from = g->plan->state[n->state[k]].input;
+			if (from >= 0 && g->made[n->in[from]])
+				vn_ops_append(&g->walk, n->state[k]);
+		}
 		vn_encode_stamp(&g->encoder, (uint32_t)g->next + 1);
 	}
 }
@@ -266,9 +293,10 @@ static vn_status check_inputs(const vn_gpu *g, int node, vn_error *err)
 		if (!g->made[vn_plan_root(p, n->in[k])])
 			return vn_fail(err, VN_ERR_USAGE, "%s reads %s, which was neither run nor written",
 			               p->value[n->out[0]].name, p->value[n->in[k]].name);
-	if (n->op == VN_OP_ATTENTION && g->cache.slot[n->c.attention.cache].filled < g->walk.past)
-		return vn_fail(err, VN_ERR_USAGE, "%s was run elsewhere in an earlier call, and its cache lacks those keys",
-		               p->value[n->out[0]].name);
+	for (int k = 0; k < n->n_state; k++)
+		if (g->cache.slot[n->state[k]].upto != g->walk.past)
+			return vn_fail(err, VN_ERR_USAGE, "%s was run elsewhere in an earlier call, and its %s lack that one",
+			               p->value[n->out[0]].name, vn_state_word(p, n->state[k]));
 	return VN_OK;
 }
 
@@ -281,6 +309,8 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		return st;
 	if (node != g->break_skip)
 		vn_ops_encode(&g->walk, node);
+	for (int k = 0; k < n->n_state; k++)
+		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
 		overrun(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
@@ -310,6 +340,22 @@ vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err)
 	return VN_OK;
 }
 
+/* Where a state is read or written; NULL after saying what is wrong. */
+static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
+{
+	const int      state = g->plan->value[value].state;
+	vn_cache_slot *c = &g->cache.slot[state];
+	vn_buffer     *now = write && !c->grows ? &c->next : vn_cache_see(&g->cache, state, g->walk.past, g->walk.tokens);
+
+	if (write && c->grows) {
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be written: it grows by what its node reads", g->plan->value[value].name);
+		return NULL;
+	}
+	if (!now)
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written", g->plan->value[value].name);
+	return now;
+}
+
 /* The slot of a value that a node from g->next on reads; NULL after saying what is wrong. */
 static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 {
@@ -320,17 +366,14 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 		return NULL;
 	}
 	const int root = vn_plan_root(p, value);
-	if (g->arena.slot_of[root] < 0 || g->arena.last_use[root] < g->next) {
+	if (p->value[root].state >= 0)
+		return state_slot(g, value, strcmp(what, "write") == 0, err);
+	if (g->arena.slot_of[root] < 0 || p->value[root].last_use < g->next) {
 		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
 		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
 		return NULL;
 	}
 	return &g->arena.slot[g->arena.slot_of[root]];
-}
-
-static int64_t elements_of(const vn_gpu *g, int value)
-{
-	return g->walk.tokens * vn_value_row(&g->plan->value[value]);
 }
 
 vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
@@ -343,10 +386,10 @@ vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
 	if (!(b = slot_of(g, value, "read", err)))
 		return failed(g, VN_ERR_USAGE);
 	const int root = vn_plan_root(g->plan, value);
-	if (!g->made[root])
+	if (!g->made[root] && g->plan->value[root].state < 0)
 		return failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
 		                         g->plan->value[value].name));
-	if ((st = vn_staging_read(&g->walk, root, b, elements_of(g, root), data, err)) ||
+	if ((st = vn_staging_read(&g->walk, root, b, elements_of(&g->walk, root), data, err)) ||
 	    (st = vn_device_complaint(&g->device, err)))
 		return failed(g, st);
 	g->foreign_used = 0;
@@ -381,7 +424,8 @@ vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err)
 	if (!(b = slot_of(g, value, "write", err)))
 		return failed(g, VN_ERR_USAGE);
 	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
-	const VkDeviceSize bytes = (VkDeviceSize)elements_of(g, root) * vn_dtype_size(g->policy.storage);
+	const VkDeviceSize bytes = (VkDeviceSize)elements_of(&g->walk, root) *
+	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
 	if (node > g->next) /* its slot may still be another's */
 		return failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",
 		                         g->plan->value[value].name, g->next, node - 1));
@@ -392,6 +436,8 @@ vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err)
 	vn_encode_copy(&g->encoder, &g->foreign, g->foreign_used, b, 0, bytes);
 	g->foreign_used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
 	g->made[root] = true;
+	if (g->plan->value[root].state >= 0)
+		g->cache.slot[g->plan->value[root].state].made = true;
 	return VN_OK;
 }
 
@@ -412,8 +458,10 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 	vn_progress_stop(&g->bar);
 	g->open = false;
 	read_stamps(g);
-	if (keep)
+	if (keep) {
 		g->position += g->walk.tokens;
+		vn_cache_keep(&g->cache, g->position);
+	}
 	return VN_OK;
 }
 

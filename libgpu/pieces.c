@@ -32,7 +32,7 @@ VkDeviceSize vn_pieces_scratch(const vn_walk *w)
 	VkDeviceSize       bytes = VN_ZONE;
 
 	for (int v = 0; v < w->g->plan->n_values; v++) {
-		if (w->g->plan->value[v].alias_of >= 0 || !vn_arena_pieced(&w->g->arena, w->g->plan, v))
+		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))
 			continue;
 		const form f = form_of(w, v);
 		const VkDeviceSize whole = (VkDeviceSize)((f.to - f.from) * f.row) * element;

@@ -52,6 +52,11 @@ void vn_staging_reset(vn_staging *s, bool guard)
 	s->handed = 0;
 }
 
+static vn_dtype dtype_of(const vn_walk *w, int value)
+{
+	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
+}
+
 /* Elements before the token axis, and behind it. */
 static void around(const vn_walk *w, int value, int64_t *outer, int64_t *inner)
 {
@@ -71,15 +76,17 @@ static vn_status check_written(const vn_walk *w, const vn_part *p, const void *d
 	const vn_value *v = &w->g->plan->value[p->value];
 	const uint16_t *half = data;
 	const uint32_t *word = data;
+	const bool      halves = dtype_of(w, p->value) == VN_F16;
 	int64_t outer, inner;
 
 	for (int64_t i = 0; i < p->elements; i++) {
-		if (w->g->policy.storage == VN_F16 ? half[i] != 0xFFFF : word[i] != VN_POISON)
+		if (halves ? half[i] != 0xFFFF : word[i] != VN_POISON)
 			continue;
 		around(w, p->value, &outer, &inner);
 		const int64_t rows = p->hand ? w->count : w->tokens;
-		return vn_fail(err, VN_ERR_DEVICE, "%s was never written (row %lld)", v->name,
-		               (long long)((p->start + i) / inner % rows + (p->hand ? w->first : 0)));
+		const int64_t row = v->state >= 0 ? (p->start + i) / vn_value_row(v)
+		                                  : (p->start + i) / inner % rows + (p->hand ? w->first : 0);
+		return vn_fail(err, VN_ERR_DEVICE, "%s was never written (row %lld)", v->name, (long long)row);
 	}
 	return VN_OK;
 }
@@ -94,7 +101,7 @@ static vn_status hand_over(const vn_walk *w, const vn_part *p, const void *data,
 
 	if (p->start == 0) {
 		s->handed = 0;
-		if ((st = sink->begin(sink->ctx, p->value, w->g->policy.storage, &shape, err)))
+		if ((st = sink->begin(sink->ctx, p->value, dtype_of(w, p->value), &shape, err)))
 			return st;
 	}
 	if ((st = sink->write(sink->ctx, data, (size_t)p->elements, err)))
@@ -119,7 +126,7 @@ static vn_status drain(vn_walk *w, int i, vn_error *err)
 		if (!st && p->hand)
 			st = hand_over(w, p, data, err);
 		if (!st && p->to)
-			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(w->g->policy.storage));
+			memcpy(p->to, data, (size_t)p->elements * vn_dtype_size(dtype_of(w, p->value)));
 	}
 	clear(s, i, w->g->guard);
 	return st;
@@ -153,11 +160,12 @@ static vn_status note(vn_staging *s, int i, vn_part part, vn_error *err)
 static vn_status take(vn_walk *w, vn_part part, vn_buffer *src, VkDeviceSize from, int64_t elements, vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
-	const size_t size = vn_dtype_size(w->g->policy.storage);
+	const size_t size = vn_dtype_size(dtype_of(w, part.value));
 	vn_status    st;
 
 	while (elements > 0) {
 		int     i = w->g->encoder.cur;
+		s->used[i] = (s->used[i] + size - 1) & ~(size - 1); /* for the host to read */
 		int64_t fit = (int64_t)((s->size - s->used[i]) / size);
 		if (fit == 0) {
 			if ((st = turn(w, err)))

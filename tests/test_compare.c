@@ -318,6 +318,31 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	finish(&u);
 }
 
+/* The cache is a checkpoint: where it goes wrong by itself, what reads it is not at fault, now or later. */
+static void a_cache_that_went_wrong_is_the_origin(void)
+{
+	trial t = { 0 };
+	record("cached", &(fault) { .decode = DECODE, .points = "*" });
+	compare(&t, "cached", "cached", strict);
+	CU_ASSERT_TRUE(t.c.within);
+	for (int i = 0; i < t.c.n_points; i++) {
+		const char *name = t.c.point[i].name;
+		const int   step = t.c.point[i].step;
+		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) || (step == 2 && strcmp(name, "layer1.attn_context") == 0))
+			t.c.point[i].status = VN_OUTSIDE;
+	}
+	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
+	CU_ASSERT_EQUAL(t.c.n_origins, 1);
+	CU_ASSERT_EQUAL(t.c.point[t.c.origins[0]].step, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.origins[0]].name, "layer1.v_cache");
+	int input[8];
+	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.origins[0], input, 8), 2); /* v_proj, and the cache before */
+	CU_ASSERT_STRING_EQUAL(t.c.point[input[0]].name, "layer1.v_proj");
+	CU_ASSERT_STRING_EQUAL(t.c.point[input[1]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.point[input[1]].step, 0);
+	finish(&t);
+}
+
 static void without_a_plan_only_the_order_is_known(void)
 {
 	trial t = { 0 };
@@ -713,7 +738,7 @@ int main(void)
 #define T(f) { #f, f }
 		T(a_run_is_within_limits_of_itself), T(a_wrong_theta_starts_at_its_rotation),
 		T(a_bad_v_is_not_the_fault_of_what_reads_it), T(what_was_not_recorded_is_looked_through),
-		T(keys_of_an_earlier_step_are_inputs_too), T(without_a_plan_only_the_order_is_known),
+		T(keys_of_an_earlier_step_are_inputs_too), T(a_cache_that_went_wrong_is_the_origin), T(without_a_plan_only_the_order_is_known),
 		T(one_nan_fails_on_either_side), T(missing_and_extra_fail_unless_allowed),
 		T(other_tokens_weights_and_cut_off_runs_are_refused), T(the_floor_is_the_same_from_a_file_and_from_a_run),
 		T(every_name_of_a_value_has_a_floor), T(a_second_name_with_other_numbers_is_compared_too),

@@ -93,11 +93,11 @@ static inline void keep_start(keep *k, const vn_plan *p)
 	k->v = calloc((size_t)p->n_values, sizeof *k->v);
 }
 
-/* Between calls: tensors over the keys start anew, token-major ones go on. */
+/* Between calls: tensors over the keys and states start anew, token-major ones go on. */
 static inline void keep_next(keep *k, const vn_plan *p)
 {
 	for (int i = 0; i < k->n; i++)
-		if (p->value[i].size[p->value[i].rank - 1] == VN_S)
+		if (p->value[i].size[p->value[i].rank - 1] == VN_S || p->value[i].state >= 0)
 			k->v[i].n = 0;
 }
 

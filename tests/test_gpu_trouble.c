@@ -212,7 +212,7 @@ static void a_cache_is_refused_by_what_is_asked_for(void)
 		vn_gpu  *g = engine(&m, on(d, F16));
 		forward(g, ids, 3, NULL);
 		CU_ASSERT_EQUAL(vn_gpu_forward(g, ids, (1 << 17) - 3, NULL, &err), VN_ERR_UNSUPPORTED);
-		CU_ASSERT_STRING_EQUAL(err.text, "layer0.attn_context: a cache of 131072 tokens is over 2^31 elements");
+		CU_ASSERT_STRING_EQUAL(err.text, "layer0.attn_context: the keys of 131072 tokens are over 2^31 elements");
 		CU_ASSERT_EQUAL(vn_gpu_position(g), 3);
 		vn_gpu_destroy(g);
 		free(ids);

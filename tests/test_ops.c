@@ -338,7 +338,7 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 
 			const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K,
 			                    .causal = attention[k].causal, .window = attention[k].window } };
-			vn_args a = { .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq, ik, iv } };
+			vn_args a = { .policy = po, .threads = 2, .past = attention[k].past, .tokens = T, .in = { iq }, .state = { ik, iv } };
 			double *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, ctx, one, nq, slack(po, 8), "context");
 			a.threads = 3;
@@ -366,9 +366,10 @@ static void attention_is_its_formula_with_scores_and_probabilities(void)
 /* Scores of thousands: exp of them would overflow. */
 static void large_scores_do_not_overflow(void)
 {
-	const double  q[2] = { 30000, 30000 }, key[4] = { 1000, 1000, 999, 999 }, v[4] = { 1, 2, 3, 4 };
+	const double  q[2] = { 30000, 30000 };
+	double        key[4] = { 1000, 1000, 999, 999 }, v[4] = { 1, 2, 3, 4 };
 	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
-	const vn_args a = { .policy = F64, .threads = 1, .past = 1, .tokens = 1, .in = { q, key, v } };
+	const vn_args a = { .policy = F64, .threads = 1, .past = 1, .tokens = 1, .in = { q }, .state = { key, v } };
 	double       *y = eval(&n, &a, 2, 2);
 
 	CU_ASSERT_EQUAL(y[0], 1.0);
@@ -383,7 +384,7 @@ static void a_value_that_is_no_number_reaches_those_that_see_it_and_no_others(vo
 	double       *q = draws(T * 2), *key = draws(T * 2), *v = draws(T * 2);
 	const vn_node n = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1 } };
 	const vn_node w = { .op = VN_OP_ATTENTION, .c.attention = { .scale = 1, .heads = 1, .kv_heads = 1, .head_dim = 2, .causal = 1, .window = 4 } };
-	const vn_args a = { .policy = F64, .threads = 2, .tokens = T, .in = { q, key, v } };
+	const vn_args a = { .policy = F64, .threads = 2, .tokens = T, .in = { q }, .state = { key, v } };
 	double       *good = eval(&n, &a, 2, 2), *good_w = eval(&w, &a, 2, 2);
 
 	v[2 * BAD + 1] = (double)NAN;

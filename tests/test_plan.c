@@ -34,6 +34,8 @@ static const struct { const char *name; int rank, size[3]; vn_op op; bool on_dem
 	{ "v_proj",        3, { VN_T, G, K },    VN_OP_LINEAR,     false },
 	{ "q_rope",        3, { VN_T, H, K },    VN_OP_ROPE,       false },
 	{ "k_rope",        3, { VN_T, G, K },    VN_OP_ROPE,       false },
+	{ "k_cache",       3, { VN_S, G, K },    VN_OP_ATTENTION,  true },
+	{ "v_cache",       3, { VN_S, G, K },    VN_OP_ATTENTION,  true },
 	{ "attn_scores",   3, { H, VN_T, VN_S }, VN_OP_ATTENTION,  true },
 	{ "attn_probs",    3, { H, VN_T, VN_S }, VN_OP_ATTENTION,  true },
 	{ "attn_context",  3, { VN_T, H, K },    VN_OP_ATTENTION,  false },
@@ -85,11 +87,11 @@ static void the_checkpoints_outside_layers_are_there_with_their_shapes(void)
 		CU_ASSERT_EQUAL(p->value[v].size[0], VN_T);
 		CU_ASSERT_EQUAL(p->value[v].size[1], row[i].width);
 	}
-	CU_ASSERT_EQUAL(p->n_values, 3 + L * 19);
+	CU_ASSERT_EQUAL(p->n_values, 3 + L * 21);
 	CU_ASSERT_EQUAL(p->layers, L);
 	CU_ASSERT_EQUAL(p->vocab, V);
 	CU_ASSERT_EQUAL(p->context, 64);
-	CU_ASSERT_EQUAL(p->caches, L);
+	CU_ASSERT_EQUAL(p->n_states, 2 * L);
 	CU_ASSERT_EQUAL(vn_plan_find(p, "layer2.input"), -1);
 	CU_ASSERT_EQUAL(vn_plan_find(p, "layer0.q_norm"), -1);
 	CU_ASSERT_EQUAL(vn_plan_find(p, ""), -1);
@@ -453,8 +455,8 @@ static void what_follows_from_the_rest_must_be_as_it_follows(void)
 	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
 	for (int v = 0; v < p->n_values; v++) {
 		vn_value *x = &p->value[v];
-		int      *derived[] = { &x->node, &x->slot, &x->last_use };
-		for (int i = 0; i < 3; i++)
+		int      *derived[] = { &x->node, &x->slot, &x->last_use, &x->state };
+		for (int i = 0; i < 4; i++)
 			for (int by = -1; by <= 1; by += 2) {
 				*derived[i] += by;
 				CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
@@ -462,10 +464,23 @@ static void what_follows_from_the_rest_must_be_as_it_follows(void)
 				*derived[i] -= by;
 			}
 	}
-	p->caches--;
+	for (int s = 0; s < p->n_states; s++) {
+		vn_state *x = &p->state[s], was = *x;
+		int      *derived[] = { &x->node, &x->value, &x->input, &x->rank, &x->size[0], &x->size[2] };
+		for (int i = 0; i < 6; i++)
+			for (int by = -1; by <= 1; by += 2) {
+				*derived[i] += by;
+				CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+				*x = was;
+			}
+		x->wide = true;
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+		*x = was;
+	}
+	p->n_states--;
 	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_EQUAL(vn_plan_settle(p, &e), VN_OK);
-	CU_ASSERT_EQUAL(p->caches, L);
+	CU_ASSERT_EQUAL(p->n_states, 2 * L);
 	vn_plan_destroy(p);
 }
 
@@ -501,21 +516,21 @@ static void any_number_in_any_place_is_looked_at_safely(void)
 
 	for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
 		for (int i = 0; i < p->n_nodes; i++)
-			for (int f = 0; f < 12; f++) {
+			for (int f = 0; f < 15; f++) {
 				CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, NULL), VN_OK);
 				vn_node *n = &c->node[i];
 				int     *field[] = { &n->layer, &n->n_in, &n->n_w, &n->n_out, &n->in[0], &n->in[2], &n->w[0], &n->w[1], &n->out[0],
-				                     &n->out[2], &n->c.attention.heads, &n->c.attention.cache };
+				                     &n->out[2], &n->c.attention.heads, &n->c.attention.kv_heads, &n->n_state, &n->state[0], &n->out[3] };
 				*field[f] = odd[k];
 				refused += vn_plan_check(c, &e) != VN_OK;
 				vn_plan_settle(c, &e);
 				vn_plan_destroy(c);
 			}
 		for (int i = 0; i < p->n_values; i++)
-			for (int f = 0; f < 6; f++) {
+			for (int f = 0; f < 7; f++) {
 				CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, NULL), VN_OK);
 				vn_value *v = &c->value[i];
-				int      *field[] = { &v->layer, &v->node, &v->slot, &v->alias_of, &v->rank, &v->size[1] };
+				int      *field[] = { &v->layer, &v->node, &v->slot, &v->alias_of, &v->rank, &v->size[1], &v->state };
 				*field[f] = odd[k];
 				refused += vn_plan_check(c, &e) != VN_OK;
 				vn_plan_settle(c, &e);
@@ -563,7 +578,7 @@ static void without_patterns_all_is_chosen_that_is_not_on_demand(void)
 	bool     want[64];
 	vn_error e;
 
-	CU_ASSERT_EQUAL(choose(p, want, -1, 0, &e, NULL, NULL), p->n_values - 3 * L);
+	CU_ASSERT_EQUAL(choose(p, want, -1, 0, &e, NULL, NULL), p->n_values - 5 * L);
 	CU_ASSERT_FALSE(want[vn_plan_find(p, "layer0.attn_probs")]);
 	CU_ASSERT_FALSE(want[vn_plan_find(p, "layer1.gate_act")]);
 	CU_ASSERT_TRUE(want[vn_plan_find(p, "logits")]);

@@ -18,9 +18,12 @@ typedef struct vn_args {
 	int              threads;
 	int64_t          past, tokens;   /* the first token's position, and how many */
 	const int32_t   *ids;            /* (tokens), for embed */
-	/* Inputs in the plan's shapes for `tokens` tokens. Keys and values of an
-	 * attention are those of all past + tokens tokens. */
-	const void      *in[VN_MAX_IN];
+	const void      *in[VN_MAX_IN];  /* in the plan's shapes for `tokens` tokens */
+	/* The node's states (vn_state). One that grows is only read, and the rows of
+	 * this call are in it: (past + tokens, row). One of fixed size holds what the
+	 * calls before left, and the node leaves there what it is now, rounded to the
+	 * storage format unless it is wide. */
+	void            *state[VN_MAX_STATE];
 	const vn_tensor *w[VN_MAX_W];    /* NULL: absent */
 } vn_args;
 

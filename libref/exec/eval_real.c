@@ -48,7 +48,7 @@ static bool rms_norm(const vn_node *n, const vn_args *a, int64_t count, real *ou
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
-	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->in[VN_ATTN_K], a->in[VN_ATTN_V], a->past, a->tokens, &n->c, a->threads };
+	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, a->threads };
 }
 
 vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)

@@ -7,14 +7,6 @@
 
 typedef struct slot { int64_t offset, size; int free_after; } slot;
 
-static bool needs_memory(const vn_plan *p, int v)
-{
-	const vn_value *x = &p->value[v];
-	if (x->alias_of >= 0 || x->rank < 1 || x->size[0] != VN_T)
-		return false;
-	return x->last_use >= 0 || p->node[x->node].op != VN_OP_LINEAR;
-}
-
 /* The smallest free slot that is large enough. */
 static int best(const slot *slots, int n, int node, int64_t size)
 {
@@ -41,7 +33,7 @@ bool vn_slots_assign(vn_slots *s, const vn_plan *p)
 	for (int v = 0; v < p->n_values; v++) {
 		const vn_value *x = &p->value[v];
 		s->offset[v] = s->slot[v] = -1;
-		if (!needs_memory(p, v))
+		if (x->alias_of >= 0 || x->state >= 0 || vn_value_streams(p, v))
 			continue;
 		int64_t row = vn_value_row(x);
 		int     i = best(slots, n, x->node, row);

@@ -10,7 +10,7 @@
 #include "libref/plan/plan.h"
 
 typedef struct vn_slots {
-	int64_t *offset; /* (n_values); -1: has no memory of its own (alias, attention rows, last linear) */
+	int64_t *offset; /* (n_values); -1: has no memory here (second names, states, what streams) */
 	int     *slot;   /* (n_values): values of one number share their memory; -1 as above */
 	int      n;      /* slots */
 	int64_t  total;  /* elements per token of all slots together */

@@ -14,7 +14,7 @@ struct vn_builder {
 	int       layer;
 	vn_status status; /* of the first failure; later calls do nothing useful */
 	vn_error  err;
-	int       room_nodes, room_values, room_weights;
+	int       room_nodes, room_values, room_weights, room_states;
 	bool     *named; /* (layers + 1, VN_N_POINTS): checkpoints there are, row 0 outside layers */
 };
 
@@ -105,7 +105,7 @@ static int value(vn_builder *b, vn_point point, int rank, const int *size)
 {
 	vn_plan    *p = b->plan;
 	const char *name = vn_point_get(point)->name;
-	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .alias_of = -1, .rank = rank,
+	vn_value    v = { .point = point, .layer = b->layer, .node = p->n_nodes, .state = -1, .alias_of = -1, .rank = rank,
 	                  .last_use = -1 };
 
 	for (int i = 0; i < rank; i++)
@@ -138,7 +138,26 @@ void vn_plan_name(vn_builder *b, int x, vn_point point)
 	b->plan->value[v].alias_of = x;
 	b->plan->value[v].node = of.node;
 	b->plan->value[v].slot = of.slot;
+	b->plan->value[v].state = of.state;
 	b->plan->value[v].on_demand = of.on_demand;
+}
+
+/* The states of the node that is being added. */
+static void keep_states(vn_builder *b, int i)
+{
+	vn_plan  *p = b->plan;
+	vn_state  s[VN_MAX_STATE];
+	const int n = vn_node_states(p, i, s);
+
+	for (int k = 0; k < n; k++) {
+		p->state = room(b, p->state, p->n_states, &b->room_states, sizeof *p->state);
+		if (b->status)
+			return;
+		if (s[k].value >= 0)
+			p->value[s[k].value].state = p->n_states;
+		p->node[i].state[p->node[i].n_state++] = p->n_states;
+		p->state[p->n_states++] = s[k];
+	}
 }
 
 /* A node with its inputs and weights; the first output must exist already. */
@@ -164,7 +183,8 @@ static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, 
 		if (out[i] >= 0)
 			p->value[out[i]].slot = i;
 	}
-	p->node[p->n_nodes++] = n;
+	p->node[p->n_nodes] = n;
+	keep_states(b, p->n_nodes++);
 }
 
 static const vn_consts NONE;
@@ -238,15 +258,18 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 	if (qv.rank != 3 || kv.rank != 3 || vv.rank != 3 || kv.size[2] != K || vv.size[2] != K || vv.size[1] != G || H % G)
 		return broken(b, VN_ERR_SHAPE, "%s: queries, keys and values do not fit together", qv.name);
 	vn_consts c = { .attention = { .scale = scale, .heads = H, .kv_heads = G, .head_dim = K, .causal = 1,
-	                               .window = window, .cache = b->plan->caches++ } };
-	/* in execution order: scores, probabilities, context */
+	                               .window = window } };
+	/* in execution order: the cache, scores, probabilities, context */
+	int keys = value(b, VN_POINT_K_CACHE, 3, (int[]){ VN_S, G, K });
+	int values = value(b, VN_POINT_V_CACHE, 3, (int[]){ VN_S, G, K });
 	int scores = value(b, VN_POINT_ATTN_SCORES, 3, (int[]){ H, VN_T, VN_S });
 	int probs = value(b, VN_POINT_ATTN_PROBS, 3, (int[]){ H, VN_T, VN_S });
 	int context = like(b, q, out);
 	if (b->status)
 		return 0;
+	b->plan->value[keys].on_demand = b->plan->value[values].on_demand = true;
 	b->plan->value[scores].on_demand = b->plan->value[probs].on_demand = true;
-	node(b, VN_OP_ATTENTION, c, 3, (int[]){ q, k, v }, 0, NULL, 3, (int[]){ context, scores, probs });
+	node(b, VN_OP_ATTENTION, c, 3, (int[]){ q, k, v }, 0, NULL, 5, (int[]){ context, scores, probs, keys, values });
 	return context;
 }
 

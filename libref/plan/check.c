@@ -17,7 +17,7 @@ typedef struct arity {
 
 static const arity arities[VN_N_OPS] = {
 	[VN_OP_EMBED] = { 0, 1, 1, 1 },     [VN_OP_RMS_NORM] = { 1, 1, 1, 1 }, [VN_OP_LINEAR] = { 1, 2, 1, 1 },
-	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 3 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
+	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
 	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
 };
 
@@ -25,7 +25,7 @@ static const arity arities[VN_N_OPS] = {
 typedef struct walk {
 	const vn_plan *p;
 	int           *made, *last; /* (n_values): the node that made it, the last that reads it; -1 */
-	bool          *cache;       /* (n_nodes): slots that are taken */
+	int            states;      /* of the nodes so far */
 	vn_error      *err;
 } walk;
 
@@ -57,6 +57,11 @@ static bool is(const vn_value *v, int rank, int a, int b, int c)
 static bool same(const vn_value *a, const vn_value *b)
 {
 	return a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0;
+}
+
+static bool is_state(const vn_value *v, const vn_state *s, int state)
+{
+	return v->state == state && v->rank == s->rank && memcmp(v->size, s->size, (size_t)s->rank * sizeof *s->size) == 0;
 }
 
 /* Elements of a token's row; 0 when there is another axis of tokens or keys, or more than 2^31. */
@@ -109,6 +114,8 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 			why = "not a second name of an earlier value of its sizes";
 		if (!why && v->alias_of < -1)
 			why = "a second name of nothing";
+		if (!why && v->state != -1 && (!there(v->state, p->n_states) || p->state[v->state].value != vn_plan_root(p, i)))
+			why = "it shows no state";
 		if (why)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%.*s): %s", i, VN_NAME_MAX - 1, v->name, why);
 	}
@@ -164,14 +171,13 @@ static vn_status check_rope(const walk *w, int i)
 	return rope_sound(w, i);
 }
 
-static vn_status check_attention(walk *w, int i)
+static vn_status check_attention(const walk *w, int i)
 {
 	const vn_plan  *p = w->p;
 	const vn_node  *n = &p->node[i];
 	const vn_value *q = &p->value[n->in[VN_ATTN_Q]], *k = &p->value[n->in[VN_ATTN_K]], *v = &p->value[n->in[VN_ATTN_V]];
 	const vn_value *context = &p->value[n->out[VN_ATTN_CONTEXT]];
 	const int       H = n->c.attention.heads, G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
-	const int       slot = n->c.attention.cache;
 
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "its sizes do not fit together");
@@ -186,15 +192,36 @@ static vn_status check_attention(walk *w, int i)
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
-	if ((int64_t)G * K > INT64_MAX / 16 / (p->context + 1LL))
-		return node_bad(w, i, "a cache of %d tokens is too large for any machine", p->context);
-	if (slot < 0 || slot >= p->caches || slot >= p->n_nodes || w->cache[slot])
-		return node_bad(w, i, "its cache slot %d is another node's, or out of range", slot);
-	w->cache[slot] = true;
 	return VN_OK;
 }
 
-static vn_status fits(walk *w, int i)
+/* Its states are those that follow from it, they fit into a machine, and what shows one looks like it. */
+static vn_status check_states(walk *w, int i)
+{
+	const vn_plan *p = w->p;
+	const vn_node *n = &p->node[i];
+	vn_state       s[VN_MAX_STATE];
+
+	if (n->n_state != vn_node_states(p, i, s) || n->n_state > p->n_states - w->states)
+		return node_bad(w, i, "its states are not those that its op keeps");
+	for (int k = 0; k < n->n_state; k++, w->states++) {
+		const vn_state *a = &p->state[w->states], *b = &s[k];
+		int64_t         room = INT64_MAX / 16 / (b->input >= 0 ? p->context + 1LL : 1);
+		if (n->state[k] != w->states || a->node != b->node || a->value != b->value || a->input != b->input ||
+		    a->wide != b->wide || a->rank != b->rank || memcmp(a->size, b->size, (size_t)b->rank * sizeof *b->size) != 0)
+			return node_bad(w, i, "its states are not those that its op keeps");
+		for (int d = b->input >= 0; d < b->rank; d++) {
+			room = b->size[d] < 1 ? 0 : room / b->size[d];
+			if (room < 1)
+				return node_bad(w, i, "a state of %d tokens is too large for any machine", p->context);
+		}
+		if (b->value >= 0 && !is_state(&p->value[b->value], b, w->states))
+			return node_bad(w, i, "%s does not have the sizes of the state that it shows", p->value[b->value].name);
+	}
+	return VN_OK;
+}
+
+static vn_status fits(const walk *w, int i)
 {
 	const vn_plan  *p = w->p;
 	const vn_node  *n = &p->node[i];
@@ -252,8 +279,8 @@ static vn_status connect(walk *w, int i)
 		const int v = n->in[j];
 		if (v < 0 || v >= p->n_values || p->value[v].alias_of >= 0 || w->made[v] < 0)
 			return node_bad(w, i, "an input is missing, a second name, or made later");
-		if (p->value[v].on_demand)
-			return node_bad(w, i, "an input is made only on demand");
+		if (p->value[v].on_demand || p->value[v].state != -1)
+			return node_bad(w, i, "an input is made only on demand, or shows a state");
 		w->last[v] = i;
 	}
 	for (int j = 0; j < n->n_out; j++) {
@@ -264,7 +291,8 @@ static vn_status connect(walk *w, int i)
 			return node_bad(w, i, "an output is missing, a second name, or made twice");
 		w->made[v] = i;
 	}
-	return fits(w, i);
+	const vn_status st = fits(w, i);
+	return st ? st : check_states(w, i);
 }
 
 vn_status vn_plan_check(const vn_plan *p, vn_error *err)
@@ -273,15 +301,14 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 	vn_status st;
 
 	if (p->n_nodes < 0 || p->n_values < 0 || p->n_weights < 0 || p->layers < 0 || p->vocab < 0 || p->context < 0 ||
-	    p->caches < 0 || p->caches > p->n_nodes)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "layers %d, vocab %d, context %d, %d caches of %d nodes", p->layers, p->vocab,
-		               p->context, p->caches, p->n_nodes);
+	    p->n_states < 0)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "layers %d, vocab %d, context %d, %d states of %d nodes", p->layers, p->vocab,
+		               p->context, p->n_states, p->n_nodes);
 	if ((st = check_weights(p, err)) || (st = check_values(p, err)))
 		return st;
 	w.made = malloc(((size_t)p->n_values + 1) * sizeof *w.made);
 	w.last = malloc(((size_t)p->n_values + 1) * sizeof *w.last);
-	w.cache = calloc((size_t)p->n_nodes + 1, sizeof *w.cache);
-	if (!w.made || !w.last || !w.cache) {
+	if (!w.made || !w.last) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", p->n_nodes);
 		goto done;
 	}
@@ -289,30 +316,34 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 		w.made[v] = w.last[v] = -1;
 	for (int i = 0; !st && i < p->n_nodes; i++)
 		st = connect(&w, i);
+	if (!st && w.states != p->n_states)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "states[%d]: no node keeps it", w.states);
 	for (int v = 0; !st && v < p->n_values; v++) {
 		const vn_value *x = &p->value[v], *of = &p->value[x->alias_of >= 0 ? x->alias_of : v];
 		const int       by = x->alias_of < 0 ? w.made[v] : of->node;
 		if (x->alias_of < 0 && w.made[v] < 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node makes it", v, x->name);
-		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot ||
+		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state ||
 		         !there(x->slot, p->node[by].n_out) || p->node[by].out[x->slot] != vn_plan_root(p, v))
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): its maker or its last reader is another node", v, x->name);
 	}
 done:
 	free(w.made);
 	free(w.last);
-	free(w.cache);
 	return st;
 }
 
 /* ---- what follows from the rest --------------------------------------------------------- */
 
-/* Indices are checked only so far that nothing is written outside: the rest is vn_plan_check's. */
-static void derive(vn_plan *p)
+/* Indices are checked only so far that nothing is written outside: the rest is vn_plan_check's.
+ * state has room for VN_MAX_STATE a node. */
+static void derive(vn_plan *p, vn_state *state)
 {
 	for (int v = 0; v < p->n_values; v++)
-		p->value[v].node = p->value[v].slot = p->value[v].last_use = -1;
-	p->caches = 0;
+		p->value[v].node = p->value[v].slot = p->value[v].state = p->value[v].last_use = -1;
+	free(p->state);
+	p->state = state;
+	p->n_states = 0;
 	for (int i = 0; i < p->n_nodes; i++) {
 		vn_node *n = &p->node[i];
 		arity    a = (unsigned)n->op < VN_N_OPS ? arities[n->op] : (arity){ 0 };
@@ -329,18 +360,28 @@ static void derive(vn_plan *p)
 				p->value[n->out[j]].node = i;
 				p->value[n->out[j]].slot = j;
 			}
-		if (n->op == VN_OP_ATTENTION && there(n->c.attention.cache, p->n_nodes) && n->c.attention.cache >= p->caches)
-			p->caches = n->c.attention.cache + 1;
+		n->n_state = vn_node_states(p, i, state + p->n_states);
+		for (int k = 0; k < n->n_state; k++, p->n_states++) {
+			n->state[k] = p->n_states;
+			if (there(state[p->n_states].value, p->n_values))
+				p->value[state[p->n_states].value].state = p->n_states;
+		}
 	}
 	for (int v = 0; v < p->n_values; v++)
 		if (there(p->value[v].alias_of, v)) {
 			p->value[v].node = p->value[p->value[v].alias_of].node;
 			p->value[v].slot = p->value[p->value[v].alias_of].slot;
+			p->value[v].state = p->value[p->value[v].alias_of].state;
 		}
 }
 
 vn_status vn_plan_settle(vn_plan *p, vn_error *err)
 {
-	derive(p);
+	const size_t n = p->n_nodes > 0 ? (size_t)p->n_nodes : 0;
+	vn_state    *state = malloc((n * VN_MAX_STATE + 1) * sizeof *state);
+
+	if (!state)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the states of %d nodes", p->n_nodes);
+	derive(p, state);
 	return vn_plan_check(p, err);
 }

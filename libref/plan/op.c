@@ -41,7 +41,6 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
 	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
-	{ VN_OP_ATTENTION, "cache",                WHOLE, AT(attention.cache), 0, 65535 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 };

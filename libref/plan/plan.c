@@ -20,7 +20,8 @@ vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err)
 		c->node = copy_of(p->node, p->n_nodes, sizeof *p->node);
 		c->value = copy_of(p->value, p->n_values, sizeof *p->value);
 		c->weight = copy_of(p->weight, p->n_weights, sizeof *p->weight);
-		if (c->node && c->value && c->weight)
+		c->state = copy_of(p->state, p->n_states, sizeof *p->state);
+		if (c->node && c->value && c->weight && c->state)
 			return VN_OK;
 	}
 	vn_plan_destroy(c);
@@ -35,6 +36,7 @@ void vn_plan_destroy(vn_plan *p)
 	free(p->node);
 	free(p->value);
 	free(p->weight);
+	free(p->state);
 	free(p);
 }
 
@@ -69,11 +71,27 @@ int64_t vn_value_row(const vn_value *v)
 	return n;
 }
 
+bool vn_value_streams(const vn_plan *p, int value)
+{
+	const vn_value *v = &p->value[vn_plan_root(p, value)];
+	const vn_op     op = p->node[v->node].op;
+
+	if (v->state >= 0 || v->last_use >= 0)
+		return false;
+	return v->size[0] != VN_T || op == VN_OP_LINEAR || (op == VN_OP_ACT && v->on_demand);
+}
+
+bool vn_value_wide(const vn_plan *p, int value)
+{
+	return p->value[value].state >= 0 && p->state[p->value[value].state].wide;
+}
+
 static bool same_numbers(const int *a, const int *b, int n)
 {
 	return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
+/* States follow from it. */
 static bool same_node(const vn_node *a, const vn_node *b)
 {
 	if (a->op != b->op || a->layer != b->layer || a->n_in != b->n_in || a->n_w != b->n_w || a->n_out != b->n_out ||

@@ -10,9 +10,9 @@
  * Sizes   an axis of the tokens of a call has size VN_T, one of the keys
  *         (cached and new) VN_S; every other size is fixed. vn_value_shape
  *         puts the numbers in.
- * Memory  the cache of keys and values is not part of a plan. An attention
- *         node says by `cache` which slot is its own; an executor keeps the
- *         rows (kv_heads, head_dim) of earlier calls there.
+ * Memory  what a node keeps between calls is a vn_state; which ones a node has
+ *         follows from its operation and constants. An executor holds them; a
+ *         value may show one as it is after the call.
  * Owner   a plan owns everything in it; pointers into it live until destroy.
  *         A plan is not changed while an executor holds it: to run one with a
  *         changed constant, clone it and set the constant in the clone.
@@ -28,8 +28,9 @@
 
 #define VN_NAME_MAX 128 /* a checkpoint's or weight's name with its NUL */
 #define VN_MAX_IN   4
-#define VN_MAX_OUT  4
+#define VN_MAX_OUT  6
 #define VN_MAX_W    4
+#define VN_MAX_STATE 2 /* of one node */
 
 enum { VN_T = -1, VN_S = -2 };
 
@@ -40,7 +41,8 @@ typedef enum vn_op {
 	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps      as x  */
 	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
 	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
-	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)? */
+	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
+	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
 	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
 	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
 	VN_OP_ADD,       /* a, b                  -> a + b                                as a  */
@@ -49,9 +51,10 @@ typedef enum vn_op {
 
 typedef enum vn_act { VN_SILU, VN_N_ACTS } vn_act;
 
-/* The slots of VN_OP_ATTENTION. */
+/* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
-enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS };
+enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
+enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 
 /* Constants, by operation: what an experiment can change. What a formula has
  * beside them (which half of a head a rotation pairs, that a norm divides by the
@@ -65,7 +68,6 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
-		int    cache;     /* which slot of the executor's cache */
 	} attention;
 	struct { vn_act act; } act; /* VN_OP_ACT and VN_OP_GATED */
 } vn_consts;
@@ -74,10 +76,11 @@ typedef struct vn_node {
 	vn_op     op;
 	int       layer; /* -1 outside layers */
 	vn_consts c;
-	int       n_in, n_w, n_out;
+	int       n_in, n_w, n_out, n_state;
 	int       in[VN_MAX_IN];   /* values */
 	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
 	int       out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not name */
+	int       state[VN_MAX_STATE];
 } vn_node;
 
 typedef struct vn_value {
@@ -86,7 +89,8 @@ typedef struct vn_value {
 	int      layer;    /* -1 outside layers */
 	int      node;     /* the producer */
 	int      slot;     /* which of its outputs */
-	int      alias_of; /* -1, or the value whose second name this is (then node and slot are its) */
+	int      state;    /* -1, or the state that it shows */
+	int      alias_of; /* -1, or the value whose second name this is (then node, slot and state are its) */
 	int      rank;
 	int      size[VN_MAX_RANK];  /* VN_T, VN_S or a number */
 	int      last_use; /* last node that reads it; -1: none does */
@@ -95,18 +99,30 @@ typedef struct vn_value {
 	bool     on_demand;
 } vn_value;
 
+/* What a node keeps from one call to the next. Before the first call a state
+ * that grows has no rows, and one of fixed size is zero. */
+typedef struct vn_state {
+	int  node;
+	int  value; /* shows it as it is after the call; -1: none does */
+	int  input; /* it grows: the rows of this input of its node join it, call by call. -1: its
+	             * size is fixed, and the node makes it anew from what it was */
+	bool wide;  /* kept and shown as float32 (float64 under f64), whatever the storage format */
+	int  rank;
+	int  size[VN_MAX_RANK]; /* VN_S first: a row a token; without it the size is fixed */
+} vn_state;
+
 typedef struct vn_weight {
 	char     name[VN_NAME_MAX]; /* as in the model's files, without the family's prefix rules */
 	vn_shape shape;
 } vn_weight;
 
 typedef struct vn_plan {
-	int        n_nodes, n_values, n_weights;
+	int        n_nodes, n_values, n_weights, n_states;
 	vn_node   *node;
 	vn_value  *value;
 	vn_weight *weight;
+	vn_state  *state;                  /* node by node, in the order of its slots */
 	int        layers, vocab, context; /* L, V, the longest sequence the model may see */
-	int        caches;                 /* how many cache slots its attention nodes use */
 } vn_plan;
 
 /* ---- building: what a family page calls ---------------------------------
@@ -130,7 +146,7 @@ int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
 /* heads > 0: the output is (T, heads, M/heads); 0: (T, M). bias -1: none. */
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
 int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
-/* The names of scores and probabilities are always attn_scores, attn_probs. */
+/* The names of what it makes on demand are always k_cache, v_cache, attn_scores, attn_probs. */
 int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out);
 int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
 int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
@@ -147,9 +163,9 @@ bool      vn_plan_equal(const vn_plan *a, const vn_plan *b);
 
 /* Everything an engine relies on: as many inputs, weights and outputs as the
  * operation has, inputs made earlier, sizes that fit together and the constants
- * (heads, head width, rotary columns, cache slots each used once), constants
- * finite and in range, sizes bounded so that a row has fewer than 2^31 elements,
- * and what follows from the rest (node, slot, last_use, caches) as it must be.
+ * (heads, head width, rotary columns), constants finite and in range, sizes
+ * bounded so that a row has fewer than 2^31 elements, and what follows from the
+ * rest (node, slot, last_use, all of the states) as it must be.
  * Any content is allowed: a plan of a file, a clone with changed constants. Not
  * checked: that names are unique. VN_ERR_UNSUPPORTED "nodes[7] (attention,
  * layer0.attn_context): ...", or VN_ERR_NOMEM. */
@@ -161,7 +177,19 @@ vn_status vn_plan_settle(vn_plan *p, vn_error *err);
 int       vn_plan_find(const vn_plan *p, const char *name); /* value by name, -1 when absent */
 int       vn_plan_root(const vn_plan *p, int value);        /* the value itself, or what it is an alias of */
 vn_shape  vn_value_shape(const vn_value *v, int64_t tokens, int64_t keys);
-int64_t   vn_value_row(const vn_value *v); /* elements of one token's row, for values (T, ...) */
+int64_t   vn_value_row(const vn_value *v); /* elements of one row: all axes but the first */
+/* No node reads it, and no engine holds it whole: it is made in pieces, and handed
+ * over as it is made. The output of a last linear (the logits, as large as all
+ * the rest together), rows over the keys (scores), an activation made on demand. */
+bool      vn_value_streams(const vn_plan *p, int value);
+bool      vn_value_wide(const vn_plan *p, int value); /* it shows a wide state */
+
+/* What a node of this operation and constants keeps: fills s, which has room for
+ * VN_MAX_STATE, and returns how many. Safe for any node. */
+int         vn_node_states(const vn_plan *p, int node, vn_state *s);
+const char *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
+/* Elements of a row of one that grows; of the whole of one that does not. */
+int64_t     vn_state_row(const vn_state *s);
 
 const char *vn_op_name(vn_op op);
 int         vn_op_from_name(const char *name, vn_op *op);

@@ -12,6 +12,11 @@ static const struct { const char *name; vn_policy policy; } table[] = {
 
 const char *const vn_policy_names = "f32|f64|f16|f16-acc16";
 
+vn_dtype vn_policy_dtype(vn_policy p, bool wide)
+{
+	return wide && p.storage != VN_F64 ? VN_F32 : p.storage;
+}
+
 const char *vn_policy_name(vn_policy p)
 {
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)

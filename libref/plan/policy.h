@@ -18,10 +18,15 @@
 
 #include "libref/base/dtype.h"
 
+#include <stdbool.h>
+
 typedef struct vn_policy {
 	vn_dtype storage;
 	vn_dtype sums; /* of linear */
 } vn_policy;
+
+/* What a value or a state is stored as; wide as in vn_state. */
+vn_dtype    vn_policy_dtype(vn_policy p, bool wide);
 
 const char *vn_policy_name(vn_policy p);
 int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */

@@ -5,7 +5,8 @@
  * begin, one or more writes in row-major order, end; a value that is alias of
  * another is handed over once, under the first name. Only the rows of the
  * selected tokens are handed over: the token axis of the shape given to begin
- * is already cut to them.
+ * is already cut to them. A state (k_cache) has no token axis and comes whole,
+ * with a call of which some token is selected.
  *
  * The bytes given to write are the engine's and valid during the call only.
  * A sink that fails ends the run with its error.

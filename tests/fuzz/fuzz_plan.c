@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 {
 	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
 	                         "null true false -1 0 1 2 3 4 5 8 16 1e30 -2147483648 4611686018427387904 \"T\" \"S\" \"rope\" \"linear\" \"attention\" "
-	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, [] {} \n" };
+	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, \"k_cache\", [] {} \n" };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

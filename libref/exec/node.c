@@ -1,0 +1,238 @@
+/* node.c: one node of a call: gather its inputs, evaluate, hand over what is tapped. */
+#include "libref/exec/ref_inside.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PIECE = 256 << 20,    /* bytes of a piece of a value that streams */
+	ROWS = 64             /* rows of attention scores a thread makes at a time */
+};
+
+/* Keys and values, for one, go behind those of earlier calls at once, where the
+ * attention reads them: so they are there for later calls even when somebody
+ * else computes this call's attention. */
+void vn_ref_placed(vn_ref *r, int value)
+{
+	const vn_value *v = &r->plan->value[value];
+
+	r->holder[r->slots.slot[value]] = value;
+	for (int i = v->node + 1; i <= v->last_use; i++) {
+		const vn_node *n = &r->plan->node[i];
+		for (int k = 0; k < n->n_state; k++) {
+			const int from = r->plan->state[n->state[k]].input;
+			if (from >= 0 && n->in[from] == value)
+				vn_states_append(&r->states, n->state[k], vn_ref_at(r, value));
+		}
+	}
+}
+
+vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err)
+{
+	return r->stop && r->stop(r->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
+}
+
+/* ---- taps ------------------------------------------------------------------------ */
+
+static bool wanted(const vn_taps *t, int value)
+{
+	return t && value >= 0 && t->want[value];
+}
+
+static vn_status put(vn_ref *r, const vn_taps *t, vn_dtype as, const void *data, int64_t n, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (as == r->eval->width)
+		return n ? t->sink.write(t->sink.ctx, data, (size_t)n, err) : VN_OK;
+	for (int64_t i = 0; !st && i < n; i += VN_REF_CONVERT) {
+		int64_t m = n - i < VN_REF_CONVERT ? n - i : VN_REF_CONVERT;
+		vn_from_f32(r->convert, as, (const float *)data + i, (size_t)m); /* exact: already rounded */
+		st = t->sink.write(t->sink.ctx, r->convert, (size_t)m, err);
+	}
+	return st;
+}
+
+static vn_status announce(vn_ref *r, const vn_taps *t, int value, int64_t rows, int64_t keys, vn_error *err)
+{
+	const vn_shape s = vn_value_shape(&r->plan->value[value], rows, keys);
+	return t->sink.begin(t->sink.ctx, value, vn_policy_dtype(r->policy, vn_value_wide(r->plan, value)), &s, err);
+}
+
+/* A value (T, ...) that is in memory as a whole. */
+static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err)
+{
+	const int64_t row = vn_value_row(&r->plan->value[value]);
+	int64_t       first, count;
+	vn_status     st;
+
+	vn_taps_select(t, r->position, r->call.tokens, &first, &count);
+	if (count == 0)
+		return VN_OK;
+	if ((st = announce(r, t, value, count, 0, err)) ||
+	    (st = put(r, t, r->policy.storage, (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
+		return st;
+	return t->sink.end(t->sink.ctx, err);
+}
+
+/* The states that a node's outputs show: those that grow, or those that do not. */
+static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n, bool growing, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int k = 0; k < n->n_state && !st; k++) {
+		const vn_state *s = &r->plan->state[n->state[k]];
+		int64_t         first, count, all;
+		if (!wanted(t, s->value) || (s->input >= 0) != growing)
+			continue;
+		vn_taps_select(t, r->position, r->call.tokens, &first, &count);
+		if (count == 0)
+			continue;
+		const void *now = vn_states_see(&r->states, n->state[k], &all);
+		if ((st = announce(r, t, s->value, 0, r->position + r->call.tokens, err)) ||
+		    (st = put(r, t, vn_policy_dtype(r->policy, s->wide), now, all, err)))
+			break;
+		st = t->sink.end(t->sink.ctx, err);
+	}
+	return st;
+}
+
+/* Scores or probabilities (H,T,S), made a few rows at a time. */
+static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, int slot, vn_error *err)
+{
+	const int64_t S = a->past + a->tokens, step = (int64_t)ROWS * r->threads;
+	int64_t       first, count;
+	vn_status     st;
+
+	vn_taps_select(t, a->past, a->tokens, &first, &count);
+	if (count == 0)
+		return VN_OK;
+	char *rows = malloc((size_t)(step * S) * r->size);
+	if (!rows)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S);
+	st = announce(r, t, n->out[slot], count, S, err);
+	for (int64_t h = 0; !st && h < n->c.attention.heads; h++)
+		for (int64_t i = 0; !st && i < count; i += step) {
+			const int64_t here = count - i < step ? count - i : step;
+			int           bad = 0;
+#pragma omp parallel for num_threads(r->threads)
+			for (int64_t j = 0; j < here; j += ROWS)
+				if (r->eval->rows(n, a, slot, h, first + i + j, here - j < ROWS ? here - j : ROWS,
+				                  rows + (size_t)(j * S) * r->size, NULL)) {
+#pragma omp atomic write
+					bad = 1;
+				}
+			st = bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
+			         : put(r, t, r->policy.storage, rows, here * S, err);
+		}
+	if (!st)
+		st = t->sink.end(t->sink.ctx, err);
+	free(rows);
+	return st;
+}
+
+/* ---- nodes --------------------------------------------------------------------------- */
+
+/* The first output of a node streams: rows in pieces, handed over as they come. */
+static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, const vn_args *a, vn_error *err)
+{
+	const int       value = n->out[0];
+	const vn_value *v = &r->plan->value[value];
+	const int64_t   row = vn_value_row(v), in_row = vn_value_row(&r->plan->value[n->in[0]]);
+	int64_t         step = PIECE / (row * (int64_t)r->size), first = 0, count = 0;
+	vn_status       st = VN_OK;
+
+	step = step < 1 ? 1 : step > a->tokens ? a->tokens : step;
+	/* pieces of one size: one is filed while the next is computed */
+	step = (a->tokens + (a->tokens + step - 1) / step - 1) / ((a->tokens + step - 1) / step);
+	char *piece = malloc((size_t)(step * row) * r->size);
+	if (!piece)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %s", step, v->name);
+	if (wanted(t, value))
+		vn_taps_select(t, a->past, a->tokens, &first, &count);
+	if (count)
+		st = announce(r, t, value, count, 0, err);
+	for (int64_t i = 0; !st && i < a->tokens; i += step) {
+		if ((st = vn_ref_interrupted(r, err)))
+			break;
+		vn_args part = *a;
+		part.tokens = a->tokens - i < step ? a->tokens - i : step;
+		part.past = a->past + i;
+		part.in[0] = (const char *)a->in[0] + (size_t)(i * in_row) * r->size;
+		if ((st = r->eval->node(n, &part, row, v->size[v->rank - 1], piece, err)))
+			break;
+		/* the rows of [first, first + count) that are in this piece */
+		int64_t from = first > i ? first - i : 0, to = first + count - i < part.tokens ? first + count - i : part.tokens;
+		if (count && to > from)
+			st = put(r, t, r->policy.storage, piece + (size_t)(from * row) * r->size, (to - from) * row, err);
+	}
+	if (!st && count)
+		st = t->sink.end(t->sink.ctx, err);
+	free(piece);
+	return st;
+}
+
+/* The state that an input's rows have joined, from where the node reads them; -1: it reads the input itself. */
+static int joined(const vn_ref *r, const vn_node *n, int input)
+{
+	for (int k = 0; k < n->n_state; k++)
+		if (r->plan->state[n->state[k]].input == input)
+			return n->state[k];
+	return -1;
+}
+
+/* Is everything there that a node reads? */
+static vn_status check_inputs(const vn_ref *r, const vn_node *n, vn_error *err)
+{
+	const char *name = r->plan->value[n->out[0]].name;
+
+	for (int i = 0; i < n->n_in; i++) {
+		const int state = joined(r, n, i);
+		if (state >= 0 ? !vn_states_ready(&r->states, state) : !vn_ref_holds(r, n->in[i]))
+			return vn_fail(err, VN_ERR_USAGE, "%s: its input %s is not there: neither run nor written, or gone", name,
+			               r->plan->value[n->in[i]].name);
+	}
+	for (int k = 0; k < n->n_state; k++)
+		if (!vn_states_ready(&r->states, n->state[k]))
+			return vn_fail(err, VN_ERR_USAGE, "%s: its %s is not there: an earlier call neither ran nor wrote it", name,
+			               vn_state_word(r->plan, n->state[k]));
+	return VN_OK;
+}
+
+vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
+{
+	const vn_node  *n = &r->plan->node[node];
+	const vn_taps  *t = r->call.taps;
+	const int       out = n->out[0];
+	const vn_value *v = &r->plan->value[out];
+	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens, .ids = r->call.ids };
+	vn_status       st;
+
+	if (v->on_demand && !wanted(t, out))
+		return VN_OK;
+	if ((st = check_inputs(r, n, err)))
+		return st;
+	for (int i = 0; i < n->n_in; i++)
+		a.in[i] = vn_ref_holds(r, n->in[i]) ? vn_ref_at(r, n->in[i]) : NULL;
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] >= 0 ? &r->weights[n->w[i]] : NULL;
+	if (vn_value_streams(r->plan, out))
+		return run_in_pieces(r, t, n, &a, err);
+	for (int k = 0; k < n->n_state; k++)
+		a.state[k] = vn_states_open(&r->states, n->state[k]);
+	if ((st = hand_over_states(r, t, n, true, err)))
+		return st;
+	for (int slot = VN_ATTN_SCORES; n->op == VN_OP_ATTENTION && slot <= VN_ATTN_PROBS; slot++)
+		if (wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
+			return st;
+	r->holder[r->slots.slot[out]] = -1; /* what a failure leaves there is nobody's */
+	if ((st = r->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], vn_ref_at(r, out), err)))
+		return st;
+	for (int k = 0; k < n->n_state; k++)
+		vn_states_made(&r->states, n->state[k]);
+	vn_ref_placed(r, out);
+	if (wanted(t, out) && (st = hand_over(r, t, out, err)))
+		return st;
+	return hand_over_states(r, t, n, false, err);
+}

@@ -1,0 +1,62 @@
+/* ref_inside.h: the inside of vn_ref. ref.c has its life and its calls, node.c
+ * runs one node.
+ *
+ * Whoever runs a call in parts may leave nodes out and write their outputs, so
+ * nothing is taken for granted: each slot knows whose numbers lie in it, each
+ * state how far it is filled, and a node whose inputs are not there is refused.
+ */
+#ifndef VN_LIBREF_EXEC_REF_INSIDE_H
+#define VN_LIBREF_EXEC_REF_INSIDE_H
+
+#include "libref/base/progress.h"
+#include "libref/exec/eval.h"
+#include "libref/exec/ref.h"
+#include "libref/exec/slots.h"
+#include "libref/exec/states.h"
+
+enum { VN_REF_CONVERT = 1 << 16 }; /* elements converted to the storage format at a time */
+
+struct vn_ref {
+	const vn_plan   *plan;
+	const vn_tensor *weights;
+	vn_policy        policy;
+	const vn_eval   *eval;
+	int              threads;
+	bool             progress;
+	bool           (*stop)(void *ctx);
+	void            *stop_ctx;
+	int64_t          position;
+	size_t           size;     /* bytes of a number: 4 or 8 */
+	vn_states        states;
+	vn_slots         slots;
+	int             *holder;   /* (slots.n): the value whose numbers lie there; -1: none */
+	char            *memory;   /* of all slots, for room_tokens tokens */
+	int64_t          room_tokens;
+	void            *convert;  /* (VN_REF_CONVERT) in the storage format */
+	struct {
+		bool           open;
+		const int32_t *ids;    /* (tokens), the caller's */
+		int64_t        tokens;
+		const vn_taps *taps;   /* the caller's, or NULL */
+		vn_progress    progress;
+	} call;
+};
+
+static inline void *vn_ref_at(const vn_ref *r, int value)
+{
+	return r->memory + (size_t)(r->slots.offset[value] * r->room_tokens) * r->size;
+}
+
+/* Is it the value whose numbers lie in its memory? */
+static inline bool vn_ref_holds(const vn_ref *r, int value)
+{
+	return r->slots.slot[value] >= 0 && r->holder[r->slots.slot[value]] == value;
+}
+
+/* Numbers of a value are in its memory now. */
+void      vn_ref_placed(vn_ref *r, int value);
+vn_status vn_ref_interrupted(const vn_ref *r, vn_error *err);
+/* Evaluates a node of the open call and hands over what is tapped of it. */
+vn_status vn_ref_node(vn_ref *r, int node, vn_error *err);
+
+#endif

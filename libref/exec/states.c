@@ -1,0 +1,135 @@
+/* states.c: see states.h. */
+#include "libref/exec/states.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool grows(const vn_states *s, int state)
+{
+	return s->plan->state[state].input >= 0;
+}
+
+static size_t row_bytes(const vn_states *s, int state)
+{
+	return (size_t)vn_state_row(&s->plan->state[state]) * s->size;
+}
+
+vn_status vn_states_create(vn_states *s, const vn_plan *plan, size_t size, vn_error *err)
+{
+	*s = (vn_states){ .plan = plan, .size = size };
+	if (!(s->kept = calloc((size_t)plan->n_states + 1, sizeof *s->kept)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
+	for (int i = 0; i < plan->n_states; i++) {
+		if (grows(s, i))
+			continue;
+		s->kept[i].now = malloc(row_bytes(s, i));
+		s->kept[i].next = malloc(row_bytes(s, i));
+		if (!s->kept[i].now || !s->kept[i].next) {
+			vn_states_destroy(s);
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
+		}
+	}
+	return VN_OK;
+}
+
+void vn_states_destroy(vn_states *s)
+{
+	for (int i = 0; s->kept && i < s->plan->n_states; i++) {
+		free(s->kept[i].now);
+		free(s->kept[i].next);
+	}
+	free(s->kept);
+	*s = (vn_states){ 0 };
+}
+
+static vn_status grow(vn_states *s, int state, int64_t rows, vn_error *err)
+{
+	vn_kept *k = &s->kept[state];
+	int64_t  room = rows > 2 * k->room ? rows : 2 * k->room;
+	char    *p;
+
+	if (rows <= k->room)
+		return VN_OK;
+	room = room > s->plan->context ? s->plan->context : room;
+	if (!(p = realloc(k->now, (size_t)room * row_bytes(s, state))))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the %s of %" PRId64 " tokens", vn_state_word(s->plan, state), room);
+	k->now = p;
+	k->room = room;
+	return VN_OK;
+}
+
+vn_status vn_states_begin(vn_states *s, int64_t past, int64_t tokens, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < s->plan->n_states && !st; i++)
+		if (grows(s, i))
+			st = grow(s, i, past + tokens, err);
+	if (st)
+		return st;
+	s->past = past;
+	s->tokens = tokens;
+	for (int i = 0; i < s->plan->n_states; i++) {
+		vn_kept *k = &s->kept[i];
+		k->made = false;
+		if (k->upto > past && (grows(s, i) || past == 0))
+			k->upto = past; /* what a call left behind that did not count, or a reset */
+		if (past == 0 && !grows(s, i))
+			memset(k->now, 0, row_bytes(s, i));
+	}
+	return VN_OK;
+}
+
+void vn_states_end(vn_states *s, bool keep)
+{
+	for (int i = 0; i < s->plan->n_states; i++) {
+		vn_kept *k = &s->kept[i];
+		if (keep && k->made) {
+			char *was = k->now;
+			k->now = k->next;
+			k->next = was;
+			k->upto = s->past + s->tokens;
+		}
+		k->made = false;
+	}
+}
+
+void vn_states_append(vn_states *s, int state, const void *rows)
+{
+	vn_kept     *k = &s->kept[state];
+	const size_t row = row_bytes(s, state);
+
+	memcpy(k->now + (size_t)s->past * row, rows, (size_t)s->tokens * row);
+	if (k->upto >= s->past)
+		k->upto = s->past + s->tokens;
+}
+
+bool vn_states_ready(const vn_states *s, int state)
+{
+	return s->kept[state].upto == s->past + (grows(s, state) ? s->tokens : 0);
+}
+
+void *vn_states_open(vn_states *s, int state)
+{
+	vn_kept *k = &s->kept[state];
+
+	if (grows(s, state))
+		return k->now;
+	k->made = false; /* what a failure leaves there is nobody's */
+	memcpy(k->next, k->now, row_bytes(s, state));
+	return k->next;
+}
+
+void vn_states_made(vn_states *s, int state)
+{
+	s->kept[state].made = !grows(s, state);
+}
+
+const void *vn_states_see(const vn_states *s, int state, int64_t *n)
+{
+	const vn_kept *k = &s->kept[state];
+
+	*n = vn_state_row(&s->plan->state[state]) * (grows(s, state) ? s->past + s->tokens : 1);
+	return k->made ? k->next : vn_states_ready(s, state) ? k->now : NULL;
+}

@@ -1,0 +1,38 @@
+/* state.c: what the operations keep between calls. */
+#include "libref/plan/plan.h"
+
+static const char *const words[VN_N_OPS][VN_MAX_STATE] = {
+	[VN_OP_ATTENTION] = { [VN_ATTN_KEYS] = "keys", [VN_ATTN_VALUES] = "values" },
+};
+
+/* Looks at constants and at the numbers of outputs alone: a node of a file may
+ * name anything as its inputs and weights. */
+int vn_node_states(const vn_plan *p, int node, vn_state *s)
+{
+	const vn_node *n = &p->node[node];
+
+	if (n->op == VN_OP_ATTENTION && n->n_out > VN_ATTN_V_CACHE) {
+		const int G = n->c.attention.kv_heads, K = n->c.attention.head_dim;
+		s[VN_ATTN_KEYS] = (vn_state){ .node = node, .value = n->out[VN_ATTN_K_CACHE], .input = VN_ATTN_K, .rank = 3,
+		                              .size = { VN_S, G, K } };
+		s[VN_ATTN_VALUES] = (vn_state){ .node = node, .value = n->out[VN_ATTN_V_CACHE], .input = VN_ATTN_V, .rank = 3,
+		                                .size = { VN_S, G, K } };
+		return 2;
+	}
+	return 0;
+}
+
+const char *vn_state_word(const vn_plan *p, int state)
+{
+	const vn_node *n = &p->node[p->state[state].node];
+
+	return words[n->op][state - n->state[0]];
+}
+
+int64_t vn_state_row(const vn_state *s)
+{
+	int64_t n = 1;
+	for (int i = s->input >= 0; i < s->rank; i++)
+		n *= s->size[i];
+	return n;
+}
