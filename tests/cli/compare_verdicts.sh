@@ -24,6 +24,8 @@ q vernier capture ref "$M" --ids "$ids" -o some.h5 --points 'layer0.*'
 say ref.h5 some.h5
 say some.h5 ref.h5
 say ref.h5 some.h5 --points 'layer0.*'
+q vernier capture ref "$M" --ids "$ids" -o last.h5 --points logits
+say some.h5 last.h5 --allow missing,extra
 
 echo "== faults put into one tensor of the candidate"
 fault() { cp half.h5 bad.h5; $PYTHON -c "
