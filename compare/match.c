@@ -4,6 +4,7 @@
 #include "compare/names.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -110,6 +111,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_EMPTY);
 		snprintf(p->detail, sizeof p->detail, "no elements: %s", vn_shape_text(&r->shape, a));
 	}
+	vn_text_clean(p->detail); /* axes and basis come from strangers */
 }
 
 static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)

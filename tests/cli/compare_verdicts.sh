@@ -53,3 +53,10 @@ say ref.h5 half.h5 -o ref.h5 --force
 mkdir folder && mkfifo pipe && ln -s report.json link
 for to in folder pipe link nowhere/report.json; do say ref.h5 half.h5 --format json -o $to --force; done
 ls -F folder pipe link report.json
+
+echo "== what a stranger wrote does not steer the terminal"
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('half.h5', 'a\x1b[31m.h5')
+h5py.File('a\x1b[31m.h5', 'r+')['step.0/logits'].attrs['axes'] = 'token \x1b[2J'"
+vernier compare ref.h5 $'a\033[31m.h5' | grep -E '^(candidate|misshapen)'
