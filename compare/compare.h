@@ -111,6 +111,11 @@ void      vn_comparison_finish(vn_comparison *c);
 /* Are b's tokens, config and weights a's? who: what b is, for the lines. */
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* The same of two configs alone, as text; NULL: not known. */
+void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
+                             vn_lines *refusals);
+/* Are these the same numbers? By digest, or between formats by statistics. */
+bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 /* floor of every measured checkpoint, from the recording c->floor or from a run

@@ -27,6 +27,33 @@ say ref.h5 some.h5 --points 'layer0.*'
 q vernier capture ref "$M" --ids "$ids" -o last.h5 --points logits
 say some.h5 last.h5 --allow missing,extra
 
+echo "== a floor of another model, or of other positions, is none"
+cp -r "$M" turned && sed -i 's/"rope_theta": [0-9.]*/"rope_theta": 500/' turned/config.json
+say ref.h5 half.h5 --model turned
+cp -r scaled narrow && $PYTHON -c "
+import json, numpy as np
+b = open('narrow/model.safetensors', 'rb').read()
+n = 8 + int.from_bytes(b[:8], 'little')
+h = json.loads(b[8:n])
+h.pop('__metadata__', None)
+at, data = 0, b''
+for t in sorted(h.values(), key=lambda t: t['data_offsets']):
+    x = np.frombuffer(b[n + t['data_offsets'][0]:n + t['data_offsets'][1]], {'F32': '<f4', 'F16': '<f2'}[t['dtype']])
+    data += x.astype('<f4').tobytes() if t['dtype'] == 'F16' else x.astype('<f2').tobytes()
+    t['dtype'] = 'F32' if t['dtype'] == 'F16' else 'F16'
+    t['data_offsets'] = [at, len(data)]
+    at = len(data)
+h = json.dumps(h).encode()
+open('narrow/model.safetensors', 'wb').write(len(h).to_bytes(8, 'little') + h + data)"
+say ref.h5 half.h5 --model narrow
+for f in ref half; do $PYTHON -c "
+import h5py, shutil, sys
+shutil.copy(sys.argv[1] + '.h5', 'late-' + sys.argv[1] + '.h5')
+p = h5py.File('late-' + sys.argv[1] + '.h5', 'r+')['run/positions']
+del p.attrs['digest']
+p[...] += 100" $f; done
+say late-ref.h5 late-half.h5 --model "$M"
+
 echo "== faults put into one tensor of the candidate"
 fault() { cp half.h5 bad.h5; $PYTHON -c "
 import h5py, numpy as np, sys
