@@ -26,10 +26,18 @@ static const char *wanted(const vn_comparison *c)
 	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision_of(c->cand);
 }
 
+/* Another part of the run has another floor, even where the shapes are the same. */
+static bool same_rows(const vn_step *x, const vn_step *y)
+{
+	return !x || !y || (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row
+	                    && x->rows == y->rows);
+}
+
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 {
 	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
-	if (e < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
+	if (e < 0 || !same_rows(vn_step_of(c->ref, p->step), vn_step_of(c->floor, p->step))
+	    || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
 		return -1;
 	return e;
 }

@@ -53,6 +53,11 @@ p = h5py.File('late-' + sys.argv[1] + '.h5', 'r+')['run/positions']
 del p.attrs['digest']
 p[...] += 100" $f; done
 say late-ref.h5 late-half.h5 --model "$M"
+q vernier capture ref "$M" --ids "$ids" -o few.h5 --points logits --tokens 3-7
+q vernier capture ref "$M" --ids "$ids" -o few-half.h5 --points logits --tokens 3-7 --precision f16
+q vernier capture ref "$M" --ids "$ids" -o others.h5 --points logits --tokens 8-12 --precision f16
+say few.h5 few-half.h5 --floor few-half.h5
+say few.h5 few-half.h5 --floor others.h5
 
 echo "== faults put into one tensor of the candidate"
 fault() { cp half.h5 bad.h5; $PYTHON -c "
