@@ -31,9 +31,9 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; a recording needs the name of the file itself", path);
+			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; the name of the file itself is needed", path);
 		if (S_ISDIR(st.st_mode))
-			return vn_fail(err, VN_ERR_IO, "%s: is a directory; a recording needs the name of a file", path);
+			return vn_fail(err, VN_ERR_IO, "%s: is a directory; the name of a file is needed", path);
 		if (!S_ISREG(st.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
 		if (!force)
@@ -43,7 +43,7 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	if (errno != ENOENT)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	if (path[n - 1] == '/')
-		return vn_fail(err, VN_ERR_IO, "%s: names a directory; a recording needs the name of a file", path);
+		return vn_fail(err, VN_ERR_IO, "%s: names a directory; the name of a file is needed", path);
 	if (!(dir = parent(path)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if (stat(dir, &st) != 0)

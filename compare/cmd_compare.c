@@ -3,6 +3,8 @@
 #include "compare/output.h"
 #include "compare/report.h"
 
+#include "capture/place.h"
+
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -10,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_POINTS = 64, MAX_REPORTS = 8 };
@@ -226,14 +229,29 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 	return st;
 }
 
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* A report may replace a report, with --force, and never what it speaks of. */
+static vn_status check_place(const command *k, const char *path, vn_error *err)
+{
+	const vn_status st = vn_place_check(path, k->force, err);
+	if (!st && (same_file(path, k->ref) || same_file(path, k->cand) || same_file(path, k->floor) || same_file(path, k->limits)))
+		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
+	return st;
+}
+
 static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 {
 	char chosen[96];
 	vn_status st;
 	/* Before an hour of work rather than after it. */
 	for (int i = 0; i < k->n_reports; i++)
-		if (k->report[i].path && !k->force && access(k->report[i].path, F_OK) == 0)
-			return vn_fail(err, VN_ERR_USAGE, "%s exists already (--force replaces it)", k->report[i].path);
+		if (k->report[i].path && (st = check_place(k, k->report[i].path, err)))
+			return st;
 	if ((st = vn_recording_open(k->ref, &c->ref, err)) || (st = vn_recording_open(k->cand, &c->cand, err))
 	    || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
 	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))

@@ -40,15 +40,17 @@ static void unused_rules(vn_comparison *c)
 
 static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
-	int judged = 0;
 	for (int i = 0; i < c->n_points; i++) {
 		c->n_status[c->point[i].status]++;
 		c->n_fails += c->point[i].fails;
-		judged += c->point[i].status != VN_UNLIMITED;
 	}
 	unused_rules(c);
-	if (!judged)
-		return vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_points);
+	/* What was allowed to be missing passes no check: somebody must have. */
+	if (c->n_fails == 0 && c->n_status[VN_WITHIN] == 0)
+		return c->n_status[VN_UNLIMITED]
+		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_status[VN_UNLIMITED])
+		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->ref),
+		               vn_recording_path(c->cand));
 	c->within = c->n_fails == 0;
 	return VN_OK;
 }

@@ -111,6 +111,11 @@ void      vn_comparison_finish(vn_comparison *c);
 /* Are b's tokens, config and weights a's? who: what b is, for the lines. */
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* The same of two configs alone, as text; NULL: not known. */
+void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
+                             vn_lines *refusals);
+/* Are these the same numbers? By digest, or between formats by statistics. */
+bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 /* floor of every measured checkpoint, from the recording c->floor or from a run
@@ -136,6 +141,8 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 
 /* The tensor of an entry; vn_recording_release gives it back. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
+/* The step of this number; NULL: none. */
+const vn_step *vn_step_of(const vn_recording *r, int number);
 /* The dims string of an entry: the file's own, or its point's, or "". */
 const char *vn_entry_axes(const vn_entry *e);
 /* Fill floor from what the floor run was measured to be. */

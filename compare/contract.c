@@ -123,9 +123,8 @@ static void config_key(const contract *c, const char *key, const json_t *x, cons
 	free(yt);
 }
 
-static void configs(const contract *c)
+static void configs(const contract *c, const char *const text[2])
 {
-	const char *text[2] = { vn_recording_config(c->a), vn_recording_config(c->b) };
 	if (!text[0] || !text[1]) {
 		vn_lines_add(c->notes, "config: the %s records none; not checked", text[0] ? c->who : "reference");
 		return;
@@ -158,7 +157,7 @@ static bool near(double x, double y, double room)
 	return fabs(x - y) <= room || (isnan(x) && isnan(y));
 }
 
-static bool same_numbers(const vn_weight_row *x, const vn_weight_row *y)
+bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
 {
 	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
 		return strcmp(x->digest.hex, y->digest.hex) == 0;
@@ -198,7 +197,7 @@ static void weights(const contract *c)
 	for (int i = 0; i < n; i++) {
 		const vn_weight_row *y = find(b, m, a[i].name);
 		char s[VN_SHAPE_TEXT], t[VN_SHAPE_TEXT];
-		if (y && vn_shape_equal(&a[i].shape, &y->shape) && same_numbers(&a[i], y))
+		if (y && vn_shape_equal(&a[i].shape, &y->shape) && vn_weights_same(&a[i], y))
 			continue;
 		if (differ++ >= WEIGHTS_NAMED)
 			continue;
@@ -221,6 +220,13 @@ static void weights(const contract *c)
 		vn_lines_add(c->notes, "weights: %d in the %s that the reference does not list", extra, c->who);
 }
 
+void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
+                        vn_lines *refusals)
+{
+	const contract c = { .who = who, .allow = allow, .notes = notes, .refusals = refusals };
+	configs(&c, (const char *const[]) { ref, other });
+}
+
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
                       vn_lines *notes, vn_lines *refusals, vn_error *err)
 {
@@ -231,7 +237,7 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 	if (!vn_recording_complete(b))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
 	tokens(&c);
-	configs(&c);
+	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	weights(&c);
 	if (refusals->n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),

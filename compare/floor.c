@@ -7,8 +7,9 @@
 
 #include "libref/exec/ref.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +26,18 @@ static const char *wanted(const vn_comparison *c)
 	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision_of(c->cand);
 }
 
+/* Another part of the run has another floor, even where the shapes are the same. */
+static bool same_rows(const vn_step *x, const vn_step *y)
+{
+	return !x || !y || (x->position == y->position && x->tokens == y->tokens && x->first_row == y->first_row
+	                    && x->rows == y->rows);
+}
+
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 {
 	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
-	if (e < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
+	if (e < 0 || !same_rows(vn_step_of(c->ref, p->step), vn_step_of(c->floor, p->step))
+	    || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
 		return -1;
 	return e;
 }
@@ -134,7 +143,12 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 {
 	const vn_plan *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int n = vn_recording_weights(c->ref, &rows);
+	const int n = vn_recording_weights(c->ref, &rows), before = c->refusals.n;
+
+	vn_contract_config(vn_recording_config(c->ref), vn_model_config(m), "model", c->options->allow, &c->notes, &c->refusals);
+	if (c->refusals.n > before)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
+		               vn_recording_path(c->ref));
 	if (n <= 0) {
 		vn_lines_add(&c->notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
 		return VN_OK;
@@ -146,8 +160,7 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
-				if (*rows[k].digest.hex && rows[k].dtype == own[i].dtype
-				    && strcmp(rows[k].digest.hex, own[i].digest.hex) != 0)
+				if (!vn_weights_same(&rows[k], &own[i]))
 					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with",
 					             vn_model_path(m), own[i].name, vn_recording_path(c->ref));
 				break;
@@ -188,6 +201,10 @@ static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref,
 		if (step[i].position != vn_ref_position(ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
 			               vn_recording_path(c->ref), step[i].number);
+		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
+			if (positions[t] != t)
+				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " stands at position %d; the floor is run with token n "
+				               "at n", vn_recording_path(c->ref), t, positions[t]);
 		const int taps = choose(c, names, step[i].number, want, s->point, s->next);
 		const int64_t first = step[i].position + step[i].first_row;
 		const vn_taps t = { .want = want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step[i].rows - 1,

@@ -4,6 +4,7 @@
 #include "compare/names.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -44,7 +45,7 @@ static void count_hits(const vn_comparison *c, const char *name, int *hits)
 		hits[i] += vn_glob_match(c->options->points[i], name);
 }
 
-static const vn_step *step_of(const vn_recording *r, int number)
+const vn_step *vn_step_of(const vn_recording *r, int number)
 {
 	const vn_step *s;
 	const int n = vn_recording_steps(r, &s);
@@ -85,7 +86,7 @@ static void unfit(vn_checkpoint *p, vn_status_word status)
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
 	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
-	const vn_step  *rs = step_of(c->ref, r->step), *ds = step_of(c->cand, d->step);
+	const vn_step  *rs = vn_step_of(c->ref, r->step), *ds = vn_step_of(c->cand, d->step);
 	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
@@ -110,6 +111,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_EMPTY);
 		snprintf(p->detail, sizeof p->detail, "no elements: %s", vn_shape_text(&r->shape, a));
 	}
+	vn_text_clean(p->detail); /* axes and basis come from strangers */
 }
 
 static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)

@@ -1,6 +1,8 @@
 /* output.c: see output.h. */
 #include "compare/output.h"
 
+#include "capture/place.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,13 +15,14 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 		o->file = stdout;
 		return VN_OK;
 	}
-	if (!force && access(path, F_OK) == 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s exists already (--force replaces it)", path);
+	const vn_status st = vn_place_check(path, force, err);
+	if (st)
+		return st;
 	if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld.partial", path, (long)getpid()) >= (int)sizeof o->temporary)
 		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
 	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", o->temporary, strerror(errno));
+		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
 	if (!(o->file = fdopen(fd, "w"))) {
 		close(fd);
 		unlink(o->temporary);

@@ -19,7 +19,8 @@ typedef struct vn_output {
 	bool        force;
 } vn_output;
 
-/* path NULL: stdout. An existing path is refused unless force. */
+/* path NULL: stdout. An existing file is refused unless force; anything else that
+ * is there (a directory, a link, a device) is refused always. */
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
 /* Move into place when good, else remove. Safe on a zeroed one. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);

@@ -4,6 +4,7 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,17 @@ typedef struct page {
 
 /* ---- head ----------------------------------------------------------------- */
 
+/* A path as a terminal may be shown it. */
+static const char *shown(const char *path, char room[PATH_MAX])
+{
+	snprintf(room, PATH_MAX, "%s", path);
+	return vn_text_clean(room);
+}
+
 static void recording_line(const page *p, const char *what, const vn_recording *r)
 {
 	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
-	char text[1200] = "";
+	char text[1200] = "", path[PATH_MAX];
 	size_t used = 0;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
@@ -36,17 +44,18 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
 	vn_text_clean(text); /* it comes from strangers */
-	fprintf(p->out, "%-10s %s  %s(%s; %d tensors)%s\n", what, vn_recording_path(r), DIM(p), text,
+	fprintf(p->out, "%-10s %s  %s(%s; %d tensors)%s\n", what, shown(vn_recording_path(r), path), DIM(p), text,
 	        vn_recording_count(r), PLAIN(p));
 }
 
 static void head(const page *p)
 {
 	const vn_comparison *c = p->c;
+	char path[PATH_MAX];
 	recording_line(p, "reference", c->ref);
 	recording_line(p, "candidate", c->cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", c->limits->path, DIM(p), p->o->limits_chosen, PLAIN(p));
-	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? c->floor_from : "none (--model DIR or --floor FILE gives one)");
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
+	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? shown(c->floor_from, path) : "none (--model DIR or --floor FILE gives one)");
 	for (int i = 0; i < c->notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->notes.line[i]);
 	for (int i = 0; i < c->warnings.n; i++)

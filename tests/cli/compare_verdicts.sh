@@ -24,6 +24,40 @@ q vernier capture ref "$M" --ids "$ids" -o some.h5 --points 'layer0.*'
 say ref.h5 some.h5
 say some.h5 ref.h5
 say ref.h5 some.h5 --points 'layer0.*'
+q vernier capture ref "$M" --ids "$ids" -o last.h5 --points logits
+say some.h5 last.h5 --allow missing,extra
+
+echo "== a floor of another model, or of other positions, is none"
+cp -r "$M" turned && sed -i 's/"rope_theta": [0-9.]*/"rope_theta": 500/' turned/config.json
+say ref.h5 half.h5 --model turned
+cp -r scaled narrow && $PYTHON -c "
+import json, numpy as np
+b = open('narrow/model.safetensors', 'rb').read()
+n = 8 + int.from_bytes(b[:8], 'little')
+h = json.loads(b[8:n])
+h.pop('__metadata__', None)
+at, data = 0, b''
+for t in sorted(h.values(), key=lambda t: t['data_offsets']):
+    x = np.frombuffer(b[n + t['data_offsets'][0]:n + t['data_offsets'][1]], {'F32': '<f4', 'F16': '<f2'}[t['dtype']])
+    data += x.astype('<f4').tobytes() if t['dtype'] == 'F16' else x.astype('<f2').tobytes()
+    t['dtype'] = 'F32' if t['dtype'] == 'F16' else 'F16'
+    t['data_offsets'] = [at, len(data)]
+    at = len(data)
+h = json.dumps(h).encode()
+open('narrow/model.safetensors', 'wb').write(len(h).to_bytes(8, 'little') + h + data)"
+say ref.h5 half.h5 --model narrow
+for f in ref half; do $PYTHON -c "
+import h5py, shutil, sys
+shutil.copy(sys.argv[1] + '.h5', 'late-' + sys.argv[1] + '.h5')
+p = h5py.File('late-' + sys.argv[1] + '.h5', 'r+')['run/positions']
+del p.attrs['digest']
+p[...] += 100" $f; done
+say late-ref.h5 late-half.h5 --model "$M"
+q vernier capture ref "$M" --ids "$ids" -o few.h5 --points logits --tokens 3-7
+q vernier capture ref "$M" --ids "$ids" -o few-half.h5 --points logits --tokens 3-7 --precision f16
+q vernier capture ref "$M" --ids "$ids" -o others.h5 --points logits --tokens 8-12 --precision f16
+say few.h5 few-half.h5 --floor few-half.h5
+say few.h5 few-half.h5 --floor others.h5
 
 echo "== faults put into one tensor of the candidate"
 fault() { cp half.h5 bad.h5; $PYTHON -c "
@@ -47,3 +81,14 @@ print(r['schema'], r['verdict'], r['first_divergence'], r['origins'], len(r['che
 c = r['checkpoints'][-1]
 print(sorted(c)[:0] or c['name'], c['status'], sorted(c['limits'][0]), sorted(c['limits'][0]['rule']))"
 say ref.h5 half.h5 --format json -o report.json
+say ref.h5 half.h5 -o ref.h5 --force
+mkdir folder && mkfifo pipe && ln -s report.json link
+for to in folder pipe link nowhere/report.json; do say ref.h5 half.h5 --format json -o $to --force; done
+ls -F folder pipe link report.json
+
+echo "== what a stranger wrote does not steer the terminal"
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('half.h5', 'a\x1b[31m.h5')
+h5py.File('a\x1b[31m.h5', 'r+')['step.0/logits'].attrs['axes'] = 'token \x1b[2J'"
+vernier compare ref.h5 $'a\033[31m.h5' | grep -E '^(candidate|misshapen)'
