@@ -1,4 +1,4 @@
-/* test_config.c: config.json, field by field and as the qwen2 page reads it.
+/* test_config.c: config.json, field by field and as the pages of the families read it.
  *
  * What a page makes of a config shows in its plan: sizes in the shapes, RoPE
  * and windows in the constants. */
@@ -20,7 +20,10 @@ static json_t *json(const char *text)
 	return j;
 }
 
-/* A plan of a small qwen2 with these fields put in or replaced; NULL: refused. */
+/* Whose page the helpers below ask. */
+static vn_status (*page)(const char *, const json_t *, vn_plan **, vn_error *) = vn_plan_qwen2;
+
+/* A plan of a small model with these fields put in or replaced; NULL: refused. */
 static vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
 {
 	json_t  *base = json("{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
@@ -37,7 +40,7 @@ static vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
 			json_object_set(base, key, value);
 	}
 	e->text[0] = '\0';
-	*st = vn_plan_qwen2("c.json", base, &p, e);
+	*st = page("c.json", base, &p, e);
 	json_decref(base);
 	json_decref(more);
 	return p;
@@ -367,15 +370,26 @@ static void null_and_empty_settings_are_none(void)
 	}
 }
 
+/* The rotated columns of a head of 8. */
+static int partial(const char *fields)
+{
+	json_t  *o = json(fields);
+	vn_rope  r = { .theta = 1e4, .rotary_dim = 8 };
+	vn_error e;
+
+	CU_ASSERT_EQUAL(vn_config_rope("c.json", o, 64, &r, &e), VN_OK);
+	json_decref(o);
+	return r.rotary_dim;
+}
+
 static void a_null_setting_is_passed_over_for_the_other_place(void)
 {
 	vn_rope r = rope_of("{\"rope_theta\":1e6,\"rope_parameters\":{\"rope_theta\":null}}");
 
 	CU_ASSERT_EQUAL(r.theta, 1e6);
-	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"rope_type\":\"default\"}}");
-	CU_ASSERT_EQUAL(r.rotary_dim, 4);
-	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":0.25}}");
-	CU_ASSERT_EQUAL(r.rotary_dim, 2);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"rope_type\":\"default\"}}"), 4);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":0.25}}"), 2);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":null}}"), 4);
 }
 
 static void every_scaling_reads_its_own_fields(void)
@@ -461,6 +475,125 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width 0");
 	refused("{\"partial_rotary_factor\":1.5}", VN_ERR_FORMAT, "partial_rotary_factor");
 	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width 3");
+	refused("{\"head_dim\":8,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "partial_rotary_factor");
+}
+
+/* ---- the other families: models.md 2.5 and 2.6 ------------------------------------------- */
+
+/* Of one layer, everything else the class's own. */
+static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, vn_error *), int V, int F, int H, int G, int K,
+                     int context, int window)
+{
+	json_t  *o = json("{\"num_hidden_layers\":1}");
+	vn_plan *p;
+	vn_error e;
+
+	CU_ASSERT_EQUAL_FATAL(of("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->vocab, V);
+	CU_ASSERT_EQUAL(p->context, context);
+	CU_ASSERT_EQUAL(width(p, "embed", 1), 4096);
+	CU_ASSERT_EQUAL(width(p, "layer0.gate_proj", 1), F);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_rope", 1), H);
+	CU_ASSERT_EQUAL(width(p, "layer0.k_rope", 1), G);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_rope", 2), K);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_norm")->c.norm.eps, 1e-6);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->c.rope.rope.theta, 10000.0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.window, window);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.scale, 1.0 / sqrt(K));
+	CU_ASSERT_STRING_EQUAL(p->weight[p->n_weights - 1].name, "lm_head.weight"); /* untied */
+	vn_plan_destroy(p);
+	json_object_del(o, "num_hidden_layers");
+	CU_ASSERT_EQUAL_FATAL(of("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->layers, 32);
+	vn_plan_destroy(p);
+	json_decref(o);
+}
+
+static void every_family_has_the_defaults_of_its_class(void)
+{
+	defaults(vn_plan_qwen2, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_plan_qwen3, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_plan_llama, 32000, 11008, 32, 32, 128, 2048, 0);
+	defaults(vn_plan_mistral, 32000, 14336, 32, 8, 128, 131072, 4096);
+}
+
+static bool has_weight(const vn_plan *p, const char *name)
+{
+	for (int w = 0; w < p->n_weights; w++)
+		if (strcmp(p->weight[w].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* "1" or "0" for a bias of q, k, v, o, gate, up, down in the last layer, and for a weight of q_norm. */
+static void optional_weights(const char *fields, const char *want)
+{
+	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.o_proj.bias",
+	                                    "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias", "self_attn.q_norm.weight" };
+	vn_plan *p = accepted(fields);
+	char     full[VN_NAME_MAX], have[9] = "";
+
+	for (int i = 0; i < 8; i++) {
+		snprintf(full, sizeof full, "model.layers.3.%s", name[i]);
+		have[i] = has_weight(p, full) ? '1' : '0';
+	}
+	CU_ASSERT_STRING_EQUAL(have, want);
+	vn_plan_destroy(p);
+}
+
+static void biases_are_where_the_family_and_the_config_put_them(void)
+{
+	page = vn_plan_qwen2;
+	optional_weights("{\"attention_bias\":false}", "11100000");
+	page = vn_plan_qwen3;
+	optional_weights("{}", "00000001");
+	optional_weights("{\"attention_bias\":true}", "11110001");
+	page = vn_plan_llama;
+	optional_weights("{}", "00000000");
+	optional_weights("{\"attention_bias\":true}", "11110000");
+	optional_weights("{\"mlp_bias\":true}", "00001110");
+	page = vn_plan_mistral;
+	optional_weights("{\"attention_bias\":true,\"mlp_bias\":true}", "00000000");
+	page = vn_plan_qwen2;
+}
+
+static void qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own(void)
+{
+	page = vn_plan_qwen3;
+	vn_plan *p = accepted("{}");
+	CU_ASSERT_EQUAL(width(p, "layer0.q_norm", 2), 128); /* not 16 / 4 */
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->in[0], vn_plan_find(p, "layer0.q_norm"));
+	CU_ASSERT_EQUAL(node_of(p, "layer0.k_rope")->in[0], vn_plan_find(p, "layer0.k_norm"));
+	vn_plan_destroy(p);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
+	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
+	page = vn_plan_qwen2;
+}
+
+static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
+{
+	page = vn_plan_mistral;
+	windows("{}", 4096, 4096, 4096, 4096);
+	windows("{\"sliding_window\":null}", 0, 0, 0, 0);
+	windows("{\"sliding_window\":8,\"use_sliding_window\":false}", 8, 8, 8, 8);
+	windows("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
+	        8, 8, 8, 8);
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[1]: a mistral model");
+	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
+	page = vn_plan_qwen2;
+}
+
+static void a_llama_has_no_window(void)
+{
+	page = vn_plan_llama;
+	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[0]: 'sliding_attention'");
+	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
+	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
+	vn_plan_destroy(p);
+	page = vn_plan_qwen2;
 }
 
 int main(void)
@@ -496,7 +629,12 @@ int main(void)
 	    CU_ADD_TEST(s, yarn_without_a_factor_takes_the_ratio_of_the_contexts) &&
 	    CU_ADD_TEST(s, unknown_rope_types_are_refused_by_name) &&
 	    CU_ADD_TEST(s, settings_that_are_no_object_are_refused_by_the_right_name) &&
-	    CU_ADD_TEST(s, numbers_rope_cannot_use_are_refused)) {
+	    CU_ADD_TEST(s, numbers_rope_cannot_use_are_refused) &&
+	    CU_ADD_TEST(s, every_family_has_the_defaults_of_its_class) &&
+	    CU_ADD_TEST(s, biases_are_where_the_family_and_the_config_put_them) &&
+	    CU_ADD_TEST(s, qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own) &&
+	    CU_ADD_TEST(s, a_mistral_window_is_4096_unless_the_config_says_otherwise) &&
+	    CU_ADD_TEST(s, a_llama_has_no_window)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();
 		failures = CU_get_number_of_failures();

@@ -23,7 +23,10 @@ const vn_naming vn_naming_gpt2 = {
 };
 
 static const vn_family families[] = {
-	{ "qwen2", &vn_naming_model, vn_plan_qwen2 },
+	{ "llama",   &vn_naming_model, vn_plan_llama },
+	{ "mistral", &vn_naming_model, vn_plan_mistral },
+	{ "qwen2",   &vn_naming_model, vn_plan_qwen2 },
+	{ "qwen3",   &vn_naming_model, vn_plan_qwen3 },
 };
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)
