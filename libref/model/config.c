@@ -48,13 +48,20 @@ vn_status vn_config_bool(const char *path, const json_t *o, const char *key, boo
 
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err)
 {
+	static const struct { const char *name; vn_act act; } known[] = {
+		{ "silu", VN_SILU }, { "swish", VN_SILU }, { "gelu", VN_GELU }, { "gelu_new", VN_GELU_TANH },
+		{ "gelu_pytorch_tanh", VN_GELU_TANH },
+	};
 	const json_t *v = field(o, key);
-	const char   *name = v ? json_string_value(v) : "silu";
 
-	if (name && (strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0)) {
-		*act = VN_SILU;
+	if (!v)
 		return VN_OK;
-	}
+	const char *name = json_string_value(v);
+	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (strcmp(name, known[i].name) == 0) {
+			*act = known[i].act;
+			return VN_OK;
+		}
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", path, key, name ? name : "(not a string)");
 }
 

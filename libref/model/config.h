@@ -47,7 +47,8 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
  * family's default, rotary_dim the head width; context must be known. */
 vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *rope, vn_error *err);
 
-/* "silu" and its other name; anything else is refused by name. */
+/* An activation by transformers' name for it; one we do not have is refused by
+ * name. *act keeps its value when the key is absent or null. */
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err);
 
 /* The window of a layer: 0 for full attention. Unknown layer types are refused. */

@@ -23,6 +23,7 @@ const vn_naming vn_naming_gpt2 = {
 };
 
 static const vn_family families[] = {
+	{ "gpt2",    &vn_naming_gpt2,  vn_plan_gpt2 },
 	{ "llama",   &vn_naming_model, vn_plan_llama },
 	{ "mistral", &vn_naming_model, vn_plan_mistral },
 	{ "qwen2",   &vn_naming_model, vn_plan_qwen2 },

@@ -31,6 +31,7 @@ typedef struct vn_family {
 /* By the config's model_type; an unknown one is refused by name. */
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err);
 
+vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_llama(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
