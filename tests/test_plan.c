@@ -302,8 +302,11 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
 		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "nodes[1] (slice, q_proj)"));
 	}
-	n->c.slice.stride = 4, n->c.slice.from = 0, n->c.slice.width = 3;
-	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	n->c.slice.stride = 4, n->c.slice.width = 3;
+	for (int from = -1; from < 4; from++) {
+		n->c.slice.from = from;
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), from == 0 || from == 1 ? VN_OK : VN_ERR_UNSUPPORTED);
+	}
 	vn_plan_destroy(p);
 }
 
