@@ -17,8 +17,6 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 		if (n->op == VN_OP_ATTENTION && n->c.attention.head_dim > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
 			             n->c.attention.head_dim, KMAX);
-		else if ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act != VN_SILU)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: activation %s is not on the GPU", name, vn_act_name(n->c.act.act));
 	}
 	return st;
 }

@@ -13,12 +13,15 @@
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
 static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32, "rms_norm.comp");
+static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44, "layer_norm.comp");
+static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
               offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76, "mask.glsl");
-static_assert(offsetof(vn_push_map, n) == 24, "map.glsl");
+static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28, "map.glsl");
+static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_N_ACTS == 4, "map.glsl");
 static_assert(sizeof(vn_push_attention) <= 128, "a device need not take more");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
@@ -33,12 +36,14 @@ static const struct row {
 } table[VN_N_KERNELS] = {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed) },
 	[VN_K_RMS_NORM]     = { "rms_norm",     BOTH(rms_norm),    sizeof(vn_push_rms_norm) },
+	[VN_K_LAYER_NORM]   = { "layer_norm",   BOTH(layer_norm),  sizeof(vn_push_layer_norm) },
 	[VN_K_LINEAR_TILE]  = { "linear_tile",  CODE(linear_tile_f16), CODE(linear_tile_acc16), CODE(linear_tile_f32),
 	                        sizeof(vn_push_linear) },
 	[VN_K_LINEAR_STRIP] = { "linear_strip", CODE(linear_strip_f16), CODE(linear_strip_acc16), CODE(linear_strip_f32),
 	                        sizeof(vn_push_linear) },
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear) },
+	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice) },
 	[VN_K_ROPE]         = { "rope",         BOTH(rope),        sizeof(vn_push_rope) },
 	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
 	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },

@@ -12,9 +12,11 @@
 typedef enum vn_kernel {
 	VN_K_EMBED,
 	VN_K_RMS_NORM,
+	VN_K_LAYER_NORM,
 	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
 	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
 	VN_K_LINEAR_VEC,   /* one token */
+	VN_K_SLICE,
 	VN_K_ROPE,
 	VN_K_ATTENTION,
 	VN_K_ATTN_SCORES,
@@ -55,6 +57,18 @@ typedef struct vn_push_rms_norm {
 	uint32_t pad;
 } vn_push_rms_norm;
 
+typedef struct vn_push_layer_norm {
+	uint64_t x, g, b, y;
+	uint32_t R, N;
+	float    eps;
+	uint32_t has_bias;
+} vn_push_layer_norm;
+
+typedef struct vn_push_slice {
+	uint64_t x, y;
+	uint32_t R, N, from, width;
+} vn_push_slice;
+
 typedef struct vn_push_linear {
 	uint64_t x, w, b, y;
 	uint32_t T, M, N, y_stride;
@@ -76,7 +90,7 @@ typedef struct vn_push_attention {
 
 typedef struct vn_push_map {
 	uint64_t a, b, y;
-	uint32_t n, pad;
+	uint32_t n, act;
 } vn_push_map;
 
 #endif

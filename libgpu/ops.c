@@ -80,6 +80,51 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 	}
 }
 
+static void layer_norm(vn_walk *w, const vn_node *n)
+{
+	const vn_value *v = &w->g->plan->value[n->out[0]];
+	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
+	const int       bias = n->n_w > 1 ? n->w[1] : -1;
+	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
+
+	for (int64_t r = 0; r < R; r += step) {
+		const int64_t rows = smaller(step, R - r);
+		vn_encode_reads(&w->g->encoder, x);
+		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
+		if (bias >= 0)
+			vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_LAYER_NORM, &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
+			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
+			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0 }, rows, 1);
+	}
+}
+
+/* Rows of the table one after the other, as they are stored: a copy. */
+static void positions(vn_walk *w, const vn_node *n)
+{
+	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
+
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)w->past * row,
+	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
+}
+
+static void slice(vn_walk *w, const vn_node *n)
+{
+	const int64_t N = n->c.slice.stride, width = n->c.slice.width, step = rows_at_once(N);
+	const int64_t R = w->tokens * (vn_value_row(&w->g->plan->value[n->out[0]]) / width);
+	vn_buffer    *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
+
+	for (int64_t r = 0; r < R; r += step) {
+		const int64_t rows = smaller(step, R - r);
+		vn_encode_reads(&w->g->encoder, x);
+		vn_encode_writes(&w->g->encoder, y);
+		vn_encode_dispatch(&w->g->encoder, VN_K_SLICE, &(vn_push_slice){ .x = in_buffer(w, x, r * N),
+			.y = in_buffer(w, y, r * width), .R = (uint32_t)rows, .N = (uint32_t)N, .from = (uint32_t)n->c.slice.from,
+			.width = (uint32_t)width }, groups(rows * width, 64), 1);
+	}
+}
+
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
  * rows are y_stride apart and its first element is that of (row, col). The
  * kernel is chosen by the tokens of the call and not by the part, so that the
@@ -87,7 +132,7 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 static void linear(vn_walk *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
-	const int64_t N = w->g->plan->weight[n->w[0]].shape.dim[1];
+	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int64_t row_step = rows_at_once(N > y_stride ? N : y_stride), col_step = rows_at_once(N);
 	const int     bias = n->n_w > 1 ? n->w[1] : -1;
 	vn_buffer    *x = buffer_of(w, n->in[0]);
@@ -202,8 +247,8 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
-static void map(vn_walk *w, vn_kernel kernel, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y, int64_t y_at,
-                int64_t n)
+static void map(vn_walk *w, vn_kernel kernel, vn_act act, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
+                int64_t y_at, int64_t n)
 {
 	const int64_t step = (int64_t)1 << 30;
 
@@ -214,7 +259,7 @@ static void map(vn_walk *w, vn_kernel kernel, vn_buffer *a, vn_buffer *b, int64_
 			vn_encode_reads(&w->g->encoder, b);
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_map){ .a = in_buffer(w, a, at + e),
-			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part },
+			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part, .act = act },
 			groups(part, 64), 1);
 	}
 }
@@ -224,7 +269,7 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map(w, VN_K_ACT, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
+	map(w, VN_K_ACT, n->c.act.act, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
 }
 
 void vn_ops_encode(vn_walk *w, int node)
@@ -241,12 +286,21 @@ void vn_ops_encode(vn_walk *w, int node)
 	case VN_OP_EMBED:
 		embed(w, n);
 		break;
+	case VN_OP_POSITIONS:
+		positions(w, n);
+		break;
 	case VN_OP_RMS_NORM:
 		rms_norm(w, n);
+		break;
+	case VN_OP_LAYER_NORM:
+		layer_norm(w, n);
 		break;
 	case VN_OP_LINEAR:
 		if (here)
 			linear(w, n, 0, w->tokens, 0, row, buffer_of(w, n->out[0]), row);
+		break;
+	case VN_OP_SLICE:
+		slice(w, n);
 		break;
 	case VN_OP_ROPE:
 		rope(w, n, node);
@@ -256,13 +310,13 @@ void vn_ops_encode(vn_walk *w, int node)
 		break;
 	case VN_OP_ACT:
 		if (here)
-			map(w, VN_K_ACT, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
+			map(w, VN_K_ACT, n->c.act.act, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, VN_K_GATED, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, VN_K_GATED, n->c.act.act, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ADD:
-		map(w, VN_K_ADD, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, VN_K_ADD, VN_N_ACTS, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_N_OPS:
 	default:

@@ -19,6 +19,7 @@ typedef struct load {
 	vn_dtype    storage;
 	void       *panel;  /* (PANEL) floats, or doubles of a weight that has them */
 	char       *stored; /* (PANEL) in the storage format */
+	char       *turned; /* (PANEL) as stored in the file, in another order */
 	vn_buffer   upload; /* only when the host cannot write device memory */
 	VkDeviceSize used;  /* of upload */
 } load;
@@ -105,35 +106,97 @@ static vn_status put(load *l, const vn_weight_place *p, VkDeviceSize at, VkDevic
 	return VN_OK;
 }
 
-static vn_status convert(load *l, int i, const vn_tensor *t, vn_error *err)
+/* The place and size of a part of a matrix (M,N), as it will lie: whole rows, or a piece of one. */
+typedef struct part {
+	int64_t row, rows, col, cols;
+} part;
+
+/* That part of one that is stored (N,M), in l->turned. In squares of 16, so that
+ * neither side skips through memory. */
+static const char *turn_over(load *l, const vn_tensor *t, const part *p)
+{
+	enum { SIDE = 16 };
+	const size_t  size = vn_dtype_size(t->dtype);
+	const int64_t M = t->shape.dim[1];
+
+	for (int64_t c0 = 0; c0 < p->cols; c0 += SIDE)
+		for (int64_t r0 = 0; r0 < p->rows; r0 += SIDE)
+			for (int64_t r = r0; r < p->rows && r < r0 + SIDE; r++)
+				for (int64_t c = c0; c < p->cols && c < c0 + SIDE; c++)
+					memcpy(l->turned + (size_t)(r * p->cols + c) * size,
+					       (const char *)t->data + (size_t)((p->col + c) * M + p->row + r) * size, size);
+	return l->turned;
+}
+
+/* m elements of weight i, from element `at` of what will lie on the device. */
+static vn_status convert(load *l, int i, const vn_tensor *t, const char *src, int64_t at, size_t m, vn_error *err)
+{
+	const size_t to = vn_dtype_size(l->storage);
+
+	if (t->dtype == l->storage) {
+		memcpy(l->stored, src, m * to);
+	} else {
+		/* A double goes straight to the storage format: by way of float it
+		 * would be rounded twice, to another number than the reference has. */
+		if (t->dtype == VN_F64) {
+			vn_to_f64(l->panel, src, VN_F64, m);
+			vn_from_f64(l->stored, l->storage, l->panel, m);
+		} else {
+			vn_to_f32(l->panel, src, t->dtype, m);
+			vn_from_f32(l->stored, l->storage, l->panel, m);
+		}
+		const int64_t over = overflows(l->panel, t->dtype, l->stored, l->storage, m);
+		if (over && !l->w->overflowed)
+			l->w->first_overflowed = i;
+		l->w->overflowed += over;
+	}
+	return put(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err);
+}
+
+static vn_status convert_all(load *l, int i, const vn_tensor *t, vn_error *err)
 {
 	const int64_t n = vn_shape_count(&t->shape);
-	const size_t  from = vn_dtype_size(t->dtype), to = vn_dtype_size(l->storage);
-	vn_status     st;
+	const size_t  from = vn_dtype_size(t->dtype);
+	vn_status     st = VN_OK;
 
-	for (int64_t at = 0; at < n; at += PANEL) {
+	for (int64_t at = 0; at < n && !st; at += PANEL) {
 		const size_t m = (size_t)(n - at < PANEL ? n - at : PANEL);
-		const char  *src = (const char *)t->data + (size_t)at * from;
-		if (t->dtype == l->storage) {
-			memcpy(l->stored, src, m * to);
-		} else {
-			/* A double goes straight to the storage format: by way of float it
-			 * would be rounded twice, to another number than the reference has. */
-			if (t->dtype == VN_F64) {
-				vn_to_f64(l->panel, src, VN_F64, m);
-				vn_from_f64(l->stored, l->storage, l->panel, m);
-			} else {
-				vn_to_f32(l->panel, src, t->dtype, m);
-				vn_from_f32(l->stored, l->storage, l->panel, m);
-			}
-			const int64_t over = overflows(l->panel, t->dtype, l->stored, l->storage, m);
-			if (over && !l->w->overflowed)
-				l->w->first_overflowed = i;
-			l->w->overflowed += over;
-		}
-		if ((st = put(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err)))
-			return st;
+		st = convert(l, i, t, (const char *)t->data + (size_t)at * from, at, m, err);
 	}
+	return st;
+}
+
+/* The same of a matrix that is stored (N,M) and will lie (M,N). */
+static vn_status convert_over(load *l, int i, const vn_tensor *t, vn_error *err)
+{
+	const int64_t M = t->shape.dim[1], N = t->shape.dim[0], rows = N < PANEL ? PANEL / N : 1, cols = N < PANEL ? N : PANEL;
+	vn_status     st = VN_OK;
+
+	for (int64_t r = 0; r < M && !st; r += rows)
+		for (int64_t c = 0; c < N && !st; c += cols) {
+			const part p = { r, M - r < rows ? M - r : rows, c, N - c < cols ? N - c : cols };
+			st = convert(l, i, t, turn_over(l, t, &p), r * N + c, (size_t)(p.rows * p.cols), err);
+		}
+	return st;
+}
+
+/* over (n_weights): the matrices that every reader wants turned over. */
+static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < p->n_nodes; i++) {
+			const vn_node *n = &p->node[i];
+			for (int k = 0; k < n->n_w; k++) {
+				const bool here = n->op == VN_OP_LINEAR && k == 0 && n->c.linear.transposed;
+				if (n->w[k] < 0)
+					continue;
+				if (pass == 0 && here)
+					over[n->w[k]] = true;
+				if (pass == 1 && over[n->w[k]] != here)
+					return vn_fail(err, VN_ERR_UNSUPPORTED, "weight %s is read both as it is stored and turned over: not on the GPU",
+					               p->weight[n->w[k]].name);
+			}
+		}
 	return VN_OK;
 }
 
@@ -171,15 +234,19 @@ vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, c
 	load        l = { .e = e, .w = w, .storage = storage };
 	vn_progress p = { 0 };
 	vn_status   st = VN_OK;
+	bool       *over = calloc((size_t)plan->n_weights + 1, sizeof(*over));
 
 	*w = (vn_weights){ .n = plan->n_weights, .first_overflowed = -1 };
 	w->at = calloc(w->n ? (size_t)w->n : 1, sizeof(*w->at));
 	l.panel = malloc(PANEL * sizeof(double));
 	l.stored = malloc(PANEL * vn_dtype_size(storage));
-	if (!w->at || !l.panel || !l.stored) {
+	l.turned = malloc(PANEL * sizeof(double));
+	if (!w->at || !l.panel || !l.stored || !l.turned || !over) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to convert weights");
 		goto done;
 	}
+	if ((st = find_over(plan, over, err)))
+		goto done;
 	for (int i = 0; i < w->n; i++) {
 		char have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
 		if (!vn_shape_equal(&from[i].shape, &plan->weight[i].shape)) {
@@ -196,7 +263,7 @@ vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, c
 	if (progress)
 		vn_progress_start(&p, "weight", w->n);
 	for (int i = 0; i < w->n && !st; i++) {
-		st = convert(&l, i, &from[i], err);
+		st = (over[i] ? convert_over : convert_all)(&l, i, &from[i], err);
 		if (progress)
 			vn_progress_at(&p, i + 1);
 	}
@@ -208,6 +275,8 @@ done:
 	if (st)
 		vn_encode_abandon(e);
 	vn_buffer_destroy(e->d, &l.upload);
+	free(over);
+	free(l.turned);
 	free(l.stored);
 	free(l.panel);
 	if (st)

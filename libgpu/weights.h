@@ -2,7 +2,9 @@
  *
  * Inside libgpu only. They lie in blocks of 256 MiB, a larger tensor in a block
  * of its own, because devices limit one allocation. With guard, zones of poison
- * lie between them. Nothing of the caller's is kept after create.
+ * lie between them. A matrix that is read transposed (vn_consts.linear) is turned
+ * over on its way, so that every product finds rows of inputs. Nothing of the
+ * caller's is kept after create.
  */
 #ifndef VN_LIBGPU_WEIGHTS_H
 #define VN_LIBGPU_WEIGHTS_H

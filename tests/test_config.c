@@ -1,79 +1,6 @@
-/* test_config.c: config.json, field by field and as the qwen2 page reads it.
- *
- * What a page makes of a config shows in its plan: sizes in the shapes, RoPE
- * and windows in the constants. */
-#include "libref/model/config.h"
-#include "libref/plan/family.h"
-
-#include <CUnit/Basic.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-static json_t *json(const char *text)
-{
-	json_t *j = json_loads(text, 0, NULL);
-
-	if (!j)
-		fprintf(stderr, "the test's own JSON is broken: %s\n", text);
-	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
-	return j;
-}
-
-/* A plan of a small qwen2 with these fields put in or replaced; NULL: refused. */
-static vn_plan *plan(const char *fields, vn_status *st, vn_error *e)
-{
-	json_t  *base = json("{\"model_type\":\"qwen2\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,"
-	                     "\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
-	                     "\"max_position_embeddings\":64}");
-	json_t  *more = json(fields), *value;
-	vn_plan *p = NULL;
-	const char *key;
-
-	json_object_foreach(more, key, value) {
-		if (json_is_string(value) && strcmp(json_string_value(value), "(absent)") == 0)
-			json_object_del(base, key);
-		else
-			json_object_set(base, key, value);
-	}
-	e->text[0] = '\0';
-	*st = vn_plan_qwen2("c.json", base, &p, e);
-	json_decref(base);
-	json_decref(more);
-	return p;
-}
-
-static void refused(const char *fields, vn_status want, const char *word)
-{
-	vn_status st;
-	vn_error  e;
-	vn_plan  *p = plan(fields, &st, &e);
-	const bool named = strstr(e.text, "c.json") && strstr(e.text, word);
-
-	CU_ASSERT_EQUAL(st, want);
-	CU_ASSERT_PTR_NULL(p);
-	CU_ASSERT(named);
-	if (st != want || !named)
-		fprintf(stderr, "%s: status %d, wanted '%s', have '%s'\n", fields, (int)st, word, e.text);
-	vn_plan_destroy(p);
-}
-
-static vn_plan *accepted(const char *fields)
-{
-	vn_status st;
-	vn_error  e;
-	vn_plan  *p = plan(fields, &st, &e);
-
-	if (st)
-		fprintf(stderr, "%s: refused: %s\n", fields, e.text);
-	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
-	return p;
-}
-
-static const vn_node *node_of(const vn_plan *p, const char *name)
-{
-	return &p->node[p->value[vn_plan_find(p, name)].node];
-}
+/* test_config.c: config.json, field by field, and as the page of Qwen2 reads it. The
+ * other families: test_families.c. */
+#include "tests/test_config_help.h"
 
 static vn_rope rope_of(const char *fields)
 {
@@ -102,7 +29,7 @@ static void an_absent_or_null_field_keeps_the_default(void)
 	CU_ASSERT_EQUAL(i, 7);
 	CU_ASSERT_EQUAL(x, 1.5);
 	CU_ASSERT_TRUE(b);
-	CU_ASSERT_EQUAL(a, VN_SILU);
+	CU_ASSERT_EQUAL(a, VN_N_ACTS);
 	json_decref(o);
 }
 
@@ -144,12 +71,23 @@ static void a_whole_number_may_be_written_as_a_real(void)
 	json_decref(o);
 }
 
-static void silu_and_swish_are_known_and_no_other_activation_is(void)
+static void activations_are_known_by_transformers_names(void)
 {
-	vn_plan_destroy(accepted("{\"hidden_act\":\"silu\"}"));
-	vn_plan_destroy(accepted("{\"hidden_act\":\"swish\"}"));
-	vn_plan_destroy(accepted("{\"hidden_act\":null}"));
-	refused("{\"hidden_act\":\"gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'gelu'");
+	const struct { const char *fields; vn_act act; } row[] = {
+		{ "{\"hidden_act\":\"silu\"}", VN_SILU }, { "{\"hidden_act\":\"swish\"}", VN_SILU }, { "{\"hidden_act\":null}", VN_SILU },
+		{ "{\"hidden_act\":\"gelu\"}", VN_GELU }, { "{\"hidden_act\":\"gelu_new\"}", VN_GELU_TANH },
+		{ "{\"hidden_act\":\"gelu_pytorch_tanh\"}", VN_GELU_TANH },
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		vn_plan *p = accepted(row[i].fields);
+		CU_ASSERT_EQUAL(node_of(p, "layer0.mlp_act")->c.act.act, row[i].act);
+		CU_ASSERT_EQUAL(node_of(p, "layer0.gate_act")->c.act.act, row[i].act);
+		vn_plan_destroy(p);
+	}
+	refused("{\"hidden_act\":\"relu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'relu'");
+	refused("{\"hidden_act\":\"quick_gelu\"}", VN_ERR_UNSUPPORTED, "hidden_act 'quick_gelu'");
+	refused("{\"hidden_act\":\"sigmoid\"}", VN_ERR_UNSUPPORTED, "hidden_act 'sigmoid'");
 	refused("{\"hidden_act\":\"SiLU\"}", VN_ERR_UNSUPPORTED, "hidden_act 'SiLU'");
 	refused("{\"hidden_act\":7}", VN_ERR_UNSUPPORTED, "hidden_act '(not a string)'");
 }
@@ -174,11 +112,6 @@ static void the_family_is_found_by_model_type_and_others_are_refused_by_name(voi
 	CU_ASSERT_EQUAL(vn_family_find("c.json", o, &f, &e), VN_ERR_FORMAT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "no model_type"));
 	json_decref(o);
-}
-
-static int width(const vn_plan *p, const char *name, int axis)
-{
-	return p->value[vn_plan_find(p, name)].size[axis];
 }
 
 /* The class defaults of models.md 2.4, not those of a published model. */
@@ -279,19 +212,6 @@ static void unknown_fields_are_ignored(void)
 
 /* ---- windows ------------------------------------------------------------------------------ */
 
-static void windows(const char *fields, int w0, int w1, int w2, int w3)
-{
-	vn_plan  *p = accepted(fields);
-	const int want[] = { w0, w1, w2, w3 };
-	char      name[64];
-
-	for (int l = 0; l < 4; l++) {
-		snprintf(name, sizeof name, "layer%d.attn_context", l);
-		CU_ASSERT_EQUAL(node_of(p, name)->c.attention.window, want[l]);
-	}
-	vn_plan_destroy(p);
-}
-
 static void a_window_counts_from_max_window_layers_on_and_only_when_used(void)
 {
 	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
@@ -367,15 +287,26 @@ static void null_and_empty_settings_are_none(void)
 	}
 }
 
+/* The rotated columns of a head of 8. */
+static int partial(const char *fields)
+{
+	json_t  *o = json(fields);
+	vn_rope  r = { .theta = 1e4, .rotary_dim = 8 };
+	vn_error e;
+
+	CU_ASSERT_EQUAL(vn_config_rope("c.json", o, 64, &r, &e), VN_OK);
+	json_decref(o);
+	return r.rotary_dim;
+}
+
 static void a_null_setting_is_passed_over_for_the_other_place(void)
 {
 	vn_rope r = rope_of("{\"rope_theta\":1e6,\"rope_parameters\":{\"rope_theta\":null}}");
 
 	CU_ASSERT_EQUAL(r.theta, 1e6);
-	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"rope_type\":\"default\"}}");
-	CU_ASSERT_EQUAL(r.rotary_dim, 4);
-	r = rope_of("{\"head_dim\":8,\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":0.25}}");
-	CU_ASSERT_EQUAL(r.rotary_dim, 2);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"rope_type\":\"default\"}}"), 4);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":0.25}}"), 2);
+	CU_ASSERT_EQUAL(partial("{\"partial_rotary_factor\":0.5,\"rope_parameters\":{\"partial_rotary_factor\":null}}"), 4);
 }
 
 static void every_scaling_reads_its_own_fields(void)
@@ -461,6 +392,7 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"partial_rotary_factor\":0}", VN_ERR_UNSUPPORTED, "rotary width 0");
 	refused("{\"partial_rotary_factor\":1.5}", VN_ERR_FORMAT, "partial_rotary_factor");
 	refused("{\"head_dim\":6,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "rotary width 3");
+	refused("{\"head_dim\":8,\"partial_rotary_factor\":0.5}", VN_ERR_UNSUPPORTED, "partial_rotary_factor");
 }
 
 int main(void)
@@ -474,7 +406,7 @@ int main(void)
 	if (s && CU_ADD_TEST(s, an_absent_or_null_field_keeps_the_default) &&
 	    CU_ADD_TEST(s, a_field_of_another_type_or_out_of_range_is_refused_by_name) &&
 	    CU_ADD_TEST(s, a_whole_number_may_be_written_as_a_real) &&
-	    CU_ADD_TEST(s, silu_and_swish_are_known_and_no_other_activation_is) &&
+	    CU_ADD_TEST(s, activations_are_known_by_transformers_names) &&
 	    CU_ADD_TEST(s, the_family_is_found_by_model_type_and_others_are_refused_by_name) &&
 	    CU_ADD_TEST(s, missing_fields_take_the_class_defaults) &&
 	    CU_ADD_TEST(s, key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default) &&

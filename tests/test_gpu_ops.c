@@ -1,37 +1,12 @@
 /* test_gpu_ops.c: every operation against a double loop, over odd shapes. */
 #include "tests/test_gpu_truth.h"
 
-/* Every value of a run, each from the inputs that the device stored. */
 static void check(shape_of s, vn_policy policy, int64_t past, int64_t tokens)
 {
-	for (int d = 0; d < n_devices_; d++) {
-		if (policy.sums == VN_F16 && !sums_in_half(d))
-			continue;
-		model m;
-		keep  k;
-		model_start(&m, block_plan(s), policy.storage);
-		keep_start(&k, m.plan);
-		bool    *want = want_all(m.plan, true);
-		int32_t *ids = some_ids(past + tokens, s.V);
-		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
-		vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
-		if (g && (past == 0 || forward(g, ids, past, &taps) == VN_OK)) {
-			keep_next(&k, m.plan);
-			if (forward(g, ids + past, tokens, &taps) == VN_OK) {
-				for (int v = 0; v < m.plan->n_values; v++)
-					if (m.plan->value[v].alias_of < 0) {
-						CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, past, tokens), 0);
-						CU_ASSERT_EQUAL(k.v[v].begun, k.v[v].ended);
-					}
-				CU_ASSERT_EQUAL(vn_gpu_position(g), past + tokens);
-			}
-		}
-		vn_gpu_destroy(g);
-		free(ids);
-		free(want);
-		keep_stop(&k);
-		model_stop(&m);
-	}
+	vn_plan *p = block_plan(s);
+
+	check_run(p, policy, past, tokens);
+	vn_plan_destroy(p);
 }
 
 static const shape_of odd = { .layers = 1, .D = 23, .H = 6, .G = 2, .K = 10, .F = 37, .V = 101, .context = 256,

@@ -10,9 +10,24 @@ static const float *weight_of(const model *m, int w)
 	return m->weight[w].data;
 }
 
-static double silu(double x)
+static double activation(vn_act act, double x)
 {
-	return x / (1.0 + exp(-x));
+	switch (act) {
+	case VN_GELU:
+		return 0.5 * x * erfc(-x / sqrt(2.0));
+	case VN_GELU_TANH:
+		return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
+	case VN_SIGMOID:
+		return 1.0 / (1.0 + exp(-x));
+	default:
+		return x / (1.0 + exp(-x));
+	}
+}
+
+/* By how much an error of the argument of its exponential grows in an activation. */
+static double steepness(vn_act act, double x)
+{
+	return act == VN_GELU_TANH ? 1.6 * (fabs(x) + 0.045 * pow(fabs(x), 3)) : 0.0;
 }
 
 /* s[j] of query row i (of the whole sequence) and head h; returns the largest
@@ -63,6 +78,32 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 	if (n->op == VN_OP_EMBED) {
 		for (int64_t d = 0; d < width; d++)
 			size[d] = fabs(y[d] = (double)weight_of(m, n->w[0])[ids[row] * width + d]);
+	} else if (n->op == VN_OP_POSITIONS) {
+		for (int64_t d = 0; d < width; d++)
+			size[d] = fabs(y[d] = (double)weight_of(m, n->w[0])[row * width + d]);
+	} else if (n->op == VN_OP_SLICE) {
+		const int64_t in = vn_value_row(&m->plan->value[n->in[0]]);
+		for (int64_t e = 0; e < width; e++)
+			size[e] = fabs(y[e] = (double)a->x[row * in + e / n->c.slice.width * n->c.slice.stride + n->c.slice.from +
+			                                   e % n->c.slice.width]);
+	} else if (n->op == VN_OP_LAYER_NORM) {
+		const int64_t N = v->size[v->rank - 1];
+		for (int64_t g = 0; g < width; g += N) {
+			const float *x = a->x + row * width + g;
+			double       mean = 0.0, var = 0.0, most = 0.0;
+			for (int64_t d = 0; d < N; d++) {
+				mean += (double)x[d] / (double)N;
+				most = fmax(most, fabs((double)x[d]));
+			}
+			for (int64_t d = 0; d < N; d++)
+				var += pow((double)x[d] - mean, 2) / (double)N;
+			for (int64_t d = 0; d < N; d++) {
+				const double w = (double)weight_of(m, n->w[0])[d], plus = n->w[1] < 0 ? 0.0 : (double)weight_of(m, n->w[1])[d];
+				const double root = sqrt(var + n->c.norm.eps);
+				y[g + d] = w * ((double)x[d] - mean) / root + plus;
+				size[g + d] = fabs(w) * most / root + fabs(plus);
+			}
+		}
 	} else if (n->op == VN_OP_RMS_NORM) {
 		const int64_t N = v->size[v->rank - 1];
 		for (int64_t g = 0; g < width; g += N) {
@@ -74,13 +115,13 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 				                              sqrt(ss / (double)N + n->c.norm.eps));
 		}
 	} else if (n->op == VN_OP_LINEAR) {
-		const int64_t N = m->plan->weight[n->w[0]].shape.dim[1];
+		const int64_t N = vn_value_row(&m->plan->value[n->in[0]]), over = n->c.linear.transposed;
 		for (int64_t o = 0; o < width; o++) {
 			const double bias = n->n_w > 1 && n->w[1] >= 0 ? (double)weight_of(m, n->w[1])[o] : 0.0;
 			y[o] = bias;
 			size[o] = fabs(bias);
 			for (int64_t d = 0; d < N; d++) {
-				const double p = (double)a->x[row * N + d] * (double)weight_of(m, n->w[0])[o * N + d];
+				const double p = (double)a->x[row * N + d] * (double)weight_of(m, n->w[0])[over ? d * width + o : o * N + d];
 				y[o] += p;
 				size[o] += fabs(p);
 			}
@@ -128,8 +169,9 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 	} else {
 		for (int64_t e = 0; e < width; e++) {
 			const double p = (double)a->x[row * width + e], q = b ? (double)b->x[row * width + e] : 0.0;
-			y[e] = n->op == VN_OP_ACT ? silu(p) : n->op == VN_OP_GATED ? silu(p) * q : p + q;
-			size[e] = fabs(y[e]) + (n->op == VN_OP_ADD ? fabs(p) : 0.0);
+			const double f = n->op == VN_OP_ADD ? 0.0 : activation(n->c.act.act, p);
+			y[e] = n->op == VN_OP_ACT ? f : n->op == VN_OP_GATED ? f * q : p + q;
+			size[e] = n->op == VN_OP_ADD ? fabs(y[e]) + fabs(p) : fabs(y[e]) * (1.0 + steepness(n->c.act.act, p));
 		}
 	}
 }
@@ -165,7 +207,7 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	double unit = 1.5e-6;
 
 	if (op == VN_OP_LINEAR && policy.sums == VN_F16)
-		unit = 4.9e-4 * (2.0 + sqrt((double)m->plan->weight[m->plan->node[v->node].w[0]].shape.dim[1]));
+		unit = 4.9e-4 * (2.0 + sqrt((double)vn_value_row(&m->plan->value[m->plan->node[v->node].in[0]])));
 	for (int64_t h = 0; h < heads; h++)
 		for (int64_t t = 0; t < tokens; t++) {
 			const float *got = keyed ? k->v[value].x + (h * tokens + t) * S : k->v[value].x + (past + t) * width;
@@ -183,6 +225,41 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 	free(size);
 	free(y);
 	return bad;
+}
+
+/* Every value of a run of `tokens` behind `past`, each from the inputs that the device stored, on every device. */
+static void check_run(const vn_plan *plan, vn_policy policy, int64_t past, int64_t tokens)
+{
+	for (int d = 0; d < n_devices_; d++) {
+		vn_plan *copy;
+		model    m;
+		keep     k;
+		if (policy.sums == VN_F16 && !sums_in_half(d))
+			continue;
+		CU_ASSERT_EQUAL_FATAL(vn_plan_clone(plan, &copy, NULL), VN_OK);
+		model_start(&m, copy, policy.storage);
+		keep_start(&k, m.plan);
+		bool    *want = want_all(m.plan, true);
+		int32_t *ids = some_ids(past + tokens, m.plan->vocab);
+		vn_taps  taps = { .want = want, .rows = VN_ROWS_ALL, .sink = keep_sink(&k) };
+		vn_gpu  *g = engine(&m, (vn_gpu_options){ .policy = policy, .device = devices_[d].index, .validate = true });
+		if (g && (past == 0 || forward(g, ids, past, &taps) == VN_OK)) {
+			keep_next(&k, m.plan);
+			if (forward(g, ids + past, tokens, &taps) == VN_OK) {
+				for (int v = 0; v < m.plan->n_values; v++)
+					if (m.plan->value[v].alias_of < 0) {
+						CU_ASSERT_EQUAL(wrong(&m, &k, v, policy, ids, past, tokens), 0);
+						CU_ASSERT_EQUAL(k.v[v].begun, k.v[v].ended);
+					}
+				CU_ASSERT_EQUAL(vn_gpu_position(g), past + tokens);
+			}
+		}
+		vn_gpu_destroy(g);
+		free(ids);
+		free(want);
+		keep_stop(&k);
+		model_stop(&m);
+	}
 }
 
 #endif

@@ -31,14 +31,15 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 {
 	const vn_policy f16 = { VN_F16, VN_F32 };
 	const vn_consts c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
+	const vn_matrix matrix = vn_matrix_of(&stored, false);
 	const vn_attend_f32 at = { x, x, x, 0, T, &c, THREADS };
 
 	/* -1: all have memory; THREADS: none of the team is that thread */
 	for (poor = -1; poor <= THREADS; poor++) {
 		const bool good = poor < 0 || poor == THREADS;
 		for (int again = 0; again < 20; again++) {
-			CU_ASSERT_EQUAL(vn_linear_f32(y, x, &stored, NULL, T, f16, THREADS), good);
-			CU_ASSERT_EQUAL(vn_linear_acc16(y, x, &stored, NULL, 1, THREADS), good);
+			CU_ASSERT_EQUAL(vn_linear_f32(y, x, &matrix, NULL, T, f16, THREADS), good);
+			CU_ASSERT_EQUAL(vn_linear_acc16(y, x, &matrix, NULL, 1, THREADS), good);
 			CU_ASSERT_EQUAL(vn_attention_f32(context, &at), good);
 		}
 	}

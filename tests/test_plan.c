@@ -265,6 +265,94 @@ static void sizes_that_do_not_fit_are_refused_with_the_name(void)
 	fails(b, VN_ERR_SHAPE, "weight e");
 	b = vn_plan_begin(1, 10, 16), vn_plan_embed(b, matrix(b, "e", 10, 0), VN_POINT_EMBED);
 	fails(b, VN_ERR_SHAPE, "weight e");
+	b = vn_plan_begin(1, 10, 16), vn_plan_positions(b, matrix(b, "p", 10, 8), VN_POINT_POS_EMBED);
+	fails(b, VN_ERR_SHAPE, "weight p does not have a row for every position");
+	b = begin(&x), vn_plan_layer_norm(b, x, matrix(b, "n", 8, 0), matrix(b, "bias", 7, 0), 1e-6, VN_POINT_ATTN_NORM);
+	fails(b, VN_ERR_SHAPE, "weight bias does not have the width");
+	b = begin(&x), vn_plan_conv1d(b, x, matrix(b, "w", 12, 8), -1, 0, VN_POINT_C_ATTN);
+	fails(b, VN_ERR_SHAPE, "weight w does not fit");
+	b = begin(&x), vn_plan_conv1d(b, x, matrix(b, "w", 8, 12), matrix(b, "bias", 8, 0), 0, VN_POINT_C_ATTN);
+	fails(b, VN_ERR_SHAPE, "bias bias does not fit");
+}
+
+static void columns_that_are_not_there_cannot_be_taken(void)
+{
+	const struct { int stride, from, width, heads; } bad[] = {
+		{ 0, 0, 1, 0 }, { 3, 0, 1, 0 }, { -8, 0, 1, 0 }, { 16, 0, 8, 0 }, { 8, -1, 4, 0 }, { 8, 0, 0, 0 }, { 8, 0, 9, 0 }, { 8, 5, 4, 0 },
+		{ 4, 2147483647, 1, 0 }, { 4, 1, 2147483647, 0 }, { 8, 0, 4, 3 },
+	};
+	vn_plan    *p;
+	vn_error    e;
+	int         x;
+	vn_builder *b;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		b = begin(&x), vn_plan_slice(b, x, bad[i].stride, bad[i].from, bad[i].width, bad[i].heads, VN_POINT_Q_PROJ);
+		fails(b, VN_ERR_SHAPE, "embed: there are no such columns");
+	}
+	b = begin(&x);
+	const int y = vn_plan_slice(b, x, 4, 1, 3, 2, VN_POINT_Q_PROJ);
+	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->value[y].rank, 3);
+	CU_ASSERT_EQUAL(p->value[y].size[1], 2);
+	CU_ASSERT_EQUAL(p->value[y].size[2], 3);
+	vn_node *n = &p->node[p->value[y].node];
+	for (size_t i = 0; i < sizeof bad / sizeof *bad - 1; i++) { /* the rules say the same */
+		n->c.slice.stride = bad[i].stride, n->c.slice.from = bad[i].from, n->c.slice.width = bad[i].width;
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "nodes[1] (slice, q_proj)"));
+	}
+	n->c.slice.stride = 4, n->c.slice.width = 3;
+	for (int from = -1; from < 4; from++) {
+		n->c.slice.from = from;
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), from == 0 || from == 1 ? VN_OK : VN_ERR_UNSUPPORTED);
+	}
+	vn_plan_destroy(p);
+}
+
+/* Another experiment than was built: the weight of c_proj (D,D) fits either way, that of c_fc does not. */
+static void a_product_may_be_turned_over_where_the_shape_allows_it(void)
+{
+	json_t  *o = json_loads("{\"n_embd\":16,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":32}", 0, NULL);
+	vn_plan *p;
+	vn_error e;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_gpt2("c", o, &p, &e), VN_OK);
+	json_decref(o);
+	vn_node *proj = &p->node[p->value[vn_plan_find(p, "layer0.attn_out")].node];
+	vn_node *fc = &p->node[p->value[vn_plan_find(p, "layer0.up_proj")].node];
+	CU_ASSERT_EQUAL(vn_const_set(proj, "transposed", 0, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_const_set(fc, "transposed", 0, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "(linear, layer0.up_proj)"));
+	fc->c.linear.transposed = 2;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	vn_plan_destroy(p);
+}
+
+static void the_checkpoints_of_gpt2_are_there_in_order(void)
+{
+	const char *name[] = { "token_embed", "pos_embed", "embed", "layer0.input", "layer0.attn_norm", "layer0.c_attn", "layer0.q_proj",
+	                       "layer0.k_proj", "layer0.v_proj", "layer0.attn_scores", "layer0.attn_probs", "layer0.attn_context",
+	                       "layer0.attn_out", "layer0.attn_residual", "layer0.mlp_norm", "layer0.up_proj", "layer0.mlp_act",
+	                       "layer0.down_proj", "layer0.output", "final_norm", "logits" };
+	json_t  *o = json_loads("{\"n_embd\":16,\"n_layer\":1,\"n_head\":4,\"n_positions\":64,\"vocab_size\":32}", 0, NULL);
+	vn_plan *p;
+	vn_error e;
+	int      before = -1;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_gpt2("c", o, &p, &e), VN_OK);
+	json_decref(o);
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+		const int v = vn_plan_find(p, name[i]);
+		CU_ASSERT(v > before);
+		before = v;
+	}
+	CU_ASSERT_EQUAL(vn_plan_find(p, "layer0.q_rope"), -1);
+	CU_ASSERT_EQUAL(vn_plan_find(p, "layer0.gate_proj"), -1);
+	CU_ASSERT_EQUAL(p->n_weights, 2 + 12 + 2);
+	vn_plan_destroy(p);
 }
 
 static void queries_keys_and_values_must_fit_together(void)
@@ -555,6 +643,7 @@ static void names_of_operations_and_points_lead_back_to_them(void)
 	}
 	CU_ASSERT_FALSE(vn_point_from_name("q", &point));
 	CU_ASSERT_STRING_EQUAL(vn_act_name(VN_SILU), "silu");
+	CU_ASSERT_STRING_EQUAL(vn_act_name(VN_GELU_TANH), "gelu_tanh");
 }
 
 /* ---- taps -------------------------------------------------------------------------------- */
@@ -666,6 +755,9 @@ int main(void)
 	    CU_ADD_TEST(s, a_shape_puts_in_the_numbers_of_the_call) &&
 	    CU_ADD_TEST(s, a_weight_asked_for_twice_is_one_and_in_two_shapes_a_failure) &&
 	    CU_ADD_TEST(s, sizes_that_do_not_fit_are_refused_with_the_name) &&
+	    CU_ADD_TEST(s, columns_that_are_not_there_cannot_be_taken) &&
+	    CU_ADD_TEST(s, a_product_may_be_turned_over_where_the_shape_allows_it) &&
+	    CU_ADD_TEST(s, the_checkpoints_of_gpt2_are_there_in_order) &&
 	    CU_ADD_TEST(s, queries_keys_and_values_must_fit_together) &&
 	    CU_ADD_TEST(s, a_checkpoint_may_be_named_once) &&
 	    CU_ADD_TEST(s, the_first_failure_is_kept_and_later_calls_do_no_harm) &&

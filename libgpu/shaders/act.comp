@@ -1,7 +1,7 @@
 #version 460
 // act: an activation, element by element.
 //
-//   y[e] = silu(x[e]) = x / (1 + exp(-x))
+//   y[e] = f(x[e])      f: map.glsl
 //
 //   x (n) real in     y (n) real out
 //   push      vn_push_map
@@ -13,5 +13,5 @@
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		put(p.y, e, silu(float(p.a.v[e])));
+		put(p.y, e, activate(float(p.a.v[e])));
 }

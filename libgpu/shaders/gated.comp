@@ -1,7 +1,7 @@
 #version 460
 // gated: an activated gate times a value, element by element.
 //
-//   y[e] = silu(gate[e]) * up[e]
+//   y[e] = f(gate[e]) * up[e]      f: map.glsl
 //
 //   a: gate (n) real in     b: up (n) real in     y (n) real out
 //   push      vn_push_map
@@ -15,5 +15,5 @@
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		put(p.y, e, silu(float(p.a.v[e])) * float(p.b.v[e]));
+		put(p.y, e, activate(float(p.a.v[e])) * float(p.b.v[e]));
 }

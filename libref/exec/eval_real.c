@@ -17,34 +17,39 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 	return v;
 }
 
-static bool linear(const vn_args *a, real *out)
+static bool linear(const vn_node *n, const vn_args *a, real *out)
 {
-	real *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
-	bool  ok = !a->w[1] || bias;
+	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
+	real           *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	bool            ok = !a->w[1] || bias;
 #if VN_REAL == 32
 	if (ok && a->policy.sums == VN_F16)
-		ok = vn_linear_acc16(out, a->in[0], a->w[0], bias, a->tokens, a->threads);
-	else if (ok && vn_linear_is_small(a->w[0], a->tokens))
-		ok = vn_linear_wide(out, a->in[0], a->w[0], bias, a->tokens, a->policy, a->threads);
+		ok = vn_linear_acc16(out, a->in[0], &w, bias, a->tokens, a->threads);
+	else if (ok && vn_linear_is_small(&w, a->tokens))
+		ok = vn_linear_wide(out, a->in[0], &w, bias, a->tokens, a->policy, a->threads);
 	else
 #endif
 	if (ok)
-		ok = REAL(vn_linear)(out, a->in[0], a->w[0], bias, a->tokens, a->policy, a->threads);
+		ok = REAL(vn_linear)(out, a->in[0], &w, bias, a->tokens, a->policy, a->threads);
 	free(bias);
 	return ok;
 }
 
-static bool rms_norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
+static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
 	const int64_t N = a->w[0]->shape.dim[0];
-	real         *g = vector(a->w[0], a->policy);
+	real         *g = vector(a->w[0], a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	const bool    ok = g && (bias || !a->w[1]);
 
-	if (!g)
-		return false;
-	REAL(vn_rms_norm)(out, a->in[0], g, count / N, N, n->c.norm.eps, a->threads);
+	if (ok && n->op == VN_OP_LAYER_NORM)
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, count / N, N, n->c.norm.eps, a->threads);
+	else if (ok)
+		REAL(vn_rms_norm)(out, a->in[0], g, count / N, N, n->c.norm.eps, a->threads);
 	free(g);
-	return true;
+	free(bias);
+	return ok;
 }
+
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
@@ -60,11 +65,18 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	case VN_OP_EMBED:
 		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
 		break;
+	case VN_OP_POSITIONS:
+		REAL(vn_positions)(out, a->w[0], a->past, a->tokens, row, a->policy);
+		break;
 	case VN_OP_RMS_NORM:
-		ok = rms_norm(n, a, count, out);
+	case VN_OP_LAYER_NORM:
+		ok = norm(n, a, count, out);
 		break;
 	case VN_OP_LINEAR:
-		ok = linear(a, out);
+		ok = linear(n, a, out);
+		break;
+	case VN_OP_SLICE:
+		REAL(vn_slice)(out, a->in[0], count / n->c.slice.width, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
 	case VN_OP_ROPE:
 		ok = REAL(vn_rotate)(out, a->in[0], &n->c.rope.rope, a->past, a->tokens, row / dim, dim);

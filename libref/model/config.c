@@ -48,13 +48,20 @@ vn_status vn_config_bool(const char *path, const json_t *o, const char *key, boo
 
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err)
 {
+	static const struct { const char *name; vn_act act; } known[] = {
+		{ "silu", VN_SILU }, { "swish", VN_SILU }, { "gelu", VN_GELU }, { "gelu_new", VN_GELU_TANH },
+		{ "gelu_pytorch_tanh", VN_GELU_TANH },
+	};
 	const json_t *v = field(o, key);
-	const char   *name = v ? json_string_value(v) : "silu";
 
-	if (name && (strcmp(name, "silu") == 0 || strcmp(name, "swish") == 0)) {
-		*act = VN_SILU;
+	if (!v)
 		return VN_OK;
-	}
+	const char *name = json_string_value(v);
+	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (strcmp(name, known[i].name) == 0) {
+			*act = known[i].act;
+			return VN_OK;
+		}
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s '%s' is not supported", path, key, name ? name : "(not a string)");
 }
 
@@ -167,6 +174,74 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope
 		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor and a larger high_freq_factor", path);
+	return VN_OK;
+}
+
+vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = vn_config_int(path, o, "vocab_size", 1, 1 << 24, &c->V, err)) ||
+	    (st = vn_config_int(path, o, "hidden_size", 1, 1 << 20, &c->D, err)) ||
+	    (st = vn_config_int(path, o, "intermediate_size", 1, 1 << 22, &c->F, err)) ||
+	    (st = vn_config_int(path, o, "num_hidden_layers", 1, 1024, &c->L, err)) ||
+	    (st = vn_config_int(path, o, "num_attention_heads", 1, 4096, &c->H, err)))
+		return st;
+	/* null is not absent here: it means as many as heads in every family */
+	if (c->G == 0 || json_is_null(json_object_get(o, "num_key_value_heads")))
+		c->G = c->H;
+	if ((st = vn_config_int(path, o, "num_key_value_heads", 1, 4096, &c->G, err)) ||
+	    (st = vn_config_int(path, o, "head_dim", 1, 65536, &c->K, err)) ||
+	    (st = vn_config_int(path, o, "max_position_embeddings", 1, 1 << 30, &c->context, err)) ||
+	    (st = vn_config_real(path, o, "rms_norm_eps", 0, 1, &c->norm_eps, err)) ||
+	    (st = vn_config_bool(path, o, "tie_word_embeddings", &c->tied, err)) ||
+	    (st = vn_config_act(path, o, "hidden_act", &c->act, err)))
+		return st;
+	if (c->H % c->G)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d heads do not share %d key/value heads evenly", path, c->H, c->G);
+	if (c->K == 0 && c->D % c->H)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: hidden_size %d is not a multiple of %d heads", path, c->D, c->H);
+	if (c->K == 0)
+		c->K = c->D / c->H;
+	c->rope.rotary_dim = c->K;
+	return vn_config_rope(path, o, c->context, &c->rope, err);
+}
+
+vn_status vn_config_sliding_window(const char *path, const json_t *o, vn_config *c, vn_error *err)
+{
+	if (json_is_null(json_object_get(o, "sliding_window")))
+		c->window = 0;
+	return vn_config_int(path, o, "sliding_window", 1, 1 << 30, &c->window, err);
+}
+
+vn_status vn_config_layer_types(const char *path, const json_t *o, vn_config *c, vn_error *err)
+{
+	json_t *types = json_object_get(o, "layer_types");
+
+	if (!types || json_is_null(types))
+		return VN_OK;
+	if (!json_is_array(types))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types must be a list", path);
+	if (json_array_size(types) != (size_t)c->L)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: layer_types has %zu entries for %d layers", path, json_array_size(types), c->L);
+	c->layer_types = types;
+	return VN_OK;
+}
+
+vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c, vn_error *err)
+{
+	bool      use = false;
+	vn_status st;
+
+	c->window = 4096;
+	c->full_layers = 28;
+	if ((st = vn_config_bool(path, o, "use_sliding_window", &use, err)) ||
+	    (st = vn_config_sliding_window(path, o, c, err)) ||
+	    (st = vn_config_int(path, o, "max_window_layers", 0, 1 << 20, &c->full_layers, err)) ||
+	    (st = vn_config_layer_types(path, o, c, err)))
+		return st;
+	if (!use)
+		c->window = 0;
 	return VN_OK;
 }
 

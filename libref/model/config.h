@@ -19,6 +19,8 @@ typedef struct vn_config {
 	vn_rope rope;
 	vn_act  act;
 	bool    tied;                /* logits by the embedding matrix */
+	bool    qkv_bias, o_bias, mlp_bias;
+	bool    qk_norm;             /* RMS norms of each head's queries and keys */
 	int     window, full_layers; /* keys a query sees (0: all), from layer full_layers on */
 	json_t *layer_types;         /* borrowed from the JSON; NULL: full_layers decides */
 } vn_config;
@@ -29,12 +31,24 @@ vn_status vn_config_int(const char *path, const json_t *o, const char *key, int 
 vn_status vn_config_real(const char *path, const json_t *o, const char *key, double low, double high, double *out, vn_error *err);
 vn_status vn_config_bool(const char *path, const json_t *o, const char *key, bool *out, vn_error *err);
 
+/* The sizes and settings that all of them spell alike, RoPE included. c holds the
+ * family's defaults: G 0 means as many as H, K 0 the D/H columns of a head. */
+vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_error *err);
+
+/* sliding_window into c->window, which holds the default of an absent key; null: no window. */
+vn_status vn_config_sliding_window(const char *path, const json_t *o, vn_config *c, vn_error *err);
+/* layer_types, when there is such a list; c->L must be known. */
+vn_status vn_config_layer_types(const char *path, const json_t *o, vn_config *c, vn_error *err);
+/* All four fields by which a Qwen says which layers have a window. */
+vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c, vn_error *err);
+
 /* RoPE settings in the spelling of transformers 4 (rope_theta, rope_scaling)
  * or 5 (rope_parameters); files with both must agree. rope->theta holds the
  * family's default, rotary_dim the head width; context must be known. */
 vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *rope, vn_error *err);
 
-/* "silu" and its other name; anything else is refused by name. */
+/* An activation by transformers' name for it; one we do not have is refused by
+ * name. *act keeps its value when the key is absent or null. */
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err);
 
 /* The window of a layer: 0 for full attention. Unknown layer types are refused. */

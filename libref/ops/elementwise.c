@@ -1,8 +1,11 @@
-/* elementwise.c: embedding rows, activations, sums. */
+/* elementwise.c: rows of tables, activations, sums, columns. */
 #include "libref/ops/ops.h"
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
+
+#include <math.h>
+#include <string.h>
 
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy)
 {
@@ -11,20 +14,52 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
 		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)ids[t] * row, w->dtype, policy.storage, (size_t)D);
 }
 
+void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, int64_t D, vn_policy policy)
+{
+	size_t row = (size_t)D * vn_dtype_size(w->dtype);
+	for (int64_t t = 0; t < T; t++)
+		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)(past + t) * row, w->dtype, policy.storage, (size_t)D);
+}
+
+void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, int64_t width)
+{
+	for (int64_t r = 0; r < R; r++)
+		memcpy(y + r * width, x + r * N + from, (size_t)width * sizeof *y);
+}
+
 /* A thread's share of an activation, times `up` when there is one. */
 enum { SHARE = 8192 };
+
+/* y = f of u, the number as a double; the loop without `up` is another so that both are vectors */
+#define EACH(f) \
+	do { \
+		if (up) \
+			for (int64_t i = 0; i < n; i++) { \
+				const double u = (double)x[i]; \
+				y[i] = (real)((f) * (double)up[i]); \
+			} \
+		else \
+			for (int64_t i = 0; i < n; i++) { \
+				const double u = (double)x[i]; \
+				y[i] = (real)(f); \
+			} \
+	} while (0)
 
 VN_CLONES
 static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 {
 	switch (act) {
 	case VN_SILU:
-		if (up)
-			for (int64_t i = 0; i < n; i++)
-				y[i] = (real)((double)x[i] / (1.0 + vn_exp(-(double)x[i])) * (double)up[i]);
-		else
-			for (int64_t i = 0; i < n; i++)
-				y[i] = (real)((double)x[i] / (1.0 + vn_exp(-(double)x[i])));
+		EACH(u / (1.0 + vn_exp(-u)));
+		break;
+	case VN_GELU: /* 1 + erf cancels where u is negative, erfc does not */
+		EACH(0.5 * u * erfc(-u * 0.70710678118654752440));
+		break;
+	case VN_GELU_TANH: /* (1 + tanh a) / 2 = 1 / (1 + exp(-2a)); 2 sqrt(2/pi) */
+		EACH(u / (1.0 + vn_exp(-1.59576912160573071176 * (u + 0.044715 * u * u * u))));
+		break;
+	case VN_SIGMOID:
+		EACH(1.0 / (1.0 + vn_exp(-u)));
 		break;
 	case VN_N_ACTS:
 		break;

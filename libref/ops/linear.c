@@ -43,14 +43,42 @@ static void tile(real *y, const real *x, const real *w, const real *bias, int64_
 				y[i * M + j] += bias[j];
 }
 
-bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bias, int64_t T, vn_policy policy, int threads)
+/* Of a matrix that lies as (N,M), a block of its rows at a time is turned over:
+ * written in lines of 16 numbers, so that no cache line is written twice. */
+static void turn_over(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy)
 {
-	const int64_t M = w->shape.dim[0], N = w->shape.dim[1], step = tile_rows(M, N);
+	enum { LINES = 16, COLUMNS = 64 };
+	const size_t size = vn_dtype_size(a->w->dtype);
+	real         part[LINES * COLUMNS];
+
+	for (int64_t n0 = 0; n0 < a->N; n0 += LINES)
+		for (int64_t c0 = 0; c0 < m; c0 += COLUMNS) {
+			const int64_t lines = a->N - n0 < LINES ? a->N - n0 : LINES, columns = m - c0 < COLUMNS ? m - c0 : COLUMNS;
+			for (int64_t n = 0; n < lines; n++)
+				REAL(vn_load)(part + n * COLUMNS, (const char *)a->w->data + (size_t)((n0 + n) * a->M + m0 + c0) * size,
+				              a->w->dtype, policy.storage, (size_t)columns);
+			for (int64_t c = 0; c < columns; c++)
+				for (int64_t n = 0; n < lines; n++)
+					dst[(c0 + c) * a->N + n0 + n] = part[n * COLUMNS + c];
+		}
+}
+
+void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy)
+{
+	if (a->transposed)
+		turn_over(dst, a, m0, m, policy);
+	else
+		REAL(vn_load)(dst, (const char *)a->w->data + (size_t)(m0 * a->N) * vn_dtype_size(a->w->dtype), a->w->dtype, policy.storage,
+		              (size_t)(m * a->N));
+}
+
+bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads)
+{
+	const int64_t M = w->M, N = w->N, step = tile_rows(M, N);
 	const int64_t across = (M + step - 1) / step, down = (T + TILE_T - 1) / TILE_T;
-	const size_t  row = (size_t)N * vn_dtype_size(w->dtype);
 	/* Weights that are already what we compute in are used where they lie. */
-	const bool    in_place = w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
-	                         (size_t)w->data % sizeof(real) == 0;
+	const bool    in_place = !w->transposed && w->w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
+	                         (size_t)w->w->data % sizeof(real) == 0;
 	int           failed = 0;
 
 #pragma omp parallel num_threads(threads)
@@ -68,14 +96,13 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bia
 		for (int64_t i = 0; i < across * down; i++) {
 			const int64_t m0 = i / down * step, t0 = i % down * TILE_T;
 			const int64_t m = M - m0 < step ? M - m0 : step, t = T - t0 < TILE_T ? T - t0 : TILE_T;
-			const char   *from = (const char *)w->data + (size_t)m0 * row;
 
 			if (!ok)
 				continue;
 			if (!in_place)
-				REAL(vn_load)(panel, from, w->dtype, policy.storage, (size_t)(m * N));
-			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)(const void *)from : panel,
-			     bias ? bias + m0 : NULL, t, m, N, M);
+				REAL(vn_matrix_rows)(panel, w, m0, m, policy);
+			tile(y + t0 * M + m0, x + t0 * N, in_place ? (const real *)w->w->data + m0 * N : panel, bias ? bias + m0 : NULL, t, m,
+			     N, M);
 		}
 		free(panel);
 	}

@@ -23,15 +23,16 @@ static void sums(float *y, const float *x, const float *wt, int64_t N)
 		y[j] = sum[j];
 }
 
-bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, int threads)
+bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads)
 {
-	const int64_t M = w->shape.dim[0], N = w->shape.dim[1];
+	const vn_policy half = { .storage = VN_F16, .sums = VN_F16 };
+	const int64_t   M = w->M, N = w->N;
 	int           failed = 0;
 
 #pragma omp parallel num_threads(threads)
 	{
-		float     *row = malloc((size_t)N * sizeof *row), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
-		const bool ok = row && wt;
+		float     *rows = malloc((size_t)(N * LANES) * sizeof *rows), *wt = malloc((size_t)(N * LANES) * sizeof *wt);
+		const bool ok = rows && wt;
 		if (!ok) {
 #pragma omp atomic write
 			failed = 1;
@@ -44,21 +45,17 @@ bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *
 
 			if (!ok)
 				continue;
-			for (int64_t j = 0; j < LANES; j++) {
-				if (j < lanes) {
-					const char *at = (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype);
-					vn_to_f32_as(row, at, w->dtype, VN_F16, (size_t)N);
-				}
+			vn_matrix_rows_f32(rows, w, m0, lanes, half);
+			for (int64_t j = 0; j < LANES; j++)
 				for (int64_t n = 0; n < N; n++)
-					wt[n * LANES + j] = j < lanes ? row[n] : 0.0f;
-			}
+					wt[n * LANES + j] = j < lanes ? rows[j * N + n] : 0.0f;
 			for (int64_t t = 0; t < T; t++) {
 				sums(out, x + t * N, wt, N);
 				for (int64_t j = 0; j < lanes; j++)
 					y[t * M + m0 + j] = bias ? out[j] + bias[m0 + j] : out[j];
 			}
 		}
-		free(row);
+		free(rows);
 		free(wt);
 	}
 	return !failed;

@@ -9,18 +9,18 @@
 
 #include <stdlib.h>
 
-bool vn_linear_f64(double *y, const double *x, const vn_tensor *w, const double *bias, int64_t T, vn_policy policy, int threads);
+bool vn_linear_f64(double *y, const double *x, const vn_matrix *w, const double *bias, int64_t T, vn_policy policy, int threads);
 
 enum { FEW_TOKENS = 64, SMALL_MATRIX = 1 << 16 };
 
-bool vn_linear_is_small(const vn_tensor *w, int64_t T)
+bool vn_linear_is_small(const vn_matrix *w, int64_t T)
 {
-	return T <= FEW_TOKENS || w->shape.dim[0] * w->shape.dim[1] <= SMALL_MATRIX;
+	return T <= FEW_TOKENS || w->M * w->N <= SMALL_MATRIX;
 }
 
-bool vn_linear_wide(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, vn_policy policy, int threads)
+bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy, int threads)
 {
-	const size_t M = (size_t)w->shape.dim[0], N = (size_t)w->shape.dim[1], rows = (size_t)T;
+	const size_t M = (size_t)w->M, N = (size_t)w->N, rows = (size_t)T;
 	double      *xd = malloc((rows * N + 1) * sizeof *xd), *yd = malloc((rows * M + 1) * sizeof *yd);
 	double      *bd = malloc((M + 1) * sizeof *bd);
 	bool         ok = xd && yd && bd;

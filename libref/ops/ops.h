@@ -17,14 +17,42 @@
  *   y[t,d] = w[ids[t],d] */
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
+/* Rows of a table from position past on.   w (C,D)   y (T,D)
+ *   y[t,d] = w[past + t,d] */
+void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, int64_t D, vn_policy policy);
+
+/* Columns of rows.   x (R,N)   y (R,width)
+ *   y[r,i] = x[r,from + i] */
+void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, int64_t width);
+
 /* Root-mean-square norm over rows.   x, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) */
 void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, double eps, int threads);
 
+/* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
+ *   y[r,n] = g[n] * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n] */
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, double eps, int threads);
+
+/* A stored matrix (M,N). Transposed: it lies as (N,M). Products are the same to
+ * the bit either way. */
+typedef struct vn_matrix {
+	const vn_tensor *w;
+	bool             transposed;
+	int64_t          M, N;
+} vn_matrix;
+
+static inline vn_matrix vn_matrix_of(const vn_tensor *w, bool transposed)
+{
+	return (vn_matrix){ w, transposed, w->shape.dim[transposed], w->shape.dim[!transposed] };
+}
+
+/* Its rows [m0, m0 + m), rounded as the policy stores them: dst (m,N). */
+void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, vn_policy policy);
+
 /* Product with a stored matrix.   x (T,N)   w (M,N)   bias (M) or NULL   y (T,M)
  *   y[t,m] = sum_n x[t,n] w[m,n] + bias[m]
  * policy.storage: what weights are rounded to before use. false: no memory. */
-bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bias, int64_t T, vn_policy policy, int threads);
+bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads);
 
 /* Rotary positions.   x, y (T,H,K)   row t at position past + t
  *   for i < R/2, a = float(position) * f[i]:
@@ -49,18 +77,18 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);
 enum { VN_WANT_SCORES, VN_WANT_PROBS };
 bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows);
 
-/* Elementwise, n numbers. Activations are computed in double. */
+/* Elementwise, n numbers. Activations (specs/models.md) are computed in double. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 #if VN_REAL == 32
 /* linear in double, rounded once: for products that cost nothing (linear_wide.c). */
-bool vn_linear_is_small(const vn_tensor *w, int64_t T);
-bool vn_linear_wide(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, vn_policy policy, int threads);
+bool vn_linear_is_small(const vn_matrix *w, int64_t T);
+bool vn_linear_wide(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, vn_policy policy, int threads);
 
 /* linear with the sum rounded to half after every term, and after the bias. */
-bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *bias, int64_t T, int threads);
+bool vn_linear_acc16(float *y, const float *x, const vn_matrix *w, const float *bias, int64_t T, int threads);
 #endif
 
 #endif

@@ -189,16 +189,27 @@ static void node(vn_builder *b, vn_op op, vn_consts c, int n_in, const int *in, 
 
 static const vn_consts NONE;
 
-int vn_plan_embed(vn_builder *b, int w, vn_point out)
+/* Rows of a table of at least `rows`. */
+static int table(vn_builder *b, vn_op op, int w, int rows, const char *of_what, vn_point out)
 {
 	if (b->status)
 		return 0;
 	const vn_shape *s = &b->plan->weight[w].shape;
-	if (s->rank != 2 || s->dim[0] != b->plan->vocab)
-		return broken(b, VN_ERR_SHAPE, "weight %s does not have a row for every token", b->plan->weight[w].name);
+	if (s->rank != 2 || s->dim[0] != rows)
+		return broken(b, VN_ERR_SHAPE, of_what, b->plan->weight[w].name);
 	int y = value(b, out, 2, (int[]){ VN_T, (int)s->dim[1] });
-	node(b, VN_OP_EMBED, NONE, 0, NULL, 1, &w, 1, &y);
+	node(b, op, NONE, 0, NULL, 1, &w, 1, &y);
 	return y;
+}
+
+int vn_plan_embed(vn_builder *b, int w, vn_point out)
+{
+	return table(b, VN_OP_EMBED, w, b->plan->vocab, "weight %s does not have a row for every token", out);
+}
+
+int vn_plan_positions(vn_builder *b, int w, vn_point out)
+{
+	return table(b, VN_OP_POSITIONS, w, b->plan->context, "weight %s does not have a row for every position", out);
 }
 
 /* An output of the shape of x. */
@@ -208,32 +219,73 @@ static int like(vn_builder *b, int x, vn_point out)
 	return value(b, out, v.rank, v.size);
 }
 
-int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
+static int norm(vn_builder *b, vn_op op, int x, int w, int bias, double eps, vn_point out)
 {
 	if (b->status)
 		return 0;
 	const vn_value *v = &b->plan->value[x];
-	const vn_shape *s = &b->plan->weight[w].shape;
-	if (s->rank != 1 || s->dim[0] != v->size[v->rank - 1])
-		return broken(b, VN_ERR_SHAPE, "weight %s does not have the width of what it norms", b->plan->weight[w].name);
+	for (int k = 0; k < 2; k++) {
+		const int       i = k ? bias : w;
+		const vn_shape *s = i < 0 ? NULL : &b->plan->weight[i].shape;
+		if (s && (s->rank != 1 || s->dim[0] != v->size[v->rank - 1]))
+			return broken(b, VN_ERR_SHAPE, "weight %s does not have the width of what it norms", b->plan->weight[i].name);
+	}
 	int y = like(b, x, out);
-	node(b, VN_OP_RMS_NORM, (vn_consts){ .norm.eps = eps }, 1, &x, 1, &w, 1, &y);
+	node(b, op, (vn_consts){ .norm.eps = eps }, 1, &x, op == VN_OP_LAYER_NORM ? 2 : 1, (int[]){ w, bias }, 1, &y);
+	return y;
+}
+
+int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_RMS_NORM, x, w, -1, eps, out);
+}
+
+int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out)
+{
+	return norm(b, VN_OP_LAYER_NORM, x, w, bias, eps, out);
+}
+
+/* (T, heads, m/heads), or (T, m). */
+static int in_heads(vn_builder *b, int m, int heads, vn_point out)
+{
+	return heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
+}
+
+static int linear(vn_builder *b, int x, int w, int bias, int transposed, int heads, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_shape *s = &b->plan->weight[w].shape;
+	if (s->rank != 2 || s->dim[!transposed] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[transposed] % heads))
+		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
+	if (of && (of->rank != 1 || of->dim[0] != s->dim[transposed]))
+		return broken(b, VN_ERR_SHAPE, "bias %s does not fit its weight", b->plan->weight[bias].name);
+	int y = in_heads(b, (int)s->dim[transposed], heads, out);
+	node(b, VN_OP_LINEAR, (vn_consts){ .linear.transposed = transposed }, 1, &x, 2, (int[]){ w, bias }, 1, &y);
 	return y;
 }
 
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
 {
+	return linear(b, x, w, bias, 0, heads, out);
+}
+
+int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out)
+{
+	return linear(b, x, w, bias, 1, heads, out);
+}
+
+int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int heads, vn_point out)
+{
 	if (b->status)
 		return 0;
-	const vn_shape *s = &b->plan->weight[w].shape;
-	if (s->rank != 2 || s->dim[1] != vn_value_row(&b->plan->value[x]) || (heads && s->dim[0] % heads))
-		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
-	const vn_shape *of = bias >= 0 ? &b->plan->weight[bias].shape : NULL;
-	if (of && (of->rank != 1 || of->dim[0] != s->dim[0]))
-		return broken(b, VN_ERR_SHAPE, "bias %s does not fit its weight", b->plan->weight[bias].name);
-	int m = (int)s->dim[0];
-	int y = heads ? value(b, out, 3, (int[]){ VN_T, heads, m / heads }) : value(b, out, 2, (int[]){ VN_T, m });
-	node(b, VN_OP_LINEAR, NONE, 1, &x, 2, (int[]){ w, bias }, 1, &y);
+	const vn_value *v = &b->plan->value[x];
+	const int64_t   row = vn_value_row(v), all = stride < 1 ? 0 : row / stride * width;
+	if (stride < 1 || row % stride || from < 0 || width < 1 || width > stride || from > stride - width || (heads && all % heads))
+		return broken(b, VN_ERR_SHAPE, "%s: there are no such columns to take", v->name);
+	int y = in_heads(b, (int)all, heads, out);
+	node(b, VN_OP_SLICE, (vn_consts){ .slice = { stride, from, width } }, 1, &x, 0, NULL, 1, &y);
 	return y;
 }
 

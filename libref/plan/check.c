@@ -18,7 +18,8 @@ typedef struct arity {
 static const arity arities[VN_N_OPS] = {
 	[VN_OP_EMBED] = { 0, 1, 1, 1 },     [VN_OP_RMS_NORM] = { 1, 1, 1, 1 }, [VN_OP_LINEAR] = { 1, 2, 1, 1 },
 	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
-	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
+	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },      [VN_OP_POSITIONS] = { 0, 1, 1, 1 },
+	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
 /* What has been seen so far of a plan under check. */
@@ -124,10 +125,21 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 
 /* ---- does a node's sizes and constants fit what it reads and makes ------------------- */
 
-static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
+static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w, int transposed, const vn_shape *bias)
 {
-	return w->rank == 2 && row(x) == w->dim[1] && row(y) == w->dim[0] && (y->rank == 2 || y->rank == 3) &&
-	       (!bias || (bias->rank == 1 && bias->dim[0] == w->dim[0]));
+	return !(transposed & ~1) && w->rank == 2 && row(x) == w->dim[!transposed] && row(y) == w->dim[transposed] &&
+	       (y->rank == 2 || y->rank == 3) && (!bias || (bias->rank == 1 && bias->dim[0] == w->dim[transposed]));
+}
+
+static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
+{
+	return row(x) && w->rank == 1 && w->dim[0] == x->size[x->rank - 1] && same(x, y) && (!bias || vn_shape_equal(bias, w));
+}
+
+static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
+{
+	return row(x) && row(y) && stride >= 1 && row(x) % stride == 0 && from >= 0 && width >= 1 && width <= stride &&
+	       from <= stride - width && row(x) / stride * width == row(y);
 }
 
 /* The frequencies of rope.c: every number finite, and nothing divided by zero. */
@@ -227,19 +239,27 @@ static vn_status fits(const walk *w, int i)
 	const vn_node  *n = &p->node[i];
 	const vn_value *x = n->n_in ? &p->value[n->in[0]] : NULL, *y = &p->value[n->out[0]];
 	const vn_shape *m = n->n_w ? &p->weight[n->w[0]].shape : NULL;
+	const vn_shape *bias = n->n_w > 1 && n->w[1] >= 0 ? &p->weight[n->w[1]].shape : NULL;
 	bool            good = false;
 
 	switch (n->op) {
 	case VN_OP_EMBED:
 		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
+	case VN_OP_POSITIONS:
+		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0);
+		break;
 	case VN_OP_RMS_NORM:
-		good = row(x) && m->rank == 1 && m->dim[0] == x->size[x->rank - 1] && same(x, y);
+	case VN_OP_LAYER_NORM:
+		good = norm_fits(x, y, m, bias);
 		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
 		break;
 	case VN_OP_LINEAR:
-		good = linear_fits(x, y, m, n->w[1] < 0 ? NULL : &p->weight[n->w[1]].shape);
+		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
+		break;
+	case VN_OP_SLICE:
+		good = slice_fits(x, y, n->c.slice.stride, n->c.slice.from, n->c.slice.width);
 		break;
 	case VN_OP_ROPE:
 		return check_rope(w, i);

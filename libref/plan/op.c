@@ -21,6 +21,11 @@ typedef struct row {
 
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_LINEAR,    "transposed",           FLAG,  AT(linear.transposed), 0, 1 },
+	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
+	{ VN_OP_SLICE,     "from",                 WHOLE, AT(slice.from), 0, 2147483647 },
+	{ VN_OP_SLICE,     "width",                WHOLE, AT(slice.width), 1, 2147483647 },
 	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_ROPE_LLAMA3 },
 	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 0x1.000002p0, 1e30 },
 	{ VN_OP_ROPE,      "rotary_dim",           WHOLE, AT(rope.rope.rotary_dim), 2, 65536 },
@@ -46,11 +51,14 @@ static const row table[] = {
 };
 
 static const char *const op_names[VN_N_OPS] = {
-	[VN_OP_EMBED] = "embed", [VN_OP_RMS_NORM] = "rms_norm", [VN_OP_LINEAR] = "linear", [VN_OP_ROPE] = "rope",
+	[VN_OP_EMBED] = "embed", [VN_OP_POSITIONS] = "positions", [VN_OP_RMS_NORM] = "rms_norm",
+	[VN_OP_LAYER_NORM] = "layer_norm", [VN_OP_LINEAR] = "linear", [VN_OP_SLICE] = "slice", [VN_OP_ROPE] = "rope",
 	[VN_OP_ATTENTION] = "attention", [VN_OP_ACT] = "act", [VN_OP_GATED] = "gated", [VN_OP_ADD] = "add",
 };
 
-static const char *const act_names[VN_N_ACTS] = { [VN_SILU] = "silu" };
+static const char *const act_names[VN_N_ACTS] = {
+	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
+};
 
 const char *vn_op_name(vn_op op)
 {

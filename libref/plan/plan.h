@@ -38,8 +38,11 @@ enum { VN_T = -1, VN_S = -2 };
  * weights and outputs stand in the order of the slots of vn_node. */
 typedef enum vn_op {
 	VN_OP_EMBED,     /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
+	VN_OP_POSITIONS, /* w (C,D)               -> y[t] = w[p], p the position of t     (T,D) */
 	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps      as x  */
+	VN_OP_LAYER_NORM, /* x, w (N), bias (N)?  -> over the last axis, N wide; eps      as x  */
 	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
+	VN_OP_SLICE,     /* x                     -> some of its columns                  (T,...) */
 	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
 	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
 	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
@@ -49,7 +52,8 @@ typedef enum vn_op {
 	VN_N_OPS
 } vn_op;
 
-typedef enum vn_act { VN_SILU, VN_N_ACTS } vn_act;
+/* specs/models.md, "Activations". VN_GELU is the exact one, by the error function. */
+typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_N_ACTS } vn_act;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
@@ -61,7 +65,11 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
  * root of the mean square) is the engine's own; further constants join here when
  * an experiment needs them. */
 typedef union vn_consts {
-	struct { double eps; } norm;
+	struct { double eps; } norm; /* VN_OP_RMS_NORM and VN_OP_LAYER_NORM */
+	struct { int transposed; } linear; /* 1: w is stored (N,M), as GPT-2's files have it */
+	/* Of every `stride` columns of x, [from, from + width). A row may hold several
+	 * such blocks (heads); what is taken of them follows one another. */
+	struct { int stride, from, width; } slice;
 	struct { vn_rope rope; } rope;
 	struct {
 		double scale;     /* multiplies q.k; head_dim^-1/2 */
@@ -142,9 +150,15 @@ int  vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *di
 void vn_plan_name(vn_builder *b, int value, vn_point point);
 
 int vn_plan_embed(vn_builder *b, int w, vn_point out);
+int vn_plan_positions(vn_builder *b, int w, vn_point out);
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
+int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out);
 /* heads > 0: the output is (T, heads, M/heads); 0: (T, M). bias -1: none. */
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
+/* The same with a weight stored (N,M). */
+int vn_plan_conv1d(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
+/* Columns [from, from + width) of every stride columns. heads as above. */
+int vn_plan_slice(vn_builder *b, int x, int stride, int from, int width, int heads, vn_point out);
 int vn_plan_rope(vn_builder *b, int x, const vn_rope *rope, vn_point out);
 /* The names of what it makes on demand are always k_cache, v_cache, attn_scores, attn_probs. */
 int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int window, vn_point out);

@@ -4,9 +4,12 @@
 #include <string.h>
 
 static const vn_point_info table[VN_N_POINTS] = {
-	[VN_POINT_EMBED]         = { "embed",         "token hidden",        "hidden",  "rows of the embedding" },
+	[VN_POINT_TOKEN_EMBED]   = { "token_embed",   "token hidden",        "hidden",  "rows of the embedding, where positions are learned" },
+	[VN_POINT_POS_EMBED]     = { "pos_embed",     "token hidden",        "hidden",  "rows of the table of learned positions" },
+	[VN_POINT_EMBED]         = { "embed",         "token hidden",        "hidden",  "what enters the first layer: rows of the embedding, and positions if learned" },
 	[VN_POINT_INPUT]         = { "input",         "token hidden",        "hidden",  "residual stream entering the layer" },
 	[VN_POINT_ATTN_NORM]     = { "attn_norm",     "token hidden",        "hidden",  "normed input of attention" },
+	[VN_POINT_C_ATTN]        = { "c_attn",        "token qkv",           "fused",   "queries, keys and values in one product" },
 	[VN_POINT_Q_PROJ]        = { "q_proj",        "token head dim",      "head",    "queries as projected, bias included" },
 	[VN_POINT_K_PROJ]        = { "k_proj",        "token kv_head dim",   "kv_head", "keys as projected, bias included" },
 	[VN_POINT_V_PROJ]        = { "v_proj",        "token kv_head dim",   "kv_head", "values as projected, bias included" },
@@ -25,7 +28,7 @@ static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_GATE_PROJ]     = { "gate_proj",     "token ffn",           "ffn",     "gate, before its activation" },
 	[VN_POINT_UP_PROJ]       = { "up_proj",       "token ffn",           "ffn",     "up projection" },
 	[VN_POINT_GATE_ACT]      = { "gate_act",      "token ffn",           "ffn",     "gate after its activation" },
-	[VN_POINT_MLP_ACT]       = { "mlp_act",       "token ffn",           "ffn",     "activated gate times up" },
+	[VN_POINT_MLP_ACT]       = { "mlp_act",       "token ffn",           "ffn",     "activated gate times up, or activated up" },
 	[VN_POINT_DOWN_PROJ]     = { "down_proj",     "token hidden",        "hidden",  "feed-forward part, before the residual add" },
 	[VN_POINT_OUTPUT]        = { "output",        "token hidden",        "hidden",  "residual stream leaving the layer" },
 	[VN_POINT_FINAL_NORM]    = { "final_norm",    "token hidden",        "hidden",  "normed residual stream after the last layer" },

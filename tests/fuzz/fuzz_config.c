@@ -17,6 +17,11 @@ static const char *const seeds[] = {
 	"\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192,\"partial_rotary_factor\":0.5}}",
 	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_theta\":1e4,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},"
 	"\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},\"num_key_value_heads\":null,\"num_attention_heads\":2}",
+	"{\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":2,\"n_head\":4,\"n_positions\":64,\"n_inner\":24,\"vocab_size\":32,"
+	"\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\",\"scale_attn_by_inverse_layer_idx\":true,\"scale_attn_weights\":false}",
+	"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"head_dim\":8,\"attention_bias\":true,\"hidden_act\":\"gelu\"}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"attention_bias\":true,\"mlp_bias\":true,\"layer_types\":[\"full_attention\"]}",
+	"{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\"]}",
 };
 
 /* What the kernels rely on. Not asserts: release builds have none. */

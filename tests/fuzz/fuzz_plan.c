@@ -69,8 +69,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", "qwen2", "vocab_size", 32,
-	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i + 1,
+	static const char *const families[] = { "qwen2", "qwen3", "gpt2" };
+	const vn_family *family;
+	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i], "vocab_size", 32,
+	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i == 1 ? 2 : 1,
 	                                "num_attention_heads", 4, "num_key_value_heads", 2, "max_position_embeddings", 64,
 	                                "tie_word_embeddings", i);
 	vn_plan     *p = NULL;
@@ -78,7 +80,7 @@ static size_t make_seed(int i, uint8_t *out)
 	vn_error     e;
 	size_t       at;
 
-	if (!config || vn_plan_qwen2("seed", config, &p, &e) || vn_plan_to_text(p, &t, &e))
+	if (!config || vn_family_find("seed", config, &family, &e) || family->plan("seed", config, &p, &e) || vn_plan_to_text(p, &t, &e))
 		exit(2);
 	at = (size_t)snprintf((char *)out, FUZZ_ROOM, "%d %d %d\n", t.layers, t.vocab, t.context);
 	for (int list = 0; list < 3; list++) {
@@ -96,9 +98,10 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 3, NULL,
 	                         "null true false -1 0 1 2 3 4 5 8 16 1e30 -2147483648 4611686018427387904 \"T\" \"S\" \"rope\" \"linear\" \"attention\" "
-	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, \"k_cache\", [] {} \n" };
+	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, \"k_cache\","
+	                         "\"slice\" \"stride\":48, \"from\":16, \"width\":17, \"transposed\":0, \"transposed\":1, \"layer_norm\" \"positions\" [] {} \n" };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

@@ -1,0 +1,119 @@
+/* family_gpt2.c: GPT-2.
+ *
+ * A pre-norm decoder with layer norms and biases everywhere: learned positions
+ * are added to the embedding, queries, keys and values come out of one product,
+ * the feed-forward part has no gate. Its matrices are stored [in,out]. */
+#include "libref/plan/family.h"
+
+#include "libref/model/config.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct gpt2 {
+	int    V, D, F, L, H, context;
+	double eps;
+	vn_act act;
+	bool   tied;
+	bool   scale;     /* scores by K^-1/2 */
+	bool   by_layer;  /* and by 1 / (layer + 1) */
+} gpt2;
+
+/* A size under its own name, or the name that newer families have for it. */
+static vn_status size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out, vn_error *err)
+{
+	vn_status st = vn_config_int(path, j, other, 1, high, out, err);
+	return st ? st : vn_config_int(path, j, name, 1, high, out, err);
+}
+
+static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_error *err)
+{
+	bool      cross = false;
+	vn_status st;
+
+	*c = (gpt2){ .V = 50257, .D = 768, .L = 12, .H = 12, .context = 1024, .eps = 1e-5, .act = VN_GELU_TANH, .tied = true,
+	             .scale = true };
+	if ((st = vn_config_int(path, j, "vocab_size", 1, 1 << 24, &c->V, err)) ||
+	    (st = size(path, j, "n_embd", "hidden_size", 1 << 20, &c->D, err)) ||
+	    (st = size(path, j, "n_layer", "num_hidden_layers", 1024, &c->L, err)) ||
+	    (st = size(path, j, "n_head", "num_attention_heads", 4096, &c->H, err)) ||
+	    (st = size(path, j, "n_positions", "max_position_embeddings", 1 << 24, &c->context, err)))
+		return st;
+	c->F = 4 * c->D;
+	if ((st = vn_config_int(path, j, "n_inner", 1, 1 << 22, &c->F, err)) ||
+	    (st = vn_config_real(path, j, "layer_norm_epsilon", 0, 1, &c->eps, err)) ||
+	    (st = vn_config_act(path, j, "activation_function", &c->act, err)) ||
+	    (st = vn_config_bool(path, j, "tie_word_embeddings", &c->tied, err)) ||
+	    (st = vn_config_bool(path, j, "scale_attn_weights", &c->scale, err)) ||
+	    (st = vn_config_bool(path, j, "scale_attn_by_inverse_layer_idx", &c->by_layer, err)) ||
+	    (st = vn_config_bool(path, j, "add_cross_attention", &cross, err)))
+		return st;
+	/* reorder_and_upcast_attn asks for float32 scores: they are nothing less here */
+	if (cross)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: add_cross_attention is not supported", path);
+	if (c->D % c->H)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: n_embd %d is not a multiple of %d heads", path, c->D, c->H);
+	return VN_OK;
+}
+
+/* "transformer.h.3.attn.c_attn.weight", of shape (m) or (m,n) */
+static int weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
+{
+	char full[VN_NAME_MAX];
+	snprintf(full, sizeof full, "transformer.h.%d.%s", layer, name);
+	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]){ m, n });
+}
+
+#define NORM(x, name, out) \
+	vn_plan_layer_norm(p, x, weight(p, l, name ".weight", D, 0), weight(p, l, name ".bias", D, 0), c.eps, out)
+/* y (T,m) of x (T,n) */
+#define PRODUCT(x, name, n, m, out) \
+	vn_plan_conv1d(p, x, weight(p, l, name ".weight", n, m), weight(p, l, name ".bias", m, 0), 0, out)
+
+vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	gpt2        c;
+	vn_status   st = read_config(path, config, &c, err);
+	vn_builder *p;
+	int         h, q, k, v, ctx, o, up, act, down;
+
+	*plan = NULL;
+	if (st)
+		return st;
+	if (!(p = vn_plan_begin(c.L, c.V, c.context)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
+
+	const int    D = c.D, F = c.F, H = c.H;
+	const double scale = c.scale ? 1.0 / sqrt((double)D / H) : 1.0;
+	const int    wte = vn_plan_weight(p, "transformer.wte.weight", 2, (int64_t[]){ c.V, D });
+	const int    wpe = vn_plan_weight(p, "transformer.wpe.weight", 2, (int64_t[]){ c.context, D });
+
+	const int tokens = vn_plan_embed(p, wte, VN_POINT_TOKEN_EMBED);                             /* (T,D) */
+	const int positions = vn_plan_positions(p, wpe, VN_POINT_POS_EMBED);                        /* (T,D) */
+	int x = vn_plan_add(p, tokens, positions, VN_POINT_EMBED);                                  /* (T,D) */
+	for (int l = 0; l < c.L; l++) {
+		vn_plan_layer(p, l);
+		vn_plan_name(p, x, VN_POINT_INPUT);                                                     /* (T,D) */
+		h = NORM(x, "ln_1", VN_POINT_ATTN_NORM);                                                /* (T,D) */
+		h = PRODUCT(h, "attn.c_attn", D, 3 * D, VN_POINT_C_ATTN);                               /* (T,3D) */
+		q = vn_plan_slice(p, h, 3 * D, 0, D, H, VN_POINT_Q_PROJ);                               /* (T,H,K) */
+		k = vn_plan_slice(p, h, 3 * D, D, D, H, VN_POINT_K_PROJ);                               /* (T,H,K) */
+		v = vn_plan_slice(p, h, 3 * D, 2 * D, D, H, VN_POINT_V_PROJ);                           /* (T,H,K) */
+		ctx = vn_plan_attention(p, q, k, v, c.by_layer ? scale / (l + 1) : scale, 0, VN_POINT_ATTN_CONTEXT); /* (T,H,K) */
+		o = PRODUCT(ctx, "attn.c_proj", D, D, VN_POINT_ATTN_OUT);                               /* (T,D) */
+		x = vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                       /* (T,D) */
+
+		h = NORM(x, "ln_2", VN_POINT_MLP_NORM);                                                 /* (T,D) */
+		up = PRODUCT(h, "mlp.c_fc", D, F, VN_POINT_UP_PROJ);                                    /* (T,F) */
+		act = vn_plan_act(p, c.act, up, VN_POINT_MLP_ACT, false);                               /* (T,F) */
+		down = PRODUCT(act, "mlp.c_proj", F, D, VN_POINT_DOWN_PROJ);                            /* (T,D) */
+		x = vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                           /* (T,D) */
+	}
+	vn_plan_layer(p, -1);
+	const int g = vn_plan_weight(p, "transformer.ln_f.weight", 1, (int64_t[]){ D });
+	const int b = vn_plan_weight(p, "transformer.ln_f.bias", 1, (int64_t[]){ D });
+	const int head = c.tied ? wte : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]){ c.V, D });
+	x = vn_plan_layer_norm(p, x, g, b, c.eps, VN_POINT_FINAL_NORM);                             /* (T,D) */
+	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);                                         /* (T,V) */
+	return vn_plan_finish(p, plan, err);
+}

@@ -1,0 +1,25 @@
+/* family_mistral.c: Mistral: the decoder without any bias, every layer with the
+ * same sliding window, 4096 where the config does not speak of one. */
+#include "libref/plan/family.h"
+
+#include "libref/plan/decoder.h"
+
+vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	vn_config c = { .V = 32000, .D = 4096, .F = 14336, .L = 32, .H = 32, .G = 8, .context = 131072, .norm_eps = 1e-6,
+	                .rope.theta = 10000.0, .window = 4096 };
+	vn_status st;
+	int       window;
+
+	if ((st = vn_config_decoder(path, config, &c, err)) || (st = vn_config_sliding_window(path, config, &c, err)) ||
+	    (st = vn_config_layer_types(path, config, &c, err)))
+		return st;
+	/* transformers gives every layer the window, whatever layer_types says */
+	for (int l = 0; l < c.L; l++) {
+		if ((st = vn_config_window(path, &c, l, &window, err)))
+			return st;
+		if (window != c.window)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: a mistral model has the same window in every layer", path, l);
+	}
+	return vn_plan_decoder(path, &c, plan, err);
+}

@@ -1,0 +1,223 @@
+/* test_families.c: the pages of the families beside Qwen2: defaults of the class,
+ * what the config turns on and off, what is refused. */
+#include "tests/test_config_help.h"
+
+/* ---- qwen3, llama, mistral: models.md 2.5 and 2.6 ------------------------------------------- */
+
+/* Of one layer, everything else the class's own. */
+static void defaults(vn_status (*of)(const char *, const json_t *, vn_plan **, vn_error *), int V, int F, int H, int G, int K,
+                     int context, int window)
+{
+	json_t  *o = json("{\"num_hidden_layers\":1}");
+	vn_plan *p;
+	vn_error e;
+
+	CU_ASSERT_EQUAL_FATAL(of("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->vocab, V);
+	CU_ASSERT_EQUAL(p->context, context);
+	CU_ASSERT_EQUAL(width(p, "embed", 1), 4096);
+	CU_ASSERT_EQUAL(width(p, "layer0.gate_proj", 1), F);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_rope", 1), H);
+	CU_ASSERT_EQUAL(width(p, "layer0.k_rope", 1), G);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_rope", 2), K);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_norm")->c.norm.eps, 1e-6);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->c.rope.rope.theta, 10000.0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.window, window);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.scale, 1.0 / sqrt(K));
+	CU_ASSERT_STRING_EQUAL(p->weight[p->n_weights - 1].name, "lm_head.weight"); /* untied */
+	vn_plan_destroy(p);
+	json_object_del(o, "num_hidden_layers");
+	CU_ASSERT_EQUAL_FATAL(of("c.json", o, &p, &e), VN_OK);
+	CU_ASSERT_EQUAL(p->layers, 32);
+	vn_plan_destroy(p);
+	json_decref(o);
+}
+
+static void every_family_has_the_defaults_of_its_class(void)
+{
+	defaults(vn_plan_qwen2, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_plan_qwen3, 151936, 22016, 32, 32, 128, 32768, 0);
+	defaults(vn_plan_llama, 32000, 11008, 32, 32, 128, 2048, 0);
+	defaults(vn_plan_mistral, 32000, 14336, 32, 8, 128, 131072, 4096);
+}
+
+static bool has_weight(const vn_plan *p, const char *name)
+{
+	for (int w = 0; w < p->n_weights; w++)
+		if (strcmp(p->weight[w].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* "1" or "0" for a bias of q, k, v, o, gate, up, down in the last layer, and for a weight of q_norm. */
+static void optional_weights(const char *fields, const char *want)
+{
+	static const char *const name[] = { "self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias", "self_attn.o_proj.bias",
+	                                    "mlp.gate_proj.bias", "mlp.up_proj.bias", "mlp.down_proj.bias", "self_attn.q_norm.weight" };
+	vn_plan *p = accepted(fields);
+	char     full[VN_NAME_MAX], have[9] = "";
+
+	for (int i = 0; i < 8; i++) {
+		snprintf(full, sizeof full, "model.layers.3.%s", name[i]);
+		have[i] = has_weight(p, full) ? '1' : '0';
+	}
+	CU_ASSERT_STRING_EQUAL(have, want);
+	vn_plan_destroy(p);
+}
+
+static void biases_are_where_the_family_and_the_config_put_them(void)
+{
+	page = vn_plan_qwen2;
+	optional_weights("{\"attention_bias\":false}", "11100000");
+	page = vn_plan_qwen3;
+	optional_weights("{}", "00000001");
+	optional_weights("{\"attention_bias\":true}", "11110001");
+	page = vn_plan_llama;
+	optional_weights("{}", "00000000");
+	optional_weights("{\"attention_bias\":true}", "11110000");
+	optional_weights("{\"mlp_bias\":true}", "00001110");
+	page = vn_plan_mistral;
+	optional_weights("{\"attention_bias\":true,\"mlp_bias\":true}", "00000000");
+	page = vn_plan_qwen2;
+}
+
+static void qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own(void)
+{
+	page = vn_plan_qwen3;
+	vn_plan *p = accepted("{}");
+	CU_ASSERT_EQUAL(width(p, "layer0.q_norm", 2), 128); /* not 16 / 4 */
+	CU_ASSERT_EQUAL(node_of(p, "layer0.q_rope")->in[0], vn_plan_find(p, "layer0.q_norm"));
+	CU_ASSERT_EQUAL(node_of(p, "layer0.k_rope")->in[0], vn_plan_find(p, "layer0.k_norm"));
+	vn_plan_destroy(p);
+	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
+	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
+	page = vn_plan_qwen2;
+}
+
+static void a_mistral_window_is_4096_unless_the_config_says_otherwise(void)
+{
+	page = vn_plan_mistral;
+	windows("{}", 4096, 4096, 4096, 4096);
+	windows("{\"sliding_window\":null}", 0, 0, 0, 0);
+	windows("{\"sliding_window\":8,\"use_sliding_window\":false}", 8, 8, 8, 8);
+	windows("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"sliding_attention\",\"sliding_attention\"]}",
+	        8, 8, 8, 8);
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[1]: a mistral model");
+	refused("{\"sliding_window\":0}", VN_ERR_FORMAT, "sliding_window");
+	page = vn_plan_qwen2;
+}
+
+static void a_llama_has_no_window(void)
+{
+	page = vn_plan_llama;
+	windows("{\"sliding_window\":8,\"use_sliding_window\":true,\"max_window_layers\":0}", 0, 0, 0, 0);
+	refused("{\"sliding_window\":8,\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\",\"full_attention\"]}",
+	        VN_ERR_UNSUPPORTED, "layer_types[0]: 'sliding_attention'");
+	vn_plan *p = accepted("{\"num_key_value_heads\":\"(absent)\"}");
+	CU_ASSERT_EQUAL(width(p, "layer0.k_proj", 1), 4); /* as many as heads */
+	vn_plan_destroy(p);
+	page = vn_plan_qwen2;
+}
+
+/* ---- gpt2: models.md 2.3 ------------------------------------------------------------------- */
+
+#define GPT2 "\"n_embd\":16,\"n_layer\":3,\"n_head\":4,\"n_positions\":64"
+
+static void gpt2_has_the_defaults_of_its_class(void)
+{
+	page = vn_plan_gpt2;
+	vn_plan *p = accepted("{\"vocab_size\":\"(absent)\",\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\","
+	                      "\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\"}");
+	CU_ASSERT_EQUAL(p->vocab, 50257);
+	CU_ASSERT_EQUAL(p->context, 1024);
+	CU_ASSERT_EQUAL(p->layers, 12);
+	CU_ASSERT_EQUAL(width(p, "embed", 1), 768);
+	CU_ASSERT_EQUAL(width(p, "layer0.c_attn", 1), 3 * 768);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 12);
+	CU_ASSERT_EQUAL(width(p, "layer0.v_proj", 2), 64);
+	CU_ASSERT_EQUAL(width(p, "layer0.up_proj", 1), 3072);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_norm")->c.norm.eps, 1e-5);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.mlp_act")->c.act.act, VN_GELU_TANH);
+	CU_ASSERT_EQUAL(node_of(p, "layer11.attn_context")->c.attention.scale, 0.125);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.attn_context")->c.attention.window, 0);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.c_attn")->c.linear.transposed, 1);
+	CU_ASSERT_EQUAL(node_of(p, "logits")->c.linear.transposed, 0);
+	CU_ASSERT_EQUAL(node_of(p, "logits")->w[0], 0); /* tied */
+	vn_plan_destroy(p);
+	page = vn_plan_qwen2;
+}
+
+static void gpt2_reads_its_own_names_before_those_of_newer_families(void)
+{
+	page = vn_plan_gpt2;
+	/* the base has hidden_size 16, 4 layers, 4 heads, 64 positions */
+	vn_plan *p = accepted("{}");
+	CU_ASSERT_EQUAL(p->layers, 4);
+	CU_ASSERT_EQUAL(p->context, 64);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 4);
+	CU_ASSERT_EQUAL(width(p, "layer0.up_proj", 1), 64);
+	vn_plan_destroy(p);
+	p = accepted("{\"n_embd\":40,\"n_layer\":2,\"n_head\":5,\"n_positions\":32,\"n_inner\":50,\"layer_norm_epsilon\":1e-3,"
+	             "\"activation_function\":\"gelu\",\"tie_word_embeddings\":false}");
+	CU_ASSERT_EQUAL(p->layers, 2);
+	CU_ASSERT_EQUAL(p->context, 32);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 5);
+	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 2), 8);
+	CU_ASSERT_EQUAL(width(p, "layer0.up_proj", 1), 50);
+	CU_ASSERT_EQUAL(node_of(p, "final_norm")->c.norm.eps, 1e-3);
+	CU_ASSERT_EQUAL(node_of(p, "layer0.mlp_act")->c.act.act, VN_GELU);
+	CU_ASSERT_TRUE(has_weight(p, "lm_head.weight"));
+	vn_plan_destroy(p);
+	page = vn_plan_qwen2;
+}
+
+static double scale_of(const char *fields, const char *name)
+{
+	vn_plan     *p = accepted(fields);
+	const double scale = node_of(p, name)->c.attention.scale;
+
+	vn_plan_destroy(p);
+	return scale;
+}
+
+static void gpt2_scales_scores_as_its_config_says(void)
+{
+	page = vn_plan_gpt2;
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 "}", "layer2.attn_context"), 0.5);
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_weights\":false}", "layer2.attn_context"), 1.0);
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer0.attn_context"), 0.5);
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer2.attn_context"), 0.5 / 3);
+	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"reorder_and_upcast_attn\":true}", "layer0.attn_context"), 0.5); /* what is done anyway */
+	refused("{\"add_cross_attention\":true}", VN_ERR_UNSUPPORTED, "add_cross_attention");
+	refused("{\"n_head\":3}", VN_ERR_FORMAT, "n_embd 16 is not a multiple of 3 heads");
+	refused("{\"activation_function\":\"relu\"}", VN_ERR_UNSUPPORTED, "activation_function 'relu'");
+	refused("{\"n_layer\":0}", VN_ERR_FORMAT, "n_layer");
+	refused("{\"layer_norm_epsilon\":\"1e-5\"}", VN_ERR_FORMAT, "layer_norm_epsilon");
+	refused("{\"scale_attn_weights\":1}", VN_ERR_FORMAT, "scale_attn_weights");
+	page = vn_plan_qwen2;
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+
+	CU_pSuite s = CU_add_suite("families", NULL, NULL);
+	if (s && CU_ADD_TEST(s, every_family_has_the_defaults_of_its_class) &&
+	    CU_ADD_TEST(s, biases_are_where_the_family_and_the_config_put_them) &&
+	    CU_ADD_TEST(s, qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own) &&
+	    CU_ADD_TEST(s, a_mistral_window_is_4096_unless_the_config_says_otherwise) &&
+	    CU_ADD_TEST(s, a_llama_has_no_window) &&
+	    CU_ADD_TEST(s, gpt2_has_the_defaults_of_its_class) &&
+	    CU_ADD_TEST(s, gpt2_reads_its_own_names_before_those_of_newer_families) &&
+	    CU_ADD_TEST(s, gpt2_scales_scores_as_its_config_says)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	return failures != 0;
+}
