@@ -296,6 +296,14 @@ static void an_untied_model_needs_an_output_matrix(void)
 	toy_build(&m, VN_F16);
 	toy_add(&m, LM_HEAD, VN_F16, TOY_V, TOY_D);
 	opens(&m, untied, 0);
+	toy_build(&m, VN_F16); /* an older multimodal file has both below one more name */
+	toy_add(&m, LM_HEAD, VN_F16, TOY_V, TOY_D);
+	for (int i = 0; i < m.n; i++) {
+		char name[128];
+		snprintf(name, sizeof name, "language_model.%s", m.tensor[i].name);
+		strcpy(m.tensor[i].name, name);
+	}
+	opens(&m, untied, 0);
 }
 
 /* ---- the directory ----------------------------------------------------------------------- */

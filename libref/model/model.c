@@ -1,6 +1,7 @@
 /* model.c: see model.h. */
 #include "libref/model/model.h"
 
+#include "libref/base/glob.h"
 #include "libref/base/map.h"
 #include "libref/model/shards.h"
 #include "libref/plan/family.h"
@@ -15,7 +16,7 @@ enum { CONFIG_MAX = 4 << 20, WARNINGS_MAX = 16, WARNING_TEXT = 512 };
 
 struct vn_model {
 	char            *path, *config;
-	const char      *family;
+	const vn_family *family;
 	const char      *provenance;
 	json_t          *json;
 	vn_shards        shards;
@@ -26,23 +27,12 @@ struct vn_model {
 	char             warning[WARNINGS_MAX][WARNING_TEXT];
 };
 
-/* The prefixes a checkpoint may put where ours say "model."; the first that
- * finds the first weight of the plan is used for all. */
-static const char *const prefixes[] = {
-	"model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model.",
-};
-
-/* Tensors that are no weights: buffers of old files, parts of other modalities. */
-static bool ignored(const char *name)
+static bool ignored(const vn_naming *n, const char *name)
 {
-	static const char *const starts[] = { "mtp.", "model.visual.", "visual." };
-	const char *tail = ".rotary_emb.inv_freq";
-	size_t      n = strlen(name), m = strlen(tail);
-
-	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+	for (const char *const *glob = n->ignored; *glob; glob++)
+		if (vn_glob_match(*glob, name))
 			return true;
-	return n >= m && strcmp(name + n - m, tail) == 0;
+	return false;
 }
 
 __attribute__((format(printf, 2, 3)))
@@ -61,7 +51,6 @@ static vn_status open_config(vn_model *m, vn_error *err)
 	char             path[4096];
 	size_t           bytes;
 	json_error_t     je;
-	const vn_family *family;
 	vn_status        st;
 
 	if (snprintf(path, sizeof path, "%s/config.json", m->path) >= (int)sizeof path)
@@ -74,21 +63,29 @@ static vn_status open_config(vn_model *m, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
 	if (json_is_object(json_object_get(m->json, "quantization_config")))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: quantization_config: quantised weights are not supported", path);
-	if ((st = vn_family_find(path, m->json, &family, err)))
+	if ((st = vn_family_find(path, m->json, &m->family, err)))
 		return st;
-	m->family = family->model_type;
-	return family->plan(path, m->json, &m->plan, err);
+	return m->family->plan(path, m->json, &m->plan, err);
 }
 
+/* The tensor that a file calls by this name of ours, under one prefix. What is
+ * outside the trunk may stand beside it: language_model.lm_head.weight. */
 static const struct vn_shard_tensor *look_up(const vn_model *m, const char *prefix, const char *name)
 {
-	char        file_name[2 * VN_NAME_MAX];
-	const char *rest = strncmp(name, "model.", 6) == 0 ? name + 6 : NULL;
+	const char  *stem = m->family->naming->stem;
+	const size_t n = strlen(stem), outer = strlen(prefix) > n ? strlen(prefix) - n : 0;
+	char         file_name[2 * VN_NAME_MAX];
 
-	if (!rest) /* outside the trunk: lm_head.weight */
-		return vn_shards_find(&m->shards, name);
-	snprintf(file_name, sizeof file_name, "%s%s", prefix, rest);
-	return vn_shards_find(&m->shards, file_name);
+	if (strncmp(name, stem, n) == 0) {
+		snprintf(file_name, sizeof file_name, "%s%s", prefix, name + n);
+		return vn_shards_find(&m->shards, file_name);
+	}
+	const struct vn_shard_tensor *found = vn_shards_find(&m->shards, name);
+	if (!found && outer && strcmp(prefix + outer, stem) == 0) {
+		snprintf(file_name, sizeof file_name, "%.*s%s", (int)outer, prefix, name);
+		found = vn_shards_find(&m->shards, file_name);
+	}
+	return found;
 }
 
 static vn_status take(vn_model *m, int i, const struct vn_shard_tensor *found, vn_error *err)
@@ -111,27 +108,36 @@ static vn_status take(vn_model *m, int i, const struct vn_shard_tensor *found, v
 	return VN_OK;
 }
 
+static int weight_of(const vn_plan *p, const char *name)
+{
+	for (int i = 0; i < p->n_weights; i++)
+		if (strcmp(p->weight[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
 /* A tied model that brings an output matrix all the same: the embedding is
  * used, as transformers does; say so when the two differ. */
-static bool tied_copy(vn_model *m, const struct vn_shard_tensor *t)
+static const struct vn_shard_tensor *tied_copy(vn_model *m, const char *prefix)
 {
-	const vn_tensor *e = &m->weight[0];
+	const vn_naming              *n = m->family->naming;
+	const int                     original = weight_of(m->plan, n->original);
+	const struct vn_shard_tensor *t = look_up(m, prefix, n->copy);
 
-	if (strcmp(t->tensor->name, "lm_head.weight") != 0)
-		return false;
-	for (int i = 0; i < m->plan->n_weights; i++)
-		if (strcmp(m->plan->weight[i].name, "lm_head.weight") == 0)
-			return false;
-	size_t bytes = (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype);
+	if (!t || original < 0 || weight_of(m->plan, n->copy) >= 0)
+		return NULL;
+	const vn_tensor *e = &m->weight[original];
+	const size_t     bytes = (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype);
 	if (t->tensor->bytes != bytes || memcmp(t->tensor->data, e->data, bytes) != 0)
-		warn(m, "%s: lm_head.weight differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path);
-	return true;
+		warn(m, "%s: %s differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path,
+		     t->tensor->name);
+	return t;
 }
 
 static vn_status take_weights(vn_model *m, vn_error *err)
 {
 	const vn_plan *p = m->plan;
-	const char    *prefix = prefixes[0];
+	const char    *prefix = m->family->naming->prefixes[0];
 	vn_status      st;
 
 	m->weight = calloc((size_t)p->n_weights, sizeof *m->weight);
@@ -141,9 +147,9 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", m->path);
 		goto done;
 	}
-	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-		if (look_up(m, prefixes[i], p->weight[0].name)) {
-			prefix = prefixes[i];
+	for (const char *const *try = m->family->naming->prefixes; *try; try++)
+		if (look_up(m, *try, p->weight[0].name)) {
+			prefix = *try;
 			break;
 		}
 	for (int i = 0; i < p->n_weights; i++) {
@@ -156,10 +162,12 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 			goto done;
 		used[found - m->shards.all] = true;
 	}
+	const struct vn_shard_tensor *copy = tied_copy(m, prefix);
 	for (size_t i = 0; i < m->shards.n; i++) {
 		const struct vn_shard_tensor *t = &m->shards.all[i];
-		if (!used[i] && !ignored(t->tensor->name) && !tied_copy(m, t)) {
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: no part of a %s model reads this tensor", t->path, t->tensor->name, m->family);
+		if (!used[i] && t != copy && !ignored(m->family->naming, t->tensor->name)) {
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: no part of a %s model reads this tensor", t->path, t->tensor->name,
+			             m->family->model_type);
 			goto done;
 		}
 	}
@@ -220,7 +228,7 @@ void vn_model_close(vn_model *m)
 const vn_plan   *vn_model_plan(const vn_model *m)       { return m->plan; }
 const vn_tensor *vn_model_weights(const vn_model *m)    { return m->weight; }
 const char      *vn_model_path(const vn_model *m)       { return m->path; }
-const char      *vn_model_family(const vn_model *m)     { return m->family; }
+const char      *vn_model_family(const vn_model *m)     { return m->family->model_type; }
 const char      *vn_model_config(const vn_model *m)     { return m->config; }
 const char      *vn_model_provenance(const vn_model *m) { return m->provenance; }
 

@@ -4,8 +4,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LIST(...) (const char *const[]){ __VA_ARGS__, NULL }
+
+const vn_naming vn_naming_model = {
+	.stem = "model.",
+	.prefixes = LIST("model.", "", "transformer.", "model.language_model.", "language_model.model.", "model.model."),
+	/* the next-token module and the eyes of Qwen3.5; buffers that old files keep */
+	.ignored = LIST("mtp.*", "model.visual.*", "visual.*", "*.rotary_emb.inv_freq"),
+	.copy = "lm_head.weight", .original = "model.embed_tokens.weight",
+};
+
+const vn_naming vn_naming_gpt2 = {
+	.stem = "transformer.",
+	.prefixes = LIST("transformer.", "", "model.", "model.transformer."),
+	/* the causal mask and what stands above it, kept as buffers */
+	.ignored = LIST("*h.*.attn.bias", "*h.*.attn.masked_bias"),
+	.copy = "lm_head.weight", .original = "transformer.wte.weight",
+};
+
 static const vn_family families[] = {
-	{ "qwen2", vn_plan_qwen2 },
+	{ "qwen2", &vn_naming_model, vn_plan_qwen2 },
 };
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)

@@ -10,8 +10,20 @@
 
 #include <jansson.h>
 
+/* How files spell the names of a family's weights. Lists end with NULL. */
+typedef struct vn_naming {
+	const char        *stem;     /* how the plan's names begin, those outside the trunk (lm_head) excepted */
+	const char *const *prefixes; /* what a file may have in its place; the first that finds a weight counts for all */
+	const char *const *ignored;  /* globs, of the file's names: buffers of old files, other modalities */
+	const char        *copy, *original; /* a plan that does not read `copy` may find it all the same: as `original` */
+} vn_naming;
+
+extern const vn_naming vn_naming_model; /* "model.": all but GPT-2 */
+extern const vn_naming vn_naming_gpt2;  /* "transformer." */
+
 typedef struct vn_family {
-	const char *model_type; /* as config.json spells it */
+	const char      *model_type; /* as config.json spells it */
+	const vn_naming *naming;
 	/* path is for messages */
 	vn_status (*plan)(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 } vn_family;
