@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define UPLOAD ((VkDeviceSize)32 << 20)
-#define PANEL  (256 * 1024) /* elements converted at a time: 2 MiB of double stay in cache */
+#define PANEL  (256 * 1024) /* elements converted at a time, whole blocks: 2 MiB of double stay in cache */
 
 VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20;
 
@@ -108,12 +108,12 @@ static vn_status put(load *l, const vn_weight_place *p, VkDeviceSize at, VkDevic
 static vn_status convert(load *l, int i, const vn_tensor *t, vn_error *err)
 {
 	const int64_t n = vn_shape_count(&t->shape);
-	const size_t  from = vn_dtype_size(t->dtype), to = vn_dtype_size(l->storage);
+	const size_t  to = vn_dtype_size(l->storage);
 	vn_status     st;
 
 	for (int64_t at = 0; at < n; at += PANEL) {
 		const size_t m = (size_t)(n - at < PANEL ? n - at : PANEL);
-		const char  *src = (const char *)t->data + (size_t)at * from;
+		const char  *src = (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)at);
 		if (t->dtype == l->storage) {
 			memcpy(l->stored, src, m * to);
 		} else {

@@ -104,7 +104,7 @@ static const vn_source_tensor *tied_copy(vn_model *m, const char *prefix)
 	if (!t || original < 0 || weight_of(m->plan, n->copy) >= 0)
 		return NULL;
 	const vn_tensor *e = &m->weight[original];
-	const size_t     bytes = (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype);
+	const size_t     bytes = vn_dtype_bytes(e->dtype, (size_t)vn_shape_count(&e->shape));
 	if (t->bytes != bytes || memcmp(t->data, e->data, bytes) != 0)
 		vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path,
 		     t->name);
@@ -222,7 +222,7 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 
 		rows[i] = (vn_weight_row){ .dtype = w->dtype, .shape = w->shape };
 		snprintf(rows[i].name, sizeof rows[i].name, "%s", m->file_name[i]);
-		rows[i].digest = vn_digest_of(w->data, count * vn_dtype_size(w->dtype));
+		rows[i].digest = vn_digest_of(w->data, vn_dtype_bytes(w->dtype, count));
 		rows[i].stats = vn_stats_of(w->data, w->dtype, count);
 	}
 }

@@ -47,7 +47,7 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_tensor *w, const real *bia
 {
 	const int64_t M = w->shape.dim[0], N = w->shape.dim[1], step = tile_rows(M, N);
 	const int64_t across = (M + step - 1) / step, down = (T + TILE_T - 1) / TILE_T;
-	const size_t  row = (size_t)N * vn_dtype_size(w->dtype);
+	const size_t  row = vn_dtype_bytes(w->dtype, (size_t)N);
 	/* Weights that are already what we compute in are used where they lie. */
 	const bool    in_place = w->dtype == VN_REAL_DTYPE && policy.storage == VN_REAL_DTYPE &&
 	                         (size_t)w->data % sizeof(real) == 0;

@@ -46,7 +46,7 @@ bool vn_linear_acc16(float *y, const float *x, const vn_tensor *w, const float *
 				continue;
 			for (int64_t j = 0; j < LANES; j++) {
 				if (j < lanes) {
-					const char *at = (const char *)w->data + (size_t)((m0 + j) * N) * vn_dtype_size(w->dtype);
+					const char *at = (const char *)w->data + vn_dtype_bytes(w->dtype, (size_t)((m0 + j) * N));
 					vn_to_f32_as(row, at, w->dtype, VN_F16, (size_t)N);
 				}
 				for (int64_t n = 0; n < N; n++)
