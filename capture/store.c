@@ -269,6 +269,7 @@ static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
 	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
 	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
 	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
+	            vn_h5_put_text(g, "format", vn_model_format(m)) &&
 	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
 	if (g >= 0)
 		H5Gclose(g);

@@ -22,6 +22,7 @@ vn_status vn_gguf_open(const char *path, vn_gguf **file, vn_error *err);
  * several is taken as it is. */
 vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_gguf **file, vn_error *err);
 void      vn_gguf_close(vn_gguf *f);
+const char *vn_gguf_path(const vn_gguf *f);
 
 /* ---- tensors ---------------------------------------------------------------- */
 

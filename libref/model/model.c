@@ -2,7 +2,6 @@
 #include "libref/model/model.h"
 
 #include "libref/base/glob.h"
-#include "libref/model/source.h"
 #include "libref/plan/family.h"
 
 #include <omp.h>
@@ -168,15 +167,26 @@ static const char *find_provenance(const vn_model *m)
 
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
 {
+	vn_source *s;
+	vn_status  st = vn_source_open(path, &s, err);
+
+	*model = NULL;
+	return st ? st : vn_model_of_source(path, s, model, err);
+}
+
+vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
+{
 	vn_status st;
 	vn_model *m = calloc(1, sizeof *m);
 
 	*model = NULL;
 	if (!m || !(m->path = strdup(path))) {
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		vn_source_close(source);
 		goto done;
 	}
-	if ((st = vn_source_open(path, &m->source, err)) || (st = read_config(m, err)) || (st = take_weights(m, err)))
+	m->source = source;
+	if ((st = read_config(m, err)) || (st = take_weights(m, err)))
 		goto done;
 	m->provenance = find_provenance(m);
 	*model = m;
@@ -205,6 +215,7 @@ const char      *vn_model_path(const vn_model *m)       { return m->path; }
 const char      *vn_model_family(const vn_model *m)     { return m->family->model_type; }
 const char      *vn_model_config(const vn_model *m)     { return m->source->config; }
 const char      *vn_model_provenance(const vn_model *m) { return m->provenance; }
+const char      *vn_model_format(const vn_model *m)     { return m->source->format; }
 
 const char *vn_model_warning(const vn_model *m, int i)
 {

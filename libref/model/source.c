@@ -2,12 +2,14 @@
 #include "libref/model/source.h"
 
 #include "libref/base/map.h"
+#include "libref/model/gguf_source.h"
 #include "libref/model/shards.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { CONFIG_MAX = 4 << 20 };
 
@@ -72,13 +74,24 @@ static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status open_gguf(const char *path, vn_source **source, vn_error *err)
+{
+	vn_gguf  *f;
+	vn_status st = vn_gguf_open(path, &f, err);
+
+	return st ? st : vn_source_of_gguf(f, source, err);
+}
+
 vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
 {
-	vn_source *s = calloc(1, sizeof *s);
-	vn_status  st;
+	struct stat file;
+	vn_source  *s;
+	vn_status   st;
 
 	*source = NULL;
-	if (!s)
+	if (stat(path, &file) == 0 && !S_ISDIR(file.st_mode))
+		return open_gguf(path, source, err);
+	if (!(s = calloc(1, sizeof *s)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	if ((st = open_directory(s, path, err)))
 		vn_source_close(s);

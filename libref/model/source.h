@@ -1,10 +1,11 @@
 /* source.h: where a model comes from: its config and its tensors, by name.
  *
- * A source is a HuggingFace directory: config.json with model.safetensors, or
- * with model.safetensors.index.json and its shards. Another format joins by
- * speaking as such a directory does: fields of the config and names and shapes
- * of the tensors are HuggingFace's, whatever the file calls them. A source does
- * not know which tensors a model needs.
+ * A source is a HuggingFace directory (config.json with model.safetensors, or
+ * with model.safetensors.index.json and its shards) or a GGUF file
+ * (gguf_source.h). Another format joins by speaking as such a directory does:
+ * fields of the config and names and shapes of the tensors are HuggingFace's,
+ * whatever the file calls them. A source does not know which tensors a model
+ * needs.
  *
  * Owner   everything here belongs to the source and lives until close. Bytes
  *         lie in mapped files, maybe unaligned; what had to be converted is in
@@ -40,7 +41,7 @@ typedef struct vn_source {
 	size_t            config_bytes;
 	char             *config_path; /* for messages */
 	const char       *provenance;  /* the files' word for it; NULL: none */
-	char              format[VN_SOURCE_FORMAT]; /* "safetensors": what holds the weights, and which quantisation */
+	char              format[VN_SOURCE_FORMAT]; /* "safetensors", "gguf Q4_K, Q6_K, F32" */
 	size_t            n;
 	vn_source_tensor *tensor;      /* sorted by name */
 	int               n_warnings;  /* things worth a line to the person that do not stop the work */
@@ -49,6 +50,7 @@ typedef struct vn_source {
 	void            (*release)(void *files);
 } vn_source;
 
+/* A directory, or a GGUF file (the first of several). */
 vn_status               vn_source_open(const char *path, vn_source **source, vn_error *err);
 void                    vn_source_close(vn_source *s);
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name); /* NULL when absent */
