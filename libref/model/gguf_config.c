@@ -219,10 +219,9 @@ static vn_status rope(const maker *m)
 	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = whole(m, "rope.dimension_count", &R)) ||
 	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = real(m, "rope.scale_linear", &linear)))
 		return st;
-	/* A share of the head that truncates to R columns again. */
+	/* The share of the head that truncates to R columns: 0.25, and where the decimals do not end, one in between. */
 	if (R != K && K > 0)
-		json_object_set_new(m->rope, "partial_rotary_factor", json_real((int)((double)K * ((double)R / (double)K)) == R ? (double)R / (double)K
-		                                                                                                               : ((double)R + 0.5) / (double)K));
+		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
 	if (divisors && type && !vn_gguf_is(type, "none"))
 		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: rope_freqs.weight together with metadata '%s.rope.scaling.type' is not supported", m->path,
 		               m->arch);

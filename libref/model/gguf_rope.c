@@ -23,13 +23,13 @@ typedef struct search {
 	vn_rope      rope;
 } search;
 
-static bool fits(search *s, double factor, double low, double high, int64_t original)
+static bool fits(search *s, double factor, double high, int64_t original)
 {
 	float attention;
 
 	s->rope.type = VN_ROPE_LLAMA3;
 	s->rope.factor = factor;
-	s->rope.low_freq_factor = low;
+	s->rope.low_freq_factor = 1;
 	s->rope.high_freq_factor = high;
 	s->rope.original_context = (int)original;
 	vn_rope_frequencies(&s->rope, s->scaled, &attention);
@@ -39,26 +39,26 @@ static bool fits(search *s, double factor, double low, double high, int64_t orig
 	return true;
 }
 
-/* The published settings first: where several fit, they give the same numbers. */
+/* The published settings first: where several fit, they give the same numbers.
+ * Factors of 2 and 8 and a context of 4096 are 1, 4 and 2048: low is always 1. */
 static bool find(search *s, int64_t original)
 {
-	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, lows[] = { 1, 2, 4 }, highs[] = { 4, 2, 8, 16, 32 };
+	static const double factors[] = { 0 /* the largest divisor */, 8, 32, 2, 4, 16, 64 }, highs[] = { 4, 2, 8, 16, 32 };
 	double largest = 1;
 
 	for (int i = 0; i < s->pairs; i++)
 		largest = (double)s->divisor[i] > largest ? (double)s->divisor[i] : largest;
-	for (size_t l = 0; l < sizeof lows / sizeof *lows; l++)
-		for (size_t h = 0; h < sizeof highs / sizeof *highs; h++)
-			for (size_t f = 0; f < sizeof factors / sizeof *factors && highs[h] > lows[l]; f++) {
-				const double factor = f ? factors[f] : largest;
-				if (factor < largest)
-					continue;
-				if ((original && fits(s, factor, lows[l], highs[h], original)) || fits(s, factor, lows[l], highs[h], 8192))
+	for (size_t h = 0; h < sizeof highs / sizeof *highs; h++)
+		for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+			const double factor = f ? factors[f] : largest;
+			if (factor < largest)
+				continue;
+			if ((original && fits(s, factor, highs[h], original)) || fits(s, factor, highs[h], 8192))
+				return true;
+			for (int64_t c = FIRST_CONTEXT; c <= LAST_CONTEXT; c *= 2)
+				if (fits(s, factor, highs[h], c))
 					return true;
-				for (int64_t c = FIRST_CONTEXT; c <= LAST_CONTEXT; c *= 2)
-					if (fits(s, factor, lows[l], highs[h], c))
-						return true;
-			}
+		}
 	return false;
 }
 
