@@ -31,6 +31,9 @@ static const struct { const char *name; int ours; } ggml[] = {
 	[34] = { "TQ1_0", -1 }, [35] = { "TQ2_0", -1 }, [39] = { "MXFP4", -1 }, [40] = { "NVFP4", -1 }, [41] = { "Q1_0", -1 },
 };
 
+/* What a clone without Git LFS leaves in place of a large file. */
+static const char lfs[] = "version https://git-lfs";
+
 typedef struct reader {
 	const char          *path;
 	const unsigned char *data;
@@ -300,6 +303,8 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	snprintf(r->what, sizeof r->what, "header");
 	if ((st = take(r, 4, &magic)))
 		return st;
+	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
+		return BAD(r, "a Git LFS pointer, not the weights themselves (git lfs pull fetches them)");
 	if (memcmp(magic, "GGUF", 4) != 0)
 		return BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
 	if ((st = take_u32(r, &version)))

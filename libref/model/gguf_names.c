@@ -88,7 +88,7 @@ static int64_t layer_of(const char *name, const char **rest)
 	return *p == '.' ? n : -1;
 }
 
-vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, const char *name, char *hf, size_t room)
+vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, int64_t extra, const char *name, char *hf, size_t room)
 {
 	const char *rest = name, *suffix = "";
 
@@ -98,13 +98,15 @@ vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, const char *name, 
 			continue;
 		const int64_t layer = layer_of(name, &rest);
 		const row    *r = find(layer < 0 ? known[i].trunk : known[i].layer, rest, &suffix);
-		if (layer >= layers)
+		if (layer >= layers && layer < layers + extra) {
 			snprintf(hf, room, "mtp.%s", name);
-		else if (r && layer < 0)
+			return VN_GGUF_AS_IT_WAS;
+		}
+		if (r && layer < 0)
 			snprintf(hf, room, "%s%s", r->hf, suffix);
 		else if (r)
 			snprintf(hf, room, "%s%lld.%s%s", known[i].layers, (long long)layer, r->hf, suffix);
-		return r && layer < layers ? r->change : VN_GGUF_AS_IT_WAS;
+		return r ? r->change : VN_GGUF_AS_IT_WAS;
 	}
 	return VN_GGUF_AS_IT_WAS;
 }

@@ -25,8 +25,9 @@ typedef enum vn_gguf_change {
 } vn_gguf_change;
 
 /* HuggingFace's name for a tensor of an architecture into hf (room bytes), which
- * is the file's own when it has none. Blocks from `layers` on are the next-token
- * module, whose tensors get names that every family passes over. */
-vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, const char *name, char *hf, size_t room);
+ * is the file's own when it has none. Behind `layers` blocks come those of the
+ * next-token module, `extra` in number: their tensors get names that every family
+ * passes over. */
+vn_gguf_change vn_gguf_name(const char *arch, int64_t layers, int64_t extra, const char *name, char *hf, size_t room);
 
 #endif
