@@ -157,9 +157,9 @@ static void configs(const contract *c, const char *const text[2])
 		const bool same = same_arithmetic(j[0], j[1]);
 		const int  differ = fields_that_differ(j[0], j[1]);
 		/* A GGUF file keeps few of the fields that a config.json has. */
-		if (same && differ > FIELDS_NAMED)
+		if (same && differ > FIELDS_NAMED) {
 			vn_lines_add(c->notes, "config: %d fields differ between the reference and the %s, none changes the arithmetic", differ, c->who);
-		else {
+		} else {
 			json_object_foreach(j[0], key, x)
 				config_key(c, key, x, json_object_get(j[1], key), same);
 			json_object_foreach(j[1], key, x)
@@ -183,7 +183,7 @@ bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
 		return strcmp(x->digest.hex, y->digest.hex) == 0;
 	/* Quantising is not rounding to a grid: other numbers, however close. */
 	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
-		return false;
+		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
 	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
 	const vn_stats *a = &x->stats, *b = &y->stats;
 	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
