@@ -78,6 +78,7 @@ static void show_model(const vn_recording *r)
 	printf("\nmodel\n");
 	put_fact("family", vn_recording_family(r));
 	put_fact("provenance", vn_recording_provenance(r));
+	put_fact("format", vn_recording_format(r));
 	for (int i = 0; i < n; i++) {
 		values += w[i].stats.n;
 		odd += w[i].stats.nan + w[i].stats.inf;

@@ -225,12 +225,12 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	if (!list)
 		return no_memory(r, err);
 	r->entry = list;
-	vn_source *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
+	vn_extent *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
 	if (!sources)
 		return no_memory(r, err);
 	r->source = sources;
 	list[r->n_entries] = e;
-	sources[r->n_entries++] = (vn_source){ .offset = t.offset, .address = t.address, .bytes = size };
+	sources[r->n_entries++] = (vn_extent){ .offset = t.offset, .address = t.address, .bytes = size };
 	return VN_OK;
 }
 

@@ -90,7 +90,7 @@ static vn_status sort_entries(vn_recording *r, vn_error *err)
 	const size_t n = (size_t)r->n_entries;
 	int         *list = malloc((n + 1) * sizeof *list);
 	vn_entry    *entry = malloc((n + 1) * sizeof *entry);
-	vn_source   *source = malloc((n + 1) * sizeof *source);
+	vn_extent   *source = malloc((n + 1) * sizeof *source);
 	vn_status    st = VN_OK;
 
 	if (!list || !entry || !source) {
@@ -269,6 +269,11 @@ const char *vn_recording_provenance(const vn_recording *r)
 	return word(r->model, r->n_model, "provenance");
 }
 
+const char *vn_recording_format(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "format");
+}
+
 int vn_recording_weights(const vn_recording *r, const vn_weight_row **rows)
 {
 	*rows = r->weight;
@@ -342,7 +347,7 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 /* Compressed, chunked, compact or big-endian: HDF5 reads it, in a child. */
 static vn_status load(vn_recording *r, int i, vn_error *err)
 {
-	vn_source *s = &r->source[i];
+	vn_extent *s = &r->source[i];
 	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes,
 	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
 	vn_child   child;
@@ -375,7 +380,7 @@ static int primary(const vn_recording *r, int i)
 
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
 {
-	vn_source *s = &r->source[i = primary(r, i)];
+	vn_extent *s = &r->source[i = primary(r, i)];
 	vn_status  st = VN_OK;
 
 	*data = NULL;
@@ -395,7 +400,7 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 
 void vn_recording_release(vn_recording *r, int i)
 {
-	vn_source *s = &r->source[primary(r, i)];
+	vn_extent *s = &r->source[primary(r, i)];
 	if (s->loaded)
 		munmap(s->loaded, (size_t)s->bytes);
 	s->loaded = NULL;

@@ -51,6 +51,7 @@ int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, 
 const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);
 const char     *vn_recording_provenance(const vn_recording *r);
+const char     *vn_recording_format(const vn_recording *r); /* what held the weights: "gguf Q4_K, Q6_K, F32" */
 int             vn_recording_weights(const vn_recording *r, const vn_weight_row **rows); /* sorted by name */
 /* /plan rebuilt and checked; NULL when the file has none. */
 const vn_plan  *vn_recording_plan(const vn_recording *r);

@@ -7,12 +7,12 @@
 #include "capture/scan.h"
 
 /* Where the numbers of an entry are. */
-typedef struct vn_source {
+typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
 	void    *loaded;  /* memory shared with the child that read them, or NULL */
-} vn_source;
+} vn_extent;
 
 typedef struct vn_word {
 	char *key, *value;
@@ -40,7 +40,7 @@ struct vn_recording {
 	vn_step   *step;
 	int        n_steps, room_steps;
 	vn_entry  *entry;
-	vn_source *source; /* (n_entries) */
+	vn_extent *source; /* (n_entries) */
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries): by step, then name */
 };

@@ -242,8 +242,6 @@ static hid_t row_type(void)
 
 static bool put_weights(hid_t group, const vn_weight_row *w, int n)
 {
-	static const char *const dtype[VN_N_DTYPES] = { [VN_F16] = "F16", [VN_BF16] = "BF16", [VN_F32] = "F32",
-	                                                [VN_F64] = "F64" };
 	row  *rows = calloc((size_t)n + 1, sizeof *rows);
 	hid_t type = row_type();
 	bool  good = rows && type >= 0;
@@ -253,7 +251,7 @@ static bool put_weights(hid_t group, const vn_weight_row *w, int n)
 		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
 		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
 		snprintf(r->name, sizeof r->name, "%s", w[i].name);
-		snprintf(r->dtype, sizeof r->dtype, "%s", dtype[w[i].dtype]);
+		snprintf(r->dtype, sizeof r->dtype, "%s", vn_dtype_word(w[i].dtype));
 		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
 		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
 			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
@@ -271,6 +269,7 @@ static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
 	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
 	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
 	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
+	            vn_h5_put_text(g, "format", vn_model_format(m)) &&
 	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
 	if (g >= 0)
 		H5Gclose(g);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define UPLOAD ((VkDeviceSize)32 << 20)
-#define PANEL  (256 * 1024) /* elements converted at a time: 2 MiB of double stay in cache */
+#define PANEL  (256 * 1024) /* elements converted at a time, whole blocks: 2 MiB of double stay in cache */
 
 VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20;
 
@@ -156,12 +156,11 @@ static vn_status convert(load *l, int i, const vn_tensor *t, const char *src, in
 static vn_status convert_all(load *l, int i, const vn_tensor *t, vn_error *err)
 {
 	const int64_t n = vn_shape_count(&t->shape);
-	const size_t  from = vn_dtype_size(t->dtype);
 	vn_status     st = VN_OK;
 
 	for (int64_t at = 0; at < n && !st; at += PANEL) {
 		const size_t m = (size_t)(n - at < PANEL ? n - at : PANEL);
-		st = convert(l, i, t, (const char *)t->data + (size_t)at * from, at, m, err);
+		st = convert(l, i, t, (const char *)t->data + vn_dtype_bytes(t->dtype, (size_t)at), at, m, err);
 	}
 	return st;
 }

@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	double weights = 0;
 	for (int i = 0; i < vn_model_plan(m)->n_weights; i++) {
 		const vn_tensor *w = &vn_model_weights(m)[i];
-		weights += (double)vn_shape_count(&w->shape) * (double)vn_dtype_size(w->dtype) / (1 << 30);
+		weights += (double)vn_dtype_bytes(w->dtype, (size_t)vn_shape_count(&w->shape)) / (1 << 30);
 	}
 	int32_t *ids = need((size_t)T * sizeof *ids);
 	for (int64_t t = 0; t < T; t++)

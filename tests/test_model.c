@@ -379,7 +379,8 @@ static void a_directory_without_its_files_is_refused(void)
 	toy_write(d, "model.safetensors", "", 0);
 	CU_ASSERT_EQUAL(vn_model_open(d, &model, &e), VN_ERR_FORMAT);
 	CU_ASSERT_PTR_NULL(model);
-	CU_ASSERT_EQUAL(vn_model_open(toy_path(d, "config.json"), &model, &e), VN_ERR_IO); /* a file, not a directory */
+	CU_ASSERT_EQUAL(vn_model_open(toy_path(d, "config.json"), &model, &e), VN_ERR_FORMAT); /* a file, and no GGUF */
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "not a GGUF file"));
 	CU_ASSERT_PTR_NULL(model);
 	toy_remove(d);
 }

@@ -4,6 +4,8 @@
  * other). */
 #include "libref/base/dtype.h"
 
+#include "libref/base/quant.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -13,22 +15,38 @@
 #include <immintrin.h>
 #endif
 
-static const struct { size_t size; const char *name; int digits, min_exponent; double max; } info[VN_N_DTYPES] = {
-	/* min_exponent: of the smallest normal number, 2^min_exponent */
-	[VN_F16]  = { 2, "f16",  10, -14,   65504.0 },
-	[VN_BF16] = { 2, "bf16", 7,  -126,  0x1.fep127 },
-	[VN_F32]  = { 4, "f32",  23, -126,  0x1.fffffep127 },
-	[VN_F64]  = { 8, "f64",  52, -1022, 0x1.fffffffffffffp1023 },
+static const struct { size_t size, block; const char *name, *word; int digits, min_exponent; double max; } info[VN_N_WEIGHT_DTYPES] = {
+	/* size: of a block; min_exponent: of the smallest normal number, 2^min_exponent */
+	[VN_F16]  = { 2, 1, "f16",  "F16",  10, -14,   65504.0 },
+	[VN_BF16] = { 2, 1, "bf16", "BF16", 7,  -126,  0x1.fep127 },
+	[VN_F32]  = { 4, 1, "f32",  "F32",  23, -126,  0x1.fffffep127 },
+	[VN_F64]  = { 8, 1, "f64",  "F64",  52, -1022, 0x1.fffffffffffffp1023 },
+	[VN_Q4_0] = { 18,  32,  "q4_0", "Q4_0", 0, 0, 0 },
+	[VN_Q4_1] = { 20,  32,  "q4_1", "Q4_1", 0, 0, 0 },
+	[VN_Q5_0] = { 22,  32,  "q5_0", "Q5_0", 0, 0, 0 },
+	[VN_Q5_1] = { 24,  32,  "q5_1", "Q5_1", 0, 0, 0 },
+	[VN_Q8_0] = { 34,  32,  "q8_0", "Q8_0", 0, 0, 0 },
+	[VN_Q4_K] = { 144, 256, "q4_k", "Q4_K", 0, 0, 0 },
+	[VN_Q5_K] = { 176, 256, "q5_k", "Q5_K", 0, 0, 0 },
+	[VN_Q6_K] = { 210, 256, "q6_k", "Q6_K", 0, 0, 0 },
 };
 
-size_t vn_dtype_size(vn_dtype d)      { return info[d].size; }
+size_t vn_dtype_size(vn_dtype d)      { assert(d < VN_N_DTYPES); return info[d].size; }
+size_t vn_dtype_block(vn_dtype d)     { return info[d].block; }
 const char *vn_dtype_name(vn_dtype d) { return info[d].name; }
-int vn_dtype_digits(vn_dtype d)       { return info[d].digits; }
-double vn_dtype_max(vn_dtype d)       { return info[d].max; }
+const char *vn_dtype_word(vn_dtype d) { return info[d].word; }
+int vn_dtype_digits(vn_dtype d)       { assert(d < VN_N_DTYPES); return info[d].digits; }
+double vn_dtype_max(vn_dtype d)       { assert(d < VN_N_DTYPES); return info[d].max; }
+
+size_t vn_dtype_bytes(vn_dtype d, size_t elements)
+{
+	assert(elements % info[d].block == 0);
+	return elements / info[d].block * info[d].size;
+}
 
 int vn_dtype_from_name(const char *name, vn_dtype *d)
 {
-	for (int i = 0; i < VN_N_DTYPES; i++)
+	for (int i = 0; i < VN_N_WEIGHT_DTYPES; i++)
 		if (strcasecmp(name, info[i].name) == 0) {
 			*d = (vn_dtype)i;
 			return 1;
@@ -39,6 +57,7 @@ int vn_dtype_from_name(const char *name, vn_dtype *d)
 double vn_dtype_ulp(vn_dtype d, double x)
 {
 	int e = 0;
+	assert(d < VN_N_DTYPES);
 	x = fabs(x);
 	if (!(x > 0.0) || isinf(x))
 		e = info[d].min_exponent;
@@ -202,8 +221,8 @@ void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
 			dst[i] = vn_bf16_to_f32(h);
 		}
 		break;
-	case VN_N_DTYPES:
-		assert(0);
+	default:
+		vn_dequantise(dst, src, from, n);
 	}
 }
 
@@ -217,8 +236,8 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
 	}
 	float part[256];
 	for (size_t i = 0; i < n; ) {
-		size_t m = n - i < 256 ? n - i : 256;
-		vn_to_f32(part, s + i * info[from].size, from, m);
+		size_t m = n - i < 256 ? n - i : 256; /* whole blocks, of either size */
+		vn_to_f32(part, s + vn_dtype_bytes(from, i), from, m);
 		for (size_t j = 0; j < m; j++)
 			dst[i + j] = (double)part[j];
 		i += m;
@@ -254,8 +273,8 @@ void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 			memcpy(d + 2 * i, &h, 2);
 		}
 		break;
-	case VN_N_DTYPES:
-		assert(0);
+	default:
+		assert(0); /* blocks are not written */
 	}
 }
 

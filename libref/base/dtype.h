@@ -3,6 +3,10 @@
  * Conversions round to nearest, ties to even, keep infinities and NaN, and
  * give the same bits with and without the processor's own instructions.
  * All are pure and may run on any thread.
+ *
+ * The first VN_N_DTYPES are numbers one by one: any tensor may have them. The
+ * rest are blocks of weights that share scales (quant.h): only a weight has
+ * them, they can be read and not written, and only whole blocks are read.
  */
 #ifndef VN_LIBREF_BASE_DTYPE_H
 #define VN_LIBREF_BASE_DTYPE_H
@@ -10,13 +14,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum vn_dtype { VN_F16, VN_BF16, VN_F32, VN_F64, VN_N_DTYPES } vn_dtype;
+typedef enum vn_dtype {
+	VN_F16, VN_BF16, VN_F32, VN_F64,
+	VN_N_DTYPES,
+	VN_Q4_0 = VN_N_DTYPES, VN_Q4_1, VN_Q5_0, VN_Q5_1, VN_Q8_0, /* blocks of 32 */
+	VN_Q4_K, VN_Q5_K, VN_Q6_K,                                 /* of 256 */
+	VN_N_WEIGHT_DTYPES
+} vn_dtype;
 
-size_t      vn_dtype_size(vn_dtype d);                       /* bytes an element */
-const char *vn_dtype_name(vn_dtype d);                       /* "f16", "bf16", "f32", "f64" */
+size_t      vn_dtype_size(vn_dtype d);                  /* bytes an element; not of blocks */
+size_t      vn_dtype_block(vn_dtype d);                 /* elements a block: 1, 32 or 256 */
+size_t      vn_dtype_bytes(vn_dtype d, size_t elements); /* of whole blocks */
+const char *vn_dtype_name(vn_dtype d);                  /* "f16", "bf16", "f32", "f64", "q4_k" */
+const char *vn_dtype_word(vn_dtype d);                  /* as files spell it: "F16", "Q4_K" */
 int         vn_dtype_from_name(const char *name, vn_dtype *d); /* upper or lower case; 0 when unknown */
 
-/* Bits between the sign and the leading one: ulp(x) = 2^(exponent - digits). */
+/* Of the numbers that stand alone.
+ * Bits between the sign and the leading one: ulp(x) = 2^(exponent - digits). */
 int    vn_dtype_digits(vn_dtype d); /* 10, 7, 23, 52 */
 double vn_dtype_max(vn_dtype d);    /* largest finite value: 65504 for f16 */
 /* Distance between the two neighbours of |x| in d; the smallest subnormal near 0. */
@@ -27,8 +41,9 @@ uint16_t vn_f32_to_f16(float x);
 float    vn_bf16_to_f32(uint16_t h);
 uint16_t vn_f32_to_bf16(float x);
 
-/* Whole arrays of n elements. src need not be aligned. src and dst must not
- * overlap. From f64 to a 16-bit format the value is rounded once. */
+/* Whole arrays of n elements, of which blocks must be whole. src need not be
+ * aligned. src and dst must not overlap. From f64 to a 16-bit format the value
+ * is rounded once. */
 void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n);
 void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n);
 void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n);

@@ -90,7 +90,7 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 				add_one(s, &l, (int)(j % LANES), wide[j]);
 			continue;
 		}
-		vn_to_f32(part, data + vn_dtype_size(dtype) * i, dtype, m);
+		vn_to_f32(part, data + vn_dtype_bytes(dtype, i), dtype, m);
 		if (m == PART && add_part(&l, part))
 			continue;
 		for (size_t j = 0; j < m; j++)
@@ -116,7 +116,7 @@ void vn_stats_add(vn_stats_sum *s, const void *data, vn_dtype dtype, size_t n)
 		s->max = -INFINITY;
 	}
 	for (size_t i = 0; i < n; i += VN_STATS_BLOCK)
-		add_block(s, p + i * vn_dtype_size(dtype), dtype, n - i < VN_STATS_BLOCK ? n - i : VN_STATS_BLOCK);
+		add_block(s, p + vn_dtype_bytes(dtype, i), dtype, n - i < VN_STATS_BLOCK ? n - i : VN_STATS_BLOCK);
 }
 
 vn_stats vn_stats_finish(const vn_stats_sum *s)

@@ -2,29 +2,22 @@
 #include "libref/model/model.h"
 
 #include "libref/base/glob.h"
-#include "libref/base/map.h"
-#include "libref/model/shards.h"
 #include "libref/plan/family.h"
 
 #include <omp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIG_MAX = 4 << 20, WARNINGS_MAX = 16, WARNING_TEXT = 512 };
-
 struct vn_model {
-	char            *path, *config;
+	char            *path;
+	vn_source       *source;
 	const vn_family *family;
 	const char      *provenance;
-	json_t          *json;
-	vn_shards        shards;
+	json_t          *json;        /* the source's config */
 	vn_plan         *plan;
 	vn_tensor       *weight;      /* (n_weights) */
 	const char     **file_name;   /* (n_weights) as the files spell it */
-	int              n_warnings;
-	char             warning[WARNINGS_MAX][WARNING_TEXT];
 };
 
 static bool ignored(const vn_naming *n, const char *name)
@@ -35,29 +28,13 @@ static bool ignored(const vn_naming *n, const char *name)
 	return false;
 }
 
-__attribute__((format(printf, 2, 3)))
-static void warn(vn_model *m, const char *format, ...)
+static vn_status read_config(vn_model *m, vn_error *err)
 {
-	va_list args;
-	if (m->n_warnings == WARNINGS_MAX)
-		return;
-	va_start(args, format);
-	vsnprintf(m->warning[m->n_warnings++], WARNING_TEXT, format, args);
-	va_end(args);
-}
+	const char  *path = m->source->config_path;
+	json_error_t je;
+	vn_status    st;
 
-static vn_status open_config(vn_model *m, vn_error *err)
-{
-	char             path[4096];
-	size_t           bytes;
-	json_error_t     je;
-	vn_status        st;
-
-	if (snprintf(path, sizeof path, "%s/config.json", m->path) >= (int)sizeof path)
-		return vn_fail(err, VN_ERR_USAGE, "%s: path too long", m->path);
-	if ((st = vn_read_text(path, CONFIG_MAX, &m->config, &bytes, err)))
-		return st;
-	if (!(m->json = json_loadb(m->config, bytes, 0, &je)))
+	if (!(m->json = json_loadb(m->source->config, m->source->config_bytes, 0, &je)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
@@ -70,7 +47,7 @@ static vn_status open_config(vn_model *m, vn_error *err)
 
 /* The tensor that a file calls by this name of ours, under one prefix. What is
  * outside the trunk may stand beside it: language_model.lm_head.weight. */
-static const struct vn_shard_tensor *look_up(const vn_model *m, const char *prefix, const char *name)
+static const vn_source_tensor *look_up(const vn_model *m, const char *prefix, const char *name)
 {
 	const char  *stem = m->family->naming->stem;
 	const size_t n = strlen(stem), outer = strlen(prefix) > n ? strlen(prefix) - n : 0;
@@ -78,31 +55,30 @@ static const struct vn_shard_tensor *look_up(const vn_model *m, const char *pref
 
 	if (strncmp(name, stem, n) == 0) {
 		snprintf(file_name, sizeof file_name, "%s%s", prefix, name + n);
-		return vn_shards_find(&m->shards, file_name);
+		return vn_source_find(m->source, file_name);
 	}
-	const struct vn_shard_tensor *found = vn_shards_find(&m->shards, name);
+	const vn_source_tensor *found = vn_source_find(m->source, name);
 	if (!found && outer && strcmp(prefix + outer, stem) == 0) {
 		snprintf(file_name, sizeof file_name, "%.*s%s", (int)outer, prefix, name);
-		found = vn_shards_find(&m->shards, file_name);
+		found = vn_source_find(m->source, file_name);
 	}
 	return found;
 }
 
-static vn_status take(vn_model *m, int i, const struct vn_shard_tensor *found, vn_error *err)
+static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *err)
 {
-	const vn_weight    *w = &m->plan->weight[i];
-	const vn_st_tensor *t = found->tensor;
-	vn_shape            s = { .rank = t->rank <= VN_MAX_RANK ? t->rank : -1 };
-	char                have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
-	vn_dtype            dtype;
+	const vn_weight *w = &m->plan->weight[i];
+	vn_shape         s = { .rank = t->rank <= VN_MAX_RANK ? t->rank : -1 };
+	char             have[VN_SHAPE_TEXT], need[VN_SHAPE_TEXT];
+	vn_dtype         dtype;
 
 	for (int j = 0; j < s.rank; j++)
 		s.dim[j] = t->dim[j];
 	if (s.rank < 0 || !vn_shape_equal(&s, &w->shape))
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", found->path, t->name,
+		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", t->path, t->name,
 		               s.rank < 0 ? "of high rank" : vn_shape_text(&s, have), vn_shape_text(&w->shape, need));
 	if (!vn_dtype_from_name(t->dtype, &dtype))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (F64, F32, F16, BF16 are)", found->path, t->name, t->dtype);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (F64, F32, F16, BF16 are)", t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor){ dtype, s, t->data };
 	m->file_name[i] = t->name;
 	return VN_OK;
@@ -118,19 +94,19 @@ static int weight_of(const vn_plan *p, const char *name)
 
 /* A tied model that brings an output matrix all the same: the embedding is
  * used, as transformers does; say so when the two differ. */
-static const struct vn_shard_tensor *tied_copy(vn_model *m, const char *prefix)
+static const vn_source_tensor *tied_copy(vn_model *m, const char *prefix)
 {
 	const vn_naming              *n = m->family->naming;
 	const int                     original = weight_of(m->plan, n->original);
-	const struct vn_shard_tensor *t = look_up(m, prefix, n->copy);
+	const vn_source_tensor *t = look_up(m, prefix, n->copy);
 
 	if (!t || original < 0 || weight_of(m->plan, n->copy) >= 0)
 		return NULL;
 	const vn_tensor *e = &m->weight[original];
-	const size_t     bytes = (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype);
-	if (t->tensor->bytes != bytes || memcmp(t->tensor->data, e->data, bytes) != 0)
-		warn(m, "%s: %s differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path,
-		     t->tensor->name);
+	const size_t     bytes = vn_dtype_bytes(e->dtype, (size_t)vn_shape_count(&e->shape));
+	if (t->bytes != bytes || memcmp(t->data, e->data, bytes) != 0)
+		vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path,
+		     t->name);
 	return t;
 }
 
@@ -142,7 +118,7 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 
 	m->weight = calloc((size_t)p->n_weights, sizeof *m->weight);
 	m->file_name = calloc((size_t)p->n_weights, sizeof *m->file_name);
-	bool *used = calloc(m->shards.n + 1, sizeof *used);
+	bool *used = calloc(m->source->n + 1, sizeof *used);
 	if (!m->weight || !m->file_name || !used) {
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", m->path);
 		goto done;
@@ -153,20 +129,20 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 			break;
 		}
 	for (int i = 0; i < p->n_weights; i++) {
-		const struct vn_shard_tensor *found = look_up(m, prefix, p->weight[i].name);
+		const vn_source_tensor *found = look_up(m, prefix, p->weight[i].name);
 		if (!found) {
 			st = vn_fail(err, VN_ERR_NOTFOUND, "%s: weight %s is missing", m->path, p->weight[i].name);
 			goto done;
 		}
 		if ((st = take(m, i, found, err)))
 			goto done;
-		used[found - m->shards.all] = true;
+		used[found - m->source->tensor] = true;
 	}
-	const struct vn_shard_tensor *copy = tied_copy(m, prefix);
-	for (size_t i = 0; i < m->shards.n; i++) {
-		const struct vn_shard_tensor *t = &m->shards.all[i];
-		if (!used[i] && t != copy && !ignored(m->family->naming, t->tensor->name)) {
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: no part of a %s model reads this tensor", t->path, t->tensor->name,
+	const vn_source_tensor *copy = tied_copy(m, prefix);
+	for (size_t i = 0; i < m->source->n; i++) {
+		const vn_source_tensor *t = &m->source->tensor[i];
+		if (!used[i] && t != copy && !ignored(m->family->naming, t->name)) {
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: no part of a %s model reads this tensor", t->path, t->name,
 			             m->family->model_type);
 			goto done;
 		}
@@ -182,8 +158,8 @@ static const char *find_provenance(const vn_model *m)
 {
 	const char *said = json_string_value(json_object_get(m->json, "vernier_provenance"));
 
-	for (size_t i = 0; !said && i < m->shards.n_files; i++)
-		said = vn_safetensors_meta(m->shards.file[i], "provenance");
+	if (!said)
+		said = m->source->provenance;
 	if (said && strcmp(said, "trained") == 0)
 		return "trained";
 	return said && strcmp(said, "synthetic") == 0 ? "synthetic" : "unknown";
@@ -191,19 +167,28 @@ static const char *find_provenance(const vn_model *m)
 
 vn_status vn_model_open(const char *path, vn_model **model, vn_error *err)
 {
+	vn_source *s;
+	vn_status  st = vn_source_open(path, &s, err);
+
+	*model = NULL;
+	return st ? st : vn_model_of_source(path, s, model, err);
+}
+
+vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **model, vn_error *err)
+{
 	vn_status st;
 	vn_model *m = calloc(1, sizeof *m);
 
 	*model = NULL;
 	if (!m || !(m->path = strdup(path))) {
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		vn_source_close(source);
 		goto done;
 	}
-	if ((st = open_config(m, err)) || (st = vn_shards_open(path, &m->shards, err)) || (st = take_weights(m, err)))
+	m->source = source;
+	if ((st = read_config(m, err)) || (st = take_weights(m, err)))
 		goto done;
 	m->provenance = find_provenance(m);
-	if (m->shards.unlisted)
-		warn(m, "%s: %zu tensors are in the files but not in the index", path, m->shards.unlisted);
 	*model = m;
 	m = NULL;
 done:
@@ -218,9 +203,8 @@ void vn_model_close(vn_model *m)
 	vn_plan_destroy(m->plan);
 	free(m->weight);
 	free(m->file_name);
-	vn_shards_close(&m->shards);
 	json_decref(m->json);
-	free(m->config);
+	vn_source_close(m->source);
 	free(m->path);
 	free(m);
 }
@@ -229,12 +213,13 @@ const vn_plan   *vn_model_plan(const vn_model *m)       { return m->plan; }
 const vn_tensor *vn_model_weights(const vn_model *m)    { return m->weight; }
 const char      *vn_model_path(const vn_model *m)       { return m->path; }
 const char      *vn_model_family(const vn_model *m)     { return m->family->model_type; }
-const char      *vn_model_config(const vn_model *m)     { return m->config; }
+const char      *vn_model_config(const vn_model *m)     { return m->source->config; }
 const char      *vn_model_provenance(const vn_model *m) { return m->provenance; }
+const char      *vn_model_format(const vn_model *m)     { return m->source->format; }
 
 const char *vn_model_warning(const vn_model *m, int i)
 {
-	return i < m->n_warnings ? m->warning[i] : NULL;
+	return i < m->source->n_warnings ? m->source->warning[i] : NULL;
 }
 
 void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
@@ -248,7 +233,7 @@ void vn_model_table(const vn_model *m, int threads, vn_weight_row *rows)
 
 		rows[i] = (vn_weight_row){ .dtype = w->dtype, .shape = w->shape };
 		snprintf(rows[i].name, sizeof rows[i].name, "%s", m->file_name[i]);
-		rows[i].digest = vn_digest_of(w->data, count * vn_dtype_size(w->dtype));
+		rows[i].digest = vn_digest_of(w->data, vn_dtype_bytes(w->dtype, count));
 		rows[i].stats = vn_stats_of(w->data, w->dtype, count);
 	}
 }

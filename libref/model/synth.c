@@ -122,7 +122,6 @@ static vn_status write_weight(FILE *f, const char *path, const vn_plan *p, int w
 
 static char *header_of(const vn_plan *p, vn_dtype dtype)
 {
-	static const char *const words[VN_N_DTYPES] = { [VN_F16] = "F16", [VN_BF16] = "BF16", [VN_F32] = "F32", [VN_F64] = "F64" };
 	json_t  *root = json_pack("{s:{s:s, s:s}}", "__metadata__", "format", "pt", "provenance", "synthetic");
 	int64_t  at = 0;
 
@@ -132,7 +131,7 @@ static char *header_of(const vn_plan *p, vn_dtype dtype)
 		int64_t         end = at + vn_shape_count(s) * (int64_t)vn_dtype_size(dtype);
 		for (int i = 0; i < s->rank; i++)
 			json_array_append_new(dims, json_integer(s->dim[i]));
-		json_object_set_new(root, p->weight[w].name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", words[dtype], "shape", dims,
+		json_object_set_new(root, p->weight[w].name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", vn_dtype_word(dtype), "shape", dims,
 		                                                       "data_offsets", (json_int_t)at, (json_int_t)end));
 		at = end;
 	}

@@ -9,14 +9,14 @@
 
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy)
 {
-	size_t row = (size_t)D * vn_dtype_size(w->dtype);
+	size_t row = vn_dtype_bytes(w->dtype, (size_t)D);
 	for (int64_t t = 0; t < T; t++)
 		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)ids[t] * row, w->dtype, policy.storage, (size_t)D);
 }
 
 void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, int64_t D, vn_policy policy)
 {
-	size_t row = (size_t)D * vn_dtype_size(w->dtype);
+	size_t row = vn_dtype_bytes(w->dtype, (size_t)D);
 	for (int64_t t = 0; t < T; t++)
 		REAL(vn_load)(y + t * D, (const char *)w->data + (size_t)(past + t) * row, w->dtype, policy.storage, (size_t)D);
 }

@@ -68,7 +68,7 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
 	if (a->transposed)
 		turn_over(dst, a, m0, m, policy);
 	else
-		REAL(vn_load)(dst, (const char *)a->w->data + (size_t)(m0 * a->N) * vn_dtype_size(a->w->dtype), a->w->dtype, policy.storage,
+		REAL(vn_load)(dst, (const char *)a->w->data + vn_dtype_bytes(a->w->dtype, (size_t)(m0 * a->N)), a->w->dtype, policy.storage,
 		              (size_t)(m * a->N));
 }
 

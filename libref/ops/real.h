@@ -38,7 +38,7 @@ static inline void REAL(vn_load)(real *dst, const void *src, vn_dtype from, vn_d
 	float part[256];
 	for (size_t i = 0; i < n; ) {
 		const size_t m = n - i < 256 ? n - i : 256;
-		vn_to_f32_as(part, (const char *)src + i * vn_dtype_size(from), from, storage, m);
+		vn_to_f32_as(part, (const char *)src + vn_dtype_bytes(from, i), from, storage, m);
 		for (size_t j = 0; j < m; j++)
 			dst[i + j] = (double)part[j];
 		i += m;

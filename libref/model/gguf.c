@@ -1,0 +1,343 @@
+/* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from
+ * front to end; nothing is believed before it is known to lie inside. */
+#include "libref/model/gguf_inside.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, WHAT = 128 };
+
+/* Bytes of the smallest key with its value, and of the smallest tensor's entry:
+ * so many of each fit into a file at the most. */
+enum { LEAST_VALUE = 8 + 1 + 4 + 1, LEAST_TENSOR = 8 + 4 + 4 + 8 };
+
+static const size_t size_of[VN_GGUF_N_TYPES] = {
+	[VN_GGUF_U8] = 1, [VN_GGUF_I8] = 1, [VN_GGUF_U16] = 2, [VN_GGUF_I16] = 2, [VN_GGUF_U32] = 4, [VN_GGUF_I32] = 4,
+	[VN_GGUF_F32] = 4, [VN_GGUF_BOOL] = 1, [VN_GGUF_STRING] = 8, [VN_GGUF_U64] = 8, [VN_GGUF_I64] = 8, [VN_GGUF_F64] = 8,
+}; /* of a string: its length alone */
+
+/* ggml's types by their numbers; the second word: what we read it as. */
+static const struct { const char *name; int ours; } ggml[] = {
+	[0] = { "F32", VN_F32 }, [1] = { "F16", VN_F16 }, [2] = { "Q4_0", VN_Q4_0 }, [3] = { "Q4_1", VN_Q4_1 },
+	[6] = { "Q5_0", VN_Q5_0 }, [7] = { "Q5_1", VN_Q5_1 }, [8] = { "Q8_0", VN_Q8_0 }, [9] = { "Q8_1", -1 },
+	[10] = { "Q2_K", -1 }, [11] = { "Q3_K", -1 }, [12] = { "Q4_K", VN_Q4_K }, [13] = { "Q5_K", VN_Q5_K },
+	[14] = { "Q6_K", VN_Q6_K }, [15] = { "Q8_K", -1 }, [16] = { "IQ2_XXS", -1 }, [17] = { "IQ2_XS", -1 },
+	[18] = { "IQ3_XXS", -1 }, [19] = { "IQ1_S", -1 }, [20] = { "IQ4_NL", -1 }, [21] = { "IQ3_S", -1 },
+	[22] = { "IQ2_S", -1 }, [23] = { "IQ4_XS", -1 }, [24] = { "I8", -1 }, [25] = { "I16", -1 }, [26] = { "I32", -1 },
+	[27] = { "I64", -1 }, [28] = { "F64", VN_F64 }, [29] = { "IQ1_M", -1 }, [30] = { "BF16", VN_BF16 },
+	[34] = { "TQ1_0", -1 }, [35] = { "TQ2_0", -1 }, [39] = { "MXFP4", -1 }, [40] = { "NVFP4", -1 }, [41] = { "Q1_0", -1 },
+};
+
+/* What a clone without Git LFS leaves in place of a large file. */
+static const char lfs[] = "version https://git-lfs";
+
+typedef struct reader {
+	const char          *path;
+	const unsigned char *data;
+	size_t               at, size;
+	char                 what[WHAT]; /* what is being read, for messages */
+	vn_error            *err;
+} reader;
+
+#define BAD(r, ...) bad(r, VN_ERR_FORMAT, __VA_ARGS__)
+
+__attribute__((format(printf, 3, 4)))
+static vn_status bad(const reader *r, vn_status st, const char *format, ...)
+{
+	char    text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return vn_fail(r->err, st, "%s: %s: %s", r->path, r->what, text);
+}
+
+/* The next bytes, where they lie. */
+static vn_status take(reader *r, uint64_t bytes, const unsigned char **p)
+{
+	if (bytes > r->size - r->at)
+		return BAD(r, "%" PRIu64 " bytes at byte %zu are more than the file has (%zu)", bytes, r->at, r->size);
+	*p = r->data + r->at;
+	r->at += (size_t)bytes;
+	return VN_OK;
+}
+
+/* Little-endian, as we are. */
+static vn_status take_u32(reader *r, uint32_t *x)
+{
+	const unsigned char *p = NULL;
+	const vn_status      st = take(r, sizeof *x, &p);
+	if (!st)
+		memcpy(x, p, sizeof *x);
+	return st;
+}
+
+static vn_status take_u64(reader *r, uint64_t *x)
+{
+	const unsigned char *p = NULL;
+	const vn_status      st = take(r, sizeof *x, &p);
+	if (!st)
+		memcpy(x, p, sizeof *x);
+	return st;
+}
+
+static vn_status take_text(reader *r, vn_gguf_text *t)
+{
+	const unsigned char *p = NULL;
+	uint64_t             n = 0;
+	vn_status            st = take_u64(r, &n);
+
+	if (st)
+		return st;
+	if (n > STRING_MAX)
+		return BAD(r, "a string of %" PRIu64 " bytes; at most %d", n, STRING_MAX);
+	st = take(r, n, &p);
+	*t = (vn_gguf_text){ (const char *)p, (size_t)n };
+	return st;
+}
+
+/* A name for our use: with a NUL behind it and none inside. */
+static vn_status take_name(reader *r, size_t most, const char *kind, char **name)
+{
+	vn_gguf_text t = { NULL, 0 };
+	vn_status    st = take_text(r, &t);
+
+	if (st)
+		return st;
+	if (t.bytes == 0)
+		return BAD(r, "an empty name");
+	if (memchr(t.data, '\0', t.bytes))
+		return BAD(r, "a name with a NUL byte in it");
+	if (!(*name = strndup(t.data, t.bytes)))
+		return bad(r, VN_ERR_NOMEM, "no memory");
+	snprintf(r->what, sizeof r->what, "%s '%.80s'", kind, *name);
+	if (t.bytes >= most)
+		return BAD(r, "a name of %zu bytes; at most %zu", t.bytes, most - 1);
+	return VN_OK;
+}
+
+/* ---- metadata --------------------------------------------------------------------- */
+
+static vn_status take_strings(reader *r, vn_gguf_value *v)
+{
+	vn_gguf_text *list = calloc(v->n + 1, sizeof *list);
+	vn_status     st = VN_OK;
+
+	v->text = list;
+	if (!list)
+		return bad(r, VN_ERR_NOMEM, "no memory for %zu strings", v->n);
+	for (size_t i = 0; i < v->n && !st; i++)
+		st = take_text(r, &list[i]);
+	return st;
+}
+
+static vn_status take_value(reader *r, vn_gguf_value *v)
+{
+	char     *key = NULL;
+	uint32_t  type = 0;
+	uint64_t  n = 1;
+	vn_status st = take_name(r, STRING_MAX, "metadata", &key);
+
+	v->key = key;
+	if (st || (st = take_u32(r, &type)))
+		return st;
+	if (type == VN_GGUF_ARRAY) {
+		v->array = true;
+		if ((st = take_u32(r, &type)) || (st = take_u64(r, &n)))
+			return st;
+		if (type == VN_GGUF_ARRAY)
+			return BAD(r, "an array of arrays");
+		if (n > ARRAY_MAX)
+			return BAD(r, "an array of %" PRIu64 " elements; at most %d", n, ARRAY_MAX);
+	}
+	if (type >= VN_GGUF_N_TYPES)
+		return BAD(r, "value type %" PRIu32 " is unknown", type);
+	if (n > (r->size - r->at) / size_of[type])
+		return BAD(r, "%" PRIu64 " elements of %zu bytes are more than the file has", n, size_of[type]);
+	v->type = (vn_gguf_type)type;
+	v->n = (size_t)n;
+	return v->type == VN_GGUF_STRING ? take_strings(r, v) : take(r, n * size_of[type], &v->data);
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const vn_gguf_value *)a)->key, ((const vn_gguf_value *)b)->key);
+}
+
+static vn_status take_metadata(reader *r, vn_gguf *f, uint64_t n)
+{
+	vn_status st;
+
+	if (!(f->value = calloc((size_t)n + 1, sizeof *f->value)))
+		return bad(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " keys", n);
+	for (; f->n_values < n; f->n_values++) {
+		snprintf(r->what, sizeof r->what, "metadata %zu of %" PRIu64, f->n_values + 1, n);
+		if ((st = take_value(r, &f->value[f->n_values]))) {
+			f->n_values += f->value[f->n_values].key != NULL;
+			return st;
+		}
+	}
+	qsort(f->value, f->n_values, sizeof *f->value, by_key);
+	for (size_t i = 1; i < f->n_values; i++)
+		if (by_key(&f->value[i - 1], &f->value[i]) == 0) {
+			snprintf(r->what, sizeof r->what, "metadata '%.80s'", f->value[i].key);
+			return BAD(r, "twice in the file");
+		}
+	return VN_OK;
+}
+
+static vn_status alignment_of(reader *r, const vn_gguf *f, size_t *alignment)
+{
+	const vn_gguf_value *v = vn_gguf_get(f, "general.alignment");
+	int64_t              n = ALIGNMENT;
+
+	if (v && (v->type != VN_GGUF_U32 || v->array || !vn_gguf_int_at(v, 0, &n) || n < 8 || (n & (n - 1)) != 0)) {
+		snprintf(r->what, sizeof r->what, "metadata 'general.alignment'");
+		return BAD(r, "must be a u32, a power of two and at least 8");
+	}
+	*alignment = (size_t)n;
+	return VN_OK;
+}
+
+/* ---- tensors ---------------------------------------------------------------------- */
+
+/* One tensor but for its data, whose beginning is not known yet. */
+static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
+{
+	char     *name = NULL;
+	uint32_t  rank = 0, type = 0;
+	uint64_t  count = 1, dim = 0;
+	vn_status st = take_name(r, TENSOR_NAME, "tensor", &name);
+
+	t->name = name;
+	t->path = r->path;
+	if (st || (st = take_u32(r, &rank)))
+		return st;
+	if (rank > VN_MAX_RANK)
+		return BAD(r, "rank %" PRIu32 ", at most %d", rank, VN_MAX_RANK);
+	t->t.shape.rank = (int)rank;
+	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost first */
+		if ((st = take_u64(r, &dim)))
+			return st;
+		if (dim > INT64_MAX || __builtin_mul_overflow(count, dim, &count) || count > INT64_MAX)
+			return BAD(r, "its sizes overflow");
+		t->t.shape.dim[i - 1] = (int64_t)dim;
+	}
+	if ((st = take_u32(r, &type)) || (st = take_u64(r, offset)))
+		return st;
+	if (type >= sizeof ggml / sizeof *ggml || !ggml[type].name)
+		return bad(r, VN_ERR_UNSUPPORTED, "ggml type %" PRIu32 " is unknown", type);
+	if (ggml[type].ours < 0)
+		return bad(r, VN_ERR_UNSUPPORTED, "ggml type %s is not supported", ggml[type].name);
+	t->t.dtype = (vn_dtype)ggml[type].ours;
+	const size_t  block = vn_dtype_block(t->t.dtype), size = vn_dtype_bytes(t->t.dtype, block);
+	const int64_t row = rank ? t->t.shape.dim[rank - 1] : 1;
+	if (row % (int64_t)block)
+		return BAD(r, "rows of %" PRId64 " elements, no multiple of the %zu of a %s block", row, block, ggml[type].name);
+	if (count / block > SIZE_MAX / size)
+		return BAD(r, "its sizes overflow");
+	t->bytes = (size_t)(count / block) * size;
+	return VN_OK;
+}
+
+/* Data begin behind the last entry. */
+static vn_status place(reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
+{
+	uint64_t expected = 0;
+	size_t   begin;
+
+	if (__builtin_add_overflow(r->at, alignment - 1, &begin))
+		return BAD(r, "the file is too long");
+	begin &= ~(alignment - 1);
+	for (size_t i = 0; i < f->n; i++) {
+		vn_gguf_tensor *t = &f->tensor[i];
+		snprintf(r->what, sizeof r->what, "tensor '%.80s'", t->name);
+		if (offset[i] != expected)
+			return BAD(r, "offset %" PRIu64 ", expected %" PRIu64 " (tensors lie one behind the other, aligned to %zu)", offset[i],
+			           expected, alignment);
+		if (begin > r->size || offset[i] > r->size - begin || t->bytes > r->size - begin - offset[i])
+			return BAD(r, "%zu bytes at byte %" PRIu64 " of the data are more than the file has (%zu)", t->bytes, offset[i], r->size);
+		t->t.data = r->data + begin + offset[i];
+		expected = (offset[i] + t->bytes + alignment - 1) & ~(uint64_t)(alignment - 1); /* below 2 r->size + alignment */
+	}
+	return VN_OK;
+}
+
+static vn_status take_tensors(reader *r, vn_gguf *f, uint64_t n)
+{
+	size_t    alignment = ALIGNMENT;
+	vn_status st;
+	uint64_t *offset = calloc((size_t)n + 1, sizeof *offset);
+
+	f->tensor = calloc((size_t)n + 1, sizeof *f->tensor);
+	if (!offset || !f->tensor) {
+		st = bad(r, VN_ERR_NOMEM, "no memory for %" PRIu64 " tensors", n);
+		goto done;
+	}
+	if ((st = alignment_of(r, f, &alignment)))
+		goto done;
+	for (; f->n < n; f->n++) {
+		snprintf(r->what, sizeof r->what, "tensor %zu of %" PRIu64, f->n + 1, n);
+		if ((st = take_entry(r, &f->tensor[f->n], &offset[f->n]))) {
+			f->n += f->tensor[f->n].name != NULL;
+			goto done;
+		}
+	}
+	if (!(st = place(r, f, offset, alignment)))
+		st = vn_gguf_sort(f, r->err);
+done:
+	free(offset);
+	return st;
+}
+
+static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
+{
+	const unsigned char *magic = NULL;
+	uint32_t             version = 0;
+	vn_status            st;
+
+	snprintf(r->what, sizeof r->what, "header");
+	if ((st = take(r, 4, &magic)))
+		return st;
+	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
+		return BAD(r, "a Git LFS pointer, not the weights themselves (git lfs pull fetches them)");
+	if (memcmp(magic, "GGUF", 4) != 0)
+		return BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
+	if ((st = take_u32(r, &version)))
+		return st;
+	if (version != 0 && (version & 0xffff) == 0)
+		return bad(r, VN_ERR_UNSUPPORTED, "a big-endian file");
+	if (version != 2 && version != 3)
+		return bad(r, VN_ERR_UNSUPPORTED, "version %" PRIu32 " is not supported (2 and 3 are)", version);
+	if ((st = take_u64(r, n_tensors)) || (st = take_u64(r, n_values)))
+		return st;
+	if (*n_values > (r->size - r->at) / LEAST_VALUE || *n_tensors > (r->size - r->at) / LEAST_TENSOR)
+		return BAD(r, "%" PRIu64 " tensors and %" PRIu64 " keys are more than %zu bytes can hold", *n_tensors, *n_values, r->size);
+	return VN_OK;
+}
+
+vn_status vn_gguf_parse(const char *path, const void *data, size_t bytes, vn_gguf **file, vn_error *err)
+{
+	uint64_t  n_tensors = 0, n_values = 0;
+	vn_status st;
+	vn_gguf  *f = calloc(1, sizeof *f);
+
+	*file = NULL;
+	if (!f || !(f->path = strdup(path))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		goto done;
+	}
+	reader r = { .path = f->path, .data = data, .size = bytes, .err = err };
+	if ((st = take_header(&r, &n_tensors, &n_values)) || (st = take_metadata(&r, f, n_values)) ||
+	    (st = take_tensors(&r, f, n_tensors)))
+		goto done;
+	*file = f;
+	f = NULL;
+done:
+	vn_gguf_close(f);
+	return st;
+}

@@ -1,0 +1,384 @@
+/* gguf_config.c: see gguf_config.h. */
+#include "libref/model/gguf_config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KEY = 128, ARCH = 64 };
+
+typedef struct maker {
+	const vn_gguf *f;
+	const char    *arch, *path;
+	json_t        *o;    /* what comes of it */
+	json_t        *rope; /* its rope_parameters */
+	vn_error      *err;
+} maker;
+
+vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
+{
+	vn_gguf_text t;
+
+	if (!vn_gguf_text_at(vn_gguf_get(f, "general.architecture"), 0, &t) || t.bytes == 0 || t.bytes >= room ||
+	    memchr(t.data, '\0', t.bytes))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: metadata 'general.architecture' names none", vn_gguf_path(f));
+	memcpy(text, t.data, t.bytes);
+	text[t.bytes] = '\0';
+	return VN_OK;
+}
+
+static const vn_gguf_value *value_of(const maker *m, const char *key)
+{
+	char full[KEY];
+	snprintf(full, sizeof full, "%s.%s", m->arch, key);
+	return vn_gguf_get(m->f, full);
+}
+
+static vn_status whole(const maker *m, const char *key, int64_t *x)
+{
+	const vn_gguf_value *v = value_of(m, key);
+	int64_t              first = -1, n;
+
+	if (!v)
+		return VN_OK;
+	for (size_t i = 0; i < v->n; i++) {
+		if (!vn_gguf_int_at(v, i, &n) || n < 0 || n > INT32_MAX)
+			return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' must be a whole number from 0 to %d", m->path, m->arch, key,
+			               INT32_MAX);
+		if (i > 0 && n != first)
+			return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.%s' is not the same for all layers", m->path, m->arch, key);
+		first = n;
+	}
+	if (v->n == 0)
+		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' is empty", m->path, m->arch, key);
+	*x = first;
+	return VN_OK;
+}
+
+vn_status vn_gguf_arch_int(const vn_gguf *f, const char *key, int64_t *x, vn_error *err)
+{
+	char        arch[ARCH];
+	const maker m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .err = err };
+	vn_status   st = vn_gguf_arch(f, arch, sizeof arch, err);
+
+	return st ? st : whole(&m, key, x);
+}
+
+static vn_status missing(const maker *m, const char *key)
+{
+	return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' is missing", m->path, m->arch, key);
+}
+
+/* A key that must be there, into a field. */
+static vn_status copy_int(const maker *m, const char *key, const char *field)
+{
+	int64_t         x = -1;
+	const vn_status st = whole(m, key, &x);
+
+	if (st)
+		return st;
+	if (x < 0)
+		return missing(m, key);
+	json_object_set_new(m->o, field, json_integer(x));
+	return VN_OK;
+}
+
+static vn_status real(const maker *m, const char *key, double *x)
+{
+	const vn_gguf_value *v = value_of(m, key);
+
+	if (v && (v->array || !vn_gguf_real_at(v, 0, x) || !isfinite(*x)))
+		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' must be a number", m->path, m->arch, key);
+	return VN_OK;
+}
+
+static vn_status copy_real(const maker *m, const char *key, const char *field)
+{
+	double          x = NAN;
+	const vn_status st = real(m, key, &x);
+
+	if (st)
+		return st;
+	if (isnan(x))
+		return missing(m, key);
+	json_object_set_new(m->o, field, json_real(x));
+	return VN_OK;
+}
+
+/* Into the RoPE settings, when it is there. */
+static vn_status rope_real(const maker *m, const char *key, const char *field)
+{
+	double          x = NAN;
+	const vn_status st = real(m, key, &x);
+
+	if (!st && !isnan(x))
+		json_object_set_new(m->rope, field, json_real(x));
+	return st;
+}
+
+/* Keys by which an architecture's code computes something else, and the value
+ * that leaves it alone (beside 0, which always does). */
+static vn_status refuse_what_we_do_not_do(const maker *m)
+{
+	static const struct { const char *key; double harmless; } keys[] = {
+		{ "expert_count", 0 }, { "attention.clamp_kqv", 0 }, { "attention.max_alibi_bias", 0 }, { "attn_logit_softcapping", 0 },
+		{ "final_logit_softcapping", 0 }, { "logit_scale", 1 }, { "residual_scale", 1 }, { "embedding_scale", 1 },
+		{ "rope.scaling.yarn_log_multiplier", 0 }, { "rope.scaling.yarn_ext_factor", 1 }, { "attention.temperature_scale", 0 },
+	};
+	vn_status st;
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		double x = 0;
+		if ((st = real(m, keys[i].key, &x)))
+			return st;
+		if (x != 0 && x != keys[i].harmless)
+			return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.%s' is %g, which is not supported", m->path, m->arch, keys[i].key, x);
+	}
+	bool yes = true;
+	vn_gguf_bool_at(value_of(m, "attention.causal"), 0, &yes);
+	if (!yes)
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.causal' is false, which is not supported", m->path, m->arch);
+	yes = false;
+	vn_gguf_bool_at(value_of(m, "use_parallel_residual"), 0, &yes);
+	if (yes)
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.use_parallel_residual' is true, which is not supported", m->path, m->arch);
+	return VN_OK;
+}
+
+static bool has(const maker *m, const char *tensor) { return vn_gguf_find(m->f, tensor) != NULL; }
+
+static int64_t rows(const maker *m, const char *tensor)
+{
+	const vn_gguf_tensor *t = vn_gguf_find(m->f, tensor);
+	return t && t->t.shape.rank == 2 ? t->t.shape.dim[0] : -1;
+}
+
+/* What every architecture has, by its own names of the fields. */
+static vn_status sizes(const maker *m, const char *D, const char *L, const char *H, const char *context)
+{
+	int64_t   V = rows(m, "token_embd.weight"), layers = -1, extra = 0;
+	vn_status st;
+
+	if ((st = whole(m, "vocab_size", &V)) || (st = whole(m, "block_count", &layers)) || (st = whole(m, "nextn_predict_layers", &extra)) ||
+	    (st = copy_int(m, "embedding_length", D)) || (st = copy_int(m, "attention.head_count", H)) ||
+	    (st = copy_int(m, "context_length", context)))
+		return st;
+	if (layers < 0)
+		return missing(m, "block_count");
+	if (extra > layers)
+		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.nextn_predict_layers' is %" PRId64 ", more than the %" PRId64 " blocks", m->path,
+		               m->arch, extra, layers);
+	if (V < 0)
+		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or no matrix", m->path);
+	json_object_set_new(m->o, "vocab_size", json_integer(V));
+	json_object_set_new(m->o, L, json_integer(layers - extra));
+	json_object_set_new(m->o, "tie_word_embeddings", json_boolean(!has(m, "output.weight")));
+	return VN_OK;
+}
+
+static vn_status heads(const maker *m)
+{
+	const int64_t D = json_integer_value(json_object_get(m->o, "hidden_size"));
+	const int64_t H = json_integer_value(json_object_get(m->o, "num_attention_heads"));
+	int64_t       G = H, K = H > 0 ? D / H : 0, value;
+	double        scale = 0;
+	vn_status     st;
+
+	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
+		return vn_fail(m->err, VN_ERR_FORMAT, "%s: %" PRId64 " columns do not make %" PRId64 " heads, and there is no metadata '%s.attention.key_length'",
+		               m->path, D, H, m->arch);
+	if ((st = whole(m, "attention.head_count_kv", &G)) || (st = whole(m, "attention.key_length", &K)))
+		return st;
+	value = K;
+	if ((st = whole(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
+		return st;
+	if (value != K)
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.value_length' is %" PRId64 ", another than the keys' %" PRId64, m->path,
+		               m->arch, value, K);
+	if (scale != 0 && !(fabs(scale * sqrt((double)K) - 1) <= 1e-6))
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.scale' is %g, which is not supported (1 / sqrt(%" PRId64 ") is)", m->path,
+		               m->arch, scale, K);
+	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
+	json_object_set_new(m->o, "head_dim", json_integer(K));
+	return VN_OK;
+}
+
+/* The settings of RoPE, all of them in one object. */
+static vn_status rope(const maker *m)
+{
+	const int64_t         K = json_integer_value(json_object_get(m->o, "head_dim"));
+	const vn_gguf_value  *type = value_of(m, "rope.scaling.type");
+	const vn_gguf_tensor *divisors = vn_gguf_find(m->f, "rope_freqs.weight");
+	int64_t               R = K, original = 0;
+	double                linear = 1;
+	vn_status             st;
+
+	json_object_set_new(m->rope, "rope_type", json_string("default"));
+	json_object_set_new(m->rope, "rope_theta", json_real(10000.0));
+	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = whole(m, "rope.dimension_count", &R)) ||
+	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = real(m, "rope.scale_linear", &linear)))
+		return st;
+	/* The share of the head that truncates to R columns: 0.25, and where the decimals do not end, one in between. */
+	if (R != K && K > 0)
+		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
+	if (divisors && type && !vn_gguf_is(type, "none"))
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: rope_freqs.weight together with metadata '%s.rope.scaling.type' is not supported", m->path,
+		               m->arch);
+	if (divisors)
+		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
+	if (!type && linear != 1 && linear != 0) { /* the key of the first files */
+		json_object_set_new(m->rope, "rope_type", json_string("linear"));
+		json_object_set_new(m->rope, "factor", json_real(linear));
+		return VN_OK;
+	}
+	if (!type || vn_gguf_is(type, "none"))
+		return VN_OK;
+	if (!vn_gguf_is(type, "linear") && !vn_gguf_is(type, "yarn")) {
+		vn_gguf_text t = { "", 0 };
+		vn_gguf_text_at(type, 0, &t);
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.rope.scaling.type' is '%.*s', which is not supported (linear and yarn are)",
+		               m->path, m->arch, t.bytes < 32 ? (int)t.bytes : 32, t.data);
+	}
+	json_object_set_new(m->rope, "rope_type", json_string(vn_gguf_is(type, "yarn") ? "yarn" : "linear"));
+	if (original)
+		json_object_set_new(m->rope, "original_max_position_embeddings", json_integer(original));
+	/* Both of these names have been used for HuggingFace's attention_factor. */
+	if ((st = rope_real(m, "rope.scaling.factor", "factor")) || (st = rope_real(m, "rope.scaling.attn_factor", "attention_factor")) ||
+	    (st = rope_real(m, "rope.scaling.yarn_attn_factor", "attention_factor")) ||
+	    (st = rope_real(m, "rope.scaling.yarn_beta_fast", "beta_fast")) || (st = rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow")))
+		return st;
+	return VN_OK;
+}
+
+/* A window is written by few converters, and for some models without saying which layers have it. */
+static vn_status window(const maker *m)
+{
+	const vn_gguf_value *pattern = value_of(m, "attention.sliding_window_pattern");
+	const int64_t        L = json_integer_value(json_object_get(m->o, "num_hidden_layers"));
+	int64_t              W = 0;
+	const vn_status      st = whole(m, "attention.sliding_window", &W);
+	bool                 slides = false;
+
+	if (st || W == 0)
+		return st;
+	if (strcmp(m->arch, "llama") == 0 && !pattern) { /* a Mistral: every layer */
+		json_object_set_new(m->o, "model_type", json_string("mistral"));
+		json_object_set_new(m->o, "sliding_window", json_integer(W));
+		return VN_OK;
+	}
+	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
+		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.sliding_window' without a pattern that says which layers have it", m->path,
+		               m->arch);
+	json_t *types = json_array();
+	for (int64_t i = 0; i < L; i++) {
+		vn_gguf_bool_at(pattern, (size_t)i, &slides);
+		json_array_append_new(types, json_string(slides ? "sliding_attention" : "full_attention"));
+	}
+	json_object_set_new(m->o, "layer_types", types);
+	json_object_set_new(m->o, "use_sliding_window", json_true());
+	json_object_set_new(m->o, "sliding_window", json_integer(W));
+	return VN_OK;
+}
+
+/* ---- one function an architecture --------------------------------------------------- */
+
+static vn_status decoder(const maker *m, const char *model_type)
+{
+	vn_status st;
+
+	json_object_set_new(m->o, "model_type", json_string(model_type));
+	if ((st = sizes(m, "hidden_size", "num_hidden_layers", "num_attention_heads", "max_position_embeddings")) ||
+	    (st = copy_int(m, "feed_forward_length", "intermediate_size")) ||
+	    (st = copy_real(m, "attention.layer_norm_rms_epsilon", "rms_norm_eps")) || (st = heads(m)))
+		return st;
+	json_object_set_new(m->o, "hidden_act", json_string("silu"));
+	json_object_set(m->o, "rope_parameters", m->rope);
+	return rope(m);
+}
+
+static vn_status qwen2(const maker *m)
+{
+	const vn_status st = decoder(m, "qwen2");
+	return st ? st : window(m);
+}
+
+static vn_status llama(const maker *m)
+{
+	const vn_status st = decoder(m, "llama");
+
+	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, "blk.0.attn_q.bias")));
+	json_object_set_new(m->o, "mlp_bias", json_boolean(has(m, "blk.0.ffn_gate.bias")));
+	return st ? st : window(m);
+}
+
+static vn_status qwen3(const maker *m)
+{
+	const vn_status st = decoder(m, "qwen3");
+
+	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, "blk.0.attn_q.bias")));
+	return st ? st : window(m);
+}
+
+static vn_status qwen35(const maker *m)
+{
+	int64_t   nv = 0, inner = 0, interval = 4;
+	vn_status st = decoder(m, "qwen3_5_text");
+
+	json_object_set_new(m->o, "attention_bias", json_false());
+	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) || (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
+	    (st = copy_int(m, "ssm.group_count", "linear_num_key_heads")) ||
+	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) || (st = whole(m, "ssm.inner_size", &inner)) ||
+	    (st = whole(m, "ssm.time_step_rank", &nv)) || (st = whole(m, "full_attention_interval", &interval)))
+		return st;
+	if (nv < 1 || inner < 1 || inner % nv)
+		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.ssm.inner_size' (%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")",
+		               m->path, m->arch, inner, nv);
+	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
+	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
+	return window(m);
+}
+
+static vn_status gpt2(const maker *m)
+{
+	const int64_t F = rows(m, "blk.0.ffn_up.weight"); /* converters write 4 D as feed_forward_length whatever it is */
+	vn_status     st;
+
+	json_object_set_new(m->o, "model_type", json_string("gpt2"));
+	if ((st = sizes(m, "n_embd", "n_layer", "n_head", "n_positions")) ||
+	    (st = copy_real(m, "attention.layer_norm_epsilon", "layer_norm_epsilon")))
+		return st;
+	if (F >= 0)
+		json_object_set_new(m->o, "n_inner", json_integer(F));
+	json_object_set_new(m->o, "activation_function", json_string("gelu_new"));
+	return VN_OK;
+}
+
+vn_status vn_gguf_config(const vn_gguf *f, json_t **config, vn_error *err)
+{
+	static const struct { const char *arch; vn_status (*make)(const maker *m); } known[] = {
+		{ "gpt2", gpt2 }, { "llama", llama }, { "qwen2", qwen2 }, { "qwen3", qwen3 }, { "qwen35", qwen35 },
+	};
+	char      arch[ARCH], list[128] = "";
+	maker     m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .o = json_object(), .rope = json_object(), .err = err };
+	vn_status st = vn_gguf_arch(f, arch, sizeof arch, err);
+	size_t    i = 0;
+
+	*config = NULL;
+	if (st)
+		goto done;
+	for (; i < sizeof known / sizeof *known && strcmp(known[i].arch, arch) != 0; i++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", known[i].arch);
+	if (i == sizeof known / sizeof *known) {
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: architecture '%s' is not supported (known: %s)", vn_gguf_path(f), arch, list);
+		goto done;
+	}
+	if (!(st = refuse_what_we_do_not_do(&m)))
+		st = known[i].make(&m);
+	if (!st)
+		*config = json_incref(m.o);
+done:
+	json_decref(m.rope);
+	json_decref(m.o);
+	return st;
+}

@@ -1,0 +1,262 @@
+/* gguf_convert.c: see gguf_convert.h. */
+#include "libref/model/gguf_convert.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct undo {
+	const vn_gguf_tensor *from;
+	vn_tensor            *out;  /* what it has become so far */
+	void                **room; /* the memory of that */
+	vn_error             *err;
+} undo;
+
+static vn_status no_memory(const undo *u)
+{
+	return vn_fail(u->err, VN_ERR_NOMEM, "%s: tensor '%s': no memory", u->from->path, u->from->name);
+}
+
+static vn_status misfit(const undo *u, const char *expected)
+{
+	char have[VN_SHAPE_TEXT];
+	return vn_fail(u->err, VN_ERR_SHAPE, "%s: tensor '%s': shape %s, expected %s", u->from->path, u->from->name,
+	               vn_shape_text(&u->from->t.shape, have), expected);
+}
+
+/* The result so far lies in new memory from here on. */
+static void becomes(undo *u, vn_dtype dtype, void *data)
+{
+	free(*u->room);
+	*u->room = data;
+	u->out->dtype = dtype;
+	u->out->data = data;
+}
+
+static vn_status to_floats(undo *u)
+{
+	const size_t n = (size_t)vn_shape_count(&u->out->shape);
+	float       *y = malloc((n + 1) * sizeof *y);
+
+	if (!y)
+		return no_memory(u);
+	vn_to_f32(y, u->out->data, u->out->dtype, n);
+	becomes(u, VN_F32, y);
+	return VN_OK;
+}
+
+/* Seen as (outer, count, unit) elements: piece i of each outer one becomes what
+ * was piece from[i]. */
+static vn_status gather(undo *u, size_t outer, size_t count, size_t unit, const size_t *from)
+{
+	vn_status st;
+
+	if (unit % vn_dtype_block(u->out->dtype) && (st = to_floats(u)))
+		return st;
+	const size_t piece = vn_dtype_bytes(u->out->dtype, unit), all = outer * count * piece;
+	char        *y = malloc(all + 1);
+	if (!y)
+		return no_memory(u);
+	for (size_t o = 0; o < outer; o++)
+		for (size_t i = 0; i < count; i++)
+			memcpy(y + (o * count + i) * piece, (const char *)u->out->data + (o * count + from[i]) * piece, piece);
+	becomes(u, u->out->dtype, y);
+	return VN_OK;
+}
+
+/* Rows, or the numbers of a vector: `count` of them in the order of from. */
+static vn_status gather_rows(undo *u, const size_t *from)
+{
+	const vn_shape *s = &u->out->shape;
+	const size_t    rows = (size_t)s->dim[0], all = (size_t)vn_shape_count(s);
+	return rows ? gather(u, 1, rows, all / rows, from) : VN_OK;
+}
+
+/* Row i of a head was row 2i, row i + K/2 was 2i + 1. */
+static vn_status unrotate(undo *u, int64_t heads)
+{
+	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0, K = heads > 0 ? rows / heads : 0;
+	vn_status     st = VN_OK;
+
+	if (u->out->shape.rank < 1 || u->out->shape.rank > 2 || heads < 1 || rows % heads || K % 2)
+		return misfit(u, "rows for whole heads of even width");
+	size_t *from = malloc(((size_t)rows + 1) * sizeof *from);
+	if (!from)
+		return no_memory(u);
+	for (int64_t r = 0; r < rows; r++) {
+		const int64_t head = r / K, i = r % K;
+		from[r] = (size_t)(head * K + (i < K / 2 ? 2 * i : 2 * (i - K / 2) + 1));
+	}
+	st = gather_rows(u, from);
+	free(from);
+	return st;
+}
+
+/* [out,in] to [in,out]. */
+static vn_status transpose(undo *u)
+{
+	vn_status st;
+
+	if (u->out->shape.rank == 1) /* its bias */
+		return VN_OK;
+	if (u->out->shape.rank != 2)
+		return misfit(u, "a matrix");
+	if (vn_dtype_block(u->out->dtype) > 1 && (st = to_floats(u)))
+		return st;
+	const size_t M = (size_t)u->out->shape.dim[0], N = (size_t)u->out->shape.dim[1], size = vn_dtype_size(u->out->dtype);
+	const char  *x = u->out->data;
+	char        *y = malloc(M * N * size + 1);
+	if (!y)
+		return no_memory(u);
+	/* Squares of 32 by 32 stay in cache on both sides. */
+	for (size_t m0 = 0; m0 < M; m0 += 32)
+		for (size_t n0 = 0; n0 < N; n0 += 32)
+			for (size_t m = m0; m < M && m < m0 + 32; m++)
+				for (size_t n = n0; n < N && n < n0 + 32; n++)
+					memcpy(y + (n * M + m) * size, x + (m * N + n) * size, size);
+	becomes(u, u->out->dtype, y);
+	u->out->shape = (vn_shape){ 2, { (int64_t)N, (int64_t)M } };
+	return VN_OK;
+}
+
+/* A converter made 1 + w in float32; what that rounded is gone, and 1 + (y - 1) is y again. */
+static vn_status one_less(undo *u)
+{
+	const vn_status st = to_floats(u);
+	const size_t    n = (size_t)vn_shape_count(&u->out->shape);
+	float          *y = *u->room;
+
+	for (size_t i = 0; !st && i < n; i++)
+		y[i] -= 1.0f;
+	return st;
+}
+
+static vn_status log_of_decay(undo *u)
+{
+	const vn_status st = to_floats(u);
+	const size_t    n = (size_t)vn_shape_count(&u->out->shape);
+	float          *y = *u->room;
+
+	for (size_t i = 0; !st && i < n; i++) {
+		if (y[i] > 0.0f)
+			return vn_fail(u->err, VN_ERR_FORMAT, "%s: tensor '%s': number %zu is %g, but -exp(A_log) is below 0", u->from->path, u->from->name,
+			               i, (double)y[i]);
+		y[i] = (float)log(-(double)y[i]);
+	}
+	return st;
+}
+
+/* Value head h of HuggingFace is head tile(h) of the file. */
+static size_t tile(const vn_gguf_heads *h, size_t head)
+{
+	const size_t r = (size_t)(h->nv / h->nk);
+	return head % r * (size_t)h->nk + head / r;
+}
+
+/* Rows from `before` on belong to value heads, `unit` each. */
+static vn_status group_rows(undo *u, const vn_gguf_heads *h, int64_t before, int64_t unit)
+{
+	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
+	vn_status     st;
+
+	if (rows != before + h->nv * unit)
+		return misfit(u, "rows for the value heads");
+	size_t *from = malloc(((size_t)rows + 1) * sizeof *from);
+	if (!from)
+		return no_memory(u);
+	for (int64_t i = 0; i < rows; i++)
+		from[i] = i < before ? (size_t)i : (size_t)before + tile(h, (size_t)((i - before) / unit)) * (size_t)unit + (size_t)((i - before) % unit);
+	st = gather_rows(u, from);
+	free(from);
+	return st;
+}
+
+static vn_status group_columns(undo *u, const vn_gguf_heads *h)
+{
+	vn_status st;
+
+	if (u->out->shape.rank != 2 || u->out->shape.dim[1] % h->nv || u->out->shape.dim[1] == 0)
+		return misfit(u, "columns for the value heads");
+	const size_t nv = (size_t)h->nv;
+	size_t      *from = malloc((nv + 1) * sizeof *from);
+	if (!from)
+		return no_memory(u);
+	for (size_t i = 0; i < nv; i++)
+		from[i] = tile(h, i);
+	st = gather(u, (size_t)u->out->shape.dim[0], nv, (size_t)u->out->shape.dim[1] / nv, from);
+	free(from);
+	return st;
+}
+
+static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)
+{
+	const int64_t before = 2 * h->nk * h->dk, rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
+
+	if (h->nk < 1 || h->nv < 1 || h->nv % h->nk)
+		return vn_fail(u->err, VN_ERR_FORMAT, "%s: %lld value heads do not share %lld key heads evenly", u->from->path, (long long)h->nv,
+		               (long long)h->nk);
+	if (h->nv == h->nk) /* tiled is grouped */
+		return VN_OK;
+	switch (change) {
+	case VN_GGUF_DECAY:
+	case VN_GGUF_TILED:
+		return group_rows(u, h, 0, 1);
+	case VN_GGUF_TILED_Z:
+		return group_rows(u, h, 0, rows / h->nv);
+	case VN_GGUF_TILED_QKV:
+	case VN_GGUF_TILED_CONV:
+		return group_rows(u, h, before, rows > before ? (rows - before) / h->nv : 1);
+	case VN_GGUF_TILED_COLUMNS:
+		return group_columns(u, h);
+	default:
+		return VN_OK;
+	}
+}
+
+vn_status vn_gguf_undo(const vn_gguf_tensor *t, vn_gguf_change change, const vn_gguf_heads *h, vn_tensor *out, void **room,
+                       vn_error *err)
+{
+	undo      u = { t, out, room, err };
+	vn_status st = VN_OK;
+
+	*out = t->t;
+	*room = NULL;
+	if (vn_shape_count(&t->t.shape) == 0) /* of any length, and the plan will say that it is not what it needs */
+		return VN_OK;
+	switch (change) {
+	case VN_GGUF_AS_IT_WAS:
+		break;
+	case VN_GGUF_TRANSPOSED:
+		st = transpose(&u);
+		break;
+	case VN_GGUF_ROTATED_Q:
+		st = unrotate(&u, h->query);
+		break;
+	case VN_GGUF_ROTATED_K:
+		st = unrotate(&u, h->key);
+		break;
+	case VN_GGUF_ONE_MORE:
+		st = one_less(&u);
+		break;
+	case VN_GGUF_DECAY:
+		if (!(st = log_of_decay(&u)))
+			st = regroup(&u, change, h);
+		break;
+	case VN_GGUF_TILED_CONV:
+		st = out->shape.rank == 2 ? regroup(&u, change, h) : misfit(&u, "a matrix");
+		if (!st)
+			out->shape = (vn_shape){ 3, { t->t.shape.dim[0], 1, t->t.shape.dim[1] } };
+		break;
+	case VN_GGUF_TILED:
+	case VN_GGUF_TILED_Z:
+	case VN_GGUF_TILED_QKV:
+	case VN_GGUF_TILED_COLUMNS:
+		st = regroup(&u, change, h);
+		break;
+	}
+	if (st) {
+		free(*room);
+		*room = NULL;
+	}
+	return st;
+}

@@ -1,0 +1,152 @@
+/* gguf_files.c: the files of gguf.h: opened, put together, closed; their tensors by name. */
+#include "libref/model/gguf_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS_MAX = 4096 };
+
+const char *vn_gguf_path(const vn_gguf *f)                       { return f->path; }
+size_t vn_gguf_count(const vn_gguf *f)                           { return f->n; }
+const vn_gguf_tensor *vn_gguf_at(const vn_gguf *f, size_t i)     { return &f->tensor[i]; }
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
+}
+
+const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
+{
+	const vn_gguf_tensor key = { .name = name };
+	return f->n ? bsearch(&key, f->tensor, f->n, sizeof key, by_name) : NULL;
+}
+
+vn_status vn_gguf_sort(vn_gguf *f, vn_error *err)
+{
+	if (f->n)
+		qsort(f->tensor, f->n, sizeof *f->tensor, by_name);
+	for (size_t i = 1; i < f->n; i++)
+		if (by_name(&f->tensor[i - 1], &f->tensor[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': twice in the model", f->tensor[i].path, f->tensor[i].name);
+	return VN_OK;
+}
+
+static vn_status open_one(const char *path, vn_gguf **file, vn_error *err)
+{
+	vn_map    map;
+	vn_status st = vn_map_open(path, &map, err);
+
+	*file = NULL;
+	if (st)
+		return st;
+	if ((st = vn_gguf_parse(path, map.data, map.bytes, file, err)))
+		vn_map_close(&map);
+	else
+		(*file)->map = map;
+	return st;
+}
+
+static int64_t whole(const vn_gguf *f, const char *key, int64_t otherwise)
+{
+	vn_gguf_int_at(vn_gguf_get(f, key), 0, &otherwise);
+	return otherwise;
+}
+
+/* "NAME-00001-of-00003.gguf" with another number in place of the first. */
+static char *sibling(const char *path, int64_t part, int64_t parts)
+{
+	const size_t n = strlen(path), tail = sizeof "-00001-of-00003.gguf" - 1;
+	char         own[32], *other = NULL;
+
+	snprintf(own, sizeof own, "-00001-of-%05" PRId64 ".gguf", parts);
+	if (n >= tail && strcmp(path + n - tail, own) == 0 &&
+	    asprintf(&other, "%.*s-%05" PRId64 "-of-%05" PRId64 ".gguf", (int)(n - tail), path, part + 1, parts) < 0)
+		other = NULL;
+	return other;
+}
+
+static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *err)
+{
+	char     *path = sibling(f->path, number, parts);
+	vn_gguf  *p = NULL;
+	vn_status st;
+
+	if (!path)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: the first of %" PRId64 " files must be named NAME-00001-of-%05" PRId64 ".gguf", f->path,
+		               parts, parts);
+	if ((st = open_one(path, &p, err)))
+		goto done;
+	f->part[f->n_parts++] = p;
+	if (whole(p, "split.no", -1) != number || whole(p, "split.count", -1) != parts) {
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: says it is part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
+		             whole(p, "split.no", -1) + 1, whole(p, "split.count", -1), number + 1, parts);
+		goto done;
+	}
+	vn_gguf_tensor *all = realloc(f->tensor, (f->n + p->n + 1) * sizeof *all);
+	if (!all) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+		goto done;
+	}
+	f->tensor = all;
+	if (p->n)
+		memcpy(all + f->n, p->tensor, p->n * sizeof *all);
+	f->n += p->n;
+	p->n = 0;
+done:
+	free(path);
+	return st;
+}
+
+static vn_status add_parts(vn_gguf *f, vn_error *err)
+{
+	const int64_t parts = whole(f, "split.count", 0), tensors = whole(f, "split.tensors.count", -1);
+	vn_status     st = VN_OK;
+
+	if (parts <= 1)
+		return VN_OK;
+	if (whole(f, "split.no", -1) != 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: part %" PRId64 " of %" PRId64 "; open the first, NAME-00001-of-%05" PRId64 ".gguf", f->path,
+		               whole(f, "split.no", -1) + 1, parts, parts);
+	if (parts > PARTS_MAX)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %" PRId64 " files; at most %d", f->path, parts, PARTS_MAX);
+	if (!(f->part = calloc((size_t)parts, sizeof(vn_gguf *))))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", f->path);
+	for (int64_t i = 1; i < parts && !st; i++)
+		st = add_part(f, i, parts, err);
+	if (!st && tensors >= 0 && (size_t)tensors != f->n)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu tensors in its %" PRId64 " files, expected %" PRId64, f->path, f->n, parts, tensors);
+	return st ? st : vn_gguf_sort(f, err);
+}
+
+vn_status vn_gguf_open(const char *path, vn_gguf **file, vn_error *err)
+{
+	vn_status st = open_one(path, file, err);
+
+	if (!st && (st = add_parts(*file, err))) {
+		vn_gguf_close(*file);
+		*file = NULL;
+	}
+	return st;
+}
+
+void vn_gguf_close(vn_gguf *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n; i++)
+		free((char *)(size_t)f->tensor[i].name);
+	for (size_t i = 0; i < f->n_values; i++) {
+		free((char *)(size_t)f->value[i].key);
+		free((vn_gguf_text *)(size_t)f->value[i].text);
+	}
+	for (size_t i = 0; i < f->n_parts; i++)
+		vn_gguf_close(f->part[i]);
+	free(f->part);
+	free(f->tensor);
+	free(f->value);
+	free(f->path);
+	vn_map_close(&f->map);
+	free(f);
+}

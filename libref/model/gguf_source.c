@@ -1,0 +1,184 @@
+/* gguf_source.c: see gguf_source.h. */
+#include "libref/model/gguf_source.h"
+
+#include "libref/model/gguf_config.h"
+#include "libref/model/gguf_convert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARCH = 64, HF_NAME = 256, HEADS_MAX = 1 << 20 };
+
+typedef struct files {
+	vn_gguf *gguf;
+	size_t   n;
+	struct { char *name; void *room; } *own; /* of each tensor: its new name, and its copy or NULL */
+} files;
+
+static void release(void *of)
+{
+	files *f = of;
+
+	for (size_t i = 0; i < f->n; i++) {
+		free(f->own[i].name);
+		free(f->own[i].room);
+	}
+	free(f->own);
+	vn_gguf_close(f->gguf);
+	free(f);
+}
+
+static vn_status head_counts(const vn_gguf *f, vn_gguf_heads *h, vn_error *err)
+{
+	const struct { const char *key; int64_t *x; } want[] = {
+		{ "attention.head_count", &h->query }, { "attention.head_count_kv", &h->key },
+		{ "ssm.group_count", &h->nk }, { "ssm.time_step_rank", &h->nv }, { "ssm.state_size", &h->dk },
+	};
+	vn_status st = VN_OK;
+
+	*h = (vn_gguf_heads){ .key = -1 };
+	for (size_t i = 0; !st && i < sizeof want / sizeof *want; i++)
+		if (!(st = vn_gguf_arch_int(f, want[i].key, want[i].x, err)) && *want[i].x > HEADS_MAX)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: metadata '%s' is %lld; at most %d", vn_gguf_path(f), want[i].key, (long long)*want[i].x,
+			             HEADS_MAX);
+	if (h->key < 0)
+		h->key = h->query;
+	return st;
+}
+
+/* GPT-2's files may hold the embedding twice. What is the same is tied. */
+static bool is_copy(const vn_gguf *f)
+{
+	const vn_gguf_tensor *out = vn_gguf_find(f, "output.weight"), *in = vn_gguf_find(f, "token_embd.weight");
+	return out && in && out->t.dtype == in->t.dtype && vn_shape_equal(&out->t.shape, &in->t.shape) &&
+	       memcmp(out->t.data, in->t.data, out->bytes) == 0;
+}
+
+static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn_error *err)
+{
+	vn_status st = vn_gguf_config(f, config, err);
+
+	if (st)
+		return st;
+	if (is_copy(f))
+		json_object_set_new(*config, "tie_word_embeddings", json_true());
+	/* Numbers of the metadata are float32: fifteen digits have room for their decimals. */
+	s->config = json_dumps(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+	s->config_path = strdup(vn_gguf_path(f));
+	if (!s->config || !s->config_path)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
+	s->config_bytes = strlen(s->config);
+	return VN_OK;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
+}
+
+/* What the names and changes of all tensors depend on. */
+typedef struct about {
+	char          arch[ARCH];
+	int64_t       layers, extra; /* blocks of the model, and of its next-token module */
+	vn_gguf_heads heads;
+} about;
+
+static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_gguf_tensor *t, vn_error *err)
+{
+	char                 hf[HF_NAME];
+	const vn_gguf_change change = vn_gguf_name(a->arch, a->layers, a->extra, t->name, hf, sizeof hf);
+	vn_tensor            out;
+	vn_status            st = vn_gguf_undo(t, change, &a->heads, &out, &own->own[own->n].room, err);
+
+	if (st)
+		return st;
+	own->own[own->n].name = strdup(hf);
+	if (!own->own[own->n++].name)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
+	vn_source_tensor *to = &s->tensor[s->n++];
+	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype), .rank = out.shape.rank,
+	                          .data = out.data, .bytes = vn_dtype_bytes(out.dtype, (size_t)vn_shape_count(&out.shape)) };
+	memcpy(to->dim, out.shape.dim, sizeof out.shape.dim);
+	return VN_OK;
+}
+
+static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error *err)
+{
+	const vn_gguf *f = own->gguf;
+	const size_t   n = vn_gguf_count(f);
+	about          a = { .layers = layers };
+	vn_status      st;
+
+	s->tensor = calloc(n + 1, sizeof *s->tensor);
+	own->own = calloc(n + 1, sizeof *own->own);
+	if (!s->tensor || !own->own)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
+	if ((st = vn_gguf_arch(f, a.arch, sizeof a.arch, err)) || (st = head_counts(f, &a.heads, err)) ||
+	    (st = vn_gguf_arch_int(f, "nextn_predict_layers", &a.extra, err)))
+		return st;
+	for (size_t i = 0; i < n; i++) {
+		const vn_gguf_tensor *t = vn_gguf_at(f, i);
+		if (strcmp(t->name, "rope_freqs.weight") == 0) /* the config has it */
+			continue;
+		if ((st = add_tensor(s, own, &a, t, err)))
+			return st;
+	}
+	qsort(s->tensor, s->n, sizeof *s->tensor, by_name);
+	for (size_t i = 1; i < s->n; i++)
+		if (by_name(&s->tensor[i - 1], &s->tensor[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors are %s", s->tensor[i].path, s->tensor[i].name);
+	return VN_OK;
+}
+
+/* "gguf Q4_K, Q6_K, F32": as the file stores them, what has most bytes first. */
+static void describe(vn_source *s, const vn_gguf *f)
+{
+	size_t bytes[VN_N_WEIGHT_DTYPES] = { 0 };
+	int    at = snprintf(s->format, sizeof s->format, "gguf");
+
+	for (size_t i = 0; i < vn_gguf_count(f); i++)
+		bytes[vn_gguf_at(f, i)->t.dtype] += vn_gguf_at(f, i)->bytes;
+	for (int found = 0; ; found++) {
+		int most = 0;
+		for (int d = 1; d < VN_N_WEIGHT_DTYPES; d++)
+			most = bytes[d] > bytes[most] ? d : most;
+		if (bytes[most] == 0 || at >= (int)sizeof s->format)
+			return;
+		at += snprintf(s->format + at, sizeof s->format - (size_t)at, "%s%s", found ? ", " : " ", vn_dtype_word((vn_dtype)most));
+		bytes[most] = 0;
+	}
+}
+
+vn_status vn_source_of_gguf(vn_gguf *f, vn_source **source, vn_error *err)
+{
+	vn_source *s = calloc(1, sizeof *s);
+	files     *own = calloc(1, sizeof *own);
+	json_t    *config = NULL;
+	vn_status  st;
+
+	*source = NULL;
+	if (!s || !own) {
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
+		free(own);
+		vn_gguf_close(f);
+		goto done;
+	}
+	own->gguf = f;
+	s->files = own;
+	s->release = release;
+	if ((st = make_config(s, f, &config, err)))
+		goto done;
+	const char *L = json_object_get(config, "n_layer") ? "n_layer" : "num_hidden_layers";
+	if ((st = add_tensors(s, own, json_integer_value(json_object_get(config, L)), err)))
+		goto done;
+	const vn_gguf_value *said = vn_gguf_get(f, "vernier.provenance");
+	s->provenance = vn_gguf_is(said, "trained") ? "trained" : vn_gguf_is(said, "synthetic") ? "synthetic" : NULL;
+	describe(s, f);
+	*source = s;
+	s = NULL;
+done:
+	json_decref(config);
+	vn_source_close(s);
+	return st;
+}

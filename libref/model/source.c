@@ -1,0 +1,113 @@
+/* source.c: see source.h. */
+#include "libref/model/source.h"
+
+#include "libref/base/map.h"
+#include "libref/model/gguf_source.h"
+#include "libref/model/shards.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { CONFIG_MAX = 4 << 20 };
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
+}
+
+const vn_source_tensor *vn_source_find(const vn_source *s, const char *name)
+{
+	const vn_source_tensor key = { .name = name };
+	return s->n ? bsearch(&key, s->tensor, s->n, sizeof *s->tensor, by_name) : NULL;
+}
+
+void vn_source_warn(vn_source *s, const char *format, ...)
+{
+	va_list args;
+	if (s->n_warnings == VN_SOURCE_WARNINGS)
+		return;
+	va_start(args, format);
+	vsnprintf(s->warning[s->n_warnings++], VN_SOURCE_WARNING, format, args);
+	va_end(args);
+}
+
+static void release_shards(void *files)
+{
+	vn_shards_close(files);
+	free(files);
+}
+
+static vn_status open_directory(vn_source *s, const char *dir, vn_error *err)
+{
+	vn_status  st;
+	vn_shards *f;
+
+	if (asprintf(&s->config_path, "%s/config.json", dir) < 0) {
+		s->config_path = NULL;
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
+	}
+	if ((st = vn_read_text(s->config_path, CONFIG_MAX, &s->config, &s->config_bytes, err)))
+		return st;
+	if (!(f = calloc(1, sizeof *f)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
+	s->files = f;
+	s->release = release_shards;
+	if ((st = vn_shards_open(dir, f, err)))
+		return st;
+	if (!(s->tensor = calloc(f->n + 1, sizeof *s->tensor)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", dir);
+	for (; s->n < f->n; s->n++) {
+		const vn_st_tensor *t = f->all[s->n].tensor;
+		vn_source_tensor   *to = &s->tensor[s->n];
+		*to = (vn_source_tensor){ .name = t->name, .path = f->all[s->n].path, .dtype = t->dtype, .rank = t->rank,
+		                          .data = t->data, .bytes = t->bytes };
+		memcpy(to->dim, t->dim, sizeof to->dim);
+	}
+	for (size_t i = 0; !s->provenance && i < f->n_files; i++)
+		s->provenance = vn_safetensors_meta(f->file[i], "provenance");
+	if (f->unlisted)
+		vn_source_warn(s, "%s: %zu tensors are in the files but not in the index", dir, f->unlisted);
+	snprintf(s->format, sizeof s->format, "safetensors");
+	return VN_OK;
+}
+
+static vn_status open_gguf(const char *path, vn_source **source, vn_error *err)
+{
+	vn_gguf  *f;
+	vn_status st = vn_gguf_open(path, &f, err);
+
+	return st ? st : vn_source_of_gguf(f, source, err);
+}
+
+vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
+{
+	struct stat file;
+	vn_source  *s;
+	vn_status   st;
+
+	*source = NULL;
+	if (stat(path, &file) == 0 && !S_ISDIR(file.st_mode))
+		return open_gguf(path, source, err);
+	if (!(s = calloc(1, sizeof *s)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	if ((st = open_directory(s, path, err)))
+		vn_source_close(s);
+	else
+		*source = s;
+	return st;
+}
+
+void vn_source_close(vn_source *s)
+{
+	if (!s)
+		return;
+	if (s->release)
+		s->release(s->files);
+	free(s->tensor);
+	free(s->config);
+	free(s->config_path);
+	free(s);
+}
