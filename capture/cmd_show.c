@@ -1,6 +1,7 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
 #include "capture/show.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -17,7 +18,7 @@ enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, UNSOUND = 8 };
 static void put(const char *text)
 {
 	for (; *text; text++)
-		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+		putchar(vn_text_control(*text) ? '?' : *text);
 }
 
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k)

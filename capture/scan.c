@@ -3,6 +3,7 @@
 
 #include "capture/child.h"
 #include "capture/scan_read.h"
+#include "libref/base/text.h"
 
 #include <math.h>
 #include <inttypes.h>
@@ -46,7 +47,7 @@ static void check_link(const vn_scan *s, const char *in, const char *name, const
 		vn_refuse(s, in, "%s is %s link, which is not followed", name,
 		          info->type == H5L_TYPE_SOFT ? "a soft" : info->type == H5L_TYPE_EXTERNAL ? "an external" : "a foreign");
 	for (const char *p = name; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f || *p == '/')
+		if (vn_text_control(*p) || *p == '/')
 			vn_refuse(s, in, "a name with control characters or a slash");
 	if (!*name || strcmp(name, ".") == 0)
 		vn_refuse(s, in, "an empty name");
