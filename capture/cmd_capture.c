@@ -4,10 +4,6 @@
 #include "capture/interrupt.h"
 #include "capture/run.h"
 #include "libref/base/glob.h"
-#include "libref/exec/ref.h"
-#ifdef VERNIER_GPU
-#include "libgpu/gpu.h"
-#endif
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -26,9 +22,7 @@ typedef struct options {
 	const char *engine, *model, *ids_text;
 	const char *pattern[MOST_PATTERNS];
 	const char *threads_text, *device_text; /* as given, for complaints */
-	bool        gpu, validate, guard;
-	int         device;
-	vn_policy   policy;
+	vn_engine_options run;
 	vn_recipe   recipe;
 } options;
 
@@ -65,8 +59,8 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	case IDS:       o->ids_text = optarg; break;
 	case PRECISION: r->precision = optarg; break;
 	case FORCE:     r->force = true; break;
-	case VALIDATE:  o->validate = true; break;
-	case GUARD:     o->guard = true; break;
+	case VALIDATE:  o->run.validate = true; break;
+	case GUARD:     o->run.guard = true; break;
 	case TOKENS:    return read_tokens(optarg, r, err);
 	case POINTS:
 		if (r->n_patterns == MOST_PATTERNS)
@@ -81,12 +75,12 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	case THREADS:
 		o->threads_text = optarg;
 		st = vn_read_whole("--threads", optarg, 1, 4096, &a, err);
-		r->threads = (int)a;
+		r->threads = o->run.threads = (int)a;
 		return st;
 	case DEVICE:
 		o->device_text = optarg;
 		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
-		o->device = (int)a;
+		o->run.device = (int)a;
 		return st;
 	case ':':
 		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
@@ -105,24 +99,20 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "one engine and one model, then what is '%s'?", argv[optind + 2]);
 	o->engine = argv[optind];
 	o->model = argv[optind + 1];
-	o->gpu = strcmp(o->engine, "gpu") == 0;
-	if (!o->gpu && strcmp(o->engine, "ref") != 0)
+	o->run.gpu = strcmp(o->engine, "gpu") == 0;
+	if (!o->run.gpu && strcmp(o->engine, "ref") != 0)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
 	if (!o->ids_text)
 		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the tokens to run");
 	if (!o->recipe.precision)
-		o->recipe.precision = o->gpu ? "f16" : "f32";
-	if (!vn_policy_from_name(o->recipe.precision, &o->policy))
+		o->recipe.precision = o->run.gpu ? "f16" : "f32";
+	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
 		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
-	if (!o->gpu && (o->device_text || o->validate || o->guard))
+	if (!o->run.gpu && (o->device_text || o->run.validate || o->run.guard))
 		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine",
-		               o->device_text ? "--device" : o->validate ? "--validate" : "--guard");
-#ifndef VERNIER_GPU
-	if (o->gpu)
-		return vn_fail(err, VN_ERR_USAGE, "this vernier was built without the gpu engine (VERNIER_GPU=OFF)");
-#endif
+		               o->device_text ? "--device" : o->run.validate ? "--validate" : "--guard");
 	return VN_OK;
 }
 
@@ -131,7 +121,7 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 {
 	int c;
 
-	*o = (options){ .device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
+	*o = (options){ .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
 	*st = VN_OK;
 	optind = 0; /* start afresh */
 	opterr = 0;
@@ -146,75 +136,6 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 	return 0;
 }
 
-/* ---- the engines as vn_engine ------------------------------------------------- */
-
-static vn_status ref_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
-{
-	return vn_ref_forward(self, ids, n, taps, err);
-}
-
-static int64_t ref_position(void *self)
-{
-	return vn_ref_position(self);
-}
-
-static void ref_facts(void *self, vn_facts *f)
-{
-	vn_ref_facts(self, f);
-}
-
-static bool stop(void *ctx)
-{
-	(void)ctx;
-	return vn_interrupted();
-}
-
-static vn_status capture_ref(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
-{
-	vn_ref_options ro = { .policy = o->policy, .threads = o->recipe.threads, .progress = true, .stop = stop };
-	vn_ref        *ref = NULL;
-	vn_status      st = vn_ref_create(vn_model_plan(m), vn_model_weights(m), &ro, &ref, err);
-
-	if (!st) {
-		vn_engine e = { "ref", ref, ref_forward, ref_position, ref_facts };
-		st = vn_record(&o->recipe, m, &e, done, err);
-	}
-	vn_ref_destroy(ref);
-	return st;
-}
-
-#ifdef VERNIER_GPU
-static vn_status gpu_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
-{
-	return vn_gpu_forward(self, ids, n, taps, err);
-}
-
-static int64_t gpu_position(void *self)
-{
-	return vn_gpu_position(self);
-}
-
-static void gpu_facts(void *self, vn_facts *f)
-{
-	vn_gpu_facts(self, f);
-}
-
-static vn_status capture_gpu(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
-{
-	vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                      .progress = true, .stop = stop };
-	vn_gpu        *gpu = NULL;
-	vn_status      st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
-
-	if (!st) {
-		vn_engine e = { "gpu", gpu, gpu_forward, gpu_position, gpu_facts };
-		st = vn_record(&o->recipe, m, &e, done, err);
-	}
-	vn_gpu_destroy(gpu);
-	return st;
-}
-#endif
-
 /* ---- the command ---------------------------------------------------------------- */
 
 static void join(int argc, char **argv, char *text, size_t room)
@@ -227,6 +148,7 @@ static void join(int argc, char **argv, char *text, size_t room)
 static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
+	vn_engine   e = { 0 };
 	int32_t    *ids = NULL;
 	const char *warning;
 	vn_status   st;
@@ -240,12 +162,10 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
-#ifdef VERNIER_GPU
-	st = o->gpu ? capture_gpu(o, m, done, err) : capture_ref(o, m, done, err);
-#else
-	st = capture_ref(o, m, done, err);
-#endif
+	if (!(st = vn_engine_open(&e, m, &o->run, err)))
+		st = vn_record(&o->recipe, m, &e, done, err);
 done:
+	vn_engine_close(&e);
 	vn_model_close(m);
 	free(ids);
 	return st;

@@ -6,18 +6,7 @@
 #ifndef VN_CAPTURE_RUN_H
 #define VN_CAPTURE_RUN_H
 
-#include "libref/base/facts.h"
-#include "libref/model/model.h"
-#include "libref/plan/tap.h"
-
-/* What recording needs of an engine. */
-typedef struct vn_engine {
-	const char *name; /* "ref", "gpu" */
-	void       *self;
-	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-	int64_t   (*position)(void *self);
-	void      (*facts)(void *self, vn_facts *f);
-} vn_engine;
+#include "capture/engine.h"
 
 /* What to record and where. */
 typedef struct vn_recipe {
