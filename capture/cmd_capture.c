@@ -4,6 +4,7 @@
 #include "capture/interrupt.h"
 #include "capture/run.h"
 #include "libref/base/glob.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -16,23 +17,27 @@ enum { MOST_PATTERNS = 256 };
 static const char usage[] =
 	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE [--points GLOB]... [--layers A-B]\n"
 	"               [--tokens last|A-B] [--precision %s] [--threads N]\n"
+	"               [--decode N [--temperature T] [--seed S] | --force-ids LIST|@FILE]\n"
 	"               [--device N] [--validate] [--guard] [--force]\n";
 
 typedef struct options {
-	const char *engine, *model, *ids_text;
+	const char *engine, *model, *ids_text, *forced_text;
 	const char *pattern[MOST_PATTERNS];
-	const char *threads_text, *device_text; /* as given, for complaints */
+	const char *device_text, *decode_text, *temperature_text, *seed_text; /* as given, for complaints */
 	vn_engine_options run;
 	vn_recipe   recipe;
 } options;
 
-enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP };
+enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP, DECODE, TEMPERATURE, SEED,
+       FORCE_IDS };
 
 static const struct option longs[] = {
 	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
 	{ "layers", 1, NULL, LAYERS },     { "tokens", 1, NULL, TOKENS },   { "precision", 1, NULL, PRECISION },
 	{ "threads", 1, NULL, THREADS },   { "device", 1, NULL, DEVICE },   { "force", 0, NULL, FORCE },
 	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
+	{ "decode", 1, NULL, DECODE },     { "temperature", 1, NULL, TEMPERATURE }, { "seed", 1, NULL, SEED },
+	{ "force-ids", 1, NULL, FORCE_IDS },
 	{ 0 }
 };
 
@@ -57,6 +62,7 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	switch (c) {
 	case 'o':       r->path = optarg; break;
 	case IDS:       o->ids_text = optarg; break;
+	case FORCE_IDS: o->forced_text = optarg; break;
 	case PRECISION: r->precision = optarg; break;
 	case FORCE:     r->force = true; break;
 	case VALIDATE:  o->run.validate = true; break;
@@ -73,7 +79,6 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 		r->last_layer = (int)b;
 		return st;
 	case THREADS:
-		o->threads_text = optarg;
 		st = vn_read_whole("--threads", optarg, 1, 4096, &a, err);
 		r->threads = o->run.threads = (int)a;
 		return st;
@@ -81,6 +86,19 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 		o->device_text = optarg;
 		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
 		o->run.device = (int)a;
+		return st;
+	case DECODE:
+		o->decode_text = optarg;
+		return vn_read_whole("--decode", optarg, 0, INT32_MAX, &r->decode, err);
+	case TEMPERATURE:
+		o->temperature_text = optarg;
+		if (!vn_text_real(optarg, 0, 1000, &r->temperature))
+			return vn_fail(err, VN_ERR_USAGE, "--temperature wants a number from 0 to 1000, not '%s'", optarg);
+		return VN_OK;
+	case SEED:
+		o->seed_text = optarg;
+		st = vn_read_whole("--seed", optarg, 0, INT64_MAX, &a, err);
+		r->seed = (uint64_t)a;
 		return st;
 	case ':':
 		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
@@ -106,6 +124,10 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
 	if (!o->ids_text)
 		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the tokens to run");
+	if (!o->decode_text && (o->temperature_text || o->seed_text))
+		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", o->temperature_text ? "--temperature" : "--seed");
+	if (o->decode_text && o->forced_text)
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %s?", o->decode_text);
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
@@ -149,16 +171,18 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_engine   e = { 0 };
-	int32_t    *ids = NULL;
+	int32_t    *ids = NULL, *forced = NULL;
 	const char *warning;
 	vn_status   st;
 
 	if ((st = vn_read_ids("--ids", o->ids_text, &ids, &o->recipe.n_ids, err)) ||
+	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_model_open(o->model, &m, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier capture: warning: %s\n", warning);
 	o->recipe.ids = ids;
+	o->recipe.forced = forced;
 	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
@@ -167,6 +191,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 done:
 	vn_engine_close(&e);
 	vn_model_close(m);
+	free(forced);
 	free(ids);
 	return st;
 }

@@ -12,8 +12,12 @@
 typedef struct vn_recipe {
 	const char        *path;
 	bool               force;
-	const int32_t     *ids;
+	const int32_t     *ids;                     /* the prompt: step 0 */
 	int64_t            n_ids;
+	int64_t            decode;                  /* tokens behind it, a step each */
+	const int32_t     *forced;                  /* (decode) which; NULL: chosen (libref/exec/sample.h) */
+	double             temperature;             /* 0: greedy */
+	uint64_t           seed;
 	const char *const *pattern;
 	int                n_patterns;
 	int                first_layer, last_layer; /* -1: all */
@@ -31,8 +35,9 @@ typedef struct vn_recorded {
 } vn_recorded;
 
 /* Everything about a recipe that can be refused before an engine exists: ids
- * outside the vocabulary, more than the context, layers and rows the run does
- * not have, patterns that select nothing, a path that cannot be written. */
+ * outside the vocabulary, more than the context (decoded ones too), layers and
+ * rows the run does not have, patterns that select nothing, a path that cannot
+ * be written. */
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
 
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);
