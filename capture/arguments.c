@@ -2,9 +2,9 @@
 #include "capture/arguments.h"
 
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -13,23 +13,9 @@
 /* Longest file of token ids: more tokens than any context has. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
 
-/* Digits with an optional minus; where it ends. NULL when it is no number. */
-static const char *digits(const char *text, int64_t *x)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)text[text[0] == '-']))
-		return NULL;
-	errno = 0;
-	*x = strtoll(text, &end, 10);
-	return errno ? NULL : end;
-}
-
 vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err)
 {
-	const char *end = digits(text, x);
-
-	if (!end || *end || *x < low || *x > high)
+	if (!vn_text_whole(text, low, high, x))
 		return vn_fail(err, VN_ERR_USAGE, "%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", what,
 		               low, high, text);
 	return VN_OK;
@@ -37,11 +23,11 @@ vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t
 
 vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
 {
-	const char *end = isdigit((unsigned char)*text) ? digits(text, first) : NULL;
+	const char *end = isdigit((unsigned char)*text) ? vn_text_digits(text, first) : NULL;
 
 	*last = end ? *first : 0;
 	if (end && *end == '-')
-		end = isdigit((unsigned char)end[1]) ? digits(end + 1, last) : NULL;
+		end = isdigit((unsigned char)end[1]) ? vn_text_digits(end + 1, last) : NULL;
 	if (!end || *end || *first > INT32_MAX || *last > INT32_MAX)
 		return vn_fail(err, VN_ERR_USAGE, "%s wants a range like 0-3 or a number, not '%s'", what, text);
 	if (*first > *last)
@@ -68,7 +54,7 @@ static vn_status read_list(const char *where, const char *text, size_t bytes, co
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
 	for (p += strspn(p, blanks); *p; p += strspn(p, blanks)) {
 		int64_t     id;
-		const char *end = digits(p, &id);
+		const char *end = vn_text_digits(p, &id);
 		if (!end || (*end && *end != ',' && !strchr(blanks, *end)))
 			return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)", where,
 			               word(p), p, *n + 1);

@@ -4,10 +4,7 @@
 #include "capture/interrupt.h"
 #include "capture/run.h"
 #include "libref/base/glob.h"
-#include "libref/exec/ref.h"
-#ifdef VERNIER_GPU
-#include "libgpu/gpu.h"
-#endif
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -20,25 +17,27 @@ enum { MOST_PATTERNS = 256 };
 static const char usage[] =
 	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE [--points GLOB]... [--layers A-B]\n"
 	"               [--tokens last|A-B] [--precision %s] [--threads N]\n"
+	"               [--decode N [--temperature T] [--seed S] | --force-ids LIST|@FILE]\n"
 	"               [--device N] [--validate] [--guard] [--force]\n";
 
 typedef struct options {
-	const char *engine, *model, *ids_text;
+	const char *engine, *model, *ids_text, *forced_text;
 	const char *pattern[MOST_PATTERNS];
-	const char *threads_text, *device_text; /* as given, for complaints */
-	bool        gpu, validate, guard;
-	int         device;
-	vn_policy   policy;
+	const char *device_text, *decode_text, *temperature_text, *seed_text; /* as given, for complaints */
+	vn_engine_options run;
 	vn_recipe   recipe;
 } options;
 
-enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP };
+enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP, DECODE, TEMPERATURE, SEED,
+       FORCE_IDS };
 
 static const struct option longs[] = {
 	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
 	{ "layers", 1, NULL, LAYERS },     { "tokens", 1, NULL, TOKENS },   { "precision", 1, NULL, PRECISION },
 	{ "threads", 1, NULL, THREADS },   { "device", 1, NULL, DEVICE },   { "force", 0, NULL, FORCE },
 	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
+	{ "decode", 1, NULL, DECODE },     { "temperature", 1, NULL, TEMPERATURE }, { "seed", 1, NULL, SEED },
+	{ "force-ids", 1, NULL, FORCE_IDS },
 	{ 0 }
 };
 
@@ -63,10 +62,11 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	switch (c) {
 	case 'o':       r->path = optarg; break;
 	case IDS:       o->ids_text = optarg; break;
+	case FORCE_IDS: o->forced_text = optarg; break;
 	case PRECISION: r->precision = optarg; break;
 	case FORCE:     r->force = true; break;
-	case VALIDATE:  o->validate = true; break;
-	case GUARD:     o->guard = true; break;
+	case VALIDATE:  o->run.validate = true; break;
+	case GUARD:     o->run.guard = true; break;
 	case TOKENS:    return read_tokens(optarg, r, err);
 	case POINTS:
 		if (r->n_patterns == MOST_PATTERNS)
@@ -79,14 +79,26 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 		r->last_layer = (int)b;
 		return st;
 	case THREADS:
-		o->threads_text = optarg;
 		st = vn_read_whole("--threads", optarg, 1, 4096, &a, err);
-		r->threads = (int)a;
+		r->threads = o->run.threads = (int)a;
 		return st;
 	case DEVICE:
 		o->device_text = optarg;
 		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
-		o->device = (int)a;
+		o->run.device = (int)a;
+		return st;
+	case DECODE:
+		o->decode_text = optarg;
+		return vn_read_whole("--decode", optarg, 0, INT32_MAX, &r->decode, err);
+	case TEMPERATURE:
+		o->temperature_text = optarg;
+		if (!vn_text_real(optarg, 0, 1000, &r->temperature))
+			return vn_fail(err, VN_ERR_USAGE, "--temperature wants a number from 0 to 1000, not '%s'", optarg);
+		return VN_OK;
+	case SEED:
+		o->seed_text = optarg;
+		st = vn_read_whole("--seed", optarg, 0, INT64_MAX, &a, err);
+		r->seed = (uint64_t)a;
 		return st;
 	case ':':
 		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
@@ -105,24 +117,24 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "one engine and one model, then what is '%s'?", argv[optind + 2]);
 	o->engine = argv[optind];
 	o->model = argv[optind + 1];
-	o->gpu = strcmp(o->engine, "gpu") == 0;
-	if (!o->gpu && strcmp(o->engine, "ref") != 0)
+	o->run.gpu = strcmp(o->engine, "gpu") == 0;
+	if (!o->run.gpu && strcmp(o->engine, "ref") != 0)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
 	if (!o->ids_text)
 		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the tokens to run");
+	if (!o->decode_text && (o->temperature_text || o->seed_text))
+		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", o->temperature_text ? "--temperature" : "--seed");
+	if (o->decode_text && o->forced_text)
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %s?", o->decode_text);
 	if (!o->recipe.precision)
-		o->recipe.precision = o->gpu ? "f16" : "f32";
-	if (!vn_policy_from_name(o->recipe.precision, &o->policy))
+		o->recipe.precision = o->run.gpu ? "f16" : "f32";
+	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
 		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
-	if (!o->gpu && (o->device_text || o->validate || o->guard))
+	if (!o->run.gpu && (o->device_text || o->run.validate || o->run.guard))
 		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine",
-		               o->device_text ? "--device" : o->validate ? "--validate" : "--guard");
-#ifndef VERNIER_GPU
-	if (o->gpu)
-		return vn_fail(err, VN_ERR_USAGE, "this vernier was built without the gpu engine (VERNIER_GPU=OFF)");
-#endif
+		               o->device_text ? "--device" : o->run.validate ? "--validate" : "--guard");
 	return VN_OK;
 }
 
@@ -131,7 +143,7 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 {
 	int c;
 
-	*o = (options){ .device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
+	*o = (options){ .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
 	*st = VN_OK;
 	optind = 0; /* start afresh */
 	opterr = 0;
@@ -146,75 +158,6 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 	return 0;
 }
 
-/* ---- the engines as vn_engine ------------------------------------------------- */
-
-static vn_status ref_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
-{
-	return vn_ref_forward(self, ids, n, taps, err);
-}
-
-static int64_t ref_position(void *self)
-{
-	return vn_ref_position(self);
-}
-
-static void ref_facts(void *self, vn_facts *f)
-{
-	vn_ref_facts(self, f);
-}
-
-static bool stop(void *ctx)
-{
-	(void)ctx;
-	return vn_interrupted();
-}
-
-static vn_status capture_ref(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
-{
-	vn_ref_options ro = { .policy = o->policy, .threads = o->recipe.threads, .progress = true, .stop = stop };
-	vn_ref        *ref = NULL;
-	vn_status      st = vn_ref_create(vn_model_plan(m), vn_model_weights(m), &ro, &ref, err);
-
-	if (!st) {
-		vn_engine e = { "ref", ref, ref_forward, ref_position, ref_facts };
-		st = vn_record(&o->recipe, m, &e, done, err);
-	}
-	vn_ref_destroy(ref);
-	return st;
-}
-
-#ifdef VERNIER_GPU
-static vn_status gpu_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
-{
-	return vn_gpu_forward(self, ids, n, taps, err);
-}
-
-static int64_t gpu_position(void *self)
-{
-	return vn_gpu_position(self);
-}
-
-static void gpu_facts(void *self, vn_facts *f)
-{
-	vn_gpu_facts(self, f);
-}
-
-static vn_status capture_gpu(const options *o, const vn_model *m, vn_recorded *done, vn_error *err)
-{
-	vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                      .progress = true, .stop = stop };
-	vn_gpu        *gpu = NULL;
-	vn_status      st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
-
-	if (!st) {
-		vn_engine e = { "gpu", gpu, gpu_forward, gpu_position, gpu_facts };
-		st = vn_record(&o->recipe, m, &e, done, err);
-	}
-	vn_gpu_destroy(gpu);
-	return st;
-}
-#endif
-
 /* ---- the command ---------------------------------------------------------------- */
 
 static void join(int argc, char **argv, char *text, size_t room)
@@ -227,26 +170,28 @@ static void join(int argc, char **argv, char *text, size_t room)
 static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
-	int32_t    *ids = NULL;
+	vn_engine   e = { 0 };
+	int32_t    *ids = NULL, *forced = NULL;
 	const char *warning;
 	vn_status   st;
 
 	if ((st = vn_read_ids("--ids", o->ids_text, &ids, &o->recipe.n_ids, err)) ||
+	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_model_open(o->model, &m, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier capture: warning: %s\n", warning);
 	o->recipe.ids = ids;
+	o->recipe.forced = forced;
 	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
-#ifdef VERNIER_GPU
-	st = o->gpu ? capture_gpu(o, m, done, err) : capture_ref(o, m, done, err);
-#else
-	st = capture_ref(o, m, done, err);
-#endif
+	if (!(st = vn_engine_open(&e, m, &o->run, err)))
+		st = vn_record(&o->recipe, m, &e, done, err);
 done:
+	vn_engine_close(&e);
 	vn_model_close(m);
+	free(forced);
 	free(ids);
 	return st;
 }

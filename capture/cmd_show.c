@@ -1,6 +1,7 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
 #include "capture/show.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | --weights] [--format text|json]\n";
+static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n";
 
 /* How much of a tensor is printed. */
 enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, UNSOUND = 8 };
@@ -17,7 +18,7 @@ enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, UNSOUND = 8 };
 static void put(const char *text)
 {
 	for (; *text; text++)
-		putchar((unsigned char)*text < 0x20 || *text == 0x7f ? '?' : *text);
+		putchar(vn_text_control(*text) ? '?' : *text);
 }
 
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k)
@@ -50,11 +51,22 @@ static void say_state(const vn_recording *r)
 	printf("; %d tensors\n", vn_recording_count(r));
 }
 
+static void put_ids(const char *key, const int32_t *ids, int64_t n)
+{
+	printf("  %-16s %" PRId64 ":", key, n);
+	for (int64_t i = 0; i < n && i < FIRST_TOKENS; i++)
+		printf(" %" PRId32, ids[i]);
+	printf("%s\n", n > FIRST_TOKENS ? " ..." : "");
+}
+
 static void show_run(const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
+	const vn_step  *step;
 	const int32_t  *ids;
 	int64_t         n = vn_recording_tokens(r, &ids, NULL);
+	int             steps = vn_recording_steps(r, &step);
+	const int64_t   prompt = steps > 1 && step[0].position == 0 ? step[0].tokens : n;
 
 	printf("\nrun\n");
 	put_fact("created", vn_recording_root(r, "created"));
@@ -62,10 +74,9 @@ static void show_run(const vn_recording *r)
 	put_fact("tool_version", vn_recording_root(r, "tool_version"));
 	for (int i = 0; i < f->n; i++)
 		put_fact(f->fact[i].key, f->fact[i].value);
-	printf("  %-16s %" PRId64 ":", "tokens", n);
-	for (int64_t i = 0; i < n && i < FIRST_TOKENS; i++)
-		printf(" %" PRId32, ids[i]);
-	printf("%s\n", n > FIRST_TOKENS ? " ..." : "");
+	put_ids("tokens", ids, prompt);
+	if (prompt < n)
+		put_ids("then", ids + prompt, n - prompt);
 }
 
 static void show_model(const vn_recording *r)
@@ -123,8 +134,8 @@ static void show_tensors(const vn_recording *r, const vn_step *s)
 {
 	char shape[VN_SHAPE_TEXT];
 
-	printf("\nstep.%d: %" PRId64 " tokens after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number, s->tokens,
-	       s->position, s->rows, s->first_row);
+	printf("\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number, s->tokens,
+	       s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
 	printf("  %5s %-28s %-5s %-18s %11s %11s %11s %11s %8s %8s\n", "order", "name", "dtype", "shape", "min", "max", "mean",
 	       "rms", "nan", "inf");
 	for (int i = 0; i < vn_recording_count(r); i++) {
@@ -149,16 +160,67 @@ static void show_tensors(const vn_recording *r, const vn_step *s)
 	}
 }
 
-static void show_all(const vn_recording *r)
+/* Behind the last tensor of a step, which begin at `at`: they are in its order. */
+static int behind(const vn_recording *r, const vn_step *s, int at)
+{
+	while (at < vn_recording_count(r) && vn_recording_entry(r, at)->step == s->number)
+		at++;
+	return at;
+}
+
+static void show_alike(const vn_step *first, const vn_step *last, int tensors)
+{
+	printf("\nstep.%d", first->number);
+	if (last > first)
+		printf(" to step.%d", last->number);
+	printf(": %" PRId64 " token%s after %" PRId64, first->tokens, first->tokens == 1 ? "" : "s", first->position);
+	if (last > first)
+		printf(" to %" PRId64, last->position);
+	printf(", %d tensor%s%s (vernier show FILE step.%d)\n", tensors, tensors == 1 ? "" : "s", last > first ? " each" : "",
+	       first->number);
+}
+
+/* The first step in full. Of decoding, thousands may follow: a line for all that
+ * are alike. */
+static void show_steps(const vn_recording *r)
 {
 	const vn_step *step;
-	int            n = vn_recording_steps(r, &step);
+	const int      n = vn_recording_steps(r, &step);
+	int            at = n ? behind(r, &step[0], 0) : 0;
 
+	if (n)
+		show_tensors(r, &step[0]);
+	for (int i = 1, j; i < n; i = j) {
+		int       next = behind(r, &step[i], at), more;
+		const int tensors = next - at;
+		for (j = i + 1; j < n && step[j].tokens == step[i].tokens; j++, next = more)
+			if ((more = behind(r, &step[j], next)) - next != tensors)
+				break;
+		at = next;
+		show_alike(&step[i], &step[j - 1], tensors);
+	}
+}
+
+static void show_all(const vn_recording *r)
+{
 	say_state(r);
 	show_run(r);
 	show_model(r);
-	for (int i = 0; i < n; i++)
-		show_tensors(r, &step[i]);
+	show_steps(r);
+}
+
+/* The step that "step.3" means; NULL when it is no such name. */
+static const vn_step *step_named(const vn_recording *r, const char *name)
+{
+	const vn_step *step;
+	char           own[32];
+
+	for (int i = 0, n = vn_recording_steps(r, &step); i < n; i++) {
+		snprintf(own, sizeof own, "step.%d", step[i].number);
+		if (strcmp(own, name) == 0)
+			return &step[i];
+	}
+	return NULL;
 }
 
 /* ---- one tensor ------------------------------------------------------------------- */
@@ -257,11 +319,14 @@ static int find(const vn_recording *r, const char *name, vn_error *err)
 
 static vn_status show(const char *path, const char *name, bool weights, bool json, vn_error *err)
 {
-	vn_recording *r = NULL;
-	const void   *data = NULL;
-	int           i = -1;
-	vn_status     st = vn_recording_open(path, &r, err);
+	vn_recording  *r = NULL;
+	const void    *data = NULL;
+	const vn_step *step = NULL;
+	int            i = -1;
+	vn_status      st = vn_recording_open(path, &r, err);
 
+	if (!st && name && !json && (step = step_named(r, name)))
+		name = NULL;
 	if (!st && name && (i = find(r, name, err)) < 0)
 		st = VN_ERR_NOTFOUND;
 	if (!st && name)
@@ -272,6 +337,8 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 	} else if (!st) {
 		if (weights)
 			show_weights(r);
+		else if (step)
+			show_tensors(r, step);
 		else if (name)
 			show_tensor(r, i, data);
 		else

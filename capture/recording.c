@@ -129,7 +129,7 @@ static vn_status sort_entries(vn_recording *r, vn_error *err)
 }
 
 /* What only a whole file must have. */
-static vn_status check_complete(const vn_recording *r, vn_error *err)
+static vn_status check_complete(vn_recording *r, vn_error *err)
 {
 	const char *missing = !vn_facts_get(&r->run, "engine") ? "/run has no attribute engine"
 	                    : !vn_facts_get(&r->run, "precision") ? "/run has no attribute precision"
@@ -137,6 +137,8 @@ static vn_status check_complete(const vn_recording *r, vn_error *err)
 
 	if (missing && r->complete)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", r->path, missing);
+	if (!r->complete && r->n_positions > r->n_ids)
+		r->n_positions = r->n_ids; /* those of steps it did not come to */
 	if (r->n_ids != r->n_positions)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path, r->n_ids,
 		               r->n_positions);

@@ -2,10 +2,13 @@
 #include "capture/run.h"
 
 #include "capture/interrupt.h"
+#include "capture/listen.h"
 #include "capture/place.h"
 #include "capture/store.h"
 #include "libref/base/progress.h"
+#include "libref/exec/sample.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,49 +26,40 @@ static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 	return want;
 }
 
+static vn_status check_ids(const int32_t *ids, int64_t n, const vn_plan *plan, vn_error *err)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (ids[i] < 0 || ids[i] >= plan->vocab)
+			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
+			               ") is outside the vocabulary of %d", ids[i], i + 1, n, plan->vocab);
+	return VN_OK;
+}
+
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err)
 {
+	vn_status st;
+
 	if (r->n_ids < 1)
 		return vn_fail(err, VN_ERR_USAGE, "no token ids: a run needs at least one");
-	for (int64_t i = 0; i < r->n_ids; i++)
-		if (r->ids[i] < 0 || r->ids[i] >= plan->vocab)
-			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
-			               ") is outside the vocabulary of %d", r->ids[i], i + 1, r->n_ids, plan->vocab);
+	if ((st = check_ids(r->ids, r->n_ids, plan, err)) || (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
+		return st;
 	if (r->n_ids > plan->context)
 		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens are more than the model's context of %d", r->n_ids,
 		               plan->context);
+	if (r->decode > plan->context - r->n_ids)
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens and %" PRId64 " decoded behind them are more than the model's "
+		               "context of %d", r->n_ids, r->decode, plan->context);
 	if (r->last_layer >= plan->layers)
 		return vn_fail(err, VN_ERR_USAGE, "layers %d-%d: the model has layers 0-%d", r->first_layer, r->last_layer,
 		               plan->layers - 1);
-	if (r->rows == VN_ROWS_RANGE && r->last >= r->n_ids)
+	if (r->rows == VN_ROWS_RANGE && r->last >= r->n_ids + r->decode)
 		return vn_fail(err, VN_ERR_USAGE, "tokens %" PRId64 "-%" PRId64 ": the run has tokens 0-%" PRId64, r->first,
-		               r->last, r->n_ids - 1);
+		               r->last, r->n_ids + r->decode - 1);
 	bool *want = choose(r, plan, err);
 	if (!want)
 		return VN_ERR_USAGE;
 	free(want);
 	return vn_place_check(r->path, r->force, err);
-}
-
-/* The store's sink, with a look at the signals before each tensor. */
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
-{
-	const vn_sink *to = ctx;
-	if (vn_interrupted())
-		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
-	return to->begin(to->ctx, value, dtype, shape, err);
-}
-
-static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *err)
-{
-	const vn_sink *to = ctx;
-	return to->write(to->ctx, data, elements, err);
-}
-
-static vn_status end(void *ctx, vn_error *err)
-{
-	const vn_sink *to = ctx;
-	return to->end(to->ctx, err);
 }
 
 static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
@@ -75,6 +69,14 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
 	vn_facts_set(facts, "precision", "%s", r->precision);
 	vn_facts_set(facts, "command", "%s", r->command);
+	if (r->decode == 0)
+		return;
+	vn_facts_set(facts, "decode", "%" PRId64, r->decode);
+	vn_facts_set(facts, "decoding", "%s", r->forced ? "forced" : r->temperature > 0 ? "sampled" : "greedy");
+	if (!r->forced && r->temperature > 0) {
+		vn_facts_set(facts, "temperature", "%.17g", r->temperature);
+		vn_facts_set(facts, "seed", "%" PRIu64, r->seed);
+	}
 }
 
 /* What an engine knows only after it has run: times, memory. */
@@ -85,19 +87,26 @@ static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 	return vn_store_facts(s, &facts, err);
 }
 
+/* All ids and positions there will be; those to be decoded are not known yet. */
 static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
 {
+	const int64_t n = r->n_ids + r->decode;
 	vn_facts  facts = { 0 };
-	int32_t  *positions = malloc((size_t)r->n_ids * sizeof *positions);
+	int32_t  *positions = malloc((size_t)n * sizeof *positions), *ids = malloc((size_t)n * sizeof *ids);
 	vn_status st;
 
-	if (!positions)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " positions", r->n_ids);
-	for (int64_t i = 0; i < r->n_ids; i++)
-		positions[i] = (int32_t)i;
-	gather(r, e, &facts);
-	st = vn_store_run(s, &facts, r->ids, positions, r->n_ids, err);
+	if (!positions || !ids) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
+	} else {
+		for (int64_t i = 0; i < n; i++) {
+			positions[i] = (int32_t)i;
+			ids[i] = i < r->n_ids ? r->ids[i] : -1;
+		}
+		gather(r, e, &facts);
+		st = vn_store_run(s, &facts, ids, positions, n, err);
+	}
 	free(positions);
+	free(ids);
 	return st;
 }
 
@@ -127,21 +136,53 @@ static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, v
 }
 
 /* One call of the engine, recorded as a step. */
-static vn_status step(vn_store *s, int number, const int32_t *ids, int64_t tokens, const vn_engine *e,
-                      const vn_taps *taps, vn_recorded *done, vn_error *err)
+static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t tokens, const vn_engine *e,
+                      vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
 {
-	int64_t   past = e->position(e->self), first, count;
-	vn_status st;
+	const int64_t past = e->position(e->self);
+	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
+	vn_status     st;
 
-	vn_taps_select(taps, past, tokens, &first, &count);
-	if ((st = vn_store_step(s, number, past, tokens, first, count, err)))
+	if ((st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
 		return st;
 	double start = vn_seconds();
-	st = e->forward(e->self, ids, tokens, taps, err);
+	st = e->forward(e->self, ids, tokens, &taps, err);
 	done->computing += vn_seconds() - start;
 	if (!st && vn_interrupted())
 		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
-	return st ? st : vn_store_aliases(s, taps->want, err);
+	return st || l->to_count == 0 ? st : vn_store_aliases(s, l->asked.want, err);
+}
+
+/* The token that goes into step `number`. */
+static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t number, int32_t *id, vn_error *err)
+{
+	if (r->forced) {
+		*id = r->forced[number - 1];
+		return VN_OK;
+	}
+	assert(l->heard);
+	vn_status st = vn_sample(l->row, l->dtype, l->plan->vocab, r->temperature, vn_draw(r->seed, (uint64_t)number - 1), id, err);
+	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
+}
+
+/* Step 0 is the prompt, every later one a token. */
+static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, vn_recorded *done, vn_error *err)
+{
+	const bool  chosen = r->decode > 0 && !r->forced;
+	vn_progress bar = { 0 };
+	vn_status   st;
+
+	if (r->decode)
+		vn_progress_start(&bar, "step", r->decode + 1);
+	st = step(s, 0, r->ids, r->n_ids, e, l, chosen, done, err);
+	for (int64_t i = 1; !st && i <= r->decode; i++) {
+		int32_t id;
+		vn_progress_at(&bar, i);
+		if (!(st = next_token(r, l, i, &id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, id, err)))
+			st = step(s, i, &id, 1, e, l, chosen && i < r->decode, done, err);
+	}
+	vn_progress_stop(&bar);
+	return st;
 }
 
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err)
@@ -150,6 +191,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	double         start = vn_seconds();
 	bool          *want = choose(r, plan, err);
 	vn_store      *s = NULL;
+	vn_listener    l = { 0 };
 	vn_status      st = want ? VN_OK : VN_ERR_USAGE;
 
 	*done = (vn_recorded){ 0 };
@@ -157,11 +199,9 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	    (st = put_model(s, r, m, done, err)))
 		goto done;
 
-	vn_sink sink = vn_store_sink(s);
-	vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
-	                 .sink = { .ctx = &sink, .begin = begin, .write = piece, .end = end } };
-	/* Step 0 is the prompt; decoding would go on with one token a step. */
-	if ((st = step(s, 0, r->ids, r->n_ids, e, &taps, done, err)) || (st = put_facts(s, r, e, err)))
+	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_store_sink(s) };
+	if ((st = vn_listener_init(&l, plan, &asked, r->decode > 0 && !r->forced, err)) ||
+	    (st = run_steps(s, r, e, &l, done, err)) || (st = put_facts(s, r, e, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);
 	st = vn_store_commit(&s, err);
@@ -174,6 +214,7 @@ done:
 			vn_fail(err, st, "%.*s; %s.partial holds %" PRId64 " tensors of an incomplete recording",
 			        VN_ERROR_MAX / 2, why.text, r->path, tensors);
 	}
+	vn_listener_finish(&l);
 	free(want);
 	done->seconds = vn_seconds() - start;
 	return st;

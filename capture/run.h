@@ -6,25 +6,18 @@
 #ifndef VN_CAPTURE_RUN_H
 #define VN_CAPTURE_RUN_H
 
-#include "libref/base/facts.h"
-#include "libref/model/model.h"
-#include "libref/plan/tap.h"
-
-/* What recording needs of an engine. */
-typedef struct vn_engine {
-	const char *name; /* "ref", "gpu" */
-	void       *self;
-	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
-	int64_t   (*position)(void *self);
-	void      (*facts)(void *self, vn_facts *f);
-} vn_engine;
+#include "capture/engine.h"
 
 /* What to record and where. */
 typedef struct vn_recipe {
 	const char        *path;
 	bool               force;
-	const int32_t     *ids;
+	const int32_t     *ids;                     /* the prompt: step 0 */
 	int64_t            n_ids;
+	int64_t            decode;                  /* tokens behind it, a step each */
+	const int32_t     *forced;                  /* (decode) which; NULL: chosen (libref/exec/sample.h) */
+	double             temperature;             /* 0: greedy */
+	uint64_t           seed;
 	const char *const *pattern;
 	int                n_patterns;
 	int                first_layer, last_layer; /* -1: all */
@@ -42,8 +35,9 @@ typedef struct vn_recorded {
 } vn_recorded;
 
 /* Everything about a recipe that can be refused before an engine exists: ids
- * outside the vocabulary, more than the context, layers and rows the run does
- * not have, patterns that select nothing, a path that cannot be written. */
+ * outside the vocabulary, more than the context (decoded ones too), layers and
+ * rows the run does not have, patterns that select nothing, a path that cannot
+ * be written. */
 vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err);
 
 vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err);

@@ -3,6 +3,7 @@
 
 #include "capture/child.h"
 #include "capture/scan_read.h"
+#include "libref/base/text.h"
 
 #include <math.h>
 #include <inttypes.h>
@@ -20,6 +21,7 @@ typedef struct walk {
 	haddr_t *group;
 	size_t   n_groups, room;
 	int64_t  tensors;
+	bool     complete;
 	vn_seen_step step;
 } walk;
 
@@ -46,7 +48,7 @@ static void check_link(const vn_scan *s, const char *in, const char *name, const
 		vn_refuse(s, in, "%s is %s link, which is not followed", name,
 		          info->type == H5L_TYPE_SOFT ? "a soft" : info->type == H5L_TYPE_EXTERNAL ? "an external" : "a foreign");
 	for (const char *p = name; *p; p++)
-		if ((unsigned char)*p < 0x20 || *p == 0x7f || *p == '/')
+		if (vn_text_control(*p) || *p == '/')
 			vn_refuse(s, in, "a name with control characters or a slash");
 	if (!*name || strcmp(name, ".") == 0)
 		vn_refuse(s, in, "an empty name");
@@ -79,15 +81,16 @@ static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t k
 
 /* ---- /run, /model, /plan ------------------------------------------------------------- */
 
-static void scan_ids(const vn_scan *s, hid_t run, const char *name, const char *object, int frame)
+static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
 {
+	const vn_scan *s = w->s;
 	int64_t n;
 	char    digest[64];
 	hid_t   d = child_of(s, run, name, H5I_DATASET, object);
 
 	if (d < 0)
 		return;
-	int32_t  *list = vn_scan_ids(s, d, object, &n);
+	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n);
 	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
 	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
 		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, digest);
@@ -102,8 +105,8 @@ static void scan_run(walk *w)
 	if (run < 0)
 		return;
 	vn_scan_attributes(w->s, run, "/run", VN_FRAME_RUN);
-	scan_ids(w->s, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
-	scan_ids(w->s, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
+	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
+	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
 	H5Oclose(run);
 }
 
@@ -354,8 +357,9 @@ static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, v
 
 /* ---- the two jobs -------------------------------------------------------------------- */
 
-static void check_root(const vn_scan *s, hid_t file)
+static void check_root(walk *w, hid_t file)
 {
+	const vn_scan *s = w->s;
 	char    format[64] = "";
 	int64_t version = 0, complete = 0;
 
@@ -365,6 +369,7 @@ static void check_root(const vn_scan *s, hid_t file)
 		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
 	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))
 		vn_refuse(s, "/", "attribute complete is missing or neither 0 nor 1");
+	w->complete = complete == 1;
 	vn_child_send(s->pipe, VN_FRAME_COMPLETE, &(int32_t){ (int32_t)complete }, sizeof(int32_t));
 	vn_scan_attributes(s, file, "/", VN_FRAME_ROOT);
 }
@@ -387,7 +392,7 @@ void vn_scan_file(void *ctx, int pipe)
 	if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0)
 		vn_refuse(w.s, "/", "it cannot be opened");
 	enter(&w, info.addr, "/");
-	check_root(w.s, root);
+	check_root(&w, root);
 	scan_run(&w);
 	scan_model(&w);
 	scan_plan(&w);

@@ -386,7 +386,7 @@ char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *
 	return line;
 }
 
-int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, int64_t *n)
+int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n)
 {
 	hid_t type = H5Dget_type(dset);
 
@@ -397,13 +397,16 @@ int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, int64_t *
 	int32_t  *list = room_for(s, object, (size_t)e.count, sizeof *list);
 	if (e.count)
 		read_all(s, dset, H5T_NATIVE_INT64, object, wide);
-	for (int64_t i = 0; i < e.count; i++) {
+	int64_t count = e.count;
+	while (cut_off && count > 0 && wide[count - 1] == -1)
+		count--;
+	for (int64_t i = 0; i < count; i++) {
 		if (wide[i] < 0 || wide[i] > INT32_MAX)
 			vn_refuse(s, object, "element %" PRId64 " is %" PRId64, i, wide[i]);
 		list[i] = (int32_t)wide[i];
 	}
 	free(wide);
-	*n = e.count;
+	*n = count;
 	return list;
 }
 

@@ -1,7 +1,6 @@
-/* store.c: see store.h. The tensors themselves: store_tensor.c. */
+/* store.c: see store.h. The tensors themselves: store_tensor.c; /run, /model and
+ * /plan: store_about.c. */
 #include "capture/store_inside.h"
-
-#include "capture/plan_json.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -34,9 +33,23 @@ vn_status vn_store_status(vn_store *s, vn_error *err)
 	return st;
 }
 
-static vn_status broken(const vn_store *s, const char *what, vn_error *err)
+vn_status vn_store_broken(const vn_store *s, const char *what, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", s->place.partial, what);
+}
+
+vn_status vn_store_settle(vn_store *s, bool good, const char *what, bool at_once, vn_error *err)
+{
+	vn_error  here;
+	vn_status st = !good ? vn_store_broken(s, what, &here)
+	             : at_once ? vn_store_publish(s, &here) : vn_store_publish_when_due(s, &here);
+
+	if (st) {
+		vn_store_failed(s, st, &here);
+		if (err)
+			*err = here;
+	}
+	return st;
 }
 
 static bool put_root(hid_t file)
@@ -51,8 +64,11 @@ static bool put_root(hid_t file)
 	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
 }
 
-/* Links of a group stay in one block of its header, with room for all of them
- * from the start: then adding one is a single write (driver.h). */
+/* Links of a group stay in its header, in one block with room for them from the
+ * start: then adding one is a single write (driver.h). Steps are links of the
+ * root and may be thousands. A block with room for all would be too large: kill
+ * -9 can end a write between two pages. Those beyond the first few go into
+ * blocks of their own, which are written before the block that leads to them. */
 static bool one_block(hid_t props, unsigned links)
 {
 	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
@@ -74,7 +90,7 @@ static vn_status make_file(vn_store *s, vn_error *err)
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
 	    !one_block(fcpl, 16) || !one_block(s->groups, links < 65535 ? links : 65535) ||
 	    (s->file = H5Fcreate(s->place.partial, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(s->file))
-		st = broken(s, "a new file", err);
+		st = vn_store_broken(s, "a new file", err);
 	else
 		st = vn_store_publish(s, err);
 	if (fcpl >= 0)
@@ -122,185 +138,6 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	return st;
 }
 
-/* ---- what stands beside the tensors -------------------------------------------- */
-
-/* A one-dimensional dataset of n elements. */
-static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
-                     const char *digest)
-{
-	hsize_t dim = (hsize_t)n;
-	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
-	hid_t   dset = H5I_INVALID_HID;
-	bool    good = space >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
-	            (dset = H5Dcreate2(group, name, disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
-	            (n == 0 || H5Dwrite(dset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0) &&
-	            (!digest || vn_h5_put_text(dset, "digest", digest));
-	if (dset >= 0)
-		good &= H5Dclose(dset) >= 0;
-	if (dcpl >= 0)
-		H5Pclose(dcpl);
-	if (space >= 0)
-		H5Sclose(space);
-	return good;
-}
-
-static bool put_lines(hid_t group, const char *name, char **line, int n)
-{
-	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put_list(group, name, type, type, n, line, NULL);
-	if (type >= 0)
-		H5Tclose(type);
-	return good;
-}
-
-static bool put_ids(hid_t group, const char *name, const int32_t *list, int64_t n)
-{
-	vn_digest d = vn_digest_of(list, (size_t)n * sizeof *list);
-	return put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, n, list, d.hex);
-}
-
-/* After work on /run, /model or /plan: keep the first failure, publish. */
-static vn_status settle(vn_store *s, bool good, const char *what, vn_error *err)
-{
-	vn_error  here;
-	vn_status st = good ? vn_store_publish(s, &here) : broken(s, what, &here);
-
-	if (st) {
-		vn_store_failed(s, st, &here);
-		if (err)
-			*err = here;
-	}
-	return st;
-}
-
-vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
-                       int64_t n, vn_error *err)
-{
-	vn_status st = vn_store_status(s, err);
-	if (st)
-		return st;
-	vn_h5_lock();
-	hid_t g = H5Gcreate2(s->file, "run", H5P_DEFAULT, s->groups, H5P_DEFAULT);
-	bool  good = g >= 0;
-	for (int i = 0; good && i < facts->n; i++)
-		good = vn_h5_put_text(g, facts->fact[i].key, facts->fact[i].value);
-	good = good && put_ids(g, "token_ids", ids, n) && put_ids(g, "positions", positions, n);
-	if (g >= 0)
-		H5Gclose(g);
-	st = settle(s, good, "/run", err);
-	vn_h5_unlock();
-	return st;
-}
-
-vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
-{
-	vn_status st = vn_store_status(s, err);
-	if (st)
-		return st;
-	vn_h5_lock();
-	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
-	bool  good = g >= 0;
-	for (int i = 0; good && i < facts->n; i++) {
-		const char *key = facts->fact[i].key;
-		good = (H5Aexists(g, key) <= 0 || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, facts->fact[i].value);
-	}
-	if (g >= 0)
-		H5Gclose(g);
-	st = settle(s, good, "/run", err);
-	vn_h5_unlock();
-	return st;
-}
-
-/* A row of /model/weights as it is in the file. */
-typedef struct row {
-	char    name[VN_NAME_MAX], dtype[8], shape[VN_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
-	double  min, max, mean, rms;
-	int64_t nan, inf;
-} row;
-
-static hid_t row_type(void)
-{
-	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
-		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },     { "dtype", offsetof(row, dtype), 8, 0 },
-		{ "shape", offsetof(row, shape), VN_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
-		{ "min", offsetof(row, min), 0, 1 },                 { "max", offsetof(row, max), 0, 1 },
-		{ "mean", offsetof(row, mean), 0, 1 },               { "rms", offsetof(row, rms), 0, 1 },
-		{ "nan", offsetof(row, nan), 0, 0 },                 { "inf", offsetof(row, inf), 0, 0 },
-	};
-	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
-
-	H5Tset_cset(text, H5T_CSET_UTF8);
-	for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
-		if (field[i].text)
-			H5Tset_size(text, field[i].text);
-		H5Tinsert(t, field[i].name, field[i].at,
-		          field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64);
-	}
-	H5Tclose(text);
-	return t;
-}
-
-static bool put_weights(hid_t group, const vn_weight_row *w, int n)
-{
-	row  *rows = calloc((size_t)n + 1, sizeof *rows);
-	hid_t type = row_type();
-	bool  good = rows && type >= 0;
-
-	for (int i = 0; good && i < n; i++) {
-		row *r = &rows[i];
-		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
-		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
-		snprintf(r->name, sizeof r->name, "%s", w[i].name);
-		snprintf(r->dtype, sizeof r->dtype, "%s", vn_dtype_word(w[i].dtype));
-		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
-		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
-			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
-	}
-	good = good && put_list(group, "weights", type, type, n, rows, NULL);
-	if (type >= 0)
-		H5Tclose(type);
-	free(rows);
-	return good;
-}
-
-static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
-{
-	hid_t g = H5Gcreate2(s->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
-	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
-	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
-	            vn_h5_put_text(g, "format", vn_model_format(m)) &&
-	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
-	if (g >= 0)
-		H5Gclose(g);
-	return good;
-}
-
-static bool put_plan(vn_store *s, const vn_plan_text *t)
-{
-	hid_t g = H5Gcreate2(s->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_int(g, "layers", t->layers) && vn_h5_put_int(g, "vocab", t->vocab) &&
-	            vn_h5_put_int(g, "context", t->context) && put_lines(g, "nodes", t->node, t->n_nodes) &&
-	            put_lines(g, "values", t->value, t->n_values) && put_lines(g, "weights", t->weight, t->n_weights);
-	if (g >= 0)
-		H5Gclose(g);
-	return good;
-}
-
-vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
-{
-	vn_plan_text text;
-	vn_status    st = vn_store_status(s, err);
-
-	if (st || (st = vn_plan_to_text(s->plan, &text, err)))
-		return st;
-	vn_h5_lock();
-	st = settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", err);
-	vn_h5_unlock();
-	vn_plan_text_free(&text);
-	return st;
-}
-
 /* ---- steps ------------------------------------------------------------------------ */
 
 static void close_step(vn_store *s)
@@ -325,9 +162,9 @@ vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens,
 	vn_h5_lock();
 	close_step(s);
 	s->step = H5Gcreate2(s->file, name, H5P_DEFAULT, s->groups, H5P_DEFAULT);
-	st = settle(s, s->step >= 0 && vn_h5_put_int(s->step, "position", position) &&
+	st = vn_store_settle(s, s->step >= 0 && vn_h5_put_int(s->step, "position", position) &&
 	               vn_h5_put_int(s->step, "tokens", tokens) && vn_h5_put_int(s->step, "first_row", first_row) &&
-	               vn_h5_put_int(s->step, "rows", rows), name, err);
+	               vn_h5_put_int(s->step, "rows", rows), name, false, err);
 	vn_h5_unlock();
 	return st;
 }
@@ -361,7 +198,7 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 	for (int v = 0; good && v < s->plan->n_values; v++)
 		if (want[v] && s->plan->value[v].alias_of >= 0)
 			good = put_alias(s, v, s->plan->value[vn_plan_root(s->plan, v)].name);
-	st = settle(s, good, "second names", err);
+	st = vn_store_settle(s, good, "second names", false, err);
 	vn_h5_unlock();
 	return st;
 }
@@ -400,9 +237,9 @@ static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 		/* Marked only when all else is on disk. */
 		st = vn_store_publish(s, err);
 		if (!st && complete && !mark_complete(s->file))
-			st = broken(s, "the mark that it is complete", err);
+			st = vn_store_broken(s, "the mark that it is complete", err);
 		if (H5Fclose(s->file) < 0 && !st)
-			st = broken(s, "its end", err);
+			st = vn_store_broken(s, "its end", err);
 		if (!st)
 			st = vn_driver_publish(s->driver, err);
 	}
@@ -420,6 +257,7 @@ static void release(vn_store **store)
 	vn_driver_destroy(s->driver);
 	vn_queue_destroy(s->queue);
 	vn_disk_close(&s->disk);
+	free(s->ids);
 	vn_place_close(&s->place);
 	pthread_mutex_destroy(&s->lock);
 	free(s);

@@ -26,9 +26,12 @@ typedef struct vn_store vn_store;
  * here. The plan is borrowed until the store ends. */
 vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err);
 
-/* /run: facts as attributes, all token ids with their positions. */
+/* /run: facts as attributes, all token ids with their positions; -1 for ids
+ * that are known only later, behind all that are known now. */
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
                        int64_t n, vn_error *err);
+/* Id number `at`, which was -1, before the step that it goes into. */
+vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
 /* Facts known only later, added to /run or put in place of earlier ones. */
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
 /* /model and /plan. rows: (n_weights of the plan). */

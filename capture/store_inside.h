@@ -1,4 +1,4 @@
-/* store_inside.h: what store.c and store_tensor.c share. Nobody else includes it. */
+/* store_inside.h: what store.c, store_about.c and store_tensor.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_STORE_INSIDE_H
 #define VN_CAPTURE_STORE_INSIDE_H
 
@@ -18,6 +18,8 @@ struct vn_store {
 	hid_t          file, step; /* step: its group */
 	hid_t          groups;     /* creation properties of groups */
 	int64_t        tensors, bytes;
+	int32_t       *ids;        /* (n_ids), as in the file at byte ids_at; NULL: all were known */
+	int64_t        n_ids, unknown, ids_at;
 
 	/* The giver's side. */
 	vn_queue *queue;
@@ -58,7 +60,14 @@ vn_status vn_store_status(vn_store *s, vn_error *err);
 /* With the HDF5 lock held: the group a name belongs in (made when needed, not
  * to be closed) and its last part. */
 hid_t vn_store_parent(vn_store *s, const char *name, const char **last);
-/* With the HDF5 lock held: all that was done so far to disk. */
+/* "HDF5 cannot write WHAT". */
+vn_status vn_store_broken(const vn_store *s, const char *what, vn_error *err);
+/* With the HDF5 lock held, after work on `what`: remembers the first failure. What
+ * was good goes to disk, at once or when it is due. */
+vn_status vn_store_settle(vn_store *s, bool good, const char *what, bool at_once, vn_error *err);
+/* With the HDF5 lock held: all that was done so far to disk; the same unless it
+ * has been done a moment ago. */
+vn_status vn_store_publish_when_due(vn_store *s, vn_error *err);
 vn_status vn_store_publish(vn_store *s, vn_error *err);
 
 #endif

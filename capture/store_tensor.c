@@ -11,7 +11,8 @@
 enum { SLICE = 64 * 1024 }; /* of a block: what stays in the cache from statistics to digest */
 
 /* Seconds between two states on disk; what a killed process loses at most,
- * beside the tensor at hand. Publishing takes well under a millisecond. */
+ * beside the tensor at hand. Publishing takes well under a millisecond, with
+ * thousands of steps several. */
 static const double PUBLISH_EVERY = 0.1;
 
 /* ---- the giver's side -------------------------------------------------------- */
@@ -227,6 +228,11 @@ vn_status vn_store_publish(vn_store *s, vn_error *err)
 	return vn_driver_publish(s->driver, err);
 }
 
+vn_status vn_store_publish_when_due(vn_store *s, vn_error *err)
+{
+	return vn_seconds() - s->published > PUBLISH_EVERY ? vn_store_publish(s, err) : VN_OK;
+}
+
 static vn_status finish(vn_store *s, vn_error *err)
 {
 	const char *last;
@@ -241,7 +247,7 @@ static vn_status finish(vn_store *s, vn_error *err)
 	s->tensors++;
 	s->bytes += s->tensor.sum.n * (int64_t)vn_dtype_size(s->tensor.dtype);
 	drop(s);
-	return vn_seconds() - s->published > PUBLISH_EVERY ? vn_store_publish(s, err) : VN_OK;
+	return vn_store_publish_when_due(s, err);
 }
 
 static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)

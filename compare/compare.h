@@ -54,6 +54,7 @@ typedef struct vn_check {
 	const vn_rule *rule;         /* NULL: built in */
 	int            line;
 	const char    *note;         /* why there is no value; NULL */
+	int            steps;        /* of so many steps together; 0: of this checkpoint alone */
 } vn_check;
 
 typedef struct vn_checkpoint {
@@ -62,10 +63,12 @@ typedef struct vn_checkpoint {
 	int            value;     /* of the comparison's plan, aliases resolved; -1 */
 	int            ref, cand; /* entries; -1: absent */
 	bool           scores;    /* logits */
+	int            pool;      /* whose steps it is judged with, of the metrics of logits; -1: by itself */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
 	char           detail[200]; /* one line for statuses that are not measured */
 	vn_measured    m;         /* n == 0: not measured */
+	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
 	bool           has_floor;
 	double         floor[VN_N_METRICS]; /* NaN: not known */
 	vn_check      *check;
@@ -73,6 +76,17 @@ typedef struct vn_checkpoint {
 	int            worst;     /* the broken check that is farthest out; -1 */
 	bool           origin;
 } vn_checkpoint;
+
+/* The logits of all steps of one token each: one row says nothing of a mean or of
+ * a share, and its divergence cannot be divided by the floor's, which may be as
+ * good as 0 by chance. So these metrics are taken over the steps, and judged once. */
+typedef struct vn_pool {
+	const char *name;             /* as the checkpoints' */
+	int         n, first, last;   /* steps; checkpoints of the first and the last */
+	int         worst;            /* checkpoint of the largest divergence: the checks stand there */
+	double      value[VN_N_METRICS], floor[VN_N_METRICS]; /* metrics of logits only; floor: NaN when some step has none */
+	double      argmax_strict;
+} vn_pool;
 
 typedef struct vn_compare_options {
 	const char *const *points; /* globs, each of which must match something; none: everything */
@@ -92,6 +106,8 @@ typedef struct vn_comparison {
 	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
 	vn_checkpoint *point;      /* in execution order; extras last */
 	int            n_points;
+	vn_pool       *pool;
+	int            n_pools;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            first;      /* first divergence; -1 */
 	int           *origins, n_origins;
@@ -121,6 +137,8 @@ vn_status vn_match(vn_comparison *c, vn_error *err);
 /* floor of every measured checkpoint, from the recording c->floor or from a run
  * of the reference engine on options->model; nothing when there is neither. */
 vn_status vn_floor(vn_comparison *c, vn_error *err);
+/* pool, of what is measured. */
+vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
 /* status, checks and fails of a measured checkpoint. */
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 /* first and origins. */

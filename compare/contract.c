@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,6 +51,19 @@ typedef struct contract {
 			vn_lines_add((c)->refusals, __VA_ARGS__); \
 	} while (0)
 
+/* ", which is step 3," where it is not of the prompt. */
+static const char *say_step(const contract *c, int64_t token, char *text, size_t room)
+{
+	const vn_step *s;
+	const int      n = vn_recording_steps(c->a, &s);
+
+	*text = 0;
+	for (int i = 0; i < n; i++)
+		if (s[i].number > 0 && s[i].position <= token && token - s[i].position < s[i].tokens)
+			snprintf(text, room, ", which is step %d,", s[i].number);
+	return text;
+}
+
 static void tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
@@ -61,8 +75,10 @@ static void tokens(const contract *c)
 	}
 	for (int64_t i = 0; i < n; i++)
 		if (id[0][i] != id[1][i]) {
-			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld is %d in the reference, %d in the %s",
-			       (long long)i, id[0][i], id[1][i], c->who);
+			char step[96];
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
+			       (long long)i, say_step(c, i, step, sizeof step), id[0][i], id[1][i], c->who,
+			       *step ? ": two that decode on their own; --force-ids gives one run the other's tokens" : "");
 			break;
 		}
 	for (int64_t i = 0; i < n; i++)

@@ -31,7 +31,29 @@ static double over_floor(double value, double floor)
 	return value / floor;
 }
 
-static void check(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, bool has_other)
+/* The divergence of a few rows is what a few rounded scores make of it, and so is
+ * its floor: their ratio is anything. Eight healthy rows are within 2. */
+enum { FEW_ROWS = 8 };
+
+/* What is held against a limit: the checkpoint's own numbers, or those of all the
+ * steps that it is judged with. */
+typedef struct subject {
+	double value, floor;
+	bool   has, has_floor;
+	int    steps;
+} subject;
+
+static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+{
+	if (!vn_metric_get(m)->scores)
+		return (subject) { p->m.value[m], p->floor[m], p->m.has[m], p->has_floor, 0 };
+	if (p->pool < 0)
+		return (subject) { p->m.value[m], p->floor[m], p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
+	const vn_pool *pool = &c->pool[p->pool];
+	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
+}
+
+static void check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, bool has_other)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	if (info->scores && !p->scores) {
@@ -41,19 +63,24 @@ static void check(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l
 			add(p, m, form, l, 0, "only logits have this metric");
 		return;
 	}
-	if (form == VN_WITHOUT_FLOOR && p->has_floor)
+	if (info->scores && p->pool >= 0 && &c->point[c->pool[p->pool].worst] != p)
+		return; /* judged there */
+	const subject s = subject_of(c, p, m);
+	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return;
-	if (form == VN_OVER_FLOOR && !p->has_floor) {
+	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(p, m, form, l, 0, "no floor is known: give --model or --floor, or a limit without_floor");
+			add(p, m, form, l, 0, p->has_floor ? "too few rows for a ratio: give a limit without_floor"
+			                                   : "no floor is known: give --model or --floor, or a limit without_floor");
 		return;
 	}
-	if (!p->m.has[m])
+	if (!s.has)
 		add(p, m, form, l, 0, "not measured");
-	else if (form == VN_OVER_FLOOR && isnan(p->floor[m]))
+	else if (form == VN_OVER_FLOOR && isnan(s.floor))
 		add(p, m, form, l, 0, "the floor lacks this metric");
 	else
-		add(p, m, form, l, form == VN_OVER_FLOOR ? over_floor(p->m.value[m], p->floor[m]) : p->m.value[m], NULL);
+		add(p, m, form, l, form == VN_OVER_FLOOR ? over_floor(s.value, s.floor) : s.value, NULL);
+	p->check[p->n_checks - 1].steps = s.steps;
 }
 
 /* How far outside: the larger, the worse. */
@@ -98,7 +125,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (set.limit[f][m].rule)
-				check(p, (vn_metric)m, (vn_form)f, &set.limit[f][m], without);
+				check(c, p, (vn_metric)m, (vn_form)f, &set.limit[f][m], without);
 	p->status = p->n_checks ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
 		add(p, VN_M_NONFINITE, VN_PLAIN, &none_finite, p->m.value[VN_M_NONFINITE], NULL);

@@ -79,6 +79,8 @@ static json_t *limit(const vn_check *k)
 	json_object_set_new(j, "holds", json_boolean(k->holds));
 	if (k->note)
 		json_object_set_new(j, "note", json_string(k->note));
+	if (k->steps)
+		json_object_set_new(j, "steps", json_integer(k->steps));
 	json_object_set_new(j, "rule", rule(k));
 	return j;
 }
@@ -147,6 +149,32 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p)
 		json_array_append_new(l, limit(&p->check[i]));
 	json_object_set_new(j, "limits", l);
 	return j;
+}
+
+/* ---- decoding -------------------------------------------------------------------- */
+
+static json_t *of_scores(const double *value)
+{
+	json_t *j = json_object(), *flags = json_object();
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (vn_metric_get((vn_metric)m)->scores)
+			put_real(j, vn_metric_get((vn_metric)m)->name, value[m], flags);
+	put_flags(j, "not_finite", flags);
+	return j;
+}
+
+static json_t *pools(const vn_comparison *c)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o}", "name", text(g->name), "steps", g->n,
+		                                   "first", c->point[g->first].step, "last", c->point[g->last].step,
+		                                   "metrics", of_scores(g->value),
+		                                   "floor", isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                   "argmax_strict", g->argmax_strict, "worst", name_of(&c->point[g->worst])));
+	}
+	return a;
 }
 
 /* ---- one divergence in full ---------------------------------------------------- */
@@ -257,6 +285,7 @@ vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out
 	for (int i = 0; i < c->n_points; i++)
 		json_array_append_new(points, checkpoint(c, &c->point[i]));
 	json_object_set_new(j, "checkpoints", points);
+	json_object_set_new(j, "steps_together", pools(c));
 	if (c->first >= 0)
 		st = divergence(c, c->first, full, err);
 	for (int i = 0; !st && i < c->n_origins; i++)

@@ -127,6 +127,8 @@ static void say_check(FILE *out, const vn_check *k)
 		fprintf(out, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
 		        k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
 		        say_limit(k->limit, limit, sizeof limit));
+	if (k->steps)
+		fprintf(out, " over %d steps", k->steps);
 	if (k->rule)
 		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
@@ -158,31 +160,46 @@ static void row(const page *p, const vn_checkpoint *k)
 	fputc('\n', p->out);
 }
 
+/* "layers 0-3: 12 checkpoints", of which steps, too, when they are not all of step 0. */
+static void say_run(const page *p, int from, int to)
+{
+	const vn_comparison *c = p->c;
+	int first = -1, last = -1;
+	char label[VN_LABEL];
+	for (int i = from; i < to; i++)
+		if (c->point[i].layer >= 0) {
+			first = first < 0 || c->point[i].layer < first ? c->point[i].layer : first;
+			last = c->point[i].layer > last ? c->point[i].layer : last;
+		}
+	if (to - from == 1) {
+		fprintf(p->out, "%s", vn_label(&c->point[from], label));
+		return;
+	}
+	if (c->point[from].step != c->point[to - 1].step)
+		fprintf(p->out, "steps %d-%d, ", c->point[from].step, c->point[to - 1].step);
+	else if (c->point[from].step > 0)
+		fprintf(p->out, "step %d, ", c->point[from].step);
+	if (first >= 0 && first == last)
+		fprintf(p->out, "layer %d: ", first);
+	else if (first >= 0)
+		fprintf(p->out, "layers %d-%d: ", first, last);
+	fprintf(p->out, "%d checkpoints", to - from);
+}
+
 /* Healthy neighbours share a line. */
 static void healthy_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
-	int first = -1, last = -1, worst = -1, unlimited = 0;
+	int worst = -1, unlimited = 0;
 	char label[VN_LABEL];
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *k = &c->point[i];
-		if (k->layer >= 0) {
-			first = first < 0 ? k->layer : first;
-			last = k->layer;
-		}
 		unlimited += k->status == VN_UNLIMITED;
 		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->point[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
 	fprintf(p->out, "%s%-10s%s  ", GREEN(p), "within", PLAIN(p));
-	if (to - from == 1)
-		fprintf(p->out, "%s", vn_label(&c->point[from], label));
-	else if (first < 0)
-		fprintf(p->out, "%d checkpoints", to - from);
-	else if (first == last)
-		fprintf(p->out, "layer %d: %d checkpoints", first, to - from);
-	else
-		fprintf(p->out, "layers %d-%d: %d checkpoints", first, last, to - from);
+	say_run(p, from, to);
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
@@ -209,8 +226,8 @@ static void table(const page *p)
 	        "x floor", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->n_points; ) {
 		int j = i;
-		/* A line for a run of healthy ones of one step. */
-		while (j < c->n_points && quiet(p, j) && c->point[j].step == c->point[i].step)
+		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */
+		while (j < c->n_points && quiet(p, j) && (c->point[j].step > 0) == (c->point[i].step > 0))
 			j++;
 		if (j > i)
 			healthy_run(p, i, j);
@@ -324,20 +341,33 @@ static void findings(const page *p)
 		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
 }
 
+static void say_scores(const page *p, const char *what, const double *m, double strict)
+{
+	fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
+	        what, 100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
+	        m[VN_M_KL_MAX]);
+}
+
 static void scores(const page *p)
 {
 	const vn_comparison *c = p->c;
-	char label[VN_LABEL];
+	char label[VN_LABEL], together[VN_LABEL + 64];
 	for (int i = 0; i < c->n_points; i++) {
 		const vn_checkpoint *k = &c->point[i];
-		if (k->m.has[VN_M_KL_MEAN])
-			fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g\n",
-			        vn_label(k, label), 100 * k->m.argmax_strict, 100 * k->m.value[VN_M_ARGMAX_AGREEMENT], 100 * k->m.value[VN_M_TOP5_AGREEMENT],
-			        k->m.value[VN_M_KL_MEAN], k->m.value[VN_M_KL_P99], k->m.value[VN_M_KL_MAX]);
+		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0) {
+			say_scores(p, vn_label(k, label), k->m.value, k->m.argmax_strict);
+			fputc('\n', p->out);
+		}
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			fprintf(p->out, "%s: candidate reaches %.3g, %.0f %% of what %s can hold\n", vn_label(k, label),
 			        k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
 			        vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
+	}
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		snprintf(together, sizeof together, "%s of %d steps (%d-%d)", g->name, g->n, c->point[g->first].step, c->point[g->last].step);
+		say_scores(p, together, g->value, g->argmax_strict);
+		fprintf(p->out, " (step %d)\n", c->point[g->worst].step);
 	}
 }
 

@@ -63,8 +63,8 @@ def main():
         change_config(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e6, "factor": 2.0})
     elif kind == "quantised":
         change_config(quantization_config={"quant_method": "gptq"})
-    elif kind == "gelu":
-        change_config(hidden_act="gelu")
+    elif kind == "relu6":
+        change_config(hidden_act="relu6")
     elif kind == "wider":
         change_config(intermediate_size=256)
     elif kind == "no-weights":

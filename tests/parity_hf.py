@@ -24,8 +24,8 @@ FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtu
 PROMPTS = ("p001", "p002", "p017", "p070", "p200")
 
 
-def tensors(path):
-    """name -> dataset of step 0, in execution order."""
+def tensors(path, step=0):
+    """name -> dataset of a step, in execution order."""
     found = {}
 
     def visit(group, prefix):
@@ -35,7 +35,7 @@ def tensors(path):
             else:
                 found[prefix + key] = group[key]
 
-    visit(h5py.File(path, "r")["step.0"], "")
+    visit(h5py.File(path, "r")[f"step.{step}"], "")
     return dict(sorted(found.items(), key=lambda kv: kv[1].attrs["order"]))
 
 

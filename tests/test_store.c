@@ -144,6 +144,80 @@ static void what_is_written_is_read_back(void)
 	clear();
 }
 
+/* T ids that are known and `more` that are not, and no step yet. */
+static vn_store *begin_decoding(const vn_plan *p, int64_t more)
+{
+	const size_t n = (size_t)(T + more);
+	vn_store *s = NULL;
+	int32_t  *id = malloc(n * sizeof *id), *at = malloc(n * sizeof *at);
+	vn_facts  f = { 0 };
+	vn_error  err = { 0 };
+
+	for (size_t i = 0; i < n; i++) {
+		id[i] = i < T ? ids[i] : -1;
+		at[i] = (int32_t)i;
+	}
+	vn_facts_set(&f, "engine", "test");
+	vn_facts_set(&f, "precision", "f32");
+	if (vn_store_create(path, true, p, &s, &err) || vn_store_run(s, &f, id, at, (int64_t)n, &err))
+		fprintf(stderr, "%s\n", err.text);
+	free(id);
+	free(at);
+	return s;
+}
+
+static void ids_may_come_with_their_steps(void)
+{
+	const float    x[D] = { 1 };
+	const int32_t  all[] = { 1, 2, 3, 4, 5, 9, 0, 10 };
+	const int32_t *again, *positions_again;
+	vn_plan       *p = make_plan();
+	vn_store      *s = begin_decoding(p, 3);
+	vn_error       err = { 0 };
+	const int      v = vn_plan_find(p, "layer0.attn_norm");
+
+	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(put(s, v, VN_F32, 1, D, x, &err), VN_OK);
+	for (int i = 1; i <= 3; i++) {
+		CU_ASSERT_EQUAL(vn_store_token(s, T + i - 1, all[T + i - 1], &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_step(s, i, T + i - 1, 1, 0, 1, &err), VN_OK);
+		CU_ASSERT_EQUAL(put(s, v, VN_F32, 1, D, x, &err), VN_OK);
+	}
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	vn_recording *r = open_file(path); /* which refuses ids that are not those of their digest */
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_TRUE(vn_recording_complete(r));
+	CU_ASSERT_EQUAL_FATAL(vn_recording_tokens(r, &again, &positions_again), T + 3);
+	CU_ASSERT_EQUAL(memcmp(again, all, sizeof all), 0);
+	CU_ASSERT_EQUAL(positions_again[T + 2], T + 2);
+	vn_recording_close(r);
+	clear();
+	vn_plan_destroy(p);
+}
+
+static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
+{
+	const float x[D] = { 1 };
+	vn_plan    *p = make_plan();
+	vn_store   *s = begin_decoding(p, 3);
+	vn_error    err = { 0 };
+
+	CU_ASSERT_EQUAL(vn_store_step(s, 0, 0, T, T - 1, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(put(s, vn_plan_find(p, "layer0.attn_norm"), VN_F32, 1, D, x, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_token(s, T, 7, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_step(s, 1, T, 1, 0, 1, &err), VN_OK);
+	vn_store_abandon(&s);
+	vn_recording *r = open_file(partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	const int32_t *again;
+	CU_ASSERT_EQUAL(vn_recording_tokens(r, &again, NULL), T + 1);
+	CU_ASSERT_EQUAL(again[T], 7);
+	vn_recording_close(r);
+	clear();
+	vn_plan_destroy(p);
+}
+
 static void every_dtype_comes_back_bit_for_bit(void)
 {
 	vn_plan       *p = make_plan();
@@ -470,31 +544,34 @@ static bool begun(const char *name)
 	return good;
 }
 
-/* A child writes steps as fast as it can, each of which is published, and is
- * killed at a random moment. */
+/* A child writes steps as fast as it can, which go to disk ten times a second, and
+ * is killed at a random moment. */
 static void after_kill_9_the_partial_file_opens(void)
 {
-	int opened = 0, tensors = 0;
+	enum { MOST = 20000 };
+	int opened = 0, tensors = 0, decoded = 0;
 
 	srand(1);
-	for (int turn = 0; turn < 100; turn++) {
+	for (int turn = 0; turn < 50; turn++) {
 		vn_plan *p = make_plan();
 		pid_t    child = fork();
 		if (child == 0) {
-			vn_store   *s = begin_store(p, true);
+			vn_store   *s = begin_decoding(p, MOST);
 			const float x[T * D] = { 1 };
 			bool        want[64];
 			vn_error    err;
 			memset(want, 1, sizeof want);
-			for (int n = 1;; n++) {
-				vn_store_step(s, n, 0, T, 0, T, &err);
+			for (int n = 0; n <= MOST; n++) {
+				if (n)
+					vn_store_token(s, T + n - 1, 1000 + n, &err);
+				vn_store_step(s, n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T, &err);
 				for (int v = 0; v < p->n_values; v++)
 					if (p->value[v].alias_of < 0)
 						put(s, v, VN_F32, T, D, x, &err);
 				vn_store_aliases(s, want, &err);
 			}
 		}
-		usleep((useconds_t)(rand() % 40000));
+		usleep((useconds_t)(rand() % 250000));
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
 		vn_plan_destroy(p);
@@ -514,12 +591,22 @@ static void after_kill_9_the_partial_file_opens(void)
 			CU_ASSERT_EQUAL(vn_recording_data(r, i, &data, &err), VN_OK);
 			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, T * D * 4).hex, e->digest.hex);
 		}
+		/* Every step has its token, and no token is made up. */
+		const int32_t *id;
+		const vn_step *step;
+		const int64_t  n = vn_recording_tokens(r, &id, NULL);
+		const int      steps = vn_recording_steps(r, &step);
+		for (int64_t i = T; i < n; i++)
+			CU_ASSERT_EQUAL(id[i], 1001 + i - T);
+		CU_ASSERT_TRUE(steps == 0 || n >= T + steps - 1);
+		decoded += steps > 1;
 		opened++;
 		tensors += vn_recording_count(r);
 		vn_recording_close(r);
 	}
 	CU_ASSERT_TRUE(opened > 20);
 	CU_ASSERT_TRUE(tensors > 100);
+	CU_ASSERT_TRUE(decoded > 10);
 	clear();
 }
 
@@ -687,6 +774,8 @@ int main(void)
 		TEST(too_few_and_too_many_numbers_are_refused),
 		TEST(a_large_tensor_that_was_never_ended_leaves_no_trace),
 		TEST(a_name_is_written_once),
+		TEST(ids_may_come_with_their_steps),
+		TEST(a_run_cut_off_has_the_ids_of_the_steps_it_came_to),
 		TEST(an_abandoned_store_leaves_a_partial_file_that_says_so),
 		TEST(an_abandoned_store_without_tensors_leaves_nothing),
 		TEST(bad_output_paths_are_refused_with_a_reason),

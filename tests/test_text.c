@@ -1,4 +1,4 @@
-/* test_text.c: whole numbers as people write them, and what a terminal may be shown. */
+/* test_text.c: numbers as people write them, and what a terminal may be shown. */
 #include "libref/base/text.h"
 
 #include <CUnit/Basic.h>
@@ -25,6 +25,33 @@ static void anything_else_is_refused_and_leaves_the_number(void)
 	CU_ASSERT_EQUAL(x, 7);
 }
 
+static void a_number_may_have_more_behind_it(void)
+{
+	static const char list[] = "-12,7";
+	int64_t x = 7;
+
+	CU_ASSERT_PTR_EQUAL(vn_text_digits(list, &x), list + 3);
+	CU_ASSERT_EQUAL(x, -12);
+	CU_ASSERT_PTR_NULL(vn_text_digits(",7", &x));
+	CU_ASSERT_PTR_NULL(vn_text_digits("99999999999999999999,1", &x));
+	CU_ASSERT_EQUAL(x, -12);
+}
+
+static void decimal_numbers_are_read(void)
+{
+	static const char *const bad[] = { "", "-", ".", "nan", "inf", "0x1p3", " 1", "1 ", "1.5x", "1e", "e1", "-0.1", "2.01",
+	                                   "1e999", "1,5" };
+	double x = 0.5;
+
+	CU_ASSERT(vn_text_real("0.7", 0, 2, &x) && x == 0.7);
+	CU_ASSERT(vn_text_real("1e-3", 0, 2, &x) && x == 1e-3);
+	CU_ASSERT(vn_text_real("2", 0, 2, &x) && x == 2.0);
+	CU_ASSERT(vn_text_real(".25", 0, 2, &x) && x == 0.25);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+		CU_ASSERT_FALSE(vn_text_real(bad[i], 0, 2, &x));
+	CU_ASSERT_EQUAL(x, 0.25);
+}
+
 static void control_characters_become_marks(void)
 {
 	char text[] = "a\033[31mb\n\tc\x7f\xc3\xa9 d";
@@ -43,6 +70,7 @@ int main(void)
 
 	CU_pSuite s = CU_add_suite("text", NULL, NULL);
 	if (s && CU_ADD_TEST(s, whole_numbers_are_read) && CU_ADD_TEST(s, anything_else_is_refused_and_leaves_the_number) &&
+	    CU_ADD_TEST(s, a_number_may_have_more_behind_it) && CU_ADD_TEST(s, decimal_numbers_are_read) &&
 	    CU_ADD_TEST(s, control_characters_become_marks)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();

@@ -6,6 +6,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* The work that was begun last, and what the terminal shows of it. */
+static vn_progress *innermost;
+static double       shown; /* when */
+static bool         dirty;
+
 double vn_seconds(void)
 {
 	struct timespec t;
@@ -16,29 +21,48 @@ double vn_seconds(void)
 void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 {
 	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = isatty(STDERR_FILENO) };
+	if (p->on) {
+		p->outer = innermost;
+		innermost = p;
+	}
+}
+
+static void say(const vn_progress *p, double now)
+{
+	double passed = now - p->started, rate = passed > 0 ? (double)p->done / passed : 0.0;
+
+	if (p->outer) {
+		say(p->outer, now);
+		fprintf(stderr, "; %s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
+		return;
+	}
+	fprintf(stderr, "\r\033[K%s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
+	if (rate > 0.0)
+		fprintf(stderr, ", %.3g/s, %.0f s left", rate, (double)(p->total - p->done) / rate);
 }
 
 void vn_progress_at(vn_progress *p, int64_t done)
 {
 	if (!p->on)
 		return;
-	double now = vn_seconds(), passed = now - p->started;
-	if (now - p->shown < 0.1)
+	p->done = done;
+	double now = vn_seconds();
+	if (now - shown < 0.1)
 		return;
-	double rate = passed > 0 ? (double)done / passed : 0.0;
-	fprintf(stderr, "\r\033[K%s %" PRId64 " of %" PRId64, p->what, done, p->total);
-	if (rate > 0.0)
-		fprintf(stderr, ", %.3g/s, %.0f s left", rate, (double)(p->total - done) / rate);
+	say(p, now);
 	fflush(stderr);
-	p->shown = now;
-	p->dirty = true;
+	shown = now;
+	dirty = true;
 }
 
 void vn_progress_stop(vn_progress *p)
 {
-	if (p->dirty) {
+	if (p->on)
+		innermost = p->outer;
+	p->on = false;
+	if (dirty && !innermost) {
 		fputs("\r\033[K", stderr);
 		fflush(stderr);
+		dirty = false;
 	}
-	p->dirty = false;
 }

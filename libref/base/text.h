@@ -1,13 +1,18 @@
-/* text.h: words from people and from files: whole numbers, and what a terminal may be shown. */
+/* text.h: words from people and from files: numbers, and what a terminal may be shown. */
 #ifndef VN_LIBREF_BASE_TEXT_H
 #define VN_LIBREF_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A whole number from low to high, all of text: digits with an optional minus.
- * False leaves *x alone. */
+/* A whole number at the start of text, digits with an optional minus: what is
+ * behind it. NULL, and *x left alone, when there is none or it does not fit. */
+const char *vn_text_digits(const char *text, int64_t *x);
+/* A whole number from low to high, all of text. False leaves *x alone. */
 bool  vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x);
+/* A decimal number from low to high, all of text: "0.7", "1e-3", not "nan" and
+ * not "0x1". False leaves *x alone. */
+bool  vn_text_real(const char *text, double low, double high, double *x);
 
 /* A terminal obeys control characters: each becomes '?'. Returns text. */
 char *vn_text_clean(char *text);

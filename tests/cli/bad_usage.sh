@@ -29,6 +29,17 @@ try capture ref "$M" --ids 1,2 -o a.h5 --layers 7-9
 try capture ref "$M" --ids 1,2 -o a.h5 --tokens first
 try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer*.nothing'
 try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer{0'
+try capture ref "$M" --ids 1,2 -o a.h5 --decode -1
+try capture ref "$M" --ids 1,2 -o a.h5 --decode many
+try capture ref "$M" --ids 1,2 -o a.h5 --temperature 0.7
+try capture ref "$M" --ids 1,2 -o a.h5 --seed 1
+try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --temperature warm
+try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --temperature -1
+try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --temperature nan
+try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --seed -1
+try capture ref "$M" --ids 1,2 -o a.h5 --decode 2 --force-ids 1,2
+try capture ref "$M" --ids 1,2 -o a.h5 --force-ids 1,,2
+try capture ref "$M" --ids 1,2 -o a.h5 --force-ids 1 --temperature 1
 try capture ref "$M" --ids 1,2 -o nowhere/a.h5
 mkdir dir
 try capture ref "$M" --ids 1,2 -o dir

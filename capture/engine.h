@@ -1,0 +1,38 @@
+/* engine.h: an engine that runs a model's plan, whichever it is: one set of calls.
+ *
+ * Owner    the model is borrowed and must outlive the engine.
+ * Threads  one at a time.
+ * Errors   as libref/exec/ref.h and libgpu/gpu.h say.
+ */
+#ifndef VN_CAPTURE_ENGINE_H
+#define VN_CAPTURE_ENGINE_H
+
+#include "libref/base/facts.h"
+#include "libref/model/model.h"
+#include "libref/plan/policy.h"
+#include "libref/plan/tap.h"
+
+typedef struct vn_engine {
+	const char *name; /* "ref", "gpu" */
+	void       *self; /* NULL: not open */
+	vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+	int64_t   (*position)(void *self);
+	void      (*reset)(void *self);
+	void      (*facts)(void *self, vn_facts *f);
+	void      (*destroy)(void *self);
+} vn_engine;
+
+typedef struct vn_engine_options {
+	bool      gpu;
+	vn_policy policy;
+	int       threads;         /* ref; 0: one a processor */
+	int       device;          /* gpu; -1: the best */
+	bool      validate, guard; /* gpu */
+} vn_engine_options;
+
+/* Progress goes to the terminal; a signal (capture/interrupt.h) ends the call at
+ * hand with VN_ERR_INTERRUPTED. The gpu engine is refused where it was not built in. */
+vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
+void      vn_engine_close(vn_engine *e); /* safe on a zeroed one */
+
+#endif

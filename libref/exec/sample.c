@@ -1,0 +1,93 @@
+/* sample.c: see sample.h. */
+#include "libref/exec/sample.h"
+
+#include "libref/ops/exp.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+
+enum { BLOCK = 1024 }; /* scores converted at a time */
+
+void vn_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+{
+	uint32_t c[4] = { counter[0], counter[1], counter[2], counter[3] };
+	uint32_t k[2] = { key[0], key[1] };
+
+	for (int round = 0; round < 10; round++) {
+		const uint64_t a = (uint64_t)0xD2511F53 * c[0], b = (uint64_t)0xCD9E8D57 * c[2];
+		const uint32_t x = (uint32_t)(b >> 32) ^ c[1] ^ k[0], y = (uint32_t)(a >> 32) ^ c[3] ^ k[1];
+		c[0] = x;
+		c[1] = (uint32_t)b;
+		c[2] = y;
+		c[3] = (uint32_t)a;
+		k[0] += 0x9E3779B9; /* the golden ratio, and sqrt 3 - 1 */
+		k[1] += 0xBB67AE85;
+	}
+	for (int i = 0; i < 4; i++)
+		out[i] = c[i];
+}
+
+double vn_draw(uint64_t seed, uint64_t step)
+{
+	const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+	const uint32_t counter[4] = { (uint32_t)step, (uint32_t)(step >> 32), 0, 0 };
+	uint32_t       bits[4];
+
+	vn_philox(counter, key, bits);
+	return ((double)(bits[0] >> 5) * 0x1p26 + (double)(bits[1] >> 6)) * 0x1p-53;
+}
+
+/* The highest score and the first id that has it; false when no token can be chosen. */
+static bool highest(const void *scores, vn_dtype dtype, int64_t V, double *max, int32_t *id)
+{
+	double x[BLOCK];
+
+	*max = -INFINITY;
+	*id = -1;
+	for (int64_t i = 0; i < V; i += BLOCK) {
+		const int64_t n = V - i < BLOCK ? V - i : BLOCK;
+		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
+		for (int64_t k = 0; k < n; k++) {
+			if (!(x[k] < INFINITY)) /* NaN too */
+				return false;
+			if (x[k] > *max) {
+				*max = x[k];
+				*id = (int32_t)(i + k);
+			}
+		}
+	}
+	return *id >= 0;
+}
+
+/* The first id at which the running sum exceeds `past`, or V; *sum: what it came to. */
+static int64_t run_up(const void *scores, vn_dtype dtype, int64_t V, double max, double temperature, double past, double *sum)
+{
+	double x[BLOCK];
+
+	*sum = 0.0;
+	for (int64_t i = 0; i < V; i += BLOCK) {
+		const int64_t n = V - i < BLOCK ? V - i : BLOCK;
+		vn_to_f64(x, (const char *)scores + (size_t)i * vn_dtype_size(dtype), dtype, (size_t)n);
+		for (int64_t k = 0; k < n; k++) {
+			*sum += vn_exp((x[k] - max) / temperature);
+			if (*sum > past)
+				return i + k;
+		}
+	}
+	return V;
+}
+
+vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id, vn_error *err)
+{
+	double max, sum, part;
+
+	if (!highest(scores, dtype, V, &max, id))
+		return vn_fail(err, VN_ERR_FORMAT, "no token can be chosen from %" PRId64 " scores: they hold NaN or infinity", V);
+	if (temperature > 0.0) {
+		run_up(scores, dtype, V, max, temperature, INFINITY, &sum);
+		/* u < 1, so u times the sum is below the sum, also when rounded: some id is reached. */
+		*id = (int32_t)run_up(scores, dtype, V, max, temperature, u * sum, &part);
+	}
+	return VN_OK;
+}

@@ -1,0 +1,33 @@
+/* sample.h: the next token, chosen from the scores of the last.
+ *
+ * Temperature 0 is greedy: the highest score, of equal ones the lowest id.
+ * Above 0 the token is drawn from softmax(scores / temperature) by inverting
+ * its cumulative sum: the first id, in the order of ids, at which the running
+ * sum of exp((score - highest) / temperature) exceeds u times the whole sum.
+ * All in double, one number after the other: the same scores and the same u
+ * give the same token on any machine and for any number of threads.
+ *
+ * u has no state behind it: it depends on the seed and the number of the step
+ * alone, so a step can be drawn again by itself.
+ */
+#ifndef VN_LIBREF_EXEC_SAMPLE_H
+#define VN_LIBREF_EXEC_SAMPLE_H
+
+#include "libref/base/dtype.h"
+#include "libref/base/error.h"
+
+/* Philox4x32-10: Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy
+ * as 1, 2, 3", SC 2011. Ten rounds over a counter with a key. */
+void vn_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+/* u in [0, 1), a multiple of 2^-53. Key: the seed, low word first; counter: the
+ * step in the same way, then zeros; u is the upper 27 bits of the first word of
+ * the result and the upper 26 of the second, as a fraction. */
+double vn_draw(uint64_t seed, uint64_t step);
+
+/* scores (V). A score of minus infinity has no weight. VN_ERR_FORMAT: a NaN or
+ * plus infinity among them, or no weight at all. */
+vn_status vn_sample(const void *scores, vn_dtype dtype, int64_t V, double temperature, double u, int32_t *id,
+                    vn_error *err);
+
+#endif
