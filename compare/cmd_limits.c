@@ -57,8 +57,8 @@ static void show_points(vn_limits *l)
 {
 	char name[64];
 	for (int i = 0; i < VN_N_POINTS; i++) {
-		const bool outside = i == VN_POINT_EMBED || i == VN_POINT_FINAL_NORM || i == VN_POINT_LOGITS;
-		snprintf(name, sizeof name, "%s%s", outside ? "" : "layer0.", vn_point_get((vn_point)i)->name);
+		const vn_point_info *p = vn_point_get((vn_point)i);
+		snprintf(name, sizeof name, "%s%s", p->outside ? "" : "layer0.", p->name);
 		show(l, name);
 	}
 }

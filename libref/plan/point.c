@@ -4,9 +4,9 @@
 #include <string.h>
 
 static const vn_point_info table[VN_N_POINTS] = {
-	[VN_POINT_TOKEN_EMBED]   = { "token_embed",   "token hidden",        "hidden",  "rows of the embedding, where positions are learned" },
-	[VN_POINT_POS_EMBED]     = { "pos_embed",     "token hidden",        "hidden",  "rows of the table of learned positions" },
-	[VN_POINT_EMBED]         = { "embed",         "token hidden",        "hidden",  "what enters the first layer: rows of the embedding, and positions if learned" },
+	[VN_POINT_TOKEN_EMBED]   = { "token_embed",   "token hidden",        "hidden",  "rows of the embedding, where positions are learned", true },
+	[VN_POINT_POS_EMBED]     = { "pos_embed",     "token hidden",        "hidden",  "rows of the table of learned positions", true },
+	[VN_POINT_EMBED]         = { "embed",         "token hidden",        "hidden",  "what enters the first layer: rows of the embedding, and positions if learned", true },
 	[VN_POINT_INPUT]         = { "input",         "token hidden",        "hidden",  "residual stream entering the layer" },
 	[VN_POINT_ATTN_NORM]     = { "attn_norm",     "token hidden",        "hidden",  "normed input of attention" },
 	[VN_POINT_C_ATTN]        = { "c_attn",        "token qkv",           "fused",   "queries, keys and values in one product" },
@@ -31,8 +31,8 @@ static const vn_point_info table[VN_N_POINTS] = {
 	[VN_POINT_MLP_ACT]       = { "mlp_act",       "token ffn",           "ffn",     "activated gate times up, or activated up" },
 	[VN_POINT_DOWN_PROJ]     = { "down_proj",     "token hidden",        "hidden",  "feed-forward part, before the residual add" },
 	[VN_POINT_OUTPUT]        = { "output",        "token hidden",        "hidden",  "residual stream leaving the layer" },
-	[VN_POINT_FINAL_NORM]    = { "final_norm",    "token hidden",        "hidden",  "normed residual stream after the last layer" },
-	[VN_POINT_LOGITS]        = { "logits",        "token vocab",         "vocab",   "scores of the next token, before softmax" },
+	[VN_POINT_FINAL_NORM]    = { "final_norm",    "token hidden",        "hidden",  "normed residual stream after the last layer", true },
+	[VN_POINT_LOGITS]        = { "logits",        "token vocab",         "vocab",   "scores of the next token, before softmax", true },
 };
 
 const vn_point_info *vn_point_get(vn_point p)

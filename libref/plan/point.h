@@ -7,6 +7,8 @@
 #ifndef VN_LIBREF_PLAN_POINT_H
 #define VN_LIBREF_PLAN_POINT_H
 
+#include <stdbool.h>
+
 typedef enum vn_point {
 	VN_POINT_TOKEN_EMBED,
 	VN_POINT_POS_EMBED,
@@ -45,6 +47,7 @@ typedef struct vn_point_info {
 	const char *axes;  /* "token head dim": one word an axis, outermost first */
 	const char *basis; /* "head" */
 	const char *means; /* half a line for a person */
+	bool        outside; /* of the layers: its name has no layer before it */
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
