@@ -261,7 +261,7 @@ static void a_tied_model_with_an_equal_output_matrix_opens_without_a_word(void)
 	opens(&m, TOY_CONFIG, 0);
 }
 
-static void a_tied_model_with_another_output_matrix_opens_with_a_warning(void)
+static void a_tied_model_with_another_output_matrix_uses_it_and_warns(void)
 {
 	toy_model m;
 	vn_status st;
@@ -276,13 +276,15 @@ static void a_tied_model_with_another_output_matrix_opens_with_a_warning(void)
 	CU_ASSERT_PTR_NOT_NULL_FATAL(vn_model_warning(model, 0));
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_model_warning(model, 0), "lm_head.weight differs"));
 	CU_ASSERT_PTR_NULL(vn_model_warning(model, 1));
+	const vn_plan *p = vn_model_plan(model);
+	CU_ASSERT_STRING_EQUAL(p->weight[p->node[p->n_nodes - 1].w[0]].name, LM_HEAD);
 	vn_model_close(model);
 	toy_free(&m);
 
 	toy_build(&m, VN_F16); /* a row more is another matrix, however it begins */
 	t = toy_add(&m, LM_HEAD, VN_F16, TOY_V + 1, TOY_D);
 	memcpy(t->data, toy_find(&m, "model.embed_tokens.weight")->data, toy_find(&m, "model.embed_tokens.weight")->bytes);
-	opens(&m, TOY_CONFIG, 1);
+	refused(&m, TOY_CONFIG, VN_ERR_SHAPE, LM_HEAD, "the config needs");
 }
 
 static void an_untied_model_needs_an_output_matrix(void)
@@ -435,7 +437,7 @@ int main(void)
 	    CU_ADD_TEST(s, a_weight_that_is_no_float_is_named_with_its_format) &&
 	    CU_ADD_TEST(s, nan_weights_are_accepted_and_counted) &&
 	    CU_ADD_TEST(s, a_tied_model_with_an_equal_output_matrix_opens_without_a_word) &&
-	    CU_ADD_TEST(s, a_tied_model_with_another_output_matrix_opens_with_a_warning) &&
+	    CU_ADD_TEST(s, a_tied_model_with_another_output_matrix_uses_it_and_warns) &&
 	    CU_ADD_TEST(s, an_untied_model_needs_an_output_matrix) &&
 	    CU_ADD_TEST(s, provenance_is_what_the_files_say_and_else_unknown) &&
 	    CU_ADD_TEST(s, a_config_that_is_none_is_refused) &&

@@ -18,6 +18,7 @@ struct vn_model {
 	vn_plan         *plan;
 	vn_tensor       *weight;      /* (n_weights) */
 	const char     **file_name;   /* (n_weights) as the files spell it */
+	const vn_source_tensor *untied; /* an output matrix that the config denies; NULL: none */
 };
 
 static bool ignored(const vn_naming *n, const char *name)
@@ -92,22 +93,18 @@ static int weight_of(const vn_plan *p, const char *name)
 	return -1;
 }
 
-/* A tied model that brings an output matrix all the same: the embedding is
- * used, as transformers does; say so when the two differ. */
-static const vn_source_tensor *tied_copy(vn_model *m, const char *prefix)
+/* What a tied model brings as its output matrix all the same. */
+static const vn_source_tensor *tied_copy(const vn_model *m, const char *prefix)
 {
-	const vn_naming              *n = m->family->naming;
-	const int                     original = weight_of(m->plan, n->original);
-	const vn_source_tensor *t = look_up(m, prefix, n->copy);
+	const vn_naming *n = m->family->naming;
 
-	if (!t || original < 0 || weight_of(m->plan, n->copy) >= 0)
-		return NULL;
-	const vn_tensor *e = &m->weight[original];
-	const size_t     bytes = vn_dtype_bytes(e->dtype, (size_t)vn_shape_count(&e->shape));
-	if (t->bytes != bytes || memcmp(t->data, e->data, bytes) != 0)
-		vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; the embedding is used", t->path,
-		     t->name);
-	return t;
+	return weight_of(m->plan, n->original) < 0 || weight_of(m->plan, n->copy) >= 0 ? NULL : look_up(m, prefix, n->copy);
+}
+
+static bool same_bytes(const vn_tensor *w, const vn_source_tensor *t)
+{
+	const size_t bytes = vn_dtype_bytes(w->dtype, (size_t)vn_shape_count(&w->shape));
+	return t->bytes == bytes && memcmp(t->data, w->data, bytes) == 0;
 }
 
 static vn_status take_weights(vn_model *m, vn_error *err)
@@ -139,6 +136,8 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 		used[found - m->source->tensor] = true;
 	}
 	const vn_source_tensor *copy = tied_copy(m, prefix);
+	if (copy && !same_bytes(&m->weight[weight_of(p, m->family->naming->original)], copy))
+		m->untied = copy;
 	for (size_t i = 0; i < m->source->n; i++) {
 		const vn_source_tensor *t = &m->source->tensor[i];
 		if (!used[i] && t != copy && !ignored(m->family->naming, t->name)) {
@@ -151,6 +150,26 @@ static vn_status take_weights(vn_model *m, vn_error *err)
 done:
 	free(used);
 	return st;
+}
+
+/* The output matrix of a config that says tied is another than the embedding:
+ * transformers 5 believes the file, and so does the plan. */
+static vn_status untie(vn_model *m, vn_error *err)
+{
+	json_t *text = json_object_get(m->json, "text_config");
+
+	vn_source_warn(m->source, "%s: %s differs from the embedding although tie_word_embeddings is true; it is used", m->untied->path,
+	               m->untied->name);
+	json_object_set_new(m->json, "tie_word_embeddings", json_false());
+	if (json_is_object(text))
+		json_object_set_new(text, "tie_word_embeddings", json_false());
+	vn_plan_destroy(m->plan);
+	free(m->weight);
+	free(m->file_name);
+	m->weight = NULL;
+	m->file_name = NULL;
+	vn_status st = m->family->plan(m->source->config_path, m->json, &m->plan, err);
+	return st ? st : take_weights(m, err);
 }
 
 /* "trained" or "synthetic" when the maker of the files says so. */
@@ -186,7 +205,7 @@ vn_status vn_model_of_source(const char *path, vn_source *source, vn_model **mod
 		goto done;
 	}
 	m->source = source;
-	if ((st = read_config(m, err)) || (st = take_weights(m, err)))
+	if ((st = read_config(m, err)) || (st = take_weights(m, err)) || (m->untied && (st = untie(m, err))))
 		goto done;
 	m->provenance = find_provenance(m);
 	*model = m;
