@@ -396,6 +396,16 @@ static void keys_become_fields(void)
 	gg_key_f32(&g, "qwen2.rope.scaling.factor", 2.5f);
 	end(&g);
 	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"linear\",\"rope_theta\":1000000.0,\"factor\":2.5}");
+	begin(&g, "qwen2");
+	gg_key(&g, "qwen2.rope.freq_base", GG_F64), gg_bytes(&g, (const double[]){ 1e6 / 3 }, 8);
+	end(&g);
+	vn_source *s;
+	vn_error   e;
+	CU_ASSERT_EQUAL_FATAL(source_of(&g, &s, &e), VN_OK);
+	json_t *j = parse(s->config); /* a double keeps all of its digits */
+	CU_ASSERT_EQUAL(json_number_value(json_object_get(json_object_get(j, "rope_parameters"), "rope_theta")), 1e6 / 3);
+	json_decref(j);
+	vn_source_close(s);
 	begin(&g, "llama");
 	gg_key_f32(&g, "llama.rope.scale_linear", 4.0f);
 	gg_key_u32(&g, "llama.rope.dimension_count", 4);

@@ -323,9 +323,9 @@ static vn_status qwen3(const maker *m)
 static vn_status qwen35(const maker *m)
 {
 	int64_t   nv = 0, inner = 0, interval = 4;
+	char      bias[KEY];
 	vn_status st = decoder(m, "qwen3_5_text");
 
-	json_object_set_new(m->o, "attention_bias", json_false());
 	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) || (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
 	    (st = copy_int(m, "ssm.group_count", "linear_num_key_heads")) ||
 	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) || (st = whole(m, "ssm.inner_size", &inner)) ||
@@ -336,6 +336,8 @@ static vn_status qwen35(const maker *m)
 		               m->path, m->arch, inner, nv);
 	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
 	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
+	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);
+	json_object_set_new(m->o, "attention_bias", json_boolean(has(m, bias)));
 	return window(m);
 }
 

@@ -63,8 +63,14 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 		return st;
 	if (is_copy(f))
 		json_object_set_new(*config, "tie_word_embeddings", json_true());
-	/* Numbers of the metadata are float32: fifteen digits have room for their decimals. */
+	/* Fifteen digits have room for every decimal of a float32, and say 1e-06; a double may need two more. */
 	s->config = json_dumps(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+	json_t *again = s->config ? json_loads(s->config, 0, NULL) : NULL;
+	if (again && !json_equal(again, *config)) {
+		free(s->config);
+		s->config = json_dumps(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+	}
+	json_decref(again);
 	s->config_path = strdup(vn_gguf_path(f));
 	if (!s->config || !s->config_path)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", vn_gguf_path(f));
