@@ -129,6 +129,18 @@ void vn_gpu_reset(vn_gpu *g)
 	g->position = 0;
 }
 
+/* What states hold of later tokens does not count any more: vn_cache_begin. */
+vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err)
+{
+	const vn_status st = vn_plan_can_rewind(g->plan, g->position, position, err);
+
+	if (st)
+		return st;
+	vn_pass_give_up(g);
+	g->position = position;
+	return VN_OK;
+}
+
 void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 {
 	const vn_gpu_device *d = &g->device.info;

@@ -95,6 +95,7 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err);
 
 int64_t   vn_gpu_position(const vn_gpu *g);
 void      vn_gpu_reset(vn_gpu *g);
+vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err); /* as vn_ref_rewind */
 void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
 
 /* Milliseconds on the device of each node in the last call, by timestamps:
