@@ -76,6 +76,8 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 		if (!g->cache.slot[i].grows)
 			vn_guard_buffer(&g->zones, &g->cache.slot[i].next);
 	}
+	if (g->cache.pages.block)
+		vn_guard_buffer(&g->zones, &g->cache.pages.table);
 	vn_guard_buffer(&g->zones, &g->scratch);
 	vn_guard_buffer(&g->zones, &g->upload);
 	vn_guard_buffer(&g->zones, &g->staging.buf[0]);
@@ -131,9 +133,9 @@ static vn_status tap_state(vn_walk *w, int value, vn_error *err)
 	vn_status  st = VN_OK;
 
 	if (w->g->guard && now)
-		st = vn_staging_take(w, value, false, 0, now, 0, elements_of(w, value), err);
+		st = vn_pieces_state(w, value, now, false, NULL, err);
 	if (!st && now && vn_walk_wants(w, value))
-		st = vn_staging_take(w, value, true, 0, now, 0, elements_of(w, value), err);
+		st = vn_pieces_state(w, value, now, true, NULL, err);
 	return st;
 }
 
@@ -198,7 +200,7 @@ static vn_status check_room(const vn_gpu *g, int64_t keys, vn_error *err)
 
 	for (int i = 0; i < p->n_states; i++) {
 		const vn_state *s = &p->state[i];
-		if (vn_state_row(s) > INT32_MAX / (s->input >= 0 ? keys : 1))
+		if (vn_cache_reach(&g->cache, i, keys) > INT32_MAX)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the %s of %lld tokens are over 2^31 elements",
 			               p->value[p->node[s->node].out[0]].name, vn_state_word(p, i), (long long)keys);
 	}
@@ -389,8 +391,11 @@ vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
 	if (!g->made[root] && g->plan->value[root].state < 0)
 		return failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
 		                         g->plan->value[value].name));
-	if ((st = vn_staging_read(&g->walk, root, b, elements_of(&g->walk, root), data, err)) ||
-	    (st = vn_device_complaint(&g->device, err)))
+	if (g->plan->value[root].state >= 0)
+		st = vn_pieces_state(&g->walk, root, b, false, data, err);
+	else
+		st = vn_staging_bring(&g->walk, root, b, 0, elements_of(&g->walk, root), data, err);
+	if (st || (st = vn_staging_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
 		return failed(g, st);
 	g->foreign_used = 0;
 	return VN_OK;

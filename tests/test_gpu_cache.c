@@ -30,7 +30,7 @@ static void start(bench *b, int device)
 	*b = (bench){ 0 };
 	CU_ASSERT_EQUAL_FATAL(vn_device_open(&b->d, devices_[device].index, false, true, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_encoder_create(&b->d, NULL, 1, &b->e, &err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_cache_create(&b->c, &plan, F16, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_cache_create(&b->c, &plan, F16, 0, 0, &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&b->d, &b->up, VN_FOR_UPLOAD, 32, false, "up", &err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_buffer_create(&b->d, &b->back, VN_FOR_READBACK, 1 << 16, false, "back", &err), VN_OK);
 	CU_ASSERT_EQUAL(b->c.slot[GROWS].row_bytes, 6);

@@ -4,7 +4,8 @@
 
 #include "libref/exec/ref.h"
 
-static int device_; /* under test */
+static int  device_; /* under test */
+static bool paged_;
 
 static void close_gpu(void *self) { vn_gpu_destroy(self); }
 static void reset_gpu(void *self) { vn_gpu_reset(self); }
@@ -30,7 +31,11 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 	static const struct any_calls calls = { close_gpu, forward_gpu, begin_gpu, run_gpu, read_gpu, write_gpu, end_gpu,
 	                                        rewind_gpu, reset_gpu, position_of_gpu };
 	const model    m = { (vn_plan *)(uintptr_t)p, (vn_tensor *)(uintptr_t)weights };
-	return (any){ engine(&m, on(device_, policy)), &calls };
+	vn_gpu_options o = on(device_, policy);
+	o.paged = paged_;
+	o.block = 5;
+	o.scatter = 11;
+	return (any){ engine(&m, o), &calls };
 }
 
 /* ---- far from the prompt ------------------------------------------------------------------- */
@@ -105,9 +110,16 @@ int main(void)
 	};
 	int bad = 0;
 
+	if (find_devices() == 0)
+		return 77;
 	if (!open_models())
 		return 2;
-	bad = run_suite("gpu invariants", tests);
+	for (device_ = 0; device_ < n_devices_; device_++)
+		for (int p = 0; p < 2; p++) {
+			paged_ = p;
+			bad |= run_tests(p ? "gpu invariants, paged" : "gpu invariants, contiguous", tests);
+		}
 	close_models();
+	free(devices_);
 	return bad;
 }
