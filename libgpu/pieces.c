@@ -114,12 +114,11 @@ static vn_status take(vn_walk *w, int value, bool hand, void *to, vn_buffer *src
 
 vn_status vn_pieces_state(vn_walk *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
 {
-	const vn_shape shape = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
-	const int64_t  all = vn_shape_count(&shape);
-	const int      state = w->g->plan->value[value].state;
-	const size_t   element = vn_dtype_size(w->g->policy.storage);
-	const int64_t  room = (int64_t)(w->g->scratch.size / element);
-	vn_status      st = VN_OK;
+	const int64_t all = vn_walk_elements(w, value);
+	const int     state = w->g->plan->value[value].state;
+	const size_t  element = vn_dtype_size(w->g->policy.storage);
+	const int64_t room = (int64_t)(w->g->scratch.size / element);
+	vn_status     st = VN_OK;
 
 	if (!w->g->cache.slot[state].grows || !w->g->cache.pages.block)
 		return take(w, value, hand, to, now, 0, all, err);
