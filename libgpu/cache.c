@@ -6,9 +6,9 @@
 
 #define FIRST_ROWS 256
 
-vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, vn_error *err)
+vn_status vn_cache_create(vn_cache *c, const vn_plan *plan, vn_policy policy, int block, uint64_t scatter, vn_error *err)
 {
-	*c = (vn_cache){ .plan = plan, .n = plan->n_states };
+	*c = (vn_cache){ .plan = plan, .n = plan->n_states, .pages = { .block = block, .scatter = scatter } };
 	if (!(c->slot = calloc(c->n ? (size_t)c->n : 1, sizeof(*c->slot))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d states", plan->n_states);
 	for (int i = 0; i < c->n; i++) {
@@ -25,6 +25,7 @@ void vn_cache_destroy(vn_device *d, vn_cache *c)
 		vn_buffer_destroy(d, &c->slot[i].now);
 		vn_buffer_destroy(d, &c->slot[i].next);
 	}
+	vn_pages_destroy(d, &c->pages);
 	free(c->slot);
 	*c = (vn_cache){ 0 };
 }
@@ -85,13 +86,39 @@ static vn_status fix(vn_encoder *e, vn_cache *c, int i, bool guard, vn_error *er
 	return st;
 }
 
+int64_t vn_cache_reach(const vn_cache *c, int state, int64_t tokens)
+{
+	const int64_t B = c->pages.block ? c->pages.block : 1, row = vn_state_row(&c->plan->state[state]);
+
+	if (!c->slot[state].grows)
+		return row;
+	/* to the end of the last block */
+	return tokens > INT64_MAX / 2 / row - B ? INT64_MAX : (tokens + B - 1) / B * B * row;
+}
+
+/* Of the context, or as many as shaders can count elements of. */
+static int64_t most_blocks(const vn_cache *c)
+{
+	int64_t most = (c->plan->context + c->pages.block - 1) / c->pages.block;
+
+	for (int i = 0; i < c->n; i++) {
+		const int64_t fit = INT32_MAX / c->pages.block / vn_state_row(&c->plan->state[i]);
+		if (c->slot[i].grows && fit < most)
+			most = fit;
+	}
+	return most;
+}
+
 static vn_status make_room(vn_encoder *e, vn_cache *c, int i, int64_t past, int64_t tokens, bool guard, vn_error *err)
 {
 	const vn_cache_slot *s = &c->slot[i];
+	const int64_t        pool = c->pages.room * c->pages.block;
 	int64_t              want = s->rows ? s->rows : FIRST_ROWS;
 
 	if (!s->grows)
 		return fix(e, c, i, guard, err);
+	if (pool > 0) /* what is in use may lie anywhere in it */
+		return s->rows == pool ? VN_OK : grow(e, c, i, pool, past ? s->rows : 0, guard, err);
 	if (past + tokens <= s->rows)
 		return VN_OK;
 	while (want < past + tokens)
@@ -103,12 +130,14 @@ vn_status vn_cache_begin(vn_encoder *e, vn_cache *c, int64_t past, int64_t token
 {
 	vn_status st = VN_OK;
 
+	if (c->pages.block)
+		st = vn_pages_begin(e->d, &c->pages, past, past + tokens, most_blocks(c), guard, err);
 	for (int i = 0; i < c->n && !st; i++)
 		st = make_room(e, c, i, past, tokens, guard, err);
 	c->bytes = 0;
 	for (int i = 0; i < c->n; i++) {
 		vn_cache_slot *s = &c->slot[i];
-		c->bytes += (int64_t)(s->now.held + s->next.held);
+		c->bytes += (int64_t)(s->now.held + s->next.held + (i ? 0 : c->pages.table.held));
 		s->made = false;
 		if (s->upto > past && (s->grows || past == 0))
 			s->upto = past; /* of a call that did not count, or before a reset */

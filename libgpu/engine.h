@@ -64,7 +64,19 @@ struct vn_gpu {
 	int            break_skip, break_overrun;
 };
 
-void vn_pass_give_up(vn_gpu *g); /* pass.c; safe when none is open */
+/* pass.c */
+void      vn_pass_give_up(vn_gpu *g); /* safe when none is open */
+vn_status vn_pass_failed(vn_gpu *g, vn_status st); /* gives up, and returns st */
+vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
+/* Nodes up to `to` are not run here. What joins their states does so even then,
+ * if it is there: a later call may run the attention. */
+void      vn_pass_over(vn_gpu *g, int to);
+
+static inline int64_t vn_walk_elements(const vn_walk *w, int value)
+{
+	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
+	return vn_shape_count(&s);
+}
 
 static inline bool vn_walk_wants(const vn_walk *w, int value)
 {

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KMAX 256 /* shaders/attention.comp */
+#define KMAX  256   /* shaders/attention.comp */
+#define BLOCK 16    /* tokens, when nobody says */
+#define BLOCK_MAX 65536
 
 /* What the shaders ask beyond the rules of a plan. */
 static vn_status check_plan(const vn_plan *p, vn_error *err)
@@ -53,6 +55,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
                         vn_error *err)
 {
 	const bool half_sums = o->policy.sums == VN_F16;
+	const int  block = !o->paged ? 0 : o->block ? o->block : BLOCK;
 	vn_gpu    *g;
 	vn_status  st;
 
@@ -61,6 +64,8 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	    !(o->policy.storage == VN_F16 && (half_sums || o->policy.sums == VN_F32)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
 		               vn_policy_name(o->policy));
+	if (block < 0 || block > BLOCK_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "blocks of %d tokens: 1 to %d can be had", block, BLOCK_MAX);
 	if (!(g = calloc(1, sizeof(*g))))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	g->plan = plan;
@@ -71,14 +76,14 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, o->policy, o->cache_dir, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
 		vn_gpu_destroy(g);
 		return st;
 	}
 	g->encoder.stop = o->stop;
 	g->encoder.stop_ctx = o->stop_ctx;
-	if ((st = vn_arena_create(&g->arena, plan, err)) || (st = vn_cache_create(&g->cache, plan, o->policy, err)) ||
+	if ((st = vn_arena_create(&g->arena, plan, err)) || (st = vn_cache_create(&g->cache, plan, o->policy, block, o->scatter, err)) ||
 	    (st = vn_staging_create(&g->device, &g->staging, o->staging, o->guard, err)) ||
 	    (st = vn_weights_create(&g->encoder, &g->weights, plan, weights, o->policy.storage, o->guard, o->progress, err)) ||
 	    (st = vn_device_complaint(&g->device, err))) {
@@ -129,6 +134,18 @@ void vn_gpu_reset(vn_gpu *g)
 	g->position = 0;
 }
 
+/* What states hold of later tokens does not count any more: vn_cache_begin. */
+vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err)
+{
+	const vn_status st = vn_plan_can_rewind(g->plan, g->position, position, err);
+
+	if (st)
+		return st;
+	vn_pass_give_up(g);
+	g->position = position;
+	return VN_OK;
+}
+
 void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 {
 	const vn_gpu_device *d = &g->device.info;
@@ -139,6 +156,9 @@ void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 	vn_facts_set(f, "driver", "%s", d->driver);
 	vn_facts_set(f, "vulkan", "%s", d->api);
 	vn_facts_set(f, "precision", "%s", vn_policy_name(g->policy));
+	vn_facts_set(f, "kv", "%s", g->cache.pages.block ? "paged" : "contiguous");
+	if (g->cache.pages.block)
+		vn_facts_set(f, "block_size", "%lld", (long long)g->cache.pages.block);
 	vn_facts_set(f, "bytes_weights", "%lld", (long long)g->weights.bytes);
 	vn_facts_set(f, "bytes_arena", "%lld", (long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->upload.held + g->foreign.held)));
 	vn_facts_set(f, "bytes_cache", "%lld", (long long)g->cache.bytes);

@@ -10,8 +10,10 @@
  * Threads  one thread at a time per engine.
  * Memory   on the device: weights in the storage format; the arena of live
  *          values of one call; the states, of which those that grow double from
- *          256 tokens up to the context and those of fixed size are held twice; a scratch buffer of at most the staging budget, through
- *          which logits and tapped scores pass in pieces; ids and rope tables.
+ *          256 tokens up to the context (paged: in whole blocks, found through one
+ *          table of 4 bytes a block) and those of fixed size are held twice; a
+ *          scratch buffer of at most the staging budget, through which logits,
+ *          tapped scores and paged states pass in pieces; ids and rope tables.
  *          For the host: twice the staging budget. vn_gpu_facts tells the bytes
  *          of each: bytes_weights, bytes_arena (with scratch and tables),
  *          bytes_cache, bytes_staging.
@@ -48,6 +50,11 @@ typedef struct vn_gpu_options {
 	bool        validate;    /* Khronos validation with synchronisation validation; a message fails the call */
 	bool        guard;       /* poison every buffer, guard zones around each, checked after the fence;
 	                          * values then share no memory, and all of them are read back */
+	/* The cache of keys and values (any state that grows): in one piece, or in pools of
+	 * blocks (blocks, kv_heads, block, head_dim) found through a table. The same bits. */
+	bool        paged;
+	int         block;       /* tokens of a block; 0: 16 */
+	uint64_t    scatter;     /* for tests: not 0, blocks are taken in an order drawn from it */
 	bool        progress;
 	/* Asked before every node and, while the device works, ten times a second;
 	 * true ends the call (create too) with VN_ERR_INTERRUPTED once the device is idle. NULL: never. */
@@ -95,6 +102,7 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err);
 
 int64_t   vn_gpu_position(const vn_gpu *g);
 void      vn_gpu_reset(vn_gpu *g);
+vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err); /* as vn_ref_rewind */
 void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
 
 /* Milliseconds on the device of each node in the last call, by timestamps:

@@ -19,7 +19,9 @@ static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_st
               offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
-              offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76, "mask.glsl");
+              offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
+              offsetof(vn_push_attention, table) == 88, "mask.glsl");
+static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
 static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28, "map.glsl");
 static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_N_ACTS == 4, "map.glsl");
 static_assert(sizeof(vn_push_attention) <= 128, "a device need not take more");
@@ -28,11 +30,14 @@ typedef struct code { const uint32_t *words; size_t bytes; } code;
 
 #define CODE(name) { spv_##name, sizeof(spv_##name) }
 #define BOTH(name) CODE(name##_f16), CODE(name##_f16), CODE(name##_f32)
+#define NONE { NULL, 0 }, { NULL, 0 }, { NULL, 0 }
+#define PAGED(name) .paged16 = CODE(name##_f16), .paged32 = CODE(name##_f32)
 
 static const struct row {
 	const char *name;
 	code        f16, acc16, f32;
 	uint32_t    push;
+	code        paged16, paged32; /* where a paged cache asks for another */
 } table[VN_N_KERNELS] = {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed) },
 	[VN_K_RMS_NORM]     = { "rms_norm",     BOTH(rms_norm),    sizeof(vn_push_rms_norm) },
@@ -45,9 +50,11 @@ static const struct row {
 	                        sizeof(vn_push_linear) },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice) },
 	[VN_K_ROPE]         = { "rope",         BOTH(rope),        sizeof(vn_push_rope) },
-	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
-	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },
-	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention) },
+	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention), PAGED(attention_paged) },
+	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention), PAGED(attn_scores_paged) },
+	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention), PAGED(attn_probs_paged) },
+	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), PAGED(paged_put) },
+	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), PAGED(paged_get) },
 	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
 	[VN_K_GATED]        = { "gated",        BOTH(gated),       sizeof(vn_push_map) },
 	[VN_K_ADD]          = { "add",          BOTH(add),         sizeof(vn_push_map) },
@@ -85,7 +92,8 @@ static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code 
 	return VN_OK;
 }
 
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, const char *cache_dir, vn_error *err)
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool paged, const char *cache_dir,
+                            vn_error *err)
 {
 	vn_status st;
 	VkResult  r;
@@ -105,7 +113,9 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, const
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		const struct row *t = &table[i];
 		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
-		if ((st = build(d, k, (vn_kernel)i, c, err)))
+		if (paged && t->paged16.words)
+			c = policy.storage == VN_F32 ? &t->paged32 : &t->paged16;
+		if (c->words && (st = build(d, k, (vn_kernel)i, c, err)))
 			goto fail;
 	}
 	vn_pipeline_cache_save(d, cache_dir, k->cache);

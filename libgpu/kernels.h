@@ -21,6 +21,8 @@ typedef enum vn_kernel {
 	VN_K_ATTENTION,
 	VN_K_ATTN_SCORES,
 	VN_K_ATTN_PROBS,
+	VN_K_PAGED_PUT, /* these two with a paged cache alone */
+	VN_K_PAGED_GET,
 	VN_K_ACT,
 	VN_K_GATED,
 	VN_K_ADD,
@@ -34,9 +36,11 @@ typedef struct vn_kernels {
 	bool             cache_hit; /* a valid file was read */
 } vn_kernels;
 
-/* Builds every pipeline of the policy. cache_dir as in vn_gpu_options; a cache
+/* Builds every pipeline of the policy, for a paged cache or a contiguous one; the
+ * others stay NULL. cache_dir as in vn_gpu_options; a cache
  * that cannot be read or written is no error. */
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, const char *cache_dir, vn_error *err);
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool paged, const char *cache_dir,
+                            vn_error *err);
 void      vn_kernels_destroy(vn_device *d, vn_kernels *k); /* safe on a zeroed one */
 
 const char *vn_kernel_name(vn_kernel k);
@@ -86,7 +90,14 @@ typedef struct vn_push_attention {
 	uint32_t causal, window;
 	float    scale;
 	uint32_t h0, j0, n_keys;
+	uint32_t B;
+	uint64_t table;
 } vn_push_attention;
+
+typedef struct vn_push_pages {
+	uint64_t rows, pool, table;
+	uint32_t at, n, G, K, B, pad;
+} vn_push_pages;
 
 typedef struct vn_push_map {
 	uint64_t a, b, y;

@@ -196,7 +196,15 @@ static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int6
 		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
 		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
-		.scale = (float)n->c.attention.scale };
+		.scale = (float)n->c.attention.scale,
+		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address };
+}
+
+static void reads_state(vn_walk *w, const vn_node *n, int slot)
+{
+	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
+	if (w->g->cache.pages.block)
+		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
 }
 
 static void attention(vn_walk *w, const vn_node *n)
@@ -209,20 +217,46 @@ static void attention(vn_walk *w, const vn_node *n)
 		vn_push_attention push = attention_push(w, n, t, T);
 		push.y = in_buffer(w, y, t * row);
 		vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-		vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_KEYS));
-		vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_VALUES));
+		reads_state(w, n, VN_ATTN_KEYS);
+		reads_state(w, n, VN_ATTN_VALUES);
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION, &push, groups(T, 8), n->c.attention.heads);
 	}
 }
 
+/* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
+static void page(vn_walk *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
+{
+	const vn_state *s = &w->g->plan->state[state];
+	const int64_t   K = s->size[s->rank - 1];
+	vn_pages       *p = &w->g->cache.pages;
+	vn_buffer      *pool = &w->g->cache.slot[state].now;
+
+	vn_encode_reads(&w->g->encoder, kernel == VN_K_PAGED_PUT ? rows : pool);
+	vn_encode_reads(&w->g->encoder, &p->table);
+	vn_encode_writes(&w->g->encoder, kernel == VN_K_PAGED_PUT ? pool : rows);
+	vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_pages){ .rows = rows->address, .pool = pool->address,
+		.table = p->table.address, .at = (uint32_t)at, .n = (uint32_t)n, .G = (uint32_t)(vn_state_row(s) / K),
+		.K = (uint32_t)K, .B = (uint32_t)p->block }, groups(n, 64), 1);
+}
+
+void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n)
+{
+	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
+}
+
 void vn_ops_append(vn_walk *w, int state)
 {
 	const vn_state *s = &w->g->plan->state[state];
+	const int64_t   row = vn_state_row(s);
 	vn_cache_slot  *c = &w->g->cache.slot[state];
+	vn_buffer      *rows = buffer_of(w, w->g->plan->node[s->node].in[s->input]);
 
-	vn_encode_copy(&w->g->encoder, buffer_of(w, w->g->plan->node[s->node].in[s->input]), 0, &c->now,
-	               (VkDeviceSize)w->past * c->row_bytes, (VkDeviceSize)w->tokens * c->row_bytes);
+	if (w->g->cache.pages.block)
+		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
+	else
+		vn_encode_copy(&w->g->encoder, rows, 0, &c->now, (VkDeviceSize)w->past * c->row_bytes,
+		               (VkDeviceSize)w->tokens * c->row_bytes);
 	if (c->upto == w->past)
 		c->upto += w->tokens;
 }
@@ -238,7 +272,7 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 	push.j0 = (uint32_t)col;
 	push.n_keys = (uint32_t)cols;
 	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	vn_encode_reads(&w->g->encoder, state_of(w, n, VN_ATTN_KEYS));
+	reads_state(w, n, VN_ATTN_KEYS);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
 		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, groups(rows * cols, 64), 1);

@@ -13,6 +13,8 @@ void vn_ops_encode(vn_walk *w, int node);
 
 /* The rows of this call join a state that grows; vn_ops_encode does it too. */
 void vn_ops_append(vn_walk *w, int state);
+/* Elements [at, at + n) of a paged state, token by token, into scratch. */
+void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n);
 
 /* Part of an output, into scratch: rows [row, row + rows) and columns [col,
  * col + cols) of the matrix (T, row length); of a head for scores and

@@ -1,4 +1,4 @@
-/* pass.c: one call: begun, run node by node, read from and written to, ended. */
+/* pass.c: one call: begun, run node by node, ended. Values in and out: exchange.c. */
 #include "libgpu/engine.h"
 
 #include "libgpu/ops.h"
@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FOREIGN ((VkDeviceSize)1 << 20) /* least room for values from elsewhere */
 
 /* A buffer of at least (with guard: exactly) that size; contents are lost. */
 static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_place place, VkDeviceSize bytes, const char *name, vn_error *err)
@@ -76,6 +74,8 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 		if (!g->cache.slot[i].grows)
 			vn_guard_buffer(&g->zones, &g->cache.slot[i].next);
 	}
+	if (g->cache.pages.block)
+		vn_guard_buffer(&g->zones, &g->cache.pages.table);
 	vn_guard_buffer(&g->zones, &g->scratch);
 	vn_guard_buffer(&g->zones, &g->upload);
 	vn_guard_buffer(&g->zones, &g->staging.buf[0]);
@@ -110,13 +110,6 @@ static void poison(vn_gpu *g)
 	vn_encode_poison(&g->encoder, &g->scratch);
 }
 
-static int64_t elements_of(const vn_walk *w, int value)
-{
-	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
-
-	return vn_shape_count(&s);
-}
-
 /* For the tests of the guard: four bytes right behind an output. */
 static void overrun(vn_walk *w, int node)
 {
@@ -131,9 +124,9 @@ static vn_status tap_state(vn_walk *w, int value, vn_error *err)
 	vn_status  st = VN_OK;
 
 	if (w->g->guard && now)
-		st = vn_staging_take(w, value, false, 0, now, 0, elements_of(w, value), err);
+		st = vn_pieces_state(w, value, now, false, NULL, err);
 	if (!st && now && vn_walk_wants(w, value))
-		st = vn_staging_take(w, value, true, 0, now, 0, elements_of(w, value), err);
+		st = vn_pieces_state(w, value, now, true, NULL, err);
 	return st;
 }
 
@@ -198,7 +191,7 @@ static vn_status check_room(const vn_gpu *g, int64_t keys, vn_error *err)
 
 	for (int i = 0; i < p->n_states; i++) {
 		const vn_state *s = &p->state[i];
-		if (vn_state_row(s) > INT32_MAX / (s->input >= 0 ? keys : 1))
+		if (vn_cache_reach(&g->cache, i, keys) > INT32_MAX)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: the %s of %lld tokens are over 2^31 elements",
 			               p->value[p->node[s->node].out[0]].name, vn_state_word(p, i), (long long)keys);
 	}
@@ -214,7 +207,7 @@ void vn_pass_give_up(vn_gpu *g)
 	g->open = false;
 }
 
-static vn_status failed(vn_gpu *g, vn_status st)
+vn_status vn_pass_failed(vn_gpu *g, vn_status st)
 {
 	vn_pass_give_up(g);
 	return st;
@@ -262,14 +255,12 @@ vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_t
 	return VN_OK;
 }
 
-static vn_status check_open(const vn_gpu *g, vn_error *err)
+vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err)
 {
 	return g->open ? VN_OK : vn_fail(err, VN_ERR_USAGE, "no call is begun");
 }
 
-/* Nodes up to `to` are not run here. What joins their states does so even then,
- * if it is there: a later call may run the attention. */
-static void pass_over(vn_gpu *g, int to)
+void vn_pass_over(vn_gpu *g, int to)
 {
 	for (; g->next < to; g->next++) {
 		const vn_node *n = &g->plan->node[g->next];
@@ -328,116 +319,15 @@ vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = check_open(g, err)))
+	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	if (from < g->next || to < from || to > g->plan->n_nodes)
-		return failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all", from, to,
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "nodes %d to %d cannot be run behind %d, of %d in all", from, to,
 		                         g->next, g->plan->n_nodes));
-	pass_over(g, from);
+	vn_pass_over(g, from);
 	for (int i = from; i < to; i++)
 		if ((st = run_node(g, i, err)))
-			return failed(g, st);
-	return VN_OK;
-}
-
-/* Where a state is read or written; NULL after saying what is wrong. */
-static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
-{
-	const int      state = g->plan->value[value].state;
-	vn_cache_slot *c = &g->cache.slot[state];
-	vn_buffer     *now = write && !c->grows ? &c->next : vn_cache_see(&g->cache, state, g->walk.past, g->walk.tokens);
-
-	if (write && c->grows) {
-		vn_fail(err, VN_ERR_USAGE, "%s cannot be written: it grows by what its node reads", g->plan->value[value].name);
-		return NULL;
-	}
-	if (!now)
-		vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written", g->plan->value[value].name);
-	return now;
-}
-
-/* The slot of a value that a node from g->next on reads; NULL after saying what is wrong. */
-static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
-{
-	const vn_plan *p = g->plan;
-
-	if (value < 0 || value >= p->n_values) {
-		vn_fail(err, VN_ERR_USAGE, "there is no value %d to %s: the plan has %d", value, what, p->n_values);
-		return NULL;
-	}
-	const int root = vn_plan_root(p, value);
-	if (p->value[root].state >= 0)
-		return state_slot(g, value, strcmp(what, "write") == 0, err);
-	if (g->arena.slot_of[root] < 0 || p->value[root].last_use < g->next) {
-		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
-		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
-		return NULL;
-	}
-	return &g->arena.slot[g->arena.slot_of[root]];
-}
-
-vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
-{
-	vn_buffer *b;
-	vn_status  st;
-
-	if ((st = check_open(g, err)))
-		return st;
-	if (!(b = slot_of(g, value, "read", err)))
-		return failed(g, VN_ERR_USAGE);
-	const int root = vn_plan_root(g->plan, value);
-	if (!g->made[root] && g->plan->value[root].state < 0)
-		return failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
-		                         g->plan->value[value].name));
-	if ((st = vn_staging_read(&g->walk, root, b, elements_of(&g->walk, root), data, err)) ||
-	    (st = vn_device_complaint(&g->device, err)))
-		return failed(g, st);
-	g->foreign_used = 0;
-	return VN_OK;
-}
-
-/* Room for so many bytes that no copy still to be executed reads. */
-static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
-{
-	vn_status st;
-
-	if (g->foreign.buffer && g->foreign_used + bytes <= g->foreign.size)
-		return VN_OK;
-	if (g->foreign_used > 0 && (st = vn_staging_flush(&g->walk, err)))
-		return st;
-	g->foreign_used = 0;
-	if (g->foreign.buffer && bytes <= g->foreign.size)
-		return VN_OK;
-	if (g->foreign.buffer)
-		vn_buffer_destroy(&g->device, &g->foreign);
-	return vn_buffer_create(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,
-	                        "values from elsewhere", err);
-}
-
-vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err)
-{
-	vn_buffer *b;
-	vn_status  st;
-
-	if ((st = check_open(g, err)))
-		return st;
-	if (!(b = slot_of(g, value, "write", err)))
-		return failed(g, VN_ERR_USAGE);
-	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
-	const VkDeviceSize bytes = (VkDeviceSize)elements_of(&g->walk, root) *
-	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
-	if (node > g->next) /* its slot may still be another's */
-		return failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",
-		                         g->plan->value[value].name, g->next, node - 1));
-	if ((st = foreign_room(g, bytes, err)))
-		return failed(g, st);
-	memcpy((char *)g->foreign.map + g->foreign_used, data, bytes);
-	pass_over(g, node + 1);
-	vn_encode_copy(&g->encoder, &g->foreign, g->foreign_used, b, 0, bytes);
-	g->foreign_used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-	g->made[root] = true;
-	if (g->plan->value[root].state >= 0)
-		g->cache.slot[g->plan->value[root].state].made = true;
+			return vn_pass_failed(g, st);
 	return VN_OK;
 }
 
@@ -447,14 +337,14 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 
 	if (!g->open && !keep)
 		return VN_OK;
-	if ((st = check_open(g, err)))
+	if ((st = vn_pass_is_open(g, err)))
 		return st;
-	pass_over(g, g->plan->n_nodes);
+	vn_pass_over(g, g->plan->n_nodes);
 	if (g->guard)
 		vn_guard_encode(&g->encoder, &g->zones);
 	if ((st = vn_staging_finish(&g->walk, err)) || (g->guard && (st = vn_guard_check(&g->zones, err))) ||
 	    (st = vn_device_complaint(&g->device, err)))
-		return failed(g, st);
+		return vn_pass_failed(g, st);
 	vn_progress_stop(&g->bar);
 	g->open = false;
 	read_stamps(g);

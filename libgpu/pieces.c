@@ -31,6 +31,11 @@ VkDeviceSize vn_pieces_scratch(const vn_walk *w)
 	const VkDeviceSize most = w->g->staging.size < limit ? w->g->staging.size : limit;
 	VkDeviceSize       bytes = VN_ZONE;
 
+	for (int i = 0; i < w->g->cache.n && w->g->cache.pages.block; i++) { /* to be gathered for a tap or a read */
+		const VkDeviceSize whole = (VkDeviceSize)(w->past + w->tokens) * w->g->cache.slot[i].row_bytes;
+		if (w->g->cache.slot[i].grows && whole > bytes)
+			bytes = whole;
+	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {
 		if (w->g->plan->value[v].alias_of >= 0 || !vn_value_streams(w->g->plan, v))
 			continue;
@@ -100,4 +105,29 @@ vn_status vn_pieces_encode(vn_walk *w, int value, vn_error *err)
 		}
 	}
 	return VN_OK;
+}
+
+static vn_status take(vn_walk *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n, vn_error *err)
+{
+	return to ? vn_staging_bring(w, value, src, 0, n, to, err) : vn_staging_take(w, value, hand, at, src, 0, n, err);
+}
+
+vn_status vn_pieces_state(vn_walk *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
+{
+	const int64_t all = vn_walk_elements(w, value);
+	const int     state = w->g->plan->value[value].state;
+	const size_t  element = vn_dtype_size(w->g->policy.storage);
+	const int64_t room = (int64_t)(w->g->scratch.size / element);
+	vn_status     st = VN_OK;
+
+	if (!w->g->cache.slot[state].grows || !w->g->cache.pages.block)
+		return take(w, value, hand, to, now, 0, all, err);
+	for (int64_t at = 0; at < all && !st; at += room) {
+		const int64_t n = room < all - at ? room : all - at;
+		if (w->g->guard)
+			vn_encode_poison(&w->g->encoder, &w->g->scratch);
+		vn_ops_gather(w, state, at, n);
+		st = take(w, value, hand, to ? (char *)to + (size_t)at * element : NULL, &w->g->scratch, at, n, err);
+	}
+	return st;
 }

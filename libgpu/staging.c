@@ -227,9 +227,8 @@ vn_status vn_staging_flush(vn_walk *w, vn_error *err)
 	return st ? st : vn_encode_begin(&w->g->encoder, err);
 }
 
-vn_status vn_staging_read(vn_walk *w, int value, vn_buffer *src, int64_t elements, void *data, vn_error *err)
+vn_status vn_staging_bring(vn_walk *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
+                           vn_error *err)
 {
-	const vn_status st = take(w, (vn_part){ .value = value, .to = data }, src, 0, elements, err);
-
-	return st ? st : vn_staging_flush(w, err);
+	return take(w, (vn_part){ .value = value, .to = data }, src, from, elements, err);
 }

@@ -46,7 +46,8 @@ vn_status vn_staging_tap(struct vn_walk *w, int value, vn_buffer *src, vn_error 
 vn_status vn_staging_finish(struct vn_walk *w, vn_error *err);
 /* The same, and recording goes on. */
 vn_status vn_staging_flush(struct vn_walk *w, vn_error *err);
-/* As flush, and a value that lies whole in src has come to data. */
-vn_status vn_staging_read(struct vn_walk *w, int value, vn_buffer *src, int64_t elements, void *data, vn_error *err);
+/* Record: elements from byte `from` of src are to come to `data`. */
+vn_status vn_staging_bring(struct vn_walk *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
+                           vn_error *err);
 
 #endif

@@ -4,7 +4,7 @@
 //   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g = h / (H/G)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
-//   q (T,H,K) real in     k, v (S,G,K) real in, the cache     y (T,H,K) real out
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out
 //   push      vn_push_attention (mask in mask.glsl)
 //   dispatch  x: blocks of QUERIES queries, y: heads; both in strides of the grid
 //
@@ -41,7 +41,7 @@ void score_tile(uint i0, uint j0, uint keys, uint g)
 	float s[4] = float[4](0.0, 0.0, 0.0, 0.0);
 
 	if (j < keys) {
-		const uint row = (j * p.G + g) * p.K;
+		const uint row = kv_row(j, g);
 		if (p.K % 4 == 0) {
 			for (uint d = 0; d < p.K; d += 4) {
 				const vec4 k = vec4(Real4(p.k).v[(row + d) / 4]);
@@ -114,7 +114,7 @@ void block(uint i0, uint h)
 				[[unroll]] for (uint n = 0; n < QUERIES; n++)
 					acc[n][half_] *= rescale[n];
 				for (uint c = 0; c < n_keys; c++) {
-					const float v = float(p.v.v[((j0 + c) * p.G + g) * p.K + d]);
+					const float v = float(p.v.v[kv_row(j0 + c, g) + d]);
 					[[unroll]] for (uint n = 0; n < QUERIES; n++)
 						if (visible(i0 + n, j0 + c))
 							acc[n][half_] += ps[n * KEYS + c] * v;

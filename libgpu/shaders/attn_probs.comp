@@ -3,7 +3,7 @@
 //
 //   y[i,j] = exp(s[i,j] - max_j s) / sum_j exp(s[i,j] - max_j s)    0 where forbidden
 //
-//   q (T,H,K) real in     k (S,G,K) real in, the cache
+//   q (T,H,K) real in     k real in, the cache (mask.glsl)
 //   y (T,n_keys) real out: all T rows of head h0, keys j0 to j0+n_keys
 //   push      vn_push_attention (mask.glsl); v is not read
 //   dispatch  any x; a workgroup a row, in strides of the grid
@@ -23,7 +23,7 @@ shared float tops[LANES], sums[LANES];
 
 float score(uint j, uint g)
 {
-	const uint k = (j * p.G + g) * p.K;
+	const uint k = kv_row(j, g);
 	float s = 0.0;
 	for (uint d = 0; d < p.K; d++)
 		s += qs[d] * float(p.k.v[k + d]);

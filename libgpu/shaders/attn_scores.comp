@@ -3,7 +3,7 @@
 //
 //   y[i,j] = scale * dot(q[i,h0,:], k[j0+j,g,:])      also for forbidden keys
 //
-//   q (T,H,K) real in     k (S,G,K) real in, the cache
+//   q (T,H,K) real in     k real in, the cache (mask.glsl)
 //   y (T,n_keys) real out: all T rows of head h0, keys j0 to j0+n_keys
 //   push      vn_push_attention (mask.glsl); v is not read
 //   dispatch  any x; one lane an element, in strides of the grid
@@ -21,7 +21,7 @@ void main()
 
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.n_keys; e += gl_NumWorkGroups.x * 64) {
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;
-		const uint k = ((p.j0 + e % p.n_keys) * p.G + g) * p.K;
+		const uint k = kv_row(p.j0 + e % p.n_keys, g);
 		float s = 0.0;
 		for (uint d = 0; d < p.K; d++)
 			s += float(p.q.v[q + d]) * float(p.k.v[k + d]);

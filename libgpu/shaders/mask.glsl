@@ -1,4 +1,9 @@
-// mask.glsl: what the three attention shaders share: operands and who sees whom.
+// mask.glsl: what the three attention shaders share: operands, where a key lies
+// and who sees whom.
+//
+// Keys and values lie token by token, (S,G,K), or with PAGED in the blocks of a
+// pool, (blocks, G, B, K), table[j/B] being that of key j. Nothing else differs:
+// sums run over j in either case.
 //
 // Query i of this dispatch stands at position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
@@ -8,7 +13,19 @@ layout(push_constant) uniform Push {
 	uint  causal, window;
 	float scale;
 	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make
+	uint  B;              // tokens of a block
+	Int   table;
 } p;
+
+// Where the row of key j (or of its value) begins, for key head g.
+uint kv_row(uint j, uint g)
+{
+#if PAGED
+	return ((uint(p.table.v[j / p.B]) * p.G + g) * p.B + j % p.B) * p.K;
+#else
+	return (j * p.G + g) * p.K;
+#endif
+}
 
 bool visible(uint i, uint j)
 {

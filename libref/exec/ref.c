@@ -69,6 +69,18 @@ void vn_ref_reset(vn_ref *r)
 	r->position = 0;
 }
 
+/* What states hold of later tokens does not count any more: vn_states_begin. */
+vn_status vn_ref_rewind(vn_ref *r, int64_t position, vn_error *err)
+{
+	const vn_status st = vn_plan_can_rewind(r->plan, r->position, position, err);
+
+	if (st)
+		return st;
+	vn_ref_end(r, false);
+	r->position = position;
+	return VN_OK;
+}
+
 void vn_ref_facts(const vn_ref *r, vn_facts *f)
 {
 	vn_facts_set(f, "engine", "ref");

@@ -78,6 +78,9 @@ void      vn_ref_end(vn_ref *r, bool keep);
 
 int64_t   vn_ref_position(const vn_ref *r); /* tokens of all kept calls */
 void      vn_ref_reset(vn_ref *r);          /* states as at the start; ends a call that is begun */
+/* Back to `position` tokens: as if the later ones had never come. Refused as
+ * vn_plan_can_rewind says; then nothing changes. Ends a call that is begun. */
+vn_status vn_ref_rewind(vn_ref *r, int64_t position, vn_error *err);
 void      vn_ref_facts(const vn_ref *r, vn_facts *f);
 
 #endif

@@ -204,6 +204,10 @@ int         vn_node_states(const vn_plan *p, int node, vn_state *s);
 const char *vn_state_word(const vn_plan *p, int state); /* "keys", for messages */
 /* Elements of a row of one that grows; of the whole of one that does not. */
 int64_t     vn_state_row(const vn_state *s);
+/* Whether a run of `tokens` tokens can go back to `to` of them, for the engines:
+ * VN_ERR_USAGE when there are not so many, VN_ERR_UNSUPPORTED for a point in the
+ * midst of a plan that keeps a state of fixed size, whose past is gone. */
+vn_status   vn_plan_can_rewind(const vn_plan *p, int64_t tokens, int64_t to, vn_error *err);
 
 const char *vn_op_name(vn_op op);
 int         vn_op_from_name(const char *name, vn_op *op);

@@ -1,0 +1,112 @@
+/* exchange.c: values read from a call and written into it. */
+#include "libgpu/engine.h"
+
+#include "libgpu/pieces.h"
+
+#include <string.h>
+
+#define FOREIGN ((VkDeviceSize)1 << 20) /* least room for values from elsewhere */
+
+/* Where a state is read or written; NULL after saying what is wrong. */
+static vn_buffer *state_slot(vn_gpu *g, int value, bool write, vn_error *err)
+{
+	const int      state = g->plan->value[value].state;
+	vn_cache_slot *c = &g->cache.slot[state];
+	vn_buffer     *now = write && !c->grows ? &c->next : vn_cache_see(&g->cache, state, g->walk.past, g->walk.tokens);
+
+	if (write && c->grows) {
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be written: it grows by what its node reads", g->plan->value[value].name);
+		return NULL;
+	}
+	if (!now)
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written", g->plan->value[value].name);
+	return now;
+}
+
+/* The slot of a value that a node from g->next on reads; NULL after saying what is wrong. */
+static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
+{
+	const vn_plan *p = g->plan;
+
+	if (value < 0 || value >= p->n_values) {
+		vn_fail(err, VN_ERR_USAGE, "there is no value %d to %s: the plan has %d", value, what, p->n_values);
+		return NULL;
+	}
+	const int root = vn_plan_root(p, value);
+	if (p->value[root].state >= 0)
+		return state_slot(g, value, strcmp(what, "write") == 0, err);
+	if (g->arena.slot_of[root] < 0 || p->value[root].last_use < g->next) {
+		vn_fail(err, VN_ERR_USAGE, "%s cannot be %s: no node from %d on reads it", p->value[value].name,
+		        strcmp(what, "read") == 0 ? "read" : "written", g->next);
+		return NULL;
+	}
+	return &g->arena.slot[g->arena.slot_of[root]];
+}
+
+vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
+{
+	vn_buffer *b;
+	vn_status  st;
+
+	if ((st = vn_pass_is_open(g, err)))
+		return st;
+	if (!(b = slot_of(g, value, "read", err)))
+		return vn_pass_failed(g, VN_ERR_USAGE);
+	const int root = vn_plan_root(g->plan, value);
+	if (!g->made[root] && g->plan->value[root].state < 0)
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be read: it was neither run nor written",
+		                         g->plan->value[value].name));
+	if (g->plan->value[root].state >= 0)
+		st = vn_pieces_state(&g->walk, root, b, false, data, err);
+	else
+		st = vn_staging_bring(&g->walk, root, b, 0, vn_walk_elements(&g->walk, root), data, err);
+	if (st || (st = vn_staging_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
+		return vn_pass_failed(g, st);
+	g->foreign_used = 0;
+	return VN_OK;
+}
+
+/* Room for so many bytes that no copy still to be executed reads. */
+static vn_status foreign_room(vn_gpu *g, VkDeviceSize bytes, vn_error *err)
+{
+	vn_status st;
+
+	if (g->foreign.buffer && g->foreign_used + bytes <= g->foreign.size)
+		return VN_OK;
+	if (g->foreign_used > 0 && (st = vn_staging_flush(&g->walk, err)))
+		return st;
+	g->foreign_used = 0;
+	if (g->foreign.buffer && bytes <= g->foreign.size)
+		return VN_OK;
+	if (g->foreign.buffer)
+		vn_buffer_destroy(&g->device, &g->foreign);
+	return vn_buffer_create(&g->device, &g->foreign, VN_FOR_UPLOAD, bytes > FOREIGN ? bytes : FOREIGN, false,
+	                        "values from elsewhere", err);
+}
+
+vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err)
+{
+	vn_buffer *b;
+	vn_status  st;
+
+	if ((st = vn_pass_is_open(g, err)))
+		return st;
+	if (!(b = slot_of(g, value, "write", err)))
+		return vn_pass_failed(g, VN_ERR_USAGE);
+	const int          root = vn_plan_root(g->plan, value), node = g->plan->value[root].node;
+	const VkDeviceSize bytes = (VkDeviceSize)vn_walk_elements(&g->walk, root) *
+	                           vn_dtype_size(vn_policy_dtype(g->policy, vn_value_wide(g->plan, root)));
+	if (node > g->next) /* its slot may still be another's */
+		return vn_pass_failed(g, vn_fail(err, VN_ERR_USAGE, "%s cannot be written yet: nodes %d to %d come before it",
+		                         g->plan->value[value].name, g->next, node - 1));
+	if ((st = foreign_room(g, bytes, err)))
+		return vn_pass_failed(g, st);
+	memcpy((char *)g->foreign.map + g->foreign_used, data, bytes);
+	vn_pass_over(g, node + 1);
+	vn_encode_copy(&g->encoder, &g->foreign, g->foreign_used, b, 0, bytes);
+	g->foreign_used += (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
+	g->made[root] = true;
+	if (g->plan->value[root].state >= 0)
+		g->cache.slot[g->plan->value[root].state].made = true;
+	return VN_OK;
+}

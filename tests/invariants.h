@@ -1,0 +1,552 @@
+/* invariants.h: what must hold of any engine that keeps states between calls:
+ * models.md, 7.4. Written once against a table of functions; test_invariants.c
+ * runs it on the reference, test_gpu_invariants.c on every device. */
+#ifndef VN_TESTS_INVARIANTS_H
+#define VN_TESTS_INVARIANTS_H
+
+#include "libref/exec/eval.h"
+#include "libref/model/model.h"
+#include "libref/plan/tap.h"
+#include "tests/toy_model.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+
+/* An engine, opened on one of the models. */
+typedef struct any {
+	void *self;
+	const struct any_calls {
+		void     (*close)(void *self);
+		vn_status (*forward)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+		vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+		vn_status (*run)(void *self, int from, int to, vn_error *err);
+		vn_status (*read)(void *self, int value, void *data, vn_error *err);
+		vn_status (*write)(void *self, int value, const void *data, vn_error *err);
+		vn_status (*end)(void *self, bool keep, vn_error *err);
+		vn_status (*rewind)(void *self, int64_t position, vn_error *err);
+		void      (*reset)(void *self);
+		int64_t   (*position)(void *self);
+	} *calls;
+} any;
+
+/* The suite's own: an engine of the kind under test, in float32 or float16. */
+static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy);
+
+static const vn_policy IN_F32 = { VN_F32, VN_F32 }, IN_F16 = { VN_F16, VN_F32 };
+
+/* ---- the models --------------------------------------------------------------------- */
+
+enum { N = 60, MODELS = 4 }; /* tokens of a sequence: the toy's context is 64 */
+
+typedef struct subject {
+	const char      *name;
+	vn_plan         *plan;
+	const vn_tensor *weights;
+	int32_t          ids[N], other[N]; /* two sequences of tokens */
+} subject;
+
+static subject   subjects[MODELS];
+static vn_model *toy_, *trained_;
+static char      toy_dir_[256];
+
+static void subject_of(subject *s, const char *name, const vn_model *m, int window)
+{
+	s->name = name;
+	s->weights = vn_model_weights(m);
+	if (vn_plan_clone(vn_model_plan(m), &s->plan, NULL))
+		toy_die(name);
+	for (int i = 0; i < s->plan->n_nodes; i++)
+		if (window && s->plan->node[i].op == VN_OP_ATTENTION)
+			s->plan->node[i].c.attention.window = window;
+	for (int i = 0; i < N; i++) {
+		s->ids[i] = (i * 37 + i * i % 7 + 11) % (s->plan->vocab - 2); /* the last two ids are for poison */
+		s->other[i] = (i * 29 + i * i % 11 + 5) % (s->plan->vocab - 2);
+	}
+}
+
+static bool open_models(void)
+{
+	toy_model m;
+	vn_error  err = { "" };
+
+	toy_directory(toy_dir_);
+	toy_build(&m, VN_F32);
+	toy_save(&m, toy_dir_, TOY_CONFIG);
+	toy_free(&m);
+	if (vn_model_open(toy_dir_, &toy_, &err) || vn_model_open(VERNIER_SOURCE "/fixtures/qwen2-trained", &trained_, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return false;
+	}
+	subject_of(&subjects[0], "toy", toy_, 0);
+	subject_of(&subjects[1], "toy, window 5", toy_, 5);
+	subject_of(&subjects[2], "trained", trained_, 0);
+	subject_of(&subjects[3], "trained, window 18", trained_, 18);
+	return true;
+}
+
+static void close_models(void)
+{
+	for (int i = 0; i < MODELS; i++)
+		vn_plan_destroy(subjects[i].plan);
+	vn_model_close(toy_);
+	vn_model_close(trained_);
+	toy_remove(toy_dir_);
+}
+
+/* ---- a sink that keeps every value as floats -------------------------------------------- */
+
+typedef struct seen {
+	int      n, open;
+	vn_dtype dtype;
+	struct { float *x; size_t n; vn_shape shape; } *value; /* of the last call that handed it over */
+} seen;
+
+static vn_status see_begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	seen *s = ctx;
+	(void)err;
+	s->open = value;
+	s->dtype = dtype;
+	free(s->value[value].x);
+	s->value[value].x = malloc((size_t)vn_shape_count(shape) * sizeof(float) + 1);
+	s->value[value].n = 0;
+	s->value[value].shape = *shape;
+	return VN_OK;
+}
+
+static vn_status see_write(void *ctx, const void *data, size_t n, vn_error *err)
+{
+	seen *s = ctx;
+	(void)err;
+	vn_to_f32(s->value[s->open].x + s->value[s->open].n, data, s->dtype, n);
+	s->value[s->open].n += n;
+	return VN_OK;
+}
+
+static vn_status see_end(void *ctx, vn_error *err)
+{
+	(void)ctx, (void)err;
+	return VN_OK;
+}
+
+static seen see_nothing(const vn_plan *p)
+{
+	seen s = { .n = p->n_values };
+	if (!(s.value = calloc((size_t)p->n_values, sizeof *s.value)))
+		toy_die("calloc");
+	return s;
+}
+
+static void forget(seen *s)
+{
+	for (int v = 0; v < s->n; v++)
+		free(s->value[v].x);
+	free(s->value);
+	*s = (seen){ 0 };
+}
+
+static bool same(const seen *a, const seen *b, int v)
+{
+	return a->value[v].x && b->value[v].x && a->value[v].n == b->value[v].n &&
+	       memcmp(a->value[v].x, b->value[v].x, a->value[v].n * sizeof(float)) == 0;
+}
+
+/* Values of both that are not the same to the bit; the first is named. */
+static int differing(const subject *s, const seen *a, const seen *b)
+{
+	int bad = 0;
+	for (int v = 0; v < a->n; v++)
+		if ((a->value[v].x || b->value[v].x) && !same(a, b, v) && bad++ == 0)
+			printf("\n  %s: %s differs ", s->name, s->plan->value[v].name);
+	return bad;
+}
+
+/* ---- calls ------------------------------------------------------------------------------ */
+
+static void must(vn_status st, const vn_error *err)
+{
+	CU_ASSERT_EQUAL(st, VN_OK);
+	if (st)
+		printf("\n  %s\n", err->text);
+}
+
+static bool *choice(const vn_plan *p, const char *glob)
+{
+	bool *want = calloc((size_t)p->n_values, sizeof *want);
+	if (!want || vn_taps_choose(p, &glob, 1, -1, -1, want, NULL))
+		toy_die(glob);
+	return want;
+}
+
+/* One call; what matches goes to `to`, when there is one. */
+static void go(const subject *s, any e, const int32_t *ids, int64_t tokens, const char *glob, seen *to)
+{
+	bool    *want = choice(s->plan, glob ? glob : "logits");
+	vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	vn_error err = { "" };
+
+	must(e.calls->forward(e.self, ids, tokens, to ? &taps : NULL, &err), &err);
+	free(want);
+}
+
+static const float *row_of(const seen *a, int v, int64_t row)
+{
+	const int64_t width = vn_shape_count(&a->value[v].shape) / a->value[v].shape.dim[0];
+	return a->value[v].x + row * width;
+}
+
+/* The largest gap between two rows, in units of the largest number of the first
+ * (of 1, if that is more); no number in one of them alone is as bad as can be. */
+static double gap(const float *x, const float *y, int64_t n)
+{
+	double worst = 0.0, size = 1.0;
+	for (int64_t i = 0; i < n; i++) {
+		const double d = fabs((double)x[i] - (double)y[i]);
+		if (isnan(d))
+			return INFINITY;
+		worst = fmax(worst, d);
+		size = fmax(size, fabs((double)x[i]));
+	}
+	return worst / size;
+}
+
+#define EACH(s) (const subject *s = subjects; s < subjects + MODELS; s++)
+
+/* ---- 1 and 2: prefill and steps --------------------------------------------------------- */
+
+/* models.md 7.4: 3e-6 in float32. */
+static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
+{
+	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
+	double worst = 0.0;
+
+	for EACH(s)
+		for (size_t k = 0; k < sizeof split / sizeof *split; k++) {
+			const int logits = vn_plan_find(s->plan, "logits");
+			any       e = open_engine(s->plan, s->weights, IN_F32);
+			seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
+			go(s, e, s->ids, N, "logits", &whole);
+			e.calls->reset(e.self);
+			for (int t = 0; t < N; t += split[k]) {
+				const int n = N - t < split[k] ? N - t : split[k];
+				go(s, e, s->ids + t, n, "logits", &part);
+				CU_ASSERT_EQUAL(e.calls->position(e.self), t + n);
+				for (int i = 0; i < n; i++)
+					worst = fmax(worst, gap(row_of(&whole, logits, t + i), row_of(&part, logits, i), s->plan->vocab));
+			}
+			forget(&whole), forget(&part);
+			e.calls->close(e.self);
+		}
+	CU_ASSERT(worst <= 3e-6);
+	printf("worst %.2g ", worst);
+}
+
+/* ---- 3: causality ------------------------------------------------------------------------ */
+
+static void changing_the_last_token_changes_no_bit_before_it(void)
+{
+	for EACH(s) {
+		any     e = open_engine(s->plan, s->weights, IN_F16);
+		seen    a = see_nothing(s->plan), b = see_nothing(s->plan);
+		int32_t ids[N];
+		memcpy(ids, s->ids, sizeof ids);
+		ids[N - 1] = (ids[N - 1] + 1) % s->plan->vocab;
+		go(s, e, s->ids, N, "*", &a);
+		e.calls->reset(e.self);
+		go(s, e, ids, N, "*", &b);
+		for (int v = 0; v < s->plan->n_values; v++) {
+			const vn_value *x = &s->plan->value[v];
+			const vn_shape *shape = &a.value[v].shape;
+			const bool      keyed = x->size[x->rank - 1] == VN_S; /* (H,T,S) */
+			if (x->alias_of >= 0)
+				continue;
+			const int64_t outer = keyed ? shape->dim[0] : 1, row = vn_shape_count(shape) / outer / N;
+			int           bad = 0;
+			for (int64_t o = 0; o < outer; o++)
+				for (int64_t t = 0; t < N - 1; t++) /* scores against the last key are shown before the mask */
+					bad += memcmp(a.value[v].x + (o * N + t) * row, b.value[v].x + (o * N + t) * row,
+					              (size_t)(keyed ? N - 1 : row) * sizeof(float)) != 0;
+			CU_ASSERT_EQUAL(bad, 0);
+		}
+		CU_ASSERT_FALSE(same(&a, &b, vn_plan_find(s->plan, "logits")));
+		forget(&a), forget(&b);
+		e.calls->close(e.self);
+	}
+}
+
+/* ---- 5: a softmax knows no order ------------------------------------------------------------ */
+
+enum { KEYS = 1, VALUES = 2 };
+
+/* What the attention of the first layer gives for the last token when the slots
+ * of the others are exchanged, of their keys, their values, or both together. */
+static void last_context(const subject *s, any e, int exchanged, seen *to)
+{
+	const vn_plan *p = s->plan;
+	const int      context = vn_plan_find(p, "layer0.attn_context"), node = p->value[context].node;
+	bool          *want = choice(p, "layer0.attn_context");
+	const vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	vn_error       err = { "" };
+
+	e.calls->reset(e.self);
+	must(e.calls->begin(e.self, s->ids, N - 1, NULL, &err), &err);
+	must(e.calls->run(e.self, 0, node, &err), &err);
+	for (int i = 0; i < 2; i++) {
+		const int     value = p->node[node].in[i ? VN_ATTN_V : VN_ATTN_K];
+		const int64_t row = vn_value_row(&p->value[value]);
+		float        *x = malloc((size_t)(2 * N * row) * sizeof *x), *y = x + N * row;
+		must(e.calls->read(e.self, value, x, &err), &err);
+		for (int64_t t = 0; t < N - 1; t++)
+			memcpy(y + t * row, x + (t * 7 + 3) % (N - 1) * row, (size_t)row * sizeof *x);
+		if (exchanged & (i ? VALUES : KEYS))
+			must(e.calls->write(e.self, value, y, &err), &err);
+		free(x);
+	}
+	must(e.calls->run(e.self, node, p->n_nodes, &err), &err);
+	must(e.calls->end(e.self, true, &err), &err);
+	must(e.calls->begin(e.self, s->ids + N - 1, 1, &taps, &err), &err);
+	must(e.calls->run(e.self, 0, node + 1, &err), &err);
+	must(e.calls->end(e.self, false, &err), &err);
+	free(want);
+}
+
+/* The last query sees every key: which slot a pair lies in moves its sums about,
+ * and no more. A slot of keys alone, or of values, is another matter. */
+static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
+{
+	double worst = 0.0;
+
+	for EACH(s) {
+		const int v = vn_plan_find(s->plan, "layer0.attn_context");
+		any       e = open_engine(s->plan, s->weights, IN_F32);
+		seen      straight = see_nothing(s->plan), mixed = see_nothing(s->plan);
+		if (!s->plan->node[s->plan->value[v].node].c.attention.window) {
+			last_context(s, e, 0, &straight);
+			CU_ASSERT_FATAL(straight.value[v].n > 0);
+			last_context(s, e, KEYS | VALUES, &mixed);
+			worst = fmax(worst, gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n));
+			for (int only = KEYS; only <= VALUES; only++) {
+				last_context(s, e, only, &mixed);
+				CU_ASSERT(gap(straight.value[v].x, mixed.value[v].x, (int64_t)straight.value[v].n) > 1e-3);
+			}
+		}
+		forget(&straight), forget(&mixed);
+		e.calls->close(e.self);
+	}
+	CU_ASSERT(worst <= 1e-6);
+	printf("worst %.2g ", worst);
+}
+
+/* ---- 6: positions ------------------------------------------------------------------------- */
+
+/* Logits of the sequence with every position moved on: rotations are computed
+ * outside, the rest by the engine. */
+static void run_shifted(const subject *s, any e, int64_t by, seen *to)
+{
+	const vn_plan *p = s->plan;
+	bool          *want = choice(p, "logits");
+	const vn_taps  taps = { .want = want, .sink = { to, see_begin, see_write, see_end } };
+	vn_error       err = { "" };
+	int            next = 0;
+
+	e.calls->reset(e.self);
+	must(e.calls->begin(e.self, s->ids, N, &taps, &err), &err);
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_node  *n = &p->node[i];
+		const vn_value *y = &p->value[n->out[0]];
+		if (n->op != VN_OP_ROPE)
+			continue;
+		const int64_t row = vn_value_row(y);
+		float        *x = malloc((size_t)(N * row) * sizeof *x), *out = malloc((size_t)(N * row) * sizeof *out);
+		const vn_args a = { .policy = IN_F32, .threads = 1, .past = by, .tokens = N, .in = { x } };
+		must(e.calls->run(e.self, next, i, &err), &err);
+		must(e.calls->read(e.self, n->in[0], x, &err), &err);
+		must(vn_eval_for(IN_F32)->node(n, &a, row, y->size[2], out, &err), &err);
+		must(e.calls->write(e.self, n->out[0], out, &err), &err);
+		next = i + 1;
+		free(x);
+		free(out);
+	}
+	must(e.calls->run(e.self, next, p->n_nodes, &err), &err);
+	must(e.calls->end(e.self, true, &err), &err);
+	free(want);
+}
+
+static void moving_all_positions_changes_only_the_rounding(void)
+{
+	double worst = 0.0;
+
+	for EACH(s) {
+		const int logits = vn_plan_find(s->plan, "logits");
+		any       e = open_engine(s->plan, s->weights, IN_F32);
+		seen      here = see_nothing(s->plan), there = see_nothing(s->plan);
+		run_shifted(s, e, 0, &here);
+		run_shifted(s, e, 37, &there);
+		CU_ASSERT_FALSE(same(&here, &there, logits));
+		for (int t = 0; t < N; t++)
+			worst = fmax(worst, gap(row_of(&here, logits, t), row_of(&there, logits, t), s->plan->vocab));
+		forget(&here), forget(&there);
+		e.calls->close(e.self);
+	}
+	CU_ASSERT(worst <= 1e-5); /* an angle near 100 is off by 4e-6 in float32 */
+	printf("worst %.2g ", worst);
+}
+
+/* ---- 8: truncation ------------------------------------------------------------------------- */
+
+static void going_back_and_on_equals_a_fresh_start(void)
+{
+	static const int back[] = { 0, 1, 17, 39, 40 };
+
+	for EACH(s)
+		for (size_t k = 0; k < sizeof back / sizeof *back; k++) {
+			any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
+			seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
+			vn_error err = { "" };
+			/* the same calls up to there, then others */
+			if (back[k])
+				go(s, a, s->ids, back[k], NULL, NULL), go(s, b, s->ids, back[k], NULL, NULL);
+			go(s, a, s->other, 20, NULL, NULL);
+			must(a.calls->rewind(a.self, back[k], &err), &err);
+			CU_ASSERT_EQUAL(a.calls->position(a.self), back[k]);
+			go(s, a, s->ids + back[k], 3, "*", &went);
+			go(s, b, s->ids + back[k], 3, "*", &fresh);
+			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
+			go(s, a, s->ids + back[k] + 3, 1, "*", &went);
+			go(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
+			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
+			a.calls->close(a.self), b.calls->close(b.self);
+			forget(&went), forget(&fresh);
+		}
+}
+
+static void going_back_beyond_what_there_is_is_refused(void)
+{
+	const subject *s = subjects;
+	any            e = open_engine(s->plan, s->weights, IN_F32);
+	vn_error       err = { "" };
+
+	go(s, e, s->ids, 5, NULL, NULL);
+	CU_ASSERT_EQUAL(e.calls->rewind(e.self, 6, &err), VN_ERR_USAGE);
+	CU_ASSERT_STRING_EQUAL(err.text, "no way back to 6 tokens: there are 5");
+	CU_ASSERT_EQUAL(e.calls->rewind(e.self, -1, &err), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(e.calls->position(e.self), 5);
+	e.calls->close(e.self);
+}
+
+/* ---- stale context ---------------------------------------------------------------------------- */
+
+/* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
+static void nothing_of_another_prompt_is_left_after_a_reset(void)
+{
+	for EACH(s)
+		for (int poison = 0; poison < 2; poison++) {
+			const int64_t D = s->plan->weight[0].shape.dim[1], last = s->plan->vocab - 1;
+			vn_tensor    *w = malloc((size_t)s->plan->n_weights * sizeof *w);
+			float        *table = malloc((size_t)vn_shape_count(&s->plan->weight[0].shape) * sizeof *table);
+			int32_t       other[N];
+			memcpy(w, s->weights, (size_t)s->plan->n_weights * sizeof *w);
+			vn_to_f32(table, w[0].data, w[0].dtype, (size_t)vn_shape_count(&w[0].shape));
+			for (int64_t d = 0; d < D; d++)
+				table[last * D + d] = NAN;
+			w[0] = (vn_tensor){ VN_F32, w[0].shape, table };
+			memcpy(other, s->other, sizeof other);
+			for (int i = 0; poison && i < N; i++)
+				other[i] = (int32_t)last;
+
+			any used = open_engine(s->plan, w, IN_F16), fresh = open_engine(s->plan, w, IN_F16);
+			seen   a = see_nothing(s->plan), b = see_nothing(s->plan);
+			go(s, used, other, N, NULL, NULL);
+			used.calls->reset(used.self);
+			CU_ASSERT_EQUAL(used.calls->position(used.self), 0);
+			for (int t = 0; t < 12; t += t ? 1 : 7) { /* seven tokens, then step by step */
+				const int n = t ? 1 : 7;
+				go(s, used, s->ids + t, n, "{layer*,final_norm}", &a);
+				go(s, fresh, s->ids + t, n, "{layer*,final_norm}", &b);
+				CU_ASSERT_EQUAL(differing(s, &a, &b), 0);
+			}
+			used.calls->close(used.self), fresh.calls->close(fresh.self);
+			forget(&a), forget(&b);
+			free(table);
+			free(w);
+		}
+}
+
+/* ---- calls that do not count --------------------------------------------------------------------- */
+
+static vn_status full(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	(void)ctx, (void)value, (void)dtype, (void)shape;
+	return vn_fail(err, VN_ERR_IO, "the sink is full");
+}
+
+static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
+{
+	for EACH(s) {
+		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
+		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
+		bool    *want = choice(s->plan, "layer1.v_cache");
+		vn_taps  taps = { .want = want, .sink = { NULL, full, see_write, see_end } };
+		vn_error err = { "" };
+		go(s, a, s->ids, 9, NULL, NULL);
+		go(s, b, s->ids, 9, NULL, NULL);
+		must(a.calls->begin(a.self, s->other, 40, NULL, &err), &err); /* larger than its room, too */
+		must(a.calls->run(a.self, 0, s->plan->n_nodes, &err), &err);
+		must(a.calls->end(a.self, false, &err), &err);
+		CU_ASSERT_EQUAL(a.calls->forward(a.self, s->other, 5, &taps, &err), VN_ERR_IO);
+		CU_ASSERT_EQUAL(a.calls->position(a.self), 9);
+		go(s, a, s->ids + 9, 2, "*", &went);
+		go(s, b, s->ids + 9, 2, "*", &fresh);
+		CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
+		a.calls->close(a.self), b.calls->close(b.self);
+		forget(&went), forget(&fresh);
+		free(want);
+	}
+}
+
+/* ---- the cache as a checkpoint ------------------------------------------------------------------- */
+
+/* It shows the rows that were given to it, of all calls, and is read as it is tapped. */
+static void the_cache_is_what_was_put_into_it(void)
+{
+	for EACH(s) {
+		any e = open_engine(s->plan, s->weights, IN_F32);
+		seen   part = see_nothing(s->plan);
+		for (int t = 0; t < 20; t += t ? 1 : 13) {
+			const int n = t ? 1 : 13;
+			static float all[4][20 * 64], now[20 * 64];
+			go(s, e, s->ids + t, n, "layer*.{k_rope,v_proj,k_cache,v_cache}", &part);
+			for (int i = 0; i < s->plan->n_states; i++) {
+				const vn_state *x = &s->plan->state[i];
+				const int64_t   row = vn_state_row(x);
+				const int       in = s->plan->node[x->node].in[x->input];
+				memcpy(all[i] + t * row, part.value[in].x, (size_t)(n * row) * sizeof(float));
+				CU_ASSERT_EQUAL_FATAL(part.value[x->value].n, (size_t)((t + n) * row));
+				CU_ASSERT_EQUAL(memcmp(part.value[x->value].x, all[i], (size_t)((t + n) * row) * sizeof(float)), 0);
+			}
+			/* and read in the midst of a call that does not count */
+			vn_error err = { "" };
+			const vn_state *x = &s->plan->state[s->plan->n_states - 1];
+			must(e.calls->begin(e.self, s->ids + t + n, 1, NULL, &err), &err);
+			must(e.calls->run(e.self, 0, x->node + 1, &err), &err);
+			must(e.calls->read(e.self, x->value, now, &err), &err);
+			CU_ASSERT_EQUAL(memcmp(now, all[s->plan->n_states - 1], (size_t)((t + n) * vn_state_row(x)) * sizeof(float)), 0);
+			must(e.calls->end(e.self, false, &err), &err);
+		}
+		forget(&part);
+		e.calls->close(e.self);
+	}
+}
+
+#define INVARIANTS \
+	{ "any split of a sequence gives the logits of one prefill", any_split_of_a_sequence_gives_the_logits_of_one_prefill }, \
+	{ "changing the last token changes no bit before it", changing_the_last_token_changes_no_bit_before_it }, \
+	{ "exchanged pairs of keys and values change only the rounding", exchanged_pairs_of_keys_and_values_change_only_the_rounding }, \
+	{ "moving all positions changes only the rounding", moving_all_positions_changes_only_the_rounding }, \
+	{ "going back and on equals a fresh start", going_back_and_on_equals_a_fresh_start }, \
+	{ "going back beyond what there is is refused", going_back_beyond_what_there_is_is_refused }, \
+	{ "nothing of another prompt is left after a reset", nothing_of_another_prompt_is_left_after_a_reset }, \
+	{ "a call that failed or was not kept leaves no trace", a_call_that_failed_or_was_not_kept_leaves_no_trace }, \
+	{ "the cache is what was put into it", the_cache_is_what_was_put_into_it }
+
+#endif
