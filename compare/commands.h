@@ -5,6 +5,7 @@
 #define VN_COMPARE_COMMANDS_H
 
 int cmd_compare(int argc, char **argv);
+int cmd_evaluate(int argc, char **argv);
 int cmd_limits(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 

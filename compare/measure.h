@@ -36,6 +36,18 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
 
+/* One row of scores: `width` of them from `at`. Of equal scores the first counts. */
+typedef struct vn_score_row {
+	double  kl;        /* KL(softmax r || softmax c), nats */
+	double  norm[2];   /* log of the sum of exp: the loss of token t is norm - score[t] */
+	int64_t argmax[2];
+	bool    tie;       /* of the reference's scores, those two are equal or a tie (scores.c) */
+	bool    finite;    /* no NaN, no infinity but a shared minus; else kl and norm are NaN, and nothing agrees */
+	int     shared, of; /* how many of the top are in both */
+} vn_score_row;
+
+vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+
 /* The metrics of logits, rows along the last axis. */
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err);

@@ -66,24 +66,17 @@ static double deviation(const spread *s)
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
 }
 
-typedef struct row_result {
-	double kl;
-	int    argmax, strict, shared; /* argmax agrees, ties counted or not; how many of the top are in both */
-	int    of;
-} row_result;
-
-static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
 	double  r[VN_BLOCK], c[VN_BLOCK], at_cand = 0; /* the reference's score where the candidate is highest */
 	top     tr = { 0 }, tc = { 0 };
-	bool    good = true;
 	vn_soft s = { 0 };
 	spread  of_r = { 0 };
-	row_result out = { 0 };
+	vn_score_row out = { .finite = true };
 
 	for (int64_t i = 0; i < width; i += VN_BLOCK) {
 		const size_t n = (size_t)(width - i < VN_BLOCK ? width - i : VN_BLOCK);
-		good = load_scores(k, p, at + i, n, r, c) && good;
+		out.finite = load_scores(k, p, at + i, n, r, c) && out.finite;
 		for (size_t j = 0; j < n; j++) {
 			top_add(&tr, r[j], i + (int64_t)j);
 			if (r[j] > NO_WEIGHT) {
@@ -105,14 +98,17 @@ static row_result measure_row(const vn_kernel *k, const vn_pair *p, int64_t at, 
 	for (int i = 0; i < tr.n; i++)
 		for (int j = 0; j < tc.n; j++)
 			out.shared += tr.at[i] == tc.at[j];
-	out.strict = good && tr.n > 0 && tc.n > 0 && tr.at[0] == tc.at[0];
-	out.argmax = good && tr.score[0] - at_cand <= TIE * deviation(&of_r);
+	out.argmax[0] = tr.at[0];
+	out.argmax[1] = tc.at[0];
+	out.tie = out.finite && tr.score[0] - at_cand <= TIE * deviation(&of_r);
+	out.norm[0] = tr.score[0] + log(s.zr);
+	out.norm[1] = tc.score[0] + log(s.zc);
 	/* sum p (log p - log q): the maxima and the logs of the sums are constants of the row. */
 	out.kl = s.t / s.zr - (tr.score[0] - tc.score[0]) - (log(s.zr) - log(s.zc));
 	if (out.kl < 0 && out.kl > -1e-9)
 		out.kl = 0; /* rounding; a divergence is never negative */
-	if (!good) {
-		out.kl = NAN;
+	if (!out.finite) {
+		out.kl = out.norm[0] = out.norm[1] = NAN;
 		out.shared = 0;
 	}
 	return out;
@@ -135,10 +131,10 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
 
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(+ : agree, strict, shared, of)
 	for (int64_t i = 0; i < rows; i++) {
-		const row_result x = measure_row(k, p, i * width, width);
+		const vn_score_row x = vn_score_one(k, p, i * width, width);
 		kl[i] = x.kl;
-		agree += x.argmax;
-		strict += x.strict;
+		agree += x.tie;
+		strict += x.finite && x.argmax[0] == x.argmax[1];
 		shared += x.shared;
 		of += x.of;
 	}

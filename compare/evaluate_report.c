@@ -1,0 +1,177 @@
+/* evaluate_report.c: see evaluate_report.h. */
+#include "compare/evaluate_report.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+static const double Z95 = 1.959963984540054; /* 95 % of a normal distribution are within so many deviations */
+
+static const char *const side[2] = { "reference", "candidate" };
+
+static const char *fact(const vn_evaluated *x, int s, const char *key)
+{
+	const char *v = vn_facts_get(&x->engine[s], key);
+	return v ? v : "unknown";
+}
+
+/* ---- for a person --------------------------------------------------------------- */
+
+static void token(FILE *out, int32_t id)
+{
+	if (id < 0)
+		fputs("nothing (no number)", out);
+	else
+		fprintf(out, "%" PRId32, id);
+}
+
+static void head(const vn_evaluated *x, FILE *out)
+{
+	const vn_evaluation *e = x->e;
+	char path[4096];
+	snprintf(path, sizeof path, "%s", x->model);
+	fprintf(out, "%-11s %s\n", "model", vn_text_clean(path));
+	snprintf(path, sizeof path, "%s", x->text);
+	fprintf(out, "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
+	        " apart\n", "text", vn_text_clean(path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
+	        x->o->stride);
+	for (int s = 0; s < 2; s++)
+		fprintf(out, "%-11s %s, %s, %s\n", side[s], fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
+}
+
+static void perplexities(const vn_evaluated *x, FILE *out)
+{
+	const vn_evaluation *e = x->e;
+	fputc('\n', out);
+	for (int s = 0; s < 2; s++)
+		fprintf(out, "%-11s %-9s %.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", s ? "" : "perplexity", side[s], e->perplexity[s],
+		        exp(e->loss[s].mean - Z95 * e->loss[s].error), exp(e->loss[s].mean + Z95 * e->loss[s].error), e->loss[s].mean);
+	fprintf(out, "%-11s %-9s %+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token\n", "", "gap", 100 * expm1(e->gap.mean),
+	        100 * expm1(e->gap.mean - Z95 * e->gap.error), 100 * expm1(e->gap.mean + Z95 * e->gap.error));
+}
+
+static void choices(const vn_evaluated *x, FILE *out)
+{
+	const vn_evaluation *e = x->e;
+	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties)", "argmax", 100 * e->strict, 100 * e->agree);
+	if (e->differ_at >= 0) {
+		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
+		token(out, e->differ[0]);
+		fputs(" against ", out);
+		token(out, e->differ[1]);
+		fputs(e->differ_tie ? ", a near tie" : "", out);
+	}
+	fprintf(out, "\n%-11s mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", "divergence", e->kl.mean, Z95 * e->kl.error,
+	        e->kl_p99, e->kl_max, e->kl_max_at);
+	if (x->o->decode == 0)
+		return;
+	fprintf(out, "%-11s behind %" PRId64 " tokens: ", "greedy", e->prompt);
+	if (e->part_at < 0) {
+		fprintf(out, "the same for %" PRId64 " tokens\n", e->steps);
+		return;
+	}
+	fprintf(out, "parts at its token %" PRId64 ": ", e->part_at);
+	token(out, e->part[0]);
+	fputs(" against ", out);
+	token(out, e->part[1]);
+	fputs(e->part_tie ? ", a near tie\n" : "\n", out);
+}
+
+static void echo(const vn_evaluated *x, FILE *out)
+{
+	const vn_evaluation *e = x->e;
+	fprintf(out, "%-11s scores peak at the token that went in: reference %.4g %%, candidate %.4g %%; the text repeats %.4g %%\n", "echo",
+	        100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
+	for (int s = 0; s < 2; s++)
+		if (e->echoes[s])
+			fprintf(out, "%-11s the %s echoes its input: what reaches its head looks like the embedding\n", "warning", side[s]);
+	for (int s = 0; s < 2; s++)
+		if (e->nonfinite[s])
+			fprintf(out, "%-11s the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens\n", "warning", side[s],
+			        e->nonfinite[s], e->scored);
+}
+
+void vn_evaluate_text(const vn_evaluated *x, FILE *out)
+{
+	head(x, out);
+	perplexities(x, out);
+	choices(x, out);
+	echo(x, out);
+}
+
+/* ---- for a program ------------------------------------------------------------------- */
+
+/* JSON has no NaN and no infinity: null. */
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *text(const char *s)
+{
+	json_t *j = json_string(s);
+	return j ? j : json_null(); /* a path that is no UTF-8 */
+}
+
+static json_t *id(int32_t i)
+{
+	return i < 0 ? json_null() : json_integer(i);
+}
+
+static json_t *interval(vn_mean m, double (*f)(double))
+{
+	return json_pack("[o, o]", number(f(m.mean - Z95 * m.error)), number(f(m.mean + Z95 * m.error)));
+}
+
+static json_t *engine(const vn_evaluated *x, int s)
+{
+	const vn_evaluation *e = x->e;
+	json_t *run = json_object();
+	for (int i = 0; i < x->engine[s].n; i++)
+		json_object_set_new(run, x->engine[s].fact[i].key, text(x->engine[s].fact[i].value));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "run", run, "perplexity", number(e->perplexity[s]),
+	                 "interval", interval(e->loss[s], exp), "loss", number(e->loss[s].mean),
+	                 "loss_error", number(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
+	                 "echoes", (int)e->echoes[s]);
+}
+
+static json_t *parting(int64_t at, const int32_t *said, bool tie)
+{
+	return json_pack("{s:I, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(said[0]), "candidate", id(said[1]), "near_tie",
+	                 (int)tie);
+}
+
+static json_t *greedy(const vn_evaluated *x)
+{
+	const vn_evaluation *e = x->e;
+	return json_pack("{s:I, s:I, s:o}", "prompt", (json_int_t)e->prompt, "steps", (json_int_t)e->steps, "parts",
+	                 e->part_at < 0 ? json_null() : parting(e->part_at, e->part, e->part_tie));
+}
+
+vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
+{
+	const vn_evaluation *e = x->e;
+	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", text(x->model), "text",
+	                      text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
+	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
+	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(e->gap.mean), "loss_error", number(e->gap.error),
+	                        "perplexity_ratio", number(exp(e->gap.mean)), "interval", interval(e->gap, exp));
+	json_t *argmax = json_pack("{s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "first_apart",
+	                           e->differ_at < 0 ? json_null() : parting(e->differ_at, e->differ, e->differ_tie));
+	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", number(e->kl.mean), "error", number(e->kl.error), "p99",
+	                       number(e->kl_p99), "max", number(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
+
+	json_object_set_new(j, "reference", engine(x, 0));
+	json_object_set_new(j, "candidate", engine(x, 1));
+	json_object_set_new(j, "gap", gap);
+	json_object_set_new(j, "argmax", argmax);
+	json_object_set_new(j, "kl", kl);
+	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
+	json_object_set_new(j, "repeats", json_real(e->repeats));
+	const bool good = j && json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', out) != EOF;
+	json_decref(j);
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+}
