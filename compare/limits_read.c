@@ -165,7 +165,7 @@ static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, do
 	}
 	if (info->better == VN_HIGHER)
 		return value <= 0 ? warn(r, key, value, "can never fail") : VN_OK;
-	if (m == VN_M_NMSE || m == VN_M_NORM_RATIO)
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_NORM_RATIO)
 		return value >= 1 ? warn(r, key, value, "lets a tensor of zeros pass") : VN_OK;
 	if (m == VN_M_HEADROOM)
 		return value >= 1 ? warn(r, key, value, "can never fail") : VN_OK;

@@ -11,33 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct unit {
-	vn_sums sums;
-	double  worst;       /* lowest cosine of a token */
-	int64_t worst_token;
-} unit;
-
-typedef struct row_sums {
-	double rr, cc, rc;
-} row_sums;
-
-static double cosine(double rr, double cc, double rc)
-{
-	if (rr == 0.0 && cc == 0.0)
-		return 1.0;
-	if (rr == 0.0 || cc == 0.0)
-		return 0.0;
-	const double x = rc / (sqrt(rr) * sqrt(cc));
-	return x > 1.0 ? 1.0 : x < -1.0 ? -1.0 : x; /* a NaN stays */
-}
-
 static void join(vn_sums *a, const vn_sums *b)
 {
-	a->rr += b->rr;
-	a->cc += b->cc;
-	a->rc += b->rc;
-	a->dd += b->dd;
-	a->ad += b->ad;
+	vn_squares_add(&a->sq, &b->sq);
 	a->rel += b->rel;
 	a->max_rel = fmax(a->max_rel, b->max_rel);
 	a->max_ulp = fmax(a->max_ulp, b->max_ulp);
@@ -63,17 +39,13 @@ typedef struct work {
 	vn_pair  pair;
 	int64_t  rows;  /* of a unit */
 	int64_t  units, first; /* how many, and the number of the first among all units */
-	unit    *unit;
+	vn_sums *unit;                  /* (units) */
+	vn_squares *row;                /* (tokens); NULL when rows are none */
+	vn_size    *size;               /* (tokens) scratch */
 	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
 } work;
 
-/* One thread's scratch. */
-typedef struct bench {
-	vn_spread spread;
-	row_sums *row; /* (tokens of a unit) */
-} bench;
-
-static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, unit *u, row_sums *row,
+static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
                         vn_spread *spread)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
@@ -83,10 +55,9 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 			vn_slice_wide(p, at + i, m, &s, spread);
 		else
 			vn_slice_narrow(k, p, at + i, m, &s, spread);
-		row->rr += s.rr;
-		row->cc += s.cc;
-		row->rc += s.rc;
-		join(&u->sums, &s);
+		if (row)
+			vn_squares_add(row, &s.sq);
+		join(u, &s);
 	}
 }
 
@@ -101,32 +72,24 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 	memset(s->count, 0, sizeof s->count);
 }
 
-static void measure_unit(const vn_kernel *k, work *w, int64_t which, bench *b)
+static void measure_unit(const vn_kernel *k, work *w, int64_t which, vn_spread *spread)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
-	unit   *u = &w->unit[which];
-	int64_t since = 0;
-	*u = (unit) { .sums = { .max_block = -1, .bad_at = -1 }, .worst = INFINITY, .worst_token = -1 };
-	memset(b->row, 0, (size_t)rows * sizeof *b->row);
+	vn_sums *u = &w->unit[which];
+	int64_t  since = 0;
+	*u = (vn_sums) { .max_block = -1, .bad_at = -1 };
 	for (int64_t o = 0; o < p->outer; o++)
-		for (int64_t t = 0; t < rows; t++) {
-			const int64_t at = (o * p->rows + first + t) * p->inner;
+		for (int64_t t = first; t < first + rows; t++) {
+			const int64_t at = (o * p->rows + t) * p->inner;
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
-			measure_run(k, p, at, n, u, &b->row[t], &b->spread);
+			measure_run(k, p, at, n, u, w->row ? &w->row[t] : NULL, spread);
 			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
-				empty_spread(&b->spread, w->count);
+				empty_spread(spread, w->count);
 				since = 0;
 			}
 		}
-	empty_spread(&b->spread, w->count);
-	for (int64_t t = 0; t < rows; t++) {
-		const double x = cosine(b->row[t].rr, b->row[t].cc, b->row[t].rc);
-		if (!(x >= u->worst)) { /* a NaN is the worst */
-			u->worst = x;
-			u->worst_token = first + t;
-		}
-	}
+	empty_spread(spread, w->count);
 }
 
 int64_t vn_rank(int64_t n, double share)
@@ -171,20 +134,20 @@ static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measur
 		set(m, VN_M_MAX_ABS, max);
 }
 
-static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, double worst,
-                   vn_measured *m)
+static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
 {
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_row = -1 };
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
-	const double cos = cosine(s->rr, s->cc, s->rc);
-	set(m, VN_M_COSINE, cos);
-	set(m, VN_M_NMSE, s->dd == 0.0 ? 0.0 : s->dd / s->rr);
-	set(m, VN_M_RMSE, sqrt(s->dd / n));
-	set(m, VN_M_MEAN_ABS, s->ad / n);
+	const vn_squares *q = &s->sq;
+	set(m, VN_M_COSINE, vn_cosine(q));
+	set(m, VN_M_NMSE, q->dd == 0.0 ? 0.0 : q->dd / q->rr);
+	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale));
+	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale));
 	set(m, VN_M_MAX_REL, s->max_rel);
 	set(m, VN_M_MEAN_REL, s->rel / n);
-	set(m, VN_M_NORM_RATIO, s->rr == 0.0 && s->cc == 0.0 ? 1.0 : sqrt(s->cc) / sqrt(s->rr));
-	set(m, VN_M_WORST_TOKEN_COSINE, p->tokens ? worst : cos);
+	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : sqrt(q->cc) / sqrt(q->rr));
+	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
+	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
 	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
 	set(m, VN_M_ULP_MAX, s->max_ulp);
@@ -228,18 +191,12 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 
 static void join_units(const vn_kernel *k, const work *w, vn_measured *m)
 {
-	vn_sums sums = w->unit[0].sums;
-	double  worst = w->unit[0].worst;
-	int64_t worst_token = w->unit[0].worst_token;
-	for (int64_t i = 1; i < w->units; i++) {
-		join(&sums, &w->unit[i].sums);
-		if (!(w->unit[i].worst >= worst)) {
-			worst = w->unit[i].worst;
-			worst_token = w->unit[i].worst_token;
-		}
-	}
-	finish(k, &w->pair, &sums, w->count, worst, m);
-	m->worst_token = w->pair.tokens ? worst_token : -1;
+	vn_sums sums = w->unit[0];
+	for (int64_t i = 1; i < w->units; i++)
+		join(&sums, &w->unit[i]);
+	finish(k, &w->pair, &sums, w->count, m);
+	if (w->row)
+		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
 }
 
 /* The job that unit u belongs to. */
@@ -270,47 +227,57 @@ static int64_t cut(work *w, const vn_job *job, int64_t first)
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
 	const vn_kernel *k = vn_kernel_best();
-	work   *w = calloc((size_t)n + 1, sizeof *w);
-	unit   *u = NULL;
-	bench  *b = NULL;
-	int64_t units = 0, rows = 1;
-	vn_status st = VN_OK;
+	work       *w = calloc((size_t)n + 1, sizeof *w);
+	vn_sums    *u = NULL;
+	vn_spread  *spread = NULL; /* (threads) */
+	vn_squares *row = NULL;
+	vn_size    *size = NULL;
+	int64_t     units = 0, rows = 0;
+	vn_status   st = VN_OK;
 
 	for (int i = 0; w && i < n; i++) {
 		units += cut(&w[i], &job[i], units);
-		rows = w[i].rows > rows ? w[i].rows : rows;
+		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
 	}
 	if (threads <= 0)
 		threads = omp_get_num_procs();
 	if (threads > units)
 		threads = units > 0 ? (int)units : 1;
 	u = malloc(((size_t)units + 1) * sizeof *u);
-	b = calloc((size_t)threads, sizeof *b);
-	for (int i = 0; b && i < threads; i++)
-		if (!(b[i].row = malloc((size_t)rows * sizeof *b[i].row)))
-			st = VN_ERR_NOMEM;
-	if (!w || !u || !b || st) {
+	spread = calloc((size_t)threads, sizeof *spread);
+	row = calloc((size_t)rows + 1, sizeof *row);
+	size = malloc(((size_t)rows + 1) * sizeof *size);
+	if (!w || !u || !spread || !row || !size) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
 	}
-	for (int i = 0; i < n; i++)
+	rows = 0;
+	for (int i = 0; i < n; i++) {
 		w[i].unit = u + w[i].first;
+		if (!w[i].pair.tokens)
+			continue;
+		w[i].row = row + rows;
+		w[i].size = size + rows;
+		rows += w[i].pair.rows;
+	}
 
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 	for (int64_t i = 0; i < units; i++) {
 		work *mine = work_of(w, n, i);
-		measure_unit(k, mine, i - mine->first, &b[omp_get_thread_num()]);
+		measure_unit(k, mine, i - mine->first, &spread[omp_get_thread_num()]);
 	}
+	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+	for (int i = 0; i < n; i++)
+		join_units(k, &w[i], &job[i].m);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_shape *s = &job[i].ref.shape;
-		join_units(k, &w[i], &job[i].m);
 		if (job[i].scores && s->rank > 0)
 			st = vn_measure_scores(k, &w[i].pair, s->dim[s->rank - 1], threads, &job[i].m, err);
 	}
 done:
-	for (int i = 0; b && i < threads; i++)
-		free(b[i].row);
-	free(b);
+	free(size);
+	free(row);
+	free(spread);
 	free(u);
 	free(w);
 	return st;

@@ -18,9 +18,20 @@ typedef struct vn_pair {
 	bool     tokens;              /* rows are tokens */
 } vn_pair;
 
+/* Sums over positions finite on both sides, in units of 4^scale, ad in units of
+ * 2^scale: float64 squared does not fit into a double. Otherwise scale is 0. */
+typedef struct vn_squares {
+	double rr, cc, rc, dd; /* r.r, c.c, r.c, (c-r).(c-r) */
+	double ad;             /* sum |c-r| */
+	int    scale;
+} vn_squares;
+
+void vn_squares_add(vn_squares *to, const vn_squares *s);
+
 /* What one run of elements adds to the whole. */
 typedef struct vn_sums {
-	double  rr, cc, rc, dd, ad, rel;
+	vn_squares sq;
+	double  rel;
 	double  max_d, max_rel, max_r, max_c, max_ulp;
 	int64_t max_block;            /* where the block of max_d starts; -1: none */
 	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
@@ -47,6 +58,15 @@ typedef struct vn_score_row {
 } vn_score_row;
 
 vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+/* Both zero: 1; one of them: 0. */
+double vn_cosine(const vn_squares *s);
+
+/* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
+typedef struct vn_size {
+	double fraction; /* r.r = fraction 2^exponent, as frexp has it */
+	int    exponent;
+} vn_size;
+void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
 
 /* The metrics of logits, rows along the last axis. */
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,

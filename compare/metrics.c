@@ -23,6 +23,8 @@ static const vn_metric_info table[VN_N_METRICS] = {
 	                      "|c| / |r|; a limit is the distance from 1 on either side" },
 	[VN_M_WORST_TOKEN_COSINE] = { "worst_token_cosine", VN_HIGHER, false, false, 1, "",
 	                      "the lowest cosine of one token's row" },
+	[VN_M_WORST_TOKEN_NMSE] = { "worst_token_nmse", VN_LOWER, true, false, INFINITY, "",
+	                      "the highest nmse of one token's row; sees a wrong scale behind a token of enormous size" },
 	[VN_M_ULP_P50]    = { "ulp_p50", VN_LOWER, true, false, INFINITY, "ulp",
 	                      "median distance in ULPs of the coarser format" },
 	[VN_M_ULP_P99]    = { "ulp_p99", VN_LOWER, true, false, INFINITY, "ulp",

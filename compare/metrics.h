@@ -14,6 +14,10 @@
  *             the reference alone sets the scale and an element near zero is
  *             measured against its neighbours
  *   row       the elements of one token; the whole tensor when no axis is tokens
+ *   token     worst_token_nmse takes rows below an eighth of the median row's norm
+ *             for rows of that norm: what is next to nothing is measured against
+ *             its neighbours. A token of enormous size hides no other, as it does
+ *             in the sums over the whole tensor
  *   ulp       numbers representable between the two, in the coarser of the two
  *             formats, both rounded to it first
  *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
@@ -37,6 +41,7 @@ typedef enum vn_metric {
 	VN_M_MEAN_REL,
 	VN_M_NORM_RATIO,
 	VN_M_WORST_TOKEN_COSINE,
+	VN_M_WORST_TOKEN_NMSE,
 	VN_M_ULP_P50,
 	VN_M_ULP_P99,
 	VN_M_ULP_MAX,
@@ -73,6 +78,7 @@ typedef struct vn_measured {
 	double   ref_at, cand_at;        /* the two values there */
 	int64_t  bad_at;                 /* first position that counts in nonfinite; -1: none */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
+	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */

@@ -112,8 +112,8 @@ static const char *say_value(double value, double limit, int digits, char *text,
 	return text;
 }
 
-/* "nmse_over_floor 812, limit 4 (fp16-acc32.yaml:10)": the head of the report has the folder. */
-static void say_check(FILE *out, const vn_check *k)
+/* "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)": the head of the report has the folder. */
+static void say_check(FILE *out, const vn_checkpoint *p, const vn_check *k)
 {
 	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
 	char key[VN_KEY_TEXT];
@@ -129,6 +129,10 @@ static void say_check(FILE *out, const vn_check *k)
 		        say_limit(k->limit, limit, sizeof limit));
 	if (k->steps)
 		fprintf(out, " over %d steps", k->steps);
+	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
+	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
+	if (token >= 0 && !k->note)
+		fprintf(out, " at token %" PRId64, token);
 	if (k->rule)
 		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
@@ -155,7 +159,7 @@ static void row(const page *p, const vn_checkpoint *k)
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
 	if (k->worst >= 0) {
 		fputs("  ", p->out);
-		say_check(p->out, &k->check[k->worst]);
+		say_check(p->out, k, &k->check[k->worst]);
 	}
 	fputc('\n', p->out);
 }
@@ -302,7 +306,7 @@ static vn_status in_full(const page *p, int point, const char *title, vn_error *
 		if (k->check[i].holds)
 			continue;
 		fprintf(p->out, "  %-14s ", "outside");
-		say_check(p->out, &k->check[i]);
+		say_check(p->out, k, &k->check[i]);
 		if (k->check[i].rule && k->check[i].rule->why)
 			fprintf(p->out, " %s\"%.200s\"%s", DIM(p), k->check[i].rule->why, PLAIN(p));
 		fputc('\n', p->out);

@@ -55,11 +55,11 @@ static float row_scale(double rr, int64_t n)
 
 static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 {
-	s->rr += b->rr;
-	s->cc += b->cc;
-	s->rc += b->rc;
-	s->dd += b->dd;
-	s->ad += b->ad;
+	s->sq.rr += b->rr;
+	s->sq.cc += b->cc;
+	s->sq.rc += b->rc;
+	s->sq.dd += b->dd;
+	s->sq.ad += b->ad;
 	s->max_r = fmax(s->max_r, (double)b->max_r);
 	s->max_c = fmax(s->max_c, (double)b->max_c);
 	if (s->max_block < 0 || (double)b->max_d > s->max_d) {
@@ -93,7 +93,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		join(s, &b, from);
 	}
 
-	const float scale = row_scale(s->rr, s->finite);
+	const float scale = row_scale(s->sq.rr, s->finite);
 	vn_sums again = { .bad_at = -1 }; /* already counted */
 	spread->rel = 0;
 	spread->max_rel = 0;
@@ -161,25 +161,44 @@ static uint64_t distance(double r, double c, vn_dtype grid)
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
-static void wide_sums(const double *r, const double *c, size_t n, int64_t at, vn_sums *s)
+/* The power of two that brings the largest number of the slice to between a half
+ * and one, so that squares and their sums are neither lost nor infinite. Its
+ * inverse must be a number too: below 2^-1021 the smallest numbers stay smaller. */
+static int scale_of(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n)
+{
+	double x[2][VN_BLOCK], max = 0;
+	int    e = 0;
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		for (int side = 0; side < 2; side++)
+			vn_block_double(k, p, side, at + (int64_t)i, m, x[side]);
+		for (size_t j = 0; j < m; j++)
+			if (isfinite(x[0][j]) && isfinite(x[1][j]))
+				max = fmax(max, fmax(fabs(x[0][j]), fabs(x[1][j])));
+	}
+	frexp(max, &e);
+	return e > -1021 ? e : -1021;
+}
+
+static void wide_sums(const double *r, const double *c, size_t n, int64_t at, double unit, vn_sums *s)
 {
 	double lane[5][8] = { { 0 } };
 	double max_d = -1;
 	for (size_t i = 0; i < n; i++) {
 		if (!note(s, r[i], c[i], at + (int64_t)i))
 			continue;
-		const double d = c[i] - r[i], a = fabs(d);
-		lane[0][i % 8] += r[i] * r[i];
-		lane[1][i % 8] += c[i] * c[i];
-		lane[2][i % 8] += r[i] * c[i];
+		const double x = r[i] * unit, y = c[i] * unit, d = y - x;
+		lane[0][i % 8] += x * x;
+		lane[1][i % 8] += y * y;
+		lane[2][i % 8] += x * y;
 		lane[3][i % 8] += d * d;
-		lane[4][i % 8] += a;
+		lane[4][i % 8] += fabs(d);
 		s->finite++;
 		s->max_r = fmax(s->max_r, fabs(r[i]));
 		s->max_c = fmax(s->max_c, fabs(c[i]));
-		max_d = fmax(max_d, a);
+		max_d = fmax(max_d, fabs(c[i] - r[i]));
 	}
-	double *sum[5] = { &s->rr, &s->cc, &s->rc, &s->dd, &s->ad };
+	double *sum[5] = { &s->sq.rr, &s->sq.cc, &s->sq.rc, &s->sq.dd, &s->sq.ad };
 	for (int j = 0; j < 5; j++) {
 		const double *x = lane[j];
 		*sum[j] += ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
@@ -195,14 +214,15 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 	const vn_kernel *k = vn_kernel_best();
 	double x[2][VN_BLOCK];
 
-	*s = (vn_sums) { .max_block = -1, .bad_at = -1 };
+	*s = (vn_sums) { .sq.scale = scale_of(k, p, at, n), .max_block = -1, .bad_at = -1 };
+	const double unit = ldexp(1.0, -s->sq.scale);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
 		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
-		wide_sums(x[0], x[1], m, at + (int64_t)i, s);
+		wide_sums(x[0], x[1], m, at + (int64_t)i, unit, s);
 	}
-	const double scale = fmax(s->finite ? sqrt(s->rr / (double)s->finite) / 8 : 0.0, DBL_MIN);
+	const double least = fmax(s->finite ? sqrt(s->sq.rr / (double)s->finite) / 8 : 0.0, DBL_MIN);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
@@ -211,7 +231,7 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 			const double r = x[0][j], c = x[1][j];
 			if (!isfinite(r) || !isfinite(c))
 				continue;
-			const double   q = fabs(c - r) / fmax(fabs(r), scale);
+			const double   q = fabs(c * unit - r * unit) / fmax(fabs(r * unit), least);
 			const uint64_t d = distance(r, c, p->grid);
 			s->rel += q;
 			s->max_rel = fmax(s->max_rel, q);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""damage.py MODEL OUT KIND: a copy of a model directory with one thing wrong.
+"""damage.py MODEL OUT KIND [ID]: a copy of a model directory with one thing wrong (massive: at token ID).
 
 Only Python's own library, so that a damaged file owes nothing to the code that reads it.
 """
@@ -114,6 +114,12 @@ def main():
         n = (end - begin) // 4
         values = [1.01 * v for v in struct.unpack(f"<{n}f", data[begin:end])]
         write(weights, header, data[:begin] + struct.pack(f"<{n}f", *values) + data[end:])
+    elif kind == "massive":
+        # One channel of one token's embedding is 2000, as the first token's is in many trained models.
+        begin, end = header[FIRST]["data_offsets"]
+        width, code = {"F32": (4, "<f"), "F16": (2, "<e")}[header[FIRST]["dtype"]]
+        at = begin + width * (header[FIRST]["shape"][1] * int(sys.argv[4]) + 3)
+        write(weights, header, data[:at] + struct.pack(code, 2000.0) + data[at + width:])
     elif kind in ("index-escapes", "index-absolute", "index-missing-file", "index-lies", "index-good"):
         os.rename(weights, os.path.join(out, "model-00001-of-00001.safetensors"))
         name = {"index-escapes": "../../etc/passwd", "index-absolute": "/etc/passwd", "index-missing-file": "model-00002-of-00002.safetensors"}.get(

@@ -62,20 +62,21 @@ static void the_pass_agrees_with_plain_loops(void)
 {
 	enum { T = 37, D = 3001, N = T * D };
 	float  *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
-	double rr = 0, cc = 0, rc = 0, dd = 0, ad = 0, worst = 2, rel = 0, max_rel = 0;
+	double rr = 0, cc = 0, rc = 0, dd = 0, ad = 0, worst = 2, worst_nmse = 0, rel = 0, max_rel = 0;
 	int    worst_token = -1;
 	for (int i = 0; i < N; i++) {
 		r[i] = (float)uniform();
 		c[i] = (float)((double)r[i] * (1 + 1e-3 * uniform()));
 	}
 	for (int t = 0; t < T; t++) {
-		double a = 0, b = 0, ab = 0;
+		double a = 0, b = 0, ab = 0, e = 0;
 		for (int d = 0; d < D; d++) {
 			const double x = (double)r[t * D + d], y = (double)c[t * D + d];
 			a += x * x;
 			b += y * y;
 			ab += x * y;
 			dd += (y - x) * (y - x);
+			e += (y - x) * (y - x);
 			ad += fabs(y - x);
 		}
 		for (int d = 0; d < D; d++) {
@@ -84,6 +85,7 @@ static void the_pass_agrees_with_plain_loops(void)
 			rel += q;
 			max_rel = fmax(max_rel, q);
 		}
+		worst_nmse = fmax(worst_nmse, e / a);
 		if (ab / sqrt(a * b) < worst) {
 			worst = ab / sqrt(a * b);
 			worst_token = t;
@@ -98,6 +100,7 @@ static void the_pass_agrees_with_plain_loops(void)
 	CLOSE(m.value[VN_M_NMSE], dd / rr);
 	CLOSE(m.value[VN_M_MEAN_ABS], ad / N);
 	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], worst);
+	CLOSE(m.value[VN_M_WORST_TOKEN_NMSE], worst_nmse);
 	CU_ASSERT_EQUAL(m.worst_token, worst_token);
 	/* The differences of this metric are taken in float32. */
 	CU_ASSERT(fabs(m.value[VN_M_MEAN_REL] - rel / N) < 1e-6 * rel / N);
@@ -276,6 +279,7 @@ static void same_digits(const vn_measured *a, const vn_measured *b)
 	CU_ASSERT_EQUAL(memcmp(a->value, b->value, sizeof a->value), 0);
 	CU_ASSERT_EQUAL(a->at, b->at);
 	CU_ASSERT_EQUAL(a->worst_token, b->worst_token);
+	CU_ASSERT_EQUAL(a->worst_nmse_token, b->worst_nmse_token);
 }
 
 static void any_number_of_threads_gives_the_same_digits(void)
@@ -384,6 +388,87 @@ static void float64_agrees_with_float32_where_both_can_say_it(void)
 	CU_ASSERT_EQUAL(measure(&a, &f, "", false, 1).value[VN_M_ULP_MAX], 0.0);
 }
 
+static void a_token_of_enormous_size_hides_no_other(void)
+{
+	float r[20], c[20]; /* five tokens of four numbers, the first 2000 times as large */
+	for (int i = 0; i < 20; i++)
+		r[i] = c[i] = i < 4 ? 2000.0f : 1.0f;
+	for (int i = 12; i < 16; i++)
+		c[i] = 1.5f;
+	const vn_tensor a = tensor(r, VN_F32, 2, 5, 4, 0), b = tensor(c, VN_F32, 2, 5, 4, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
+	CU_ASSERT(m.value[VN_M_NMSE] < 1e-6);
+	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_COSINE], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_NMSE], 0.25);
+	CU_ASSERT_EQUAL(m.worst_nmse_token, 3);
+	CU_ASSERT_EQUAL(measure(&b, &a, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], 1.0 / 9);
+}
+
+static void a_token_next_to_nothing_is_measured_against_the_median_token(void)
+{
+	const float r[] = { 8, 8, 1e-3f, 8, 0 }, c[] = { 8, 8, 0, 8, 0.5f };
+	const vn_tensor a = tensor(r, VN_F32, 2, 5, 1, 0), b = tensor(c, VN_F32, 2, 5, 1, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
+	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_NMSE], 0.25); /* 0.5^2 / (8 / 8)^2 */
+	CU_ASSERT_EQUAL(m.worst_nmse_token, 4);
+	/* Where most tokens are nothing there is nobody to measure against. */
+	const float few[] = { 0, 0, 0, 8, 0 };
+	const vn_tensor d = tensor(few, VN_F32, 2, 5, 1, 0);
+	CU_ASSERT_EQUAL(measure(&d, &b, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], (double)INFINITY);
+	CU_ASSERT_EQUAL(measure(&d, &d, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], 0.0);
+}
+
+static double sum_of_squares(const double *x, int n)
+{
+	double sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += x[i] * x[i];
+	return sum;
+}
+
+/* r and c scaled by the same power of two differ as they did before. */
+static void float64_may_be_as_large_or_small_as_it_can(void)
+{
+	enum { T = 3, D = 50000, N = T * D };
+	static const int power[] = { -1060, -565, 0, 664, 1020 };
+	double *x = malloc(2 * N * sizeof *x), *y = malloc(2 * N * sizeof *y), *r = x + N, *c = y + N;
+	vn_measured one = { .n = 0 };
+	for (int i = 0; i < N; i++) {
+		x[i] = rint(uniform() * 1024) / 1024; /* few digits: they survive among the subnormals */
+		y[i] = i % 3 ? x[i] : rint(uniform() * 1024) / 1024;
+	}
+	const vn_tensor a = tensor(r, VN_F64, 2, T, D, 0), b = tensor(c, VN_F64, 2, T, D, 0);
+	for (size_t p = 0; p < sizeof power / sizeof *power; p++) {
+		for (int i = 0; i < N; i++) {
+			r[i] = ldexp(x[i], power[p]);
+			c[i] = ldexp(y[i], power[p]);
+		}
+		const vn_measured m = measure(&a, &b, "token hidden", false, 2), same = measure(&a, &a, "token hidden", false, 2);
+		static const vn_metric free_of_scale[] = { VN_M_COSINE, VN_M_NMSE, VN_M_NORM_RATIO, VN_M_WORST_TOKEN_COSINE,
+		                                           VN_M_WORST_TOKEN_NMSE, VN_M_MAX_REL, VN_M_MEAN_REL };
+		one = p ? one : m;
+		CU_ASSERT(m.value[VN_M_NMSE] > 0.1 && m.value[VN_M_NMSE] < 2);
+		for (size_t i = 0; i < sizeof free_of_scale / sizeof *free_of_scale; i++)
+			CU_ASSERT_EQUAL(m.value[free_of_scale[i]], one.value[free_of_scale[i]]);
+		if (power[p] > -1000) /* else the results themselves are subnormal */
+			CLOSE(ldexp(m.value[VN_M_RMSE], -power[p]), sqrt(m.value[VN_M_NMSE] * sum_of_squares(x, N) / N));
+		CU_ASSERT_EQUAL(same.value[VN_M_NMSE], 0.0);
+		CU_ASSERT_EQUAL(same.value[VN_M_COSINE], 1.0);
+		CU_ASSERT_EQUAL(same.value[VN_M_NORM_RATIO], 1.0);
+	}
+	/* One slice of another size than its neighbours, and zeros between. */
+	for (int i = 0; i < N; i++) {
+		r[i] = i / D == 1 ? 0.0 : ldexp(x[i], i / D ? -600 : 600);
+		c[i] = i / D == 2 ? 2 * r[i] : r[i];
+	}
+	const vn_measured m = measure(&a, &b, "token hidden", false, 2);
+	CU_ASSERT_EQUAL(m.value[VN_M_NMSE], 0.0); /* 1e-361 times the first token's */
+	CU_ASSERT_EQUAL(m.value[VN_M_WORST_TOKEN_NMSE], 1.0);
+	CU_ASSERT_EQUAL(m.worst_nmse_token, 2);
+	free(x);
+	free(y);
+}
+
 static void headroom_is_of_the_candidate_s_format(void)
 {
 	const float r[] = { 32752 };
@@ -405,6 +490,8 @@ int main(void)
 		T(any_number_of_threads_gives_the_same_digits), T(every_kind_of_processor_gives_the_same_digits),
 		T(the_exponential_is_as_good_as_the_library_s), T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
+		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
+		T(float64_may_be_as_large_or_small_as_it_can),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };

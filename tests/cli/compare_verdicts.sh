@@ -71,6 +71,26 @@ fault layer1.q_rope 'x[5:] = x[5:, ::-1]'
 fault layer1.mlp_act 'x[3, 7] = np.nan'
 fault logits 'x[:] = np.roll(x, 1, axis=0)'
 
+echo "== a token of enormous size hides no other"
+first=$(cut -d, -f1 "$FIXTURES/prompts/p070.ids" | head -n 1)
+$PYTHON "$TESTS/damage.py" "$M" massive massive "$first"
+ids=$first,$(seq -s, 3 60 | sed "s/\b$first\b/61/")
+q vernier capture ref massive --ids "$ids" -o big.h5
+q vernier capture ref massive --ids "$ids" -o big-half.h5 --precision f16
+q vernier capture ref massive --ids "$ids" -o big-again.h5
+say big.h5 big-half.h5
+say big.h5 big-half.h5 --floor big-half.h5
+grown() { cp "$1" bad.h5; $PYTHON -c "
+import h5py, numpy as np, sys
+d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
+x = d[()].astype(np.float64)
+x[1:] *= float(sys.argv[2])
+d[...] = x" "$2" "$3"; shift 3; say big.h5 bad.h5 "$@"; }
+grown big-half.h5 layer1.output 1.1
+grown big-half.h5 layer1.output 1.01 --model massive
+grown big-half.h5 layer0.attn_residual 1.01 --model massive
+grown big-again.h5 layer0.attn_residual 1.002
+
 echo "== reports are not overwritten"
 vernier compare ref.h5 half.h5 --format json -o report.json
 echo "[$?]"
