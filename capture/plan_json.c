@@ -1,6 +1,7 @@
 /* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c. */
 #include "capture/plan_json.h"
 
+#include <float.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,13 +34,22 @@ static json_t *number(double x)
 	return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
 }
 
+/* A list of the plan, 1 + its number; 0: none. */
+static json_t *numbers(const vn_plan *p, int list)
+{
+	json_t *a = json_array();
+	for (int i = 0; list && i < p->list[list - 1].n; i++)
+		json_array_append_new(a, number((double)p->list[list - 1].x[i]));
+	return a;
+}
+
 static json_t *node_line(const vn_plan *p, const vn_node *n)
 {
 	json_t     *c = json_object();
 	const char *name;
 
 	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
-		json_object_set_new(c, name, number(vn_const_get(n, i)));
+		json_object_set_new(c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
 	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer,
 	                 "in", value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c,
 	                 "weights", weight_names(p, n->w, n->n_w));
@@ -242,13 +252,57 @@ static const char *read_list(const json_t *a, const named *names, int n_names, i
 	return NULL;
 }
 
+/* The list's number in the plan, as a constant says it; -1: it holds something else than numbers, or no memory. */
+static int read_numbers(vn_plan *p, const json_t *a)
+{
+	enum { MOST = 32768 }; /* pairs of the widest head */
+	const size_t n = json_array_size(a);
+	float       *x;
+	int          list = -1;
+
+	if (n == 0)
+		return 0;
+	if (n > MOST || !(x = malloc(n * sizeof *x)))
+		return -1;
+	bool good = true;
+	for (size_t i = 0; good && i < n; i++) {
+		good = json_is_number(json_array_get(a, i)) && fabs(json_number_value(json_array_get(a, i))) <= FLT_MAX;
+		x[i] = good ? (float)json_number_value(json_array_get(a, i)) : 0.0f;
+	}
+	if (good)
+		list = vn_list_add(p, (int)n, x);
+	free(x);
+	return list > 0 ? list : -1;
+}
+
+static const char *read_constants(vn_plan *p, const json_t *constants, vn_node *n)
+{
+	const char *name;
+	/* files of before there were states say the number of an attention's cache */
+	size_t      have = n->op == VN_OP_ATTENTION && json_object_get(constants, "cache");
+
+	for (int i = 0; (name = vn_const_name(n->op, i)); i++) {
+		const json_t *c = json_object_get(constants, name);
+		const bool    list = vn_const_is_list(n->op, i);
+		vn_error      e;
+
+		if (!c && vn_const_is_optional(n->op, i))
+			continue;
+		if (!c)
+			return "a constant is missing";
+		const double x = list && json_is_array(c) ? read_numbers(p, c) : json_number_value(c);
+		if (!(list ? json_is_array(c) && x >= 0 : json_is_number(c)) || vn_const_set(n, name, x, &e))
+			return "a constant is out of range";
+		have++;
+	}
+	return have == json_object_size(constants) ? NULL : "a constant is unknown";
+}
+
 static const char *read_node(reader *r, const json_t *j, vn_node *n)
 {
 	const char *op = json_string_value(json_object_get(j, "op"));
-	const char *why, *key;
-	json_t     *constants = json_object_get(j, "const"), *c;
+	const char *why;
 	int64_t     layer;
-	int         have = 0, wanted = 0;
 
 	if (!op || !vn_op_from_name(op, &n->op))
 		return "its op is none we know";
@@ -259,17 +313,7 @@ static const char *read_node(reader *r, const json_t *j, vn_node *n)
 	    (why = read_list(json_object_get(j, "out"), r->value, r->p->n_values, VN_MAX_OUT, n->out, &n->n_out)) ||
 	    (why = read_list(json_object_get(j, "weights"), r->weight, r->p->n_weights, VN_MAX_W, n->w, &n->n_w)))
 		return why;
-	json_object_foreach(constants, key, c) {
-		vn_error e;
-		if (n->op == VN_OP_ATTENTION && strcmp(key, "cache") == 0)
-			continue; /* of files before there were states: the number of the node's cache */
-		if (!json_is_number(c) || vn_const_set(n, key, json_number_value(c), &e))
-			return "a constant is unknown or out of range";
-		have++;
-	}
-	while (vn_const_name(n->op, wanted))
-		wanted++;
-	return have == wanted ? NULL : "a constant is missing";
+	return read_constants(r->p, json_object_get(j, "const"), n);
 }
 
 static vn_status read_weights(reader *r, const vn_plan_text *t)

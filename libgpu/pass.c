@@ -20,7 +20,7 @@ static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_place place, VkDeviceSize by
 
 /* (T, R/2, 2): cosine and sine of each pair's angle. The angle is the float32
  * product, as models compute it; its cosine is taken in double. */
-static vn_status fill_table(const vn_rope *r, float *table, int64_t past, int64_t tokens, vn_error *err)
+static vn_status fill_table(const vn_rope *r, const vn_list *lists, float *table, int64_t past, int64_t tokens, vn_error *err)
 {
 	const int half = r->rotary_dim / 2;
 	float    *freq = malloc((size_t)half * sizeof(*freq));
@@ -28,7 +28,7 @@ static vn_status fill_table(const vn_rope *r, float *table, int64_t past, int64_
 
 	if (!freq)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d frequencies", half);
-	vn_rope_frequencies(r, freq, &factor);
+	vn_rope_frequencies(r, lists, past + tokens, freq, &factor);
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < half; i++) {
 			const float angle = freq[i] * (float)(past + t);
@@ -56,8 +56,8 @@ static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
 		memset((char *)g->upload.map - g->upload.offset, 0xFF, g->upload.total);
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
-		st = fill_table(&g->plan->node[g->rope_node[r]].c.rope.rope, (float *)(void *)((char *)g->upload.map + g->table_at[r]),
-		                w->past, w->tokens, err);
+		st = fill_table(&g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
+		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), w->past, w->tokens, err);
 	return st;
 }
 

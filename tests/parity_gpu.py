@@ -3,7 +3,7 @@
 
     parity_gpu.py VERNIER [MODEL IDS]
 
-Without a model: the trained fixture and its five prompts. For every checkpoint, on-demand ones too,
+Without a model: the trained fixture of every family and its five prompts. For every checkpoint, on-demand ones too,
 
   f16   its NMSE against the reference in float32 is at most 4 times the floor, the NMSE of the reference run in
         float16 itself; and the NMSE of its worst token at most 16 times that of the floor's worst;
@@ -20,7 +20,7 @@ import tempfile
 
 import numpy as np
 
-from parity_hf import FIXTURES, PROMPTS, tensors
+from parity_hf import FAMILIES, FIXTURES, PROMPTS, tensors
 
 
 def devices(vernier):
@@ -98,9 +98,10 @@ def main():
         if len(sys.argv) == 4:
             good &= check(vernier, index, sys.argv[2], sys.argv[3], os.path.basename(sys.argv[2]))
             continue
-        for p in PROMPTS:
-            good &= check(vernier, index, os.path.join(FIXTURES, "qwen2-trained"),
-                          "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), p)
+        for family in FAMILIES:
+            for p in PROMPTS:
+                good &= check(vernier, index, os.path.join(FIXTURES, f"{family}-trained"),
+                              "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), f"{family} {p}")
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")
     sys.exit(0 if good else 1)
 

@@ -3,8 +3,8 @@
 
     parity_hf.py VERNIER [MODEL IDS GOLDEN_F32 GOLDEN_F64]
 
-Without a model: the trained fixture and its five prompts. For every checkpoint
-of the golden recordings,
+Without a model: the trained fixture of every family and its five prompts. For every
+checkpoint of the golden recordings,
 
   float32   our largest error against HuggingFace in float64 is at most twice
             HuggingFace's own float32 error, or two ulps of the largest value;
@@ -12,6 +12,7 @@ of the golden recordings,
 
 Prints the worst checkpoint of each prompt; exit status 1 when one fails.
 """
+import glob
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import numpy as np
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 PROMPTS = ("p001", "p002", "p017", "p070", "p200")
+FAMILIES = sorted(os.path.basename(d)[: -len("-trained")] for d in glob.glob(os.path.join(FIXTURES, "*-trained")))
 
 
 def tensors(path, step=0):
@@ -82,14 +84,15 @@ def main():
         sys.exit(0 if check(sys.argv[1], *sys.argv[2:6], os.path.basename(sys.argv[2])) else 1)
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    model = os.path.join(FIXTURES, "qwen2-trained")
     good = True
-    for p in PROMPTS:
-        golden = os.path.join(FIXTURES, "golden", f"qwen2-trained.{p}")
-        good &= check(sys.argv[1], model, "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), golden + ".f32.h5",
-                      golden + ".f64.h5", p)
-    print(f"{'1 passed, 0 failed' if good else '0 passed, 1 failed'}")
-    sys.exit(0 if good else 1)
+    for family in FAMILIES:
+        for p in PROMPTS:
+            golden = os.path.join(FIXTURES, "golden", f"{family}-trained.{p}")
+            good &= check(sys.argv[1], os.path.join(FIXTURES, f"{family}-trained"),
+                          "@" + os.path.join(FIXTURES, "prompts", p + ".ids"), golden + ".f32.h5", golden + ".f64.h5",
+                          f"{family} {p}")
+    print(f"{'1 passed, 0 failed' if good else '0 passed, 1 failed'}: {', '.join(FAMILIES)}")
+    sys.exit(0 if good and FAMILIES else 1)
 
 
 if __name__ == "__main__":

@@ -354,7 +354,7 @@ static void yarn_without_a_factor_takes_the_ratio_of_the_contexts(void)
 
 static void unknown_rope_types_are_refused_by_name(void)
 {
-	const char *type[] = { "dynamic", "longrope", "proportional", "mrope", "su", "", "Linear" };
+	const char *type[] = { "proportional", "mrope", "su", "", "Linear" };
 	char        text[128], want[64];
 
 	for (size_t i = 0; i < sizeof type / sizeof *type; i++) {
@@ -363,6 +363,76 @@ static void unknown_rope_types_are_refused_by_name(void)
 		refused(text, VN_ERR_UNSUPPORTED, want);
 	}
 	refused("{\"rope_scaling\":{\"type\":7}}", VN_ERR_UNSUPPORTED, "rope_type");
+}
+
+static void dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other(void)
+{
+	vn_plan      *p = accepted("{\"head_dim\":8,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2.5}}");
+	const vn_rope r = node_of(p, "layer0.q_rope")->c.rope.rope;
+
+	CU_ASSERT_EQUAL(r.type, VN_ROPE_DYNAMIC);
+	CU_ASSERT_EQUAL(r.factor, 2.5);
+	CU_ASSERT_EQUAL(r.max_context, 64);
+	CU_ASSERT_EQUAL(p->context, 1 << 24);
+	vn_plan_destroy(p);
+	refused("{\"rope_scaling\":{\"type\":\"dynamic\"}}", VN_ERR_FORMAT, "without a factor");
+	refused("{\"head_dim\":2,\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", VN_ERR_UNSUPPORTED, "dynamic RoPE");
+}
+
+static void longrope_brings_its_lists_into_the_plan(void)
+{
+	vn_plan *p = accepted("{\"rope_parameters\":{\"rope_type\":\"longrope\",\"factor\":null,\"original_max_position_embeddings\":16,"
+	                      "\"short_factor\":[1,1.5],\"long_factor\":[2,4.25]}}");
+	for (int l = 0; l < 4; l++)
+		for (int k = 0; k < 2; k++) {
+			char name[32];
+			snprintf(name, sizeof name, "layer%d.%c_rope", l, k ? 'k' : 'q');
+			const vn_rope r = node_of(p, name)->c.rope.rope;
+			CU_ASSERT_EQUAL(r.type, VN_ROPE_LONGROPE);
+			CU_ASSERT_EQUAL(r.factor, 4.0); /* 64 / 16 */
+			CU_ASSERT_EQUAL(r.original_context, 16);
+			CU_ASSERT_EQUAL_FATAL(r.short_factor, 1);
+			CU_ASSERT_EQUAL_FATAL(r.long_factor, 2);
+		}
+	CU_ASSERT_EQUAL(p->n_lists, 2);
+	CU_ASSERT_EQUAL(p->list[0].n, 2);
+	CU_ASSERT_EQUAL(p->list[0].x[1], 1.5f);
+	CU_ASSERT_EQUAL(p->list[1].x[1], 4.25f);
+	CU_ASSERT_EQUAL(p->context, 64);
+	vn_plan_destroy(p);
+
+	static const char *const bad[] = { "\"short_factor\":[1,1]", "\"short_factor\":[1,1],\"long_factor\":[1]", "\"short_factor\":[1,1],\"long_factor\":[1,1,1]",
+	                                   "\"short_factor\":[1,1],\"long_factor\":[1,\"2\"]", "\"short_factor\":[1,1],\"long_factor\":[1,0]",
+	                                   "\"short_factor\":[1,1],\"long_factor\":[1,-2]", "\"short_factor\":[1,1],\"long_factor\":7" };
+	char text[256];
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		snprintf(text, sizeof text, "{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,%s}}", bad[i]);
+		refused(text, VN_ERR_FORMAT, "longrope's long_factor must be a list of 2 numbers");
+	}
+	refused("{\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4}}", VN_ERR_FORMAT, "longrope's short_factor");
+	refused("{\"original_max_position_embeddings\":1,\"rope_scaling\":{\"rope_type\":\"longrope\",\"short_factor\":[1,1],\"long_factor\":[1,1]}}",
+	        VN_ERR_FORMAT, "original_max_position_embeddings");
+}
+
+static int context_of(const char *fields)
+{
+	vn_plan  *p = accepted(fields);
+	const int context = p->context;
+
+	vn_plan_destroy(p);
+	return context;
+}
+
+static void a_scaling_that_stretches_the_context_makes_it_longer(void)
+{
+	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":2.5}}"), 160);
+	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}}"), 64);
+	/* as Qwen2.5's model cards have it; and where max_position_embeddings says it already */
+	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}}"), 256);
+	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":16}}"), 64);
+	CU_ASSERT_EQUAL(context_of("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+	                           "\"original_max_position_embeddings\":32}}"), 64);
+	CU_ASSERT_EQUAL(context_of("{\"max_position_embeddings\":1073741824,\"rope_scaling\":{\"type\":\"linear\",\"factor\":1e9}}"), 1 << 30);
 }
 
 static void settings_that_are_no_object_are_refused_by_the_right_name(void)
@@ -427,6 +497,9 @@ int main(void)
 	    CU_ADD_TEST(s, the_original_context_at_the_top_level_wins) &&
 	    CU_ADD_TEST(s, yarn_without_a_factor_takes_the_ratio_of_the_contexts) &&
 	    CU_ADD_TEST(s, unknown_rope_types_are_refused_by_name) &&
+	    CU_ADD_TEST(s, dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other) &&
+	    CU_ADD_TEST(s, longrope_brings_its_lists_into_the_plan) &&
+	    CU_ADD_TEST(s, a_scaling_that_stretches_the_context_makes_it_longer) &&
 	    CU_ADD_TEST(s, settings_that_are_no_object_are_refused_by_the_right_name) &&
 	    CU_ADD_TEST(s, numbers_rope_cannot_use_are_refused)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);

@@ -129,7 +129,7 @@ static void truth(const model *m, const keep *k, int value, const int32_t *ids, 
 	} else if (n->op == VN_OP_ROPE) {
 		const int64_t K = v->size[2], R = n->c.rope.rope.rotary_dim;
 		float freq[256], factor;
-		vn_rope_frequencies(&n->c.rope.rope, freq, &factor);
+		vn_rope_frequencies(&n->c.rope.rope, m->plan->list, S, freq, &factor);
 		for (int64_t e = 0; e < width; e++) {
 			const float  *x = a->x + row * width + e / K * K;
 			const int64_t d = e % K, i = d % (R / 2);

@@ -136,18 +136,22 @@ static void rope_turns_pairs_half_a_head_apart(void)
 	const struct { int T, H, K, R; int64_t past; vn_rope_type type; } row[] = {
 		{ 1, 1, 2, 2, 0, VN_ROPE_DEFAULT },  { 2, 3, 8, 8, 0, VN_ROPE_DEFAULT },  { 3, 2, 10, 4, 5, VN_ROPE_DEFAULT },
 		{ 17, 1, 64, 64, 1000, VN_ROPE_LINEAR }, { 65, 2, 6, 6, 31, VN_ROPE_YARN }, { 2, 2, 128, 64, 30000, VN_ROPE_LLAMA3 },
+		{ 5, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, { 6, 2, 8, 8, 251, VN_ROPE_DYNAMIC }, /* 256 tokens, and one more */
+		{ 4, 1, 8, 6, 60, VN_ROPE_LONGROPE }, { 5, 1, 8, 6, 60, VN_ROPE_LONGROPE }, /* 64, and one more */
 	};
+	static float  by_short[] = { 1, 1.5f, 2 }, by_long[] = { 2, 4, 16 };
+	const vn_list lists[] = { { 3, by_short }, { 3, by_long } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < N_POLICIES; pi++) {
 			const int     T = row[k].T, H = row[k].H, K = row[k].K, half = row[k].R / 2;
 			const int64_t c = (int64_t)T * H * K;
 			const vn_rope rope = { .type = row[k].type, .theta = 1e4, .rotary_dim = row[k].R, .factor = 4, .low_freq_factor = 1, .high_freq_factor = 4,
-			                       .original_context = 64, .max_context = 256, .truncate = true };
+			                       .original_context = 64, .max_context = 256, .truncate = true, .short_factor = 1, .long_factor = 2 };
 			double *x = draws(c), *want = malloc((size_t)c * 8), *size = malloc((size_t)c * 8);
 			void   *in = widened(x, c, policies[pi]);
 			float   f[64], af;
-			vn_rope_frequencies(&rope, f, &af);
+			vn_rope_frequencies(&rope, lists, row[k].past + T, f, &af);
 			memcpy(want, x, (size_t)c * 8);
 			for (int64_t i = 0; i < c; i++)
 				size[i] = fabs(x[i]);
@@ -162,7 +166,7 @@ static void rope_turns_pairs_half_a_head_apart(void)
 						size[u] = size[v] = fabs(x[u]) + fabs(x[v]);
 					}
 			const vn_node n = { .op = VN_OP_ROPE, .c.rope.rope = rope };
-			const vn_args a = { .policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in } };
+			const vn_args a = { .policy = policies[pi], .threads = 2, .past = row[k].past, .tokens = T, .in = { in }, .lists = lists };
 			double       *y = eval(&n, &a, (int64_t)H * K, K);
 			compare(y, want, size, c, slack(policies[pi], 2), "rope");
 			free(x), free(want), free(size), free(in), free(y);

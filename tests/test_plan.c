@@ -518,7 +518,7 @@ static void a_constant_out_of_range_or_unknown_is_refused_and_nothing_changes(vo
 		{ VN_OP_ATTENTION, "heads", 0 }, { VN_OP_ATTENTION, "heads", 1.5 }, { VN_OP_ATTENTION, "causal", 2 }, { VN_OP_ATTENTION, "window", -1 },
 		{ VN_OP_ATTENTION, "window", 1e300 }, { VN_OP_ATTENTION, "scale", (double)NAN }, { VN_OP_ATTENTION, "scale", (double)INFINITY },
 		{ VN_OP_ROPE, "theta", 1 }, { VN_OP_ROPE, "theta", 0.5 }, { VN_OP_ROPE, "theta", -1e4 }, { VN_OP_ROPE, "rotary_dim", 3 },
-		{ VN_OP_ROPE, "rotary_dim", 0 }, { VN_OP_ROPE, "type", VN_ROPE_LLAMA3 + 1 }, { VN_OP_ROPE, "truncate", 0.5 },
+		{ VN_OP_ROPE, "rotary_dim", 0 }, { VN_OP_ROPE, "type", VN_N_ROPES }, { VN_OP_ROPE, "truncate", 0.5 },
 		{ VN_OP_RMS_NORM, "eps", -1e-6 }, { VN_OP_RMS_NORM, "scale", 1 }, { VN_OP_ADD, "eps", 1 }, { VN_OP_ACT, "act", VN_N_ACTS },
 	};
 
@@ -626,6 +626,81 @@ static void any_number_in_any_place_is_looked_at_safely(void)
 			}
 	}
 	CU_ASSERT(refused > 2000);
+	vn_plan_destroy(p);
+}
+
+static vn_plan *longrope(void)
+{
+	json_t  *o = json_loads("{\"model_type\":\"llama\",\"vocab_size\":32,\"hidden_size\":16,\"intermediate_size\":24,\"num_hidden_layers\":2,"
+	                        "\"num_attention_heads\":4,\"max_position_embeddings\":64,\"rope_scaling\":{\"rope_type\":\"longrope\","
+	                        "\"factor\":4,\"short_factor\":[1,1.5],\"long_factor\":[2,4.1]}}", 0, NULL);
+	vn_plan *p = NULL;
+	vn_error e;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_llama("c", o, &p, &e), VN_OK);
+	json_decref(o);
+	return p;
+}
+
+static void a_list_belongs_to_its_plan_and_is_compared_by_its_numbers(void)
+{
+	vn_plan *p = longrope(), *c;
+	vn_error e;
+
+	CU_ASSERT_EQUAL_FATAL(vn_plan_clone(p, &c, &e), VN_OK);
+	CU_ASSERT_EQUAL(c->n_lists, 2);
+	CU_ASSERT(c->list != p->list && c->list[0].x != p->list[0].x);
+	CU_ASSERT_TRUE(vn_plan_equal(p, c));
+	c->list[1].x[1] = 4.2f;
+	CU_ASSERT_FALSE(vn_plan_equal(p, c));
+	c->list[1].x[1] = p->list[1].x[1];
+	/* the same numbers under another number are the same */
+	const int other = vn_list_add(c, 2, (float[]){ 7, 8 });
+	CU_ASSERT_EQUAL(other, 3);
+	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]){ 7, 8 }), 3);
+	CU_ASSERT_EQUAL(vn_list_add(c, 2, (float[]){ 2, 4.1f }), 2);
+	for (int i = 0; i < c->n_nodes; i++)
+		if (c->node[i].op == VN_OP_ROPE)
+			c->node[i].c.rope.rope.long_factor = other;
+	CU_ASSERT_FALSE(vn_plan_equal(p, c));
+	memcpy(c->list[2].x, p->list[1].x, 2 * sizeof(float));
+	CU_ASSERT_TRUE(vn_plan_equal(p, c));
+	vn_plan_destroy(c);
+	vn_plan_destroy(p);
+}
+
+static void lists_that_do_not_fit_are_refused(void)
+{
+	vn_plan *p = longrope();
+	vn_error e;
+	vn_rope *r = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node].c.rope.rope;
+	const vn_rope was = *r;
+	const float   bad[] = { 0, -1, (float)NAN, (float)INFINITY };
+
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	for (int list = -1; list <= 3; list++) {
+		r->short_factor = list;
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), list == 1 || list == 2 ? VN_OK : VN_ERR_UNSUPPORTED);
+		*r = was;
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		p->list[1].x[0] = bad[i];
+		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "long_factor is not a list of 2 numbers"));
+	}
+	p->list[1].x[0] = 2;
+	p->list[1].n = 1;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	p->list[1].n = 2;
+	r->original_context = 1;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	*r = was;
+	r->type = VN_ROPE_DYNAMIC;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
+	r->max_context = 0;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
+	*r = was;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
 	vn_plan_destroy(p);
 }
 
@@ -770,6 +845,8 @@ int main(void)
 	    CU_ADD_TEST(s, what_follows_from_the_rest_must_be_as_it_follows) &&
 	    CU_ADD_TEST(s, constants_that_are_no_numbers_are_refused) &&
 	    CU_ADD_TEST(s, any_number_in_any_place_is_looked_at_safely) &&
+	    CU_ADD_TEST(s, a_list_belongs_to_its_plan_and_is_compared_by_its_numbers) &&
+	    CU_ADD_TEST(s, lists_that_do_not_fit_are_refused) &&
 	    CU_ADD_TEST(s, names_of_operations_and_points_lead_back_to_them) &&
 	    CU_ADD_TEST(s, without_patterns_all_is_chosen_that_is_not_on_demand) &&
 	    CU_ADD_TEST(s, a_pattern_chooses_by_name_even_on_demand) &&

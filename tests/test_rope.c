@@ -69,7 +69,7 @@ static void check_golden(const vn_rope *r, const int pair[5], const double want[
 {
 	float inv_freq[64], got_af;
 
-	vn_rope_frequencies(r, inv_freq, &got_af);
+	vn_rope_frequencies(r, NULL, 0, inv_freq, &got_af);
 	for (int k = 0; k < 5; k++)
 		CU_ASSERT(fabs((double)inv_freq[pair[k]] - want[k]) <= 6e-7 * want[k]);
 	CU_ASSERT(fabs((double)got_af - af) <= 6e-8 * af);
@@ -91,7 +91,7 @@ static void every_frequency_has_the_bits_of_huggingface(void)
 	for (size_t k = 0; k < COUNT(rope_frequencies); k++) {
 		float inv_freq[128], af;
 
-		vn_rope_frequencies(&rope_frequencies[k].rope, inv_freq, &af);
+		vn_rope_frequencies(&rope_frequencies[k].rope, lists, rope_frequencies[k].length, inv_freq, &af);
 		CU_ASSERT_EQUAL(to_bits(af), rope_frequencies[k].attention_factor);
 		for (int i = 0; i < rope_frequencies[k].rope.rotary_dim / 2; i++)
 			CU_ASSERT_EQUAL(to_bits(inv_freq[i]), rope_frequencies[k].inv_freq[i]);
@@ -104,9 +104,9 @@ static void the_vector_power_and_the_c_library_differ_where_torch_does(void)
 	vn_rope r = { .type = VN_ROPE_DEFAULT, .theta = 1e6, .rotary_dim = 128 };
 	float   vector[64], scalar[64], af;
 
-	vn_rope_frequencies(&r, vector, &af);
+	vn_rope_frequencies(&r, NULL, 0, vector, &af);
 	r.pow_block = 65;
-	vn_rope_frequencies(&r, scalar, &af);
+	vn_rope_frequencies(&r, NULL, 0, scalar, &af);
 	CU_ASSERT_EQUAL(to_bits(vector[36]), to_bits(scalar[36]));
 	CU_ASSERT_EQUAL(to_bits(vector[37]), to_bits(scalar[37]) + 1);
 }

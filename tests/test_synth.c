@@ -21,6 +21,32 @@ static void an_unknown_shape_is_refused_with_the_known_ones(void)
 	CU_ASSERT_NOT_EQUAL(access(toy_path(dir, "m"), F_OK), 0);
 }
 
+/* As many numbers as their model cards count. */
+static void every_shape_has_the_size_that_is_published(void)
+{
+	const struct { const char *shape; double millions; int layers; } row[] = {
+		{ "gpt2-medium", 354.8, 24 }, { "llama-3.2-1b", 1235.8, 16 }, { "mistral-7b", 7241.7, 32 }, { "qwen2-0.5b", 494.0, 24 },
+		{ "qwen3-0.6b", 596.0, 28 },
+	};
+	size_t   known = 0;
+	vn_plan *p;
+	vn_error e;
+
+	while (vn_synth_shape((int)known))
+		known++;
+	CU_ASSERT_EQUAL(known, sizeof row / sizeof *row);
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+		for (int layers = 0; layers < 2; layers++) {
+			int64_t n = 0;
+			CU_ASSERT_EQUAL_FATAL(vn_synth_plan(row[i].shape, layers, &p, &e), VN_OK);
+			for (int w = 0; w < p->n_weights; w++)
+				n += vn_shape_count(&p->weight[w].shape);
+			CU_ASSERT_EQUAL(p->layers, layers ? 1 : row[i].layers);
+			CU_ASSERT(layers || ((double)n > (row[i].millions - 0.1) * 1e6 && (double)n < (row[i].millions + 0.1) * 1e6));
+			vn_plan_destroy(p);
+		}
+}
+
 static void a_directory_that_exists_is_left_alone_without_force(void)
 {
 	vn_error e = { "" };
@@ -144,6 +170,7 @@ int main(void)
 
 	CU_pSuite s = CU_add_suite("synth", NULL, NULL);
 	if (s && CU_ADD_TEST(s, an_unknown_shape_is_refused_with_the_known_ones) &&
+	    CU_ADD_TEST(s, every_shape_has_the_size_that_is_published) &&
 	    CU_ADD_TEST(s, a_directory_that_exists_is_left_alone_without_force) &&
 	    CU_ADD_TEST(s, layers_that_cannot_be_are_refused_and_leave_nothing) &&
 	    CU_ADD_TEST(s, a_place_that_is_not_there_is_an_io_error) && CU_ADD_TEST(s, force_refuses_what_holds_more_than_a_model) &&

@@ -25,6 +25,7 @@ typedef struct vn_args {
 	 * storage format unless it is wide. */
 	void            *state[VN_MAX_STATE];
 	const vn_tensor *w[VN_MAX_W];    /* NULL: absent */
+	const vn_list   *lists;          /* the plan's */
 } vn_args;
 
 typedef struct vn_eval {

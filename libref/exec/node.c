@@ -206,7 +206,8 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	const vn_taps  *t = r->call.taps;
 	const int       out = n->out[0];
 	const vn_value *v = &r->plan->value[out];
-	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens, .ids = r->call.ids };
+	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens, .ids = r->call.ids,
+	                      .lists = r->plan->list };
 	vn_status       st;
 
 	if (v->on_demand && !wanted(t, out))

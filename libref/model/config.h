@@ -23,6 +23,7 @@ typedef struct vn_config {
 	bool    qk_norm;             /* RMS norms of each head's queries and keys */
 	int     window, full_layers; /* keys a query sees (0: all), from layer full_layers on */
 	json_t *layer_types;         /* borrowed from the JSON; NULL: full_layers decides */
+	json_t *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed likewise */
 } vn_config;
 
 /* One field each. *out keeps its value (the default) when the key is absent or
@@ -46,6 +47,10 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
  * or 5 (rope_parameters); files with both must agree. rope->theta holds the
  * family's default, rotary_dim the head width; context must be known. */
 vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *rope, vn_error *err);
+/* The lists of LongRoPE, when c->rope is that; c->rope has been read. */
+vn_status vn_config_longrope(const char *path, const json_t *o, vn_config *c, vn_error *err);
+/* They go into a plan, and c->rope says which they are there. */
+void      vn_config_lists(vn_builder *b, vn_config *c);
 
 /* An activation by transformers' name for it; one we do not have is refused by
  * name. *act keeps its value when the key is absent or null. */

@@ -23,11 +23,32 @@ static const char *const files[] = { "config.json", "model.safetensors" };
 
 /* Published configurations, the fields that shape the computation. */
 static const struct { const char *name, *config; } shapes[] = {
+	{ "gpt2-medium",
+	  "{\"architectures\": [\"GPT2LMHeadModel\"], \"model_type\": \"gpt2\", \"vocab_size\": 50257, \"n_positions\": 1024,"
+	  " \"n_embd\": 1024, \"n_layer\": 24, \"n_head\": 16, \"activation_function\": \"gelu_new\", \"layer_norm_epsilon\": 1e-5,"
+	  " \"tie_word_embeddings\": true}" },
+	{ "llama-3.2-1b",
+	  "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"vocab_size\": 128256, \"hidden_size\": 2048,"
+	  " \"intermediate_size\": 8192, \"num_hidden_layers\": 16, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+	  " \"head_dim\": 64, \"max_position_embeddings\": 131072, \"rms_norm_eps\": 1e-5, \"rope_theta\": 500000.0,"
+	  " \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 32.0, \"low_freq_factor\": 1.0, \"high_freq_factor\": 4.0,"
+	  " \"original_max_position_embeddings\": 8192}, \"hidden_act\": \"silu\", \"attention_bias\": false, \"mlp_bias\": false,"
+	  " \"tie_word_embeddings\": true}" },
+	{ "mistral-7b",
+	  "{\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", \"vocab_size\": 32000, \"hidden_size\": 4096,"
+	  " \"intermediate_size\": 14336, \"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8,"
+	  " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-5, \"rope_theta\": 10000.0, \"sliding_window\": 4096,"
+	  " \"hidden_act\": \"silu\", \"tie_word_embeddings\": false}" },
 	{ "qwen2-0.5b",
 	  "{\"architectures\": [\"Qwen2ForCausalLM\"], \"model_type\": \"qwen2\", \"vocab_size\": 151936, \"hidden_size\": 896,"
 	  " \"intermediate_size\": 4864, \"num_hidden_layers\": 24, \"num_attention_heads\": 14, \"num_key_value_heads\": 2,"
 	  " \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0, \"hidden_act\": \"silu\","
 	  " \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+	{ "qwen3-0.6b",
+	  "{\"architectures\": [\"Qwen3ForCausalLM\"], \"model_type\": \"qwen3\", \"vocab_size\": 151936, \"hidden_size\": 1024,"
+	  " \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, \"num_key_value_heads\": 8,"
+	  " \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
+	  " \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
 };
 
 const char *vn_synth_shape(int i)
@@ -64,12 +85,13 @@ static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 		}
 		if (n->n_w < 1 || n->w[0] != w)
 			continue;
-		if (n->op == VN_OP_RMS_NORM) {
+		if (n->op == VN_OP_RMS_NORM || n->op == VN_OP_LAYER_NORM) {
 			*mean = 1.0f;
 			*spread = 0.1f;
 			return;
 		}
-		float width = (float)p->weight[w].shape.dim[p->weight[w].shape.rank - 1];
+		const bool over = n->op == VN_OP_LINEAR && n->c.linear.transposed;
+		float      width = (float)p->weight[w].shape.dim[over ? 0 : p->weight[w].shape.rank - 1];
 		if (n->op == VN_OP_EMBED) { /* tied logits then have a spread of 3 */
 			*spread = 3.0f / sqrtf(width);
 			return;
@@ -197,7 +219,7 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 			continue;
 		json_t *c = json_loads(shapes[i].config, 0, NULL);
 		if (c && layers)
-			json_object_set_new(c, "num_hidden_layers", json_integer(layers));
+			json_object_set_new(c, json_object_get(c, "n_layer") ? "n_layer" : "num_hidden_layers", json_integer(layers));
 		return c;
 	}
 	char known[512] = "";
@@ -289,6 +311,19 @@ static vn_status check_place(char *dir, size_t room, char *partial, const char *
 	if ((st = replaceable(dir, err)))
 		return st;
 	return replaceable(partial, err);
+}
+
+vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err)
+{
+	const vn_family *family;
+	json_t          *config = config_of(shape, layers, err);
+	vn_status        st = VN_ERR_USAGE;
+
+	*plan = NULL;
+	if (config && !(st = vn_family_find(shape, config, &family, err)))
+		st = family->plan(shape, config, plan, err);
+	json_decref(config);
+	return st;
 }
 
 vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_options *o, vn_error *err)

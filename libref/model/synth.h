@@ -10,6 +10,7 @@
 
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
+#include "libref/plan/plan.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,6 +27,9 @@ typedef struct vn_synth_options {
 
 /* The names of the shapes; NULL after the last. */
 const char *vn_synth_shape(int i);
+
+/* The plan of a shape; layers as above. */
+vn_status vn_synth_plan(const char *shape, int layers, vn_plan **plan, vn_error *err);
 
 /* Writes dir/config.json and dir/model.safetensors. Written beside it, as
  * dir.partial, and renamed when whole: a failure leaves what was there before,

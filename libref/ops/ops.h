@@ -54,11 +54,11 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
  * policy.storage: what weights are rounded to before use. false: no memory. */
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads);
 
-/* Rotary positions.   x, y (T,H,K)   row t at position past + t
+/* Rotary positions.   x, y (T,H,K)   row t at position past + t   lists: rope.h
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
  *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R */
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, int64_t past, int64_t T, int64_t H, int64_t K);
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
  *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G)

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, int64_t past, int64_t T, int64_t H, int64_t K)
+bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K)
 {
 	const int64_t half = rope->rotary_dim / 2;
 	float        *f = malloc((size_t)half * 3 * sizeof *f), af; /* f, cos, sin: (half) each */
@@ -17,7 +17,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, int64_t past, 
 
 	if (!f)
 		return false;
-	vn_rope_frequencies(rope, f, &af);
+	vn_rope_frequencies(rope, lists, past + T, f, &af);
 	for (int64_t t = 0; t < T; t++) {
 		for (int64_t i = 0; i < half; i++) {
 			float angle = (float)(past + t) * f[i];

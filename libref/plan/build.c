@@ -101,6 +101,13 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 	return p->n_weights++;
 }
 
+int vn_plan_list(vn_builder *b, int n, const float *x)
+{
+	const int list = b->status ? 0 : vn_list_add(b->plan, n, x);
+
+	return list || b->status ? list : broken(b, VN_ERR_NOMEM, "no memory for a plan%s", "");
+}
+
 static int value(vn_builder *b, vn_point point, int rank, const int *size)
 {
 	vn_plan    *p = b->plan;

@@ -142,6 +142,29 @@ static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int fro
 	       from <= stride - width && row(x) / stride * width == row(y);
 }
 
+static bool divisors(const vn_list *l, int n)
+{
+	bool good = l->n == n;
+
+	for (int i = 0; good && i < n; i++)
+		good = isfinite(l->x[i]) && l->x[i] > 0.0f;
+	return good;
+}
+
+static vn_status longrope_sound(const walk *w, int i)
+{
+	const vn_rope *r = &w->p->node[i].c.rope.rope;
+	const int      n = r->rotary_dim / 2;
+
+	if (r->original_context < 2 || !(r->factor > 0.0 || (r->factor == 0.0 && r->max_context > 0)) || r->attention_factor < 0.0)
+		return node_bad(w, i, "factor is %g, original_context %d, max_context %d, attention_factor %g", r->factor, r->original_context,
+		                r->max_context, r->attention_factor);
+	if (!r->short_factor || !divisors(&w->p->list[r->short_factor - 1], n) || !r->long_factor ||
+	    !divisors(&w->p->list[r->long_factor - 1], n))
+		return node_bad(w, i, "its short_factor or long_factor is not a list of %d numbers above 0", n);
+	return VN_OK;
+}
+
 /* The frequencies of rope.c: every number finite, and nothing divided by zero. */
 static vn_status rope_sound(const walk *w, int i)
 {
@@ -152,11 +175,13 @@ static vn_status rope_sound(const walk *w, int i)
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (!isfinite(all[k]))
 			return node_bad(w, i, "a constant is not finite");
-	if ((unsigned)r->type > VN_ROPE_LLAMA3 || r->pow_block < 0)
+	if ((unsigned)r->type >= VN_N_ROPES || r->pow_block < 0)
 		return node_bad(w, i, "no such kind of RoPE");
+	if (r->short_factor < 0 || r->short_factor > w->p->n_lists || r->long_factor < 0 || r->long_factor > w->p->n_lists)
+		return node_bad(w, i, "no such list");
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
-	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3) && !((float)r->factor > 0.0f))
+	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
 		return node_bad(w, i, "factor is %g and must be above 0", r->factor);
 	if ((r->type == VN_ROPE_YARN || r->type == VN_ROPE_LLAMA3) && r->original_context < 1)
 		return node_bad(w, i, "original_context is %d", r->original_context);
@@ -167,7 +192,9 @@ static vn_status rope_sound(const walk *w, int i)
 	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0.0 && r->high_freq_factor > r->low_freq_factor))
 		return node_bad(w, i, "low_freq_factor %g must be above 0 and below high_freq_factor %g", r->low_freq_factor,
 		                r->high_freq_factor);
-	return VN_OK;
+	if (r->type == VN_ROPE_DYNAMIC && (r->max_context < 1 || r->rotary_dim < 4))
+		return node_bad(w, i, "max_context is %d, rotary_dim %d", r->max_context, r->rotary_dim);
+	return r->type == VN_ROPE_LONGROPE ? longrope_sound(w, i) : VN_OK;
 }
 
 static vn_status check_rope(const walk *w, int i)
@@ -321,7 +348,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 	vn_status st;
 
 	if (p->n_nodes < 0 || p->n_values < 0 || p->n_weights < 0 || p->layers < 0 || p->vocab < 0 || p->context < 0 ||
-	    p->n_states < 0)
+	    p->n_states < 0 || p->n_lists < 0)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "layers %d, vocab %d, context %d, %d states of %d nodes", p->layers, p->vocab,
 		               p->context, p->n_states, p->n_nodes);
 	if ((st = check_weights(p, err)) || (st = check_values(p, err)))

@@ -54,7 +54,7 @@ static int feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                    /* (T,D) */
 }
 
-vn_status vn_plan_decoder(const char *path, const vn_config *c, vn_plan **plan, vn_error *err)
+vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err)
 {
 	vn_status   st = VN_OK;
 	vn_builder *p;
@@ -69,6 +69,7 @@ vn_status vn_plan_decoder(const char *path, const vn_config *c, vn_plan **plan, 
 	if (!(p = vn_plan_begin(c->L, c->V, c->context)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
 
+	vn_config_lists(p, c);
 	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]){ c->V, c->D });
 	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED);                          /* (T,D) */
 

@@ -10,6 +10,7 @@
 
 #include "libref/model/config.h"
 
-vn_status vn_plan_decoder(const char *path, const vn_config *c, vn_plan **plan, vn_error *err);
+/* Of c only what a plan says of its own lists is changed (vn_config_lists). */
+vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-typedef enum kind { REAL, WHOLE, FLAG, TRUTH } kind; /* double; int; int 0 or 1 (or an enum); bool */
+typedef enum kind { REAL, WHOLE, FLAG, TRUTH, LIST } kind; /* double; int; int 0 or 1 (or an enum); bool; int */
 
 typedef struct row {
 	vn_op       op;
@@ -26,7 +26,7 @@ static const row table[] = {
 	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
 	{ VN_OP_SLICE,     "from",                 WHOLE, AT(slice.from), 0, 2147483647 },
 	{ VN_OP_SLICE,     "width",                WHOLE, AT(slice.width), 1, 2147483647 },
-	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_ROPE_LLAMA3 },
+	{ VN_OP_ROPE,      "type",                 WHOLE, AT(rope.rope.type), 0, VN_N_ROPES - 1 },
 	{ VN_OP_ROPE,      "theta",                REAL,  AT(rope.rope.theta), 0x1.000002p0, 1e30 },
 	{ VN_OP_ROPE,      "rotary_dim",           WHOLE, AT(rope.rope.rotary_dim), 2, 65536 },
 	{ VN_OP_ROPE,      "factor",               REAL,  AT(rope.rope.factor), 0, 1e30 },
@@ -40,6 +40,8 @@ static const row table[] = {
 	{ VN_OP_ROPE,      "original_context",     WHOLE, AT(rope.rope.original_context), 0, 2147483647 },
 	{ VN_OP_ROPE,      "max_context",          WHOLE, AT(rope.rope.max_context), 0, 2147483647 },
 	{ VN_OP_ROPE,      "truncate",             TRUTH, AT(rope.rope.truncate), 0, 1 },
+	{ VN_OP_ROPE,      "short_factor",         LIST,  AT(rope.rope.short_factor), 0, 4096 },
+	{ VN_OP_ROPE,      "long_factor",          LIST,  AT(rope.rope.long_factor), 0, 4096 },
 	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
 	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
@@ -92,6 +94,23 @@ const char *vn_const_name(vn_op op, int i)
 {
 	const row *r = find(op, i);
 	return r ? r->name : NULL;
+}
+
+bool vn_const_is_list(vn_op op, int i)
+{
+	return find(op, i)->kind == LIST;
+}
+
+bool vn_const_is_optional(vn_op op, int i)
+{
+	static const struct { vn_op op; const char *name; } later[] = {
+		{ VN_OP_LINEAR, "transposed" }, { VN_OP_ROPE, "short_factor" }, { VN_OP_ROPE, "long_factor" },
+	};
+
+	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
+		if (later[k].op == op && strcmp(later[k].name, vn_const_name(op, i)) == 0)
+			return true;
+	return false;
 }
 
 double vn_const_get(const vn_node *n, int i)

@@ -12,6 +12,28 @@ static void *copy_of(const void *src, int n, size_t size)
 	return p;
 }
 
+static bool append_list(vn_plan *p, int n, const float *x)
+{
+	vn_list *more = realloc(p->list, ((size_t)p->n_lists + 1) * sizeof *more);
+
+	if (!more)
+		return false;
+	p->list = more;
+	p->list[p->n_lists] = (vn_list){ n, copy_of(x, n, sizeof *x) };
+	if (!p->list[p->n_lists].x)
+		return false;
+	p->n_lists++;
+	return true;
+}
+
+int vn_list_add(vn_plan *p, int n, const float *x)
+{
+	for (int i = 0; i < p->n_lists; i++)
+		if (p->list[i].n == n && memcmp(p->list[i].x, x, (size_t)n * sizeof *x) == 0)
+			return i + 1;
+	return append_list(p, n, x) ? p->n_lists : 0;
+}
+
 vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err)
 {
 	vn_plan *c = *copy = calloc(1, sizeof *c);
@@ -21,7 +43,12 @@ vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err)
 		c->value = copy_of(p->value, p->n_values, sizeof *p->value);
 		c->weight = copy_of(p->weight, p->n_weights, sizeof *p->weight);
 		c->state = copy_of(p->state, p->n_states, sizeof *p->state);
-		if (c->node && c->value && c->weight && c->state)
+		c->list = NULL;
+		c->n_lists = 0;
+		bool good = c->node && c->value && c->weight && c->state;
+		for (int i = 0; good && i < p->n_lists; i++)
+			good = append_list(c, p->list[i].n, p->list[i].x);
+		if (good)
 			return VN_OK;
 	}
 	vn_plan_destroy(c);
@@ -37,6 +64,9 @@ void vn_plan_destroy(vn_plan *p)
 	free(p->value);
 	free(p->weight);
 	free(p->state);
+	for (int i = 0; i < p->n_lists; i++)
+		free(p->list[i].x);
+	free(p->list);
 	free(p);
 }
 
@@ -91,15 +121,23 @@ static bool same_numbers(const int *a, const int *b, int n)
 	return n == 0 || memcmp(a, b, (size_t)n * sizeof *a) == 0;
 }
 
+/* Lists by what is in them: 1 + their number, 0 none. */
+static bool same_list(const vn_plan *p, int x, const vn_plan *q, int y)
+{
+	const vn_list none = { 0, NULL }, *a = x > 0 ? &p->list[x - 1] : &none, *b = y > 0 ? &q->list[y - 1] : &none;
+
+	return a->n == b->n && (a->n == 0 || memcmp(a->x, b->x, (size_t)a->n * sizeof *a->x) == 0);
+}
+
 /* States follow from it. */
-static bool same_node(const vn_node *a, const vn_node *b)
+static bool same_node(const vn_plan *p, const vn_node *a, const vn_plan *q, const vn_node *b)
 {
 	if (a->op != b->op || a->layer != b->layer || a->n_in != b->n_in || a->n_w != b->n_w || a->n_out != b->n_out ||
 	    !same_numbers(a->in, b->in, a->n_in) || !same_numbers(a->w, b->w, a->n_w) || !same_numbers(a->out, b->out, a->n_out))
 		return false;
 	for (int i = 0; vn_const_name(a->op, i); i++) {
 		const double x = vn_const_get(a, i), y = vn_const_get(b, i);
-		if (!(x == y))
+		if (vn_const_is_list(a->op, i) ? !same_list(p, (int)x, q, (int)y) : !(x == y))
 			return false;
 	}
 	return true;
@@ -117,7 +155,7 @@ bool vn_plan_equal(const vn_plan *a, const vn_plan *b)
 	            a->vocab == b->vocab && a->context == b->context;
 
 	for (int i = 0; same && i < a->n_nodes; i++)
-		same = same_node(&a->node[i], &b->node[i]);
+		same = same_node(a, &a->node[i], b, &b->node[i]);
 	for (int i = 0; same && i < a->n_values; i++)
 		same = same_value(&a->value[i], &b->value[i]);
 	for (int i = 0; same && i < a->n_weights; i++)

@@ -125,11 +125,12 @@ typedef struct vn_weight {
 } vn_weight;
 
 typedef struct vn_plan {
-	int        n_nodes, n_values, n_weights, n_states;
+	int        n_nodes, n_values, n_weights, n_states, n_lists;
 	vn_node   *node;
 	vn_value  *value;
 	vn_weight *weight;
 	vn_state  *state;                  /* node by node, in the order of its slots */
+	vn_list   *list;                   /* numbers that are too many for constants: what a constant of a list counts */
 	int        layers, vocab, context; /* L, V, the longest sequence the model may see */
 } vn_plan;
 
@@ -146,6 +147,8 @@ vn_status   vn_plan_finish(vn_builder *b, vn_plan **plan, vn_error *err); /* fre
 void vn_plan_layer(vn_builder *b, int layer); /* -1: outside layers */
 /* A weight of the model by its full name; asked for twice, it is the same one. */
 int  vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim);
+/* A list of numbers: what a constant says of it. The same numbers are one list. */
+int  vn_plan_list(vn_builder *b, int n, const float *x);
 /* A second name for a value: layerN.input is what came before. */
 void vn_plan_name(vn_builder *b, int value, vn_point point);
 
@@ -168,6 +171,8 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
 
 /* ---- using ---------------------------------------------------------------- */
 
+/* The number of a list of a plan, as a constant says it; added when it is not there. 0: no memory. */
+int       vn_list_add(vn_plan *p, int n, const float *x);
 vn_status vn_plan_clone(const vn_plan *p, vn_plan **copy, vn_error *err);
 void      vn_plan_destroy(vn_plan *p);
 
@@ -215,8 +220,10 @@ const char *vn_act_name(vn_act act);
 
 /* The constants of an operation by name, for files, reports and experiments.
  * i counts from 0; NULL when there are no more. Words (an activation, a kind
- * of RoPE) are numbers here. */
+ * of RoPE) are numbers here, and so are lists: 1 + the number of the plan's, 0: none. */
 const char *vn_const_name(vn_op op, int i);
+bool        vn_const_is_list(vn_op op, int i);
+bool        vn_const_is_optional(vn_op op, int i); /* files of before it was there have none: 0 */
 double      vn_const_get(const vn_node *n, int i);
 vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
 

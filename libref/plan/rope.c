@@ -127,17 +127,44 @@ static float vector_pow(float x, float y)
 
 /* ---- the frequencies --------------------------------------------------------------- */
 
-/* theta^(2i/R), i = 0 .. n-1. Whole blocks are vector_pow's, the rest powf's. */
-static void powers(float *p, const vn_rope *r, int n)
+/* base^(2i/R), i = 0 .. n-1. Whole blocks are vector_pow's, the rest powf's. */
+static void powers(float *p, const vn_rope *r, float base, int n)
 {
-	const float theta = (float)r->theta;
-	const int   block = r->pow_block ? r->pow_block : 32;
-	const int   whole = n - n % block;
+	const int block = r->pow_block ? r->pow_block : 32;
+	const int whole = n - n % block;
 
 	for (int i = 0; i < n; i++) {
 		const float y = (float)(2 * i) / (float)r->rotary_dim;
-		p[i] = i < whole ? vector_pow(theta, y) : powf(theta, y);
+		p[i] = i < whole ? vector_pow(base, y) : powf(base, y);
 	}
+}
+
+/* A sequence longer than the model was made for raises the base. Up to that length
+ * transformers computes with Python's numbers, beyond it with a tensor of one float,
+ * whose power to a number is taken in double and rounded. */
+static float dynamic_base(const vn_rope *r, int64_t length)
+{
+	const double exponent = r->rotary_dim / (r->rotary_dim - 2.0);
+
+	if (length <= r->max_context)
+		return (float)(r->theta * pow(r->factor * r->max_context / r->max_context - (r->factor - 1.0), exponent));
+
+	const float stretch = (float)r->factor * (float)length / (float)r->max_context - (float)(r->factor - 1.0);
+	return (float)r->theta * (float)pow((double)stretch, exponent);
+}
+
+/* The powers p (R/2) become the frequencies. */
+static double longrope(const vn_rope *r, const vn_list *lists, int64_t length, float *p, int n)
+{
+	const double   factor = r->factor != 0.0 ? r->factor : (double)r->max_context / r->original_context;
+	const vn_list *by = &lists[(length > r->original_context ? r->long_factor : r->short_factor) - 1];
+
+	assert(by->n == n);
+	for (int i = 0; i < n; i++)
+		p[i] = 1.0f / (by->x[i] * p[i]);
+	if (r->attention_factor != 0.0)
+		return r->attention_factor;
+	return factor <= 1.0 ? 1.0 : sqrt(1.0 + log(factor) / log(r->original_context));
 }
 
 /* Keep short wavelengths, divide the frequency of long ones, blend between.
@@ -201,19 +228,23 @@ static double yarn(const vn_rope *r, float *p, int n)
 	return yarn_mscale(factor, 1.0);
 }
 
-void vn_rope_frequencies(const vn_rope *r, float *inv_freq, float *attention_factor)
+void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor)
 {
 	const int n = r->rotary_dim / 2;
 
 	assert(r->theta > 1.0 && r->rotary_dim >= 2 && r->rotary_dim % 2 == 0);
 	assert(r->pow_block >= 0);
 
-	powers(inv_freq, r, n);
+	powers(inv_freq, r, r->type == VN_ROPE_DYNAMIC ? dynamic_base(r, length) : (float)r->theta, n);
 	*attention_factor = 1.0f;
 
 	if (r->type == VN_ROPE_YARN) {
 		assert(r->original_context > 0);
 		*attention_factor = (float)yarn(r, inv_freq, n);
+		return;
+	}
+	if (r->type == VN_ROPE_LONGROPE) {
+		*attention_factor = (float)longrope(r, lists, length, inv_freq, n);
 		return;
 	}
 	for (int i = 0; i < n; i++) {

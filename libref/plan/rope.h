@@ -20,32 +20,46 @@
 #define VN_LIBREF_PLAN_ROPE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-/* "dynamic" and "longrope" depend on the length of the sequence and are not here yet. */
+/* The last two depend on the length of the sequence: every call turns its own
+ * queries and keys by the length so far, and keys that are cached keep the turn
+ * they had. So does transformers, in one sequence of calls. */
 typedef enum vn_rope_type {
 	VN_ROPE_DEFAULT,
 	VN_ROPE_LINEAR,
 	VN_ROPE_YARN,
-	VN_ROPE_LLAMA3
+	VN_ROPE_LLAMA3,
+	VN_ROPE_DYNAMIC,
+	VN_ROPE_LONGROPE,
+	VN_N_ROPES
 } vn_rope_type;
+
+/* A list of numbers that belongs to a plan. */
+typedef struct vn_list {
+	int    n;
+	float *x; /* (n) */
+} vn_list;
 
 /* Named as in config.json where the name is the same. A zero takes the default given;
  * where none is given the type that uses the field requires it. */
 typedef struct vn_rope {
 	vn_rope_type type;
 	double theta;             /* the base, rope_theta; above 1 */
-	int    rotary_dim;        /* R, rotated columns of a head; even, at least 2 */
-	double factor;            /* linear, yarn, llama3: context stretch, a ratio.
-	                             yarn: 0 means max_context / original_context */
+	int    rotary_dim;        /* R, rotated columns of a head; even, at least 2 (dynamic: 4) */
+	double factor;            /* linear, yarn, llama3, dynamic, longrope: context stretch, a ratio.
+	                             yarn, longrope: 0 means max_context / original_context */
 	double low_freq_factor;   /* llama3: original_context / longest kept wavelength */
 	double high_freq_factor;  /* llama3: original_context / shortest scaled wavelength */
 	double beta_fast;         /* yarn: turns within original_context; 0 means 32 */
 	double beta_slow;         /* yarn: the same, of the slow end; 0 means 1 */
-	double attention_factor;  /* yarn: multiplies cos and sin; 0 means derived */
+	double attention_factor;  /* yarn, longrope: multiplies cos and sin; 0 means derived */
 	double mscale;            /* yarn: used when both this and the next are not 0 */
 	double mscale_all_dim;
-	int    original_context;  /* yarn, llama3: original_max_position_embeddings, tokens */
-	int    max_context;       /* max_position_embeddings, tokens; here only for factor 0 */
+	int    original_context;  /* yarn, llama3, longrope: original_max_position_embeddings, tokens */
+	int    max_context;       /* max_position_embeddings, tokens; for dynamic, and for factor 0 */
+	int    short_factor;      /* longrope: lists of R/2 divisors, for sequences up to original_context */
+	int    long_factor;       /* and for longer ones: 1 + the number of the list, 0: none */
 	bool   truncate;          /* yarn: ramp ends at whole pairs. Note: true is HF's default */
 	int    pow_block;         /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
@@ -53,8 +67,10 @@ typedef struct vn_rope {
 } vn_rope;
 
 /* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
- * attention_factor: multiplies cos and sin, in float, after they are taken; 1 but for yarn.
+ * attention_factor: multiplies cos and sin, in float, after they are taken; 1 but for
+ * yarn and longrope. lists: the plan's; longrope alone reads them. length: tokens of the
+ * sequence so far, those of the call included; dynamic and longrope alone look at it.
  * Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
-void vn_rope_frequencies(const vn_rope *r, float *inv_freq, float *attention_factor);
+void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor);
 
 #endif

@@ -17,6 +17,9 @@ static const char *const seeds[] = {
 	"\"low_freq_factor\":1,\"high_freq_factor\":4,\"original_max_position_embeddings\":8192,\"partial_rotary_factor\":0.5}}",
 	"{\"model_type\":\"qwen2\",\"num_hidden_layers\":1,\"rope_theta\":1e4,\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},"
 	"\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":1e4,\"factor\":2},\"num_key_value_heads\":null,\"num_attention_heads\":2}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"num_attention_heads\":2,\"head_dim\":4,\"rope_scaling\":{\"rope_type\":\"longrope\",\"factor\":4,"
+	"\"short_factor\":[1,1.5],\"long_factor\":[2,4.0],\"original_max_position_embeddings\":16,\"attention_factor\":1.1}}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"rope_scaling\":{\"rope_type\":\"dynamic\",\"factor\":2.0},\"max_position_embeddings\":64}",
 	"{\"model_type\":\"gpt2\",\"n_embd\":16,\"n_layer\":2,\"n_head\":4,\"n_positions\":64,\"n_inner\":24,\"vocab_size\":32,"
 	"\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\",\"scale_attn_by_inverse_layer_idx\":true,\"scale_attn_weights\":false}",
 	"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"head_dim\":8,\"attention_bias\":true,\"hidden_act\":\"gelu\"}",
@@ -25,7 +28,7 @@ static const char *const seeds[] = {
 };
 
 /* What the kernels rely on. Not asserts: release builds have none. */
-static void check_rope(const vn_rope *r)
+static void check_rope(const vn_plan *p, const vn_rope *r)
 {
 	static float f[2048];
 	float        factor;
@@ -35,7 +38,7 @@ static void check_rope(const vn_rope *r)
 	if (r->type == VN_ROPE_YARN && r->original_context <= 0)
 		abort();
 	if (r->rotary_dim <= 2 * (int)(sizeof f / sizeof *f))
-		vn_rope_frequencies(r, f, &factor);
+		vn_rope_frequencies(r, p->list, 100, f, &factor);
 }
 
 static void check_plan(const vn_plan *p)
@@ -51,7 +54,7 @@ static void check_plan(const vn_plan *p)
 			if (n->w[j] >= p->n_weights)
 				abort();
 		if (n->op == VN_OP_ROPE)
-			check_rope(&n->c.rope.rope);
+			check_rope(p, &n->c.rope.rope);
 	}
 	for (int v = 0; v < p->n_values; v++)
 		for (int a = 0; a < p->value[v].rank; a++)
@@ -98,7 +101,7 @@ static size_t make_seed(int i, uint8_t *out)
 int main(int argc, char **argv)
 {
 	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
-	                         "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"silu\" "
+	                         "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"dynamic\" \"longrope\" \"silu\" "
 	                         "{} [] \"head_dim\":5, \"rope_theta\":1, \"rope_scaling\":{}, \"rope_parameters\":{\"full_attention\":{}}, "
 	                         "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\"," };
 	return fuzz_main(argc, argv, &plan);

@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const char *const families[] = { "qwen2", "qwen3", "gpt2" };
+	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama" };
 	const vn_family *family;
 	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i], "vocab_size", 32,
 	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i == 1 ? 2 : 1,
@@ -80,6 +80,9 @@ static size_t make_seed(int i, uint8_t *out)
 	vn_error     e;
 	size_t       at;
 
+	if (config && i == 3)
+		json_object_set_new(config, "rope_scaling", json_pack("{s:s, s:i, s:[f,f], s:[f,f]}", "rope_type", "longrope", "factor", 4,
+		                                                      "short_factor", 1.0, 1.5, "long_factor", 2.0, 4.1));
 	if (!config || vn_family_find("seed", config, &family, &e) || family->plan("seed", config, &p, &e) || vn_plan_to_text(p, &t, &e))
 		exit(2);
 	at = (size_t)snprintf((char *)out, FUZZ_ROOM, "%d %d %d\n", t.layers, t.vocab, t.context);
@@ -98,10 +101,10 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 3, NULL,
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 4, NULL,
 	                         "null true false -1 0 1 2 3 4 5 8 16 1e30 -2147483648 4611686018427387904 \"T\" \"S\" \"rope\" \"linear\" \"attention\" "
 	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, \"k_cache\","
-	                         "\"slice\" \"stride\":48, \"from\":16, \"width\":17, \"transposed\":0, \"transposed\":1, \"layer_norm\" \"positions\" [] {} \n" };
+	                         "\"short_factor\":[], \"long_factor\":[1e39,0], \"short_factor\":1, \"type\":5, \"slice\" \"stride\":48, \"from\":16, \"width\":17, \"transposed\":0, \"transposed\":1, \"layer_norm\" \"positions\" [] {} \n" };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

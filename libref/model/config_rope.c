@@ -1,0 +1,181 @@
+/* config_rope.c: the RoPE settings of config.json, see config.h. Rules: specs/models.md,
+ * "config.json, common rules" and "RoPE scaling types". */
+#include "libref/model/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const json_t *field(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+	return v && !json_is_null(v) ? v : NULL;
+}
+
+static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type *type, vn_error *err)
+{
+	static const struct { const char *name; vn_rope_type type; } known[] = {
+		{ "default", VN_ROPE_DEFAULT }, { "linear", VN_ROPE_LINEAR }, { "yarn", VN_ROPE_YARN }, { "llama3", VN_ROPE_LLAMA3 },
+		{ "dynamic", VN_ROPE_DYNAMIC }, { "longrope", VN_ROPE_LONGROPE },
+	};
+	const json_t *v = field(scaling, "rope_type");
+
+	if (!v)
+		v = field(scaling, "type");
+	const char *name = v ? json_string_value(v) : "default";
+	for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+		if (strcmp(name, known[i].name) == 0) {
+			*type = known[i].type;
+			return VN_OK;
+		}
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_type '%s' is not supported", path, name ? name : "(not a string)");
+}
+
+/* The settings object of either spelling; NULL: none. Both present must agree. */
+static vn_status rope_object(const char *path, const json_t *o, const json_t **settings, vn_error *err)
+{
+	const json_t *five = field(o, "rope_parameters"), *four = field(o, "rope_scaling");
+
+	if (five && !json_is_object(five))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_parameters must be an object", path);
+	if (four && !json_is_object(four))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
+	*settings = five ? five : four;
+	if (!five)
+		return VN_OK;
+
+	const char *key;
+	json_t     *value;
+	json_object_foreach((json_t *)(size_t)five, key, value)
+		if (json_is_object(value))
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_parameters by layer type (%s) is not supported", path, key);
+	const json_t *theta4 = field(o, "rope_theta"), *theta5 = field(five, "rope_theta");
+	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, rope_parameters.rope_theta is %g", path,
+		               json_number_value(theta4), json_number_value(theta5));
+	if (four)
+		json_object_foreach((json_t *)(size_t)four, key, value) {
+			const json_t *other = field(five, strcmp(key, "type") == 0 ? "rope_type" : key);
+			bool same = other && (json_is_number(value) ? json_number_value(value) == json_number_value(other)
+			                                            : json_equal(value, (json_t *)(size_t)other));
+			if (!same)
+				return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling and rope_parameters disagree on %s", path, key);
+		}
+	return VN_OK;
+}
+
+/* rope_theta, the base of the powers. At 1 all pairs turn alike and the ramps of
+ * yarn divide by its logarithm; rope.h asserts more than 1. */
+static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn_error *err)
+{
+	const json_t *v = field(o, "rope_theta");
+
+	if (v && json_is_number(v) && !((float)json_number_value(v) > 1.0f))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g and must be above 1", path, json_number_value(v));
+	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
+}
+
+vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *r, vn_error *err)
+{
+	const json_t *s = NULL;
+	vn_status     st = rope_object(path, o, &s, err);
+	double        partial = 1.0;
+	int           width = r->rotary_dim;
+	bool          factor_given;
+
+	if (st)
+		return st;
+	r->max_context = context;
+	r->original_context = 0;
+	r->factor = 1.0;
+	r->beta_fast = 32.0;
+	r->beta_slow = 1.0;
+	r->truncate = true;
+	if ((st = rope_theta(path, o, &r->theta, err)) ||
+	    (st = rope_theta(path, s, &r->theta, err)) ||
+	    (st = vn_config_real(path, o, "partial_rotary_factor", 0, 1, &partial, err)) ||
+	    (st = vn_config_real(path, s, "partial_rotary_factor", 0, 1, &partial, err)) ||
+	    (st = rope_type(path, s, &r->type, err)) ||
+	    (st = vn_config_real(path, s, "factor", 1e-6, 1e9, &r->factor, err)) ||
+	    (st = vn_config_real(path, s, "low_freq_factor", 1e-9, 1e9, &r->low_freq_factor, err)) ||
+	    (st = vn_config_real(path, s, "high_freq_factor", 1e-9, 1e9, &r->high_freq_factor, err)) ||
+	    (st = vn_config_real(path, s, "beta_fast", 1e-9, 1e9, &r->beta_fast, err)) ||
+	    (st = vn_config_real(path, s, "beta_slow", 1e-9, 1e9, &r->beta_slow, err)) ||
+	    (st = vn_config_real(path, s, "attention_factor", 1e-9, 1e9, &r->attention_factor, err)) ||
+	    (st = vn_config_real(path, s, "mscale", 0, 1e9, &r->mscale, err)) ||
+	    (st = vn_config_real(path, s, "mscale_all_dim", 0, 1e9, &r->mscale_all_dim, err)) ||
+	    (st = vn_config_bool(path, s, "truncate", &r->truncate, err)) ||
+	    (st = vn_config_int(path, s, "original_max_position_embeddings", 1, 1 << 30, &r->original_context, err)) ||
+	    (st = vn_config_int(path, o, "original_max_position_embeddings", 1, 1 << 30, &r->original_context, err)))
+		return st;
+
+	r->rotary_dim = (int)(width * partial);
+	if (r->rotary_dim < 2 || r->rotary_dim % 2)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rotary width %d (head width %d times %g) is not an even number >= 2", path,
+		               r->rotary_dim, width, partial);
+	if (r->original_context == 0)
+		r->original_context = context;
+	factor_given = field(s, "factor") != NULL;
+	if (!factor_given && (r->type == VN_ROPE_YARN || r->type == VN_ROPE_LONGROPE))
+		r->factor = (double)context / r->original_context;
+	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);
+	if (r->type == VN_ROPE_DYNAMIC && r->rotary_dim < 4)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: dynamic RoPE of a head of %d columns", path, r->rotary_dim);
+	if (r->type == VN_ROPE_LONGROPE && r->original_context < 2)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: longrope needs an original_max_position_embeddings above 1", path);
+	if (r->type == VN_ROPE_LLAMA3 && !(r->low_freq_factor > 0 && r->high_freq_factor > r->low_freq_factor))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: llama3 RoPE needs low_freq_factor and a larger high_freq_factor", path);
+	return VN_OK;
+}
+
+static vn_status factors(const char *path, const json_t *settings, const char *key, int n, json_t **list, vn_error *err)
+{
+	json_t *a = json_object_get(settings, key), *x;
+	size_t  i;
+	bool    good = json_is_array(a) && json_array_size(a) == (size_t)n;
+
+	if (good)
+		json_array_foreach(a, i, x)
+			good = good && json_is_number(x) && json_number_value(x) >= 1e-6 && json_number_value(x) <= 1e9;
+	if (!good)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: longrope's %s must be a list of %d numbers above 0", path, key, n);
+	*list = a;
+	return VN_OK;
+}
+
+vn_status vn_config_longrope(const char *path, const json_t *o, vn_config *c, vn_error *err)
+{
+	const json_t *s = NULL;
+	vn_status     st = rope_object(path, o, &s, err);
+
+	if (st || c->rope.type != VN_ROPE_LONGROPE)
+		return st;
+	if ((st = factors(path, s, "short_factor", c->rope.rotary_dim / 2, &c->short_factor, err)))
+		return st;
+	return factors(path, s, "long_factor", c->rope.rotary_dim / 2, &c->long_factor, err);
+}
+
+static int list_of(vn_builder *b, const json_t *numbers)
+{
+	float   few[256], *x = few;
+	size_t  i, n = json_array_size(numbers);
+	json_t *number;
+	int     list = 0;
+
+	if (n > sizeof few / sizeof *few && !(x = malloc(n * sizeof *x)))
+		return 0; /* a plan without the list: refused */
+	json_array_foreach((json_t *)(size_t)numbers, i, number)
+		x[i] = (float)json_number_value(number);
+	list = vn_plan_list(b, (int)n, x);
+	if (x != few)
+		free(x);
+	return list;
+}
+
+void vn_config_lists(vn_builder *b, vn_config *c)
+{
+	if (c->rope.type != VN_ROPE_LONGROPE)
+		return;
+	c->rope.short_factor = list_of(b, c->short_factor);
+	c->rope.long_factor = list_of(b, c->long_factor);
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""parity_random.py: models that are not in the repository, against HuggingFace run on the spot.
+
+    parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--keep DIR] [CASE...]
+
+Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Makes a
+model with random weights for every case below, for the cases named, or for N of chance; records transformers' float32
+and a float64 that numpy confirms; and holds libref to parity_hf.py's criterion and, with --gpu, the Vulkan engine to
+parity_gpu.py's. A model that fails stays in --keep.
+"""
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "fixtures"))
+
+try:
+    import torch
+    import transformers
+
+    import golden
+    import random_model
+    import parity_gpu
+    import parity_hf
+except ImportError as e:
+    print(f"SKIPPED: no {e.name} in this Python")
+    sys.exit(77)
+
+SCALINGS = {
+    "linear": '{"rope_type": "linear", "factor": 3.5}',
+    "dynamic": '{"rope_type": "dynamic", "factor": 2.5}',
+    "yarn": '{"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}',
+    "yarn-mscale": '{"rope_type": "yarn", "factor": 40.0, "original_max_position_embeddings": 16, "mscale": 1.0,'
+                   ' "mscale_all_dim": 0.707, "beta_fast": 8, "beta_slow": 2, "truncate": false}',
+    "llama3": '{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,'
+              ' "original_max_position_embeddings": 64}',
+}
+
+
+def longrope(pairs, original):
+    return json.dumps({"rope_type": "longrope", "factor": 8.0, "original_max_position_embeddings": original,
+                       "short_factor": [1 + i / 8 for i in range(pairs)], "long_factor": [1 + i * i / 2 for i in range(pairs)]})
+
+
+# name: tokens, arguments of random_model.py
+CASES = {
+    "gpt2-odd-heads": (65, "gpt2 --hidden 42 --heads 7 --ffn 75 --layers 3"),
+    "gpt2-one-head": (17, "gpt2 --hidden 24 --heads 1 --untied"),
+    "gpt2-gelu": (64, "gpt2 --hidden 40 --heads 5 --act gelu --eps 1e-3"),
+    "gpt2-scales": (33, "gpt2 --inverse-layer --unscaled --layers 4 --hidden 16 --heads 4"),
+    "gpt2-files": (21, "gpt2 --dtype float16 --buffers --shards 3 --rope-spelling 4"),
+    "gpt2-long": (600, "gpt2 --hidden 24 --heads 3"),
+    "gpt2-token": (1, "gpt2 --dtype bfloat16"),
+    "qwen2-G-1": (70, "qwen2 --heads 6 --kv-heads 1"),
+    "qwen2-G-H": (18, "qwen2 --heads 6 --kv-heads 6 --hidden 60 --untied"),
+    "qwen2-window": (90, "qwen2 --kv-heads 2 --window 7 --full-layers 1 --layers 3"),
+    "qwen2-window-long": (600, "qwen2 --kv-heads 2 --window 100 --hidden 24"),
+    "qwen2-K": (31, "qwen2 --hidden 50 --heads 3 --kv-heads 3 --head-dim 14"),
+    "qwen3-bias": (64, "qwen3 --hidden 36 --heads 5 --kv-heads 1 --head-dim 20 --attention-bias"),
+    "qwen3-window": (70, "qwen3 --heads 4 --kv-heads 2 --head-dim 6 --window 1 --untied"),
+    "qwen3-long": (600, "qwen3 --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --eps 1e-5"),
+    "qwen3-files": (16, "qwen3 --head-dim 8 --dtype bfloat16 --shards 2 --rope-spelling 4 --buffers"),
+    "llama-biases": (40, "llama --kv-heads 3 --attention-bias --mlp-bias --untied"),
+    "llama-gelu": (40, "llama --kv-heads 2 --act gelu --hidden 44 --heads 4 --head-dim 6"),
+    "llama-token": (1, "llama --heads 9 --kv-heads 3 --hidden 90"),
+    "llama-long": (600, "llama --hidden 32 --heads 4 --kv-heads 1 --layers 1"),
+    "mistral-window": (70, "mistral --kv-heads 2 --window 5 --head-dim 10"),
+    "mistral-no-window": (70, "mistral --kv-heads 6 --dtype float16 --untied"),
+    "mistral-wide-window": (70, "mistral --kv-heads 1 --window 70"),
+    "mistral-two": (2, "mistral --heads 2 --hidden 8 --head-dim 4 --ffn 6 --window 1"),
+    **{f"{f}-{s}": (n, f"{f} --kv-heads 2 --head-dim 16 --theta {t} --context {c} --rope-scaling '{SCALINGS[s]}'")
+       for f, s, n, t, c in [
+           ("qwen2", "linear", 50, 1e4, 256), ("qwen2", "yarn", 128, 1e6, 64), ("qwen3", "dynamic", 100, 1e4, 64),
+           ("llama", "dynamic", 64, 5e5, 64), ("llama", "llama3", 200, 5e5, 512), ("llama", "yarn-mscale", 66, 1e4, 640),
+           ("mistral", "yarn", 97, 1e4, 128), ("qwen3", "llama3", 65, 1e6, 512), ("mistral", "dynamic", 600, 1e4, 96)]},
+    "llama-longrope-short": (64, f"llama --kv-heads 2 --head-dim 16 --context 512 --rope-scaling '{longrope(8, 64)}'"),
+    "llama-longrope-long": (65, f"llama --kv-heads 2 --head-dim 16 --context 512 --rope-scaling '{longrope(8, 64)}'"),
+    "qwen3-longrope": (600, f"qwen3 --kv-heads 2 --head-dim 12 --hidden 30 --heads 4 --context 1024 --rope-scaling '{longrope(6, 100)}'"),
+}
+
+
+def words(text):
+    """As a shell would split it."""
+    import shlex
+    return shlex.split(text)
+
+
+def of_chance(rng):
+    """(tokens, arguments): any family, geometry, scaling, storage."""
+    family = rng.choice(sorted(random_model.CONFIGS))
+    heads = rng.randint(1, 9)
+    a = [family, "--heads", str(heads), "--layers", str(rng.randint(1, 4)), "--vocab", str(rng.randint(30, 600)),
+         "--ffn", str(rng.randint(3, 150)), "--eps", rng.choice(["1e-6", "1e-5", "1e-3"]),
+         "--dtype", rng.choice(["float32", "float32", "float16", "bfloat16"]), "--seed", str(rng.randint(1, 10**6))]
+    tokens = rng.choice([1, 2, 3, 17, 63, 64, 65, 100, 129, 257, 600])
+    if rng.random() < 0.4:
+        a.append("--untied")
+    if rng.random() < 0.3:
+        a += ["--act", rng.choice(["silu", "gelu", "gelu_new", "gelu_pytorch_tanh"])]
+    if family == "gpt2":
+        a += ["--hidden", str(heads * rng.randint(1, 12)), "--context", str(tokens + rng.randint(0, 50))]
+        a += ["--inverse-layer"] if rng.random() < 0.3 else []
+        return tokens, a
+    K = 2 * rng.randint(2, 12)
+    a += ["--hidden", str(rng.randint(1, 12) * heads), "--head-dim", str(K), "--theta", rng.choice(["1e4", "5e5", "1e6", "12345"]),
+          "--kv-heads", str(rng.choice([g for g in range(1, heads + 1) if heads % g == 0]))]
+    kind = rng.choice(["none", "longrope", *SCALINGS])
+    a += ["--context", str(max(16, tokens // 2) if kind == "dynamic" else tokens + rng.randint(0, 200))]
+    if kind != "none":
+        a += ["--rope-scaling", longrope(K // 2, rng.choice([8, 64, 512])) if kind == "longrope" else SCALINGS[kind]]
+    if family != "llama" and rng.random() < 0.6:
+        a += ["--window", str(rng.randint(1, tokens + 5))]
+        a += ["--full-layers", "1"] if family != "mistral" and rng.random() < 0.5 else []
+    if family in ("llama", "qwen3") and rng.random() < 0.5:
+        a.append("--attention-bias")
+    if family == "llama" and rng.random() < 0.5:
+        a.append("--mlp-bias")
+    return tokens, a
+
+
+def run(vernier, gpus, name, tokens, arguments, keep):
+    work = tempfile.mkdtemp(prefix="parity-")
+    model, at = os.path.join(work, "model"), lambda f: os.path.join(work, f)
+    vocab = int(arguments[arguments.index("--vocab") + 1]) if "--vocab" in arguments else 512
+    ids = ",".join(str((7 * t * t + 13 * t + 5) % vocab) for t in range(tokens))
+    random_model.main([*arguments, "-o", model])
+    for dtype in golden.DTYPES:
+        golden.record(model, ids, dtype, at(dtype), checked=dtype == "f64")
+    good = parity_hf.check(vernier, model, ids, at("f32"), at("f64"), name)
+    for index, _ in gpus:
+        good &= parity_gpu.check(vernier, index, model, ids, name)
+    if not good:
+        print(f"{name}: {tokens} tokens, random_model.py {' '.join(arguments)}")
+        if keep:
+            shutil.copytree(model, os.path.join(keep, name), dirs_exist_ok=True)
+    shutil.rmtree(work)
+    return good
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("vernier")
+    a.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *CASES])
+    a.add_argument("--gpu", action="store_true")
+    a.add_argument("--count", type=int, default=0, metavar="N", help="N models of chance in place of the list")
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--keep", metavar="DIR", help="where models that fail are left")
+    a = a.parse_args()
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    gpus = parity_gpu.devices(a.vernier) if a.gpu else []
+    if a.gpu and not gpus:
+        print("SKIPPED: no suitable Vulkan device")
+        sys.exit(77)
+    todo = [(name, CASES[name][0], words(CASES[name][1])) for name in a.cases or CASES]
+    if a.count:
+        rng = random.Random(a.seed)
+        todo = [(f"chance-{a.seed}-{i}", *of_chance(rng)) for i in range(a.count)]
+    failed = 0
+    for name, tokens, arguments in todo:
+        failed += not run(a.vernier, gpus, name, tokens, arguments, a.keep)
+        sys.stdout.flush()
+    print(f"{len(todo) - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
