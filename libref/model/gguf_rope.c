@@ -32,7 +32,7 @@ static bool fits(search *s, double factor, double high, int64_t original)
 	s->rope.low_freq_factor = 1;
 	s->rope.high_freq_factor = high;
 	s->rope.original_context = (int)original;
-	vn_rope_frequencies(&s->rope, s->scaled, &attention);
+	vn_rope_frequencies(&s->rope, NULL, 0, s->scaled, &attention);
 	for (int i = 0; i < s->pairs; i++)
 		if (!(fabs((double)s->plain[i] / (double)s->scaled[i] - (double)s->divisor[i]) <= TOLERANCE * (double)s->divisor[i]))
 			return false;
@@ -78,7 +78,7 @@ vn_status vn_gguf_llama3(const vn_gguf_tensor *t, json_t *rope, int64_t pairs, i
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
 	search s = { (int)pairs, room, room + n, room + 2 * n, { .theta = theta, .rotary_dim = (int)(2 * pairs) } };
 	vn_to_f32(room, t->t.data, t->t.dtype, n);
-	vn_rope_frequencies(&s.rope, room + n, &attention);
+	vn_rope_frequencies(&s.rope, NULL, 0, room + n, &attention);
 	for (size_t i = 0; i < n; i++)
 		good = good && room[i] >= 1.0f && room[i] <= 1e6f;
 	if (!good || !find(&s, original)) {
