@@ -18,18 +18,19 @@ static const char usage[] =
 	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE [--points GLOB]... [--layers A-B]\n"
 	"               [--tokens last|A-B] [--precision %s] [--threads N]\n"
 	"               [--decode N [--temperature T] [--seed S] | --force-ids LIST|@FILE]\n"
-	"               [--device N] [--validate] [--guard] [--force]\n";
+	"               [--device N] [--kv contiguous|paged] [--block-size N] [--validate] [--guard] [--force]\n";
 
 typedef struct options {
 	const char *engine, *model, *ids_text, *forced_text;
 	const char *pattern[MOST_PATTERNS];
-	const char *device_text, *decode_text, *temperature_text, *seed_text; /* as given, for complaints */
+	/* as given, for complaints */
+	const char *device_text, *decode_text, *temperature_text, *seed_text, *kv_text, *block_text;
 	vn_engine_options run;
 	vn_recipe   recipe;
 } options;
 
 enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP, DECODE, TEMPERATURE, SEED,
-       FORCE_IDS };
+       FORCE_IDS, KV, BLOCK_SIZE };
 
 static const struct option longs[] = {
 	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
@@ -38,6 +39,7 @@ static const struct option longs[] = {
 	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
 	{ "decode", 1, NULL, DECODE },     { "temperature", 1, NULL, TEMPERATURE }, { "seed", 1, NULL, SEED },
 	{ "force-ids", 1, NULL, FORCE_IDS },
+	{ "kv", 1, NULL, KV },             { "block-size", 1, NULL, BLOCK_SIZE },
 	{ 0 }
 };
 
@@ -87,6 +89,17 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
 		o->run.device = (int)a;
 		return st;
+	case KV:
+		o->kv_text = optarg;
+		o->run.paged = strcmp(optarg, "paged") == 0;
+		if (!o->run.paged && strcmp(optarg, "contiguous") != 0)
+			return vn_fail(err, VN_ERR_USAGE, "--kv is contiguous or paged, not '%s'", optarg);
+		return VN_OK;
+	case BLOCK_SIZE:
+		o->block_text = optarg;
+		st = vn_read_whole("--block-size", optarg, 1, 65536, &a, err);
+		o->run.block = (int)a;
+		return st;
 	case DECODE:
 		o->decode_text = optarg;
 		return vn_read_whole("--decode", optarg, 0, INT32_MAX, &r->decode, err);
@@ -132,9 +145,12 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
 		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
-	if (!o->run.gpu && (o->device_text || o->run.validate || o->run.guard))
-		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine",
-		               o->device_text ? "--device" : o->run.validate ? "--validate" : "--guard");
+	const char *gpu_alone = o->device_text ? "--device" : o->kv_text ? "--kv" : o->block_text ? "--block-size"
+	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
+	if (!o->run.gpu && gpu_alone)
+		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine", gpu_alone);
+	if (o->block_text && !o->run.paged)
+		return vn_fail(err, VN_ERR_USAGE, "--block-size is for --kv paged");
 	return VN_OK;
 }
 

@@ -82,7 +82,7 @@ static void gpu_destroy(void *self)
 static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
 {
 	const vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
-	                            .progress = true, .stop = stop };
+	                            .paged = o->paged, .block = o->block, .progress = true, .stop = stop };
 	vn_gpu   *gpu;
 	vn_status st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
 

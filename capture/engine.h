@@ -28,6 +28,8 @@ typedef struct vn_engine_options {
 	int       threads;         /* ref; 0: one a processor */
 	int       device;          /* gpu; -1: the best */
 	bool      validate, guard; /* gpu */
+	bool      paged;           /* gpu: the cache in blocks */
+	int       block;           /* tokens of one; 0: 16 */
 } vn_engine_options;
 
 /* Progress goes to the terminal; a signal (capture/interrupt.h) ends the call at

@@ -27,6 +27,11 @@ try capture ref "$M" --ids 1,2 -o a.h5 --threads 0
 try capture ref "$M" --ids 1,2 -o a.h5 --layers 3-1
 try capture ref "$M" --ids 1,2 -o a.h5 --layers 7-9
 try capture ref "$M" --ids 1,2 -o a.h5 --tokens first
+try capture ref "$M" --ids 1,2 -o a.h5 --kv paged
+try capture ref "$M" --ids 1,2 -o a.h5 --block-size 16
+try capture gpu "$M" --ids 1,2 -o a.h5 --kv pages
+try capture gpu "$M" --ids 1,2 -o a.h5 --block-size 16
+try capture gpu "$M" --ids 1,2 -o a.h5 --kv paged --block-size 0
 try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer*.nothing'
 try capture ref "$M" --ids 1,2 -o a.h5 --points 'layer{0'
 try capture ref "$M" --ids 1,2 -o a.h5 --decode -1
