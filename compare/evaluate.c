@@ -134,7 +134,7 @@ static void score(const walk *w, const vn_kernel *k, int64_t i)
 			own = vn_score_one(k, &alone, 0, c->width);
 		}
 		t->finite[s] = own.finite;
-		t->argmax[s] = (int32_t)own.argmax[s];
+		t->argmax[s] = own.finite ? (int32_t)own.argmax[s] : -1;
 		t->loss[s] = own.norm[s] - score_at(&w->rows[s], row[s], w->o->ids[token]);
 	}
 }

@@ -40,7 +40,7 @@ typedef struct vn_evaluate_options {
 typedef struct vn_token_score {
 	int64_t at;           /* which token of the text */
 	double  loss[2], kl;  /* [0] reference, [1] candidate; NaN where a score is */
-	int32_t argmax[2];    /* the tokens that the two would say instead */
+	int32_t argmax[2];    /* the tokens that the two would say instead; -1 where a score is no number */
 	bool    tie;          /* of the reference's scores those two are as good as equal (specs/limits.md) */
 	bool    finite[2];
 } vn_token_score;
@@ -60,7 +60,7 @@ typedef struct vn_evaluation {
 	int64_t kl_max_at;       /* the scored token, by its place in the text, where it is */
 	/* The first token that the two would have said differently. */
 	int64_t differ_at;       /* its position in the text; -1: none */
-	int32_t differ[2];
+	int32_t differ[2];       /* -1: nothing, the scores being no numbers */
 	bool    differ_tie;
 	/* Scores that peak at the token that went in: a head that is fed an embedding. */
 	double  repeats;         /* share of scored tokens that repeat the one before */

@@ -12,6 +12,16 @@ static const double Z95 = 1.959963984540054; /* 95 % of a normal distribution ar
 
 static const char *const side[2] = { "reference", "candidate" };
 
+static double low(vn_mean m)
+{
+	return m.mean - Z95 * m.error;
+}
+
+static double high(vn_mean m)
+{
+	return m.mean + Z95 * m.error;
+}
+
 static const char *fact(const vn_evaluated *x, int s, const char *key)
 {
 	const char *v = vn_facts_get(&x->engine[s], key);
@@ -23,7 +33,7 @@ static const char *fact(const vn_evaluated *x, int s, const char *key)
 static void token(FILE *out, int32_t id)
 {
 	if (id < 0)
-		fputs("nothing (no number)", out);
+		fputs("nothing", out);
 	else
 		fprintf(out, "%" PRId32, id);
 }
@@ -46,11 +56,20 @@ static void perplexities(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	fputc('\n', out);
-	for (int s = 0; s < 2; s++)
-		fprintf(out, "%-11s %-9s %.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", s ? "" : "perplexity", side[s], e->perplexity[s],
-		        exp(e->loss[s].mean - Z95 * e->loss[s].error), exp(e->loss[s].mean + Z95 * e->loss[s].error), e->loss[s].mean);
-	fprintf(out, "%-11s %-9s %+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token\n", "", "gap", 100 * expm1(e->gap.mean),
-	        100 * expm1(e->gap.mean - Z95 * e->gap.error), 100 * expm1(e->gap.mean + Z95 * e->gap.error));
+	for (int s = 0; s < 2; s++) {
+		fprintf(out, "%-11s %-9s ", s ? "" : "perplexity", side[s]);
+		if (isnan(e->loss[s].mean))
+			fputs("none: some scores are no numbers\n", out);
+		else
+			fprintf(out, "%.7g   (95 %%: %.5g to %.5g); mean loss %.7g\n", e->perplexity[s], exp(low(e->loss[s])), exp(high(e->loss[s])),
+			        e->loss[s].mean);
+	}
+	fprintf(out, "%-11s %-9s ", "", "gap");
+	if (isnan(e->gap.mean))
+		fputs("none\n", out);
+	else
+		fprintf(out, "%+.3g %%   (95 %%: %+.3g to %+.3g %%), token by token\n", 100 * expm1(e->gap.mean), 100 * expm1(low(e->gap)),
+		        100 * expm1(high(e->gap)));
 }
 
 static void choices(const vn_evaluated *x, FILE *out)
@@ -64,8 +83,12 @@ static void choices(const vn_evaluated *x, FILE *out)
 		token(out, e->differ[1]);
 		fputs(e->differ_tie ? ", a near tie" : "", out);
 	}
-	fprintf(out, "\n%-11s mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", "divergence", e->kl.mean, Z95 * e->kl.error,
-	        e->kl_p99, e->kl_max, e->kl_max_at);
+	fprintf(out, "\n%-11s ", "divergence");
+	if (isnan(e->kl.mean))
+		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
+	else
+		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, Z95 * e->kl.error, e->kl_p99,
+		        e->kl_max, e->kl_max_at);
 	if (x->o->decode == 0)
 		return;
 	fprintf(out, "%-11s behind %" PRId64 " tokens: ", "greedy", e->prompt);
@@ -123,7 +146,7 @@ static json_t *id(int32_t i)
 
 static json_t *interval(vn_mean m, double (*f)(double))
 {
-	return json_pack("[o, o]", number(f(m.mean - Z95 * m.error)), number(f(m.mean + Z95 * m.error)));
+	return json_pack("[o, o]", number(f(low(m))), number(f(high(m))));
 }
 
 static json_t *engine(const vn_evaluated *x, int s)

@@ -40,8 +40,8 @@ def listed(ids):
 
 
 def capture(vernier, engine, ids, out, *more):
-    subprocess.run([vernier, "capture", *engine, MODEL, "--ids", listed(ids), "-o", out, "--force", *more], check=True,
-                   stderr=subprocess.DEVNULL)
+    subprocess.run([vernier, "capture", engine[0], MODEL, *engine[1:], "--ids", listed(ids), "-o", out, "--force", *more],
+                   check=True, stderr=subprocess.DEVNULL)
     return out
 
 

@@ -698,7 +698,7 @@ static void help_of(int (*command)(int, char **), char *text, size_t room)
 static void the_manual_has_every_option_of_the_help(void)
 {
 	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
-		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "show", cmd_show }, { "points", cmd_points },
+		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "evaluate", cmd_evaluate }, { "show", cmd_show }, { "points", cmd_points },
 		{ "limits", cmd_limits }, { "synth", cmd_synth },
 	};
 	static char page[1 << 16];
