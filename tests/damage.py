@@ -59,12 +59,12 @@ def main():
             f.write('{"model_type": "qwen2",\n "hidden_size": }\n')
     elif kind == "unknown-type":
         change_config(model_type="mamba2")
-    elif kind == "rope-dynamic":
-        change_config(rope_parameters={"rope_type": "dynamic", "rope_theta": 1e6, "factor": 2.0})
+    elif kind == "rope-type":
+        change_config(rope_parameters={"rope_type": "proportional", "rope_theta": 1e6, "factor": 2.0})
     elif kind == "quantised":
         change_config(quantization_config={"quant_method": "gptq"})
-    elif kind == "relu6":
-        change_config(hidden_act="relu6")
+    elif kind == "activation":
+        change_config(hidden_act="quick_gelu")
     elif kind == "wider":
         change_config(intermediate_size=256)
     elif kind == "no-weights":

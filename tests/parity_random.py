@@ -145,13 +145,16 @@ def run(vernier, gpus, name, tokens, arguments, keep):
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("vernier")
-    a.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *CASES])
+    a.add_argument("cases", nargs="*", metavar="CASE")
     a.add_argument("--gpu", action="store_true")
     a.add_argument("--count", type=int, default=0, metavar="N", help="N models of chance in place of the list")
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--keep", metavar="DIR", help="where models that fail are left")
-    a = a.parse_args()
+    a = a.parse_intermixed_args()
 
+    for name in a.cases:
+        if name not in CASES:
+            sys.exit(f"no case {name}; there are {', '.join(CASES)}")
     torch.set_num_threads(1)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

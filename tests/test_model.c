@@ -1,5 +1,6 @@
 /* test_model.c: opening a model directory, and everything that can be wrong with one. */
 #include "libref/model/model.h"
+#include "libref/plan/family.h"
 #include "tests/toy_model.h"
 
 #include <CUnit/Basic.h>
@@ -114,6 +115,60 @@ static void every_known_prefix_is_understood(void)
 	for (int i = 0; i < m.n; i++)
 		m.tensor[i].name[0] = 'n';
 	refused(&m, TOY_CONFIG, VN_ERR_NOTFOUND, "model.embed_tokens.weight", "missing");
+}
+
+#define GPT2_CONFIG "{\"model_type\":\"gpt2\",\"vocab_size\":32,\"n_positions\":16,\"n_embd\":16,\"n_head\":4,\"n_layer\":2}"
+
+/* All that the plan of a config reads. */
+static void build_of(toy_model *m, const char *config, vn_dtype d)
+{
+	json_t          *j = json_loads(config, 0, NULL);
+	const vn_family *family;
+	vn_plan         *p;
+
+	m->n = 0;
+	CU_ASSERT_EQUAL_FATAL(vn_family_find("toy", j, &family, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(family->plan("toy", j, &p, NULL), VN_OK);
+	for (int i = 0; i < p->n_weights; i++) {
+		const vn_shape *s = &p->weight[i].shape;
+		toy_add(m, p->weight[i].name, d, (int)s->dim[0], s->rank == 2 ? (int)s->dim[1] : 0);
+	}
+	vn_plan_destroy(p);
+	json_decref(j);
+}
+
+static void gpt2_has_prefixes_and_buffers_of_its_own(void)
+{
+	const char *prefix[] = { "transformer.", "", "model." };
+	toy_model   m;
+
+	for (size_t k = 0; k < sizeof prefix / sizeof *prefix; k++)
+		for (int buffers = 0; buffers < 2; buffers++) {
+			build_of(&m, GPT2_CONFIG, VN_F16);
+			if (buffers) {
+				toy_add(&m, "transformer.h.1.attn.bias", VN_F16, 16, 16);
+				toy_add(&m, "transformer.h.0.attn.masked_bias", VN_F16, 1, 0);
+			}
+			for (int i = 0; i < m.n; i++) {
+				char name[128];
+				snprintf(name, sizeof name, "%s%s", prefix[k], m.tensor[i].name + strlen("transformer."));
+				strcpy(m.tensor[i].name, name);
+			}
+			opens(&m, GPT2_CONFIG, 0);
+		}
+	build_of(&m, GPT2_CONFIG, VN_F16); /* a bias is no buffer */
+	toy_add(&m, "transformer.h.0.attn.q_attn.bias", VN_F16, 16, 0);
+	refused(&m, GPT2_CONFIG, VN_ERR_FORMAT, "transformer.h.0.attn.q_attn.bias", "no part of a gpt2 model reads");
+	build_of(&m, GPT2_CONFIG, VN_F16);
+	toy_drop(&m, "transformer.h.1.attn.c_attn.bias");
+	refused(&m, GPT2_CONFIG, VN_ERR_NOTFOUND, "transformer.h.1.attn.c_attn.bias", "missing");
+	build_of(&m, GPT2_CONFIG, VN_F16); /* [out,in], as a Linear has it */
+	toy_tensor *fc = toy_find(&m, "transformer.h.0.mlp.c_fc.weight");
+	fc->dim[0] = 64, fc->dim[1] = 16;
+	refused(&m, GPT2_CONFIG, VN_ERR_SHAPE, "c_fc.weight", "shape (64, 16), the config needs (16, 64)");
+	build_of(&m, GPT2_CONFIG, VN_F16); /* tied, and the output matrix all the same */
+	toy_add(&m, LM_HEAD, VN_F16, 32, 16);
+	opens(&m, GPT2_CONFIG, 1);
 }
 
 static void names_in_the_table_are_those_of_the_file(void)
@@ -429,6 +484,7 @@ int main(void)
 	if (s && CU_ADD_TEST(s, a_good_directory_opens_with_every_weight_in_its_place) &&
 	    CU_ADD_TEST(s, weights_may_have_any_of_the_four_formats_even_mixed) &&
 	    CU_ADD_TEST(s, every_known_prefix_is_understood) &&
+	    CU_ADD_TEST(s, gpt2_has_prefixes_and_buffers_of_its_own) &&
 	    CU_ADD_TEST(s, names_in_the_table_are_those_of_the_file) &&
 	    CU_ADD_TEST(s, each_missing_weight_is_named) &&
 	    CU_ADD_TEST(s, a_tensor_that_nothing_reads_is_named) &&

@@ -666,7 +666,8 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	vn_plan_destroy(q);
 
 	const struct { const char *from, *to; } bad[] = { { "[1, 1.1", "[1, \"1\", 1.1" }, { "[1, 1.1", "[1, 1e39, 1.1" }, { "[1, 1.1", "[1, 2, 1.1" },
-	                                                  { "\"theta\": 10000", "\"theta\": []" }, { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," } };
+	                                                  { "\"theta\": 10000", "\"theta\": []" }, { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
+	                                                  { "\"long_factor\": [2, 4.6999998092651367]", "\"long_factor\": 1" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char *line = t.node[2], *at = strstr(line, bad[i].from), *now;
 		CU_ASSERT_TRUE_FATAL(at && asprintf(&now, "%.*s%s%s", (int)(at - line), line, bad[i].to, at + strlen(bad[i].from)) > 0);

@@ -130,7 +130,7 @@ static inline float toy_value(const char *name, uint32_t *x)
 	const float u = (float)(*x >> 16) / 32768.0f - 1.0f;
 	if (n > 5 && strcmp(name + n - 5, ".bias") == 0)
 		return u / 4;
-	if (strstr(name, "norm"))
+	if (strstr(name, "norm") || strstr(name, ".ln_"))
 		return 1 + u / 4;
 	return u / 2;
 }
