@@ -52,7 +52,7 @@ typedef struct contract {
 	} while (0)
 
 /* ", which is step 3," where it is not of the prompt. */
-static const char *say_step(const contract *c, int64_t token, char *text, size_t room)
+static void say_step(const contract *c, int64_t token, char *text, size_t room)
 {
 	const vn_step *s;
 	const int      n = vn_recording_steps(c->a, &s);
@@ -61,7 +61,6 @@ static const char *say_step(const contract *c, int64_t token, char *text, size_t
 	for (int i = 0; i < n; i++)
 		if (s[i].number > 0 && s[i].position <= token && token - s[i].position < s[i].tokens)
 			snprintf(text, room, ", which is step %d,", s[i].number);
-	return text;
 }
 
 static void tokens(const contract *c)
@@ -76,8 +75,9 @@ static void tokens(const contract *c)
 	for (int64_t i = 0; i < n; i++)
 		if (id[0][i] != id[1][i]) {
 			char step[96];
+			say_step(c, i, step, sizeof step);
 			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
-			       (long long)i, say_step(c, i, step, sizeof step), id[0][i], id[1][i], c->who,
+			       (long long)i, step, id[0][i], id[1][i], c->who,
 			       *step ? ": two that decode on their own; --force-ids gives one run the other's tokens" : "");
 			break;
 		}
