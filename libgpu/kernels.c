@@ -31,13 +31,11 @@ typedef struct code { const uint32_t *words; size_t bytes; } code;
 #define CODE(name) { spv_##name, sizeof(spv_##name) }
 #define BOTH(name) CODE(name##_f16), CODE(name##_f16), CODE(name##_f32)
 #define NONE { NULL, 0 }, { NULL, 0 }, { NULL, 0 }
-#define PAGED(name) .paged16 = CODE(name##_f16), .paged32 = CODE(name##_f32)
 
 static const struct row {
 	const char *name;
 	code        f16, acc16, f32;
 	uint32_t    push;
-	code        paged16, paged32; /* where a paged cache asks for another */
 } table[VN_N_KERNELS] = {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed) },
 	[VN_K_RMS_NORM]     = { "rms_norm",     BOTH(rms_norm),    sizeof(vn_push_rms_norm) },
@@ -50,14 +48,23 @@ static const struct row {
 	                        sizeof(vn_push_linear) },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice) },
 	[VN_K_ROPE]         = { "rope",         BOTH(rope),        sizeof(vn_push_rope) },
-	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention), PAGED(attention_paged) },
-	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention), PAGED(attn_scores_paged) },
-	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention), PAGED(attn_probs_paged) },
-	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), PAGED(paged_put) },
-	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), PAGED(paged_get) },
+	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
+	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },
+	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention) },
+	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages) },
+	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages) },
 	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
 	[VN_K_GATED]        = { "gated",        BOTH(gated),       sizeof(vn_push_map) },
 	[VN_K_ADD]          = { "add",          BOTH(add),         sizeof(vn_push_map) },
+};
+
+/* With a paged cache these are the code; where it is nothing, the table above. */
+static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
+	[VN_K_ATTENTION]    = { CODE(attention_paged_f16),   CODE(attention_paged_f32) },
+	[VN_K_ATTN_SCORES]  = { CODE(attn_scores_paged_f16), CODE(attn_scores_paged_f32) },
+	[VN_K_ATTN_PROBS]   = { CODE(attn_probs_paged_f16),  CODE(attn_probs_paged_f32) },
+	[VN_K_PAGED_PUT]    = { CODE(paged_put_f16),         CODE(paged_put_f32) },
+	[VN_K_PAGED_GET]    = { CODE(paged_get_f16),         CODE(paged_get_f32) },
 };
 
 const char *vn_kernel_name(vn_kernel k)
@@ -113,8 +120,8 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool 
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		const struct row *t = &table[i];
 		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
-		if (paged && t->paged16.words)
-			c = policy.storage == VN_F32 ? &t->paged32 : &t->paged16;
+		if (paged && paged_code[i].f16.words)
+			c = policy.storage == VN_F32 ? &paged_code[i].f32 : &paged_code[i].f16;
 		if (c->words && (st = build(d, k, (vn_kernel)i, c, err)))
 			goto fail;
 	}

@@ -220,12 +220,12 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
 	double worst = 0.0;
 
-	for EACH(s)
+	for EACH(s) {
+		const int logits = vn_plan_find(s->plan, "logits");
+		any       e = open_engine(s->plan, s->weights, IN_F32);
+		seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
+		go(s, e, s->ids, N, "logits", &whole);
 		for (size_t k = 0; k < sizeof split / sizeof *split; k++) {
-			const int logits = vn_plan_find(s->plan, "logits");
-			any       e = open_engine(s->plan, s->weights, IN_F32);
-			seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
-			go(s, e, s->ids, N, "logits", &whole);
 			e.calls->reset(e.self);
 			for (int t = 0; t < N; t += split[k]) {
 				const int n = N - t < split[k] ? N - t : split[k];
@@ -234,9 +234,10 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 				for (int i = 0; i < n; i++)
 					worst = fmax(worst, gap(row_of(&whole, logits, t + i), row_of(&part, logits, i), s->plan->vocab));
 			}
-			forget(&whole), forget(&part);
-			e.calls->close(e.self);
 		}
+		forget(&whole), forget(&part);
+		e.calls->close(e.self);
+	}
 	CU_ASSERT(worst <= 3e-6);
 	printf("worst %.2g ", worst);
 }
@@ -398,12 +399,13 @@ static void going_back_and_on_equals_a_fresh_start(void)
 {
 	static const int back[] = { 0, 1, 17, 39, 40 };
 
-	for EACH(s)
+	for EACH(s) {
+		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
+		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
+		vn_error err = { "" };
 		for (size_t k = 0; k < sizeof back / sizeof *back; k++) {
-			any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
-			seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
-			vn_error err = { "" };
 			/* the same calls up to there, then others */
+			a.calls->reset(a.self), b.calls->reset(b.self);
 			if (back[k])
 				go(s, a, s->ids, back[k], NULL, NULL), go(s, b, s->ids, back[k], NULL, NULL);
 			go(s, a, s->other, 20, NULL, NULL);
@@ -415,9 +417,10 @@ static void going_back_and_on_equals_a_fresh_start(void)
 			go(s, a, s->ids + back[k] + 3, 1, "*", &went);
 			go(s, b, s->ids + back[k] + 3, 1, "*", &fresh);
 			CU_ASSERT_EQUAL(differing(s, &went, &fresh), 0);
-			a.calls->close(a.self), b.calls->close(b.self);
-			forget(&went), forget(&fresh);
 		}
+		a.calls->close(a.self), b.calls->close(b.self);
+		forget(&went), forget(&fresh);
+	}
 }
 
 static void going_back_beyond_what_there_is_is_refused(void)
@@ -439,25 +442,25 @@ static void going_back_beyond_what_there_is_is_refused(void)
 /* The other prompt may hold anything, NaN even: the embedding of the last id is NaN. */
 static void nothing_of_another_prompt_is_left_after_a_reset(void)
 {
-	for EACH(s)
-		for (int poison = 0; poison < 2; poison++) {
-			const int64_t D = s->plan->weight[0].shape.dim[1], last = s->plan->vocab - 1;
-			vn_tensor    *w = malloc((size_t)s->plan->n_weights * sizeof *w);
-			float        *table = malloc((size_t)vn_shape_count(&s->plan->weight[0].shape) * sizeof *table);
-			int32_t       other[N];
-			memcpy(w, s->weights, (size_t)s->plan->n_weights * sizeof *w);
-			vn_to_f32(table, w[0].data, w[0].dtype, (size_t)vn_shape_count(&w[0].shape));
-			for (int64_t d = 0; d < D; d++)
-				table[last * D + d] = NAN;
-			w[0] = (vn_tensor){ VN_F32, w[0].shape, table };
-			memcpy(other, s->other, sizeof other);
-			for (int i = 0; poison && i < N; i++)
-				other[i] = (int32_t)last;
+	for EACH(s) {
+		const int64_t D = s->plan->weight[0].shape.dim[1], last = s->plan->vocab - 1;
+		vn_tensor    *w = malloc((size_t)s->plan->n_weights * sizeof *w);
+		float        *table = malloc((size_t)vn_shape_count(&s->plan->weight[0].shape) * sizeof *table);
+		int32_t       poison[N];
+		memcpy(w, s->weights, (size_t)s->plan->n_weights * sizeof *w);
+		vn_to_f32(table, w[0].data, w[0].dtype, (size_t)vn_shape_count(&w[0].shape));
+		for (int64_t d = 0; d < D; d++)
+			table[last * D + d] = NAN;
+		w[0] = (vn_tensor){ VN_F32, w[0].shape, table };
+		for (int i = 0; i < N; i++)
+			poison[i] = (int32_t)last;
 
-			any used = open_engine(s->plan, w, IN_F16), fresh = open_engine(s->plan, w, IN_F16);
-			seen   a = see_nothing(s->plan), b = see_nothing(s->plan);
-			go(s, used, other, N, NULL, NULL);
+		any  used = open_engine(s->plan, w, IN_F16), fresh = open_engine(s->plan, w, IN_F16);
+		seen a = see_nothing(s->plan), b = see_nothing(s->plan);
+		for (int turn = 0; turn < 2; turn++) { /* fresh is so but once; then both were used, one otherwise */
 			used.calls->reset(used.self);
+			go(s, used, turn ? poison : s->other, N, NULL, NULL);
+			used.calls->reset(used.self), fresh.calls->reset(fresh.self);
 			CU_ASSERT_EQUAL(used.calls->position(used.self), 0);
 			for (int t = 0; t < 12; t += t ? 1 : 7) { /* seven tokens, then step by step */
 				const int n = t ? 1 : 7;
@@ -465,11 +468,12 @@ static void nothing_of_another_prompt_is_left_after_a_reset(void)
 				go(s, fresh, s->ids + t, n, "{layer*,final_norm}", &b);
 				CU_ASSERT_EQUAL(differing(s, &a, &b), 0);
 			}
-			used.calls->close(used.self), fresh.calls->close(fresh.self);
-			forget(&a), forget(&b);
-			free(table);
-			free(w);
 		}
+		used.calls->close(used.self), fresh.calls->close(fresh.self);
+		forget(&a), forget(&b);
+		free(table);
+		free(w);
+	}
 }
 
 /* ---- calls that do not count --------------------------------------------------------------------- */
