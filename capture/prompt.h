@@ -16,6 +16,8 @@ typedef struct vn_prompt {
  * one "@". special: as in vn_tokenizer_encode. With a list the tokenizer only
  * tells what the tokens say, so one that does not open is no error. */
 vn_status vn_prompt_read(const char *model, const char *list, const char *text, bool special, vn_prompt *p, vn_error *err);
+/* Every byte of a file as text. */
+vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err);
 void      vn_prompt_finish(vn_prompt *p);
 
 #endif

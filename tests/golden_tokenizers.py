@@ -3,7 +3,7 @@
 
 TOKENIZE is the program of tests/tokenize.c. Each tokenizer there, qwen2-trained and every variant
 (fixtures/tokenizer_variants.py) encodes the texts; so do the GPT-2, Qwen2 and Qwen3.5 ones given as vocab.json
-and merges.txt. Needs Python's own library alone. Without it (lzma) status 77.
+and merges.txt, and all of them given as GGUF files. Needs Python's own library alone. Without it (lzma) status 77.
 """
 
 import json
@@ -59,6 +59,35 @@ def as_older_files(o, directory, tokenizer_class):
         json.dump({"tokenizer_class": tokenizer_class, "added_tokens_decoder": added, "add_prefix_space": False}, f)
 
 
+PRE = {"gpt2": "gpt-2", "qwen2": "qwen2", "qwen35": "qwen35", "llama3": "llama-bpe"}
+
+
+def as_gguf(o, path, pre):
+    """The same as the metadata of a GGUF file without tensors, byte by byte (specs/models.md, "GGUF")."""
+    STRING, ARRAY, I32, U32 = 8, 9, 5, 4
+
+    def text(s):
+        return struct.pack("<Q", len(s.encode())) + s.encode()
+
+    def strings(key, words):
+        return text(key) + struct.pack("<IIQ", ARRAY, STRING, len(words)) + b"".join(map(text, words))
+
+    added = {t["id"]: t for t in o["added_tokens"]}
+    tokens = {**{i: t for t, i in o["model"]["vocab"].items()}, **{i: t["content"] for i, t in added.items()}}
+    types = [3 if i in added and added[i]["special"] else 4 if i in added else 1 for i in range(len(tokens))]
+    merges = [m if isinstance(m, str) else " ".join(m) for m in o["model"]["merges"]]
+    keys = [
+        text("tokenizer.ggml.model") + struct.pack("<I", STRING) + text("gpt2"),
+        text("tokenizer.ggml.pre") + struct.pack("<I", STRING) + text(pre),
+        strings("tokenizer.ggml.tokens", [tokens[i] for i in range(len(tokens))]),
+        text("tokenizer.ggml.token_type") + struct.pack(f"<IIQ{len(types)}i", ARRAY, I32, len(types), *types),
+        strings("tokenizer.ggml.merges", merges),
+        text("tokenizer.ggml.bos_token_id") + struct.pack("<II", U32, o["added_tokens"][0]["id"]),
+    ]
+    with open(path, "wb") as f:
+        f.write(b"GGUF" + struct.pack("<IQQ", 3, 0, len(keys)) + b"".join(keys))
+
+
 def main():
     program = sys.argv[1]
     with lzma.open(os.path.join(HERE, "texts.json.xz")) as f:
@@ -78,6 +107,12 @@ def main():
         for name, kind in (("gpt2", "GPT2Tokenizer"), ("qwen2", "Qwen2TokenizerFast"), ("qwen35", "Qwen3_5Tokenizer")):
             as_older_files(made[name], os.path.join(work, name), kind)
             good &= check(program, f"{name} as vocab.json and merges.txt", os.path.join(work, name), texts, golden(name))
+        for name, pre in PRE.items():
+            path = os.path.join(work, name + ".gguf")
+            as_gguf(VARIANTS["gguf-" + name][1](json.loads(json.dumps(made[name]))), path, pre)
+            good &= check(program, f"{name} as a GGUF file", path, texts, golden("variant-gguf-" + name))
+        good &= check(program, "qwen2-trained's GGUF twin", os.path.join(FIXTURES, "gguf", "qwen2-trained.f32.gguf"), texts,
+                      golden("qwen2-trained"))
     print("1 passed, 0 failed" if good else "0 passed, 1 failed")
     sys.exit(0 if good else 1)
 

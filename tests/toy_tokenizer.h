@@ -77,4 +77,21 @@ static inline vn_status toy_read(json_t *o, vn_tokenizer **t, vn_error *err)
 	return st;
 }
 
+/* The ids of n bytes, as numbers with blanks between, or what was wrong; into have, 512 bytes. */
+static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_t n, bool special, char *have)
+{
+	int32_t *ids;
+	int64_t  count;
+	vn_error e = { "" };
+
+	if (vn_tokenizer_encode(t, text, n, special, &ids, &count, &e))
+		snprintf(have, 512, "%s", e.text);
+	else
+		*have = '\0';
+	for (int64_t i = 0; i < count; i++)
+		snprintf(have + strlen(have), 512 - strlen(have), "%s%d", i ? " " : "", ids[i]);
+	free(ids);
+	return have;
+}
+
 #endif

@@ -4,6 +4,7 @@
 #include "libref/text/tokenizer_inside.h"
 
 #include "libref/base/map.h"
+#include "libref/model/gguf.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -160,6 +161,18 @@ static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, 
 	return vn_tokenizer_settle(t, err);
 }
 
+static vn_status open_gguf(const char *path, vn_tokenizer **t, vn_error *err)
+{
+	vn_gguf  *f;
+	vn_status st = vn_gguf_open(path, &f, err);
+
+	if (st)
+		return st;
+	st = vn_tokenizer_of_gguf(f, t, err);
+	vn_gguf_close(f);
+	return st;
+}
+
 static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *err)
 {
 	older         f = { .directory = directory };
@@ -195,7 +208,7 @@ vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *e
 
 	*t = NULL;
 	if (stat(directory, &s) == 0 && !S_ISDIR(s.st_mode))
-		return vn_tokenizer_read_gguf(directory, t, err);
+		return open_gguf(directory, t, err);
 	if (path_of(directory, "tokenizer.json", path)) {
 		if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
 			return st;

@@ -110,16 +110,3 @@ done:
 	free(types);
 	return st;
 }
-
-vn_status vn_tokenizer_read_gguf(const char *path, vn_tokenizer **t, vn_error *err)
-{
-	vn_gguf  *f;
-	vn_status st = vn_gguf_open(path, &f, err);
-
-	*t = NULL;
-	if (st)
-		return st;
-	st = vn_tokenizer_of_gguf(f, t, err);
-	vn_gguf_close(f);
-	return st;
-}

@@ -61,6 +61,8 @@ extern const char     vn_pre_names[];   /* "gpt-2, qwen2..." for messages */
  * tokenizer_config.json describe it. */
 vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err);
 vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, vn_error *err);
-vn_status vn_tokenizer_read_gguf(const char *path, vn_tokenizer **t, vn_error *err);
+/* The vocabulary inside an opened GGUF file (libref/model/gguf.h). VN_ERR_NOTFOUND: none. */
+struct vn_gguf;
+vn_status vn_tokenizer_of_gguf(const struct vn_gguf *f, vn_tokenizer **t, vn_error *err);
 
 #endif

@@ -1,7 +1,10 @@
-/* fuzz_tokenizer.c: any bytes as a tokenizer.json, or as the arrays of a GGUF file.
+/* fuzz_tokenizer.c: any bytes as a tokenizer.json, as the arrays of a GGUF file, or as such a file.
  *
  * Refused with one line, or a tokenizer that gives every text ids it has tokens for. */
+#include "libref/model/gguf.h"
+#include "libref/text/tokenizer_inside.h"
 #include "tests/fuzz/mutate.h"
+#include "tests/toy_gguf.h"
 #include "tests/toy_tokenizer.h"
 
 static const char *const texts[] = {
@@ -58,13 +61,26 @@ static vn_status read_arrays(const uint8_t *data, size_t size, vn_tokenizer **t,
 	return vn_tokenizer_from_arrays(&a, t, e);
 }
 
+static vn_status read_gguf(const uint8_t *data, size_t size, vn_tokenizer **t, vn_error *e)
+{
+	vn_gguf  *f;
+	vn_status st = vn_gguf_parse("fuzz", data, size, &f, e);
+
+	if (!st)
+		st = vn_tokenizer_of_gguf(f, t, e);
+	vn_gguf_close(f);
+	return st;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	vn_tokenizer *t = NULL;
 	vn_error      e = { "" };
 	vn_status     st;
 
-	if (size && data[0] < 0x20 && data[0] != '\n' && data[0] != '\t' && data[0] != '\r')
+	if (size > 4 && memcmp(data, "GGUF", 4) == 0)
+		st = read_gguf(data, size, &t, &e);
+	else if (size && data[0] < 0x20 && data[0] != '\n' && data[0] != '\t' && data[0] != '\r')
 		st = read_arrays(data, size, &t, &e);
 	else
 		st = vn_tokenizer_read_json("fuzz", (const char *)data, size, &t, &e);
@@ -94,6 +110,34 @@ static size_t arrays_seed(uint8_t *out)
 	return (size_t)(p - out);
 }
 
+static size_t gguf_seed(uint8_t *out)
+{
+	static const char *const more[] = { "he", "ll", "hell", "<|end|>" };
+	toy_gguf g;
+
+	gg_start(&g, 3);
+	gg_key_text(&g, "tokenizer.ggml.model", "gpt2");
+	gg_key_text(&g, "tokenizer.ggml.pre", "qwen2");
+	gg_key_array(&g, "tokenizer.ggml.tokens", GG_STRING, 260);
+	for (int i = 0; i < 260; i++) {
+		char byte = (char)i, text[3];
+		text[vn_bytelevel_write(text, &byte, 1)] = '\0';
+		gg_string(&g, i < 256 ? text : more[i - 256]);
+	}
+	gg_key_array(&g, "tokenizer.ggml.merges", GG_STRING, 2);
+	gg_string(&g, "h e");
+	gg_string(&g, "l l");
+	gg_key_array(&g, "tokenizer.ggml.token_type", GG_I32, 260);
+	for (int i = 0; i < 260; i++)
+		gg_u32(&g, i == 259 ? 3 : 1);
+	gg_key_u32(&g, "tokenizer.ggml.bos_token_id", 259);
+	gg_key(&g, "tokenizer.ggml.add_bos_token", GG_BOOL);
+	gg_bytes(&g, "\1", 1);
+	memcpy(out, g.p, g.n);
+	free(g.p);
+	return g.n;
+}
+
 /* The toy with another part in the place of one of its own. */
 static size_t make_seed(int i, uint8_t *out)
 {
@@ -113,6 +157,8 @@ static size_t make_seed(int i, uint8_t *out)
 	};
 	if (i == (int)(sizeof part / sizeof *part))
 		return arrays_seed(out);
+	if (i > (int)(sizeof part / sizeof *part))
+		return gguf_seed(out);
 	json_t *o = toy_tokenizer();
 	toy_set(o, part[i].place, part[i].text);
 	const size_t n = json_dumpb(o, (char *)out, FUZZ_ROOM, JSON_COMPACT);
@@ -122,7 +168,7 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 9, NULL,
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 10, NULL,
 	                         "null true false -1 0 261 4194303 4194304 1e9 \"NFC\" \"Sequence\" \"ByteLevel\" \"Split\" \"BPE\" {} [] \"h\u00a0e\" "
 	                         "\"\" \\\\s \\\\p{L} [^ ] (?= (?<! (?i: + * {1,3} | \\\\S \"id\":5, \"special\":true, \"merges\":[], \"vocab\":{}, "
 	                         "\"normalized\":true, gpt-2 qwen2 qwen35 \"Regex\":\"(\"" };
