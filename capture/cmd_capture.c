@@ -2,6 +2,7 @@
 #include "capture/arguments.h"
 #include "capture/commands.h"
 #include "capture/interrupt.h"
+#include "capture/prompt.h"
 #include "capture/run.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
@@ -15,13 +16,15 @@
 enum { MOST_PATTERNS = 256 };
 
 static const char usage[] =
-	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE [--points GLOB]... [--layers A-B]\n"
-	"               [--tokens last|A-B] [--precision %s] [--threads N]\n"
+	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE | --prompt TEXT|@FILE [--no-special-tokens]\n"
+	"               [--points GLOB]... [--layers A-B] [--tokens last|A-B] [--precision %s]\n"
 	"               [--decode N [--temperature T] [--seed S] | --force-ids LIST|@FILE]\n"
-	"               [--device N] [--kv contiguous|paged] [--block-size N] [--validate] [--guard] [--force]\n";
+	"               [--threads N] [--device N] [--kv contiguous|paged] [--block-size N] [--validate] [--guard]\n"
+	"               [--force]\n";
 
 typedef struct options {
-	const char *engine, *model, *ids_text, *forced_text;
+	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
+	bool        no_special;
 	const char *pattern[MOST_PATTERNS];
 	/* as given, for complaints */
 	const char *device_text, *decode_text, *temperature_text, *seed_text, *kv_text, *block_text;
@@ -30,10 +33,11 @@ typedef struct options {
 } options;
 
 enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP, DECODE, TEMPERATURE, SEED,
-       FORCE_IDS, KV, BLOCK_SIZE };
+       FORCE_IDS, PROMPT, NO_SPECIAL, KV, BLOCK_SIZE };
 
 static const struct option longs[] = {
 	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
+	{ "prompt", 1, NULL, PROMPT },     { "no-special-tokens", 0, NULL, NO_SPECIAL },
 	{ "layers", 1, NULL, LAYERS },     { "tokens", 1, NULL, TOKENS },   { "precision", 1, NULL, PRECISION },
 	{ "threads", 1, NULL, THREADS },   { "device", 1, NULL, DEVICE },   { "force", 0, NULL, FORCE },
 	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
@@ -65,6 +69,8 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	case 'o':       r->path = optarg; break;
 	case IDS:       o->ids_text = optarg; break;
 	case FORCE_IDS: o->forced_text = optarg; break;
+	case PROMPT:    o->prompt_text = optarg; break;
+	case NO_SPECIAL: o->no_special = true; break;
 	case PRECISION: r->precision = optarg; break;
 	case FORCE:     r->force = true; break;
 	case VALIDATE:  o->run.validate = true; break;
@@ -135,8 +141,11 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
-	if (!o->ids_text)
-		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the tokens to run");
+	if (!o->ids_text && !o->prompt_text)
+		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --prompt TEXT is needed (or @FILE): the tokens to run");
+	if (o->ids_text && (o->prompt_text || o->no_special))
+		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is %s?",
+		               o->prompt_text ? "--prompt" : "--no-special-tokens");
 	if (!o->decode_text && (o->temperature_text || o->seed_text))
 		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", o->temperature_text ? "--temperature" : "--seed");
 	if (o->decode_text && o->forced_text)
@@ -187,17 +196,22 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_engine   e = { 0 };
-	int32_t    *ids = NULL, *forced = NULL;
+	vn_prompt   prompt = { 0 };
+	int32_t    *forced = NULL;
 	const char *warning;
 	vn_status   st;
 
-	if ((st = vn_read_ids("--ids", o->ids_text, &ids, &o->recipe.n_ids, err)) ||
-	    (o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
-	    (st = vn_model_open(o->model, &m, err)))
+	if ((o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
+	    (st = vn_model_open(o->model, &m, err)) ||
+	    (st = vn_prompt_read(o->model, o->ids_text, o->prompt_text, !o->no_special, &prompt, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier capture: warning: %s\n", warning);
-	o->recipe.ids = ids;
+	if (*prompt.warning)
+		fprintf(stderr, "vernier capture: warning: no text of the tokens: %s\n", prompt.warning);
+	o->recipe.ids = prompt.ids;
+	o->recipe.n_ids = prompt.n;
+	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
 	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
@@ -208,7 +222,7 @@ done:
 	vn_engine_close(&e);
 	vn_model_close(m);
 	free(forced);
-	free(ids);
+	vn_prompt_finish(&prompt);
 	return st;
 }
 

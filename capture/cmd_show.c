@@ -2,6 +2,7 @@
 #include "capture/commands.h"
 #include "capture/show.h"
 #include "libref/base/text.h"
+#include "libref/base/utf8.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -12,7 +13,7 @@
 static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n";
 
 /* How much of a tensor is printed. */
-enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, UNSOUND = 8 };
+enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
 
 /* Words from files may hold anything; a terminal obeys control characters. */
 static void put(const char *text)
@@ -51,12 +52,36 @@ static void say_state(const vn_recording *r)
 	printf("; %d tensors\n", vn_recording_count(r));
 }
 
-static void put_ids(const char *key, const int32_t *ids, int64_t n)
+/* What n tokens say together: a character may be spread over several. */
+static void put_said(char *const *text, int64_t n)
+{
+	size_t room = 1, length = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		room += strlen(text[i]);
+	char *all = malloc(room);
+	for (int64_t i = 0; all && i < n; i++)
+		length = (size_t)(stpcpy(all + length, text[i]) - all);
+	length = all && length ? vn_utf8_unescape(all) : 0;
+	size_t shown = length < FIRST_BYTES ? length : FIRST_BYTES;
+	while (shown < length && shown > FIRST_BYTES - 4 && vn_utf8_length_before(all, shown) == 0)
+		shown--; /* no cut inside a character */
+	char *line = vn_utf8_escape(all, shown);
+	if (line)
+		printf("  %-16s %s%s\n", "text", line, shown < length ? " ..." : "");
+	free(line);
+	free(all);
+}
+
+/* text: what they say, or NULL. */
+static void put_ids(const char *key, const int32_t *ids, char *const *text, int64_t n)
 {
 	printf("  %-16s %" PRId64 ":", key, n);
 	for (int64_t i = 0; i < n && i < FIRST_TOKENS; i++)
 		printf(" %" PRId32, ids[i]);
 	printf("%s\n", n > FIRST_TOKENS ? " ..." : "");
+	if (text)
+		put_said(text, n);
 }
 
 static void show_run(const vn_recording *r)
@@ -66,6 +91,7 @@ static void show_run(const vn_recording *r)
 	const int32_t  *ids;
 	int64_t         n = vn_recording_tokens(r, &ids, NULL);
 	int             steps = vn_recording_steps(r, &step);
+	char *const    *said = vn_recording_token_text(r);
 	const int64_t   prompt = steps > 1 && step[0].position == 0 ? step[0].tokens : n;
 
 	printf("\nrun\n");
@@ -74,9 +100,9 @@ static void show_run(const vn_recording *r)
 	put_fact("tool_version", vn_recording_root(r, "tool_version"));
 	for (int i = 0; i < f->n; i++)
 		put_fact(f->fact[i].key, f->fact[i].value);
-	put_ids("tokens", ids, prompt);
+	put_ids("tokens", ids, said, prompt);
 	if (prompt < n)
-		put_ids("then", ids + prompt, n - prompt);
+		put_ids("then", ids + prompt, said ? said + prompt : NULL, n - prompt);
 }
 
 static void show_model(const vn_recording *r)

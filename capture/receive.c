@@ -5,6 +5,7 @@
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
+#include "libref/base/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -150,6 +151,17 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 	return VN_OK;
 }
 
+static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
+{
+	char **more = grow(r->token_text, r->n_texts, &r->room_texts, sizeof *more);
+	if (!more)
+		return no_memory(r, err);
+	r->token_text = more;
+	more[r->n_texts++] = vn_utf8_clean(*data);
+	*data = NULL;
+	return VN_OK;
+}
+
 static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_error *err)
 {
 	vn_seen_step s;
@@ -262,6 +274,8 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 	case VN_FRAME_IDS:
 	case VN_FRAME_POSITIONS:
 		return take_ids(r, kind, data, bytes, err);
+	case VN_FRAME_TOKEN_TEXT:
+		return take_token_text(r, data, err);
 	case VN_FRAME_WEIGHT:
 		return take_weight(r, *data, bytes, err);
 	case VN_FRAME_PLAN:

@@ -142,6 +142,8 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	if (r->n_ids != r->n_positions)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path, r->n_ids,
 		               r->n_positions);
+	if (r->token_text && r->n_texts != r->n_ids)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but the text of %d", r->path, r->n_ids, r->n_texts);
 	for (int i = 0; i < r->n_steps; i++)
 		if (r->step[i].position + r->step[i].tokens > r->n_ids)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", the run has %" PRId64,
@@ -208,6 +210,9 @@ void vn_recording_close(vn_recording *r)
 	vn_plan_destroy(r->plan);
 	free(r->ids);
 	free(r->positions);
+	for (int i = 0; i < r->n_texts; i++)
+		free(r->token_text[i]);
+	free(r->token_text);
 	free(r->weight);
 	free(r->step);
 	free(r->entry);
@@ -254,6 +259,11 @@ int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const in
 	if (positions)
 		*positions = r->positions;
 	return r->n_ids;
+}
+
+char *const *vn_recording_token_text(const vn_recording *r)
+{
+	return r->token_text;
 }
 
 const char *vn_recording_family(const vn_recording *r)

@@ -47,6 +47,8 @@ bool            vn_recording_complete(const vn_recording *r);
 const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
+/* What each token says, as vn_utf8_escape shows it; NULL when the file does not tell. */
+char *const    *vn_recording_token_text(const vn_recording *r);
 /* Attributes of /model; NULL when absent. */
 const char     *vn_recording_family(const vn_recording *r);
 const char     *vn_recording_config(const vn_recording *r);

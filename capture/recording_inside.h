@@ -30,6 +30,8 @@ struct vn_recording {
 	vn_facts  run;
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
+	char    **token_text;
+	int       n_texts, room_texts;
 	vn_weight_row *weight;
 	int       n_weights, room_weights;
 	vn_plan  *plan;

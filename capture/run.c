@@ -110,6 +110,26 @@ static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn
 	return st;
 }
 
+/* What the tokens say, when that is known; decoded: (decode). */
+static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decoded, vn_error *err)
+{
+	const int64_t n = r->n_ids + r->decode;
+	vn_status     st = VN_OK;
+
+	if (!r->tokenizer)
+		return VN_OK;
+	char **text = calloc((size_t)n, sizeof *text);
+	bool   good = text != NULL;
+	for (int64_t i = 0; good && i < n; i++)
+		good = (text[i] = vn_tokenizer_show(r->tokenizer, i < r->n_ids ? r->ids[i] : decoded[i - r->n_ids])) != NULL;
+	st = good ? vn_store_token_text(s, text, n, err)
+	          : vn_fail(err, VN_ERR_NOMEM, "no memory for the text of %" PRId64 " tokens", n);
+	for (int64_t i = 0; text && i < n; i++)
+		free(text[i]);
+	free(text);
+	return st;
+}
+
 static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
 {
 	for (int i = 0; i < n; i++) {
@@ -165,8 +185,9 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
 	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
 }
 
-/* Step 0 is the prompt, every later one a token. */
-static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, vn_recorded *done, vn_error *err)
+/* Step 0 is the prompt, every later one a token: decoded (decode). */
+static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, int32_t *decoded,
+                           vn_recorded *done, vn_error *err)
 {
 	const bool  chosen = r->decode > 0 && !r->forced;
 	vn_progress bar = { 0 };
@@ -176,10 +197,10 @@ static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, 
 		vn_progress_start(&bar, "step", r->decode + 1);
 	st = step(s, 0, r->ids, r->n_ids, e, l, chosen, done, err);
 	for (int64_t i = 1; !st && i <= r->decode; i++) {
-		int32_t id;
+		int32_t *id = &decoded[i - 1];
 		vn_progress_at(&bar, i);
-		if (!(st = next_token(r, l, i, &id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, id, err)))
-			st = step(s, i, &id, 1, e, l, chosen && i < r->decode, done, err);
+		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err)))
+			st = step(s, i, id, 1, e, l, chosen && i < r->decode, done, err);
 	}
 	vn_progress_stop(&bar);
 	return st;
@@ -191,8 +212,9 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	double         start = vn_seconds();
 	bool          *want = choose(r, plan, err);
 	vn_store      *s = NULL;
+	int32_t       *decoded = malloc(((size_t)r->decode + 1) * sizeof *decoded);
 	vn_listener    l = { 0 };
-	vn_status      st = want ? VN_OK : VN_ERR_USAGE;
+	vn_status      st = !want ? VN_ERR_USAGE : decoded ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
 
 	*done = (vn_recorded){ 0 };
 	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
@@ -201,7 +223,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 
 	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_store_sink(s) };
 	if ((st = vn_listener_init(&l, plan, &asked, r->decode > 0 && !r->forced, err)) ||
-	    (st = run_steps(s, r, e, &l, done, err)) || (st = put_facts(s, r, e, err)))
+	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);
 	st = vn_store_commit(&s, err);
@@ -215,6 +237,7 @@ done:
 			        VN_ERROR_MAX / 2, why.text, r->path, tensors);
 	}
 	vn_listener_finish(&l);
+	free(decoded);
 	free(want);
 	done->seconds = vn_seconds() - start;
 	return st;

@@ -7,6 +7,7 @@
 #define VN_CAPTURE_RUN_H
 
 #include "capture/engine.h"
+#include "libref/text/tokenizer.h"
 
 /* What to record and where. */
 typedef struct vn_recipe {
@@ -14,6 +15,7 @@ typedef struct vn_recipe {
 	bool               force;
 	const int32_t     *ids;                     /* the prompt: step 0 */
 	int64_t            n_ids;
+	const vn_tokenizer *tokenizer;              /* for the text of the tokens; NULL: not recorded */
 	int64_t            decode;                  /* tokens behind it, a step each */
 	const int32_t     *forced;                  /* (decode) which; NULL: chosen (libref/exec/sample.h) */
 	double             temperature;             /* 0: greedy */

@@ -99,6 +99,23 @@ static void scan_ids(const walk *w, hid_t run, const char *name, const char *obj
 	H5Oclose(d);
 }
 
+static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char *object, int frame, bool needed)
+{
+	int64_t n;
+	hid_t   d = child_of(s, in, name, H5I_DATASET, object);
+
+	if (d < 0 && !needed)
+		return;
+	if (d < 0)
+		vn_refuse(s, object, "it is missing");
+	char **line = vn_scan_lines(s, d, object, &n);
+	if (n > MOST_TENSORS)
+		vn_refuse(s, object, "more than %d lines", MOST_TENSORS);
+	for (int64_t i = 0; i < n; i++)
+		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
+	H5Oclose(d);
+}
+
 static void scan_run(walk *w)
 {
 	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
@@ -107,6 +124,7 @@ static void scan_run(walk *w)
 	vn_scan_attributes(w->s, run, "/run", VN_FRAME_RUN);
 	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
 	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
+	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
 	H5Oclose(run);
 }
 
@@ -166,21 +184,6 @@ static void scan_model(walk *w)
 	H5Oclose(model);
 }
 
-static void scan_lines(const vn_scan *s, hid_t plan, const char *name, const char *object, int frame)
-{
-	int64_t n;
-	hid_t   d = child_of(s, plan, name, H5I_DATASET, object);
-
-	if (d < 0)
-		vn_refuse(s, object, "it is missing");
-	char **line = vn_scan_lines(s, d, object, &n);
-	if (n > MOST_TENSORS)
-		vn_refuse(s, object, "more than %d lines", MOST_TENSORS);
-	for (int64_t i = 0; i < n; i++)
-		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
-	H5Oclose(d);
-}
-
 static void scan_plan(walk *w)
 {
 	static const char *const key[] = { "layers", "vocab", "context" };
@@ -196,9 +199,9 @@ static void scan_plan(walk *w)
 		size[i] = (int32_t)x;
 	}
 	vn_child_send(w->s->pipe, VN_FRAME_PLAN, size, sizeof size);
-	scan_lines(w->s, plan, "weights", "/plan/weights", VN_FRAME_PLAN_WEIGHT);
-	scan_lines(w->s, plan, "values", "/plan/values", VN_FRAME_PLAN_VALUE);
-	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE);
+	scan_lines(w->s, plan, "weights", "/plan/weights", VN_FRAME_PLAN_WEIGHT, true);
+	scan_lines(w->s, plan, "values", "/plan/values", VN_FRAME_PLAN_VALUE, true);
+	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
 	H5Oclose(plan);
 }
 

@@ -3,6 +3,7 @@
 
 #include "capture/child.h"
 #include "capture/driver.h"
+#include "libref/base/utf8.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -55,26 +56,6 @@ hid_t vn_scan_open(const vn_scan *s)
 	return file;
 }
 
-/* Names and words end up on terminals and in JSON: whatever is no UTF-8 becomes '?'. */
-static void clean(char *text)
-{
-	for (unsigned char *p = (unsigned char *)text; *p;) {
-		unsigned char c = *p;
-		int           more = c < 0x80 ? 0 : c >= 0xc2 && c < 0xe0 ? 1 : (c & 0xf0) == 0xe0 ? 2
-		                   : c >= 0xf0 && c < 0xf5 ? 3 : -1;
-		int           i = 1;
-		while (more > 0 && i <= more && (p[i] & 0xc0) == 0x80)
-			i++;
-		/* overlong, surrogate, beyond the last code point */
-		if (more < 0 || (more > 0 && i <= more) || (c == 0xe0 && p[1] < 0xa0) || (c == 0xed && p[1] > 0x9f) ||
-		    (c == 0xf0 && p[1] < 0x90) || (c == 0xf4 && p[1] > 0x8f)) {
-			*p++ = '?';
-			continue;
-		}
-		p += more + 1;
-	}
-}
-
 /* Strings of fixed length may be padded by blanks and lack the NUL. */
 static void end_text(hid_t type, char *text, size_t n)
 {
@@ -82,7 +63,7 @@ static void end_text(hid_t type, char *text, size_t n)
 	if (H5Tget_strpad(type) == H5T_STR_SPACEPAD)
 		for (n = strlen(text); n > 0 && text[n - 1] == ' '; n--)
 			text[n - 1] = '\0';
-	clean(text);
+	vn_utf8_clean(text);
 }
 
 static hid_t open_attribute(const vn_scan *s, hid_t o, const char *object, const char *name)
@@ -126,7 +107,7 @@ static char *text_of(const vn_scan *s, hid_t a, hid_t type, const char *object, 
 		text = room_for(s, object, n + 1, 1);
 		if (p)
 			memcpy(text, p, n + 1);
-		clean(text);
+		vn_utf8_clean(text);
 		return text;
 	}
 	n = H5Tget_size(type);
@@ -225,7 +206,7 @@ static void send_attribute(const vn_scan *s, hid_t a, const char *object, int fr
 
 	if (n < 0 || (size_t)n >= sizeof key)
 		vn_refuse(s, object, "an attribute has a name of %zd bytes", n);
-	clean(key);
+	vn_utf8_clean(key);
 	hid_t type = one_value(s, a, object, key);
 	if (H5Tget_class(type) == H5T_STRING) {
 		text = text_of(s, a, type, object, key);
@@ -452,7 +433,7 @@ char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, cons
 			vn_refuse(s, object, "row %" PRId64 ": %s has more than %zu bytes", i, member, room - 1);
 		if (one)
 			strcpy(all + (size_t)i * room, one);
-		clean(all + (size_t)i * room);
+		vn_utf8_clean(all + (size_t)i * room);
 		free(own);
 	}
 	free(raw);

@@ -32,6 +32,8 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
                        int64_t n, vn_error *err);
 /* Id number `at`, which was -1, before the step that it goes into. */
 vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
+/* What each of the n tokens says, as vn_utf8_escape shows it. */
+vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err);
 /* Facts known only later, added to /run or put in place of earlier ones. */
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
 /* /model and /plan. rows: (n_weights of the plan). */

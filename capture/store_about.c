@@ -30,6 +30,15 @@ static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, in
 	return good;
 }
 
+static bool put_lines(hid_t group, const char *name, char *const *line, int64_t n)
+{
+	hid_t type = vn_h5_text_type();
+	bool  good = type >= 0 && put_list(group, name, type, type, n, line, NULL);
+	if (type >= 0)
+		H5Tclose(type);
+	return good;
+}
+
 /* ---- /run ---------------------------------------------------------------------- */
 
 static bool put_ids(hid_t group, const char *name, const int32_t *list, int64_t n, bool known)
@@ -106,6 +115,21 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 	return st;
 }
 
+vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
+{
+	vn_status st = vn_store_status(s, err);
+	if (st)
+		return st;
+	vn_h5_lock();
+	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
+	bool  good = g >= 0 && put_lines(g, "token_text", text, n);
+	if (g >= 0)
+		H5Gclose(g);
+	st = vn_store_settle(s, good, "/run/token_text", true, err);
+	vn_h5_unlock();
+	return st;
+}
+
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 {
 	vn_status st = vn_store_status(s, err);
@@ -126,15 +150,6 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 }
 
 /* ---- /model and /plan ---------------------------------------------------------- */
-
-static bool put_lines(hid_t group, const char *name, char **line, int n)
-{
-	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put_list(group, name, type, type, n, line, NULL);
-	if (type >= 0)
-		H5Tclose(type);
-	return good;
-}
 
 /* A row of /model/weights as it is in the file. */
 typedef struct row {

@@ -6,6 +6,7 @@
 #include "capture/arguments.h"
 #include "capture/interrupt.h"
 #include "capture/place.h"
+#include "capture/prompt.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -14,9 +15,9 @@
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64 };
 
 typedef struct command {
-	const char *model, *ids, *path, *precision;
+	const char *model, *ids, *text, *path, *precision;
 	const char *device_text; /* as given, for complaints */
-	bool        json, form_said, force, ref;
+	bool        no_special, json, form_said, force, ref;
 	int64_t     window, stride; /* 0: unsaid */
 	vn_engine_options   cand;
 	vn_evaluate_options o;
@@ -24,10 +25,11 @@ typedef struct command {
 
 static void usage(FILE *to)
 {
-	fprintf(to, "usage: vernier evaluate MODEL --ids LIST|@FILE [--window N] [--stride N] [--decode N]\n"
+	fprintf(to, "usage: vernier evaluate MODEL --text FILE|--ids LIST|@FILE [--window N] [--stride N] [--decode N]\n"
 	        "                        [--candidate gpu|ref] [--precision %s] [--device N]\n"
 	        "                        [--threads N] [--format text|json] [-o PATH] [--force]\n"
-	        "  --ids LIST      the text, as token ids\n"
+	        "  --text FILE     the text; with --no-special-tokens nothing is put in front of it\n"
+	        "  --ids LIST      or its token ids\n"
 	        "  --window N      so many tokens at a time; %d unless said, or the model's context\n"
 	        "  --stride N      from one window to the next; half a window unless said\n"
 	        "  --decode N      greedy steps, until the two part; %d unless said\n"
@@ -56,7 +58,7 @@ static vn_status read_candidate(command *k, const char *name, vn_error *err)
 	       ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--candidate is gpu or ref, not '%s'", name);
 }
 
-enum { IDS = 256, WINDOW, STRIDE, DECODE, CANDIDATE, PRECISION, DEVICE, THREADS, FORMAT, FORCE };
+enum { IDS = 256, WINDOW, STRIDE, DECODE, CANDIDATE, PRECISION, DEVICE, THREADS, FORMAT, FORCE, TEXT, NO_SPECIAL };
 
 static vn_status read_option(command *k, int c, char *const *argv, vn_error *err)
 {
@@ -65,6 +67,8 @@ static vn_status read_option(command *k, int c, char *const *argv, vn_error *err
 
 	switch (c) {
 	case IDS:       k->ids = optarg; return VN_OK;
+	case TEXT:      k->text = optarg; return VN_OK;
+	case NO_SPECIAL: k->no_special = true; return VN_OK;
 	case 'o':       k->path = optarg; return VN_OK;
 	case FORCE:     k->force = true; return VN_OK;
 	case PRECISION: k->precision = optarg; return VN_OK;
@@ -98,8 +102,10 @@ static vn_status check(command *k, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "a model is needed");
 	if (argc - optind > 1)
 		return vn_fail(err, VN_ERR_USAGE, "one model, then what is '%s'?", argv[optind + 1]);
-	if (!k->ids)
-		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --ids @FILE is needed: the text to evaluate");
+	if (!k->ids && !k->text)
+		return vn_fail(err, VN_ERR_USAGE, "--text FILE or --ids LIST is needed: the text to evaluate");
+	if (k->ids && (k->text || k->no_special))
+		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens, then what is %s?", k->text ? "--text" : "--no-special-tokens");
 	if (k->ref && k->device_text)
 		return vn_fail(err, VN_ERR_USAGE, "--device is for the gpu engine");
 	if (!k->precision)
@@ -118,7 +124,7 @@ static vn_status check(command *k, int argc, char **argv, vn_error *err)
 static int read_options(command *k, int argc, char **argv, vn_status *st, vn_error *err)
 {
 	static const struct option longs[] = {
-		{ "ids", 1, NULL, IDS }, { "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
+		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL }, { "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
 		{ "candidate", 1, NULL, CANDIDATE }, { "precision", 1, NULL, PRECISION }, { "device", 1, NULL, DEVICE },
 		{ "threads", 1, NULL, THREADS }, { "format", 1, NULL, FORMAT }, { "output", 1, NULL, 'o' },
 		{ "force", 0, NULL, FORCE }, { "help", 0, NULL, 'h' }, { 0 },
@@ -163,7 +169,7 @@ static vn_status evaluate(command *k, const vn_model *m, vn_error *err)
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
-	vn_evaluated  x = { .model = vn_model_path(m), .text = k->ids[0] == '@' ? k->ids + 1 : "--ids", .o = &k->o, .e = &e };
+	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : k->ids[0] == '@' ? k->ids + 1 : "--ids", .o = &k->o, .e = &e };
 	vn_status     st;
 
 	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
@@ -180,17 +186,19 @@ static vn_status evaluate(command *k, const vn_model *m, vn_error *err)
 static vn_status run(command *k, vn_error *err)
 {
 	vn_model   *m = NULL;
-	int32_t    *ids = NULL;
+	vn_prompt   text = { 0 };
 	const char *warning;
 	vn_status   st;
 
-	if ((k->path && (st = vn_place_check(k->path, k->force, err))) || (st = vn_read_ids("--ids", k->ids, &ids, &k->o.n, err)) ||
-	    (st = vn_model_open(k->model, &m, err)))
+	if ((k->path && (st = vn_place_check(k->path, k->force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
+	                  : vn_read_ids("--ids", k->ids, &text.ids, &text.n, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier evaluate: warning: %s\n", warning);
 	const int context = vn_model_plan(m)->context;
-	k->o.ids = ids;
+	k->o.ids = text.ids;
+	k->o.n = text.n;
 	k->o.window = k->window ? k->window : context < WINDOW_DEFAULT ? context : WINDOW_DEFAULT;
 	k->o.stride = k->stride ? k->stride : (k->o.window + 1) / 2;
 	if (!(st = vn_evaluate_check(&k->o, vn_model_plan(m), err))) {
@@ -199,7 +207,7 @@ static vn_status run(command *k, vn_error *err)
 	}
 done:
 	vn_model_close(m);
-	free(ids);
+	vn_prompt_finish(&text);
 	return st;
 }
 

@@ -27,6 +27,12 @@ forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of anot
 forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
 forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_|yaml_)'         "names a type of another room"
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_)'         "names a type of another room"
+hits=$(grep -rlE '#include <(pcre2|uninorm|unictype|unistr)\.h>' libref libgpu capture compare | grep -vE '^libref/(text/(split|normal|unicode)|base/utf8)\.c$')
+if [ -n "$hits" ]; then
+	echo "PCRE2 and libunistring belong to a few files of libref, not to:"
+	echo "$hits"
+	bad=1
+fi
 # Every include of ours is written from the root; a header compiles alone.
 for f in $(git ls-files '*.c' '*.h' 2>/dev/null || find libref libgpu capture compare tests -name '*.[ch]'); do
 	if grep -nE '#include "[^/"]+"' "$f" | grep -vE 'rope_bits.h|kernels_spv.h'; then

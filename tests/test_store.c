@@ -218,6 +218,30 @@ static void a_run_cut_off_has_the_ids_of_the_steps_it_came_to(void)
 	vn_plan_destroy(p);
 }
 
+static void what_tokens_say_comes_back(void)
+{
+	static char    a[] = "The", b[] = "", c[] = " caf\xc3\xa9", d[] = "\\n", e[] = "\\xff";
+	char *const    text[T] = { a, b, c, d, e };
+	vn_plan       *p = make_plan();
+	vn_store      *s = begin_store(p, false);
+	vn_error       err = { 0 };
+
+	CU_ASSERT_EQUAL(vn_store_token_text(s, text, T, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	vn_recording *r = open_file(path);
+	for (int i = 0; i < T; i++)
+		CU_ASSERT_STRING_EQUAL(vn_recording_token_text(r)[i], text[i]);
+	vn_recording_close(r);
+	clear();
+	s = begin_store(p, false);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	r = open_file(path);
+	CU_ASSERT_PTR_NULL(vn_recording_token_text(r));
+	vn_recording_close(r);
+	vn_plan_destroy(p);
+	clear();
+}
+
 static void every_dtype_comes_back_bit_for_bit(void)
 {
 	vn_plan       *p = make_plan();
@@ -808,6 +832,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(what_is_written_is_read_back),
+		TEST(what_tokens_say_comes_back),
 		TEST(every_dtype_comes_back_bit_for_bit),
 		TEST(a_tensor_of_many_pieces_has_the_statistics_of_the_whole),
 		TEST(statistics_of_nothing_but_nan_are_nan),

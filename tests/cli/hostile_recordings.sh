@@ -33,6 +33,16 @@ make unfinished "f.attrs['complete'] = 0"
 make many-attributes "
 for i in range(3000): f['run'].attrs['k%d' % i] = 'v' * 100"
 make lying-digest "f['run/token_ids'].attrs['digest'] = '0' * 32"
+make text-of-too-few "
+t = f['run/token_text'][:2]
+del f['run/token_text']
+f['run'].create_dataset('token_text', data=t, dtype=h5py.string_dtype())"
+make text-that-is-none "
+del f['run/token_text']
+f['run/token_text'] = np.arange(3)"
+make text-elsewhere "
+del f['run/token_text']
+f['run/token_text'] = h5py.ExternalLink('/etc/passwd', '/')"
 make twisted-plan "
 n = f['plan/nodes'][()]
 n[3] = b'{\"op\": \"rope\"}'

@@ -1,0 +1,157 @@
+/* utf8.c: see utf8.h. */
+#include "libref/base/utf8.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unictype.h>
+#include <unistr.h>
+
+int vn_utf8_length(const char *text, size_t bytes)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	if (bytes == 0)
+		return 0;
+	if (p[0] < 0x80)
+		return 1;
+	const int n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
+	if (n == 0 || bytes < (size_t)n)
+		return 0;
+	for (int i = 1; i < n; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	/* overlong, surrogate, overlong, beyond the last code point */
+	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf0 && p[1] < 0x90) ||
+	    (p[0] == 0xf4 && p[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+uint32_t vn_utf8_point(const char *text)
+{
+	const unsigned char *p = (const unsigned char *)text;
+
+	if (p[0] < 0x80)
+		return p[0];
+	if (p[0] < 0xe0)
+		return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+	if (p[0] < 0xf0)
+		return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+	return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 | (p[3] & 0x3fu);
+}
+
+int vn_utf8_length_before(const char *text, size_t bytes)
+{
+	for (int n = 1; n <= 4 && (size_t)n <= bytes; n++)
+		if (vn_utf8_length(text + bytes - n, (size_t)n) == n)
+			return n;
+	return 0;
+}
+
+size_t vn_utf8_good(const char *text, size_t bytes)
+{
+	size_t at = 0;
+	for (int n; (n = vn_utf8_length(text + at, bytes - at)) > 0;)
+		at += (size_t)n;
+	return at;
+}
+
+size_t vn_utf8_bad(const char *text, size_t bytes)
+{
+	size_t at = 0;
+	while (at < bytes && vn_utf8_length(text + at, bytes - at) == 0)
+		at++;
+	return at;
+}
+
+char *vn_utf8_clean(char *text)
+{
+	const size_t n = strlen(text);
+
+	for (size_t at = 0; (at += vn_utf8_good(text + at, n - at)) < n; at++)
+		text[at] = '?';
+	return text;
+}
+
+/* Not controls, formats (they turn the direction of a line), private and
+ * unassigned code points, and separators of lines. */
+static bool shown(uint32_t point)
+{
+	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp);
+}
+
+char *vn_utf8_escape(const char *text, size_t bytes)
+{
+	enum { MOST = 10 }; /* \u{10ffff}, of four bytes; \xff of one: at most 6 and some for each byte */
+	char *out = bytes < SIZE_MAX / 8 ? malloc(6 * bytes + MOST + 1) : NULL, *p = out;
+
+	if (!out)
+		return NULL;
+	for (size_t at = 0; at < bytes;) {
+		static const char plain[] = "\\\n\r\t", name[] = "\\nrt";
+		const int   n = vn_utf8_length(text + at, bytes - at);
+		const char *known = n == 1 && text[at] ? strchr(plain, text[at]) : NULL;
+		if (known)
+			p += sprintf(p, "\\%c", name[known - plain]);
+		else if (n == 0)
+			p += sprintf(p, "\\x%02x", (unsigned char)text[at]);
+		else if (shown(vn_utf8_point(text + at)))
+			p = (char *)memcpy(p, text + at, (size_t)n) + n;
+		else
+			p += sprintf(p, "\\u{%x}", vn_utf8_point(text + at));
+		at += n ? (size_t)n : 1;
+	}
+	*p = '\0';
+	return out;
+}
+
+/* Up to `most` hexadecimal digits; how many there are. */
+static int read_hex(const char *p, int most, uint32_t *x)
+{
+	int n = 0;
+
+	for (*x = 0; n < most && isxdigit((unsigned char)p[n]); n++)
+		*x = *x << 4 | (uint32_t)(isdigit((unsigned char)p[n]) ? p[n] - '0' : (p[n] | 0x20) - 'a' + 10);
+	return n;
+}
+
+/* One escape at p into to; how many bytes of text it takes, 0 when it is none. */
+static int read_escape(const char *p, char **to)
+{
+	static const char plain[] = "\\\n\r\t", name[] = "\\nrt";
+	const char *known = p[0] == '\\' && p[1] ? strchr(name, p[1]) : NULL;
+	uint32_t    x;
+
+	if (known) {
+		*(*to)++ = plain[known - name];
+		return 2;
+	}
+	if (p[0] == '\\' && p[1] == 'x' && read_hex(p + 2, 2, &x) == 2) {
+		*(*to)++ = (char)x;
+		return 4;
+	}
+	if (p[0] == '\\' && p[1] == 'u' && p[2] == '{') {
+		const int n = read_hex(p + 3, 6, &x);
+		const int k = n > 0 && p[3 + n] == '}' ? u8_uctomb((uint8_t *)*to, x, 4) : -1;
+		*to += k > 0 ? k : 0;
+		return k > 0 ? n + 4 : 0;
+	}
+	return 0;
+}
+
+size_t vn_utf8_unescape(char *text)
+{
+	char *to = text; /* never ahead: no escape is shorter than what it stands for */
+
+	for (const char *p = text; *p;) {
+		const int n = read_escape(p, &to);
+		if (n == 0)
+			*to++ = *p;
+		p += n ? n : 1;
+	}
+	*to = '\0';
+	return (size_t)(to - text);
+}

@@ -1,0 +1,132 @@
+/* encode.c: text to ids: see tokenizer.h. The order of things is that of `tokenizers`:
+ * added tokens in the raw text; what lies between, normalised; added tokens in
+ * that; what lies between, cut into pieces; each piece, merged. */
+#include "libref/text/tokenizer_inside.h"
+
+#include "libref/base/utf8.h"
+#include "libref/text/normal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct job {
+	const vn_tokenizer *t;
+	vn_split_work      *split;
+	vn_bpe_work         merge;
+	vn_ids              out;
+	vn_error           *err;
+} job;
+
+/* `joined`: bytes that are no UTF-8 stand directly before it, so no blank is put between. */
+static vn_status piece(job *j, int stage, const char *text, size_t n, bool joined)
+{
+	const vn_stage *s = &j->t->stage[stage];
+	vn_status       st = VN_OK;
+	char           *longer = NULL;
+
+	if (stage == j->t->n_stages)
+		return vn_bpe_encode(j->t->bpe, text, n, &j->merge, &j->out, j->err);
+	if (s->blank && !joined && *text != ' ') {
+		if (!(longer = malloc(n + 1)))
+			return vn_fail(j->err, VN_ERR_NOMEM, "no memory for a piece of %zu bytes", n);
+		*longer = ' ';
+		memcpy(longer + 1, text, n++);
+		text = longer;
+	}
+	for (size_t at = 0, end; !st && at < n; at = end) {
+		end = n;
+		if (s->split)
+			st = vn_split_next(s->split, j->split, text, n, at, &end, j->err);
+		if (!st)
+			st = piece(j, stage + 1, text + at, end - at, joined && at == 0);
+	}
+	free(longer);
+	return st;
+}
+
+/* Well-formed text without a token of `raw`. */
+static vn_status ordinary(job *j, const char *text, size_t n, bool joined)
+{
+	vn_added_search       s = { 0 };
+	const vn_added_token *found;
+	size_t                from, to, begin = 0;
+	char                 *owned = NULL;
+	vn_status             st = VN_OK;
+
+	if (j->t->nfc && (st = vn_nfc(text, n, &text, &n, &owned, j->err)))
+		return st;
+	while (!st && (found = vn_added_next(&j->t->composed, text, n, &s, &from, &to))) {
+		if (begin < from)
+			st = piece(j, 0, text + begin, from - begin, joined && begin == 0);
+		if (!st)
+			st = vn_ids_add(&j->out, found->id, j->err);
+		begin = to;
+	}
+	if (!st && begin < n)
+		st = piece(j, 0, text + begin, n - begin, joined && begin == 0);
+	free(owned);
+	return st;
+}
+
+/* Any bytes without a token of `raw`. */
+static vn_status between(job *j, const char *text, size_t n)
+{
+	vn_status st = VN_OK;
+
+	for (size_t at = 0; !st && at < n;) {
+		const size_t good = vn_utf8_good(text + at, n - at), bad = vn_utf8_bad(text + at + good, n - at - good);
+		if (good)
+			st = ordinary(j, text + at, good, at > 0);
+		if (!st && bad)
+			st = vn_bpe_encode(j->t->bpe, text + at + good, bad, &j->merge, &j->out, j->err);
+		at += good + bad;
+	}
+	return st;
+}
+
+static vn_status put_all(job *j, const vn_ids *ids)
+{
+	vn_status st = VN_OK;
+	for (size_t i = 0; !st && i < ids->n; i++)
+		st = vn_ids_add(&j->out, ids->id[i], j->err);
+	return st;
+}
+
+static vn_status whole(job *j, const char *text, size_t n, bool special)
+{
+	vn_added_search       s = { 0 };
+	const vn_added_token *found;
+	size_t                from, to, begin = 0;
+	vn_status             st = special ? put_all(j, &j->t->before) : VN_OK;
+
+	while (!st && (found = vn_added_next(&j->t->raw, text, n, &s, &from, &to))) {
+		if (begin < from)
+			st = between(j, text + begin, from - begin);
+		if (!st)
+			st = vn_ids_add(&j->out, found->id, j->err);
+		begin = to;
+	}
+	if (!st)
+		st = between(j, text + begin, n - begin);
+	return !st && special ? put_all(j, &j->t->after) : st;
+}
+
+vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t bytes, bool special, int32_t **ids, int64_t *n, vn_error *err)
+{
+	job       j = { .t = t, .split = vn_split_work_create(bytes), .err = err };
+	vn_status st;
+
+	*ids = NULL;
+	*n = 0;
+	if (!j.split)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to match patterns");
+	else if (!(st = whole(&j, text, bytes, special))) {
+		*ids = j.out.id;
+		*n = (int64_t)j.out.n;
+		j.out.id = NULL;
+	}
+	free(j.out.id);
+	vn_bpe_work_finish(&j.merge);
+	vn_split_work_destroy(j.split);
+	return st;
+}

@@ -1,0 +1,71 @@
+/* normal.c: see normal.h. libunistring composes, and its time does not
+ * grow with the square of a run of marks.
+ *
+ * The NFC of `tokenizers` is that of Unicode 9: a mark that came later has no
+ * combining class there and composes with nothing. Ids must be equal to its, and
+ * must not depend on the edition of libunistring, so the text is cut at every such
+ * code point, and only what lies between is composed. A character that does not
+ * combine and does not compose ends everything before it, so a cut there changes
+ * nothing else. */
+#include "libref/text/normal.h"
+
+#include "libref/base/utf8.h"
+#include "libref/text/unicode.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <uninorm.h>
+
+/* Below U+0300 every character is composed and none combines. */
+enum { FIRST_LEAD = 0xcc };
+
+static bool may_change(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)text[i] >= FIRST_LEAD)
+			return true;
+	return false;
+}
+
+/* Bytes up to the first unknown character. */
+static size_t known_bytes(const char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	while (at < bytes && !vn_unicode_after9(vn_utf8_point(text + at)))
+		at += (size_t)vn_utf8_length(text + at, bytes - at);
+	return at;
+}
+
+vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned, vn_error *err)
+{
+	*out = text;
+	*n = bytes;
+	*owned = NULL;
+	if (!may_change(text, bytes))
+		return VN_OK;
+
+	const size_t room = 3 * bytes; /* NFC makes at most three bytes of one */
+	uint8_t     *to = bytes < SIZE_MAX / 4 ? malloc(room) : NULL;
+	size_t       length = 0;
+	for (size_t at = 0; to && at < bytes;) {
+		const size_t known = known_bytes(text + at, bytes - at);
+		size_t       m = room - length;
+		uint8_t     *composed = u8_normalize(UNINORM_NFC, (const uint8_t *)text + at, known, to + length, &m);
+		if (composed != to + length) { /* NULL: no memory for its own work */
+			free(composed);
+			free(to);
+			to = NULL;
+			break;
+		}
+		length += m;
+		at += known;
+		for (int k = vn_utf8_length(text + at, bytes - at); k > 0; k--) /* the unknown one, as it is */
+			to[length++] = (uint8_t)text[at++];
+	}
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to compose %zu bytes", bytes);
+	*out = *owned = (char *)to;
+	*n = length;
+	return VN_OK;
+}

@@ -1,0 +1,13 @@
+/* normal.h: Unicode's canonical composition (NFC), as `tokenizers` does it. */
+#ifndef VN_LIBREF_TEXT_NORMAL_H
+#define VN_LIBREF_TEXT_NORMAL_H
+
+#include "libref/base/error.h"
+
+#include <stddef.h>
+
+/* text is well-formed UTF-8. *out is text itself when it is composed already as
+ * far as a glance tells, else new memory in *owned, the caller's to free. */
+vn_status vn_nfc(const char *text, size_t bytes, const char **out, size_t *n, char **owned, vn_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+/* pattern.c: see pattern.h.
+ *
+ *   \s, \S       Oniguruma means Unicode's White_Space; PCRE2 adds U+180E
+ *   \p{L} ...    of Unicode 16 there, of the edition PCRE2 was made with here: what came later is added
+ *   \p{Han} ...  the script; PCRE2 would take script extensions too
+ */
+#include "libref/text/pattern.h"
+
+#include "libref/text/unicode.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The translation under way. */
+typedef struct work {
+	const char *pattern;
+	size_t      bytes, at;
+	char       *out;
+	size_t      n, room;
+	bool        full;  /* no memory */
+	vn_error   *err;
+} work;
+
+static void put(work *w, const char *text, size_t n)
+{
+	if (w->n + n + 1 > w->room && !w->full) {
+		const size_t room = 2 * (w->n + n + 1);
+		char        *more = realloc(w->out, room);
+		w->full = !more;
+		if (more) {
+			w->out = more;
+			w->room = room;
+		}
+	}
+	if (w->full)
+		return;
+	memcpy(w->out + w->n, text, n);
+	w->out[w->n += n] = '\0';
+}
+
+static void put_text(work *w, const char *text)
+{
+	put(w, text, strlen(text));
+}
+
+/* n bytes of the pattern as they are. */
+static void copy(work *w, size_t n)
+{
+	put(w, w->pattern + w->at, n);
+	w->at += n;
+}
+
+static int peek(const work *w, size_t ahead)
+{
+	return w->at + ahead < w->bytes ? (unsigned char)w->pattern[w->at + ahead] : 0;
+}
+
+static bool starts(const work *w, const char *with)
+{
+	const size_t n = strlen(with);
+	return w->bytes - w->at >= n && memcmp(w->pattern + w->at, with, n) == 0;
+}
+
+static vn_status refuse(const work *w, const char *what)
+{
+	const size_t rest = w->bytes - w->at;
+	return vn_fail(w->err, VN_ERR_UNSUPPORTED, "%s at byte %zu ('%.*s') is not supported", what, w->at,
+	               rest > 12 ? 12 : (int)rest, w->pattern + w->at);
+}
+
+/* ---- \p{...} ------------------------------------------------------------------- */
+
+static void put_later(work *w, char category)
+{
+	size_t               n;
+	const vn_code_range *r = vn_unicode_later(category, &n);
+	char                 text[40];
+
+	for (size_t i = 0; i < n; i++)
+		put(w, text, (size_t)snprintf(text, sizeof text, "\\x{%x}-\\x{%x}", r[i].first, r[i].last));
+}
+
+/* \p{NAME}, \p{^NAME}, \P{NAME}. */
+static vn_status property(work *w, bool in_class)
+{
+	const char *close = memchr(w->pattern + w->at, '}', w->bytes - w->at);
+	bool        not = peek(w, 1) == 'P';
+	char        name[32], text[64];
+
+	if (peek(w, 2) != '{' || !close)
+		return refuse(w, "a property without braces");
+	const char *from = w->pattern + w->at + 3;
+	if (*from == '^') {
+		not = !not;
+		from++;
+	}
+	const size_t n = (size_t)(close - from);
+	if (n == 0 || n >= sizeof name)
+		return refuse(w, "a property");
+	for (size_t i = 0; i < n; i++)
+		if (!isalpha((unsigned char)from[i]) && from[i] != '_')
+			return refuse(w, "a property");
+	memcpy(name, from, n);
+	name[n] = '\0';
+
+	const bool whole = n == 1 && strchr("LMN", *name);
+	if (whole && not && in_class)
+		return refuse(w, "a negated property inside a class");
+	if (whole && !in_class)
+		put_text(w, not ? "[^" : "[");
+	/* One or two letters name a category. */
+	snprintf(text, sizeof text, "\\%c{%s%s}", not && !whole ? 'P' : 'p', n > 2 ? "sc:" : "", name);
+	put_text(w, text);
+	if (whole)
+		put_later(w, *name);
+	if (whole && !in_class)
+		put_text(w, "]");
+	w->at = (size_t)(close + 1 - w->pattern);
+	return VN_OK;
+}
+
+/* ---- escapes, classes, groups ---------------------------------------------------- */
+
+/* \x{...}, \u0041 and, below 0x80, \x41: a code point. */
+static vn_status code_point(work *w)
+{
+	unsigned long x = 0;
+	size_t        n = 2;
+	const bool    braces = peek(w, 1) == 'x' && peek(w, 2) == '{';
+	const size_t  first = n + braces, most = first + (braces ? 8 : peek(w, 1) == 'u' ? 4 : 2);
+	char          text[32];
+
+	for (n = first; n < most && isxdigit(peek(w, n)); n++)
+		x = x * 16 + (unsigned long)(isdigit(peek(w, n)) ? peek(w, n) - '0' : (peek(w, n) | 0x20) - 'a' + 10);
+	if (n == first || (braces ? peek(w, n) != '}' : n != most) || x > 0x10ffff || (peek(w, 1) == 'x' && !braces && x > 0x7f))
+		return refuse(w, "a code point");
+	put(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
+	w->at += n + braces;
+	return VN_OK;
+}
+
+static vn_status escape(work *w, bool in_class)
+{
+	const int c = peek(w, 1);
+
+	switch (c) {
+	case 's':
+	case 'S':
+		put_text(w, c == 's' ? "\\p{White_Space}" : "\\P{White_Space}");
+		w->at += 2;
+		return VN_OK;
+	case 'p':
+	case 'P':
+		return property(w, in_class);
+	case 'x':
+	case 'u':
+		return code_point(w);
+	case 'd':
+		put_text(w, "\\p{Nd}");
+		w->at += 2;
+		return VN_OK;
+	case 'r':
+	case 'n':
+	case 't':
+	case 'f':
+	case 'a':
+		copy(w, 2);
+		return VN_OK;
+	default:
+		if (c < '!' || c > '~' || isalnum(c))
+			return refuse(w, "an escape");
+		copy(w, 2);
+		return VN_OK;
+	}
+}
+
+static vn_status class(work *w)
+{
+	vn_status    st;
+	const size_t open = w->at, first = open + 1 + (peek(w, 1) == '^');
+
+	copy(w, first - open);
+	while (w->at < w->bytes) {
+		if (peek(w, 0) == ']') {
+			if (w->at == first)
+				return refuse(w, "an empty class");
+			copy(w, 1);
+			return VN_OK;
+		}
+		if (peek(w, 0) == '[' || starts(w, "&&"))
+			return refuse(w, "a class of classes");
+		if (peek(w, 0) != '\\')
+			copy(w, 1);
+		else if ((st = escape(w, true)))
+			return st;
+	}
+	w->at = open;
+	return refuse(w, "a class without an end");
+}
+
+static vn_status group(work *w)
+{
+	static const char *const known[] = { "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:" };
+
+	if (peek(w, 1) != '?' && peek(w, 1) != '*') {
+		copy(w, 1);
+		return VN_OK;
+	}
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (starts(w, known[i])) {
+			copy(w, strlen(known[i]));
+			return VN_OK;
+		}
+	return refuse(w, "a group");
+}
+
+/* {3}, {1,3}, {2,}: a '+' or '?' behind means another thing to each. */
+static vn_status interval(work *w)
+{
+	size_t n = 1;
+
+	while (isdigit(peek(w, n)))
+		n++;
+	if (n > 1 && peek(w, n) == ',')
+		for (n++; isdigit(peek(w, n));)
+			n++;
+	if (n < 2 || peek(w, n) != '}' || peek(w, n + 1) == '+' || peek(w, n + 1) == '?')
+		return refuse(w, "a repetition");
+	copy(w, n + 1);
+	return VN_OK;
+}
+
+vn_status vn_pattern_translate(const char *pattern, size_t bytes, char **out, vn_error *err)
+{
+	work      w = { .pattern = pattern, .bytes = bytes, .err = err };
+	vn_status st = VN_OK;
+
+	put_text(&w, "");
+	while (!st && w.at < w.bytes) {
+		switch (pattern[w.at]) {
+		case '\\': st = escape(&w, false); break;
+		case '[':  st = class(&w); break;
+		case '(':  st = group(&w); break;
+		case '{':  st = interval(&w); break;
+		case '^':
+		case '$':  st = refuse(&w, "an anchor"); break;
+		case '\0': st = refuse(&w, "a zero byte"); break;
+		default:   copy(&w, 1); break;
+		}
+	}
+	if (!st && w.full)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
+	if (st) {
+		free(w.out);
+		w.out = NULL;
+	}
+	*out = w.out;
+	return st;
+}

@@ -1,0 +1,176 @@
+/* split.c: see split.h. PCRE2 belongs to this file.
+ *
+ * Every place is tried on its own (PCRE2_ANCHORED): only so does PCRE2 count the
+ * steps of one search and not of each of its starts. The patterns of real
+ * tokenizers match everywhere, so nothing is lost. */
+#define PCRE2_CODE_UNIT_WIDTH 8
+
+#include "libref/text/split.h"
+
+#include "libref/base/utf8.h"
+#include "libref/text/pattern.h"
+
+#include <pcre2.h>
+#include <stdlib.h>
+
+/* What a place may take without being charged, steps of PCRE2 and bytes looked at,
+ * and how the allowance grows when that was too little. A run of n blanks takes
+ * about n of both, once; an expression that looks n bytes ahead at every place, or
+ * tries every way to part them, has soon spent the reserve. */
+enum { FREE_STEPS = 1000, FREE_BYTES = 4096, MORE = 16 };
+static const uint64_t RESERVE = 20000000, RESERVE_A_BYTE = 256;
+
+enum { LONGEST_PATTERN = 65536, MOST_STACK = 65536 /* KiB, of the interpreter */ };
+
+struct vn_split {
+	pcre2_code *code;
+};
+
+struct vn_split_work {
+	pcre2_match_data    *data;
+	pcre2_match_context *context;
+	uint64_t             reserve;
+};
+
+vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_split **split, vn_error *err)
+{
+	vn_split              *s = calloc(1, sizeof *s);
+	pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+	char                  *ours = NULL;
+	vn_status              st = VN_OK;
+	int                    code = 0;
+	PCRE2_SIZE             at = 0;
+
+	*split = NULL;
+	if (!s || !context)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the pattern");
+	else if (bytes == 0 || bytes > LONGEST_PATTERN)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "a pattern of %zu bytes", bytes);
+	else if (!literal)
+		st = vn_pattern_translate(pattern, bytes, &ours, err);
+	if (st)
+		goto done;
+	pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+	s->code = pcre2_compile((PCRE2_SPTR)(ours ? ours : pattern), ours ? PCRE2_ZERO_TERMINATED : bytes,
+	                        PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_ANCHORED | (literal ? PCRE2_LITERAL : PCRE2_UCP), &code, &at, context);
+	if (!s->code) {
+		PCRE2_UCHAR why[128];
+		pcre2_get_error_message(code, why, sizeof why);
+		/* The place is one in the translation, so quote that. */
+		const char *there = ours ? ours + (at > 12 ? at - 12 : 0) : "";
+		st = vn_fail(err, VN_ERR_FORMAT, "the pattern does not compile: %s, near '%.24s'", (const char *)why, there);
+		goto done;
+	}
+	pcre2_jit_compile(s->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD); /* where it cannot, matching interprets */
+	*split = s;
+	s = NULL;
+done:
+	free(ours);
+	pcre2_compile_context_free(context);
+	vn_split_destroy(s);
+	return st;
+}
+
+void vn_split_destroy(vn_split *s)
+{
+	if (!s)
+		return;
+	pcre2_code_free(s->code);
+	free(s);
+}
+
+vn_split_work *vn_split_work_create(size_t bytes)
+{
+	vn_split_work *w = calloc(1, sizeof *w);
+
+	if (!w)
+		return NULL;
+	w->data = pcre2_match_data_create(1, NULL);
+	w->context = pcre2_match_context_create(NULL);
+	if (w->context)
+		pcre2_set_heap_limit(w->context, MOST_STACK);
+	w->reserve = RESERVE + RESERVE_A_BYTE * bytes;
+	if (!w->data || !w->context) {
+		vn_split_work_destroy(w);
+		return NULL;
+	}
+	return w;
+}
+
+void vn_split_work_destroy(vn_split_work *w)
+{
+	if (!w)
+		return;
+	pcre2_match_data_free(w->data);
+	pcre2_match_context_free(w->context);
+	free(w);
+}
+
+/* Take from the reserve what the next, larger allowance may cost. */
+static bool charge(vn_split_work *w, uint64_t *allowance)
+{
+	*allowance *= MORE;
+	if (*allowance > w->reserve || *allowance > UINT32_MAX)
+		return false;
+	w->reserve -= *allowance;
+	return true;
+}
+
+/* Up to which byte a search from `at` may look: whole characters. */
+static size_t horizon(const char *text, size_t bytes, size_t at, uint64_t looked)
+{
+	size_t end = looked < bytes - at ? at + (size_t)looked : bytes;
+
+	while (end < bytes && ((unsigned char)text[end] & 0xc0) == 0x80)
+		end++;
+	return end;
+}
+
+/* Whether a match begins at byte `at`, and where it ends. */
+static vn_status match(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, bool *found,
+                       size_t *end, vn_error *err)
+{
+	uint64_t steps = FREE_STEPS, looked = FREE_BYTES;
+	uint32_t options = PCRE2_NO_UTF_CHECK;
+
+	for (;;) {
+		const size_t sight = horizon(text, bytes, at, looked);
+		bool         paid = true;
+		pcre2_set_match_limit(w->context, (uint32_t)steps);
+		/* PARTIAL_HARD: to have looked at the end of what is in sight is an answer of its own. */
+		const int rc = pcre2_match(s->code, (PCRE2_SPTR)text, sight, at, options | (sight < bytes ? PCRE2_PARTIAL_HARD : 0),
+		                           w->data, w->context);
+		if (rc >= 0 || rc == PCRE2_ERROR_NOMATCH) {
+			*found = rc >= 0;
+			*end = *found ? pcre2_get_ovector_pointer(w->data)[1] : at;
+			return VN_OK;
+		}
+		if (rc == PCRE2_ERROR_JIT_STACKLIMIT && !(options & PCRE2_NO_JIT))
+			options |= PCRE2_NO_JIT; /* the interpreter's stack grows */
+		else if (rc == PCRE2_ERROR_PARTIAL)
+			paid = charge(w, &looked);
+		else if (rc == PCRE2_ERROR_MATCHLIMIT)
+			paid = charge(w, &steps);
+		else
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern cannot be matched at byte %zu: PCRE2 error %d", at, rc);
+		if (!paid)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "the pattern takes too many steps at byte %zu", at);
+	}
+}
+
+vn_status vn_split_next(const vn_split *s, vn_split_work *w, const char *text, size_t bytes, size_t at, size_t *end, vn_error *err)
+{
+	bool      found;
+	vn_status st = match(s, w, text, bytes, at, &found, end, err);
+
+	if (st || *end > at)
+		return st;
+	/* Nothing here: the piece goes up to the next place where something is found, if only an empty match. */
+	for (size_t next = at, ignored; !st && next < bytes;) {
+		next += (size_t)vn_utf8_length(text + next, bytes - next);
+		*end = next;
+		if ((st = match(s, w, text, bytes, next, &found, &ignored, err)) || found)
+			break;
+	}
+	return st;
+}

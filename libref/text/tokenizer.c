@@ -1,0 +1,144 @@
+/* tokenizer.c: see tokenizer.h: making a tokenizer of its parts, and decoding. Encoding: encode.c. */
+#include "libref/text/tokenizer_inside.h"
+
+#include "libref/base/utf8.h"
+#include "libref/text/bytelevel.h"
+#include "libref/text/normal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+vn_tokenizer *vn_tokenizer_create(bool whole_first)
+{
+	vn_tokenizer *t = calloc(1, sizeof *t);
+
+	if (t && (!(t->bpe = vn_bpe_create(whole_first)) || !(t->added = vn_bpe_create(false)))) {
+		vn_tokenizer_close(t);
+		t = NULL;
+	}
+	return t;
+}
+
+void vn_tokenizer_close(vn_tokenizer *t)
+{
+	if (!t)
+		return;
+	for (int i = 0; i < t->n_stages; i++)
+		vn_split_destroy(t->stage[i].split);
+	vn_added_finish(&t->raw);
+	vn_added_finish(&t->composed);
+	vn_bpe_destroy(t->bpe);
+	vn_bpe_destroy(t->added);
+	free(t->before.id);
+	free(t->after.id);
+	free(t->piece);
+	free(t->text);
+	free(t);
+}
+
+static int quoted(size_t n)
+{
+	return n > 60 ? 60 : (int)n;
+}
+
+vn_status vn_tokenizer_add(vn_tokenizer *t, const vn_added_token *token, bool normalized, const char *text, size_t n, vn_error *err)
+{
+	size_t        other;
+	const char   *there = vn_bpe_text(t->bpe, token->id, &other), *composed = text;
+	const int32_t id = vn_bpe_find(t->bpe, text, n);
+	char         *owned = NULL;
+	vn_status     st;
+
+	if (id >= 0 && id != token->id)
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, and %d in the vocabulary", quoted(n), text, token->id, id);
+	if (there && id < 0)
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' has the id %d, which is '%.*s' in the vocabulary", quoted(n), text,
+		               token->id, quoted(other), there);
+	if (vn_utf8_good(text, n) != n)
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is no UTF-8", quoted(n), text);
+	if (n && vn_bpe_find(t->added, text, n) == token->id)
+		return VN_OK; /* said twice */
+	if ((st = vn_bpe_add_token(t->added, text, n, token->id, err)))
+		return st;
+	if (normalized && t->nfc)
+		st = vn_nfc(text, n, &composed, &n, &owned, err);
+	if (!st)
+		st = vn_added_put(normalized ? &t->composed : &t->raw, token, composed, n, err);
+	free(owned);
+	return st;
+}
+
+vn_status vn_tokenizer_stage(vn_tokenizer *t, bool blank, const char *pattern, size_t bytes, bool literal, vn_error *err)
+{
+	vn_stage *s = &t->stage[t->n_stages];
+
+	if (t->n_stages == VN_MOST_STAGES)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d steps", VN_MOST_STAGES);
+	*s = (vn_stage){ .blank = blank };
+	vn_status st = pattern ? vn_split_create(pattern, bytes, literal, &s->split, err) : VN_OK;
+	t->n_stages += !st;
+	return st;
+}
+
+vn_status vn_tokenizer_merge_line(vn_tokenizer *t, const char *line, size_t n, vn_error *err)
+{
+	const char *blank = memchr(line, ' ', n);
+	const size_t left = blank ? (size_t)(blank - line) : n;
+
+	if (!blank || memchr(blank + 1, ' ', n - left - 1))
+		return vn_fail(err, VN_ERR_FORMAT, "'%.*s' is not two tokens with one blank between", quoted(n), line);
+	return vn_bpe_add_merge(t->bpe, line, left, blank + 1, n - left - 1, err);
+}
+
+/* ---- what each id stands for ------------------------------------------------------- */
+
+struct vn_piece {
+	size_t at, n; /* in text; n = 0: the id has no token */
+};
+
+vn_status vn_tokenizer_settle(vn_tokenizer *t, vn_error *err)
+{
+	const int32_t in_bpe = vn_bpe_ids(t->bpe), in_added = vn_bpe_ids(t->added);
+	size_t        room = 1, n;
+
+	vn_added_settle(&t->raw);
+	vn_added_settle(&t->composed);
+	t->n_pieces = (size_t)(in_bpe > in_added ? in_bpe : in_added);
+	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
+		const bool added = vn_bpe_text(t->added, id, &n);
+		if (!added)
+			vn_bpe_text(t->bpe, id, &n);
+		room += n;
+	}
+	t->piece = calloc(t->n_pieces + 1, sizeof *t->piece);
+	t->text = malloc(room);
+	if (!t->piece || !t->text)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu tokens", t->n_pieces);
+	room = 0;
+	for (int32_t id = 0; (size_t)id < t->n_pieces; id++) {
+		/* An added token is written as it is, and so is one that is not in the byte-level alphabet. */
+		const char *text = vn_bpe_text(t->added, id, &n);
+		struct vn_piece *p = &t->piece[id];
+		const bool  literal = text;
+		*p = (struct vn_piece){ .at = room };
+		if (!literal && !(text = vn_bpe_text(t->bpe, id, &n)))
+			continue;
+		if (literal || !vn_bytelevel_read(t->text + room, &p->n, text, n))
+			memcpy(t->text + room, text, p->n = n);
+		room += p->n;
+	}
+	return VN_OK;
+}
+
+const char *vn_tokenizer_bytes(const vn_tokenizer *t, int32_t id, size_t *n)
+{
+	*n = id >= 0 && (size_t)id < t->n_pieces ? t->piece[id].n : 0;
+	return *n ? t->text + t->piece[id].at : NULL;
+}
+
+char *vn_tokenizer_show(const vn_tokenizer *t, int32_t id)
+{
+	size_t      n;
+	const char *bytes = vn_tokenizer_bytes(t, id, &n);
+	return vn_utf8_escape(bytes, n);
+}

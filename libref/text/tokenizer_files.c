@@ -1,0 +1,226 @@
+/* tokenizer_files.c: the tokenizer of a model: of its directory a tokenizer.json, or the
+ * older vocab.json with merges.txt, which say nothing of patterns: these follow
+ * from the class that transformers would take. */
+#include "libref/text/tokenizer_inside.h"
+
+#include "libref/base/map.h"
+#include "libref/model/gguf.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = 4096 };
+static const size_t MOST_BYTES = (size_t)256 << 20;
+
+static bool path_of(const char *directory, const char *name, char path[PATH_ROOM])
+{
+	return snprintf(path, PATH_ROOM, "%s/%s", directory, name) < PATH_ROOM && access(path, F_OK) == 0;
+}
+
+/* An object. *o stays NULL when the file is not there and may be absent. */
+static vn_status read_object(const char *directory, const char *name, bool needed, json_t **o, vn_error *err)
+{
+	char         path[PATH_ROOM], *text;
+	size_t       bytes;
+	json_error_t je;
+
+	*o = NULL;
+	if (!path_of(directory, name, path) && !needed)
+		return VN_OK;
+	vn_status st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
+	if (st)
+		return st;
+	*o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &je);
+	free(text);
+	if (!*o)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+	if (!json_is_object(*o)) {
+		json_decref(*o);
+		*o = NULL;
+		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
+	}
+	return VN_OK;
+}
+
+/* What the older files say, beside the vocabulary and the merges. */
+typedef struct older {
+	const char *directory;
+	json_t     *vocab, *settings, *added, *config; /* tokenizer_config.json, added_tokens.json, config.json */
+} older;
+
+static const char *text_in(const json_t *o, const char *key)
+{
+	const json_t *v = json_object_get(o, key);
+	return json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
+}
+
+/* By the class of the tokenizer; Qwen3.5 keeps its elder's name there. */
+static const vn_pre *pre_of(const older *f)
+{
+	static const struct { const char *word, *pre; } known[] = {
+		{ "qwen3_5", "qwen35" }, { "qwen3_5_text", "qwen35" },
+		{ "GPT2Tokenizer", "gpt-2" }, { "GPT2TokenizerFast", "gpt-2" }, { "Qwen2Tokenizer", "qwen2" },
+		{ "Qwen2TokenizerFast", "qwen2" }, { "Qwen3_5Tokenizer", "qwen35" },
+		{ "gpt2", "gpt-2" }, { "qwen2", "qwen2" }, { "qwen3", "qwen2" },
+	};
+	const char *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
+
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if ((class && strcmp(class, known[i].word) == 0) || (model && strcmp(model, known[i].word) == 0))
+			return vn_pre_find(known[i].pre);
+	return NULL;
+}
+
+static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
+{
+	char      path[PATH_ROOM], *text;
+	size_t    bytes;
+	int       number = 1;
+	vn_status st;
+
+	path_of(f->directory, "merges.txt", path);
+	if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
+		return st;
+	for (const char *line = text, *end = text + bytes, *next; !st && line < end; line = next, number++) {
+		const char *stop = memchr(line, '\n', (size_t)(end - line));
+		next = stop ? stop + 1 : end;
+		size_t n = (size_t)((stop ? stop : end) - line);
+		n -= n > 0 && line[n - 1] == '\r';
+		if (n == 0 || (number == 1 && n >= 8 && memcmp(line, "#version", 8) == 0))
+			continue;
+		if ((st = vn_tokenizer_merge_line(t, line, n, err)))
+			vn_context(err, st, "%s:%d", path, number);
+	}
+	free(text);
+	return st;
+}
+
+/* added_tokens_decoder, added_tokens.json, and the one that every class here has. */
+static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
+{
+	static const char ends[] = "<|endoftext|>";
+	json_t           *list = json_object_get(f->settings, "added_tokens_decoder"), *one;
+	const char       *key;
+	vn_status         st;
+
+	json_object_foreach(list, key, one) {
+		char         *end;
+		const int64_t id = strtoll(key, &end, 10);
+		if ((st = vn_tokenizer_read_added(t, one, *end ? -1 : id, err)))
+			return vn_context(err, st, "%s/tokenizer_config.json: added_tokens_decoder.%.40s", f->directory, key);
+	}
+	json_object_foreach(f->added, key, one) {
+		const int64_t        id = json_is_integer(one) ? json_integer_value(one) : -1;
+		const vn_added_token token = { .id = id < VN_MOST_TOKENS ? (int32_t)id : -1 };
+		if (vn_bpe_find(t->added, key, strlen(key)) == token.id && token.id >= 0)
+			continue;
+		if ((st = vn_tokenizer_add(t, &token, false, key, strlen(key), err)))
+			return vn_context(err, st, "%s/added_tokens.json", f->directory);
+	}
+	if (vn_bpe_find(t->added, ends, strlen(ends)) >= 0)
+		return VN_OK;
+	const int32_t        there = vn_bpe_find(t->bpe, ends, strlen(ends));
+	const int32_t        after = vn_bpe_ids(t->bpe) > vn_bpe_ids(t->added) ? vn_bpe_ids(t->bpe) : vn_bpe_ids(t->added);
+	const vn_added_token token = { .id = there >= 0 ? there : after };
+	st = vn_tokenizer_add(t, &token, false, ends, strlen(ends), err);
+	return st ? vn_context(err, st, "%s/vocab.json", f->directory) : VN_OK;
+}
+
+/* add_bos_token and add_eos_token. */
+static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, const char *which, vn_ids *to, vn_error *err)
+{
+	if (!json_is_true(json_object_get(f->settings, wish)))
+		return VN_OK;
+	const char   *text = text_in(f->settings, which);
+	const int32_t id = text ? vn_bpe_find(t->added, text, strlen(text)) : -1;
+	if (id < 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s is true, but %s names no token", f->directory, wish,
+		               which);
+	return vn_ids_add(to, id, err);
+}
+
+static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, vn_error *err)
+{
+	const bool blank = json_is_true(json_object_get(f->settings, "add_prefix_space"));
+	const bool one_step = pre->pattern == vn_gpt2_pattern; /* the others put the blank before pieces that are cut already */
+	vn_status  st;
+
+	t->nfc = pre->nfc;
+	if ((st = vn_tokenizer_read_vocab(t, f->vocab, err)))
+		return vn_context(err, st, "%s/vocab.json", f->directory);
+	if ((st = read_merges(f, t, err)) ||
+	    (st = vn_tokenizer_stage(t, blank && one_step, pre->pattern, strlen(pre->pattern), false, err)) ||
+	    (blank && !one_step && (st = vn_tokenizer_stage(t, true, NULL, 0, false, err))) || (st = read_added(f, t, err)) ||
+	    (st = read_around(f, t, "add_bos_token", "bos_token", &t->before, err)) ||
+	    (st = read_around(f, t, "add_eos_token", "eos_token", &t->after, err)))
+		return st;
+	return vn_tokenizer_settle(t, err);
+}
+
+static vn_status open_gguf(const char *path, vn_tokenizer **t, vn_error *err)
+{
+	vn_gguf  *f;
+	vn_status st = vn_gguf_open(path, &f, err);
+
+	if (st)
+		return st;
+	st = vn_tokenizer_of_gguf(f, t, err);
+	vn_gguf_close(f);
+	return st;
+}
+
+static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *err)
+{
+	older         f = { .directory = directory };
+	const vn_pre *pre;
+	vn_status     st;
+
+	if ((st = read_object(directory, "vocab.json", true, &f.vocab, err)) ||
+	    (st = read_object(directory, "tokenizer_config.json", false, &f.settings, err)) ||
+	    (st = read_object(directory, "added_tokens.json", false, &f.added, err)) ||
+	    (st = read_object(directory, "config.json", false, &f.config, err)))
+		goto done;
+	if (!(pre = pre_of(&f)))
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: vocab.json, and neither tokenizer_config.json nor config.json names a "
+		             "tokenizer that is known (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory);
+	else if (!(*t = vn_tokenizer_create(pre->whole_first)))
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", directory);
+	else
+		st = read_older(&f, *t, pre, err);
+done:
+	json_decref(f.vocab);
+	json_decref(f.settings);
+	json_decref(f.added);
+	json_decref(f.config);
+	return st;
+}
+
+vn_status vn_tokenizer_open(const char *directory, vn_tokenizer **t, vn_error *err)
+{
+	char        path[PATH_ROOM], *text;
+	size_t      bytes;
+	struct stat s;
+	vn_status   st;
+
+	*t = NULL;
+	if (stat(directory, &s) == 0 && !S_ISDIR(s.st_mode))
+		return open_gguf(directory, t, err);
+	if (path_of(directory, "tokenizer.json", path)) {
+		if ((st = vn_read_text(path, MOST_BYTES, &text, &bytes, err)))
+			return st;
+		st = vn_tokenizer_read_json(path, text, bytes, t, err);
+		free(text);
+		return st;
+	}
+	if (!path_of(directory, "vocab.json", path))
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no tokenizer.json, and no vocab.json with merges.txt", directory);
+	if ((st = open_older(directory, t, err))) {
+		vn_tokenizer_close(*t);
+		*t = NULL;
+	}
+	return st;
+}

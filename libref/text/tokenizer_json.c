@@ -1,0 +1,395 @@
+/* tokenizer_json.c: a tokenizer.json of HuggingFace's `tokenizers`; its fields: specs/models.md, "tokenizer.json".
+ *
+ * Ignored, as they change no id of a single text: truncation and padding (transformers
+ * sets them aside), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused). */
+#include "libref/text/tokenizer_inside.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NESTED = 8, PLACE = 256 };
+
+typedef struct reader {
+	vn_tokenizer *t;
+	const char   *path;
+	vn_error     *err;
+	bool          byte_level; /* seen among the pre-tokenizers */
+} reader;
+
+/* "model.merges[17]" and what is wrong there. */
+__attribute__((format(printf, 4, 5)))
+static vn_status wrong(const reader *r, vn_status st, const char *place, const char *format, ...)
+{
+	char    what[VN_ERROR_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof what, format, args);
+	va_end(args);
+	return vn_fail(r->err, st, "%s: %s: %s", r->path, place, what);
+}
+
+/* Null counts as absent. */
+static json_t *field(const json_t *o, const char *key)
+{
+	json_t *v = json_object_get(o, key);
+	return v && !json_is_null(v) ? v : NULL;
+}
+
+static const char *type_of(const json_t *o)
+{
+	const char *type = json_string_value(json_object_get(o, "type"));
+	return type ? type : "(no type)";
+}
+
+static bool is(const json_t *o, const char *type)
+{
+	return strcmp(type_of(o), type) == 0;
+}
+
+/* The list of a Sequence. */
+static vn_status list_of(const reader *r, const json_t *o, const char *place, const char *key, int depth, json_t **list)
+{
+	*list = field(o, key);
+	if (!json_is_array(*list))
+		return wrong(r, VN_ERR_FORMAT, place, "a Sequence without %s", key);
+	return depth < MOST_NESTED ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "nested too deep");
+}
+
+/* "PLACE.KEY[I]", or as much of it as there is room for. */
+static void below(char *text, const char *place, const char *key, size_t i)
+{
+	if (snprintf(text, PLACE, "%s.%s[%zu]", place, key, i) >= PLACE)
+		text[PLACE - 1] = '\0';
+}
+
+/* true or false; *out keeps its value when there is neither. */
+static vn_status truth(const json_t *o, const char *key, bool *out, vn_error *err)
+{
+	const json_t *v = field(o, key);
+
+	if (v && !json_is_boolean(v))
+		return vn_fail(err, VN_ERR_FORMAT, "%s must be true or false", key);
+	*out = v ? json_is_true(v) : *out;
+	return VN_OK;
+}
+
+static vn_status truth_at(const reader *r, const char *place, const json_t *o, const char *key, bool *out)
+{
+	vn_status st = truth(o, key, out, r->err);
+	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+}
+
+/* ---- model ------------------------------------------------------------------------- */
+
+/* What a BPE may ask for and a byte-level one does not. */
+static vn_status check_model(const reader *r, const json_t *model)
+{
+	static const char *const not_wanted[] = { "dropout", "continuing_subword_prefix", "end_of_word_suffix", "byte_fallback" };
+
+	if (!json_is_object(model))
+		return wrong(r, VN_ERR_FORMAT, "model", "missing");
+	if (field(model, "type") && !is(model, "BPE"))
+		return wrong(r, VN_ERR_UNSUPPORTED, "model.type", "'%.60s' is not supported (BPE is)", type_of(model));
+	for (size_t i = 0; i < sizeof not_wanted / sizeof *not_wanted; i++) {
+		const json_t *v = field(model, not_wanted[i]);
+		if (v && !json_is_false(v) && !(json_is_string(v) && json_string_length(v) == 0))
+			return wrong(r, VN_ERR_UNSUPPORTED, "model", "%s is not supported", not_wanted[i]);
+	}
+	return VN_OK;
+}
+
+vn_status vn_tokenizer_read_vocab(vn_tokenizer *t, json_t *vocab, vn_error *err)
+{
+	const char *text;
+	json_t     *id;
+	vn_status   st = VN_OK;
+
+	if (!json_is_object(vocab) || json_object_size(vocab) == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s", vocab ? "not an object of tokens and their ids" : "missing");
+	json_object_foreach(vocab, text, id) {
+		if (!json_is_integer(id))
+			return vn_fail(err, VN_ERR_FORMAT, "'%.60s' has no whole number for an id", text);
+		if ((st = vn_bpe_add_token(t->bpe, text, strlen(text), json_integer_value(id), err)))
+			break;
+	}
+	return st;
+}
+
+static vn_status read_vocab(const reader *r, json_t *vocab)
+{
+	vn_status st = vn_tokenizer_read_vocab(r->t, vocab, r->err);
+	return st ? vn_context(r->err, st, "%s: model.vocab", r->path) : VN_OK;
+}
+
+/* "a b" or ["a", "b"]. */
+static vn_status read_merge(const reader *r, const json_t *m)
+{
+	const json_t *left = json_array_get(m, 0), *right = json_array_get(m, 1);
+
+	if (json_is_string(m))
+		return vn_tokenizer_merge_line(r->t, json_string_value(m), json_string_length(m), r->err);
+	if (json_array_size(m) != 2 || !json_is_string(left) || !json_is_string(right))
+		return vn_fail(r->err, VN_ERR_FORMAT, "neither two tokens nor a text of two");
+	return vn_bpe_add_merge(r->t->bpe, json_string_value(left), json_string_length(left), json_string_value(right),
+	                        json_string_length(right), r->err);
+}
+
+static vn_status read_merges(const reader *r, const json_t *merges)
+{
+	size_t    i;
+	json_t   *m;
+	vn_status st;
+
+	if (!json_is_array(merges))
+		return wrong(r, VN_ERR_FORMAT, "model.merges", merges ? "not a list" : "missing");
+	json_array_foreach(merges, i, m)
+		if ((st = read_merge(r, m)))
+			return vn_context(r->err, st, "%s: model.merges[%zu]", r->path, i);
+	return VN_OK;
+}
+
+/* ---- normalizer, pre_tokenizer ------------------------------------------------------- */
+
+static vn_status read_normalizer(const reader *r, const json_t *o, const char *place, int depth)
+{
+	json_t   *list, *one;
+	size_t    i;
+	char      inner[PLACE];
+	vn_status st;
+
+	if (!is(o, "Sequence")) {
+		r->t->nfc = is(o, "NFC");
+		return r->t->nfc ? VN_OK : wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (NFC is)", type_of(o));
+	}
+	if ((st = list_of(r, o, place, "normalizers", depth, &list)))
+		return st;
+	json_array_foreach(list, i, one) {
+		below(inner, place, "normalizers", i);
+		if ((st = read_normalizer(r, one, inner, depth + 1)))
+			return st;
+	}
+	return VN_OK;
+}
+
+static vn_status read_split(const reader *r, const json_t *o, const char *place)
+{
+	const json_t *pattern = field(o, "pattern"), *regex = field(pattern, "Regex"), *text = field(pattern, "String");
+	const char   *behavior = json_string_value(field(o, "behavior"));
+	const json_t *given = regex ? regex : text;
+	bool          invert = false;
+	vn_status     st = truth_at(r, place, o, "invert", &invert);
+
+	if (st)
+		return st;
+	if (!json_is_string(given))
+		return wrong(r, VN_ERR_FORMAT, place, "no pattern.Regex or pattern.String");
+	if (!behavior || strcmp(behavior, "Isolated") != 0)
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "behavior '%.60s' is not supported (Isolated is)", behavior ? behavior : "");
+	if (invert)
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "invert is not supported");
+	st = vn_tokenizer_stage(r->t, false, json_string_value(given), json_string_length(given), !regex, r->err);
+	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+}
+
+static vn_status read_byte_level(reader *r, const json_t *o, const char *place)
+{
+	bool      blank = true, regex = true; /* what tokenizers takes when they are absent */
+	vn_status st;
+
+	if ((st = truth_at(r, place, o, "add_prefix_space", &blank)) || (st = truth_at(r, place, o, "use_regex", &regex)))
+		return st;
+	r->byte_level = true;
+	if (!blank && !regex)
+		return VN_OK;
+	st = vn_tokenizer_stage(r->t, blank, regex ? vn_gpt2_pattern : NULL, strlen(vn_gpt2_pattern), false, r->err);
+	return st ? vn_context(r->err, st, "%s: %s", r->path, place) : VN_OK;
+}
+
+static vn_status read_pre_tokenizer(reader *r, const json_t *o, const char *place, int depth)
+{
+	json_t   *list, *one;
+	size_t    i;
+	char      inner[PLACE];
+	vn_status st;
+
+	if (r->byte_level) /* what follows would see bytes written as characters */
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "a step behind ByteLevel is not supported");
+	if (is(o, "ByteLevel"))
+		return read_byte_level(r, o, place);
+	if (is(o, "Split"))
+		return read_split(r, o, place);
+	if (!is(o, "Sequence"))
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "'%.60s' is not supported (ByteLevel, Split and Sequence are)", type_of(o));
+	if ((st = list_of(r, o, place, "pretokenizers", depth, &list)))
+		return st;
+	json_array_foreach(list, i, one) {
+		below(inner, place, "pretokenizers", i);
+		if ((st = read_pre_tokenizer(r, one, inner, depth + 1)))
+			return st;
+	}
+	return VN_OK;
+}
+
+/* ---- added_tokens, post_processor ------------------------------------------------------ */
+
+vn_status vn_tokenizer_read_added(vn_tokenizer *t, const json_t *o, int64_t id, vn_error *err)
+{
+	vn_added_token token = { .id = (int32_t)id };
+	const json_t  *content = field(o, "content");
+	bool           special = false, normalized;
+	vn_status      st;
+
+	if (!json_is_string(content))
+		return vn_fail(err, VN_ERR_FORMAT, "no content");
+	if (id < 0 || id >= VN_MOST_TOKENS)
+		return vn_fail(err, VN_ERR_FORMAT, "the id %" PRId64 " is outside 0-%d", id, VN_MOST_TOKENS - 1);
+	if ((st = truth(o, "special", &special, err)))
+		return st;
+	normalized = !special;
+	if ((st = truth(o, "normalized", &normalized, err)) || (st = truth(o, "single_word", &token.single_word, err)) ||
+	    (st = truth(o, "lstrip", &token.lstrip, err)) || (st = truth(o, "rstrip", &token.rstrip, err)))
+		return st;
+	return vn_tokenizer_add(t, &token, normalized, json_string_value(content), json_string_length(content), err);
+}
+
+static vn_status read_added_tokens(const reader *r, const json_t *list)
+{
+	size_t    i;
+	json_t   *one;
+	vn_status st = VN_OK;
+
+	if (list && !json_is_array(list))
+		return wrong(r, VN_ERR_FORMAT, "added_tokens", "not a list");
+	json_array_foreach(list, i, one) {
+		const json_t *id = field(one, "id");
+		if (!json_is_integer(id))
+			return wrong(r, VN_ERR_FORMAT, "added_tokens", "[%zu] has no id", i);
+		if ((st = vn_tokenizer_read_added(r->t, one, json_integer_value(id), r->err)))
+			return vn_context(r->err, st, "%s: added_tokens[%zu]", r->path, i);
+	}
+	return st;
+}
+
+/* The ids of one special token of a template. */
+static vn_status template_ids(const reader *r, const json_t *o, const char *place, const char *name, vn_ids *to)
+{
+	const json_t *ids = field(field(field(o, "special_tokens"), name), "ids");
+	size_t        i, ignored;
+	json_t       *id;
+	vn_status     st;
+
+	if (!json_is_array(ids))
+		return wrong(r, VN_ERR_FORMAT, place, "special_tokens has no ids for '%.60s'", name);
+	json_array_foreach(ids, i, id) {
+		const json_int_t x = json_is_integer(id) ? json_integer_value(id) : -1;
+		if (x < 0 || x >= VN_MOST_TOKENS || (!vn_bpe_text(r->t->bpe, (int32_t)x, &ignored) &&
+		                                      !vn_bpe_text(r->t->added, (int32_t)x, &ignored)))
+			return wrong(r, VN_ERR_FORMAT, place, "special_tokens: '%.60s': the id %lld has no token", name, (long long)x);
+		if ((st = vn_ids_add(to, (int32_t)x, r->err)))
+			return st;
+	}
+	return VN_OK;
+}
+
+static vn_status read_template(const reader *r, const json_t *o, const char *place)
+{
+	const json_t *single = field(o, "single");
+	size_t        i, texts = 0;
+	json_t       *one;
+	vn_status     st;
+
+	if (!json_is_array(single))
+		return wrong(r, VN_ERR_FORMAT, place, "no template 'single'");
+	if (r->t->before.n || r->t->after.n)
+		return wrong(r, VN_ERR_UNSUPPORTED, place, "a second template is not supported");
+	json_array_foreach(single, i, one) {
+		const char *name = json_string_value(field(field(one, "SpecialToken"), "id"));
+		if (field(one, "Sequence"))
+			texts++;
+		else if (!name)
+			return wrong(r, VN_ERR_FORMAT, place, "single[%zu] is neither a Sequence nor a SpecialToken", i);
+		else if ((st = template_ids(r, o, place, name, texts ? &r->t->after : &r->t->before)))
+			return st;
+	}
+	return texts == 1 ? VN_OK
+	                  : wrong(r, VN_ERR_UNSUPPORTED, place, "a template with the text %zu times is not supported", texts);
+}
+
+static vn_status read_post_processor(const reader *r, const json_t *o, const char *place, int depth)
+{
+	json_t   *list, *one;
+	size_t    i;
+	char      inner[PLACE];
+	vn_status st;
+
+	if (is(o, "ByteLevel")) /* offsets only */
+		return VN_OK;
+	if (is(o, "TemplateProcessing"))
+		return read_template(r, o, place);
+	if (!is(o, "Sequence"))
+		return wrong(r, VN_ERR_UNSUPPORTED, place,
+		             "'%.60s' is not supported (ByteLevel, TemplateProcessing and Sequence are)", type_of(o));
+	if ((st = list_of(r, o, place, "processors", depth, &list)))
+		return st;
+	json_array_foreach(list, i, one) {
+		below(inner, place, "processors", i);
+		if ((st = read_post_processor(r, one, inner, depth + 1)))
+			return st;
+	}
+	return VN_OK;
+}
+
+/* ---- the file -------------------------------------------------------------------------- */
+
+static vn_status read_all(reader *r, const json_t *root)
+{
+	json_t     *model = field(root, "model"), *normalizer = field(root, "normalizer"), *cut = field(root, "pre_tokenizer"),
+	           *post = field(root, "post_processor");
+	const char *version = json_string_value(field(root, "version"));
+	bool        whole = false;
+	vn_status   st;
+
+	if (version && strcmp(version, "1.0") != 0)
+		return wrong(r, VN_ERR_UNSUPPORTED, "version", "'%.60s' is not supported (1.0 is)", version);
+	if ((st = check_model(r, model)) || (st = truth_at(r, "model", model, "ignore_merges", &whole)))
+		return st;
+	if (!(r->t = vn_tokenizer_create(whole)))
+		return wrong(r, VN_ERR_NOMEM, "model", "no memory");
+	if ((st = read_vocab(r, field(model, "vocab"))) || (st = read_merges(r, field(model, "merges"))) ||
+	    (normalizer && (st = read_normalizer(r, normalizer, "normalizer", 0))) ||
+	    (cut && (st = read_pre_tokenizer(r, cut, "pre_tokenizer", 0))))
+		return st;
+	if (!r->byte_level)
+		return wrong(r, VN_ERR_UNSUPPORTED, "pre_tokenizer", "no ByteLevel in it: only byte-level BPE is supported");
+	if ((st = read_added_tokens(r, field(root, "added_tokens"))) ||
+	    (post && (st = read_post_processor(r, post, "post_processor", 0))))
+		return st;
+	st = vn_tokenizer_settle(r->t, r->err);
+	return st ? vn_context(r->err, st, "%s", r->path) : VN_OK;
+}
+
+vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t bytes, vn_tokenizer **t, vn_error *err)
+{
+	reader       r = { .path = path, .err = err };
+	json_error_t je;
+	json_t      *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &je);
+	vn_status    st;
+
+	*t = NULL;
+	if (!root)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
+	else if (!json_is_object(root))
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
+	else
+		st = read_all(&r, root);
+	json_decref(root);
+	if (st)
+		vn_tokenizer_close(r.t);
+	else
+		*t = r.t;
+	return st;
+}

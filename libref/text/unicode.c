@@ -1,0 +1,54 @@
+/* unicode.c: see unicode.h. */
+#include "libref/text/unicode.h"
+
+#include "libref/text/unicode_tables.h"
+
+#include <unictype.h>
+
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+static bool in(const vn_code_range *r, size_t n, uint32_t point)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		const size_t middle = (low + high) / 2;
+		if (r[middle].last < point)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < n && r[low].first <= point;
+}
+
+const vn_code_range *vn_unicode_later(char category, size_t *n)
+{
+	*n = category == 'L' ? COUNT(later_letters) : category == 'M' ? COUNT(later_marks) : COUNT(later_numbers);
+	return category == 'L' ? later_letters : category == 'M' ? later_marks : later_numbers;
+}
+
+bool vn_unicode_after9(uint32_t point)
+{
+	return in(after_unicode9, COUNT(after_unicode9), point);
+}
+
+/* Alphabetic, marks, decimal digits, connectors, joiners. What is Alphabetic
+ * beyond letters, marks and letter numbers is circled letters. */
+bool vn_unicode_word(uint32_t c)
+{
+	static const vn_code_range circled[] = { { 0x24b6, 0x24e9 }, { 0x1f130, 0x1f149 }, { 0x1f150, 0x1f169 }, { 0x1f170, 0x1f189 } };
+
+	if (uc_is_general_category_withtable(c, UC_CATEGORY_MASK_L | UC_CATEGORY_MASK_M | UC_CATEGORY_MASK_Nd |
+	                                            UC_CATEGORY_MASK_Nl | UC_CATEGORY_MASK_Pc))
+		return true;
+	if (c == 0x200c || c == 0x200d || in(circled, COUNT(circled), c))
+		return true;
+	/* Of the later numbers all are digits but these. */
+	return in(later_letters, COUNT(later_letters), c) || in(later_marks, COUNT(later_marks), c) ||
+	       (in(later_numbers, COUNT(later_numbers), c) && (c < 0x1d2c0 || c > 0x1d2d3));
+}
+
+bool vn_unicode_space(uint32_t c)
+{
+	return (c >= 9 && c <= 13) || c == 0x85 || uc_is_general_category_withtable(c, UC_CATEGORY_MASK_Z);
+}

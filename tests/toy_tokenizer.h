@@ -1,0 +1,97 @@
+/* toy_tokenizer.h: a small tokenizer.json that a test can change before it is read.
+ *
+ * Its vocabulary: every byte under its own number (in the byte-level alphabet), and from 256 on what the
+ * merges make. Its merges, in the order of their rank: "h e", "l l", "he ll", "hell o", "Ġ hello". */
+#ifndef VN_TESTS_TOY_TOKENIZER_H
+#define VN_TESTS_TOY_TOKENIZER_H
+
+#include "libref/text/bytelevel.h"
+#include "libref/text/tokenizer.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOY_HE = 256, TOY_LL, TOY_HELL, TOY_HELLO, TOY_BLANK_HELLO, TOY_END /* "<|end|>", an added token */ };
+
+#define TOY_GPT2 "{\"type\": \"ByteLevel\", \"add_prefix_space\": false}"
+
+/* JSON text as an object; ends the program when it is none. */
+static inline json_t *toy_json(const char *text)
+{
+	json_error_t e;
+	json_t      *o = json_loads(text, JSON_DECODE_ANY, &e);
+
+	if (!o) {
+		fprintf(stderr, "toy_json: %s in %s\n", e.text, text);
+		exit(2);
+	}
+	return o;
+}
+
+static inline json_t *toy_tokenizer(void)
+{
+	static const char *const made[] = { "he", "ll", "hell", "hello", "\xc4\xa0hello" };
+	json_t *o = toy_json("{\"version\": \"1.0\", \"normalizer\": null, \"pre_tokenizer\": " TOY_GPT2 ", \"post_processor\": null,"
+	                     " \"added_tokens\": [{\"id\": 261, \"content\": \"<|end|>\", \"special\": true}],"
+	                     " \"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": [\"h e\", \"l l\", \"he ll\", \"hell o\","
+	                     " \"\\u0120 hello\"]}}");
+	json_t *vocab = json_object_get(json_object_get(o, "model"), "vocab");
+
+	for (int b = 0; b < 256; b++) {
+		char byte = (char)b, text[3];
+		text[vn_bytelevel_write(text, &byte, 1)] = '\0';
+		json_object_set_new(vocab, text, json_integer(b));
+	}
+	for (int i = 0; i < 5; i++)
+		json_object_set_new(vocab, made[i], json_integer(256 + i));
+	return o;
+}
+
+/* Put JSON text at a place like "model.vocab" ("": the whole), or take it away (NULL). */
+static inline void toy_set(json_t *o, const char *place, const char *text)
+{
+	const char *dot;
+
+	while ((dot = strchr(place, '.'))) {
+		char key[64];
+		snprintf(key, sizeof key, "%.*s", (int)(dot - place), place);
+		o = json_object_get(o, key);
+		place = dot + 1;
+	}
+	if (text)
+		json_object_set_new(o, place, toy_json(text));
+	else
+		json_object_del(o, place);
+}
+
+/* Reads it, and gives it up. */
+static inline vn_status toy_read(json_t *o, vn_tokenizer **t, vn_error *err)
+{
+	char     *text = json_dumps(o, 0);
+	vn_status st = vn_tokenizer_read_json("toy.json", text, strlen(text), t, err);
+
+	free(text);
+	json_decref(o);
+	return st;
+}
+
+/* The ids of n bytes, as numbers with blanks between, or what was wrong; into have, 512 bytes. */
+static inline const char *toy_ids(const vn_tokenizer *t, const char *text, size_t n, bool special, char *have)
+{
+	int32_t *ids;
+	int64_t  count;
+	vn_error e = { "" };
+
+	if (vn_tokenizer_encode(t, text, n, special, &ids, &count, &e))
+		snprintf(have, 512, "%s", e.text);
+	else
+		*have = '\0';
+	for (int64_t i = 0; i < count; i++)
+		snprintf(have + strlen(have), 512 - strlen(have), "%s%d", i ? " " : "", ids[i]);
+	free(ids);
+	return have;
+}
+
+#endif
