@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,19 @@ vn_status vn_gguf_arch(const vn_gguf *f, char *text, size_t room, vn_error *err)
 	return VN_OK;
 }
 
+/* What is wrong with a key: "x.gguf: metadata 'qwen2.block_count' is missing". */
+__attribute__((format(printf, 4, 5)))
+static vn_status refuse(const maker *m, vn_status st, const char *key, const char *format, ...)
+{
+	char    text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return vn_fail(m->err, st, "%s: metadata '%s.%s' %s", m->path, m->arch, key, text);
+}
+
 static const vn_gguf_value *value_of(const maker *m, const char *key)
 {
 	char full[KEY];
@@ -44,14 +58,13 @@ static vn_status whole(const maker *m, const char *key, int64_t *x)
 		return VN_OK;
 	for (size_t i = 0; i < v->n; i++) {
 		if (!vn_gguf_int_at(v, i, &n) || n < 0 || n > INT32_MAX)
-			return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' must be a whole number from 0 to %d", m->path, m->arch, key,
-			               INT32_MAX);
+			return refuse(m, VN_ERR_FORMAT, key, "must be a whole number from 0 to %d", INT32_MAX);
 		if (i > 0 && n != first)
-			return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.%s' is not the same for all layers", m->path, m->arch, key);
+			return refuse(m, VN_ERR_UNSUPPORTED, key, "is not the same for all layers");
 		first = n;
 	}
 	if (v->n == 0)
-		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' is empty", m->path, m->arch, key);
+		return refuse(m, VN_ERR_FORMAT, key, "is empty");
 	*x = first;
 	return VN_OK;
 }
@@ -67,7 +80,7 @@ vn_status vn_gguf_arch_int(const vn_gguf *f, const char *key, int64_t *x, vn_err
 
 static vn_status missing(const maker *m, const char *key)
 {
-	return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' is missing", m->path, m->arch, key);
+	return refuse(m, VN_ERR_FORMAT, key, "is missing");
 }
 
 /* A key that must be there, into a field. */
@@ -89,7 +102,7 @@ static vn_status real(const maker *m, const char *key, double *x)
 	const vn_gguf_value *v = value_of(m, key);
 
 	if (v && (v->array || !vn_gguf_real_at(v, 0, x) || !isfinite(*x)))
-		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.%s' must be a number", m->path, m->arch, key);
+		return refuse(m, VN_ERR_FORMAT, key, "must be a number");
 	return VN_OK;
 }
 
@@ -133,16 +146,16 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 		if ((st = real(m, keys[i].key, &x)))
 			return st;
 		if (x != 0 && x != keys[i].harmless)
-			return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.%s' is %g, which is not supported", m->path, m->arch, keys[i].key, x);
+			return refuse(m, VN_ERR_UNSUPPORTED, keys[i].key, "is %g, which is not supported", x);
 	}
 	bool yes = true;
 	vn_gguf_bool_at(value_of(m, "attention.causal"), 0, &yes);
 	if (!yes)
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.causal' is false, which is not supported", m->path, m->arch);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.causal", "is false, which is not supported");
 	yes = false;
 	vn_gguf_bool_at(value_of(m, "use_parallel_residual"), 0, &yes);
 	if (yes)
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.use_parallel_residual' is true, which is not supported", m->path, m->arch);
+		return refuse(m, VN_ERR_UNSUPPORTED, "use_parallel_residual", "is true, which is not supported");
 	return VN_OK;
 }
 
@@ -167,8 +180,7 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 	if (layers < 0)
 		return missing(m, "block_count");
 	if (extra > layers)
-		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.nextn_predict_layers' is %" PRId64 ", more than the %" PRId64 " blocks", m->path,
-		               m->arch, extra, layers);
+		return refuse(m, VN_ERR_FORMAT, "nextn_predict_layers", "is %" PRId64 ", more than the %" PRId64 " blocks", extra, layers);
 	if (V < 0)
 		return vn_fail(m->err, VN_ERR_NOTFOUND, "%s: tensor 'token_embd.weight' is missing or no matrix", m->path);
 	json_object_set_new(m->o, "vocab_size", json_integer(V));
@@ -186,19 +198,16 @@ static vn_status heads(const maker *m)
 	vn_status     st;
 
 	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
-		return vn_fail(m->err, VN_ERR_FORMAT, "%s: %" PRId64 " columns do not make %" PRId64 " heads, and there is no metadata '%s.attention.key_length'",
-		               m->path, D, H, m->arch);
+		return refuse(m, VN_ERR_FORMAT, "attention.key_length", "is missing, and %" PRId64 " columns do not make %" PRId64 " heads", D, H);
 	if ((st = whole(m, "attention.head_count_kv", &G)) || (st = whole(m, "attention.key_length", &K)))
 		return st;
 	value = K;
 	if ((st = whole(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
 		return st;
 	if (value != K)
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.value_length' is %" PRId64 ", another than the keys' %" PRId64, m->path,
-		               m->arch, value, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length", "is %" PRId64 ", another than the keys' %" PRId64, value, K);
 	if (scale != 0 && !(fabs(scale * sqrt((double)K) - 1) <= 1e-6))
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.scale' is %g, which is not supported (1 / sqrt(%" PRId64 ") is)", m->path,
-		               m->arch, scale, K);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.scale", "is %g, which is not supported (1 / sqrt(%" PRId64 ") is)", scale, K);
 	json_object_set_new(m->o, "num_key_value_heads", json_integer(G));
 	json_object_set_new(m->o, "head_dim", json_integer(K));
 	return VN_OK;
@@ -223,8 +232,7 @@ static vn_status rope(const maker *m)
 	if (R != K && K > 0)
 		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
 	if (divisors && type && !vn_gguf_is(type, "none"))
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: rope_freqs.weight together with metadata '%s.rope.scaling.type' is not supported", m->path,
-		               m->arch);
+		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "beside a tensor rope_freqs.weight is not supported");
 	if (divisors)
 		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
 	if (!type && linear != 1 && linear != 0) { /* the key of the first files */
@@ -237,8 +245,8 @@ static vn_status rope(const maker *m)
 	if (!vn_gguf_is(type, "linear") && !vn_gguf_is(type, "yarn")) {
 		vn_gguf_text t = { "", 0 };
 		vn_gguf_text_at(type, 0, &t);
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.rope.scaling.type' is '%.*s', which is not supported (linear and yarn are)",
-		               m->path, m->arch, t.bytes < 32 ? (int)t.bytes : 32, t.data);
+		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (linear and yarn are)",
+		              t.bytes < 32 ? (int)t.bytes : 32, t.data);
 	}
 	json_object_set_new(m->rope, "rope_type", json_string(vn_gguf_is(type, "yarn") ? "yarn" : "linear"));
 	if (original)
@@ -268,8 +276,7 @@ static vn_status window(const maker *m)
 		return VN_OK;
 	}
 	if (strncmp(m->arch, "qwen", 4) != 0 || !pattern || (int64_t)pattern->n < L || !vn_gguf_bool_at(pattern, 0, &slides))
-		return vn_fail(m->err, VN_ERR_UNSUPPORTED, "%s: metadata '%s.attention.sliding_window' without a pattern that says which layers have it", m->path,
-		               m->arch);
+		return refuse(m, VN_ERR_UNSUPPORTED, "attention.sliding_window", "without a pattern that says which layers have it");
 	json_t *types = json_array();
 	for (int64_t i = 0; i < L; i++) {
 		vn_gguf_bool_at(pattern, (size_t)i, &slides);
@@ -332,8 +339,7 @@ static vn_status qwen35(const maker *m)
 	    (st = whole(m, "ssm.time_step_rank", &nv)) || (st = whole(m, "full_attention_interval", &interval)))
 		return st;
 	if (nv < 1 || inner < 1 || inner % nv)
-		return vn_fail(m->err, VN_ERR_FORMAT, "%s: metadata '%s.ssm.inner_size' (%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")",
-		               m->path, m->arch, inner, nv);
+		return refuse(m, VN_ERR_FORMAT, "ssm.inner_size", "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);
 	json_object_set_new(m->o, "linear_value_head_dim", json_integer(inner / nv));
 	json_object_set_new(m->o, "full_attention_interval", json_integer(interval));
 	snprintf(bias, sizeof bias, "blk.%" PRId64 ".attn_q.bias", interval - 1);

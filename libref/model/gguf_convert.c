@@ -165,7 +165,9 @@ static vn_status group_rows(undo *u, const vn_gguf_heads *h, int64_t before, int
 	if (!from)
 		return no_memory(u);
 	for (int64_t i = 0; i < rows; i++)
-		from[i] = i < before ? (size_t)i : (size_t)before + tile(h, (size_t)((i - before) / unit)) * (size_t)unit + (size_t)((i - before) % unit);
+		from[i] = (size_t)i;
+	for (int64_t i = before; i < rows; i++)
+		from[i] = (size_t)before + tile(h, (size_t)((i - before) / unit)) * (size_t)unit + (size_t)((i - before) % unit);
 	st = gather_rows(u, from);
 	free(from);
 	return st;
