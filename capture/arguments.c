@@ -5,10 +5,14 @@
 #include "libref/base/text.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Longest file of token ids: more tokens than any context has. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
@@ -79,6 +83,51 @@ static vn_status read_list(const char *where, const char *text, size_t bytes, co
 	return VN_OK;
 }
 
+/* A pipe, to its end: /dev/stdin, a process substitution, a terminal. */
+static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_error *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t    room = 0;
+	ssize_t   n = 1;
+	vn_status st = fd < 0 ? vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno)) : VN_OK;
+
+	*text = NULL;
+	*bytes = 0;
+	while (!st && n > 0) {
+		if (*bytes + 1 >= room) {
+			char *more = realloc(*text, room = room ? 2 * room : 65536);
+			if (!more) {
+				st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, room);
+				break;
+			}
+			*text = more;
+		}
+		do
+			n = read(fd, *text + *bytes, room - 1 - *bytes);
+		while (n < 0 && errno == EINTR);
+		if (n < 0)
+			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		else if ((*bytes += (size_t)n) > MOST_TEXT)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: more than the %zu bytes such a list may have", path, MOST_TEXT);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (st) {
+		free(*text);
+		*text = NULL;
+	} else {
+		(*text)[*bytes] = '\0';
+	}
+	return st;
+}
+
+static vn_status read_file(const char *path, char **text, size_t *bytes, vn_error *err)
+{
+	struct stat s;
+	const bool  stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
+	return stream ? read_stream(path, text, bytes, err) : vn_read_text(path, MOST_TEXT, text, bytes, err);
+}
+
 vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
 {
 	vn_status st;
@@ -88,7 +137,7 @@ vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t
 	if (*text == '@') {
 		char  *content;
 		size_t bytes;
-		if ((st = vn_read_text(text + 1, MOST_TEXT, &content, &bytes, err)))
+		if ((st = read_file(text + 1, &content, &bytes, err)))
 			return st;
 		st = read_list(text + 1, content, bytes, " \t\r\n", ids, n, err);
 		free(content);

@@ -15,13 +15,6 @@
 
 enum { MOST_PATTERNS = 256 };
 
-static const char usage[] =
-	"usage: vernier capture ref|gpu MODEL -o FILE --ids LIST|@FILE | --prompt TEXT|@FILE [--no-special-tokens]\n"
-	"               [--points GLOB]... [--layers A-B] [--tokens last|A-B] [--precision %s]\n"
-	"               [--decode N [--temperature T] [--seed S] | --force-ids LIST|@FILE]\n"
-	"               [--threads N] [--device N] [--kv contiguous|paged] [--block-size N] [--validate] [--guard]\n"
-	"               [--force]\n";
-
 typedef struct options {
 	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
 	bool        no_special;
@@ -32,20 +25,46 @@ typedef struct options {
 	vn_recipe   recipe;
 } options;
 
-enum { IDS = 256, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DEVICE, FORCE, VALIDATE, GUARD, HELP, DECODE, TEMPERATURE, SEED,
-       FORCE_IDS, PROMPT, NO_SPECIAL, KV, BLOCK_SIZE };
+enum { FIRST = 256 }; /* of getopt's numbers: those below are letters */
 
-static const struct option longs[] = {
-	{ "output", 1, NULL, 'o' },        { "ids", 1, NULL, IDS },         { "points", 1, NULL, POINTS },
-	{ "prompt", 1, NULL, PROMPT },     { "no-special-tokens", 0, NULL, NO_SPECIAL },
-	{ "layers", 1, NULL, LAYERS },     { "tokens", 1, NULL, TOKENS },   { "precision", 1, NULL, PRECISION },
-	{ "threads", 1, NULL, THREADS },   { "device", 1, NULL, DEVICE },   { "force", 0, NULL, FORCE },
-	{ "validate", 0, NULL, VALIDATE }, { "guard", 0, NULL, GUARD },     { "help", 0, NULL, HELP },
-	{ "decode", 1, NULL, DECODE },     { "temperature", 1, NULL, TEMPERATURE }, { "seed", 1, NULL, SEED },
-	{ "force-ids", 1, NULL, FORCE_IDS },
-	{ "kv", 1, NULL, KV },             { "block-size", 1, NULL, BLOCK_SIZE },
-	{ 0 }
+enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, DEVICE, KV, BLOCK_SIZE, VALIDATE,
+       GUARD, FORCE, OUTPUT, HELP, N_OPTIONS };
+
+static const struct {
+	const char *name, *value, *means;
+} known[N_OPTIONS] = {
+	[OUTPUT]      = { "output", "FILE",        "where the recording goes (-o for short); needed" },
+	[IDS]         = { "ids", "LIST|@FILE",     "the tokens to run: 1,2,3 or a file or pipe of them; this or a prompt" },
+	[PROMPT]      = { "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer; this or ids" },
+	[NO_SPECIAL]  = { "no-special-tokens", NULL, "with --prompt: put nothing around the text" },
+	[POINTS]      = { "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
+	[LAYERS]      = { "layers", "A-B",         "of those inside layers, only these layers" },
+	[TOKENS]      = { "tokens", "last|A-B",    "only the rows of these tokens" },
+	[PRECISION]   = { "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said" },
+	[THREADS]     = { "threads", "N",          "of the CPU, one a processor unless said; changes no bit" },
+	[DECODE]      = { "decode", "N",           "then decode N tokens, each a step of its own" },
+	[TEMPERATURE] = { "temperature", "T",      "with --decode: draw at this temperature; 0, the greedy choice, unless said" },
+	[SEED]        = { "seed", "S",             "with --decode: of the draws" },
+	[FORCE_IDS]   = { "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
+	[DEVICE]      = { "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
+	[KV]          = { "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
+	[BLOCK_SIZE]  = { "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
+	[VALIDATE]    = { "validate", NULL,        "with Vulkan's validation layers; a message fails the run" },
+	[GUARD]       = { "guard", NULL,           "poison and guard every buffer of the GPU: names what is not or over-written" },
+	[FORCE]       = { "force", NULL,           "replace FILE if it exists" },
+	[HELP]        = { "help", NULL,            "this" },
 };
+
+static void usage(FILE *to)
+{
+	fputs("usage: vernier capture ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST [OPTION]...\n", to);
+	for (int i = 0; i < N_OPTIONS; i++) {
+		char left[48];
+		const char *value = i == PRECISION ? vn_policy_names : known[i].value;
+		snprintf(left, sizeof left, "--%s%s%s", known[i].name, value ? " " : "", value ? value : "");
+		fprintf(to, "  %-34s %s\n", left, known[i].means);
+	}
+}
 
 static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 {
@@ -66,7 +85,7 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	vn_status  st = VN_OK;
 
 	switch (c) {
-	case 'o':       r->path = optarg; break;
+	case OUTPUT:    r->path = optarg; break;
 	case IDS:       o->ids_text = optarg; break;
 	case FORCE_IDS: o->forced_text = optarg; break;
 	case PROMPT:    o->prompt_text = optarg; break;
@@ -119,7 +138,7 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 		st = vn_read_whole("--seed", optarg, 0, INT64_MAX, &a, err);
 		r->seed = (uint64_t)a;
 		return st;
-	case ':':
+	case -':':
 		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
 	default:
 		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
@@ -166,16 +185,26 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 /* 0: go on; 1: help was asked for. */
 static int read_options(options *o, int argc, char **argv, vn_status *st, vn_error *err)
 {
-	int c;
+	struct option longs[N_OPTIONS + 1] = { 0 };
+	bool          given[N_OPTIONS] = { false };
+	int           c;
 
+	for (int i = 0; i < N_OPTIONS; i++)
+		longs[i] = (struct option){ known[i].name, known[i].value ? required_argument : no_argument, NULL, FIRST + i };
 	*o = (options){ .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
 	*st = VN_OK;
 	optind = 0; /* start afresh */
 	opterr = 0;
 	while (!*st && (c = getopt_long(argc, argv, ":o:", longs, NULL)) != -1) {
+		c = c == 'o' ? OUTPUT : c >= FIRST ? c - FIRST : -c;
 		if (c == HELP)
 			return 1;
-		*st = read_option(o, c, argv, err);
+		if (c >= 0 && c != POINTS && known[c].value && given[c])
+			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
+		else
+			*st = read_option(o, c, argv, err);
+		if (c >= 0)
+			given[c] = true;
 	}
 	if (!*st)
 		*st = check(o, argc, argv, err);
@@ -236,12 +265,11 @@ int cmd_capture(int argc, char **argv)
 
 	join(argc, argv, command, sizeof command); /* before getopt sorts it */
 	if (read_options(&o, argc, argv, &st, &err)) {
-		printf(usage, vn_policy_names);
+		usage(stdout);
 		return 0;
 	}
 	if (st) {
-		fprintf(stderr, "vernier capture: %s\n", err.text);
-		fprintf(stderr, usage, vn_policy_names);
+		fprintf(stderr, "vernier capture: %s\n(vernier capture --help)\n", err.text);
 		return 2;
 	}
 	o.recipe.command = command;

@@ -2,6 +2,7 @@
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
+#include "libref/plan/point.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -151,6 +152,34 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
+/* A step says which rows of its call are here: what stands by tokens has so many. */
+static vn_status check_rows(const vn_recording *r, vn_error *err)
+{
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		const int       axis = vn_axes_find(e->axes, "token");
+		int64_t         rows = -1;
+		for (int k = 0; k < r->n_steps; k++)
+			if (r->step[k].number == e->step)
+				rows = r->step[k].rows;
+		if (rows >= 0 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] != rows)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
+			               rows, e->name, e->shape.dim[axis]);
+	}
+	return VN_OK;
+}
+
+/* One row a weight. */
+static vn_status sort_weights(vn_recording *r, vn_error *err)
+{
+	if (r->n_weights)
+		qsort(r->weight, (size_t)r->n_weights, sizeof *r->weight, by_weight);
+	for (int i = 1; i < r->n_weights; i++)
+		if (by_weight(&r->weight[i - 1], &r->weight[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: %s is there twice", r->path, r->weight[i].name);
+	return VN_OK;
+}
+
 static vn_status settle_plan(vn_recording *r, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -173,13 +202,11 @@ vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error
 	}
 	r->fd = -1;
 	if ((st = open_file(r, err)) || (st = vn_receive(r, err)) || (st = sort_entries(r, err)) ||
-	    (st = check_complete(r, err)) || (st = settle_plan(r, err))) {
+	    (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)) || (st = settle_plan(r, err))) {
 		vn_recording_close(r);
 		*recording = NULL;
 		return st;
 	}
-	if (r->n_weights)
-		qsort(r->weight, (size_t)r->n_weights, sizeof *r->weight, by_weight);
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
 	return VN_OK;

@@ -233,6 +233,9 @@ static int dtype_of_dataset(const vn_scan *s, hid_t dset, hid_t type, const char
 		vn_refuse(s, object, "unsigned 16-bit numbers without the attribute dtype = bf16");
 	if (d < 0)
 		vn_refuse(s, object, "its type is none of f16, bf16, f32, f64");
+	for (int other = 0; other < VN_N_DTYPES; other++) /* words of other people's say nothing */
+		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
+			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
 	return d;
 }
 

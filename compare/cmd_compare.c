@@ -112,6 +112,14 @@ static int add_threads(command *k, const char *text)
 	return 0;
 }
 
+static int add_once(const char **to, const char *option)
+{
+	if (*to)
+		return complain("%s is given twice", option);
+	*to = optarg;
+	return 0;
+}
+
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
@@ -130,9 +138,9 @@ static int arguments(command *k, int argc, char **argv)
 	opterr = 0;
 	while (!st && (c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1)
 		switch (c) {
-		case LIMITS:  k->limits = optarg; break;
-		case FLOOR:   k->floor = optarg; break;
-		case MODEL:   k->o.model = optarg; break;
+		case LIMITS:  st = add_once(&k->limits, "--limits"); break;
+		case FLOOR:   st = add_once(&k->floor, "--floor"); break;
+		case MODEL:   st = add_once(&k->o.model, "--model"); break;
 		case POINTS:  st = add_points(k, optarg); break;
 		case FORMAT:  st = add_form(k, optarg); break;
 		case 'o':     st = add_path(k, optarg); break;
@@ -158,6 +166,8 @@ static int arguments(command *k, int argc, char **argv)
 		return st;
 	if (argc - optind != 2)
 		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
+	if (k->o.floor_policy && !k->floor && !k->o.model)
+		return complain("--floor-precision is of a floor: give --model or --floor too");
 	if (k->floor && k->o.model)
 		return complain("--floor and --model are two ways to the same; give one");
 	k->ref = argv[optind];

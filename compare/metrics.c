@@ -1,6 +1,8 @@
 /* metrics.c: the table of metrics. The pass itself is in measure.c. */
 #include "compare/metrics.h"
 
+#include "libref/plan/point.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -62,13 +64,6 @@ int vn_metric_from_name(const char *name, vn_metric *m)
 
 int vn_token_axis(const char *axes, int rank)
 {
-	if (!*axes)
-		return rank >= 2 ? 0 : -1;
-	for (int a = 0; a < rank && *axes; a++) {
-		const size_t n = strcspn(axes, " ");
-		if (n == 5 && memcmp(axes, "token", 5) == 0)
-			return a;
-		axes += n + strspn(axes + n, " ");
-	}
-	return -1;
+	const int a = *axes ? vn_axes_find(axes, "token") : rank >= 2 ? 0 : -1;
+	return a < rank ? a : -1;
 }

@@ -44,8 +44,14 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
 	vn_text_clean(text); /* it comes from strangers */
-	fprintf(p->out, "%-10s %s  %s(%s; %d tensors)%s\n", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        vn_recording_count(r), PLAIN(p));
+	int second = 0; /* names of a tensor that has one already: it is compared once */
+	for (int i = 0; i < vn_recording_count(r); i++)
+		second += vn_recording_entry(r, i)->same_as >= 0;
+	fprintf(p->out, "%-10s %s  %s(%s; %d tensors", what, shown(vn_recording_path(r), path), DIM(p), text,
+	        vn_recording_count(r) - second);
+	if (second)
+		fprintf(p->out, ", %d of them under a second name too", second);
+	fprintf(p->out, ")%s\n", PLAIN(p));
 }
 
 static void head(const page *p)

@@ -120,12 +120,14 @@ def main():
         width, code = {"F32": (4, "<f"), "F16": (2, "<e")}[header[FIRST]["dtype"]]
         at = begin + width * (header[FIRST]["shape"][1] * int(sys.argv[4]) + 3)
         write(weights, header, data[:at] + struct.pack(code, 2000.0) + data[at + width:])
-    elif kind in ("index-escapes", "index-absolute", "index-missing-file", "index-lies", "index-good"):
+    elif kind in ("index-escapes", "index-absolute", "index-missing-file", "index-lies", "index-good", "index-forgets"):
         os.rename(weights, os.path.join(out, "model-00001-of-00001.safetensors"))
         name = {"index-escapes": "../../etc/passwd", "index-absolute": "/etc/passwd", "index-missing-file": "model-00002-of-00002.safetensors"}.get(
             kind, "model-00001-of-00001.safetensors")
         names = {k: "model-00001-of-00001.safetensors" for k in header if k != "__metadata__"}
         names[Q] = name
+        if kind == "index-forgets":
+            del names[Q], names[NORM]
         if kind == "index-lies":
             names["model.layers.9.mlp.up_proj.weight"] = name
         with open(os.path.join(out, "model.safetensors.index.json"), "w", encoding="utf-8") as f:

@@ -2,7 +2,10 @@
 #include "libref/ops/blas.h"
 
 #include <CUnit/Basic.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static const char *better(const char *core, int avx2, int avx512)
 {
@@ -43,6 +46,26 @@ static void what_runs_is_named(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_blas_version(), "OpenBLAS"));
 }
 
+/* OpenBLAS itself would ask for ever. */
+static void too_little_address_space_is_said_at_once(void)
+{
+	struct rlimit was, now;
+	long long     pages = 0;
+	vn_error      err = { "" };
+	FILE         *f = fopen("/proc/self/statm", "r");
+
+	CU_ASSERT_FATAL(f && fscanf(f, "%lld", &pages) == 1 && getrlimit(RLIMIT_AS, &was) == 0);
+	fclose(f);
+	now = was;
+	now.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)300 << 20);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &now), 0);
+	const vn_status st = vn_blas_reserve(100, &err);
+	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &was), 0);
+	CU_ASSERT_EQUAL(st, VN_ERR_NOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "128 MiB for each of 100 threads"));
+	CU_ASSERT_EQUAL(vn_blas_reserve(3, &err), VN_OK);
+}
+
 int main(void)
 {
 	unsigned failures = 1;
@@ -54,7 +77,7 @@ int main(void)
 	if (s && CU_ADD_TEST(s, kernels_of_2004_are_replaced_on_a_machine_that_has_more) &&
 	    CU_ADD_TEST(s, they_are_left_alone_on_a_machine_that_has_no_more) &&
 	    CU_ADD_TEST(s, kernels_with_avx2_are_good_enough_everywhere) &&
-	    CU_ADD_TEST(s, what_runs_is_named)) {
+	    CU_ADD_TEST(s, what_runs_is_named) && CU_ADD_TEST(s, too_little_address_space_is_said_at_once)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();
 		failures = CU_get_number_of_failures();

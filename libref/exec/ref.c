@@ -38,6 +38,8 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 		goto fail;
 	}
 	vn_blas_single();
+	if ((st = vn_blas_reserve(r->threads, err)))
+		goto fail;
 	return VN_OK;
 fail:
 	vn_ref_destroy(r);

@@ -63,6 +63,8 @@ static vn_status open_listed(vn_shards *s, const char *dir, const char *index, j
 			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: not a file name", index, name);
 		if (!stays_inside(file))
 			return vn_fail(err, VN_ERR_FORMAT, "%s: weight_map: %s: '%s' leaves the model's directory", index, name, file);
+		while (strncmp(file, "./", 2) == 0) /* one file under one name */
+			file += 2 + strspn(file + 2, "/");
 		if ((st = join(dir, file, path, err)))
 			return st;
 		while (i < s->n_files && strcmp(vn_safetensors_path(s->file[i]), path) != 0)
@@ -106,7 +108,11 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 		goto done;
 	for (size_t i = 0; i < s->n_files; i++)
 		for (size_t j = 0; j < vn_safetensors_count(s->file[i]); j++)
-			s->unlisted += !json_object_get(map, vn_safetensors_at(s->file[i], j)->name);
+			if (!json_object_get(map, vn_safetensors_at(s->file[i], j)->name)) {
+				if (s->unlisted < sizeof s->unlisted_name / sizeof *s->unlisted_name)
+					s->unlisted_name[s->unlisted] = vn_safetensors_at(s->file[i], j)->name;
+				s->unlisted++;
+			}
 done:
 	json_decref(root);
 	free(text);

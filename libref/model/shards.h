@@ -12,8 +12,9 @@ typedef struct vn_shards {
 	vn_safetensors **file;
 	/* Every tensor the directory offers, sorted by name. */
 	struct vn_shard_tensor { const vn_st_tensor *tensor; const char *path; } *all;
-	/* Names that are in a file but not in the index; the caller may warn. */
+	/* Names that are in a file but not in the index, and the first of them; the caller may warn. */
 	size_t           unlisted;
+	const char      *unlisted_name[3];
 } vn_shards;
 
 /* model.safetensors if it is there, else what model.safetensors.index.json

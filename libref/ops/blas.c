@@ -2,9 +2,11 @@
 #include "libref/ops/blas.h"
 
 #include <cblas.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* Kernel families of OpenBLAS's x86 builds that use AVX2 or more. */
@@ -39,7 +41,7 @@ static const char *better_here(void)
 
 void vn_settle(char **argv)
 {
-	int changed = set("OPENBLAS_CORETYPE", better_here());
+	int changed = set("OPENBLAS_CORETYPE", better_here()) | set("OPENBLAS_NUM_THREADS", "1");
 
 	if (!getenv("OMP_WAIT_POLICY")) {
 		changed |= set("GOMP_SPINCOUNT", "2000");
@@ -55,4 +57,39 @@ const char *vn_blas_version(void) { return openblas_get_config(); }
 void vn_blas_single(void)
 {
 	openblas_set_num_threads(1);
+}
+
+/* OpenBLAS's own, in no header of it; absent from some builds. */
+extern void *blas_memory_alloc(int position) __attribute__((weak));
+extern void  blas_memory_free(void *buffer) __attribute__((weak));
+
+enum { MOST_BUFFERS = 128 }; /* Debian's build has twice as many places */
+
+/* One buffer, as OpenBLAS asks for it on x86-64 and arm64. */
+static bool one_more(void)
+{
+	const size_t bytes = (size_t)128 << 20;
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return p != MAP_FAILED && munmap(p, bytes) == 0;
+}
+
+vn_status vn_blas_reserve(int threads, vn_error *err)
+{
+	void     *buffer[MOST_BUFFERS];
+	int       n = 0;
+	vn_status st = VN_OK;
+
+	/* Held all at once: a buffer that is free is handed out again. */
+	while (!st && n < threads && n < MOST_BUFFERS) {
+		if (!one_more())
+			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d threads: raise "
+			             "the limit (ulimit -v), or use fewer threads", threads);
+		else if (!blas_memory_alloc || !blas_memory_free)
+			break;
+		else
+			buffer[n++] = blas_memory_alloc(0);
+	}
+	while (n > 0)
+		blas_memory_free(buffer[--n]);
+	return st;
 }

@@ -8,10 +8,14 @@
 #ifndef VN_LIBREF_OPS_BLAS_H
 #define VN_LIBREF_OPS_BLAS_H
 
+#include "libref/base/error.h"
+
 /* Call first thing in main: sets what libraries read from the environment only
  * while they are loaded, and starts the program again when something was missing.
  * What a person has set is left alone.
  *   OPENBLAS_CORETYPE             when the kernels are far below what the processor offers
+ *   OPENBLAS_NUM_THREADS          1: threads of its own would each hold 128 MiB of address
+ *                                 space, idle, and wait for them for ever where there are none
  *   GOMP_SPINCOUNT, KMP_BLOCKTIME waiting threads give the processor up after some
  *                                 microseconds instead of ten milliseconds: a capture's
  *                                 writer runs beside them, and so may other work */
@@ -26,5 +30,10 @@ const char *vn_blas_version(void); /* "OpenBLAS 0.3.21 ..." */
 
 /* One thread inside OpenBLAS from now on; ours are OpenMP's. */
 void vn_blas_single(void);
+
+/* Have OpenBLAS take, and keep, the working memory of so many threads at a time:
+ * address space, of which products touch what they need. Where it cannot have it,
+ * OpenBLAS asks again for ever in the middle of a product; this fails instead. */
+vn_status vn_blas_reserve(int threads, vn_error *err);
 
 #endif

@@ -49,3 +49,14 @@ int vn_point_from_name(const char *name, vn_point *p)
 		}
 	return 0;
 }
+
+int vn_axes_find(const char *axes, const char *word)
+{
+	for (int a = 0; *axes; a++) {
+		const size_t n = strcspn(axes, " ");
+		if (n == strlen(word) && memcmp(axes, word, n) == 0)
+			return a;
+		axes += n + strspn(axes + n, " ");
+	}
+	return -1;
+}

@@ -51,6 +51,9 @@ typedef struct vn_point_info {
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
+/* Which word of a dims string this is, from 0; -1 when none. */
+int vn_axes_find(const char *axes, const char *word);
+
 int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 
 #endif

@@ -27,6 +27,12 @@ make group-in-itself "g['layer0/loop'] = g"
 make strings "g['x'] = np.array([b'a', b'b'])"
 make compound "g['x'] = np.zeros(3, [('a', 'f4'), ('b', 'i4')])"
 make integers "g['x'] = np.zeros((3, 4), 'i8')"
+make rows-lie "g.attrs['rows'] = 2"
+make dtype-lies "g['logits'].attrs['dtype'] = 'bf16'"
+make weight-twice "
+w = f['model/weights'][()]
+w[1] = w[0]
+f['model/weights'][...] = w"
 make not-ours "del f.attrs['format']"
 make other-version "f.attrs['format_version'] = 99"
 make unfinished "f.attrs['complete'] = 0"
