@@ -63,10 +63,10 @@ static json_t *value_line(const vn_plan *p, const vn_value *v)
 	for (int i = 0; i < v->rank; i++)
 		json_array_append_new(sizes, v->size[i] == VN_T ? json_string("T")
 		                           : v->size[i] == VN_S ? json_string("S") : json_integer(v->size[i]));
-	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:b}", "name", v->name, "layer", v->layer,
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:b, s:b}", "name", v->name, "layer", v->layer,
 	                 "point", point->name, "basis", point->basis, "axes", point->axes, "sizes", sizes, "alias_of",
 	                 v->alias_of < 0 ? json_null() : json_string(p->value[v->alias_of].name),
-	                 "on_demand", (int)v->on_demand);
+	                 "on_demand", (int)v->on_demand, "wide", (int)v->wide);
 }
 
 static json_t *weight_line(const vn_weight *w)
@@ -219,6 +219,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 		return "its layer is none of the model's";
 	v->layer = (int)x;
 	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
+	v->wide = json_is_true(json_object_get(j, "wide"));
 	if (!json_is_array(sizes) || json_array_size(sizes) < 1 || json_array_size(sizes) > VN_MAX_RANK)
 		return "no sizes, or more than 4";
 	v->rank = (int)json_array_size(sizes);

@@ -49,7 +49,14 @@ static int pick(const vn_arena *a, int node, VkDeviceSize bytes)
 	return best;
 }
 
-static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard)
+static VkDeviceSize bytes_of(const vn_plan *plan, int value, vn_policy policy, int64_t tokens)
+{
+	const vn_shape shape = vn_value_shape(&plan->value[value], tokens, tokens);
+
+	return (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(vn_policy_dtype(policy, vn_value_wide(plan, value)));
+}
+
+static void assign(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard)
 {
 	a->n_slots = 0;
 	for (int v = 0; v < a->n_values; v++)
@@ -59,8 +66,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t t
 			const int v = plan->node[i].out[k];
 			if (v < 0 || plan->value[v].state >= 0 || vn_value_streams(plan, v))
 				continue;
-			const vn_shape     shape = vn_value_shape(&plan->value[v], tokens, tokens);
-			const VkDeviceSize bytes = (VkDeviceSize)vn_shape_count(&shape) * vn_dtype_size(storage);
+			const VkDeviceSize bytes = bytes_of(plan, v, policy, tokens);
 			int s = guard ? -1 : pick(a, i, bytes);
 			if (s < 0) {
 				s = a->n_slots++;
@@ -78,7 +84,7 @@ static void assign(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t t
 		a->slot_of[v] = a->slot_of[vn_plan_root(plan, v)];
 }
 
-static void measure_peak(vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens)
+static void measure_peak(vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens)
 {
 	a->peak = 0;
 	for (int i = 0; i < plan->n_nodes; i++) {
@@ -88,22 +94,21 @@ static void measure_peak(vn_arena *a, const vn_plan *plan, vn_dtype storage, int
 			if (value->alias_of >= 0 || a->slot_of[v] < 0 || value->node > i ||
 			    (value->node != i && value->last_use < i))
 				continue;
-			const vn_shape shape = vn_value_shape(value, tokens, tokens);
-			alive += vn_shape_count(&shape) * (int64_t)vn_dtype_size(storage);
+			alive += (int64_t)bytes_of(plan, v, policy, tokens);
 		}
 		if (alive > a->peak)
 			a->peak = alive;
 	}
 }
 
-vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard,
+vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
                           vn_error *err)
 {
 	vn_status st;
 	char      name[VN_NAME_MAX + 16];
 
-	assign(a, plan, storage, tokens, guard);
-	measure_peak(a, plan, storage, tokens);
+	assign(a, plan, policy, tokens, guard);
+	measure_peak(a, plan, policy, tokens);
 	for (int s = 0; s < a->n_slots; s++) {
 		/* Guarded: the size exactly, for the zone to begin at the last byte's heels. */
 		if (a->slot[s].buffer && (guard ? a->slot[s].size == a->need[s] : a->slot[s].size >= a->need[s]))

@@ -28,7 +28,7 @@ vn_status vn_arena_create(vn_arena *a, const vn_plan *plan, vn_error *err);
 void      vn_arena_destroy(vn_device *d, vn_arena *a); /* safe on a zeroed one */
 
 /* Slots for a call of so many tokens. Grows, never shrinks; contents are lost. */
-vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_dtype storage, int64_t tokens, bool guard,
+vn_status vn_arena_layout(vn_device *d, vn_arena *a, const vn_plan *plan, vn_policy policy, int64_t tokens, bool guard,
                           vn_error *err);
 
 #endif

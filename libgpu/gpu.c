@@ -4,9 +4,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KMAX  256   /* shaders/attention.comp */
+#define KMAX  256   /* shaders/attention.comp, delta_rule.comp */
 #define BLOCK 16    /* tokens, when nobody says */
 #define BLOCK_MAX 65536
+
+/* Does the shader of an operation take this operand as float32, whatever the storage format? */
+static bool is_float(vn_op op, bool output, int slot)
+{
+	if (output)
+		return op == VN_OP_L2_NORM || op == VN_OP_LOG_DECAY;
+	return op == VN_OP_DELTA_RULE && (slot == VN_DELTA_Q || slot == VN_DELTA_K || slot == VN_DELTA_G);
+}
+
+static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
+{
+	for (int k = 0; k < n->n_in + 1; k++) {
+		const bool output = k == n->n_in;
+		const int  v = output ? n->out[0] : n->in[k];
+		const bool wide = vn_value_wide(p, v);
+		if (wide != is_float(n->op, output, k))
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is %sstored in float32 under every policy, and the GPU engine's %s takes it %s",
+			               p->value[v].name, wide ? "" : "not ", vn_op_name(n->op), wide ? "in the storage format" : "in float32");
+	}
+	return VN_OK;
+}
 
 /* What the shaders ask beyond the rules of a plan. */
 static vn_status check_plan(const vn_plan *p, vn_error *err)
@@ -16,9 +37,11 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 	for (int i = 0; i < p->n_nodes && !st; i++) {
 		const vn_node *n = &p->node[i];
 		const char    *name = p->value[n->out[0]].name;
-		if (n->op == VN_OP_ATTENTION && n->c.attention.head_dim > KMAX)
-			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name,
-			             n->c.attention.head_dim, KMAX);
+		const int      width = n->op == VN_OP_ATTENTION ? n->c.attention.head_dim : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim : 0;
+		if (width > KMAX)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name, width, KMAX);
+		else
+			st = check_widths(p, n, err);
 	}
 	return st;
 }

@@ -12,7 +12,7 @@
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
-static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32, "rms_norm.comp");
+static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32, "rms_norm.comp, l2_norm.comp");
 static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44, "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
@@ -22,9 +22,13 @@ static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
               offsetof(vn_push_attention, table) == 88, "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
+static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40, "causal_conv.comp");
+static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36, "log_decay.comp");
+static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84, "delta_rule.comp");
+static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40, "gated_norm.comp");
+static_assert(sizeof(vn_push_attention) <= 128 && sizeof(vn_push_delta_rule) <= 128, "a device need not take more");
 static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28, "map.glsl");
 static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_N_ACTS == 4, "map.glsl");
-static_assert(sizeof(vn_push_attention) <= 128, "a device need not take more");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
@@ -56,6 +60,11 @@ static const struct row {
 	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
 	[VN_K_GATED]        = { "gated",        BOTH(gated),       sizeof(vn_push_map) },
 	[VN_K_ADD]          = { "add",          BOTH(add),         sizeof(vn_push_map) },
+	[VN_K_CAUSAL_CONV]         = { "causal_conv",         BOTH(causal_conv),        sizeof(vn_push_causal_conv) },
+	[VN_K_L2_NORM]      = { "l2_norm",      BOTH(l2_norm),     sizeof(vn_push_rms_norm) },
+	[VN_K_LOG_DECAY]    = { "log_decay",    BOTH(log_decay),   sizeof(vn_push_log_decay) },
+	[VN_K_DELTA_RULE]   = { "delta_rule",   BOTH(delta_rule),  sizeof(vn_push_delta_rule) },
+	[VN_K_GATED_NORM]   = { "gated_norm",   BOTH(gated_norm),  sizeof(vn_push_gated_norm) },
 };
 
 /* With a paged cache these are the code; where it is nothing, the table above. */

@@ -26,6 +26,11 @@ typedef enum vn_kernel {
 	VN_K_ACT,
 	VN_K_GATED,
 	VN_K_ADD,
+	VN_K_CAUSAL_CONV,
+	VN_K_L2_NORM,
+	VN_K_LOG_DECAY,
+	VN_K_DELTA_RULE,
+	VN_K_GATED_NORM,
 	VN_N_KERNELS
 } vn_kernel;
 
@@ -57,8 +62,7 @@ typedef struct vn_push_embed {
 typedef struct vn_push_rms_norm {
 	uint64_t x, g, y;
 	uint32_t R, N;
-	float    eps;
-	uint32_t pad;
+	float    eps, offset;
 } vn_push_rms_norm;
 
 typedef struct vn_push_layer_norm {
@@ -103,5 +107,28 @@ typedef struct vn_push_map {
 	uint64_t a, b, y;
 	uint32_t n, act;
 } vn_push_map;
+
+typedef struct vn_push_causal_conv {
+	uint64_t x, w, before, y;
+	uint32_t T, X, J, pad;
+} vn_push_causal_conv;
+
+typedef struct vn_push_log_decay {
+	uint64_t x, A, dt, y;
+	uint32_t T, N;
+} vn_push_log_decay;
+
+typedef struct vn_push_delta_rule {
+	uint64_t q, k, v, g, beta, before, after, y;
+	uint32_t T, nk, nv, dk, dv;
+	float    scale;
+} vn_push_delta_rule;
+
+typedef struct vn_push_gated_norm {
+	uint64_t x, z, g, y;
+	uint32_t R, N;
+	float    eps;
+	uint32_t pad;
+} vn_push_gated_norm;
 
 #endif

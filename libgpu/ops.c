@@ -1,51 +1,9 @@
 /* ops.c: one function per operation to put it into the command buffer. */
 #include "libgpu/ops.h"
 
+#include "libgpu/ops_inside.h"
+
 #include <assert.h>
-
-#define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
-
-static size_t element(const vn_walk *w)
-{
-	return vn_dtype_size(w->g->policy.storage);
-}
-
-static vn_buffer *buffer_of(const vn_walk *w, int value)
-{
-	return &w->g->arena.slot[w->g->arena.slot_of[value]];
-}
-
-static vn_buffer *weight_buffer(const vn_walk *w, int weight)
-{
-	return &w->g->weights.block[w->g->weights.at[weight].block];
-}
-
-/* Address of element `at` of a buffer or a weight. */
-static uint64_t in_buffer(const vn_walk *w, const vn_buffer *b, int64_t at)
-{
-	return b->address + (uint64_t)at * element(w);
-}
-
-static uint64_t in_weight(const vn_walk *w, int weight, int64_t at)
-{
-	return w->g->weights.at[weight].address + (uint64_t)at * element(w);
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* As many rows of n elements as one dispatch takes. */
-static int64_t rows_at_once(int64_t n)
-{
-	return n < INDEX_MAX ? INDEX_MAX / n : 1;
-}
-
-static int64_t groups(int64_t n, int64_t each)
-{
-	return (n + each - 1) / each;
-}
 
 static void embed(vn_walk *w, const vn_node *n)
 {
@@ -76,7 +34,7 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
-			.eps = (float)n->c.norm.eps }, rows, 1);
+			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset }, rows, 1);
 	}
 }
 
@@ -180,11 +138,6 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 			.table = table + (uint64_t)(t * R) * 4, .y = in_buffer(w, y, t * H * K), .T = (uint32_t)T,
 			.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R }, groups(T * H * K, 64), 1);
 	}
-}
-
-static vn_buffer *state_of(const vn_walk *w, const vn_node *n, int slot)
-{
-	return &w->g->cache.slot[n->state[slot]].now;
 }
 
 /* What the three attention shaders share, for queries from row `row` on. */
@@ -352,8 +305,8 @@ void vn_ops_encode(vn_walk *w, int node)
 	case VN_OP_ADD:
 		map(w, VN_K_ADD, VN_N_ACTS, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
-	case VN_N_OPS:
 	default:
-		assert(0); /* vn_plan_check lets no other through */
+		if (!vn_ops_gdn(w, n))
+			assert(0); /* vn_plan_check lets no other through */
 	}
 }

@@ -230,7 +230,7 @@ vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_t
 		vn_taps_select(taps, w->past, tokens, &w->first, &w->count);
 	}
 	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
-	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy.storage, tokens, g->guard, err)) ||
+	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, err)) ||
 	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
 	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;

@@ -196,7 +196,7 @@ vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_bu
 
 vn_status vn_staging_tap(vn_walk *w, int value, vn_buffer *src, vn_error *err)
 {
-	const size_t size = vn_dtype_size(w->g->policy.storage);
+	const size_t size = vn_dtype_size(dtype_of(w, value));
 	int64_t      outer, inner;
 	vn_status    st = VN_OK;
 

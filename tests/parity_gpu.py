@@ -7,7 +7,9 @@ Without a model: the trained fixture of every family and its five prompts. For e
 
   f16   its NMSE against the reference in float32 is at most 4 times the floor, the NMSE of the reference run in
         float16 itself; and the NMSE of its worst token at most 16 times that of the floor's worst;
-  f32   its error is at most 1e-5 of the reference, in norm and at the worst element (of the largest value).
+  f32   its error is at most 1e-5 of the reference, in norm and at the worst element (of the largest value); or, in
+        models that multiply roundings (a norm behind the small numbers of a delta rule does), 6 times what float32
+        costs the reference, its own float32 against its float64.
 
 Prints the worst checkpoint of each; exit status 1 when one fails, 77 (skipped) without a device. Its own arithmetic is
 numpy's, so that it checks `vernier compare` too.
@@ -54,6 +56,10 @@ def worst_token(x, r, axes):
     return float(np.max(wrong / np.maximum(size, np.sort(size)[(len(size) + 1) // 2 - 1] / 64)))
 
 
+def relative(x, r):
+    return max(nmse(x, r) ** 0.5, float(np.max(np.abs(x - r)) / np.max(np.abs(r))))
+
+
 def over(own, least):
     return own / least if least > 0 else (0.0 if own == 0 else float("inf"))
 
@@ -65,6 +71,9 @@ def check(vernier, device, model, ids, label):
         floor, _ = record(vernier, "ref", model, ids, "f16", at("f"))
         half, _ = record(vernier, "gpu", model, ids, "f16", at("h"), "--device", device)
         single, _ = record(vernier, "gpu", model, ids, "f32", at("s"), "--device", device)
+        double = {}
+        if set(truth) == set(single) and any(not relative(single[n], r) <= 1e-5 for n, r in truth.items() if single[n].shape == r.shape):
+            double, _ = record(vernier, "ref", model, ids, "f64", at("d"))
     if not (set(truth) == set(floor) == set(half) == set(single)):
         print(f"{label}: the engines record different checkpoints")
         return False
@@ -75,11 +84,12 @@ def check(vernier, device, model, ids, label):
             return False
         ratio = over(nmse(half[name], r), nmse(floor[name], r))
         token = over(worst_token(half[name], r, axes[name]), worst_token(floor[name], r, axes[name]))
-        relative = max(nmse(single[name], r) ** 0.5, float(np.max(np.abs(single[name] - r)) / np.max(np.abs(r))))
+        off = relative(single[name], r)
+        allowed = max(1e-5, 6 * relative(r, double[name])) if double else 1e-5
         worst16 = max(worst16, (ratio, name))
         token16 = max(token16, (token, name))
-        worst32 = max(worst32, (relative, name))
-        good &= ratio <= 4.0 and token <= 16.0 and relative <= 1e-5
+        worst32 = max(worst32, (off, name))
+        good &= ratio <= 4.0 and token <= 16.0 and off <= allowed
     print(f"{label}: {len(truth)} checkpoints; f16 at most {worst16[0]:.2f} times the floor ({worst16[1]}), "
           f"its worst token {token16[0]:.2f} times ({token16[1]}); f32 at most {worst32[0]:.1e} relative ({worst32[1]}){'' if good else '   FAILED'}")
     return good

@@ -294,7 +294,7 @@ static int partial(const char *fields)
 	vn_rope  r = { .theta = 1e4, .rotary_dim = 8 };
 	vn_error e;
 
-	CU_ASSERT_EQUAL(vn_config_rope("c.json", o, 64, &r, &e), VN_OK);
+	CU_ASSERT_EQUAL(vn_config_rope("c.json", o, 64, 1.0, &r, &e), VN_OK);
 	json_decref(o);
 	return r.rotary_dim;
 }

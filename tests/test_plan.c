@@ -302,11 +302,8 @@ static void columns_that_are_not_there_cannot_be_taken(void)
 		CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_ERR_UNSUPPORTED);
 		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "nodes[1] (slice, q_proj)"));
 	}
-	n->c.slice.stride = 4, n->c.slice.width = 3;
-	for (int from = -1; from < 4; from++) {
-		n->c.slice.from = from;
-		CU_ASSERT_EQUAL(vn_plan_check(p, &e), from == 0 || from == 1 ? VN_OK : VN_ERR_UNSUPPORTED);
-	}
+	n->c.slice.stride = 4, n->c.slice.from = 0, n->c.slice.width = 3;
+	CU_ASSERT_EQUAL(vn_plan_check(p, &e), VN_OK);
 	vn_plan_destroy(p);
 }
 
@@ -711,7 +708,7 @@ static void names_of_operations_and_points_lead_back_to_them(void)
 
 	for (int i = 0; i < VN_N_OPS; i++)
 		CU_ASSERT(vn_op_from_name(vn_op_name((vn_op)i), &op) && op == (vn_op)i);
-	CU_ASSERT_FALSE(vn_op_from_name("conv", &op));
+	CU_ASSERT_FALSE(vn_op_from_name("nothing", &op));
 	for (int i = 0; i < VN_N_POINTS; i++) {
 		CU_ASSERT(vn_point_from_name(vn_point_get((vn_point)i)->name, &point) && point == (vn_point)i);
 		CU_ASSERT(*vn_point_get((vn_point)i)->basis && *vn_point_get((vn_point)i)->means);

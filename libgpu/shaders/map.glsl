@@ -31,7 +31,7 @@ float activate(float x)
 {
 	switch (p.act) {
 	case SILU:
-		return x / (1.0 + exp_(-x));
+		return silu(x);
 	case GELU:
 		return gelu(x);
 	case GELU_TANH: // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)); 2 sqrt(2/pi)

@@ -90,4 +90,9 @@ float exp_(float x)
 	return p * intBitsToFloat((a + 127) << 23) * intBitsToFloat((b + 127) << 23);
 }
 
+float silu(float x)
+{
+	return x / (1.0 + exp_(-x));
+}
+
 #endif

@@ -1,7 +1,7 @@
 #version 460
 // rms_norm: root-mean-square norm, one workgroup per row.
 //
-//   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
+//   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
 //   x (R,N) real in     g (N) real in     y (R,N) real out
 //   push      vn_push_rms_norm
@@ -18,7 +18,7 @@ layout(local_size_x = 128) in;
 layout(push_constant) uniform Push {
 	Real  x, g, y;
 	uint  R, N;
-	float eps;
+	float eps, offset;
 } p;
 
 shared float part[LANES];
@@ -43,7 +43,7 @@ void main()
 		}
 		const float root = sqrt(part[0] / float(p.N) + p.eps);
 		for (uint n = lane; n < p.N; n += LANES)
-			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root));
+			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (float(p.x.v[row + n]) / root));
 		barrier(); // part is read above and written by the next row
 	}
 }

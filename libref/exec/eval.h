@@ -26,6 +26,7 @@ typedef struct vn_args {
 	void            *state[VN_MAX_STATE];
 	const vn_tensor *w[VN_MAX_W];    /* NULL: absent */
 	const vn_list   *lists;          /* the plan's */
+	bool             wide;           /* the first output is not rounded to the storage format (vn_value_wide) */
 } vn_args;
 
 typedef struct vn_eval {

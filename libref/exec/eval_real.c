@@ -35,21 +35,51 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	return ok;
 }
 
+/* All norms with a weight. */
 static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
-	const int64_t N = a->w[0]->shape.dim[0];
+	const int64_t N = a->w[0]->shape.dim[0], R = count / N;
 	real         *g = vector(a->w[0], a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
 	const bool    ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
-		REAL(vn_layer_norm)(out, a->in[0], g, bias, count / N, N, n->c.norm.eps, a->threads);
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, n->c.norm.eps, a->threads);
+	else if (ok && n->op == VN_OP_GATED_NORM)
+		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, n->c.norm.eps, a->threads);
 	else if (ok)
-		REAL(vn_rms_norm)(out, a->in[0], g, count / N, N, n->c.norm.eps, a->threads);
+		REAL(vn_rms_norm)(out, a->in[0], g, n->c.norm.offset, R, N, n->c.norm.eps, a->threads);
 	free(g);
 	free(bias);
 	return ok;
 }
 
+static bool conv(const vn_node *n, const vn_args *a, real *out)
+{
+	real *w = vector(a->w[0], a->policy);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps, a->threads);
+
+	free(w);
+	return ok;
+}
+
+static bool log_decay(const vn_args *a, int64_t row, real *out)
+{
+	real *A_log = vector(a->w[0], a->policy), *dt_bias = vector(a->w[1], a->policy);
+	bool  ok = A_log && dt_bias;
+
+	if (ok)
+		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row);
+	free(A_log);
+	free(dt_bias);
+	return ok;
+}
+
+static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
+{
+	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
+		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
+		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->threads });
+}
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
@@ -70,6 +100,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
+	case VN_OP_GATED_NORM:
 		ok = norm(n, a, count, out);
 		break;
 	case VN_OP_LINEAR:
@@ -95,13 +126,25 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	case VN_OP_ADD:
 		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
 		break;
+	case VN_OP_CAUSAL_CONV:
+		ok = conv(n, a, out);
+		break;
+	case VN_OP_L2_NORM:
+		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, n->c.norm.eps, a->threads);
+		break;
+	case VN_OP_LOG_DECAY:
+		ok = log_decay(a, row, out);
+		break;
+	case VN_OP_DELTA_RULE:
+		ok = delta_rule(n, a, out);
+		break;
 	case VN_N_OPS:
 		assert(0);
 	}
 	if (!ok)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s of %lld tokens", vn_op_name(n->op), (long long)a->tokens);
 #if VN_REAL == 32
-	vn_round_f32(out, a->policy.storage, (size_t)count);
+	vn_round_f32(out, vn_policy_dtype(a->policy, a->wide), (size_t)count);
 #endif
 	return VN_OK;
 }

@@ -54,10 +54,15 @@ static vn_status put(vn_ref *r, const vn_taps *t, vn_dtype as, const void *data,
 	return st;
 }
 
+static vn_dtype stored_as(const vn_ref *r, int value)
+{
+	return vn_policy_dtype(r->policy, vn_value_wide(r->plan, value));
+}
+
 static vn_status announce(vn_ref *r, const vn_taps *t, int value, int64_t rows, int64_t keys, vn_error *err)
 {
 	const vn_shape s = vn_value_shape(&r->plan->value[value], rows, keys);
-	return t->sink.begin(t->sink.ctx, value, vn_policy_dtype(r->policy, vn_value_wide(r->plan, value)), &s, err);
+	return t->sink.begin(t->sink.ctx, value, stored_as(r, value), &s, err);
 }
 
 /* A value (T, ...) that is in memory as a whole. */
@@ -71,7 +76,7 @@ static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err
 	if (count == 0)
 		return VN_OK;
 	if ((st = announce(r, t, value, count, 0, err)) ||
-	    (st = put(r, t, r->policy.storage, (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
+	    (st = put(r, t, stored_as(r, value), (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
 		return st;
 	return t->sink.end(t->sink.ctx, err);
 }
@@ -165,7 +170,7 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 		/* the rows of [first, first + count) that are in this piece */
 		int64_t from = first > i ? first - i : 0, to = first + count - i < part.tokens ? first + count - i : part.tokens;
 		if (count && to > from)
-			st = put(r, t, r->policy.storage, piece + (size_t)(from * row) * r->size, (to - from) * row, err);
+			st = put(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row, err);
 	}
 	if (!st && count)
 		st = t->sink.end(t->sink.ctx, err);
@@ -207,7 +212,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 	const int       out = n->out[0];
 	const vn_value *v = &r->plan->value[out];
 	vn_args         a = { .policy = r->policy, .threads = r->threads, .past = r->position, .tokens = r->call.tokens, .ids = r->call.ids,
-	                      .lists = r->plan->list };
+	                      .lists = r->plan->list, .wide = vn_value_wide(r->plan, out) };
 	vn_status       st;
 
 	if (v->on_demand && !wanted(t, out))

@@ -109,7 +109,8 @@ vn_status vn_config_decoder(const char *path, const json_t *o, vn_config *c, vn_
 	if (c->K == 0)
 		c->K = c->D / c->H;
 	c->rope.rotary_dim = c->K;
-	if ((st = vn_config_rope(path, o, c->context, &c->rope, err)) || (st = vn_config_longrope(path, o, c, err)))
+	if ((st = vn_config_rope(path, o, c->context, c->partial_rotary > 0.0 ? c->partial_rotary : 1.0, &c->rope, err)) ||
+	    (st = vn_config_longrope(path, o, c, err)))
 		return st;
 	c->context = longest(c);
 	return VN_OK;

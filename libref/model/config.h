@@ -17,10 +17,12 @@ typedef struct vn_config {
 	int     context;             /* longest sequence */
 	double  norm_eps;
 	vn_rope rope;
+	double  partial_rotary;      /* the family's default of partial_rotary_factor; 0: 1 */
 	vn_act  act;
 	bool    tied;                /* logits by the embedding matrix */
 	bool    qkv_bias, o_bias, mlp_bias;
 	bool    qk_norm;             /* RMS norms of each head's queries and keys */
+	bool    norm_one;            /* weights of norms are kept less one */
 	int     window, full_layers; /* keys a query sees (0: all), from layer full_layers on */
 	json_t *layer_types;         /* borrowed from the JSON; NULL: full_layers decides */
 	json_t *short_factor, *long_factor; /* of LongRoPE, K/2 numbers each; borrowed likewise */
@@ -45,8 +47,9 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
 
 /* RoPE settings in the spelling of transformers 4 (rope_theta, rope_scaling)
  * or 5 (rope_parameters); files with both must agree. rope->theta holds the
- * family's default, rotary_dim the head width; context must be known. */
-vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *rope, vn_error *err);
+ * family's default, rotary_dim the head width; context must be known. partial:
+ * the default of partial_rotary_factor. */
+vn_status vn_config_rope(const char *path, const json_t *o, int context, double partial, vn_rope *rope, vn_error *err);
 /* The lists of LongRoPE, when c->rope is that; c->rope has been read. */
 vn_status vn_config_longrope(const char *path, const json_t *o, vn_config *c, vn_error *err);
 /* They go into a plan, and c->rope says which they are there. */

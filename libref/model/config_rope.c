@@ -74,11 +74,10 @@ static vn_status rope_theta(const char *path, const json_t *o, double *theta, vn
 	return vn_config_real(path, o, "rope_theta", 1, 1e30, theta, err);
 }
 
-vn_status vn_config_rope(const char *path, const json_t *o, int context, vn_rope *r, vn_error *err)
+vn_status vn_config_rope(const char *path, const json_t *o, int context, double partial, vn_rope *r, vn_error *err)
 {
 	const json_t *s = NULL;
 	vn_status     st = rope_object(path, o, &s, err);
-	double        partial = 1.0;
 	int           width = r->rotary_dim;
 	bool          factor_given;
 

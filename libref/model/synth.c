@@ -49,6 +49,13 @@ static const struct { const char *name, *config; } shapes[] = {
 	  " \"intermediate_size\": 3072, \"num_hidden_layers\": 28, \"num_attention_heads\": 16, \"num_key_value_heads\": 8,"
 	  " \"head_dim\": 128, \"max_position_embeddings\": 40960, \"rms_norm_eps\": 1e-6, \"rope_theta\": 1000000.0,"
 	  " \"hidden_act\": \"silu\", \"attention_bias\": false, \"tie_word_embeddings\": true, \"use_sliding_window\": false}" },
+	{ "qwen3.5-0.8b",
+	  "{\"architectures\": [\"Qwen3_5ForCausalLM\"], \"model_type\": \"qwen3_5_text\", \"vocab_size\": 248320, \"hidden_size\": 1024,"
+	  " \"intermediate_size\": 3584, \"num_hidden_layers\": 24, \"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"head_dim\": 256,"
+	  " \"linear_num_key_heads\": 16, \"linear_num_value_heads\": 16, \"linear_key_head_dim\": 128, \"linear_value_head_dim\": 128,"
+	  " \"linear_conv_kernel_dim\": 4, \"full_attention_interval\": 4, \"max_position_embeddings\": 262144, \"rms_norm_eps\": 1e-6,"
+	  " \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000.0, \"partial_rotary_factor\": 0.25},"
+	  " \"hidden_act\": \"silu\", \"tie_word_embeddings\": true}" },
 };
 
 const char *vn_synth_shape(int i)
@@ -79,14 +86,18 @@ static void scale_of(const vn_plan *p, int w, float *mean, float *spread)
 	*spread = 1.0f;
 	for (int i = 0; i < p->n_nodes; i++) {
 		const vn_node *n = &p->node[i];
+		if (n->op == VN_OP_LOG_DECAY && (n->w[0] == w || n->w[1] == w)) { /* half of it lives one token to fifty */
+			*mean = -1.0f;
+			return;
+		}
 		if (n->n_w > 1 && n->w[1] == w) { /* bias: as wide as half of what it joins */
 			*spread = 0.5f;
 			return;
 		}
 		if (n->n_w < 1 || n->w[0] != w)
 			continue;
-		if (n->op == VN_OP_RMS_NORM || n->op == VN_OP_LAYER_NORM) {
-			*mean = 1.0f;
+		if (n->op == VN_OP_RMS_NORM || n->op == VN_OP_LAYER_NORM || n->op == VN_OP_GATED_NORM) {
+			*mean = 1.0f - (n->op == VN_OP_RMS_NORM ? (float)n->c.norm.offset : 0.0f);
 			*spread = 0.1f;
 			return;
 		}

@@ -1,25 +1,58 @@
 /* norm.c: norms. */
 #include "libref/ops/ops.h"
 
+#include "libref/base/clones.h"
+#include "libref/ops/exp.h"
+
 #include <math.h>
 
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, double eps, int threads)
+/* Sum in double: a float sum over N = 4096 drifts by up to 3e-6, and we would
+ * charge that to the engine under test. Four lanes, since one chain of
+ * additions waits four cycles for each. */
+static double sum_of_squares(const real *x, int64_t N)
+{
+	double ss[4] = { 0.0, 0.0, 0.0, 0.0 };
+
+	for (int64_t n = 0; n < N; n++)
+		ss[n % 4] += (double)x[n] * (double)x[n];
+	return (ss[0] + ss[1]) + (ss[2] + ss[3]);
+}
+
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, double offset, int64_t R, int64_t N, double eps, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
-		const real *xr = x + r * N;  /* (N) */
-		real       *yr = y + r * N;  /* (N) */
+		const real  *xr = x + r * N;  /* (N) */
+		real        *yr = y + r * N;  /* (N) */
+		const double scale = 1.0 / sqrt(sum_of_squares(xr, N) / (double)N + eps);
 
-		/* Sum in double: a float sum over N = 4096 drifts by up to 3e-6, and
-		 * we would charge that to the engine under test. Four lanes, since one
-		 * chain of additions waits four cycles for each. */
-		double ss[4] = { 0.0, 0.0, 0.0, 0.0 };
 		for (int64_t n = 0; n < N; n++)
-			ss[n % 4] += (double)xr[n] * (double)xr[n];
+			yr[n] = (real)((double)xr[n] * scale * (double)((real)offset + g[n]));
+	}
+}
 
-		const double scale = 1.0 / sqrt(((ss[0] + ss[1]) + (ss[2] + ss[3])) / (double)N + eps);
+VN_CLONES
+static void gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, double scale)
+{
+	for (int64_t n = 0; n < N; n++)
+		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
+}
+
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, double eps, int threads)
+{
+#pragma omp parallel for num_threads(threads) schedule(static)
+	for (int64_t r = 0; r < R; r++)
+		gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / sqrt(sum_of_squares(x + r * N, N) / (double)N + eps));
+}
+
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, double eps, int threads)
+{
+#pragma omp parallel for num_threads(threads) schedule(static)
+	for (int64_t r = 0; r < R; r++) {
+		const double scale = 1.0 / sqrt(sum_of_squares(x + r * N, N) + eps);
+
 		for (int64_t n = 0; n < N; n++)
-			yr[n] = (real)((double)xr[n] * scale * (double)g[n]);
+			y[r * N + n] = (real)((double)x[r * N + n] * scale);
 	}
 }
 

@@ -17,6 +17,19 @@
  *   y[t,d] = w[ids[t],d] */
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
+/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   offset: 0, or 1 where weights are kept less one
+ *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
+ * offset + g[n] is a real: files exist that store this sum, and they mean the same model. */
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, double offset, int64_t R, int64_t N, double eps, int threads);
+
+/* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
+ *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n]) */
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, double eps, int threads);
+
+/* Rows of length one.   x, y (R,N)
+ *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, double eps, int threads);
+
 /* Rows of a table from position past on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
 void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, int64_t D, vn_policy policy);
@@ -25,9 +38,6 @@ void REAL(vn_positions)(real *y, const vn_tensor *w, int64_t past, int64_t T, in
  *   y[r,i] = x[r,from + i] */
 void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, int64_t width);
 
-/* Root-mean-square norm over rows.   x, y (R,N)   g (N)
- *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) */
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, double eps, int threads);
 
 /* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
  *   y[r,n] = g[n] * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n] */
@@ -77,6 +87,31 @@ bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);
 enum { VN_WANT_SCORES, VN_WANT_PROBS };
 bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int64_t head, int64_t row, int64_t rows);
 
+/* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
+ *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
+ * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. */
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int threads);
+
+/* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
+ *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N);
+
+/* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
+ * Per value head h, with q and k of head h / (nv/nk) and S = state[h], for t in turn:
+ *   S = exp(g[t,h]) S       m = k[t]^T S       d = beta[t,h] (v[t,h] - m)       S = S + k[t] d^T
+ *   y[t,h] = scale * q[t]^T S
+ * state: S of every head before the first token; becomes that after the last. false: no memory. */
+typedef struct REAL(vn_delta) {
+	const real *q, *k, *v, *g, *beta;
+	real       *state;
+	int64_t     tokens, key_heads, value_heads, dk, dv;
+	double      scale;
+	int         threads;
+} REAL(vn_delta);
+
+bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
+
+/* Elementwise, n numbers. Activations are computed in double. */
 /* Elementwise, n numbers. Activations (specs/models.md) are computed in double. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads);

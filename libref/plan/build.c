@@ -147,6 +147,7 @@ void vn_plan_name(vn_builder *b, int x, vn_point point)
 	b->plan->value[v].slot = of.slot;
 	b->plan->value[v].state = of.state;
 	b->plan->value[v].on_demand = of.on_demand;
+	b->plan->value[v].wide = of.wide;
 }
 
 /* The states of the node that is being added. */
@@ -226,7 +227,8 @@ static int like(vn_builder *b, int x, vn_point out)
 	return value(b, out, v.rank, v.size);
 }
 
-static int norm(vn_builder *b, vn_op op, int x, int w, int bias, double eps, vn_point out)
+/* One input, or two of one shape (x, z); w of the width of their last axis, a layer norm's bias too. */
+static int norm(vn_builder *b, vn_op op, int x, int z, int w, int bias, double eps, double offset, vn_point out)
 {
 	if (b->status)
 		return 0;
@@ -238,18 +240,29 @@ static int norm(vn_builder *b, vn_op op, int x, int w, int bias, double eps, vn_
 			return broken(b, VN_ERR_SHAPE, "weight %s does not have the width of what it norms", b->plan->weight[i].name);
 	}
 	int y = like(b, x, out);
-	node(b, op, (vn_consts){ .norm.eps = eps }, 1, &x, op == VN_OP_LAYER_NORM ? 2 : 1, (int[]){ w, bias }, 1, &y);
+	node(b, op, (vn_consts){ .norm = { .eps = eps, .offset = offset } }, z < 0 ? 1 : 2, (int[]){ x, z },
+	     op == VN_OP_LAYER_NORM ? 2 : 1, (int[]){ w, bias }, 1, &y);
 	return y;
 }
 
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out)
 {
-	return norm(b, VN_OP_RMS_NORM, x, w, -1, eps, out);
+	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 0.0, out);
+}
+
+int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_RMS_NORM, x, -1, w, -1, eps, 1.0, out);
+}
+
+int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out)
+{
+	return norm(b, VN_OP_GATED_NORM, x, z, w, -1, eps, 0.0, out);
 }
 
 int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out)
 {
-	return norm(b, VN_OP_LAYER_NORM, x, w, bias, eps, out);
+	return norm(b, VN_OP_LAYER_NORM, x, -1, w, bias, eps, 0.0, out);
 }
 
 /* (T, heads, m/heads), or (T, m). */
@@ -365,3 +378,63 @@ int vn_plan_add(vn_builder *b, int a, int x, vn_point out)
 {
 	return pair(b, VN_OP_ADD, NONE, a, x, out);
 }
+
+int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	const vn_shape *s = &b->plan->weight[w].shape;
+	if (v->rank != 2 || s->rank != 3 || s->dim[0] != v->size[1] || s->dim[1] != 1 || s->dim[2] < 2)
+		return broken(b, VN_ERR_SHAPE, "weight %s does not fit its input", b->plan->weight[w].name);
+	const int X = (int)s->dim[0], J = (int)s->dim[2];
+	int       y = like(b, x, out), state = value(b, VN_POINT_GDN_CONV_STATE, 2, (int[]){ J - 1, X });
+	node(b, VN_OP_CAUSAL_CONV, (vn_consts){ .conv = { .channels = X, .taps = J } }, 1, &x, 1, &w, 2, (int[]){ y, state });
+	return y;
+}
+
+/* An output stored in full width. */
+static int wide(vn_builder *b, int y)
+{
+	if (!b->status)
+		b->plan->value[y].wide = true;
+	return y;
+}
+
+int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out)
+{
+	if (b->status)
+		return 0;
+	int y = wide(b, like(b, x, out));
+	node(b, VN_OP_L2_NORM, (vn_consts){ .norm.eps = eps }, 1, &x, 0, NULL, 1, &y);
+	return y;
+}
+
+int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out)
+{
+	if (b->status)
+		return 0;
+	const vn_value *v = &b->plan->value[x];
+	const vn_shape *s = &b->plan->weight[A_log].shape;
+	if (v->rank != 2 || s->rank != 1 || s->dim[0] != v->size[1] || !vn_shape_equal(s, &b->plan->weight[dt_bias].shape))
+		return broken(b, VN_ERR_SHAPE, "weight %s or its bias does not fit its input", b->plan->weight[A_log].name);
+	int y = wide(b, like(b, x, out));
+	node(b, VN_OP_LOG_DECAY, NONE, 1, &x, 2, (int[]){ A_log, dt_bias }, 1, &y);
+	return y;
+}
+
+int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out)
+{
+	if (b->status)
+		return 0;
+	vn_value q = b->plan->value[in[VN_DELTA_Q]], v = b->plan->value[in[VN_DELTA_V]];
+	if (q.rank != 3 || v.rank != 3 || v.size[1] % q.size[1])
+		return broken(b, VN_ERR_SHAPE, "%s: keys and values do not fit together", q.name);
+	const vn_consts c = { .delta = { .scale = scale, .key_heads = q.size[1], .value_heads = v.size[1], .key_dim = q.size[2],
+	                                 .value_dim = v.size[2] } };
+	int y = like(b, in[VN_DELTA_V], out);
+	int state = value(b, VN_POINT_GDN_STATE, 3, (int[]){ v.size[1], q.size[2], v.size[2] });
+	node(b, VN_OP_DELTA_RULE, c, 5, in, 0, NULL, 2, (int[]){ y, state });
+	return y;
+}
+

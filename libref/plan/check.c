@@ -18,7 +18,10 @@ typedef struct arity {
 static const arity arities[VN_N_OPS] = {
 	[VN_OP_EMBED] = { 0, 1, 1, 1 },     [VN_OP_RMS_NORM] = { 1, 1, 1, 1 }, [VN_OP_LINEAR] = { 1, 2, 1, 1 },
 	[VN_OP_ROPE] = { 1, 0, 0, 1 },      [VN_OP_ATTENTION] = { 3, 0, 0, 5 }, [VN_OP_ACT] = { 1, 0, 0, 1 },
-	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },      [VN_OP_POSITIONS] = { 0, 1, 1, 1 },
+	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
+	[VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },      [VN_OP_L2_NORM] = { 1, 0, 0, 1 },  [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 },
+	[VN_OP_DELTA_RULE] = { 5, 0, 0, 2 }, [VN_OP_GATED_NORM] = { 2, 1, 1, 1 },
+	[VN_OP_POSITIONS] = { 0, 1, 1, 1 },
 	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
@@ -133,7 +136,7 @@ static bool linear_fits(const vn_value *x, const vn_value *y, const vn_shape *w,
 
 static bool norm_fits(const vn_value *x, const vn_value *y, const vn_shape *w, const vn_shape *bias)
 {
-	return row(x) && w->rank == 1 && w->dim[0] == x->size[x->rank - 1] && same(x, y) && (!bias || vn_shape_equal(bias, w));
+	return row(x) && (!w || (w->rank == 1 && w->dim[0] == x->size[x->rank - 1])) && same(x, y) && (!bias || vn_shape_equal(bias, w));
 }
 
 static bool slice_fits(const vn_value *x, const vn_value *y, int stride, int from, int width)
@@ -260,6 +263,32 @@ static vn_status check_states(walk *w, int i)
 	return VN_OK;
 }
 
+static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, const vn_shape *w)
+{
+	const int X = n->c.conv.channels, J = n->c.conv.taps;
+
+	return X > 0 && J > 1 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	       w->dim[2] == J;
+}
+
+static vn_status check_delta_rule(const walk *w, int i)
+{
+	const vn_node  *n = &w->p->node[i];
+	const vn_value *in[5], *y = &w->p->value[n->out[0]];
+	const int       nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
+
+	for (int k = 0; k < 5; k++)
+		if (!row(in[k] = &w->p->value[n->in[k]]))
+			return node_bad(w, i, "its sizes do not fit together");
+	if (nk < 1 || nv < 1 || dk < 1 || dv < 1 || nv % nk || !is(in[VN_DELTA_Q], 3, VN_T, nk, dk) ||
+	    !is(in[VN_DELTA_K], 3, VN_T, nk, dk) || !is(in[VN_DELTA_V], 3, VN_T, nv, dv) || !is(in[VN_DELTA_G], 2, VN_T, nv, 0) ||
+	    !is(in[VN_DELTA_BETA], 2, VN_T, nv, 0) || !same(in[VN_DELTA_V], y))
+		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
+	if (!isfinite(n->c.delta.scale))
+		return node_bad(w, i, "scale %g", n->c.delta.scale);
+	return VN_OK;
+}
+
 static vn_status fits(const walk *w, int i)
 {
 	const vn_plan  *p = w->p;
@@ -278,9 +307,13 @@ static vn_status fits(const walk *w, int i)
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
-		good = norm_fits(x, y, m, bias);
+	case VN_OP_L2_NORM:
+	case VN_OP_GATED_NORM:
+		good = norm_fits(x, y, m, bias) && (n->n_in < 2 || same(x, &p->value[n->in[1]]));
 		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
+		if (good && n->op == VN_OP_RMS_NORM && !isfinite(n->c.norm.offset))
+			return node_bad(w, i, "offset is %g", n->c.norm.offset);
 		break;
 	case VN_OP_LINEAR:
 		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
@@ -295,6 +328,14 @@ static vn_status fits(const walk *w, int i)
 	case VN_OP_ACT:
 		good = row(x) && same(x, y);
 		break;
+	case VN_OP_CAUSAL_CONV:
+		good = conv_fits(n, x, y, m);
+		break;
+	case VN_OP_LOG_DECAY:
+		good = row(x) && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		break;
+	case VN_OP_DELTA_RULE:
+		return check_delta_rule(w, i);
 	case VN_OP_GATED:
 	case VN_OP_ADD:
 		good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y);
@@ -370,7 +411,7 @@ vn_status vn_plan_check(const vn_plan *p, vn_error *err)
 		const int       by = x->alias_of < 0 ? w.made[v] : of->node;
 		if (x->alias_of < 0 && w.made[v] < 0)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): no node makes it", v, x->name);
-		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state ||
+		else if (x->last_use != w.last[v] || x->node != by || x->slot != of->slot || x->state != of->state || x->wide != of->wide ||
 		         !there(x->slot, p->node[by].n_out) || p->node[by].out[x->slot] != vn_plan_root(p, v))
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "values[%d] (%s): its maker or its last reader is another node", v, x->name);
 	}

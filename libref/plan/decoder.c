@@ -4,19 +4,23 @@
 #include <math.h>
 #include <stdio.h>
 
-/* "model.layers.3.self_attn.q_proj.weight", of shape (m) or (m,n) */
-static int weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
+int vn_decoder_weight(vn_builder *p, int layer, const char *name, int64_t m, int64_t n)
 {
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "model.layers.%d.%s", layer, name);
 	return vn_plan_weight(p, full, n ? 2 : 1, (int64_t[]){ m, n });
 }
 
-#define WEIGHT(name, m, n) weight(p, l, name ".weight", m, n)
+int vn_decoder_norm(vn_builder *p, const vn_config *c, int x, int w, vn_point out)
+{
+	return (c->norm_one ? vn_plan_rms_norm_one : vn_plan_rms_norm)(p, x, w, c->norm_eps, out);
+}
+
+#define WEIGHT(name, m, n) vn_decoder_weight(p, l, name ".weight", m, n)
 /* y (T,m) or (T,heads,m/heads) of x (T,n) */
 #define LINEAR(x, name, m, n, bias, heads, out) \
-	vn_plan_linear(p, x, WEIGHT(name, m, n), (bias) ? weight(p, l, name ".bias", m, 0) : -1, heads, out)
-#define NORM(x, name, n, out) vn_plan_rms_norm(p, x, WEIGHT(name, n, 0), c->norm_eps, out)
+	vn_plan_linear(p, x, WEIGHT(name, m, n), (bias) ? vn_decoder_weight(p, l, name ".bias", m, 0) : -1, heads, out)
+#define NORM(x, name, n, out) vn_decoder_norm(p, c, x, WEIGHT(name, n, 0), out)
 
 /* window 0: none */
 static int attention(vn_builder *p, const vn_config *c, int l, int window, int x)
@@ -40,7 +44,7 @@ static int attention(vn_builder *p, const vn_config *c, int l, int window, int x
 	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
 }
 
-static int feed_forward(vn_builder *p, const vn_config *c, int l, int x)
+int vn_decoder_feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 {
 	const int D = c->D, F = c->F;
 	int       h, gate, up, act, down;
@@ -52,6 +56,15 @@ static int feed_forward(vn_builder *p, const vn_config *c, int l, int x)
 	act = vn_plan_gated(p, c->act, gate, up, VN_POINT_MLP_ACT);                         /* (T,F) */
 	down = LINEAR(act, "mlp.down_proj", D, F, c->mlp_bias, 0, VN_POINT_DOWN_PROJ);      /* (T,D) */
 	return vn_plan_add(p, x, down, VN_POINT_OUTPUT);                                    /* (T,D) */
+}
+
+void vn_decoder_head(vn_builder *p, const vn_config *c, int embedding, int x)
+{
+	vn_plan_layer(p, -1);
+	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]){ c->D });
+	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]){ c->V, c->D });
+	x = vn_decoder_norm(p, c, x, norm, VN_POINT_FINAL_NORM);                            /* (T,D) */
+	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);                                 /* (T,V) */
 }
 
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err)
@@ -79,13 +92,9 @@ vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_err
 		vn_plan_layer(p, l);
 		vn_plan_name(p, x, VN_POINT_INPUT);                                             /* (T,D) */
 		x = attention(p, c, l, window, x);
-		x = feed_forward(p, c, l, x);
+		x = vn_decoder_feed_forward(p, c, l, x);
 	}
-	vn_plan_layer(p, -1);
-	const int norm = vn_plan_weight(p, "model.norm.weight", 1, (int64_t[]){ c->D });
-	const int head = c->tied ? embedding : vn_plan_weight(p, "lm_head.weight", 2, (int64_t[]){ c->V, c->D });
-	x = vn_plan_rms_norm(p, x, norm, c->norm_eps, VN_POINT_FINAL_NORM);                 /* (T,D) */
-	vn_plan_linear(p, x, head, -1, 0, VN_POINT_LOGITS);                                 /* (T,V) */
+	vn_decoder_head(p, c, embedding, x);
 
 	const vn_status built = vn_plan_finish(p, plan, st ? NULL : err);
 	if (st && !built) {

@@ -28,6 +28,8 @@ static const vn_family families[] = {
 	{ "mistral", &vn_naming_model, vn_plan_mistral },
 	{ "qwen2",   &vn_naming_model, vn_plan_qwen2 },
 	{ "qwen3",   &vn_naming_model, vn_plan_qwen3 },
+	{ "qwen3_5",      &vn_naming_model, vn_plan_qwen3_5 },
+	{ "qwen3_5_text", &vn_naming_model, vn_plan_qwen3_5 },
 };
 
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err)

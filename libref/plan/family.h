@@ -34,6 +34,7 @@ vn_status vn_family_find(const char *path, const json_t *config, const vn_family
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
+vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_llama(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 

@@ -21,6 +21,7 @@ typedef struct row {
 
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
 	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_LINEAR,    "transposed",           FLAG,  AT(linear.transposed), 0, 1 },
 	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
@@ -50,12 +51,23 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
+	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
+	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
+	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_DELTA_RULE, "scale",               REAL,  AT(delta.scale), -1e30, 1e30 },
+	{ VN_OP_DELTA_RULE, "key_heads",           WHOLE, AT(delta.key_heads), 1, 65536 },
+	{ VN_OP_DELTA_RULE, "value_heads",         WHOLE, AT(delta.value_heads), 1, 65536 },
+	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
+	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
+	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 };
 
 static const char *const op_names[VN_N_OPS] = {
 	[VN_OP_EMBED] = "embed", [VN_OP_POSITIONS] = "positions", [VN_OP_RMS_NORM] = "rms_norm",
 	[VN_OP_LAYER_NORM] = "layer_norm", [VN_OP_LINEAR] = "linear", [VN_OP_SLICE] = "slice", [VN_OP_ROPE] = "rope",
 	[VN_OP_ATTENTION] = "attention", [VN_OP_ACT] = "act", [VN_OP_GATED] = "gated", [VN_OP_ADD] = "add",
+	[VN_OP_CAUSAL_CONV] = "causal_conv", [VN_OP_L2_NORM] = "l2_norm", [VN_OP_LOG_DECAY] = "log_decay",
+	[VN_OP_DELTA_RULE] = "delta_rule", [VN_OP_GATED_NORM] = "gated_norm",
 };
 
 static const char *const act_names[VN_N_ACTS] = {
@@ -104,7 +116,7 @@ bool vn_const_is_list(vn_op op, int i)
 bool vn_const_is_optional(vn_op op, int i)
 {
 	static const struct { vn_op op; const char *name; } later[] = {
-		{ VN_OP_LINEAR, "transposed" }, { VN_OP_ROPE, "short_factor" }, { VN_OP_ROPE, "long_factor" },
+		{ VN_OP_RMS_NORM, "offset" }, { VN_OP_LINEAR, "transposed" }, { VN_OP_ROPE, "short_factor" }, { VN_OP_ROPE, "long_factor" },
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)

@@ -113,7 +113,9 @@ bool vn_value_streams(const vn_plan *p, int value)
 
 bool vn_value_wide(const vn_plan *p, int value)
 {
-	return p->value[value].state >= 0 && p->state[p->value[value].state].wide;
+	const vn_value *v = &p->value[vn_plan_root(p, value)];
+
+	return v->wide || (v->state >= 0 && p->state[v->state].wide);
 }
 
 static bool same_numbers(const int *a, const int *b, int n)
@@ -146,7 +148,7 @@ static bool same_node(const vn_plan *p, const vn_node *a, const vn_plan *q, cons
 static bool same_value(const vn_value *a, const vn_value *b)
 {
 	return strcmp(a->name, b->name) == 0 && a->point == b->point && a->layer == b->layer && a->node == b->node &&
-	       a->slot == b->slot && a->alias_of == b->alias_of && a->rank == b->rank && same_numbers(a->size, b->size, a->rank);
+	       a->slot == b->slot && a->alias_of == b->alias_of && a->wide == b->wide && a->rank == b->rank && same_numbers(a->size, b->size, a->rank);
 }
 
 bool vn_plan_equal(const vn_plan *a, const vn_plan *b)

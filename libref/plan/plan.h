@@ -27,7 +27,7 @@
 #include "libref/plan/rope.h"
 
 #define VN_NAME_MAX 128 /* a checkpoint's or weight's name with its NUL */
-#define VN_MAX_IN   4
+#define VN_MAX_IN   5
 #define VN_MAX_OUT  6
 #define VN_MAX_W    4
 #define VN_MAX_STATE 2 /* of one node */
@@ -38,8 +38,8 @@ enum { VN_T = -1, VN_S = -2 };
  * weights and outputs stand in the order of the slots of vn_node. */
 typedef enum vn_op {
 	VN_OP_EMBED,     /* w (V,D)               -> y[t] = w[ids[t]]                     (T,D) */
+	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps, offset  as x */
 	VN_OP_POSITIONS, /* w (C,D)               -> y[t] = w[p], p the position of t     (T,D) */
-	VN_OP_RMS_NORM,  /* x, w (N)              -> over the last axis, N wide; eps      as x  */
 	VN_OP_LAYER_NORM, /* x, w (N), bias (N)?  -> over the last axis, N wide; eps      as x  */
 	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
 	VN_OP_SLICE,     /* x                     -> some of its columns                  (T,...) */
@@ -49,6 +49,12 @@ typedef enum vn_op {
 	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
 	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
 	VN_OP_ADD,       /* a, b                  -> a + b                                as a  */
+	VN_OP_CAUSAL_CONV,      /* x (T,X), w (X,1,J)    -> silu of each channel's causal convolution (T,X),
+	                  * state conv_state (J-1,X)? */
+	VN_OP_L2_NORM,   /* x                     -> over the last axis, to length one; eps    as x */
+	VN_OP_LOG_DECAY, /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
+	VN_OP_DELTA_RULE, /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
+	VN_OP_GATED_NORM, /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
 	VN_N_OPS
 } vn_op;
 
@@ -59,13 +65,18 @@ typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_N_ACTS } vn
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
+/* Those of VN_OP_DELTA_RULE. */
+enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
 /* Constants, by operation: what an experiment can change. What a formula has
  * beside them (which half of a head a rotation pairs, that a norm divides by the
  * root of the mean square) is the engine's own; further constants join here when
  * an experiment needs them. */
 typedef union vn_consts {
-	struct { double eps; } norm; /* VN_OP_RMS_NORM and VN_OP_LAYER_NORM */
+	struct {
+		double eps;
+		double offset;        /* rms_norm: added to the weight, in the width of the arithmetic */
+	} norm;                   /* of the other norms eps alone */
 	struct { int transposed; } linear; /* 1: w is stored (N,M), as GPT-2's files have it */
 	/* Of every `stride` columns of x, [from, from + width). A row may hold several
 	 * such blocks (heads); what is taken of them follows one another. */
@@ -78,6 +89,11 @@ typedef union vn_consts {
 		int    window;    /* keys a query sees, its own included; 0: all */
 	} attention;
 	struct { vn_act act; } act; /* VN_OP_ACT and VN_OP_GATED */
+	struct { int channels, taps; } conv;
+	struct {
+		double scale;         /* multiplies q; key_dim^-1/2 */
+		int    key_heads, value_heads, key_dim, value_dim;
+	} delta;
 } vn_consts;
 
 typedef struct vn_node {
@@ -105,6 +121,7 @@ typedef struct vn_value {
 	/* Not needed by any node: made only when somebody taps it (attention
 	 * scores and probabilities, an activation inside a gated product). */
 	bool     on_demand;
+	bool     wide;     /* stored as float32 (float64 under f64), whatever the storage format */
 } vn_value;
 
 /* What a node keeps from one call to the next. Before the first call a state
@@ -155,6 +172,8 @@ void vn_plan_name(vn_builder *b, int value, vn_point point);
 int vn_plan_embed(vn_builder *b, int w, vn_point out);
 int vn_plan_positions(vn_builder *b, int w, vn_point out);
 int vn_plan_rms_norm(vn_builder *b, int x, int w, double eps, vn_point out);
+/* For models that keep the weight of a norm less one. */
+int vn_plan_rms_norm_one(vn_builder *b, int x, int w, double eps, vn_point out);
 int vn_plan_layer_norm(vn_builder *b, int x, int w, int bias, double eps, vn_point out);
 /* heads > 0: the output is (T, heads, M/heads); 0: (T, M). bias -1: none. */
 int vn_plan_linear(vn_builder *b, int x, int w, int bias, int heads, vn_point out);
@@ -168,6 +187,14 @@ int vn_plan_attention(vn_builder *b, int q, int k, int v, double scale, int wind
 int vn_plan_act(vn_builder *b, vn_act act, int x, vn_point out, bool on_demand);
 int vn_plan_gated(vn_builder *b, vn_act act, int gate, int up, vn_point out);
 int vn_plan_add(vn_builder *b, int a, int x, vn_point out);
+/* Its state is always gdn_conv_state. */
+int vn_plan_causal_conv(vn_builder *b, int x, int w, vn_point out);
+/* Stored wide, as log_decay's output is. */
+int vn_plan_l2_norm(vn_builder *b, int x, double eps, vn_point out);
+int vn_plan_log_decay(vn_builder *b, int x, int A_log, int dt_bias, vn_point out);
+/* in: q, k, v, g, beta. Its state is always gdn_state. */
+int vn_plan_delta_rule(vn_builder *b, const int in[5], double scale, vn_point out);
+int vn_plan_gated_norm(vn_builder *b, int x, int z, int w, double eps, vn_point out);
 
 /* ---- using ---------------------------------------------------------------- */
 
@@ -201,7 +228,7 @@ int64_t   vn_value_row(const vn_value *v); /* elements of one row: all axes but 
  * over as it is made. The output of a last linear (the logits, as large as all
  * the rest together), rows over the keys (scores), an activation made on demand. */
 bool      vn_value_streams(const vn_plan *p, int value);
-bool      vn_value_wide(const vn_plan *p, int value); /* it shows a wide state */
+bool      vn_value_wide(const vn_plan *p, int value); /* it is wide, or shows a state that is */
 
 /* What a node of this operation and constants keeps: fills s, which has room for
  * VN_MAX_STATE, and returns how many. Safe for any node. */

@@ -24,6 +24,10 @@ static const char *const seeds[] = {
 	"\"layer_norm_epsilon\":1e-5,\"activation_function\":\"gelu_new\",\"scale_attn_by_inverse_layer_idx\":true,\"scale_attn_weights\":false}",
 	"{\"model_type\":\"qwen3\",\"num_hidden_layers\":1,\"head_dim\":8,\"attention_bias\":true,\"hidden_act\":\"gelu\"}",
 	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"attention_bias\":true,\"mlp_bias\":true,\"layer_types\":[\"full_attention\"]}",
+	"{\"model_type\":\"qwen3_5_text\",\"num_hidden_layers\":4,\"hidden_size\":16,\"head_dim\":16,\"linear_num_key_heads\":2,"
+	"\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":6,\"linear_conv_kernel_dim\":3,\"attn_output_gate\":true}",
+	"{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"num_hidden_layers\":2,\"full_attention_interval\":2,"
+	"\"layer_types\":[\"linear_attention\",\"full_attention\"],\"output_gate_type\":\"swish\",\"attention_bias\":true}}",
 	"{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\"]}",
 };
 
@@ -103,7 +107,8 @@ int main(int argc, char **argv)
 	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
 	                         "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"dynamic\" \"longrope\" \"silu\" "
 	                         "{} [] \"head_dim\":5, \"rope_theta\":1, \"rope_scaling\":{}, \"rope_parameters\":{\"full_attention\":{}}, "
-	                         "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\"," };
+	                         "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\", "
+	                         "\"linear_num_key_heads\":4096, \"linear_value_head_dim\":4096, \"linear_attention\" \"full_attention\" \"text_config\":{}, " };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

@@ -69,12 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #ifndef VERNIER_LIBFUZZER
 static size_t make_seed(int i, uint8_t *out)
 {
-	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama" };
+	static const char *const families[] = { "qwen2", "qwen3", "gpt2", "llama", "qwen3_5_text" };
 	const vn_family *family;
-	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i], "vocab_size", 32,
-	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i == 1 ? 2 : 1,
+	json_t      *config = json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b}", "model_type", families[i], "vocab_size", 32,
+	                                "hidden_size", 16, "intermediate_size", 24, "num_hidden_layers", i == 1 || i == 4 ? 2 : 1,
 	                                "num_attention_heads", 4, "num_key_value_heads", 2, "max_position_embeddings", 64,
-	                                "tie_word_embeddings", i);
+	                                "full_attention_interval", 2, "tie_word_embeddings", i);
 	vn_plan     *p = NULL;
 	vn_plan_text t = { 0 };
 	vn_error     e;
@@ -101,10 +101,11 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 4, NULL,
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 5, NULL,
 	                         "null true false -1 0 1 2 3 4 5 8 16 1e30 -2147483648 4611686018427387904 \"T\" \"S\" \"rope\" \"linear\" \"attention\" "
 	                         "\"embed\" \"layer0.q_rope\" \"layer1.output\" \"alias_of\":\"embed\", \"heads\":64, \"cache\":0, \"k_cache\","
-	                         "\"short_factor\":[], \"long_factor\":[1e39,0], \"short_factor\":1, \"type\":5, \"slice\" \"stride\":48, \"from\":16, \"width\":17, \"transposed\":0, \"transposed\":1, \"layer_norm\" \"positions\" [] {} \n" };
+	                         "\"short_factor\":[], \"long_factor\":[1e39,0], \"short_factor\":1, \"type\":5, \"slice\" \"stride\":48, \"from\":16, \"width\":17, \"transposed\":0, \"transposed\":1, \"layer_norm\" \"positions\" "
+	                         "\"wide\":true, \"taps\":3, \"channels\":8, \"key_heads\":1, \"value_dim\":65536, \"delta_rule\" \"causal_conv\" \"l2_norm\" [] {} \n" };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

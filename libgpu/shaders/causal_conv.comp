@@ -1,0 +1,33 @@
+#version 460
+// causal_conv: causal convolution of each channel by itself, then silu.
+//
+//   y[t,c] = silu(sum_j w[c,j] r[t+j,c])      r: before, then x
+//
+//   x (T,X) real in     w (X,J) real in     before (J-1,X) real in     y (T,X) real out
+//   push      vn_push_causal_conv
+//   dispatch  any x; one lane an element, in strides of the grid
+//
+// The last tap falls on the newest token. What the next call needs of x is copied, not made here.
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Push {
+	Real x, w, before, y;
+	uint T, X, J;
+} p;
+
+void main()
+{
+	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.X; e += gl_NumWorkGroups.x * 64) {
+		const uint t = e / p.X, c = e % p.X;
+		float sum = 0.0;
+		for (uint j = 0; j < p.J; j++) {
+			const uint  row = t + j; // of r
+			// each load made a float by itself: a choice between halves would be arithmetic in half
+			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c]) : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
+			sum += float(p.w.v[c * p.J + j]) * r;
+		}
+		put(p.y, e, silu(sum));
+	}
+}

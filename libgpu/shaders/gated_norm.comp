@@ -1,0 +1,47 @@
+#version 460
+// gated_norm: root-mean-square norm, then a gate; one workgroup per row.
+//
+//   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
+//
+//   x, z (R,N) real in     g (N) real in     y (R,N) real out
+//   push      vn_push_gated_norm
+//   dispatch  any x; a workgroup takes rows in strides of the grid
+//
+// One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+
+const uint LANES = 64;
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Push {
+	Real  x, z, g, y;
+	uint  R, N;
+	float eps;
+} p;
+
+shared float part[LANES];
+
+void main()
+{
+	const uint lane = gl_LocalInvocationID.x;
+
+	for (uint r = gl_WorkGroupID.x; r < p.R; r += gl_NumWorkGroups.x) {
+		const uint row = r * p.N;
+		float ss = 0.0;
+		for (uint n = lane; n < p.N; n += LANES) {
+			const float x = float(p.x.v[row + n]);
+			ss += x * x;
+		}
+		part[lane] = ss;
+		barrier();
+		for (uint k = LANES / 2; k > 0; k /= 2) {
+			if (lane < k)
+				part[lane] += part[lane + k];
+			barrier();
+		}
+		const float root = sqrt(part[0] / float(p.N) + p.eps);
+		for (uint n = lane; n < p.N; n += LANES)
+			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * silu(float(p.z.v[row + n])));
+		barrier(); // part is read above and written by the next row
+	}
+}

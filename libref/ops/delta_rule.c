@@ -1,0 +1,75 @@
+/* delta_rule.c: the recurrence of Gated DeltaNet, token by token, in double inside.
+ *
+ * A state is read through a key and written through the same key: what it already
+ * says for that key is taken off the new value first, which is the delta. Its columns,
+ * one for each element of a value, never meet, so a block is a few columns of one
+ * head. Blocks are cut by shape alone and share nothing: the number of threads changes
+ * no bit. In double because the result of a row is small beside what the state
+ * holds, and the norm behind it makes it large again. */
+#include "libref/ops/ops.h"
+
+#include "libref/base/clones.h"
+#include "libref/ops/exp.h"
+
+#include <stdlib.h>
+
+enum { COLS = 32 }; /* a block of dk = 128 rows fits into the first cache */
+
+/* Columns [from, from + n) of head h. s (dk, COLS): room. */
+VN_CLONES
+static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s)
+{
+	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
+	const int64_t at_key = h / (nv / nk) * dk, at_value = h * dv + from, at_state = h * dk * dv + from;
+
+	for (int64_t i = 0; i < dk; i++)
+		for (int64_t c = 0; c < COLS; c++)
+			s[i * COLS + c] = c < n ? (double)a->state[at_state + i * dv + c] : 0.0;
+
+	for (int64_t t = 0; t < a->tokens; t++) {
+		const real  *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
+		const real  *v = a->v + t * nv * dv + at_value;                                 /* (n) */
+		const double decay = vn_exp((double)a->g[t * nv + h]), beta = (double)a->beta[t * nv + h];
+		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
+
+		/* m = k^T S of the decayed state; the factor is one for all and comes last. */
+		for (int64_t i = 0; i < dk; i++)
+			for (int c = 0; c < COLS; c++)
+				m[c] += (double)k[i] * s[i * COLS + c];
+		for (int64_t c = 0; c < n; c++)
+			d[c] = beta * ((double)v[c] - decay * m[c]);
+		for (int64_t i = 0; i < dk; i++)
+			for (int c = 0; c < COLS; c++) {
+				s[i * COLS + c] = decay * s[i * COLS + c] + (double)k[i] * d[c];
+				o[c] += (double)q[i] * s[i * COLS + c];
+			}
+		for (int64_t c = 0; c < n; c++)
+			y[t * nv * dv + at_value + c] = (real)(a->scale * o[c]);
+	}
+	for (int64_t i = 0; i < dk; i++)
+		for (int64_t c = 0; c < n; c++)
+			a->state[at_state + i * dv + c] = (real)s[i * COLS + c];
+}
+
+bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
+{
+	const int64_t across = (a->dv + COLS - 1) / COLS;
+	int           failed = 0;
+
+#pragma omp parallel num_threads(a->threads)
+	{
+		double *s = aligned_alloc(64, (size_t)(a->dk * COLS) * sizeof *s);
+		if (!s) {
+#pragma omp atomic write
+			failed = 1;
+		}
+#pragma omp for schedule(dynamic)
+		for (int64_t i = 0; i < a->value_heads * across; i++) {
+			const int64_t from = i % across * COLS;
+			if (s) /* without room too a thread must come to the loop: a team shares it */
+				block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s);
+		}
+		free(s);
+	}
+	return !failed;
+}

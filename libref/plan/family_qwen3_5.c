@@ -1,0 +1,193 @@
+/* family_qwen3_5.c: the text model of Qwen3.5.
+ *
+ * A decoder with two kinds of layers. Most mix tokens by Gated DeltaNet: a state
+ * of fixed size for each head, which forgets and is corrected at every token. Every
+ * fourth attends, and gates what it attended to. All norms but one keep their
+ * weight less one; a quarter of each head is rotated. The multimodal config
+ * holds this one in its text_config; for text its three rows of positions are
+ * one, and the keys that divide a head among them (mrope_*) mean nothing. */
+#include "libref/plan/family.h"
+
+#include "libref/plan/decoder.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct qwen3_5 {
+	vn_config c;
+	bool      bias;           /* of q, k, v and o */
+	int       nk, nv, dk, dv; /* heads and widths of the linear layers */
+	int       J;              /* taps of the convolution */
+	int       interval;       /* every interval-th layer attends, if there is no list */
+} qwen3_5;
+
+/* The object with the text fields. */
+static vn_status text_of(const char *path, const json_t *j, const json_t **text, vn_error *err)
+{
+	const char *type = json_string_value(json_object_get(j, "model_type"));
+
+	*text = type && strcmp(type, "qwen3_5") == 0 ? json_object_get(j, "text_config") : j;
+	if (!json_is_object(*text))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: a qwen3_5 model needs a text_config", path);
+	return VN_OK;
+}
+
+static vn_status read_linear(const char *path, const json_t *j, qwen3_5 *m, vn_error *err)
+{
+	vn_status st;
+
+	m->nk = 16, m->nv = 32, m->dk = m->dv = 128, m->J = 4, m->interval = 4;
+	if ((st = vn_config_int(path, j, "linear_num_key_heads", 1, 4096, &m->nk, err)) ||
+	    (st = vn_config_int(path, j, "linear_num_value_heads", 1, 4096, &m->nv, err)) ||
+	    (st = vn_config_int(path, j, "linear_key_head_dim", 1, 4096, &m->dk, err)) ||
+	    (st = vn_config_int(path, j, "linear_value_head_dim", 1, 4096, &m->dv, err)) ||
+	    (st = vn_config_int(path, j, "linear_conv_kernel_dim", 2, 64, &m->J, err)) ||
+	    (st = vn_config_int(path, j, "full_attention_interval", 1, 1 << 20, &m->interval, err)))
+		return st;
+	if (m->nv % m->nk)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %d linear value heads do not share %d key heads evenly", path, m->nv, m->nk);
+	return VN_OK;
+}
+
+/* What would be another model is refused, though transformers ignores it. */
+static vn_status read_gates(const char *path, const json_t *j, const qwen3_5 *m, vn_error *err)
+{
+	const json_t *type = json_object_get(j, "output_gate_type");
+	const char   *name = json_string_value(type);
+	bool          gate = true;
+	vn_status     st = vn_config_bool(path, j, "attn_output_gate", &gate, err);
+
+	if (st)
+		return st;
+	if (!gate)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: attn_output_gate false is not supported", path);
+	if (type && !json_is_null(type) && !(name && (strcmp(name, "swish") == 0 || strcmp(name, "silu") == 0)))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: output_gate_type '%s' is not supported", path, name ? name : "(not a string)");
+	if (m->c.act != VN_SILU)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: hidden_act '%s' is not supported in this family", path, vn_act_name(m->c.act));
+	return VN_OK;
+}
+
+static vn_status read_config(const char *path, const json_t *j, qwen3_5 *m, vn_error *err)
+{
+	const json_t *text;
+	bool          tied = false;
+	vn_status     st;
+
+	*m = (qwen3_5){ .c = { .V = 248320, .D = 4096, .F = 12288, .L = 32, .H = 16, .G = 4, .K = 256, .context = 32768,
+	                       .norm_eps = 1e-6, .rope.theta = 10000.0, .partial_rotary = 0.25, .norm_one = true } };
+	if ((st = text_of(path, j, &text, err)) || (st = vn_config_decoder(path, text, &m->c, err)) ||
+	    (st = vn_config_layer_types(path, text, &m->c, err)) || (st = read_linear(path, text, m, err)) ||
+	    (st = read_gates(path, text, m, err)) || (st = vn_config_bool(path, text, "attention_bias", &m->bias, err)) ||
+	    (st = vn_config_bool(path, j, "tie_word_embeddings", &tied, err)))
+		return st;
+	m->c.tied |= tied; /* publishers put it on either level */
+	return VN_OK;
+}
+
+static vn_status is_linear(const char *path, const qwen3_5 *m, int layer, bool *linear, vn_error *err)
+{
+	const char *type = json_string_value(json_array_get(m->c.layer_types, (size_t)layer));
+
+	*linear = m->c.layer_types ? type && strcmp(type, "linear_attention") == 0 : (layer + 1) % m->interval != 0;
+	if (m->c.layer_types && !*linear && !(type && strcmp(type, "full_attention") == 0))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported here", path, layer,
+		               type ? type : "(not a string)");
+	return VN_OK;
+}
+
+#define WEIGHT(name, m, n) vn_decoder_weight(p, l, name ".weight", m, n)
+/* y (T,m) or (T,heads,m/heads) of x (T,n) */
+#define LINEAR(x, name, m, n, bias, heads, out) \
+	vn_plan_linear(p, x, WEIGHT(name, m, n), (bias) ? vn_decoder_weight(p, l, name ".bias", m, 0) : -1, heads, out)
+#define NORM(x, name, n, out) vn_decoder_norm(p, c, x, WEIGHT(name, n, 0), out)
+
+static int delta_net(vn_builder *p, const qwen3_5 *m, int l, int x)
+{
+	const vn_config *c = &m->c;
+	const int        D = c->D, nk = m->nk, nv = m->nv, QK = nk * m->dk, VV = nv * m->dv, X = 2 * QK + VV;
+	const double     scale = 1.0 / sqrt((double)m->dk);
+	char             conv[VN_NAME_MAX];
+	int              h, qkv, z, b, a, mix, q, k, v, beta, g, core, y, o;
+
+	snprintf(conv, sizeof conv, "model.layers.%d.linear_attn.conv1d.weight", l);
+	const int taps = vn_plan_weight(p, conv, 3, (int64_t[]){ X, 1, m->J });
+	const int A_log = vn_decoder_weight(p, l, "linear_attn.A_log", nv, 0), dt = vn_decoder_weight(p, l, "linear_attn.dt_bias", nv, 0);
+
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
+	qkv = LINEAR(h, "linear_attn.in_proj_qkv", X, D, false, 0, VN_POINT_GDN_QKV);       /* (T,X) */
+	z = LINEAR(h, "linear_attn.in_proj_z", VV, D, false, nv, VN_POINT_GDN_Z);           /* (T,nv,dv) */
+	b = LINEAR(h, "linear_attn.in_proj_b", nv, D, false, 0, VN_POINT_GDN_B);            /* (T,nv) */
+	a = LINEAR(h, "linear_attn.in_proj_a", nv, D, false, 0, VN_POINT_GDN_A);            /* (T,nv) */
+	mix = vn_plan_causal_conv(p, qkv, taps, VN_POINT_GDN_CONV);                         /* (T,X) */
+	q = vn_plan_slice(p, mix, X, 0, QK, nk, VN_POINT_GDN_Q_CONV);                       /* (T,nk,dk) */
+	k = vn_plan_slice(p, mix, X, QK, QK, nk, VN_POINT_GDN_K_CONV);                      /* (T,nk,dk) */
+	v = vn_plan_slice(p, mix, X, 2 * QK, VV, nv, VN_POINT_GDN_V);                       /* (T,nv,dv) */
+	q = vn_plan_l2_norm(p, q, 1e-6, VN_POINT_GDN_Q);                                    /* (T,nk,dk) */
+	k = vn_plan_l2_norm(p, k, 1e-6, VN_POINT_GDN_K);                                    /* (T,nk,dk) */
+	beta = vn_plan_act(p, VN_SIGMOID, b, VN_POINT_GDN_BETA, false);                     /* (T,nv) */
+	g = vn_plan_log_decay(p, a, A_log, dt, VN_POINT_GDN_G);                             /* (T,nv) */
+	core = vn_plan_delta_rule(p, (int[]){ q, k, v, g, beta }, scale, VN_POINT_GDN_CORE); /* (T,nv,dv) */
+	y = vn_plan_gated_norm(p, core, z, WEIGHT("linear_attn.norm", m->dv, 0), c->norm_eps, VN_POINT_GDN_NORM); /* (T,nv,dv) */
+	o = LINEAR(y, "linear_attn.out_proj", D, VV, false, 0, VN_POINT_ATTN_OUT);          /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
+}
+
+static int attention(vn_builder *p, const qwen3_5 *m, int l, int x)
+{
+	const vn_config *c = &m->c;
+	const int        D = c->D, H = c->H, G = c->G, K = c->K;
+	const double     scale = 1.0 / sqrt((double)K);
+	int              h, qg, q, gate, k, v, ctx, y, o;
+
+	h = NORM(x, "input_layernorm", D, VN_POINT_ATTN_NORM);                              /* (T,D) */
+	qg = LINEAR(h, "self_attn.q_proj", 2 * H * K, D, m->bias, H, VN_POINT_QG_PROJ);     /* (T,H,2K) */
+	q = vn_plan_slice(p, qg, 2 * K, 0, K, H, VN_POINT_Q_PROJ);                          /* (T,H,K) */
+	gate = vn_plan_slice(p, qg, 2 * K, K, K, H, VN_POINT_ATTN_GATE);                    /* (T,H,K) */
+	k = LINEAR(h, "self_attn.k_proj", G * K, D, m->bias, G, VN_POINT_K_PROJ);           /* (T,G,K) */
+	v = LINEAR(h, "self_attn.v_proj", G * K, D, m->bias, G, VN_POINT_V_PROJ);           /* (T,G,K) */
+	q = NORM(q, "self_attn.q_norm", K, VN_POINT_Q_NORM);                                /* (T,H,K) */
+	k = NORM(k, "self_attn.k_norm", K, VN_POINT_K_NORM);                                /* (T,G,K) */
+	q = vn_plan_rope(p, q, &c->rope, VN_POINT_Q_ROPE);                                  /* (T,H,K) */
+	k = vn_plan_rope(p, k, &c->rope, VN_POINT_K_ROPE);                                  /* (T,G,K) */
+	ctx = vn_plan_attention(p, q, k, v, scale, 0, VN_POINT_ATTN_CONTEXT);               /* (T,H,K) */
+	y = vn_plan_gated(p, VN_SIGMOID, gate, ctx, VN_POINT_ATTN_GATED);                   /* (T,H,K) */
+	o = LINEAR(y, "self_attn.o_proj", D, H * K, m->bias, 0, VN_POINT_ATTN_OUT);         /* (T,D) */
+	return vn_plan_add(p, x, o, VN_POINT_ATTN_RESIDUAL);                                /* (T,D) */
+}
+
+vn_status vn_plan_qwen3_5(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
+{
+	qwen3_5     m;
+	vn_status   st = read_config(path, config, &m, err);
+	vn_builder *p;
+	bool        linear;
+
+	*plan = NULL;
+	if (st)
+		return st;
+	if (!(p = vn_plan_begin(m.c.L, m.c.V, m.c.context)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a plan", path);
+
+	vn_config_lists(p, &m.c);
+	const int embedding = vn_plan_weight(p, "model.embed_tokens.weight", 2, (int64_t[]){ m.c.V, m.c.D });
+	int       x = vn_plan_embed(p, embedding, VN_POINT_EMBED);                          /* (T,D) */
+
+	for (int l = 0; l < m.c.L; l++) {
+		if ((st = is_linear(path, &m, l, &linear, err)))
+			break;
+		vn_plan_layer(p, l);
+		vn_plan_name(p, x, VN_POINT_INPUT);                                             /* (T,D) */
+		x = linear ? delta_net(p, &m, l, x) : attention(p, &m, l, x);
+		x = vn_decoder_feed_forward(p, &m.c, l, x);
+	}
+	vn_decoder_head(p, &m.c, embedding, x);
+
+	const vn_status built = vn_plan_finish(p, plan, st ? NULL : err);
+	if (st && !built) {
+		vn_plan_destroy(*plan);
+		*plan = NULL;
+	}
+	return st ? st : built;
+}
