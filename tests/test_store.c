@@ -590,8 +590,8 @@ static void after_kill_9_the_partial_file_opens(void)
 					vn_store_token(s, T + n - 1, 1000 + n, &err);
 				vn_store_step(s, n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T, &err);
 				for (int v = 0; v < p->n_values; v++)
-					if (p->value[v].alias_of < 0)
-						put(s, v, VN_F32, T, D, x, &err);
+					if (p->value[v].alias_of < 0 && p->value[v].size[0] == VN_T)
+						put(s, v, VN_F32, n ? 1 : T, D, x, &err);
 				vn_store_aliases(s, want, &err);
 			}
 		}
@@ -613,7 +613,7 @@ static void after_kill_9_the_partial_file_opens(void)
 			const void     *data;
 			const vn_entry *e = vn_recording_entry(r, i);
 			CU_ASSERT_EQUAL(vn_recording_data(r, i, &data, &err), VN_OK);
-			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, T * D * 4).hex, e->digest.hex);
+			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * 4).hex, e->digest.hex);
 		}
 		/* Every step has its token, and no token is made up. */
 		const int32_t *id;
