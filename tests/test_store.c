@@ -647,7 +647,11 @@ static void a_plan_survives_the_way_through_text(void)
 		fprintf(stderr, "%s\n", err.text);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(q);
 	CU_ASSERT_EQUAL(q->n_states, p->n_states);
-	CU_ASSERT_EQUAL(memcmp(q->state, p->state, (size_t)p->n_states * sizeof *p->state), 0);
+	for (int i = 0; i < p->n_states && i < q->n_states; i++) { /* not memcmp: there is a gap behind `wide` */
+		const vn_state *a = &p->state[i], *b = &q->state[i];
+		CU_ASSERT_TRUE(a->node == b->node && a->value == b->value && a->input == b->input && a->wide == b->wide &&
+		               a->rank == b->rank && memcmp(a->size, b->size, (size_t)a->rank * sizeof *a->size) == 0);
+	}
 	CU_ASSERT_EQUAL_FATAL(q->n_nodes, p->n_nodes);
 	CU_ASSERT_EQUAL_FATAL(q->n_values, p->n_values);
 	for (int i = 0; i < p->n_values; i++) {
@@ -694,7 +698,7 @@ static void lists_of_a_plan_survive_the_way_through_text(void)
 	                                                  { "\"theta\": 10000", "\"theta\": []" }, { "\"factor\": 4,", "\"factor\": 4, \"other\": 1," },
 	                                                  { "\"long_factor\": [2, 4.6999998092651367]", "\"long_factor\": 1" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-		char *line = t.node[2], *at = strstr(line, bad[i].from), *now;
+		char *line = t.node[2], *at = strstr(line, bad[i].from), *now = NULL;
 		CU_ASSERT_TRUE_FATAL(at && asprintf(&now, "%.*s%s%s", (int)(at - line), line, bad[i].to, at + strlen(bad[i].from)) > 0);
 		t.node[2] = now;
 		CU_ASSERT_EQUAL(vn_plan_from_text(&t, &q, &err), VN_ERR_FORMAT);

@@ -41,7 +41,7 @@ static void read_metadata(const vn_gguf *f)
 			int64_t      n = 0;
 			double       x = 0;
 			bool         b = false;
-			const int    can = vn_gguf_text_at(v, k, &t) + (vn_gguf_int_at(v, k, &n) | vn_gguf_real_at(v, k, &x)) + vn_gguf_bool_at(v, k, &b);
+			const int    can = vn_gguf_text_at(v, k, &t) + ((int)vn_gguf_int_at(v, k, &n) | (int)vn_gguf_real_at(v, k, &x)) + vn_gguf_bool_at(v, k, &b);
 			if (can > (k < v->n))
 				abort();
 			for (size_t j = 0; j < t.bytes; j++)
