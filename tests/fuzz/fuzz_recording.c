@@ -41,6 +41,16 @@ static int use(vn_recording *r)
 		sum += vn_stats_of(numbers, e->dtype, (size_t)vn_shape_count(&e->shape)).max;
 		vn_recording_release(r, i);
 	}
+	const int32_t *id, *position;
+	const vn_step *step;
+	const int64_t  n = vn_recording_tokens(r, &id, &position);
+	const int      steps = vn_recording_steps(r, &step);
+	for (int64_t i = 0; i < n; i++)
+		if (id[i] < 0 || position[i] < 0)
+			abort();
+	for (int i = 0; i < steps; i++)
+		if (step[i].position < 0 || step[i].tokens < 0 || step[i].position + step[i].tokens > n)
+			abort();
 	const vn_plan *p = vn_recording_plan(r);
 	for (int v = 0; p && v < p->n_values; v++)
 		sum += vn_plan_root(p, v);
