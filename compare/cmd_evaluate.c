@@ -124,7 +124,8 @@ static vn_status check(command *k, int argc, char **argv, vn_error *err)
 static int read_options(command *k, int argc, char **argv, vn_status *st, vn_error *err)
 {
 	static const struct option longs[] = {
-		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL }, { "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
+		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
+		{ "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
 		{ "candidate", 1, NULL, CANDIDATE }, { "precision", 1, NULL, PRECISION }, { "device", 1, NULL, DEVICE },
 		{ "threads", 1, NULL, THREADS }, { "format", 1, NULL, FORMAT }, { "output", 1, NULL, 'o' },
 		{ "force", 0, NULL, FORCE }, { "help", 0, NULL, 'h' }, { 0 },
@@ -164,12 +165,13 @@ static vn_status report(const command *k, const vn_evaluated *x, vn_error *err)
 }
 
 /* Both engines over the text. */
-static vn_status evaluate(command *k, const vn_model *m, vn_error *err)
+static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
-	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : k->ids[0] == '@' ? k->ids + 1 : "--ids", .o = &k->o, .e = &e };
+	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : k->ids[0] == '@' ? k->ids + 1 : "--ids",
+	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_status     st;
 
 	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
@@ -192,10 +194,12 @@ static vn_status run(command *k, vn_error *err)
 
 	if ((k->path && (st = vn_place_check(k->path, k->force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
-	                  : vn_read_ids("--ids", k->ids, &text.ids, &text.n, err)))
+	                  : vn_prompt_read(k->model, k->ids, NULL, false, &text, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier evaluate: warning: %s\n", warning);
+	if (*text.warning)
+		fprintf(stderr, "vernier evaluate: warning: no text of the tokens: %s\n", text.warning);
 	const int context = vn_model_plan(m)->context;
 	k->o.ids = text.ids;
 	k->o.n = text.n;
@@ -203,7 +207,7 @@ static vn_status run(command *k, vn_error *err)
 	k->o.stride = k->stride ? k->stride : (k->o.window + 1) / 2;
 	if (!(st = vn_evaluate_check(&k->o, vn_model_plan(m), err))) {
 		vn_interrupt_catch();
-		st = evaluate(k, m, err);
+		st = evaluate(k, m, text.tokenizer, err);
 	}
 done:
 	vn_model_close(m);

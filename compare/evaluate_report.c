@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const double Z95 = 1.959963984540054; /* 95 % of a normal distribution are within so many deviations */
@@ -30,12 +31,27 @@ static const char *fact(const vn_evaluated *x, int s, const char *key)
 
 /* ---- for a person --------------------------------------------------------------- */
 
-static void token(FILE *out, int32_t id)
+/* What a token says, to be freed; NULL when nobody knows. */
+static char *show(const vn_evaluated *x, int32_t id)
 {
-	if (id < 0)
-		fputs("nothing", out);
-	else
-		fprintf(out, "%" PRId32, id);
+	return x->tokenizer && id >= 0 ? vn_tokenizer_show(x->tokenizer, id) : NULL;
+}
+
+static void said(const vn_evaluated *x, const int32_t *token, bool tie, FILE *out)
+{
+	for (int s = 0; s < 2; s++) {
+		char *word = show(x, token[s]);
+		if (s)
+			fputs(" against ", out);
+		if (token[s] < 0)
+			fputs("nothing", out);
+		else
+			fprintf(out, "%" PRId32, token[s]);
+		if (word)
+			fprintf(out, " \"%s\"", word);
+		free(word);
+	}
+	fputs(tie ? ", a near tie" : "", out);
 }
 
 static void head(const vn_evaluated *x, FILE *out)
@@ -78,10 +94,7 @@ static void choices(const vn_evaluated *x, FILE *out)
 	fprintf(out, "%-11s agrees in %.6g %% of the tokens (%.6g %% with near ties)", "argmax", 100 * e->strict, 100 * e->agree);
 	if (e->differ_at >= 0) {
 		fprintf(out, "; first apart at token %" PRId64 ": ", e->differ_at);
-		token(out, e->differ[0]);
-		fputs(" against ", out);
-		token(out, e->differ[1]);
-		fputs(e->differ_tie ? ", a near tie" : "", out);
+		said(x, e->differ, e->differ_tie, out);
 	}
 	fprintf(out, "\n%-11s ", "divergence");
 	if (isnan(e->kl.mean))
@@ -97,10 +110,8 @@ static void choices(const vn_evaluated *x, FILE *out)
 		return;
 	}
 	fprintf(out, "parts at its token %" PRId64 ": ", e->part_at);
-	token(out, e->part[0]);
-	fputs(" against ", out);
-	token(out, e->part[1]);
-	fputs(e->part_tie ? ", a near tie\n" : "\n", out);
+	said(x, e->part, e->part_tie, out);
+	fputc('\n', out);
 }
 
 static void echo(const vn_evaluated *x, FILE *out)
@@ -161,17 +172,25 @@ static json_t *engine(const vn_evaluated *x, int s)
 	                 "echoes", (int)e->echoes[s]);
 }
 
-static json_t *parting(int64_t at, const int32_t *said, bool tie)
+static json_t *word(const vn_evaluated *x, int32_t token)
 {
-	return json_pack("{s:I, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(said[0]), "candidate", id(said[1]), "near_tie",
-	                 (int)tie);
+	char   *w = show(x, token);
+	json_t *j = w ? text(w) : json_null();
+	free(w);
+	return j;
+}
+
+static json_t *parting(const vn_evaluated *x, int64_t at, const int32_t *token, bool tie)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:b}", "at", (json_int_t)at, "reference", id(token[0]), "candidate", id(token[1]),
+	                 "reference_text", word(x, token[0]), "candidate_text", word(x, token[1]), "near_tie", (int)tie);
 }
 
 static json_t *greedy(const vn_evaluated *x)
 {
 	const vn_evaluation *e = x->e;
 	return json_pack("{s:I, s:I, s:o}", "prompt", (json_int_t)e->prompt, "steps", (json_int_t)e->steps, "parts",
-	                 e->part_at < 0 ? json_null() : parting(e->part_at, e->part, e->part_tie));
+	                 e->part_at < 0 ? json_null() : parting(x, e->part_at, e->part, e->part_tie));
 }
 
 vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
@@ -183,7 +202,7 @@ vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(e->gap.mean), "loss_error", number(e->gap.error),
 	                        "perplexity_ratio", number(exp(e->gap.mean)), "interval", interval(e->gap, exp));
 	json_t *argmax = json_pack("{s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "first_apart",
-	                           e->differ_at < 0 ? json_null() : parting(e->differ_at, e->differ, e->differ_tie));
+	                           e->differ_at < 0 ? json_null() : parting(x, e->differ_at, e->differ, e->differ_tie));
 	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", number(e->kl.mean), "error", number(e->kl.error), "p99",
 	                       number(e->kl_p99), "max", number(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
 

@@ -3,6 +3,7 @@
 #define VN_COMPARE_EVALUATE_REPORT_H
 
 #include "compare/evaluate.h"
+#include "libref/text/tokenizer.h"
 
 #include <stdio.h>
 
@@ -10,6 +11,7 @@
 typedef struct vn_evaluated {
 	const char *model;          /* its path */
 	const char *text;           /* where the tokens came from */
+	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
 	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;

@@ -13,6 +13,23 @@ masked() { sed -E '/^(perplexity|           )/s/[0-9]\.?[0-9]*(e[+-]?[0-9]+)?/N/
 echo "== a candidate that is the reference"
 ev "$M" --ids $T --precision f32 | masked
 
+echo "== a text, and its tokens"
+ev "$M" --text "$FIXTURES/prompts/text.txt" --precision f16-acc16 -o text.json
+ev "$M" --ids $T --precision f16-acc16 -o ids.json
+$PYTHON -c "
+import json
+a, b = (json.load(open(f)) for f in ('text.json', 'ids.json'))
+print({k for k in a if a[k] != b[k] and k not in ('reference', 'candidate')}, a['argmax']['first_apart']['near_tie'],
+      isinstance(a['argmax']['first_apart']['reference_text'], str), a['reference']['loss'] == b['reference']['loss'])"
+printf 'We speak of \377\376 freedom.' >bytes
+ev "$M" --text bytes --decode 0 2>&1 | sed -n 2p
+: >empty
+ev "$M" --text empty; echo "[$?]"
+cp -r "$M" mute; rm mute/tokenizer*.json
+ev mute --text bytes; echo "[$?]"
+ev mute --ids 1,2,3 --decode 0 2>&1 | sed -n 2p
+rm -r mute bytes empty text.json ids.json
+
 echo "== the same digits: run after run, 1 thread and 2"
 ev "$M" --ids $T --threads 1 -o a.json
 ev "$M" --ids $T --threads 1 -o b.json
@@ -94,6 +111,9 @@ try() { echo "\$ vernier evaluate $*"; vernier evaluate "$@" </dev/null >said 2>
 try
 try "$M"
 try "$M" --ids 1,2 extra
+try "$M" --ids 1,2 --text words
+try "$M" --ids 1,2 --no-special-tokens
+try "$M" --text nowhere.txt
 try "$M" --ids 1,2 --no-such
 try "$M" --ids 1,2 --window
 try "$M" --ids 1 --candidate ref
