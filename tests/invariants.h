@@ -36,7 +36,7 @@ static const vn_policy IN_F32 = { VN_F32, VN_F32 }, IN_F16 = { VN_F16, VN_F32 };
 
 /* ---- the models --------------------------------------------------------------------- */
 
-enum { N = 60, MODELS = 4 }; /* tokens of a sequence: the toy's context is 64 */
+enum { N = 60, MODELS = 5 }; /* tokens of a sequence: the toy's context is 64 */
 
 typedef struct subject {
 	const char      *name;
@@ -77,6 +77,7 @@ static bool open_models(void)
 		{ "toy, window 5", toy_dir_, 5 }, { "qwen2", VERNIER_SOURCE "/fixtures/qwen2-trained", 0 },
 		{ "mistral, window 18", VERNIER_SOURCE "/fixtures/mistral-trained", 18 },
 		{ "gpt2", VERNIER_SOURCE "/fixtures/gpt2-trained", 0 }, /* learned positions */
+		{ "qwen3_5", VERNIER_SOURCE "/fixtures/qwen3_5_text-trained", 0 }, /* states of fixed size */
 	};
 	for (int i = 0; i < MODELS; i++) {
 		if (vn_model_open(row[i].path, &opened_[i], &err)) {
@@ -214,20 +215,28 @@ static double gap(const float *x, const float *y, int64_t n)
 	return worst / size;
 }
 
+/* It keeps states of fixed size, which no way leads back from, and multiplies roundings. */
+static bool hybrid(const subject *s)
+{
+	for (int i = 0; i < s->plan->n_states; i++)
+		if (s->plan->state[i].input < 0)
+			return true;
+	return false;
+}
+
 #define EACH(s) (const subject *s = subjects; s < subjects + MODELS; s++)
 
 /* ---- 1 and 2: prefill and steps --------------------------------------------------------- */
 
-/* models.md 7.4: 3e-6 in float32. */
+/* models.md 7.4: 3e-6 in float32, 4e-5 with Gated DeltaNet. */
 static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 {
 	static const int split[] = { 1, 2, 7, 16, 31, 59 }; /* 1: step by step */
-	double worst = 0.0;
-
 	for EACH(s) {
 		const int logits = vn_plan_find(s->plan, "logits");
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      whole = see_nothing(s->plan), part = see_nothing(s->plan);
+		double    worst = 0.0;
 		go(s, e, s->ids, N, "logits", &whole);
 		for (size_t k = 0; k < sizeof split / sizeof *split; k++) {
 			e.calls->reset(e.self);
@@ -241,9 +250,9 @@ static void any_split_of_a_sequence_gives_the_logits_of_one_prefill(void)
 		}
 		forget(&whole), forget(&part);
 		e.calls->close(e.self);
+		CU_ASSERT(worst <= (hybrid(s) ? 4e-5 : 3e-6));
+		printf("%s %.2g ", s->name, worst);
 	}
-	CU_ASSERT(worst <= 3e-6);
-	printf("worst %.2g ", worst);
 }
 
 /* ---- 3: causality ------------------------------------------------------------------------ */
@@ -263,7 +272,7 @@ static void changing_the_last_token_changes_no_bit_before_it(void)
 			const vn_value *x = &s->plan->value[v];
 			const vn_shape *shape = &a.value[v].shape;
 			const bool      keyed = x->size[x->rank - 1] == VN_S; /* (H,T,S) */
-			if (x->alias_of >= 0)
+			if (x->alias_of >= 0 || (x->state >= 0 && x->size[0] != VN_S)) /* what the last token leaves is its own */
 				continue;
 			const int64_t outer = keyed ? shape->dim[0] : 1, row = vn_shape_count(shape) / outer / N;
 			int           bad = 0;
@@ -323,6 +332,8 @@ static void exchanged_pairs_of_keys_and_values_change_only_the_rounding(void)
 
 	for EACH(s) {
 		const int v = vn_plan_find(s->plan, "layer0.attn_context");
+		if (v < 0)
+			continue; /* a first layer that does not attend */
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      straight = see_nothing(s->plan), mixed = see_nothing(s->plan);
 		if (!s->plan->node[s->plan->value[v].node].c.attention.window) {
@@ -383,7 +394,7 @@ static void moving_all_positions_changes_only_the_rounding(void)
 
 	for EACH(s) {
 		const int logits = vn_plan_find(s->plan, "logits");
-		if (vn_plan_find(s->plan, "layer0.q_rope") < 0)
+		if (vn_plan_find(s->plan, "layer0.q_rope") < 0 && vn_plan_find(s->plan, "layer3.q_rope") < 0)
 			continue; /* learned positions are where they are */
 		any       e = open_engine(s->plan, s->weights, IN_F32);
 		seen      here = see_nothing(s->plan), there = see_nothing(s->plan);
@@ -415,6 +426,12 @@ static void going_back_and_on_equals_a_fresh_start(void)
 			if (back[k])
 				go(s, a, s->ids, back[k], NULL, NULL), go(s, b, s->ids, back[k], NULL, NULL);
 			go(s, a, s->other, 20, NULL, NULL);
+			if (hybrid(s) && back[k]) {
+				CU_ASSERT_EQUAL(a.calls->rewind(a.self, back[k], &err), VN_ERR_UNSUPPORTED);
+				CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "layer0.gdn_conv"));
+				CU_ASSERT_EQUAL(a.calls->position(a.self), back[k] + 20);
+				continue;
+			}
 			must(a.calls->rewind(a.self, back[k], &err), &err);
 			CU_ASSERT_EQUAL(a.calls->position(a.self), back[k]);
 			go(s, a, s->ids + back[k], 3, "*", &went);
@@ -495,7 +512,7 @@ static void a_call_that_failed_or_was_not_kept_leaves_no_trace(void)
 	for EACH(s) {
 		any      a = open_engine(s->plan, s->weights, IN_F16), b = open_engine(s->plan, s->weights, IN_F16);
 		seen     went = see_nothing(s->plan), fresh = see_nothing(s->plan);
-		bool    *want = choice(s->plan, "layer1.v_cache");
+		bool    *want = choice(s->plan, "layer1.{v_cache,gdn_state}");
 		vn_taps  taps = { .want = want, .sink = { NULL, full, see_write, see_end } };
 		vn_error err = { "" };
 		go(s, a, s->ids, 9, NULL, NULL);
@@ -524,10 +541,12 @@ static void the_cache_is_what_was_put_into_it(void)
 		seen   part = see_nothing(s->plan);
 		for (int t = 0; t < 20; t += t ? 1 : 13) {
 			const int n = t ? 1 : 13;
-			static float all[4][20 * 64], now[20 * 64];
+			static float all[8][20 * 64], now[20 * 64];
 			go(s, e, s->ids + t, n, "layer*.{k_rope,k_proj,v_proj,k_cache,v_cache}", &part);
 			for (int i = 0; i < s->plan->n_states; i++) {
 				const vn_state *x = &s->plan->state[i];
+				if (x->input < 0)
+					continue;
 				const int64_t   row = vn_state_row(x);
 				const int       in = s->plan->node[x->node].in[x->input];
 				memcpy(all[i] + t * row, part.value[in].x, (size_t)(n * row) * sizeof(float));

@@ -49,7 +49,7 @@ static void what_runs_is_named(void)
 /* OpenBLAS itself would ask for ever. */
 static void too_little_address_space_is_said_at_once(void)
 {
-	struct rlimit was, now;
+	struct rlimit was = { 0 }, now;
 	long long     pages = 0;
 	vn_error      err = { "" };
 	FILE         *f = fopen("/proc/self/statm", "r");
