@@ -18,6 +18,7 @@ def main():
     end = time.monotonic() + 60
     while p.poll() is None and time.monotonic() < end:
         if os.path.exists(path) and os.path.getsize(path) > 400000:
+            time.sleep(float(os.environ.get("SIGNAL_AFTER", "0")))
             p.send_signal(number)
             break
         time.sleep(0.001)

@@ -29,7 +29,8 @@ rm -f kill.h5.partial
 echo "== an interrupt and kill -9 while decoding: the steps it came to, with their ids, and no others"
 for s in INT KILL; do
 	set -f
-	$PYTHON "$TESTS/signal_at.py" $s dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
+	# long enough after the first numbers that a state of the file was put on disk, which happens ten times a second
+	SIGNAL_AFTER=0.4 $PYTHON "$TESTS/signal_at.py" $s dec.h5.partial $VERNIER capture ref slow --ids 5,6,7 --decode 400 --points layer* -o dec.h5
 	set +f
 	$PYTHON -c "
 import h5py
@@ -38,7 +39,7 @@ ids, steps = f['run/token_ids'][()].tolist(), sum(k.startswith('step.') for k in
 known = [i for i in ids if i >= 0]
 print(len(ids), 'places;', 'as many ids as steps' if 0 <= len(known) - 3 - (steps - 1) <= (1 if '$s' == 'INT' else 1000) else (len(known), steps),
       ids[:3], 'and then -1' if ids[len(known):] == [-1] * (len(ids) - len(known)) and len(known) < len(ids) else ids)"
-	vernier show dec.h5.partial 2>/dev/null | grep -cE '^step.0: 3 tokens|^step.1 '
+	vernier show dec.h5.partial 2>/dev/null | grep -qE '^step.0: 3 tokens|^step.1 ' && echo "and its steps are shown"
 	rm dec.h5.partial
 done
 rm -r slow
