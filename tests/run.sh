@@ -36,7 +36,7 @@ if [ "$quick" != --quick ]; then
 	for gpu in OFF ON; do
 		CC=clang cmake -S . -B build/clang-gpu-$gpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=$gpu >/dev/null
 		cmake --build build/clang-gpu-$gpu -- --quiet
-		ctest --test-dir build/clang-gpu-$gpu --output-on-failure -L 'unit|parity'
+		ctest --test-dir build/clang-gpu-$gpu --output-on-failure -j2 -L 'unit|parity'
 	done
 fi
 echo "== all tests passed"
