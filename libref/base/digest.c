@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <xxhash.h>
 
+/* The library as distributed is built for SSE2; where it brings kernels chosen at run time, theirs. The digests are the same. */
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
+
 static vn_digest text_of(XXH128_hash_t h)
 {
 	XXH128_canonical_t bytes; /* big-endian: the same text on every machine */

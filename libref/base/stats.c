@@ -27,32 +27,35 @@ typedef int32_t masks __attribute__((vector_size(WIDE * sizeof(int32_t))));
 #define LOAD(type, p) (*(const type *)memcpy(&(type){ 0 }, (p), sizeof(type)))
 #define CHOOSE(mask, a, b) ((floats)(((masks)(a) & (mask)) | ((masks)(b) & ~(mask))))
 
-/* The lanes of one part, all finite. Returns 0 when something is not. */
+/* The lanes of one part, float32 at any address, all finite. Returns 0 when something is not. */
 VN_CLONES
-static int add_part(lanes *l, const float *x)
+static int add_part(lanes *l, const unsigned char *x)
 {
 	floats  low = LOAD(floats, x), high = low, bad = { 0 };
 	doubles sum = LOAD(doubles, l->sum), squares = LOAD(doubles, l->squares);
 
 	for (int i = 0; i < PART; i += WIDE) {
-		const floats v = LOAD(floats, x + i);
+		const unsigned char *at = x + (size_t)i * sizeof(float);
+		const floats         v = LOAD(floats, at);
+		const doubles        a = __builtin_convertvector(LOAD(few, at), doubles);
+		const doubles        b = __builtin_convertvector(LOAD(few, at + sizeof(few)), doubles);
 		bad += v - v; /* NaN as soon as one is not finite */
 		low = CHOOSE(v < low, v, low);
 		high = CHOOSE(v > high, v, high);
+		sum += a;
+		squares += a * a;
+		sum += b;
+		squares += b * b;
 	}
 	for (int j = 0; j < WIDE; j++)
 		if (!(bad[j] == 0.0f))
 			return 0;
-	for (int i = 0; i < PART; i += LANES) {
-		const doubles v = __builtin_convertvector(LOAD(few, x + i), doubles);
-		sum += v;
-		squares += v * v;
-	}
 	memcpy(l->sum, &sum, sizeof sum);
 	memcpy(l->squares, &squares, sizeof squares);
 	for (int j = 0; j < WIDE; j++) {
-		l->min[j % LANES] = fmin(l->min[j % LANES], (double)low[j]);
-		l->max[j % LANES] = fmax(l->max[j % LANES], (double)high[j]);
+		double *min = &l->min[j % LANES], *max = &l->max[j % LANES];
+		*min = (double)low[j] < *min ? (double)low[j] : *min;
+		*max = (double)high[j] > *max ? (double)high[j] : *max;
 	}
 	return 1;
 }
@@ -90,8 +93,11 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 				add_one(s, &l, (int)(j % LANES), wide[j]);
 			continue;
 		}
-		vn_to_f32(part, data + vn_dtype_bytes(dtype, i), dtype, m);
-		if (m == PART && add_part(&l, part))
+		const unsigned char *at = data + vn_dtype_bytes(dtype, i);
+		if (dtype == VN_F32 && m == PART && add_part(&l, at))
+			continue; /* where they lie, without a copy */
+		vn_to_f32(part, at, dtype, m);
+		if (dtype != VN_F32 && m == PART && add_part(&l, (const unsigned char *)part))
 			continue;
 		for (size_t j = 0; j < m; j++)
 			add_one(s, &l, (int)(j % LANES), (double)part[j]);
