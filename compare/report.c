@@ -44,26 +44,28 @@ static void say_where(const vn_shape *s, const char *axes, const int64_t *at, ch
 	}
 }
 
-static vn_status side(vn_recording *r, int entry, int which, vn_detail *d, vn_error *err)
+static void side(const vn_tensor *t, int which, vn_detail *d)
 {
-	vn_tensor t;
-	const vn_status st = vn_entry_tensor(r, entry, &t, err);
-	if (!st) {
-		const int64_t n = vn_shape_count(&t.shape);
-		d->n_first = n < VN_DETAIL_FIRST ? (int)n : VN_DETAIL_FIRST;
-		vn_to_f64(d->first[which], t.data, t.dtype, (size_t)d->n_first);
-		d->stats[which] = vn_stats_of(t.data, t.dtype, (size_t)n);
-	}
-	vn_recording_release(r, entry);
-	return st;
+	const int64_t n = vn_shape_count(&t->shape);
+	d->n_first = n < VN_DETAIL_FIRST ? (int)n : VN_DETAIL_FIRST;
+	vn_to_f64(d->first[which], t->data, t->dtype, (size_t)d->n_first);
+	d->stats[which] = vn_stats_of(t->data, t->dtype, (size_t)n);
 }
 
 vn_status vn_detail_of(vn_comparison *c, const vn_checkpoint *p, vn_detail *d, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	vn_tensor ref, cand;
 	vn_status st;
 	memset(d, 0, sizeof *d);
-	if ((st = side(c->ref, p->ref, 0, d, err)) || (st = side(c->cand, p->cand, 1, d, err)))
+	if (!(st = vn_entry_tensor(c->ref, p->ref, &ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &cand, err))) {
+		side(&ref, 0, d);
+		side(&cand, 1, d);
+		st = vn_profile_of(&ref, &cand, vn_entry_axes(e), &d->profile, err);
+	}
+	vn_recording_release(c->cand, p->cand);
+	vn_recording_release(c->ref, p->ref);
+	if (st)
 		return st;
 	int64_t rest = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at;
 	for (int i = e->shape.rank - 1; rest >= 0 && i >= 0; i--) {
@@ -72,4 +74,9 @@ vn_status vn_detail_of(vn_comparison *c, const vn_checkpoint *p, vn_detail *d, v
 	}
 	say_where(&e->shape, vn_entry_axes(e), d->at, d->where, sizeof d->where);
 	return VN_OK;
+}
+
+void vn_detail_free(vn_detail *d)
+{
+	vn_profile_free(&d->profile);
 }

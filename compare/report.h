@@ -3,6 +3,7 @@
 #define VN_COMPARE_REPORT_H
 
 #include "compare/compare.h"
+#include "compare/profile.h"
 
 #include <stdio.h>
 
@@ -27,9 +28,12 @@ typedef struct vn_detail {
 	vn_stats stats[2];
 	int64_t  at[VN_MAX_RANK];           /* indices of the worst element */
 	char     where[160];                /* "token 3, head 0, dim 17" */
+	vn_profile profile;
 } vn_detail;
 
+/* vn_detail_free afterwards, whatever happened. */
 vn_status vn_detail_of(vn_comparison *c, const vn_checkpoint *p, vn_detail *d, vn_error *err);
+void      vn_detail_free(vn_detail *d);
 
 /* The name with its step where that is not 0 ("step.2/layer3.q_rope"); text of VN_LABEL bytes. */
 #define VN_LABEL (VN_NAME_MAX + 24)

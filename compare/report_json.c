@@ -221,14 +221,46 @@ static json_t *inputs(const vn_comparison *c, int point)
 	return a;
 }
 
+/* Energies of a long axis are summed over equal runs of indices: a page is not drawn finer. */
+static json_t *energies(const double *x, int64_t n, int64_t run)
+{
+	json_t *a = json_array();
+	for (int64_t i = 0; i < n; i += run) {
+		double sum = 0;
+		for (int64_t j = i; j < i + run && j < n; j++)
+			sum += x[j];
+		json_array_append_new(a, isfinite(sum) ? json_real(sum) : json_string(not_finite(sum)));
+	}
+	return a;
+}
+
+static json_t *profile(const vn_profile *p)
+{
+	enum { DRAWN = 1024 };
+	json_t *axes = json_array();
+	for (int i = 0; i < p->n_axes; i++) {
+		const vn_axis_profile *a = &p->axis[i];
+		const int64_t run = (a->n + DRAWN - 1) / DRAWN;
+		int64_t bad = 0;
+		for (int64_t k = 0; k < a->n; k++)
+			bad += a->bad[k] > 0;
+		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", text(a->name), "size", (json_int_t)a->n,
+		                                      "together", (json_int_t)run, "not_finite", (json_int_t)bad,
+		                                      "error", energies(a->error, a->n, run), "reference", energies(a->ref, a->n, run)));
+	}
+	return json_pack("{s:o, s:o}", "words", lines(&p->words), "axes", axes);
+}
+
 static vn_status divergence(vn_comparison *c, int point, json_t *to, vn_error *err)
 {
 	const vn_checkpoint *p = &c->point[point];
 	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
 	vn_detail x;
 	const vn_status st = vn_detail_of(c, p, &x, err);
-	if (st)
+	if (st) {
+		vn_detail_free(&x);
 		return st;
+	}
 	json_t *j = json_object();
 	json_object_set_new(j, "name", name_of(p));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
@@ -240,7 +272,9 @@ static vn_status divergence(vn_comparison *c, int point, json_t *to, vn_error *e
 	json_object_set_new(j, "reference", side(&x, 0, r->dtype, p->m.ref_at));
 	json_object_set_new(j, "candidate", side(&x, 1, d->dtype, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs(c, point));
+	json_object_set_new(j, "profile", profile(&x.profile));
 	json_array_append_new(to, j);
+	vn_detail_free(&x);
 	return VN_OK;
 }
 

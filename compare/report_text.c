@@ -298,9 +298,10 @@ static vn_status in_full(const page *p, int point, const char *title, vn_error *
 	char label[VN_LABEL], shape[VN_SHAPE_TEXT];
 	vn_detail x;
 	const vn_status st = vn_detail_of(p->c, k, &x, err);
-	if (st)
+	if (st) {
+		vn_detail_free(&x);
 		return st;
-
+	}
 	fprintf(p->out, "%s%s: %s%s", BOLD(p), title, vn_label(k, label), PLAIN(p));
 	if (k->layer >= 0)
 		fprintf(p->out, "   layer %d, point %s", k->layer, vn_point_of(k));
@@ -326,12 +327,15 @@ static vn_status in_full(const page *p, int point, const char *title, vn_error *
 	fprintf(p->out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
 	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
 	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
+	for (int i = 0; i < x.profile.words.n; i++)
+		fprintf(p->out, "  %-14s %s\n", i ? "" : "profile", x.profile.words.line[i]);
 	values(p, "reference", &x, 0);
 	values(p, "candidate", &x, 1);
 	statistics(p, "reference", &x.stats[0]);
 	statistics(p, "candidate", &x.stats[1]);
 	inputs(p, point);
 	fputc('\n', p->out);
+	vn_detail_free(&x);
 	return VN_OK;
 }
 
