@@ -40,6 +40,7 @@ static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_
 		st = vn_entry_tensor(b->other, p->entry, &job->cand, why);
 	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
 	job->scores = p->point->scores;
+	job->bits = c->bits;
 	return st;
 }
 

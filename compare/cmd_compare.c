@@ -32,12 +32,13 @@ typedef struct command {
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                       [--points GLOB]... [--allow %s]\n"
+	        "                       [--bitwise] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format text|json [-o PATH]]... [--all] [--threads N] [--force]\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
 	        "  --model MODEL   the same, computed here\n"
 	        "  --floor-precision P  of that run, instead of the candidate's own\n"
+	        "  --bitwise       no limits: equal formats and equal bits, or where they first differ\n"
 	        "  --points GLOB   compare only these checkpoints, on both sides; each GLOB must match some\n"
 	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
 	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass\n"
@@ -123,14 +124,14 @@ static int add_once(const char **to, const char *option)
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE };
+	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE, BITWISE };
 	static const struct option options[] = {
 		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
 		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
 		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
 		{ "all", no_argument, NULL, ALL }, { "threads", required_argument, NULL, THREADS },
-		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "force", no_argument, NULL, FORCE }, { "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, st = 0;
 
@@ -147,6 +148,7 @@ static int arguments(command *k, int argc, char **argv)
 		case THREADS: st = add_threads(k, optarg); break;
 		case ALL:     k->all = true; break;
 		case FORCE:   k->force = true; break;
+		case BITWISE: k->o.bitwise = true; break;
 		case 'h':     usage(stdout); return 1;
 		case PRECISION:
 			if (!vn_policy_from_name(optarg, &k->policy))
@@ -166,6 +168,8 @@ static int arguments(command *k, int argc, char **argv)
 		return st;
 	if (argc - optind != 2)
 		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
+	if (k->o.bitwise && (k->limits || k->floor || k->o.model))
+		return complain("--bitwise leaves nothing to limits and floors: give one or the other");
 	if (k->o.floor_policy && !k->floor && !k->o.model)
 		return complain("--floor-precision is of a floor: give --model or --floor too");
 	if (k->floor && k->o.model)
@@ -196,6 +200,10 @@ static const char *own_limits(const char *precision)
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	char path[PATH_MAX];
+	if (k->o.bitwise) {
+		snprintf(chosen, room, "equal bits are asked for");
+		return vn_limits_bitwise(&c->limits, err);
+	}
 	if (k->limits) {
 		snprintf(chosen, room, "--limits");
 		return vn_limits_read(k->limits, &c->limits, err);

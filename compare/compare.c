@@ -91,6 +91,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
 	c->first = -1;
+	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))

@@ -93,6 +93,7 @@ typedef struct vn_compare_options {
 	int         n_points;
 	unsigned    allow;
 	int         threads;       /* 0: one a processor */
+	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
 	const char *model;         /* compute the floor with these weights; NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
@@ -114,6 +115,7 @@ typedef struct vn_comparison {
 	vn_graph      *graph;
 	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
 	vn_lines       notes, warnings, refusals;
+	bool           bits;       /* measure differing: some limit speaks of it */
 	bool           within;
 } vn_comparison;
 

@@ -63,6 +63,22 @@ void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set)
 			apply(l->rule[i], set);
 }
 
+bool vn_limits_mention(const vn_limits *l, vn_metric m)
+{
+	for (int i = 0; i < l->n_rules; i++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (l->rule[i]->key[f][m].state == VN_SAID)
+				return true;
+	return false;
+}
+
+vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
+{
+	static const char text[] = "version: 1\nname: bitwise\n"
+	                           "defaults: { differing: 0, nonfinite: 9.0e+15, why: the same bits in every element }\n";
+	return vn_limits_parse("--bitwise", text, sizeof text - 1, l, err);
+}
+
 void vn_limits_destroy(vn_limits *l)
 {
 	if (!l)

@@ -55,6 +55,11 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err);
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err);
 void      vn_limits_destroy(vn_limits *l);
 
+/* The one limit of --bitwise: nothing differs, and a NaN on both sides is no difference. */
+vn_status vn_limits_bitwise(vn_limits **l, vn_error *err);
+/* Does some rule limit this metric? */
+bool      vn_limits_mention(const vn_limits *l, vn_metric m);
+
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
 

@@ -107,6 +107,10 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
 		unfit(p, VN_MISSHAPEN);
 		snprintf(p->detail, sizeof p->detail, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
+	} else if (c->options->bitwise && r->dtype != d->dtype) {
+		unfit(p, VN_MISSHAPEN);
+		snprintf(p->detail, sizeof p->detail, "%s in the reference, %s in the candidate: never the same bits",
+		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
 		unfit(p, VN_EMPTY);
 		snprintf(p->detail, sizeof p->detail, "no elements: %s", vn_shape_text(&r->shape, a));
@@ -119,7 +123,7 @@ static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand
 	vn_checkpoint *p = &c->point[c->n_points++];
 	*p = (vn_checkpoint) {
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
-		.scores = is_scores(e), .pool = -1, .m = { .at = -1, .bad_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 }, .worst = -1,
+		.scores = is_scores(e), .pool = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 }, .worst = -1,
 	};
 	for (int i = 0; i < VN_N_METRICS; i++)
 		p->floor[i] = (double)NAN;

@@ -26,6 +26,9 @@ static void join(vn_sums *a, const vn_sums *b)
 	}
 	if (b->bad_at >= 0 && (a->bad_at < 0 || b->bad_at < a->bad_at))
 		a->bad_at = b->bad_at;
+	if (b->differs_at >= 0 && (a->differs_at < 0 || b->differs_at < a->differs_at))
+		a->differs_at = b->differs_at;
+	a->differing += b->differing;
 	a->finite += b->finite;
 	a->bad += b->bad;
 	for (int i = 0; i < 2; i++) {
@@ -55,6 +58,8 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 			vn_slice_wide(p, at + i, m, &s, spread);
 		else
 			vn_slice_narrow(k, p, at + i, m, &s, spread);
+		if (p->bits)
+			vn_slice_differing(p, at + i, m, &s);
 		if (row)
 			vn_squares_add(row, &s.sq);
 		join(u, &s);
@@ -78,7 +83,7 @@ static void measure_unit(const vn_kernel *k, work *w, int64_t which, vn_spread *
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
 	vn_sums *u = &w->unit[which];
 	int64_t  since = 0;
-	*u = (vn_sums) { .max_block = -1, .bad_at = -1 };
+	*u = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	for (int64_t o = 0; o < p->outer; o++)
 		for (int64_t t = first; t < first + rows; t++) {
 			const int64_t at = (o * p->rows + t) * p->inner;
@@ -136,7 +141,7 @@ static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measur
 
 static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
 {
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 };
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
 	set(m, VN_M_COSINE, vn_cosine(q));
@@ -154,6 +159,10 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	set(m, VN_M_NONFINITE, (double)s->bad);
 	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
 	set(m, VN_M_MAX_ABS, 0.0);
+	if (p->bits) {
+		set(m, VN_M_DIFFERING, (double)s->differing);
+		m->differs_at = s->differs_at;
+	}
 	m->n = p->n;
 	m->finite = s->finite;
 	m->bad_at = s->bad_at;
@@ -216,6 +225,7 @@ static work *work_of(work *w, int n, int64_t u)
 static int64_t cut(work *w, const vn_job *job, int64_t first)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
+	w->pair.bits = job->bits;
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;

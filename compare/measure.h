@@ -16,6 +16,7 @@ typedef struct vn_pair {
 	vn_dtype dtype[2], grid;
 	int64_t  n, outer, rows, inner;
 	bool     tokens;              /* rows are tokens */
+	bool     bits;                /* count what differs */
 } vn_pair;
 
 /* Sums over positions finite on both sides, in units of 4^scale, ad in units of
@@ -35,6 +36,7 @@ typedef struct vn_sums {
 	double  max_d, max_rel, max_r, max_c, max_ulp;
 	int64_t max_block;            /* where the block of max_d starts; -1: none */
 	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
+	int64_t differing, differs_at; /* when the pair wants them; first or -1 */
 	int64_t nan[2], inf[2];
 } vn_sums;
 
@@ -43,6 +45,9 @@ typedef struct vn_sums {
 void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 /* The same in double, when either side is f64. */
 void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+
+/* Adds to differing and differs_at. */
+void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);

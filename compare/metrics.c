@@ -37,6 +37,8 @@ static const vn_metric_info table[VN_N_METRICS] = {
 	                      "positions with a NaN on either side or an infinity the other side has not" },
 	[VN_M_HEADROOM]   = { "headroom", VN_LOWER, false, false, INFINITY, "",
 	                      "max |c| / largest number of the candidate's format" },
+	[VN_M_DIFFERING]  = { "differing", VN_LOWER, false, false, INFINITY, "count",
+	                      "elements whose bits differ; in two formats, whose values as float64 do" },
 	[VN_M_ARGMAX_AGREEMENT] = { "argmax_agreement", VN_HIGHER, false, true, 1, "share of rows",
 	                      "the candidate's highest score is the reference's highest, or ties with it (closer than a 64th of the row's deviation)" },
 	[VN_M_TOP5_AGREEMENT]   = { "top5_agreement", VN_HIGHER, false, true, 1, "share",

@@ -47,6 +47,7 @@ typedef enum vn_metric {
 	VN_M_ULP_MAX,
 	VN_M_NONFINITE,
 	VN_M_HEADROOM,
+	VN_M_DIFFERING,
 	VN_M_ARGMAX_AGREEMENT,
 	VN_M_TOP5_AGREEMENT,
 	VN_M_KL_MEAN,
@@ -77,6 +78,7 @@ typedef struct vn_measured {
 	int64_t  at;                     /* row-major index of max_abs; -1: none */
 	double   ref_at, cand_at;        /* the two values there */
 	int64_t  bad_at;                 /* first position that counts in nonfinite; -1: none */
+	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
@@ -93,6 +95,7 @@ typedef struct vn_job {
 	vn_tensor   ref, cand;
 	const char *axes;
 	bool        scores;
+	bool        bits;   /* measure differing as well: one comparison of integers more */
 	vn_measured m; /* out */
 } vn_job;
 

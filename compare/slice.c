@@ -73,7 +73,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 	float room[2][VN_BLOCK];
 	bool  dirty = false;
 
-	*s = (vn_sums) { .max_block = -1, .bad_at = -1 };
+	*s = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
@@ -128,6 +128,57 @@ void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at,
 	k->load(room, src, p->dtype[side], n);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (double)room[i];
+}
+
+/* ---- bits ---------------------------------------------------------------- */
+
+#define COUNT(type) do { \
+		for (size_t i = 0; i < n; i++) { \
+			type x, y; \
+			memcpy(&x, a + i * sizeof x, sizeof x); \
+			memcpy(&y, b + i * sizeof y, sizeof y); \
+			count += x != y; \
+		} \
+	} while (0)
+
+static int64_t differing(const unsigned char *a, const unsigned char *b, size_t bytes, size_t n)
+{
+	int64_t count = 0;
+	if (memcmp(a, b, bytes * n) == 0)
+		return 0;
+	if (bytes == 2)
+		COUNT(uint16_t);
+	else if (bytes == 4)
+		COUNT(uint32_t);
+	else
+		COUNT(uint64_t);
+	return count;
+}
+
+void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
+{
+	const vn_kernel *k = vn_kernel_best();
+	double room[2][VN_BLOCK];
+
+	for (size_t i = 0; i < n; i += VN_BLOCK) {
+		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		const int64_t from = at + (int64_t)i;
+		const unsigned char *side[2] = { (const unsigned char *)room[0], (const unsigned char *)room[1] };
+		size_t bytes = sizeof **room;
+		if (p->dtype[0] == p->dtype[1]) {
+			bytes = vn_dtype_size(p->dtype[0]);
+			for (int j = 0; j < 2; j++)
+				side[j] = p->data[j] + (size_t)from * bytes;
+		} else {
+			for (int j = 0; j < 2; j++)
+				vn_block_double(k, p, j, from, m, room[j]);
+		}
+		const int64_t count = differing(side[0], side[1], bytes, m);
+		for (size_t j = 0; count && s->differs_at < 0 && j < m; j++)
+			if (memcmp(side[0] + j * bytes, side[1] + j * bytes, bytes) != 0)
+				s->differs_at = from + (int64_t)j;
+		s->differing += count;
+	}
 }
 
 /* ---- f64 ----------------------------------------------------------------- */
@@ -214,7 +265,7 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 	const vn_kernel *k = vn_kernel_best();
 	double x[2][VN_BLOCK];
 
-	*s = (vn_sums) { .sq.scale = scale_of(k, p, at, n), .max_block = -1, .bad_at = -1 };
+	*s = (vn_sums) { .sq.scale = scale_of(k, p, at, n), .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	const double unit = ldexp(1.0, -s->sq.scale);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;

@@ -477,6 +477,48 @@ static void headroom_is_of_the_candidate_s_format(void)
 	CLOSE(measure(&a, &b, "", false, 1).value[VN_M_HEADROOM], 0.5);
 }
 
+static vn_measured bits_of(const void *r, vn_dtype a, const void *c, vn_dtype b, int64_t n)
+{
+	vn_job j = { .ref = tensor(r, a, 1, n, 0, 0), .cand = tensor(c, b, 1, n, 0, 0), .axes = "", .bits = true };
+	vn_error err = { "" };
+	CU_ASSERT_EQUAL(vn_measure_many(&j, 1, 2, &err), VN_OK);
+	return j.m;
+}
+
+static void bits_that_differ_are_counted(void)
+{
+	enum { N = 200001 };
+	float    *r = malloc(N * sizeof *r), *c = malloc(N * sizeof *c);
+	double   *wide = malloc(N * sizeof *wide);
+	uint16_t *half = malloc(N * sizeof *half);
+	for (int i = 0; i < N; i++) {
+		c[i] = r[i] = (float)i / 64;
+		wide[i] = (double)r[i];
+		half[i] = vn_f32_to_f16(r[i]);
+	}
+	CU_ASSERT_EQUAL(bits_of(r, VN_F32, c, VN_F32, N).value[VN_M_DIFFERING], 0.0);
+	CU_ASSERT_EQUAL(bits_of(r, VN_F32, c, VN_F32, N).differs_at, -1);
+	CU_ASSERT_EQUAL(bits_of(r, VN_F32, wide, VN_F64, N).value[VN_M_DIFFERING], 0.0);
+	CU_ASSERT_EQUAL(bits_of(r, VN_F32, half, VN_F16, 2049).value[VN_M_DIFFERING], 0.0); /* up to 32 in steps of 1/64 */
+	CU_ASSERT_EQUAL(bits_of(r, VN_F32, half, VN_F16, 2050).differs_at, 2049);
+	CU_ASSERT_FALSE(measure_floats(r, c, N).has[VN_M_DIFFERING]);
+
+	c[0] = -0.0f; /* equal as numbers */
+	c[N - 1] = nextafterf(c[N - 1], 0);
+	c[77777] = NAN;
+	const vn_measured m = bits_of(r, VN_F32, c, VN_F32, N);
+	CU_ASSERT_EQUAL(m.value[VN_M_DIFFERING], 3.0);
+	CU_ASSERT_EQUAL(m.differs_at, 0);
+	CU_ASSERT_EQUAL(bits_of(c, VN_F32, c, VN_F32, N).value[VN_M_DIFFERING], 0.0); /* the same NaN */
+	c[0] = 0;
+	CU_ASSERT_EQUAL(bits_of(wide, VN_F64, c, VN_F32, N).value[VN_M_DIFFERING], 2.0);
+	CU_ASSERT_EQUAL(bits_of(wide, VN_F64, c, VN_F32, N).differs_at, 77777);
+	free(r);
+	free(c);
+	free(wide);
+	free(half);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -491,7 +533,7 @@ int main(void)
 		T(the_exponential_is_as_good_as_the_library_s), T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
 		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
-		T(float64_may_be_as_large_or_small_as_it_can),
+		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
