@@ -8,9 +8,10 @@ static const struct { const char *name; vn_policy policy; } table[] = {
 	{ "f64",       { VN_F64, VN_F64 } },
 	{ "f16",       { VN_F16, VN_F32 } },
 	{ "f16-acc16", { VN_F16, VN_F16 } },
+	{ "bf16",      { VN_BF16, VN_F32 } },
 };
 
-const char *const vn_policy_names = "f32|f64|f16|f16-acc16";
+const char *const vn_policy_names = "f32|f64|f16|f16-acc16|bf16";
 
 vn_dtype vn_policy_dtype(vn_policy p, bool wide)
 {

@@ -5,10 +5,11 @@
  *   f32         f32         f32 or better        f32 or better
  *   f16         f16         f32 or better        f32
  *   f16-acc16   f16         f16                  f32
+ *   bf16        bf16        f32 or better        f32
  *
  * "Stored" means every named output and every weight: each is rounded once to
  * that format. "Products" are those of `linear`: inside a norm, a rotation or
- * an attention (scores, softmax and the sum over values) f16 policies compute
+ * an attention (scores, softmax and the sum over values) 16-bit policies compute
  * in float32 from stored inputs and round the result once. With f16-acc16 a
  * linear's running sum is rounded to f16 after every term; the bias joins the
  * sum last, also rounded.
@@ -30,6 +31,6 @@ vn_dtype    vn_policy_dtype(vn_policy p, bool wide);
 
 const char *vn_policy_name(vn_policy p);
 int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
-extern const char *const vn_policy_names; /* "f32|f64|f16|f16-acc16", for help texts */
+extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
 
 #endif
