@@ -154,6 +154,7 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	set(m, VN_M_NONFINITE, (double)s->bad);
 	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
 	set(m, VN_M_MAX_ABS, 0.0);
+	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale);
 	m->n = p->n;
 	m->finite = s->finite;
 	m->bad_at = s->bad_at;
