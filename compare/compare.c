@@ -98,7 +98,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	    || (st = vn_match(c, err)))
 		return st;
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err)))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
+	    || (st = vn_take_few(c, err)))
 		return st;
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
@@ -114,6 +115,7 @@ void vn_comparison_finish(vn_comparison *c)
 		free(c->point[i].check);
 	free(c->point);
 	free(c->pool);
+	free(c->few);
 	free(c->origins);
 	vn_comparison_drop_graph(c);
 	vn_lines_free(&c->notes);

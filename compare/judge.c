@@ -43,8 +43,10 @@ typedef struct subject {
 	int    steps;
 } subject;
 
-static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_few *few)
 {
+	if (few)
+		return (subject) { few->value[m], few->floor[m], true, true, few->n };
 	if (!vn_metric_get(m)->scores)
 		return (subject) { p->m.value[m], p->floor[m], p->m.has[m], p->has_floor, 0 };
 	if (p->pool < 0)
@@ -53,34 +55,53 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
 }
 
-static void check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, bool has_other)
+/* Of fewer numbers than this, and no more to be had, one ratio of independent errors in 10,000 is over 4, of 16 one
+ * in 250. What keeps to the limit without a floor is then let go. */
+enum { TOO_FEW_NUMBERS = 32 };
+
+static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, double value, const vn_limit_set *set)
+{
+	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
+	return vn_few_have(m) && (few ? few->numbers : p->m.n) < TOO_FEW_NUMBERS && cap->rule
+	    && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, value);
+}
+
+/* False: judged at another step. */
+static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
 {
 	const vn_metric_info *info = vn_metric_get(m);
+	const vn_limit *l = &set->limit[form][m];
+	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) ? &c->few[p->few] : NULL;
 	if (info->scores && !p->scores) {
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
 		 * rule named this checkpoint itself. */
 		if (l->rule->match)
 			add(p, m, form, l, 0, "only logits have this metric");
-		return;
+		return true;
 	}
-	if (info->scores && p->pool >= 0 && &c->point[c->pool[p->pool].worst] != p)
-		return; /* judged there */
-	const subject s = subject_of(c, p, m);
+	if ((info->scores && p->pool >= 0 && &c->point[c->pool[p->pool].worst] != p) || (few && &c->point[few->worst] != p))
+		return false;
+	const subject s = subject_of(c, p, m, few);
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
-		return;
+		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
 			add(p, m, form, l, 0, p->has_floor ? "too few rows for a ratio: give a limit without_floor"
 			                                   : "no floor is known: give --model or --floor, or a limit without_floor");
-		return;
+		return true;
 	}
 	if (!s.has)
 		add(p, m, form, l, 0, "not measured");
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
 		add(p, m, form, l, 0, "the floor lacks this metric");
+	else if (form != VN_OVER_FLOOR)
+		add(p, m, form, l, s.value, NULL);
+	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, s.value, set))
+		add(p, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
-		add(p, m, form, l, form == VN_OVER_FLOOR ? over_floor(s.value, s.floor) : s.value, NULL);
+		add(p, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
 	p->check[p->n_checks - 1].steps = s.steps;
+	return true;
 }
 
 /* How far outside: the larger, the worse. */
@@ -115,7 +136,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
 	static const vn_limit none_finite = { NULL, 0.0, 0 };
 	vn_limit_set set;
-	bool without = false;
+	bool without = false, elsewhere = false;
 
 	vn_limits_for(c->limits, p->name, &set);
 	if (!(p->check = calloc((size_t)VN_N_FORMS * VN_N_METRICS + 1, sizeof *p->check)))
@@ -124,9 +145,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
-			if (set.limit[f][m].rule)
-				check(c, p, (vn_metric)m, (vn_form)f, &set.limit[f][m], without);
-	p->status = p->n_checks ? VN_WITHIN : VN_UNLIMITED;
+			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without))
+				elsewhere = true;
+	p->status = p->n_checks || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
 		add(p, VN_M_NONFINITE, VN_PLAIN, &none_finite, p->m.value[VN_M_NONFINITE], NULL);
 	for (int i = 0; i < p->n_checks; i++) {

@@ -163,6 +163,7 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 		set(m, VN_M_DIFFERING, (double)s->differing);
 		m->differs_at = s->differs_at;
 	}
+	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale);
 	m->n = p->n;
 	m->finite = s->finite;
 	m->bad_at = s->bad_at;

@@ -83,6 +83,7 @@ typedef struct vn_measured {
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
+	double   ref_rms;                /* of the reference, over the finite positions */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
 	double   absmax[2];              /* over the finite positions */
 	vn_dtype grid;                   /* the coarser format */

@@ -137,7 +137,7 @@ static void say_check(FILE *out, const vn_checkpoint *p, const vn_check *k)
 		fprintf(out, " over %d steps", k->steps);
 	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
 	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
-	if (token >= 0 && !k->note)
+	if (token >= 0 && !k->note && !k->steps)
 		fprintf(out, " at token %" PRId64, token);
 	if (k->rule)
 		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);

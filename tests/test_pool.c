@@ -1,5 +1,6 @@
 /* test_pool.c: steps of one token are judged together where one row says nothing
- * (compare/pool.c), in recordings made here number by number. */
+ * (compare/pool.c) or one small tensor (compare/few.c), in recordings made here
+ * number by number. */
 #include "compare/compare.h"
 #include "capture/store.h"
 
@@ -9,10 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { V = 16, D = 4, PROMPT = 20, MOST = 64 };
+enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
 
 static char           dir[] = "/tmp/vn-pool-XXXXXX";
 static vn_plan       *plan;
+static int            V = 16; /* scores of a row: a small tensor */
 static const int32_t *decoded; /* instead of the usual ids */
 
 static const char *at(const char *name)
@@ -65,7 +67,7 @@ static void record(const char *name, int n, const double *off)
 		const int      rows = i ? 1 : PROMPT;
 		const vn_sink  k = vn_store_sink(s);
 		const vn_shape shape = { .rank = 2, .dim = { rows, V } };
-		float          x[PROMPT * V];
+		float          x[PROMPT * V_MOST];
 		for (int r = 0; r < rows; r++)
 			scores_of(i, r, off[i], x + r * V);
 		(void)((st = vn_store_step(s, i, i ? PROMPT + i - 1 : 0, rows, 0, rows, &err)) ||
@@ -256,6 +258,135 @@ static void a_step_without_a_number_fails_them_all(void)
 	finish(&t);
 }
 
+static const char ratios[] = "version: 1\ndefaults: { nmse_over_floor: 4, worst_token_nmse_over_floor: 16 }\n";
+
+static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 1);
+	make(32, factor, 7);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL(t.st, VN_OK);
+	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
+	CU_ASSERT_EQUAL(t.c.few[0].n, 32); /* not the prompt */
+	CU_ASSERT_EQUAL(t.c.few[0].numbers, 32 * V);
+	CU_ASSERT_EQUAL(t.c.n_status[VN_WITHIN], 33); /* those that are judged at another step are not without limits */
+	finish(&t);
+}
+
+static void a_small_tensor_that_is_off_at_every_step_is_charged_once(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 3);
+	factor[21] = 6; /* (31 * 9 + 36) / 32 = 9.8 */
+	make(32, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
+	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_EQUAL(p->step, 21);
+	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_NMSE && p->check[p->worst].steps == 32);
+	CU_ASSERT(p->check[p->worst].value > 9 && p->check[p->worst].value < 11);
+	finish(&t);
+}
+
+static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 1);
+	factor[21] = 9; /* (31 + 81) / 32 = 3.5 in all */
+	make(32, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
+	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_EQUAL(p->step, 21);
+	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_WORST_TOKEN_NMSE && p->check[p->worst].value > 70);
+	finish(&t);
+}
+
+static void what_is_said_of_few_together_is_of_all_their_numbers(void)
+{
+	double factor[MOST + 1], most = 0;
+	trial  t = { 0 };
+
+	for (int i = 0; i <= 16; i++)
+		factor[i] = 1 + 0.1 * i;
+	make(16, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
+	double dd = 0, rr = 0;
+	for (int i = 1; i <= 16; i++) {
+		float  r[V_MOST], x[V_MOST];
+		scores_of(i, 0, 0, r);
+		scores_of(i, 0, 1e-3 * factor[i], x);
+		for (int k = 0; k < V; k++) {
+			const double d = (double)x[k] - (double)r[k];
+			dd += d * d;
+			rr += (double)r[k] * (double)r[k];
+			most = fmax(most, fabs(d));
+		}
+	}
+	const vn_few *g = &t.c.few[0];
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_NMSE], dd / rr, 1e-12 * dd / rr);
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_RMSE], sqrt(dd / (16 * V)), 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_MAX_ABS], most, 1e-12);
+	CU_ASSERT_TRUE(isnan(g->value[VN_M_ULP_P50]) && isnan(g->value[VN_M_COSINE]) && isnan(g->value[VN_M_KL_MEAN]));
+	finish(&t);
+}
+
+static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
+{
+	static const char cap[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-3 } }\n";
+	static const char low[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-7 } }\n";
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 2, 3);
+	make(1, factor, -1); /* 16 numbers */
+	compare(&t, "floor", cap);
+	CU_ASSERT_TRUE(t.c.within);
+	finish(&t);
+	compare(&t, "floor", low);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+	make(2, factor, -1); /* 32 are enough */
+	compare(&t, "floor", cap);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+}
+
+static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	vn_plan_destroy(plan);
+	V = 160;
+	make_plan();
+	all(factor, 16, 1);
+	factor[5] = factor[9] = 3;
+	make(16, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL(t.c.n_few, 0);
+	CU_ASSERT_EQUAL(failing(&t), 2);
+	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 5);
+	finish(&t);
+	vn_plan_destroy(plan);
+	V = 16;
+	make_plan();
+}
+
 static void the_step_where_ids_part_is_named(void)
 {
 	static const int32_t mine[] = { 1, 2, 3, 4, 5 }, others[] = { 1, 2, 9, 4, 5 };
@@ -287,6 +418,10 @@ int main(void)
 	if (s && T(a_step_whose_floor_is_nought_by_chance_is_no_finding) &&
 	    T(steps_that_are_off_together_are_charged_once_where_it_is_worst) && T(the_prompt_is_judged_by_itself) &&
 	    T(few_rows_have_no_ratio_but_a_cap) && T(a_share_is_of_all_steps) && T(a_step_without_a_number_fails_them_all) &&
+	    T(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance) &&
+	    T(a_small_tensor_that_is_off_at_every_step_is_charged_once) && T(a_small_tensor_that_is_far_off_at_one_step_is_found) &&
+	    T(what_is_said_of_few_together_is_of_all_their_numbers) && T(too_few_numbers_in_all_may_keep_to_the_cap_instead) &&
+	    T(a_tensor_that_is_not_small_is_judged_at_every_step) &&
 	    T(the_step_where_ids_part_is_named)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();
