@@ -73,12 +73,15 @@ static void white_space_beside_it_is_taken_in(void)
 	put(&a, "<l>", 2, LEFT);
 	put(&a, "<r>", 3, RIGHT);
 	put(&a, " x", 4, PLAIN);
+	put(&a, " \t", 5, BOTH);
 	vn_added_settle(&a);
 	finds(&a, "a  <b>  c", "1[1,8) ");
 	finds(&a, "a \n\t<l> c", "2[1,7) ");
 	finds(&a, "a <r>\xc2\xa0\xe3\x80\x80 c", "3[2,11) ");
 	finds(&a, "<r>  <l>", "3[0,5) 2[5,8) ");         /* not twice */
 	finds(&a, "<r> x", "3[0,4) 4[3,5) ");            /* as `tokenizers`: found where the raw text has it */
+	finds(&a, "<r> \t  \ty \t.", "3[0,8) 5[9,11) "); /* nor one that is white space all through */
+	finds(&a, " \t  \t <l>", "5[0,6) 2[6,9) ");
 	finds(&a, "\xe1\xa0\x8e<l>", "2[3,6) ");         /* U+180E is no white space */
 	finds(&a, "\xa0<l>\xa0", "2[1,4) ");             /* nor is a stray byte */
 	vn_added_finish(&a);

@@ -441,6 +441,7 @@ static void settings_that_are_no_object_are_refused_by_the_right_name(void)
 	refused("{\"rope_parameters\":[]}", VN_ERR_FORMAT, "rope_parameters must be an object");
 	refused("{\"rope_parameters\":{},\"rope_scaling\":\"yarn\"}", VN_ERR_FORMAT, "rope_scaling must be an object");
 	refused("{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e4}}}", VN_ERR_UNSUPPORTED, "by layer type (full_attention)");
+	refused("{\"rope_scaling\":{\"full_attention\":{\"type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED, "rope_scaling by layer type");
 }
 
 static void numbers_rope_cannot_use_are_refused(void)

@@ -351,6 +351,14 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	end(&g);
 	refused(&g, VN_ERR_UNSUPPORTED, "attention.causal", "false");
 	begin(&g, "qwen2");
+	gg_key_u32(&g, "qwen2.attention.causal", 0);
+	end(&g);
+	refused(&g, VN_ERR_FORMAT, "attention.causal", "true or false");
+	begin(&g, "qwen2");
+	gg_key_u32(&g, "qwen2.rope.dimension_count", 6);
+	end(&g);
+	refused(&g, VN_ERR_FORMAT, "rope.dimension_count' is 6", "4 columns");
+	begin(&g, "qwen2");
 	gg_key_text(&g, "qwen2.rope.scaling.type", "longrope");
 	end(&g);
 	refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.type' is 'longrope'", "linear and yarn");
@@ -396,6 +404,19 @@ static void keys_become_fields(void)
 	gg_key_f32(&g, "qwen2.rope.scaling.factor", 2.5f);
 	end(&g);
 	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"linear\",\"rope_theta\":1000000.0,\"factor\":2.5}");
+	/* a factor alone is a linear one, unless it does nothing or the type says none */
+	begin(&g, "qwen2");
+	gg_key_f32(&g, "qwen2.rope.scaling.factor", 2.5f);
+	end(&g);
+	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"linear\",\"rope_theta\":10000.0,\"factor\":2.5}");
+	for (int none = 0; none < 2; none++) {
+		begin(&g, "qwen2");
+		gg_key_f32(&g, "qwen2.rope.scaling.factor", none ? 2.5f : 1.0f);
+		if (none)
+			gg_key_text(&g, "qwen2.rope.scaling.type", "none");
+		end(&g);
+		FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"default\",\"rope_theta\":10000.0}");
+	}
 	begin(&g, "qwen2");
 	gg_key(&g, "qwen2.rope.freq_base", GG_F64), gg_bytes(&g, (const double[]){ 1e6 / 3 }, 8);
 	end(&g);

@@ -418,6 +418,20 @@ static void quantised_weights_are_refused(void)
 	toy_build(&m, VN_F16);
 	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": {\"quant_method\": \"awq\"}}", VN_ERR_UNSUPPORTED, "config.json",
 	        "quantization_config");
+	toy_build(&m, VN_F16);
+	refused(&m, "{\"model_type\": \"qwen2\", \"quantization_config\": \"awq\"}", VN_ERR_UNSUPPORTED, "config.json", "quantization_config");
+}
+
+static void a_model_that_sees_later_tokens_is_refused(void)
+{
+	const char *bad[] = { "{\"model_type\": \"qwen2\", \"is_causal\": false}", "{\"model_type\": \"qwen2\", \"is_causal\": null}",
+	                      "{\"model_type\": \"qwen3_5\", \"text_config\": {\"is_causal\": false}}" };
+	toy_model   m;
+
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		toy_build(&m, VN_F16);
+		refused(&m, bad[i], VN_ERR_UNSUPPORTED, "config.json", "is_causal");
+	}
 }
 
 static void a_directory_without_its_files_is_refused(void)
@@ -497,7 +511,7 @@ int main(void)
 	    CU_ADD_TEST(s, an_untied_model_needs_an_output_matrix) &&
 	    CU_ADD_TEST(s, provenance_is_what_the_files_say_and_else_unknown) &&
 	    CU_ADD_TEST(s, a_config_that_is_none_is_refused) &&
-	    CU_ADD_TEST(s, quantised_weights_are_refused) &&
+	    CU_ADD_TEST(s, quantised_weights_are_refused) && CU_ADD_TEST(s, a_model_that_sees_later_tokens_is_refused) &&
 	    CU_ADD_TEST(s, a_directory_without_its_files_is_refused) &&
 	    CU_ADD_TEST(s, a_sharded_model_is_the_same_model)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);

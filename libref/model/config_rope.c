@@ -40,14 +40,14 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	if (four && !json_is_object(four))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
 	*settings = five ? five : four;
-	if (!five)
-		return VN_OK;
-
 	const char *key;
 	json_t     *value;
-	json_object_foreach((json_t *)(size_t)five, key, value)
+	json_object_foreach((json_t *)(size_t)*settings, key, value)
 		if (json_is_object(value))
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_parameters by layer type (%s) is not supported", path, key);
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s by layer type (%s) is not supported", path,
+			               five ? "rope_parameters" : "rope_scaling", key);
+	if (!five)
+		return VN_OK;
 	const json_t *theta4 = field(o, "rope_theta"), *theta5 = field(five, "rope_theta");
 	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, rope_parameters.rope_theta is %g", path,

@@ -119,6 +119,15 @@ static vn_status copy_real(const maker *m, const char *key, const char *field)
 	return VN_OK;
 }
 
+static vn_status truth(const maker *m, const char *key, bool *x)
+{
+	const vn_gguf_value *v = value_of(m, key);
+
+	if (v && (v->array || !vn_gguf_bool_at(v, 0, x)))
+		return refuse(m, VN_ERR_FORMAT, key, "must be true or false");
+	return VN_OK;
+}
+
 /* Into the RoPE settings, when it is there. */
 static vn_status rope_real(const maker *m, const char *key, const char *field)
 {
@@ -148,13 +157,12 @@ static vn_status refuse_what_we_do_not_do(const maker *m)
 		if (x != 0 && x != keys[i].harmless)
 			return refuse(m, VN_ERR_UNSUPPORTED, keys[i].key, "is %g, which is not supported", x);
 	}
-	bool yes = true;
-	vn_gguf_bool_at(value_of(m, "attention.causal"), 0, &yes);
-	if (!yes)
+	bool causal = true, parallel = false;
+	if ((st = truth(m, "attention.causal", &causal)) || (st = truth(m, "use_parallel_residual", &parallel)))
+		return st;
+	if (!causal)
 		return refuse(m, VN_ERR_UNSUPPORTED, "attention.causal", "is false, which is not supported");
-	yes = false;
-	vn_gguf_bool_at(value_of(m, "use_parallel_residual"), 0, &yes);
-	if (yes)
+	if (parallel)
 		return refuse(m, VN_ERR_UNSUPPORTED, "use_parallel_residual", "is true, which is not supported");
 	return VN_OK;
 }
@@ -213,46 +221,59 @@ static vn_status heads(const maker *m)
 	return VN_OK;
 }
 
+/* "linear", "yarn", or NULL: none. Without a type a factor means linear, as in
+ * llama.cpp; the first files had it under a key of its own. */
+static vn_status scaling(const maker *m, const char **type, double *factor)
+{
+	const vn_gguf_value *v = value_of(m, "rope.scaling.type");
+	vn_gguf_text         t = { "", 0 };
+	vn_status            st;
+
+	*factor = NAN;
+	if ((st = real(m, "rope.scale_linear", factor)) || (st = real(m, "rope.scaling.factor", factor)))
+		return st;
+	*type = v ? vn_gguf_is(v, "yarn") ? "yarn" : vn_gguf_is(v, "linear") ? "linear" : NULL
+	          : !isnan(*factor) && *factor != 0 && *factor != 1 ? "linear" : NULL;
+	if (*type || !v || vn_gguf_is(v, "none"))
+		return VN_OK;
+	vn_gguf_text_at(v, 0, &t);
+	return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (linear and yarn are)",
+	              t.bytes < 32 ? (int)t.bytes : 32, t.data);
+}
+
 /* The settings of RoPE, all of them in one object. */
 static vn_status rope(const maker *m)
 {
 	const int64_t         K = json_integer_value(json_object_get(m->o, "head_dim"));
-	const vn_gguf_value  *type = value_of(m, "rope.scaling.type");
 	const vn_gguf_tensor *divisors = vn_gguf_find(m->f, "rope_freqs.weight");
+	const char           *type = NULL;
 	int64_t               R = K, original = 0;
-	double                linear = 1;
+	double                factor;
 	vn_status             st;
 
 	json_object_set_new(m->rope, "rope_type", json_string("default"));
 	json_object_set_new(m->rope, "rope_theta", json_real(10000.0));
 	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = whole(m, "rope.dimension_count", &R)) ||
-	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = real(m, "rope.scale_linear", &linear)))
+	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)))
 		return st;
+	if (R > K)
+		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count", "is %" PRId64 ", more than the %" PRId64 " columns of a head", R, K);
 	/* The share of the head that truncates to R columns: 0.25, and where the decimals do not end, one in between. */
 	if (R != K && K > 0)
 		json_object_set_new(m->rope, "partial_rotary_factor", json_real(((double)R + (8 * R % K ? 0.5 : 0)) / (double)K));
-	if (divisors && type && !vn_gguf_is(type, "none"))
-		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "beside a tensor rope_freqs.weight is not supported");
+	if (divisors && type)
+		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "(%s) beside a tensor rope_freqs.weight is not supported", type);
 	if (divisors)
 		return vn_gguf_llama3(divisors, m->rope, R / 2, original, m->err);
-	if (!type && linear != 1 && linear != 0) { /* the key of the first files */
-		json_object_set_new(m->rope, "rope_type", json_string("linear"));
-		json_object_set_new(m->rope, "factor", json_real(linear));
+	if (!type)
 		return VN_OK;
-	}
-	if (!type || vn_gguf_is(type, "none"))
-		return VN_OK;
-	if (!vn_gguf_is(type, "linear") && !vn_gguf_is(type, "yarn")) {
-		vn_gguf_text t = { "", 0 };
-		vn_gguf_text_at(type, 0, &t);
-		return refuse(m, VN_ERR_UNSUPPORTED, "rope.scaling.type", "is '%.*s', which is not supported (linear and yarn are)",
-		              t.bytes < 32 ? (int)t.bytes : 32, t.data);
-	}
-	json_object_set_new(m->rope, "rope_type", json_string(vn_gguf_is(type, "yarn") ? "yarn" : "linear"));
+	json_object_set_new(m->rope, "rope_type", json_string(type));
 	if (original)
 		json_object_set_new(m->rope, "original_max_position_embeddings", json_integer(original));
+	if (!isnan(factor))
+		json_object_set_new(m->rope, "factor", json_real(factor));
 	/* Both of these names have been used for HuggingFace's attention_factor. */
-	if ((st = rope_real(m, "rope.scaling.factor", "factor")) || (st = rope_real(m, "rope.scaling.attn_factor", "attention_factor")) ||
+	if ((st = rope_real(m, "rope.scaling.attn_factor", "attention_factor")) ||
 	    (st = rope_real(m, "rope.scaling.yarn_attn_factor", "attention_factor")) ||
 	    (st = rope_real(m, "rope.scaling.yarn_beta_fast", "beta_fast")) || (st = rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow")))
 		return st;

@@ -143,6 +143,8 @@ const vn_added_token *vn_added_next(const vn_added *a, const char *text, size_t 
 			*from = spaces_before(text, *from, s->done);
 		if (t->rstrip)
 			*to += spaces_at(text + *to, n - *to);
+		if (t->lstrip && *to <= s->done) /* as `tokenizers`: nothing is left of it behind the token that took its white space */
+			continue;
 		s->at++;
 		s->done = *to;
 		return t;
