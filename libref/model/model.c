@@ -2,6 +2,7 @@
 #include "libref/model/model.h"
 
 #include "libref/base/glob.h"
+#include "libref/model/config.h"
 #include "libref/plan/family.h"
 
 #include <omp.h>
@@ -39,9 +40,7 @@ static vn_status read_config(vn_model *m, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
-	if (json_is_object(json_object_get(m->json, "quantization_config")))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: quantization_config: quantised weights are not supported", path);
-	if ((st = vn_family_find(path, m->json, &m->family, err)))
+	if ((st = vn_family_find(path, m->json, &m->family, err)) || (st = vn_config_refuse(path, m->json, err)))
 		return st;
 	return m->family->plan(path, m->json, &m->plan, err);
 }
