@@ -245,6 +245,7 @@ static void what_no_family_has_is_refused_by_name(void)
 static void a_window_counts_from_max_window_layers_on_and_only_when_used(void)
 {
 	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
+	windows("{\"sliding_window\":0,\"max_window_layers\":2}", 0, 0, 0, 0);
 	windows("{\"use_sliding_window\":false,\"sliding_window\":8,\"max_window_layers\":0}", 0, 0, 0, 0);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0}", 8, 8, 8, 8);
@@ -274,7 +275,7 @@ static void layer_types_that_do_not_fit_are_refused(void)
 	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED, "layer_types[1]");
 	/* a window without a width */
 	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[1]");
+	        "layer_types[1]: 'sliding_attention' in a model without a window");
 	refused("{\"layer_types\":\"full_attention\"}", VN_ERR_FORMAT, "layer_types");
 }
 
