@@ -210,11 +210,42 @@ static void unknown_fields_are_ignored(void)
 	vn_plan_destroy(accepted("{\"torch_dtype\":\"bfloat16\",\"dtype\":7,\"unheard_of\":{\"a\":[]},\"architectures\":[\"X\"]}"));
 }
 
+static void refused_of_all(const char *text, const char *want)
+{
+	json_t  *o = json(text);
+	vn_error e = { "" };
+
+	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_STRING_EQUAL(e.text, want);
+	json_decref(o);
+}
+
+/* transformers obeys the first four in every family, whatever its page says. */
+static void what_no_family_has_is_refused_by_name(void)
+{
+	refused_of_all("{\"is_causal\":false}", "c.json: is_causal false is not supported");
+	refused_of_all("{\"is_causal\":null}", "c.json: is_causal null is not supported");
+	refused_of_all("{\"per_layer_config\":{\"1\":{\"sliding_window\":4}}}", "c.json: per_layer_config is not supported");
+	refused_of_all("{\"quantization_config\":{}}", "c.json: quantization_config: quantised weights are not supported");
+	refused_of_all("{\"text_config\":{\"is_causal\":false}}", "c.json: is_causal false is not supported");
+	refused_of_all("{\"logits_scaling\":4.0}", "c.json: logits_scaling 4.0 is not supported");
+	refused_of_all("{\"final_logit_softcapping\":30}", "c.json: final_logit_softcapping 30 is not supported");
+	refused_of_all("{\"use_bidirectional_attention\":true}", "c.json: use_bidirectional_attention true is not supported");
+	refused_of_all("{\"rope_interleaved\":\"yes\"}", "c.json: rope_interleaved \"yes\" is not supported");
+
+	json_t  *o = json("{\"is_causal\":true,\"per_layer_config\":{},\"quantization_config\":null,\"logits_scaling\":1.0,\"logit_scale\":1,"
+	                  "\"rope_interleaved\":false,\"attn_logit_softcapping\":null,\"attention_chunk_size\":0,\"text_config\":7}");
+	vn_error e;
+	CU_ASSERT_EQUAL(vn_config_refuse("c.json", o, &e), VN_OK);
+	json_decref(o);
+}
+
 /* ---- windows ------------------------------------------------------------------------------ */
 
 static void a_window_counts_from_max_window_layers_on_and_only_when_used(void)
 {
 	windows("{\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 0, 0);
+	windows("{\"sliding_window\":0,\"max_window_layers\":2}", 0, 0, 0, 0);
 	windows("{\"use_sliding_window\":false,\"sliding_window\":8,\"max_window_layers\":0}", 0, 0, 0, 0);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}", 0, 0, 8, 8);
 	windows("{\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":0}", 8, 8, 8, 8);
@@ -244,7 +275,7 @@ static void layer_types_that_do_not_fit_are_refused(void)
 	refused("{\"layer_types\":[\"full_attention\",7,\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED, "layer_types[1]");
 	/* a window without a width */
 	refused("{\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\",\"full_attention\"]}", VN_ERR_UNSUPPORTED,
-	        "layer_types[1]");
+	        "layer_types[1]: 'sliding_attention' in a model without a window");
 	refused("{\"layer_types\":\"full_attention\"}", VN_ERR_FORMAT, "layer_types");
 }
 
@@ -272,6 +303,14 @@ static void spellings_that_disagree_are_refused_by_field(void)
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":2}}", VN_ERR_FORMAT, "disagree on factor");
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on type");
 	refused("{\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_theta\":1e4}}", VN_ERR_FORMAT, "disagree on");
+	/* what one of them does not say: transformers would take rope_scaling, and it alone */
+	refused("{\"rope_theta\":1e4,\"rope_scaling\":{\"type\":\"linear\"},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on factor");
+	refused("{\"rope_scaling\":{\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}", VN_ERR_FORMAT, "disagree on");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4,\"rope_theta\":1e6}}", VN_ERR_FORMAT, "disagree on rope_theta");
+	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"rope_theta\":1e6},\"rope_parameters\":{\"rope_type\":\"linear\",\"factor\":4}}", VN_ERR_FORMAT, "disagree on rope_theta");
+	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":4,\"mscale\":null},\"rope_theta\":1e6,"
+	                         "\"rope_parameters\":{\"type\":\"linear\",\"factor\":4.0,\"rope_theta\":1e6}}"));
+	vn_plan_destroy(accepted("{\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{}}"));
 }
 
 static void null_and_empty_settings_are_none(void)
@@ -442,6 +481,7 @@ static void settings_that_are_no_object_are_refused_by_the_right_name(void)
 	refused("{\"rope_parameters\":{},\"rope_scaling\":\"yarn\"}", VN_ERR_FORMAT, "rope_scaling must be an object");
 	refused("{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e4}}}", VN_ERR_UNSUPPORTED, "by layer type (full_attention)");
 	refused("{\"rope_scaling\":{\"full_attention\":{\"type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED, "rope_scaling by layer type");
+	refused("{\"rope_scaling\":{\"full_attention\":{\"rope_type\":\"linear\",\"factor\":4}}}", VN_ERR_UNSUPPORTED, "rope_scaling by layer type (full_attention)");
 }
 
 static void numbers_rope_cannot_use_are_refused(void)
@@ -486,6 +526,7 @@ int main(void)
 	    CU_ADD_TEST(s, sizes_out_of_range_are_refused_by_name) &&
 	    CU_ADD_TEST(s, the_largest_model_is_planned_in_a_moment) &&
 	    CU_ADD_TEST(s, unknown_fields_are_ignored) &&
+	    CU_ADD_TEST(s, what_no_family_has_is_refused_by_name) &&
 	    CU_ADD_TEST(s, a_window_counts_from_max_window_layers_on_and_only_when_used) &&
 	    CU_ADD_TEST(s, a_window_of_null_is_none_and_an_absent_one_is_4096) &&
 	    CU_ADD_TEST(s, layer_types_decide_when_they_are_given) &&

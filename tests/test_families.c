@@ -122,7 +122,9 @@ static void a_llama_has_no_window(void)
 
 /* ---- gpt2: models.md 2.3 ------------------------------------------------------------------- */
 
-#define GPT2 "\"n_embd\":16,\"n_layer\":3,\"n_head\":4,\"n_positions\":64"
+/* the base without the names of newer families */
+#define OWN "\"hidden_size\":\"(absent)\",\"num_hidden_layers\":\"(absent)\",\"num_attention_heads\":\"(absent)\",\"max_position_embeddings\":\"(absent)\","
+#define GPT2 OWN "\"n_embd\":16,\"n_layer\":3,\"n_head\":4,\"n_positions\":64"
 
 static void gpt2_has_the_defaults_of_its_class(void)
 {
@@ -148,7 +150,7 @@ static void gpt2_has_the_defaults_of_its_class(void)
 	page = vn_plan_qwen2;
 }
 
-static void gpt2_reads_its_own_names_before_those_of_newer_families(void)
+static void gpt2_reads_its_own_names_or_those_of_newer_families(void)
 {
 	page = vn_plan_gpt2;
 	/* the base has hidden_size 16, 4 layers, 4 heads, 64 positions */
@@ -158,7 +160,7 @@ static void gpt2_reads_its_own_names_before_those_of_newer_families(void)
 	CU_ASSERT_EQUAL(width(p, "layer0.q_proj", 1), 4);
 	CU_ASSERT_EQUAL(width(p, "layer0.up_proj", 1), 64);
 	vn_plan_destroy(p);
-	p = accepted("{\"n_embd\":40,\"n_layer\":2,\"n_head\":5,\"n_positions\":32,\"n_inner\":50,\"layer_norm_epsilon\":1e-3,"
+	p = accepted("{" OWN "\"n_embd\":40,\"n_layer\":2,\"n_head\":5,\"n_positions\":32,\"n_inner\":50,\"layer_norm_epsilon\":1e-3,"
 	             "\"activation_function\":\"gelu\",\"tie_word_embeddings\":false}");
 	CU_ASSERT_EQUAL(p->layers, 2);
 	CU_ASSERT_EQUAL(p->context, 32);
@@ -169,6 +171,11 @@ static void gpt2_reads_its_own_names_before_those_of_newer_families(void)
 	CU_ASSERT_EQUAL(node_of(p, "layer0.mlp_act")->c.act.act, VN_GELU);
 	CU_ASSERT_TRUE(has_weight(p, "lm_head.weight"));
 	vn_plan_destroy(p);
+	vn_plan_destroy(accepted("{\"n_embd\":16,\"n_layer\":4,\"n_head\":4,\"n_positions\":64}")); /* both, and the same */
+	refused("{\"n_embd\":32}", VN_ERR_FORMAT, "n_embd is 32, hidden_size is 16");
+	refused("{\"n_layer\":2}", VN_ERR_FORMAT, "n_layer is 2, num_hidden_layers is 4");
+	refused("{\"n_head\":2}", VN_ERR_FORMAT, "n_head is 2, num_attention_heads is 4");
+	refused("{\"n_positions\":32}", VN_ERR_FORMAT, "n_positions is 32, max_position_embeddings is 64");
 	page = vn_plan_qwen2;
 }
 
@@ -190,7 +197,7 @@ static void gpt2_scales_scores_as_its_config_says(void)
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"scale_attn_by_inverse_layer_idx\":true}", "layer2.attn_context"), 0.5 / 3);
 	CU_ASSERT_EQUAL(scale_of("{" GPT2 ",\"reorder_and_upcast_attn\":true}", "layer0.attn_context"), 0.5); /* what is done anyway */
 	refused("{\"add_cross_attention\":true}", VN_ERR_UNSUPPORTED, "add_cross_attention");
-	refused("{\"n_head\":3}", VN_ERR_FORMAT, "n_embd 16 is not a multiple of 3 heads");
+	refused("{\"num_attention_heads\":3}", VN_ERR_FORMAT, "n_embd 16 is not a multiple of 3 heads");
 	refused("{\"activation_function\":\"relu\"}", VN_ERR_UNSUPPORTED, "activation_function 'relu'");
 	refused("{\"n_layer\":0}", VN_ERR_FORMAT, "n_layer");
 	refused("{\"layer_norm_epsilon\":\"1e-5\"}", VN_ERR_FORMAT, "layer_norm_epsilon");
@@ -212,7 +219,7 @@ int main(void)
 	    CU_ADD_TEST(s, a_mistral_window_is_4096_unless_the_config_says_otherwise) &&
 	    CU_ADD_TEST(s, a_llama_has_no_window) &&
 	    CU_ADD_TEST(s, gpt2_has_the_defaults_of_its_class) &&
-	    CU_ADD_TEST(s, gpt2_reads_its_own_names_before_those_of_newer_families) &&
+	    CU_ADD_TEST(s, gpt2_reads_its_own_names_or_those_of_newer_families) &&
 	    CU_ADD_TEST(s, gpt2_scales_scores_as_its_config_says)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);
 		CU_basic_run_tests();

@@ -411,7 +411,7 @@ static void a_config_that_is_none_is_refused(void)
 	refused(&m, "{\"model_type\": \"mamba\"}", VN_ERR_UNSUPPORTED, "config.json", "'mamba'");
 }
 
-static void quantised_weights_are_refused(void)
+static void quantised_weights_and_what_no_family_has_are_refused(void)
 {
 	toy_model m;
 
@@ -511,7 +511,7 @@ int main(void)
 	    CU_ADD_TEST(s, an_untied_model_needs_an_output_matrix) &&
 	    CU_ADD_TEST(s, provenance_is_what_the_files_say_and_else_unknown) &&
 	    CU_ADD_TEST(s, a_config_that_is_none_is_refused) &&
-	    CU_ADD_TEST(s, quantised_weights_are_refused) && CU_ADD_TEST(s, a_model_that_sees_later_tokens_is_refused) &&
+	    CU_ADD_TEST(s, quantised_weights_and_what_no_family_has_are_refused) && CU_ADD_TEST(s, a_model_that_sees_later_tokens_is_refused) &&
 	    CU_ADD_TEST(s, a_directory_without_its_files_is_refused) &&
 	    CU_ADD_TEST(s, a_sharded_model_is_the_same_model)) {
 		CU_basic_set_mode(CU_BRM_VERBOSE);

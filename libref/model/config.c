@@ -145,7 +145,7 @@ vn_status vn_config_qwen_window(const char *path, const json_t *o, vn_config *c,
 	c->window = 4096;
 	c->full_layers = 28;
 	if ((st = vn_config_bool(path, o, "use_sliding_window", &use, err)) ||
-	    (st = vn_config_sliding_window(path, o, c, err)) ||
+	    (use && (st = vn_config_sliding_window(path, o, c, err))) || /* unused it may be anything: 0 */
 	    (st = vn_config_int(path, o, "max_window_layers", 0, 1 << 20, &c->full_layers, err)) ||
 	    (st = vn_config_layer_types(path, o, c, err)))
 		return st;
@@ -164,6 +164,8 @@ vn_status vn_config_window(const char *path, const vn_config *c, int layer, int 
 		*window = 0;
 	else if (type && strcmp(type, "sliding_attention") == 0 && c->window)
 		*window = c->window;
+	else if (type && strcmp(type, "sliding_attention") == 0)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' in a model without a window", path, layer, type);
 	else
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: layer_types[%d]: '%s' is not supported here", path, layer,
 		               type ? type : "(not a string)");

@@ -59,6 +59,11 @@ void      vn_config_lists(vn_builder *b, vn_config *c);
  * name. *act keeps its value when the key is absent or null. */
 vn_status vn_config_act(const char *path, const json_t *o, const char *key, vn_act *act, vn_error *err);
 
+/* Refuses what no family of ours has: fields that transformers obeys in all of them
+ * (is_causal, per_layer_config, quantization_config), and those by which other
+ * families change what is computed. Of text_config too. */
+vn_status vn_config_refuse(const char *path, const json_t *o, vn_error *err);
+
 /* The window of a layer: 0 for full attention. Unknown layer types are refused. */
 vn_status vn_config_window(const char *path, const vn_config *c, int layer, int *window, vn_error *err);
 

@@ -30,18 +30,40 @@ static vn_status rope_type(const char *path, const json_t *scaling, vn_rope_type
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: rope_type '%s' is not supported", path, name ? name : "(not a string)");
 }
 
-/* The settings object of either spelling; NULL: none. Both present must agree. */
+/* The first setting of one spelling that the other does not have: its name, or NULL.
+ * The base and the rotated part may stand at the top level instead. */
+static const char *disagrees(const json_t *o, const json_t *one, const json_t *other)
+{
+	const char *key;
+	json_t     *value;
+
+	json_object_foreach((json_t *)(size_t)one, key, value) {
+		const bool    type = strcmp(key, "type") == 0 || strcmp(key, "rope_type") == 0;
+		const json_t *have = field(other, type ? "rope_type" : key);
+		if (!have && (type || strcmp(key, "rope_theta") == 0 || strcmp(key, "partial_rotary_factor") == 0))
+			have = type ? field(other, "type") : field(o, key);
+		const char *name = json_string_value(value);
+		const bool  nothing = json_is_null(value) || (type && !have && name && strcmp(name, "default") == 0);
+		if (!nothing && !(have && (json_is_number(value) ? json_number_value(value) == json_number_value(have)
+		                                                 : json_equal(value, (json_t *)(size_t)have))))
+			return key;
+	}
+	return NULL;
+}
+
+/* The settings object of either spelling; NULL: none. Both present must agree: transformers
+ * 5 takes the older one then, whole, and older versions know no other. */
 static vn_status rope_object(const char *path, const json_t *o, const json_t **settings, vn_error *err)
 {
 	const json_t *five = field(o, "rope_parameters"), *four = field(o, "rope_scaling");
+	const char   *key;
+	json_t       *value;
 
 	if (five && !json_is_object(five))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_parameters must be an object", path);
 	if (four && !json_is_object(four))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling must be an object", path);
 	*settings = five ? five : four;
-	const char *key;
-	json_t     *value;
 	json_object_foreach((json_t *)(size_t)*settings, key, value)
 		if (json_is_object(value))
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s by layer type (%s) is not supported", path,
@@ -52,14 +74,8 @@ static vn_status rope_object(const char *path, const json_t *o, const json_t **s
 	if (theta4 && theta5 && json_number_value(theta4) != json_number_value(theta5))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_theta is %g, rope_parameters.rope_theta is %g", path,
 		               json_number_value(theta4), json_number_value(theta5));
-	if (four)
-		json_object_foreach((json_t *)(size_t)four, key, value) {
-			const json_t *other = field(five, strcmp(key, "type") == 0 ? "rope_type" : key);
-			bool same = other && (json_is_number(value) ? json_number_value(value) == json_number_value(other)
-			                                            : json_equal(value, (json_t *)(size_t)other));
-			if (!same)
-				return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling and rope_parameters disagree on %s", path, key);
-		}
+	if (json_object_size(four) > 0 && ((key = disagrees(o, four, five)) || (key = disagrees(o, five, four))))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: rope_scaling and rope_parameters disagree on %s", path, key);
 	return VN_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "libref/model/model.h"
 
 #include "libref/base/glob.h"
+#include "libref/model/config.h"
 #include "libref/plan/family.h"
 
 #include <omp.h>
@@ -29,22 +30,6 @@ static bool ignored(const vn_naming *n, const char *name)
 	return false;
 }
 
-/* What a config may ask for whatever its family, and no family's page has. */
-static vn_status refuse_what_none_does(const vn_model *m, vn_error *err)
-{
-	const char   *path = m->source->config_path;
-	const json_t *level[] = { m->json, json_object_get(m->json, "text_config") };
-
-	for (size_t i = 0; i < sizeof level / sizeof *level; i++) {
-		const json_t *quantised = json_object_get(level[i], "quantization_config"), *causal = json_object_get(level[i], "is_causal");
-		if (quantised && !json_is_null(quantised))
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: quantization_config: quantised weights are not supported", path);
-		if (causal && !json_is_true(causal)) /* embedding models: transformers then masks nothing */
-			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: is_causal: attention to later tokens is not supported", path);
-	}
-	return VN_OK;
-}
-
 static vn_status read_config(vn_model *m, vn_error *err)
 {
 	const char  *path = m->source->config_path;
@@ -55,7 +40,7 @@ static vn_status read_config(vn_model *m, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);
-	if ((st = refuse_what_none_does(m, err)) || (st = vn_family_find(path, m->json, &m->family, err)))
+	if ((st = vn_family_find(path, m->json, &m->family, err)) || (st = vn_config_refuse(path, m->json, err)))
 		return st;
 	return m->family->plan(path, m->json, &m->plan, err);
 }

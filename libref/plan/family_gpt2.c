@@ -19,11 +19,19 @@ typedef struct gpt2 {
 	bool   by_layer;  /* and by 1 / (layer + 1) */
 } gpt2;
 
-/* A size under its own name, or the name that newer families have for it. */
+/* A size under its own name, or the name that newer families have for it. For
+ * transformers the two are one field, and the last one written is what it holds. */
 static vn_status size(const char *path, const json_t *j, const char *name, const char *other, int high, int *out, vn_error *err)
 {
-	vn_status st = vn_config_int(path, j, other, 1, high, out, err);
-	return st ? st : vn_config_int(path, j, name, 1, high, out, err);
+	int       own = 0, alias = 0;
+	vn_status st;
+
+	if ((st = vn_config_int(path, j, name, 1, high, &own, err)) || (st = vn_config_int(path, j, other, 1, high, &alias, err)))
+		return st;
+	if (own && alias && own != alias)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is %d, %s is %d", path, name, own, other, alias);
+	*out = own ? own : alias ? alias : *out;
+	return VN_OK;
 }
 
 static vn_status read_config(const char *path, const json_t *j, gpt2 *c, vn_error *err)
