@@ -350,11 +350,28 @@ static void older_files_with_one_thing_wrong_are_refused(void)
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: add_bos_token is true, but bos_token names no token");
 	older_files(d, "{\"added_tokens_decoder\": {\"x\": {\"content\": \"<x>\"}}}");
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder.x: the id -1 is outside");
+	older_files(d, "{\"added_tokens_decoder\": {\" 270\": {\"content\": \"<x>\"}}}");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder. 270: the id -1 is outside");
+	older_files(d, "{\"added_tokens_decoder\": []}");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: added_tokens_decoder is not an object");
+	older_files(d, "{\"add_prefix_space\": 1}");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: add_prefix_space must be true or false");
+	older_files(d, "{\"add_bos_token\": \"yes\"}");
+	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json: add_bos_token must be true or false");
+	older_files(d, "{\"tokenizer_class\": \"LlamaTokenizer\"}"); /* whatever config.json calls the model */
+	cannot_open(d, VN_ERR_UNSUPPORTED, "tokenizer_config.json: tokenizer_class 'LlamaTokenizer' is not supported");
 	older_files(d, "[");
 	cannot_open(d, VN_ERR_FORMAT, "tokenizer_config.json:1:1: ");
 	older_files(d, "{}");
 	toy_write_text(d, "added_tokens.json", "{\"<x>\": 97}");
 	cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: '<x>' has the id 97, which is 'a' in the vocabulary");
+	const char *ids[] = { "-1", "\"x\"", "4194304", "4294967393", "97.0" };
+	for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+		char text[64];
+		snprintf(text, sizeof text, "{\"<x>\": %s}", ids[i]);
+		toy_write_text(d, "added_tokens.json", text);
+		cannot_open(d, VN_ERR_FORMAT, "added_tokens.json: '<x>' has no id from 0 to 4194303");
+	}
 	toy_write_text(d, "vocab.json", "{\"a\": 1, \"b\": 1}");
 	cannot_open(d, VN_ERR_FORMAT, "vocab.json: 'a' and 'b' have the same id 1");
 	toy_remove(d);

@@ -4,6 +4,7 @@
 #include "libref/text/tokenizer_inside.h"
 
 #include "libref/base/map.h"
+#include "libref/base/text.h"
 #include "libref/model/gguf.h"
 
 #include <inttypes.h>
@@ -67,12 +68,17 @@ static const vn_pre *pre_of(const older *f)
 		{ "Qwen2TokenizerFast", "qwen2" }, { "Qwen3_5Tokenizer", "qwen35" },
 		{ "gpt2", "gpt-2" }, { "qwen2", "qwen2" }, { "qwen3", "qwen2" },
 	};
-	const char *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
+	const char   *class = text_in(f->settings, "tokenizer_class"), *model = text_in(f->config, "model_type");
+	const vn_pre *pre = NULL;
+	bool          class_known = !class; /* else a model may have another family's tokenizer */
 
-	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-		if ((class && strcmp(class, known[i].word) == 0) || (model && strcmp(model, known[i].word) == 0))
-			return vn_pre_find(known[i].pre);
-	return NULL;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+		const bool is_class = class && strcmp(class, known[i].word) == 0;
+		if (!pre && (is_class || (model && strcmp(model, known[i].word) == 0)))
+			pre = vn_pre_find(known[i].pre);
+		class_known |= is_class;
+	}
+	return class_known ? pre : NULL;
 }
 
 static vn_status read_merges(const older *f, vn_tokenizer *t, vn_error *err)
@@ -107,16 +113,20 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 	const char       *key;
 	vn_status         st;
 
+	if (list && !json_is_object(list))
+		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: added_tokens_decoder is not an object", f->directory);
 	json_object_foreach(list, key, one) {
-		char         *end;
-		const int64_t id = strtoll(key, &end, 10);
-		if ((st = vn_tokenizer_read_added(t, one, *end ? -1 : id, err)))
+		int64_t id = -1;
+		vn_text_whole(key, 0, VN_MOST_TOKENS - 1, &id);
+		if ((st = vn_tokenizer_read_added(t, one, id, err)))
 			return vn_context(err, st, "%s/tokenizer_config.json: added_tokens_decoder.%.40s", f->directory, key);
 	}
 	json_object_foreach(f->added, key, one) {
 		const int64_t        id = json_is_integer(one) ? json_integer_value(one) : -1;
-		const vn_added_token token = { .id = id < VN_MOST_TOKENS ? (int32_t)id : -1 };
-		if (vn_bpe_find(t->added, key, strlen(key)) == token.id && token.id >= 0)
+		const vn_added_token token = { .id = (int32_t)id };
+		if (id < 0 || id >= VN_MOST_TOKENS)
+			return vn_fail(err, VN_ERR_FORMAT, "%s/added_tokens.json: '%.60s' has no id from 0 to %d", f->directory, key, VN_MOST_TOKENS - 1);
+		if (vn_bpe_find(t->added, key, strlen(key)) == token.id)
 			continue;
 		if ((st = vn_tokenizer_add(t, &token, false, key, strlen(key), err)))
 			return vn_context(err, st, "%s/added_tokens.json", f->directory);
@@ -130,11 +140,25 @@ static vn_status read_added(const older *f, vn_tokenizer *t, vn_error *err)
 	return st ? vn_context(err, st, "%s/vocab.json", f->directory) : VN_OK;
 }
 
+/* A switch of tokenizer_config.json; false when it is not there. */
+static vn_status read_switch(const older *f, const char *key, bool *on, vn_error *err)
+{
+	const json_t *v = json_object_get(f->settings, key);
+
+	*on = json_is_true(v);
+	if (v && !json_is_null(v) && !json_is_boolean(v))
+		return vn_fail(err, VN_ERR_FORMAT, "%s/tokenizer_config.json: %s must be true or false", f->directory, key);
+	return VN_OK;
+}
+
 /* add_bos_token and add_eos_token. */
 static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, const char *which, vn_ids *to, vn_error *err)
 {
-	if (!json_is_true(json_object_get(f->settings, wish)))
-		return VN_OK;
+	bool            wanted;
+	const vn_status st = read_switch(f, wish, &wanted, err);
+
+	if (st || !wanted)
+		return st;
 	const char   *text = text_in(f->settings, which);
 	const int32_t id = text ? vn_bpe_find(t->added, text, strlen(text)) : -1;
 	if (id < 0)
@@ -145,14 +169,14 @@ static vn_status read_around(const older *f, vn_tokenizer *t, const char *wish, 
 
 static vn_status read_older(const older *f, vn_tokenizer *t, const vn_pre *pre, vn_error *err)
 {
-	const bool blank = json_is_true(json_object_get(f->settings, "add_prefix_space"));
+	bool       blank = false;
 	const bool one_step = pre->pattern == vn_gpt2_pattern; /* the others put the blank before pieces that are cut already */
 	vn_status  st;
 
 	t->nfc = pre->nfc;
 	if ((st = vn_tokenizer_read_vocab(t, f->vocab, err)))
 		return vn_context(err, st, "%s/vocab.json", f->directory);
-	if ((st = read_merges(f, t, err)) ||
+	if ((st = read_merges(f, t, err)) || (st = read_switch(f, "add_prefix_space", &blank, err)) ||
 	    (st = vn_tokenizer_stage(t, blank && one_step, pre->pattern, strlen(pre->pattern), false, err)) ||
 	    (blank && !one_step && (st = vn_tokenizer_stage(t, true, NULL, 0, false, err))) || (st = read_added(f, t, err)) ||
 	    (st = read_around(f, t, "add_bos_token", "bos_token", &t->before, err)) ||
@@ -184,7 +208,10 @@ static vn_status open_older(const char *directory, vn_tokenizer **t, vn_error *e
 	    (st = read_object(directory, "added_tokens.json", false, &f.added, err)) ||
 	    (st = read_object(directory, "config.json", false, &f.config, err)))
 		goto done;
-	if (!(pre = pre_of(&f)))
+	if (!(pre = pre_of(&f)) && text_in(f.settings, "tokenizer_class"))
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s/tokenizer_config.json: tokenizer_class '%.60s' is not supported without a tokenizer.json "
+		             "(GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer are)", directory, text_in(f.settings, "tokenizer_class"));
+	else if (!pre)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: vocab.json, and neither tokenizer_config.json nor config.json names a "
 		             "tokenizer that is known (GPT2Tokenizer, Qwen2Tokenizer, Qwen3_5Tokenizer)", directory);
 	else if (!(*t = vn_tokenizer_create(pre->whole_first)))
