@@ -186,10 +186,11 @@ static int arguments(command *k, int argc, char **argv)
 static const char *own_limits(const char *precision)
 {
 	static const struct { const char *precision, *file; } own[] = {
-		{ "f16", "fp16-acc32.yaml" }, { "f16-acc16", "fp16-acc32.yaml" }, { "fp16", "fp16-acc32.yaml" },
+		{ "f16", "fp16-acc32.yaml" }, { "f16-acc16", "fp16-acc16.yaml" }, { "fp16", "fp16-acc32.yaml" },
 		{ "float16", "fp16-acc32.yaml" }, { "torch.float16", "fp16-acc32.yaml" }, { "half", "fp16-acc32.yaml" },
 		{ "f32", "fp32.yaml" }, { "fp32", "fp32.yaml" }, { "float32", "fp32.yaml" }, { "torch.float32", "fp32.yaml" },
 		{ "f64", "fp32.yaml" },
+		{ "bf16", "bf16.yaml" }, { "bfloat16", "bf16.yaml" }, { "torch.bfloat16", "bf16.yaml" },
 	};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		if (strcmp(own[i].precision, precision) == 0)

@@ -10,6 +10,14 @@ say ref.h5 half.h5
 say ref.h5 half.h5 --model "$M"
 say ref.h5 half.h5 --floor half.h5
 
+echo "== each precision has limits of its own"
+for p in f16 f16-acc16 bf16 f32; do
+	q vernier capture ref "$M" --ids "$ids" -o p.h5 --precision $p --force
+	vernier compare ref.h5 p.h5 --model "$M" >said 2>&1
+	echo "$p [$?] $(grep -oE 'limits +.*' said | sed -E 's|.*/||')" "$(tail -n 1 said)"
+done
+rm -f p.h5 said
+
 echo "== other tokens, other weights, other config"
 q vernier capture ref "$M" --ids 1,2,3 -o other.h5
 say ref.h5 other.h5
