@@ -100,6 +100,7 @@ typedef struct vn_few {
 	int     n;                    /* steps */
 	int64_t numbers;              /* in all of them */
 	int     worst;                /* checkpoint of the step that is farthest out: the checks stand there */
+	bool    outside;              /* one of them is broken, and by all the steps */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_few_have; else NaN */
 } vn_few;
 

@@ -154,6 +154,8 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		doubt(c, p, &p->check[i]);
 		if (p->check[i].holds)
 			continue;
+		if (p->few >= 0 && p->check[i].steps && vn_few_have(p->check[i].metric))
+			c->few[p->few].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
 		if (p->worst < 0 || excess(&p->check[i]) > excess(&p->check[p->worst]))

@@ -147,6 +147,12 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	return n;
 }
 
+/* Outside its limits, here or together with its other steps, which is charged at one of them. */
+static bool outside(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return p->status == VN_OUTSIDE || (p->few >= 0 && c->few[p->few].outside);
+}
+
 /* Only under the name that counts: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
@@ -155,7 +161,7 @@ static bool starts_here(const vn_comparison *c, int point, int *input)
 		return false;
 	const int n = vn_inputs_of(c, point, input, c->n_points);
 	for (int i = 0; i < n; i++)
-		if (c->point[input[i]].status == VN_OUTSIDE)
+		if (outside(c, &c->point[input[i]]))
 			return false;
 	return n >= 0;
 }

@@ -1,0 +1,164 @@
+/* pool_help.h: recordings of a prompt and steps of one token, made number by number,
+ * and one judged by another. Shared by test_pool.c and test_few.c.
+ */
+#ifndef VN_TESTS_POOL_HELP_H
+#define VN_TESTS_POOL_HELP_H
+
+#include "compare/compare.h"
+#include "capture/store.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
+
+static char           dir[] = "/tmp/vn-pool-XXXXXX";
+static vn_plan       *plan;
+static int            V = 16; /* scores of a row: a small tensor */
+static int            embed_worst = -1; /* from 0 on: with what the scores are made of, four times as far off at this step */
+static const int32_t *decoded; /* instead of the usual ids */
+
+static const char *at(const char *name)
+{
+	static char path[4][80];
+	static int  turn;
+	char *p = path[turn++ % 4];
+	snprintf(p, sizeof *path, "%s/%s", dir, name);
+	return p;
+}
+
+static void make_plan(void)
+{
+	vn_builder *b = vn_plan_begin(1, V, 1024);
+	const int   table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D });
+
+	vn_plan_layer(b, -1);
+	vn_plan_linear(b, vn_plan_embed(b, table, VN_POINT_EMBED), table, -1, 0, VN_POINT_LOGITS);
+	if (vn_plan_finish(b, &plan, NULL))
+		abort();
+}
+
+/* Scores of step i, off[i] times a shape of errors away from the reference's. */
+static void scores_of(int step, int row, double off, float *x)
+{
+	for (int k = 0; k < V; k++)
+		x[k] = (float)(3 * sin(1.7 * k + 2.3 * step + 0.9 * row) + off * cos(5.1 * k + step));
+}
+
+static vn_status put(vn_store *s, const char *name, int step, int rows, int width, double off, vn_error *err)
+{
+	const vn_sink  k = vn_store_sink(s);
+	const vn_shape shape = { .rank = 2, .dim = { rows, width } };
+	float          block[PROMPT * V_MOST], x[V_MOST];
+	vn_status      st;
+
+	for (int r = 0; r < rows; r++) {
+		scores_of(step, r, off, x);
+		memcpy(block + r * width, x, (size_t)width * sizeof *x);
+	}
+	(void)((st = k.begin(k.ctx, vn_plan_find(plan, name), VN_F32, &shape, err)) ||
+	       (st = k.write(k.ctx, block, (size_t)(rows * width), err)) || (st = k.end(k.ctx, err)));
+	return st;
+}
+
+/* A recording of PROMPT tokens and n steps behind them; off[0] is the prompt's. */
+static void record(const char *name, int n, const double *off)
+{
+	int32_t       ids[PROMPT + MOST], positions[PROMPT + MOST];
+	vn_store     *s = NULL;
+	vn_facts      f = { 0 };
+	vn_error      err = { "" };
+	vn_status     st;
+
+	for (int i = 0; i < PROMPT + n; i++) {
+		ids[i] = decoded && i >= PROMPT ? decoded[i - PROMPT] : i % V;
+		positions[i] = i;
+	}
+	vn_facts_set(&f, "engine", "test");
+	vn_facts_set(&f, "precision", "f16");
+	st = vn_store_create(at(name), true, plan, &s, &err);
+	if (!st)
+		st = vn_store_run(s, &f, ids, positions, PROMPT + n, &err);
+	for (int i = 0; !st && i <= n; i++) {
+		const int rows = i ? 1 : PROMPT;
+		st = vn_store_step(s, i, i ? PROMPT + i - 1 : 0, rows, 0, rows, &err);
+		if (!st && embed_worst >= 0)
+			st = put(s, "embed", i, rows, D, i == embed_worst ? 4 * off[i] : off[i], &err);
+		if (!st)
+			st = put(s, "logits", i, rows, V, off[i], &err);
+	}
+	if (!st)
+		st = vn_store_commit(&s, &err);
+	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
+}
+
+typedef struct trial {
+	vn_comparison c;
+	vn_compare_options o;
+	vn_status st;
+	vn_error  err;
+} trial;
+
+static void compare(trial *t, const char *floor_file, const char *limits)
+{
+	t->c = (vn_comparison) { .options = &t->o };
+	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.limits, &t->err);
+	if (!t->st)
+		t->st = vn_recording_open(at("ref"), &t->c.ref, &t->err);
+	if (!t->st)
+		t->st = vn_recording_open(at("cand"), &t->c.cand, &t->err);
+	if (!t->st && floor_file)
+		t->st = vn_recording_open(at(floor_file), &t->c.floor, &t->err);
+	if (!t->st)
+		t->st = vn_compare(&t->c, &t->err);
+}
+
+static void finish(trial *t)
+{
+	vn_comparison_finish(&t->c);
+	vn_limits_destroy(t->c.limits);
+	vn_recording_close(t->c.floor);
+	vn_recording_close(t->c.cand);
+	vn_recording_close(t->c.ref);
+}
+
+/* ref and floor, and a candidate whose step i is factor[i] floors away. */
+static void make(int n, const double *factor, int exact)
+{
+	double off[MOST + 1] = { 0 };
+
+	record("ref", n, off);
+	for (int i = 0; i <= n; i++)
+		off[i] = i == exact ? 0 : 1e-3;
+	record("floor", n, off);
+	for (int i = 0; i <= n; i++)
+		off[i] = 1e-3 * factor[i];
+	record("cand", n, off);
+}
+
+static void all(double *factor, int n, double x)
+{
+	for (int i = 0; i <= n; i++)
+		factor[i] = i ? x : 1;
+}
+
+static int failing(const trial *t)
+{
+	int n = 0;
+	for (int i = 0; i < t->c.n_points; i++)
+		n += t->c.point[i].fails;
+	return n;
+}
+
+static void clean_up(void)
+{
+	vn_plan_destroy(plan);
+	for (int i = 0; i < 3; i++)
+		unlink(at(((const char *const[]){ "ref", "cand", "floor" })[i]));
+	rmdir(dir);
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* test_few.c: small tensors of steps of one token share their multiple of the floor. */
+#include "tests/pool_help.h"
+
+static const char ratios[] = "version: 1\ndefaults: { nmse_over_floor: 4, worst_token_nmse_over_floor: 16 }\n";
+
+static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 1);
+	make(32, factor, 7);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL(t.st, VN_OK);
+	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
+	CU_ASSERT_EQUAL(t.c.few[0].n, 32); /* not the prompt */
+	CU_ASSERT_EQUAL(t.c.few[0].numbers, 32 * V);
+	CU_ASSERT_EQUAL(t.c.n_status[VN_WITHIN], 33); /* those that are judged at another step are not without limits */
+	finish(&t);
+}
+
+static void a_small_tensor_that_is_off_at_every_step_is_charged_once(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 3);
+	factor[21] = 6; /* (31 * 9 + 36) / 32 = 9.8 */
+	make(32, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
+	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_EQUAL(p->step, 21);
+	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_NMSE && p->check[p->worst].steps == 32);
+	CU_ASSERT(p->check[p->worst].value > 9 && p->check[p->worst].value < 11);
+	finish(&t);
+}
+
+static void what_it_is_made_of_is_blamed_though_charged_at_another_step(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	embed_worst = 21;
+	all(factor, 32, 3);
+	factor[9] = 6;
+	make(32, factor, -1);
+	compare(&t, "floor", ratios);
+	embed_worst = -1;
+	CU_ASSERT_EQUAL(t.c.n_few, 2);
+	CU_ASSERT_EQUAL(failing(&t), 2);
+	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 9);
+	t.c.plan = plan; /* these files hold none: no model made them */
+	for (int i = 0; i < t.c.n_points; i++)
+		t.c.point[i].value = vn_plan_root(plan, vn_plan_find(plan, t.c.point[i].name));
+	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_origins, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.origins[0]].name, "embed");
+	CU_ASSERT_EQUAL(t.c.point[t.c.origins[0]].step, 21);
+	finish(&t);
+}
+
+static void a_small_tensor_that_is_far_off_at_one_step_is_found(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 32, 1);
+	factor[21] = 9; /* (31 + 81) / 32 = 3.5 in all */
+	make(32, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
+	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_EQUAL(p->step, 21);
+	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_WORST_TOKEN_NMSE && p->check[p->worst].value > 70);
+	finish(&t);
+}
+
+static void what_is_said_of_few_together_is_of_all_their_numbers(void)
+{
+	double factor[MOST + 1], most = 0;
+	trial  t = { 0 };
+
+	for (int i = 0; i <= 16; i++)
+		factor[i] = 1 + 0.1 * i;
+	make(16, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
+	double dd = 0, rr = 0;
+	for (int i = 1; i <= 16; i++) {
+		float  r[V_MOST], x[V_MOST];
+		scores_of(i, 0, 0, r);
+		scores_of(i, 0, 1e-3 * factor[i], x);
+		for (int k = 0; k < V; k++) {
+			const double d = (double)x[k] - (double)r[k];
+			dd += d * d;
+			rr += (double)r[k] * (double)r[k];
+			most = fmax(most, fabs(d));
+		}
+	}
+	const vn_few *g = &t.c.few[0];
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_NMSE], dd / rr, 1e-12 * dd / rr);
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_RMSE], sqrt(dd / (16 * V)), 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_MAX_ABS], most, 1e-12);
+	CU_ASSERT_TRUE(isnan(g->value[VN_M_ULP_P50]) && isnan(g->value[VN_M_COSINE]) && isnan(g->value[VN_M_KL_MEAN]));
+	finish(&t);
+}
+
+static void too_few_numbers_in_all_may_keep_to_the_cap_instead(void)
+{
+	static const char cap[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-3 } }\n";
+	static const char low[] = "version: 1\ndefaults: { nmse_over_floor: 4, without_floor: { nmse: 1.0e-7 } }\n";
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	all(factor, 2, 3);
+	make(1, factor, -1); /* 16 numbers */
+	compare(&t, "floor", cap);
+	CU_ASSERT_TRUE(t.c.within);
+	finish(&t);
+	compare(&t, "floor", low);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+	make(2, factor, -1); /* 32 are enough */
+	compare(&t, "floor", cap);
+	CU_ASSERT_FALSE(t.c.within);
+	finish(&t);
+}
+
+static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	vn_plan_destroy(plan);
+	V = 160;
+	make_plan();
+	all(factor, 16, 1);
+	factor[5] = factor[9] = 3;
+	make(16, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL(t.c.n_few, 0);
+	CU_ASSERT_EQUAL(failing(&t), 2);
+	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 5);
+	finish(&t);
+	vn_plan_destroy(plan);
+	V = 16;
+	make_plan();
+}
+
+int main(void)
+{
+	unsigned failures = 1;
+
+	if (!mkdtemp(dir) || CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	make_plan();
+
+#define T(test) (CU_ADD_TEST(s, test) != NULL)
+	CU_pSuite s = CU_add_suite("few", NULL, NULL);
+	if (s && T(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance) &&
+	    T(a_small_tensor_that_is_off_at_every_step_is_charged_once) &&
+	    T(what_it_is_made_of_is_blamed_though_charged_at_another_step) &&
+	    T(a_small_tensor_that_is_far_off_at_one_step_is_found) &&
+	    T(what_is_said_of_few_together_is_of_all_their_numbers) &&
+	    T(too_few_numbers_in_all_may_keep_to_the_cap_instead) &&
+	    T(a_tensor_that_is_not_small_is_judged_at_every_step)) {
+		CU_basic_set_mode(CU_BRM_VERBOSE);
+		CU_basic_run_tests();
+		failures = CU_get_number_of_failures();
+	}
+	CU_cleanup_registry();
+	clean_up();
+	return failures != 0;
+}
