@@ -1,20 +1,24 @@
 /* h5.c: see h5.h. */
 #include "capture/h5.h"
 
+#include "libref/base/room.h"
+
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void vn_h5_lock(void)
 {
-	static bool ready;
+	static bool               ready;
+	static _Thread_local bool quiet; /* Debian's HDF5 keeps this for each thread */
 
 	pthread_mutex_lock(&lock);
+	if (!quiet)
+		quiet = H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0;
 	if (!ready) {
 		/* We close everything ourselves, and HDF5's own closing at exit
 		 * would flush a half-written file of an aborted run. */
 		H5dont_atexit();
-		H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 		H5PLset_loading_state(0);
 		ready = true;
 	}
@@ -23,6 +27,21 @@ void vn_h5_lock(void)
 void vn_h5_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
+}
+
+enum { ROOM = 8 << 20 }; /* bytes; a tensor's objects are a few hundred kB */
+
+vn_status vn_h5_room(const char *path, vn_error *err)
+{
+	static void *kept; /* until it is needed */
+
+	if (!kept)
+		kept = vn_room_keep(ROOM);
+	if (kept && vn_room_for(ROOM))
+		return VN_OK;
+	vn_room_return(kept, ROOM);
+	kept = NULL;
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for HDF5 to write it", path);
 }
 
 hid_t vn_h5_type(vn_dtype d, bool big)

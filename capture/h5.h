@@ -7,12 +7,18 @@
 #define VN_CAPTURE_H5_H
 
 #include "libref/base/dtype.h"
+#include "libref/base/error.h"
 
 #include <hdf5.h>
 #include <stdbool.h>
 
 void vn_h5_lock(void);   /* also keeps HDF5 from printing and from loading plugins */
 void vn_h5_unlock(void);
+
+/* With the lock held, before a piece of work that writes: is there memory for it?
+ * HDF5 1.10.8 crashes or ends the program where it gets none. After the first
+ * refusal there is enough once more, to close what is open. path is for the message. */
+vn_status vn_h5_room(const char *path, vn_error *err);
 
 /* The type of a tensor on disk or in memory, to be closed; bf16 is an unsigned
  * 16-bit integer. big: the big-endian one. */

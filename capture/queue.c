@@ -2,6 +2,7 @@
 #include "capture/queue.h"
 
 #include "capture/disk.h"
+#include "libref/base/room.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -57,9 +58,11 @@ void vn_queue_destroy(vn_queue *q)
 	free(q);
 }
 
+enum { LEFT = 24 << 20 }; /* bytes that all blocks leave to the storing thread */
+
 static vn_block *make(void)
 {
-	vn_block *b = malloc(sizeof *b);
+	vn_block *b = vn_room_for(LEFT + VN_BLOCK_BYTES) ? malloc(sizeof *b) : NULL;
 	if (b && !(b->data = aligned_alloc(VN_DISK_PAGE, VN_BLOCK_BYTES))) {
 		free(b);
 		b = NULL;
@@ -70,13 +73,18 @@ static vn_block *make(void)
 vn_block *vn_queue_take(vn_queue *q)
 {
 	pthread_mutex_lock(&q->lock);
-	while (!q->free && q->have == q->most)
+	vn_block *b = NULL;
+	while (!q->free) {
+		if (q->have < q->most && (b = make())) {
+			q->have++;
+			break;
+		}
+		if (q->have == 0)
+			break;
 		pthread_cond_wait(&q->freed, &q->lock);
-	vn_block *b = q->free;
-	if (b)
+	}
+	if (!b && (b = q->free))
 		q->free = b->next;
-	else if ((b = make()))
-		q->have++;
 	pthread_mutex_unlock(&q->lock);
 	if (b) {
 		b->next = NULL;

@@ -3,7 +3,7 @@
  * The engine's thread takes an empty block, fills it and posts it; the storing
  * thread fetches it, files it and gives it back. Blocks are used again, the
  * last one first, so as long as the disk keeps up only a few are ever touched;
- * a giver waits when the budget is spent.
+ * a giver waits when the budget is spent, or the memory.
  */
 #ifndef VN_CAPTURE_QUEUE_H
 #define VN_CAPTURE_QUEUE_H
@@ -31,7 +31,7 @@ typedef struct vn_queue vn_queue;
 vn_queue *vn_queue_create(size_t budget); /* NULL: no memory */
 void      vn_queue_destroy(vn_queue *q);  /* after both threads have let go of it */
 
-vn_block *vn_queue_take(vn_queue *q);              /* an empty one; NULL: no memory */
+vn_block *vn_queue_take(vn_queue *q);              /* an empty one; NULL: no memory for the first */
 void      vn_block_free(vn_block *b);              /* one that was taken and will not be posted; safe on NULL */
 void      vn_queue_post(vn_queue *q, vn_block *b);
 vn_block *vn_queue_fetch(vn_queue *q);             /* waits; NULL once closed and empty */

@@ -33,6 +33,23 @@ vn_status vn_store_status(vn_store *s, vn_error *err)
 	return st;
 }
 
+vn_status vn_store_enter(vn_store *s, vn_error *err)
+{
+	vn_error  own;
+	vn_status st = vn_store_status(s, err);
+
+	if (st)
+		return st;
+	vn_h5_lock();
+	if ((st = vn_h5_room(s->place.partial, &own))) {
+		vn_h5_unlock();
+		vn_store_failed(s, st, &own);
+		if (err)
+			*err = own;
+	}
+	return st;
+}
+
 vn_status vn_store_broken(const vn_store *s, const char *what, vn_error *err)
 {
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", s->place.partial, what);
@@ -117,7 +134,7 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 		if ((s->driver = vn_driver_create(s->place.fd, s->place.partial)))
-			st = make_file(s, err);
+			st = (st = vn_h5_room(s->place.partial, err)) ? st : make_file(s, err);
 		else
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	}
@@ -156,10 +173,9 @@ vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens,
 	vn_status st;
 
 	vn_queue_drain(s->queue);
-	if ((st = vn_store_status(s, err)))
+	if ((st = vn_store_enter(s, err)))
 		return st;
 	snprintf(name, sizeof name, "step.%d", step);
-	vn_h5_lock();
 	close_step(s);
 	s->step = H5Gcreate2(s->file, name, H5P_DEFAULT, s->groups, H5P_DEFAULT);
 	st = vn_store_settle(s, s->step >= 0 && vn_h5_put_int(s->step, "position", position) &&
@@ -192,9 +208,8 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 	bool      good = true;
 
 	vn_queue_drain(s->queue);
-	if ((st = vn_store_status(s, err)))
+	if ((st = vn_store_enter(s, err)))
 		return st;
-	vn_h5_lock();
 	for (int v = 0; good && v < s->plan->n_values; v++)
 		if (want[v] && s->plan->value[v].alias_of >= 0)
 			good = put_alias(s, v, s->plan->value[vn_plan_root(s->plan, v)].name);
@@ -235,7 +250,9 @@ static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 	close_step(s);
 	if (s->file >= 0) {
 		/* Marked only when all else is on disk. */
-		st = vn_store_publish(s, err);
+		/* After a failure there is what vn_h5_room kept. */
+		if (vn_store_status(s, NULL) || !(st = vn_h5_room(s->place.partial, err)))
+			st = vn_store_publish(s, err);
 		if (!st && complete && !mark_complete(s->file))
 			st = vn_store_broken(s, "the mark that it is complete", err);
 		if (H5Fclose(s->file) < 0 && !st)

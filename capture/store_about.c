@@ -69,12 +69,11 @@ static bool expect_ids(vn_store *s, hid_t group, const int32_t *ids, int64_t n)
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,
                        int64_t n, vn_error *err)
 {
-	vn_status st = vn_store_status(s, err);
+	vn_status st = vn_store_enter(s, err);
 	if (st)
 		return st;
 	for (int64_t i = n; i > 0 && ids[i - 1] < 0; i--)
 		s->unknown++;
-	vn_h5_lock();
 	hid_t g = H5Gcreate2(s->file, "run", H5P_DEFAULT, s->groups, H5P_DEFAULT);
 	bool  good = g >= 0;
 	for (int i = 0; good && i < facts->n; i++)
@@ -109,7 +108,8 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 	if ((st = vn_write_at(s->place.fd, s->place.partial, "/run/token_ids", &id, sizeof id, s->ids_at + at * 4, err)) ||
 	    s->unknown > 0)
 		return st;
-	vn_h5_lock();
+	if ((st = vn_store_enter(s, err)))
+		return st;
 	st = vn_store_settle(s, put_ids_digest(s), "/run/token_ids", true, err);
 	vn_h5_unlock();
 	return st;
@@ -117,10 +117,9 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err)
 
 vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err)
 {
-	vn_status st = vn_store_status(s, err);
+	vn_status st = vn_store_enter(s, err);
 	if (st)
 		return st;
-	vn_h5_lock();
 	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
 	bool  good = g >= 0 && put_lines(g, "token_text", text, n);
 	if (g >= 0)
@@ -132,10 +131,9 @@ vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_erro
 
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 {
-	vn_status st = vn_store_status(s, err);
+	vn_status st = vn_store_enter(s, err);
 	if (st)
 		return st;
-	vn_h5_lock();
 	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
 	bool  good = g >= 0;
 	for (int i = 0; good && i < facts->n; i++) {
@@ -230,13 +228,14 @@ static bool put_plan(vn_store *s, const vn_plan_text *t)
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
 	vn_plan_text text;
-	vn_status    st = vn_store_status(s, err);
+	vn_status    st = vn_plan_to_text(s->plan, &text, err);
 
-	if (st || (st = vn_plan_to_text(s->plan, &text, err)))
+	if (st)
 		return st;
-	vn_h5_lock();
-	st = vn_store_settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", true, err);
-	vn_h5_unlock();
+	if (!(st = vn_store_enter(s, err))) {
+		st = vn_store_settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", true, err);
+		vn_h5_unlock();
+	}
 	vn_plan_text_free(&text);
 	return st;
 }

@@ -57,6 +57,9 @@ vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err);
 /* What was remembered. */
 vn_status vn_store_status(vn_store *s, vn_error *err);
 
+/* What was remembered; else the HDF5 lock, and memory for what is done with it. */
+vn_status vn_store_enter(vn_store *s, vn_error *err);
+
 /* With the HDF5 lock held: the group a name belongs in (made when needed, not
  * to be closed) and its last part. */
 hid_t vn_store_parent(vn_store *s, const char *name, const char **last);

@@ -129,6 +129,8 @@ static vn_status start(vn_store *s, const vn_block *b, vn_error *err)
 	vn_status st = VN_OK;
 
 	drop(s);
+	if ((st = vn_h5_room(s->place.partial, err)))
+		return st;
 	s->tensor.value = b->value;
 	s->tensor.dtype = b->dtype;
 	s->tensor.sum = (vn_stats_sum){ 0 };
@@ -236,7 +238,10 @@ vn_status vn_store_publish_when_due(vn_store *s, vn_error *err)
 static vn_status finish(vn_store *s, vn_error *err)
 {
 	const char *last;
+	vn_status   st = vn_h5_room(s->place.partial, err);
 
+	if (st)
+		return st;
 	if (s->tensor.at != s->tensor.end || !put_attributes(s))
 		return broken(s, err);
 	hid_t parent = vn_store_parent(s, name_of(s), &last);

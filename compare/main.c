@@ -8,7 +8,9 @@
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,7 +74,21 @@ static int finish(int status)
 	return 2;
 }
 
-int main(int argc, char **argv)
+static bool left_; /* by the door */
+
+/* Libraries end the program where memory or threads run out: HDF5 without a word,
+ * OpenMP's with the status that means "outside the limits" here. */
+static void not_by_the_door(void)
+{
+	static const char line[] = "vernier: a library ended the run, for want of memory or threads as a rule (ulimit -v, ulimit -u)\n";
+
+	if (left_)
+		return;
+	if (write(2, line, sizeof line - 1) < 0) {} /* nothing more can be done */
+	_exit(2);
+}
+
+static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
@@ -95,4 +111,12 @@ int main(int argc, char **argv)
 		return finish(0);
 	}
 	return finish(run(argv[1], argc - 1, argv + 1));
+}
+
+int main(int argc, char **argv)
+{
+	atexit(not_by_the_door);
+	const int status = enter(argc, argv);
+	left_ = true;
+	return status;
 }

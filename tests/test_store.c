@@ -556,6 +556,47 @@ static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
 	clear();
 }
 
+/* 4 MiB of address space are left: less than HDF5 may need, which ends the program
+ * where it gets none. */
+static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
+{
+	pid_t child = fork();
+	int   status;
+
+	if (child == 0) {
+		vn_plan      *p = make_plan();
+		vn_store     *s = begin_store(p, false);
+		struct rlimit most = { 0 };
+		float         x[T * D] = { 0 };
+		long long     pages = 0;
+		vn_error      err = { "" };
+		put(s, 0, VN_F32, T, D, x, &err);
+		vn_store_aliases(s, (bool[64]){ false }, &err); /* waits for what was put */
+		FILE *f = fopen("/proc/self/statm", "r");
+		if (!f || fscanf(f, "%lld", &pages) != 1)
+			_exit(2);
+		fclose(f);
+		most.rlim_cur = most.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)4 << 20);
+		setrlimit(RLIMIT_AS, &most);
+		vn_status st = VN_OK;
+		for (int v = 2; v < 8 && !st; v++)
+			st = put(s, v, VN_F32, T, D, x, &err);
+		if (!st)
+			st = vn_store_commit(&s, &err);
+		vn_store_abandon(&s);
+		_exit(st == VN_ERR_NOMEM && strstr(err.text, "no memory for HDF5 to write it") ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_FALSE(exists(path));
+	vn_recording *r = open_file(partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	CU_ASSERT_EQUAL(vn_recording_count(r), 1);
+	vn_recording_close(r);
+	clear();
+}
+
 /* The first words of a file are its signature, written last of the first things. */
 static bool begun(const char *name)
 {
@@ -856,6 +897,7 @@ int main(void)
 		TEST(a_file_that_appears_meanwhile_is_not_replaced),
 		TEST(a_second_writer_is_refused),
 		TEST(a_full_disk_is_an_error_and_what_was_whole_stays),
+		TEST(want_of_memory_is_an_error_and_what_was_whole_stays),
 		TEST(after_kill_9_the_partial_file_opens),
 		TEST(a_plan_survives_the_way_through_text),
 		TEST(lists_of_a_plan_survive_the_way_through_text),

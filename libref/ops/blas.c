@@ -1,12 +1,14 @@
 /* blas.c: see blas.h. */
 #include "libref/ops/blas.h"
 
+#include "libref/base/room.h"
+
 #include <cblas.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* Kernel families of OpenBLAS's x86 builds that use AVX2 or more. */
@@ -63,14 +65,23 @@ void vn_blas_single(void)
 extern void *blas_memory_alloc(int position) __attribute__((weak));
 extern void  blas_memory_free(void *buffer) __attribute__((weak));
 
-enum { MOST_BUFFERS = 128 }; /* Debian's build has twice as many places */
+enum {
+	MOST_BUFFERS = 128,  /* Debian's build has twice as many places */
+	BUFFER = 128 << 20,  /* bytes of one, as OpenBLAS asks for it on x86-64 and arm64 */
+	MARGIN = 32 << 20,   /* bytes, for all else that is yet to come */
+};
 
-/* One buffer, as OpenBLAS asks for it on x86-64 and arm64. */
-static bool one_more(void)
+/* Of a thread of OpenMP's, which ends the program where it cannot make one. */
+static size_t stack_bytes(void)
 {
-	const size_t bytes = (size_t)128 << 20;
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return p != MAP_FAILED && munmap(p, bytes) == 0;
+	pthread_attr_t attr;
+	size_t         bytes = 0;
+
+	if (pthread_attr_init(&attr) == 0) {
+		pthread_attr_getstacksize(&attr, &bytes);
+		pthread_attr_destroy(&attr);
+	}
+	return bytes;
 }
 
 vn_status vn_blas_reserve(int threads, vn_error *err)
@@ -81,7 +92,7 @@ vn_status vn_blas_reserve(int threads, vn_error *err)
 
 	/* Held all at once: a buffer that is free is handed out again. */
 	while (!st && n < threads && n < MOST_BUFFERS) {
-		if (!one_more())
+		if (!vn_room_for(BUFFER))
 			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d threads: raise "
 			             "the limit (ulimit -v), or use fewer threads", threads);
 		else if (!blas_memory_alloc || !blas_memory_free)
@@ -89,6 +100,9 @@ vn_status vn_blas_reserve(int threads, vn_error *err)
 		else
 			buffer[n++] = blas_memory_alloc(0);
 	}
+	if (!st && !vn_room_for((size_t)(threads + 1) * stack_bytes() + MARGIN)) /* one is a recording's */
+		st = vn_fail(err, VN_ERR_NOMEM, "no address space for the stacks of %d threads: raise the limit (ulimit -v), or use fewer "
+		             "threads", threads);
 	while (n > 0)
 		blas_memory_free(buffer[--n]);
 	return st;

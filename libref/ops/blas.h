@@ -33,7 +33,8 @@ void vn_blas_single(void);
 
 /* Have OpenBLAS take, and keep, the working memory of so many threads at a time:
  * address space, of which products touch what they need. Where it cannot have it,
- * OpenBLAS asks again for ever in the middle of a product; this fails instead. */
+ * OpenBLAS asks again for ever in the middle of a product; this fails instead. So it
+ * does where there is none for the threads' stacks. */
 vn_status vn_blas_reserve(int threads, vn_error *err);
 
 #endif

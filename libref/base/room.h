@@ -1,0 +1,19 @@
+/* room.h: whether there is memory yet to be had.
+ *
+ * For work done by libraries that crash, end the program or wait for ever where
+ * they get none: ask before, and fail with a line. The answer holds for a moment. */
+#ifndef VN_LIBREF_BASE_ROOM_H
+#define VN_LIBREF_BASE_ROOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* So many bytes of address space in one piece, which ulimit -v bounds. They are not
+ * touched: that a machine promises more than it has shows nowhere. */
+bool vn_room_for(size_t bytes);
+
+/* The same, kept until vn_room_return; NULL: there are none. */
+void *vn_room_keep(size_t bytes);
+void  vn_room_return(void *room, size_t bytes); /* safe on NULL */
+
+#endif
