@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Longest file of token ids: more tokens than any context has. */
+/* Longest file of token ids or of text: more than any context has. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
 
 vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err)
@@ -108,7 +108,7 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 		if (n < 0)
 			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 		else if ((*bytes += (size_t)n) > MOST_TEXT)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: more than the %zu bytes such a list may have", path, MOST_TEXT);
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: more than the %zu bytes such a file may have", path, MOST_TEXT);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -121,7 +121,7 @@ static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_er
 	return st;
 }
 
-static vn_status read_file(const char *path, char **text, size_t *bytes, vn_error *err)
+vn_status vn_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
 {
 	struct stat s;
 	const bool  stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
@@ -137,7 +137,7 @@ vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t
 	if (*text == '@') {
 		char  *content;
 		size_t bytes;
-		if ((st = read_file(text + 1, &content, &bytes, err)))
+		if ((st = vn_read_file(text + 1, &content, &bytes, err)))
 			return st;
 		st = read_list(text + 1, content, bytes, " \t\r\n", ids, n, err);
 		free(content);

@@ -1,4 +1,4 @@
-/* arguments.h: numbers, ranges and lists of token ids as people write them.
+/* arguments.h: numbers, ranges, lists of token ids and files as people name them.
  *
  * A complaint states the rule and quotes the offender.
  */
@@ -7,6 +7,7 @@
 
 #include "libref/base/error.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* A whole number from low to high, nothing behind it. what: "--threads". */
@@ -16,5 +17,7 @@ vn_status vn_read_range(const char *what, const char *text, int64_t *first, int6
 /* "1,2,3", or "@FILE" with the same in it, where blanks and newlines separate
  * too. *ids is the caller's to free. */
 vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err);
+/* All bytes of a file or pipe, at most 64 MiB; a NUL is put behind them. *text is the caller's to free. */
+vn_status vn_read_file(const char *path, char **text, size_t *bytes, vn_error *err);
 
 #endif

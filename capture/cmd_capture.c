@@ -35,7 +35,7 @@ static const struct {
 } known[N_OPTIONS] = {
 	[OUTPUT]      = { "output", "FILE",        "where the recording goes (-o for short); needed" },
 	[IDS]         = { "ids", "LIST|@FILE",     "the tokens to run: 1,2,3 or a file or pipe of them; this or a prompt" },
-	[PROMPT]      = { "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer; this or ids" },
+	[PROMPT]      = { "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer (or a file or pipe of it); this or ids" },
 	[NO_SPECIAL]  = { "no-special-tokens", NULL, "with --prompt: put nothing around the text" },
 	[POINTS]      = { "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
 	[LAYERS]      = { "layers", "A-B",         "of those inside layers, only these layers" },

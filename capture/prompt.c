@@ -2,14 +2,10 @@
 #include "capture/prompt.h"
 
 #include "capture/arguments.h"
-#include "libref/base/map.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Longest text: more than any context has. */
-static const size_t MOST_TEXT = (size_t)64 << 20;
 
 static vn_status encode(const char *where, const char *text, size_t n, bool special, vn_prompt *p, vn_error *err)
 {
@@ -24,7 +20,7 @@ static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_er
 {
 	char     *text;
 	size_t    n;
-	vn_status st = vn_read_text(path, MOST_TEXT, &text, &n, err);
+	vn_status st = vn_read_file(path, &text, &n, err);
 
 	if (st)
 		return st;

@@ -12,11 +12,11 @@ typedef struct vn_prompt {
 } vn_prompt;
 
 /* One of list ("1,2,3" or "@FILE") and text is not NULL. text is tokenised as it
- * is; "@FILE" stands for every byte of a file, "@@..." for a text that begins with
+ * is; "@FILE" stands for every byte of a file or pipe, "@@..." for a text that begins with
  * one "@". special: as in vn_tokenizer_encode. With a list the tokenizer only
  * tells what the tokens say, so one that does not open is no error. */
 vn_status vn_prompt_read(const char *model, const char *list, const char *text, bool special, vn_prompt *p, vn_error *err);
-/* Every byte of a file as text. */
+/* Every byte of a file or pipe as text. */
 vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err);
 void      vn_prompt_finish(vn_prompt *p);
 

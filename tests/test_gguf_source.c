@@ -358,6 +358,19 @@ static void metadata_that_asks_for_more_is_refused_by_name(void)
 	gg_key_u32(&g, "qwen2.rope.dimension_count", 6);
 	end(&g);
 	refused(&g, VN_ERR_FORMAT, "rope.dimension_count' is 6", "4 columns");
+	for (int linear = 0; linear < 2; linear++) { /* llama.cpp multiplies by it without a type, too */
+		begin(&g, "qwen2");
+		gg_key_f32(&g, "qwen2.rope.scaling.attn_factor", 1.25f);
+		gg_key_f32(&g, "qwen2.rope.scaling.factor", linear ? 4.0f : 1.0f);
+		end(&g);
+		refused(&g, VN_ERR_UNSUPPORTED, "rope.scaling.attn_factor' is 1.25", "without the scaling type yarn");
+	}
+	begin(&g, "qwen2");
+	gg_key_text(&g, "qwen2.rope.scaling.type", "yarn");
+	gg_key_f32(&g, "qwen2.rope.scaling.attn_factor", 1.25f);
+	gg_key_f32(&g, "qwen2.rope.scaling.yarn_attn_factor", 1.5f);
+	end(&g);
+	refused(&g, VN_ERR_FORMAT, "yarn_attn_factor' is 1.5", "'qwen2.rope.scaling.attn_factor' is 1.25");
 	begin(&g, "qwen2");
 	gg_key_text(&g, "qwen2.rope.scaling.type", "longrope");
 	end(&g);
@@ -440,8 +453,8 @@ static void keys_become_fields(void)
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_fast", 16.0f);
 	gg_key_f32(&g, "qwen3.rope.scaling.yarn_beta_slow", 2.0f);
 	end(&g);
-	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"original_max_position_embeddings\":8,\"factor\":4.0,"
-	      "\"attention_factor\":1.1,\"beta_fast\":16.0,\"beta_slow\":2.0}");
+	FIELD(&g, NULL, "rope_parameters", "{\"rope_type\":\"yarn\",\"rope_theta\":10000.0,\"attention_factor\":1.1,\"original_max_position_embeddings\":8,"
+	      "\"factor\":4.0,\"beta_fast\":16.0,\"beta_slow\":2.0}");
 	begin(&g, "qwen2");
 	gg_key_u32(&g, "qwen2.attention.sliding_window", 8);
 	gg_key_array(&g, "qwen2.attention.sliding_window_pattern", GG_BOOL, 1), gg_bytes(&g, "\1", 1);

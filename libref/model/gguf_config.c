@@ -241,6 +241,31 @@ static vn_status scaling(const maker *m, const char **type, double *factor)
 	              t.bytes < 32 ? (int)t.bytes : 32, t.data);
 }
 
+/* HuggingFace's attention_factor goes by two names. It belongs to yarn; llama.cpp
+ * multiplies by it whatever the type. */
+static vn_status attention_factor(const maker *m, bool yarn)
+{
+	static const char *const keys[] = { "rope.scaling.attn_factor", "rope.scaling.yarn_attn_factor" };
+	double    x = NAN;
+	vn_status st;
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		double other = NAN;
+		if ((st = real(m, keys[i], &other)))
+			return st;
+		if (isnan(other))
+			continue;
+		if (!yarn && other != 1)
+			return refuse(m, VN_ERR_UNSUPPORTED, keys[i], "is %g, which is not supported without the scaling type yarn", other);
+		if (!isnan(x) && x != other)
+			return refuse(m, VN_ERR_FORMAT, keys[i], "is %g, and '%s.%s' is %g", other, m->arch, keys[0], x);
+		x = other;
+	}
+	if (yarn && !isnan(x))
+		json_object_set_new(m->rope, "attention_factor", json_real(x));
+	return VN_OK;
+}
+
 /* The settings of RoPE, all of them in one object. */
 static vn_status rope(const maker *m)
 {
@@ -254,7 +279,8 @@ static vn_status rope(const maker *m)
 	json_object_set_new(m->rope, "rope_type", json_string("default"));
 	json_object_set_new(m->rope, "rope_theta", json_real(10000.0));
 	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = whole(m, "rope.dimension_count", &R)) ||
-	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)))
+	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)) ||
+	    (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
 		return st;
 	if (R > K)
 		return refuse(m, VN_ERR_FORMAT, "rope.dimension_count", "is %" PRId64 ", more than the %" PRId64 " columns of a head", R, K);
@@ -272,12 +298,8 @@ static vn_status rope(const maker *m)
 		json_object_set_new(m->rope, "original_max_position_embeddings", json_integer(original));
 	if (!isnan(factor))
 		json_object_set_new(m->rope, "factor", json_real(factor));
-	/* Both of these names have been used for HuggingFace's attention_factor. */
-	if ((st = rope_real(m, "rope.scaling.attn_factor", "attention_factor")) ||
-	    (st = rope_real(m, "rope.scaling.yarn_attn_factor", "attention_factor")) ||
-	    (st = rope_real(m, "rope.scaling.yarn_beta_fast", "beta_fast")) || (st = rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow")))
-		return st;
-	return VN_OK;
+	st = rope_real(m, "rope.scaling.yarn_beta_fast", "beta_fast");
+	return st ? st : rope_real(m, "rope.scaling.yarn_beta_slow", "beta_slow");
 }
 
 /* A window is written by few converters, and for some models without saying which layers have it. */

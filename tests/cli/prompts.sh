@@ -15,6 +15,12 @@ done
 vernier capture ref "$M" --prompt "$(cat "$FIXTURES/prompts/p017.txt")" -o a.h5 --force 2>/dev/null
 vernier capture ref "$M" --prompt "@$FIXTURES/prompts/p017.txt" -o b.h5 --force 2>/dev/null
 same "on the command line"
+rm a.h5
+cat "$FIXTURES/prompts/p017.txt" | vernier capture ref "$M" --prompt @/dev/stdin -o a.h5 --force 2>/dev/null
+same "from stdin"
+rm a.h5
+vernier capture ref "$M" --prompt @<(cat "$FIXTURES/prompts/p017.txt") -o a.h5 --force 2>/dev/null
+same "from a pipe"
 shown() { vernier capture ref "$M" "$@" -o a.h5 --force 2>said || { echo "[$?]"; head -n 1 said; return; }; vernier show a.h5 | grep -E '^  text '; }
 echo "== bytes that are no text, controls, an @"
 shown --prompt "$(printf 'a\377\344\270 b\001\033[31mc\342\200\256d\\')"
