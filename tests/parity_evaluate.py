@@ -3,7 +3,7 @@
 
     parity_evaluate.py VERNIER
 
-  perplexity   of the reference: transformers' strided evaluation of the same ids (golden/qwen2-trained.text.json) to 1e-5
+  perplexity   of the reference: transformers' strided evaluation of the same ids (golden/*-trained.text.json) to 1e-5
   the rest     losses, gap, standard errors, intervals, argmax, KL, echo, greedy decoding: numpy in float64 on the logits
                that `vernier capture` records window by window, to 1e-9 (KL to 1e-9 absolute)
 
@@ -19,34 +19,35 @@ import tempfile
 import h5py
 import numpy as np
 
-from parity_decode import MODEL, capture, ids_of, listed, prompt
+from parity_decode import MODEL, capture, ids_of, listed, model_of, prompt
 from parity_gpu import devices
 from parity_hf import FIXTURES
 
 Z95 = 1.959963984540054
 
 
-def evaluate(vernier, ids, window, stride, *more):
-    run = subprocess.run([vernier, "evaluate", MODEL, "--ids", listed(ids), "--window", str(window), "--stride", str(stride),
+def evaluate(vernier, ids, window, stride, *more, model=MODEL):
+    run = subprocess.run([vernier, "evaluate", model, "--ids", listed(ids), "--window", str(window), "--stride", str(stride),
                           "--format", "json", *more], check=True, capture_output=True, text=True)
     return json.loads(run.stdout)
 
 
-def golden(vernier):
-    with open(os.path.join(FIXTURES, "golden", "qwen2-trained.text.json")) as f:
+def golden(vernier, family):
+    with open(os.path.join(FIXTURES, "golden", family + "-trained.text.json")) as f:
         g = json.load(f)
     said = {x["prompt"]: x["ids"] for x in g["greedy"]}
     worst = (0.0, "-")
     for p in g["perplexity"]:
         ids = prompt(p["ids"]) + (said[p["ids"]] if p.get("greedy") else [])
-        j = evaluate(vernier, ids, p["window"], p["stride"], "--candidate", "ref", "--precision", "f32", "--decode", "0")
+        j = evaluate(vernier, ids, p["window"], p["stride"], "--candidate", "ref", "--precision", "f32", "--decode", "0",
+                     model=model_of(family))
         if j["scored"] != p["scored"]:
             print(f"{p['ids']}: {j['scored']} tokens scored, transformers {p['scored']}   FAILED")
             return False
         label = f"{p['ids']} {p['window']}/{p['stride']}"
         worst = max(worst, (abs(j["reference"]["perplexity"] / p["perplexity"] - 1), label))
     good = worst[0] <= 1e-5
-    print(f"perplexity: {len(g['perplexity'])} texts, at most {worst[0]:.1e} from transformers ({worst[1]}), 1e-05 allowed"
+    print(f"{family}: perplexity: {len(g['perplexity'])} texts, at most {worst[0]:.1e} from transformers ({worst[1]}), 1e-05 allowed"
           f"{'' if good else '   FAILED'}")
     return good
 
@@ -155,7 +156,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     vernier = sys.argv[1]
-    good = golden(vernier)
+    good = golden(vernier, "qwen2") & golden(vernier, "qwen3_5_text")
     good &= check(vernier, ["ref", "--precision", "f16"], ["--candidate", "ref"], "ref f16")
     for index, name in devices(vernier):
         good &= check(vernier, ["gpu", "--device", index], ["--device", index], f"gpu f16 on {name}")

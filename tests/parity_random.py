@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """parity_random.py: models that are not in the repository, against HuggingFace run on the spot.
 
-    parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--keep DIR] [CASE...]
+    parity_random.py VERNIER [--gpu] [--count N] [--seed N] [--family F] [--keep DIR] [CASE...]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Makes a
 model with random weights for every case below, for the cases named, or for N of chance; records transformers' float32
@@ -65,6 +65,9 @@ CASES = {
     "qwen3-window": (70, "qwen3 --heads 4 --kv-heads 2 --head-dim 6 --window 1 --untied"),
     "qwen3-long": (600, "qwen3 --heads 2 --kv-heads 2 --head-dim 16 --hidden 24 --eps 1e-5"),
     "qwen3_5-taps-2": (65, "qwen3_5_text --head-dim 16 --layers 4 --linear 2,2,8,8 --taps 2 --untied"),
+    "qwen3_5-before-chunk": (63, "qwen3_5_text --head-dim 16 --layers 5 --kinds fllfl --linear 2,4,9,5 --taps 3 --untied"),
+    "qwen3_5-two-chunks": (128, "qwen3_5_text --hidden 40 --heads 5 --kv-heads 1 --head-dim 24 --layers 3 --kinds lfl --linear 3,3,11,16"
+                                " --attention-bias --multimodal --untied"),
     "qwen3_5-odd": (130, "qwen3_5_text --hidden 37 --heads 3 --kv-heads 1 --head-dim 12 --partial 0.5 --layers 3 --linear 1,3,5,7 --taps 3"
                          " --interval 2 --attention-bias --dtype float16"),
     "qwen3_5-multimodal": (64, "qwen3_5_text --hidden 33 --heads 2 --head-dim 8 --layers 5 --linear 3,6,3,9 --interval 3 --multimodal"
@@ -102,11 +105,11 @@ def words(text):
     return shlex.split(text)
 
 
-def of_chance(rng):
-    """(tokens, arguments): any family, geometry, scaling, storage."""
-    family = rng.choice(sorted(random_model.CONFIGS))
-    heads = rng.randint(1, 9)
-    a = [family, "--heads", str(heads), "--layers", str(rng.randint(1, 4)), "--vocab", str(rng.randint(30, 600)),
+def of_chance(rng, family=None):
+    """(tokens, arguments): any family, or the one that is asked for, geometry, scaling, storage."""
+    family = family or rng.choice(sorted(random_model.CONFIGS))
+    heads, layers = rng.randint(1, 9), rng.randint(1, 4)
+    a = [family, "--heads", str(heads), "--layers", str(layers), "--vocab", str(rng.randint(30, 600)),
          "--ffn", str(rng.randint(3, 150)), "--eps", rng.choice(["1e-6", "1e-5", "1e-3"]),
          "--dtype", rng.choice(["float32", "float32", "float16", "bfloat16"]), "--seed", str(rng.randint(1, 10**6))]
     tokens = rng.choice([1, 2, 3, 17, 63, 64, 65, 100, 129, 257, 600])
@@ -122,11 +125,13 @@ def of_chance(rng):
     if family == "qwen3_5_text": # keys of one or two columns say nearly the same: too much for float64 in chunks, --check says
         nk, K = rng.randint(1, 4), 8 * rng.randint(1, 4)
         a += ["--linear", f"{nk},{nk * rng.randint(1, 4)},{rng.randint(3, 40)},{rng.randint(1, 40)}", "--taps", str(rng.randint(2, 6)),
-              "--interval", str(rng.randint(1, 4)), *rng.choice([[], ["--multimodal"]])]
+              *rng.choice([["--interval", str(rng.randint(1, 4))], ["--kinds", "".join(rng.choice("llf") for _ in range(layers))]]),
+              *rng.choice([[], ["--multimodal"]])]
     a += ["--hidden", str(rng.randint(1, 12) * heads), "--head-dim", str(K), "--theta", rng.choice(["1e4", "5e5", "1e6", "12345"]),
           "--kv-heads", str(rng.choice([g for g in range(1, heads + 1) if heads % g == 0]))]
     kind = rng.choice(["none", "longrope", *SCALINGS])
     pairs = K // 8 if family == "qwen3_5_text" else K // 2
+    kind = "none" if kind == "dynamic" and pairs == 1 else kind # an exponent of 2 / 0
     a += ["--context", str(max(16, tokens // 2) if kind == "dynamic" else tokens + rng.randint(0, 200))]
     if kind != "none":
         a += ["--rope-scaling", longrope(pairs, rng.choice([8, 64, 512])) if kind == "longrope" else SCALINGS[kind]]
@@ -149,8 +154,11 @@ def run(vernier, gpus, name, tokens, arguments, keep):
     for dtype in golden.DTYPES:
         golden.record(model, ids, dtype, at(dtype), checked=dtype == "f64")
     good = parity_hf.check(vernier, model, ids, at("f32"), at("f64"), name)
+    if gpus:
+        single, double = parity_hf.tensors(at("f32")), parity_hf.tensors(at("f64"))
+        cost = {n: parity_gpu.relative(single[n][()].astype("f8"), double[n][()]) for n in single if n in double}
     for index, _ in gpus:
-        good &= parity_gpu.check(vernier, index, model, ids, name)
+        good &= parity_gpu.check(vernier, index, model, ids, name, cost)
     if not good:
         print(f"{name}: {tokens} tokens, random_model.py {' '.join(arguments)}")
         if keep:
@@ -166,6 +174,7 @@ def main():
     a.add_argument("--gpu", action="store_true")
     a.add_argument("--count", type=int, default=0, metavar="N", help="N models of chance in place of the list")
     a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--family", choices=sorted(random_model.CONFIGS), help="of those of chance")
     a.add_argument("--keep", metavar="DIR", help="where models that fail are left")
     a = a.parse_intermixed_args()
 
@@ -182,7 +191,7 @@ def main():
     todo = [(name, CASES[name][0], words(CASES[name][1])) for name in a.cases or CASES]
     if a.count:
         rng = random.Random(a.seed)
-        todo = [(f"chance-{a.seed}-{i}", *of_chance(rng)) for i in range(a.count)]
+        todo = [(f"chance-{a.seed}-{i}", *of_chance(rng, a.family)) for i in range(a.count)]
     failed = 0
     for name, tokens, arguments in todo:
         failed += not run(a.vernier, gpus, name, tokens, arguments, a.keep)
