@@ -5,6 +5,7 @@
 #include "libref/model/gguf_source.h"
 #include "libref/model/shards.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,9 @@ vn_status vn_source_open(const char *path, vn_source **source, vn_error *err)
 	vn_status   st;
 
 	*source = NULL;
-	if (stat(path, &file) == 0 && !S_ISDIR(file.st_mode))
+	if (stat(path, &file) != 0)
+		return vn_fail(err, errno == ENOENT ? VN_ERR_NOTFOUND : VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(file.st_mode))
 		return open_gguf(path, source, err);
 	if (!(s = calloc(1, sizeof *s)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
