@@ -493,6 +493,7 @@ static void numbers_rope_cannot_use_are_refused(void)
 	refused("{\"rope_parameters\":{\"rope_theta\":1.0}}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_theta\":\"1e6\"}", VN_ERR_FORMAT, "rope_theta");
 	refused("{\"rope_scaling\":{\"type\":\"linear\"}}", VN_ERR_FORMAT, "without a factor");
+	refused("{\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":16}}", VN_ERR_FORMAT, "without a factor"); /* null is another matter */
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":0}}", VN_ERR_FORMAT, "factor");
 	refused("{\"rope_scaling\":{\"type\":\"linear\",\"factor\":-4}}", VN_ERR_FORMAT, "factor");
 	refused("{\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,\"high_freq_factor\":4}}", VN_ERR_FORMAT, "low_freq_factor");

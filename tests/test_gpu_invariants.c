@@ -1,5 +1,5 @@
 /* test_gpu_invariants.c: models.md 7.4 on every Vulkan device. */
-#include "tests/invariants.h"
+#include "tests/invariants_rope.h"
 #include "tests/test_gpu_help.h"
 
 #include "libref/exec/ref.h"
@@ -111,6 +111,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		INVARIANTS,
+		ROPE_INVARIANTS,
 		{ "sixty-four steps on, f16 is within four floors", sixty_four_steps_on_f16_is_within_four_floors },
 		CU_TEST_INFO_NULL
 	};

@@ -1,6 +1,6 @@
 /* test_invariants.c: models.md 7.4 on the reference engine. */
 #include "libref/exec/ref.h"
-#include "tests/invariants.h"
+#include "tests/invariants_rope.h"
 
 static void close_ref(void *self) { vn_ref_destroy(self); }
 static void reset_ref(void *self) { vn_ref_reset(self); }
@@ -39,7 +39,7 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 
 int main(void)
 {
-	CU_TestInfo  tests[] = { INVARIANTS, CU_TEST_INFO_NULL };
+	CU_TestInfo  tests[] = { INVARIANTS, ROPE_INVARIANTS, CU_TEST_INFO_NULL };
 	CU_SuiteInfo suites[] = { { "invariants", NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
 
 	if (!open_models() || CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)

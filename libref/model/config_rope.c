@@ -130,7 +130,8 @@ vn_status vn_config_rope(const char *path, const json_t *o, int context, double 
 	if (r->original_context == 0)
 		r->original_context = context;
 	factor_given = field(s, "factor") != NULL;
-	if (!factor_given && (r->type == VN_ROPE_YARN || r->type == VN_ROPE_LONGROPE))
+	const bool ratio = r->type == VN_ROPE_LONGROPE || (r->type == VN_ROPE_YARN && json_object_get(s, "factor")); /* null */
+	if (!factor_given && ratio)
 		r->factor = (double)context / r->original_context;
 	else if (!factor_given && r->type != VN_ROPE_DEFAULT)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: RoPE scaling without a factor", path);

@@ -3,6 +3,7 @@
  * A config is refused with one line, or gives a plan that an engine may trust:
  * inputs before their readers, sizes positive, constants the kernels accept. */
 #include "libref/exec/slots.h"
+#include "libref/model/config.h"
 #include "libref/plan/family.h"
 #include "tests/fuzz/mutate.h"
 
@@ -28,6 +29,8 @@ static const char *const seeds[] = {
 	"\"linear_num_value_heads\":4,\"linear_key_head_dim\":8,\"linear_value_head_dim\":6,\"linear_conv_kernel_dim\":3,\"attn_output_gate\":true}",
 	"{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"num_hidden_layers\":2,\"full_attention_interval\":2,"
 	"\"layer_types\":[\"linear_attention\",\"full_attention\"],\"output_gate_type\":\"swish\",\"attention_bias\":true}}",
+	"{\"model_type\":\"llama\",\"num_hidden_layers\":1,\"is_causal\":true,\"logits_scaling\":1.0,\"per_layer_config\":{},\"text_config\":{\"logit_scale\":1},"
+	"\"rope_parameters\":{\"type\":\"linear\",\"factor\":2,\"rope_theta\":1e4},\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":2},\"rope_theta\":1e4}",
 	"{\"model_type\":\"mistral\",\"num_hidden_layers\":1,\"sliding_window\":8,\"layer_types\":[\"sliding_attention\"]}",
 };
 
@@ -84,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		json_decref(o);
 		return 0;
 	}
-	if ((st = vn_family_find("fuzz", o, &family, &e)) == VN_OK)
+	if ((st = vn_family_find("fuzz", o, &family, &e)) == VN_OK && (st = vn_config_refuse("fuzz", o, &e)) == VN_OK)
 		st = family->plan("fuzz", o, &p, &e);
 	if (st ? !*e.text || strchr(e.text, '\n') || p : !p)
 		abort();

@@ -163,12 +163,23 @@ static void count(void)
 		}
 }
 
+static double now(void) /* seconds of wall time */
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 int main(int argc, char **argv)
 {
 	static char *few[] = { "", "--mutate", "200", VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", NULL };
-	long times = 0;
+	const char *seconds = getenv("FUZZ_SECONDS"), *seed = getenv("FUZZ_SEED");
+	const double end = seconds ? now() + strtod(seconds, NULL) : 0;
+	long times = 0, done = 0;
 	int  i = 1;
 
+	if (seed)
+		state = strtoull(seed, NULL, 10) * 2654435761u + 1;
 	if (argc < 2) {
 		argv = few;
 		argc = 4;
@@ -185,7 +196,7 @@ int main(int argc, char **argv)
 		uint8_t *data = load(argv[i], &size), *copy = data ? malloc(size + 1) : NULL;
 		if (!copy)
 			return 2;
-		for (long n = 0; n < times || n == 0; n++) {
+		for (long n = 0; n < times || n == 0 || now() < end; n++, done++) {
 			memcpy(copy, data, size);
 			LLVMFuzzerTestOneInput(copy, times ? damage(copy, size) : size);
 			count();
@@ -195,6 +206,7 @@ int main(int argc, char **argv)
 	}
 	for (int k = 0; k < MOST_LINES && line[k].n; k++)
 		printf("%7d  %s\n", line[k].n, line[k].text);
+	printf("%ld files, no failure\n", done);
 	return 0;
 }
 

@@ -32,6 +32,13 @@ typedef struct fuzz_plan {
 	const char  *words; /* of the language, separated by spaces */
 } fuzz_plan;
 
+static inline double fuzz_now(void) /* seconds of wall time */
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 static inline uint64_t fuzz_random(uint64_t *s) /* splitmix64 */
 {
 	uint64_t x = *s += 0x9e3779b97f4a7c15u;
@@ -158,10 +165,8 @@ static inline int fuzz_main(int argc, char **argv, const fuzz_plan *f)
 		memcpy(seed[n].data, d, size);
 		fuzz_run(f, d, size);
 	}
-	const clock_t began = clock();
-	while (seconds || done < 20000) {
-		if ((double)(clock() - began) / CLOCKS_PER_SEC > limit)
-			break;
+	const double began = fuzz_now();
+	while ((seconds || done < 20000) && fuzz_now() - began < limit) {
 		const int i = (int)(fuzz_random(&s) % (uint64_t)n);
 		memcpy(d, seed[i].data, seed[i].size);
 		size_t size = fuzz_mutate(f, d, seed[i].size, &s);
