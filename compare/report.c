@@ -6,8 +6,10 @@
 static const vn_report_form forms[] = {
 	{ "text", NULL, 9, vn_report_text },
 	{ "json", ".json", 32, vn_report_json },
+	{ "junit", ".xml", 32, vn_report_junit },
+	{ "markdown", ".md", 9, vn_report_markdown },
 };
-const char *const vn_report_names = "text|json";
+const char *const vn_report_names = "text|json|junit|markdown";
 
 enum { N_FORMS = sizeof forms / sizeof *forms };
 

@@ -62,8 +62,20 @@ const vn_report_form *vn_report_by_suffix(const char *path); /* text where nothi
 
 vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
+vn_report vn_report_junit;
+vn_report vn_report_markdown; /* fits a comment on GitHub */
 
 /* ---- shared by the reports -------------------------------------------------- */
+
+/* One checkpoint in lines of text. */
+void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out);
+
+/* For a terminal, where colour is. */
+#define VN_RED(colour)   ((colour) ? "\033[31m" : "")
+#define VN_GREEN(colour) ((colour) ? "\033[32m" : "")
+#define VN_DIM(colour)   ((colour) ? "\033[2m" : "")
+#define VN_BOLD(colour)  ((colour) ? "\033[1m" : "")
+#define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
 
 /* The op of a checkpoint, from the file or the plan; "" when neither says. */
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);

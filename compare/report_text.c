@@ -19,11 +19,11 @@ typedef struct page {
 	int   width; /* of the name column */
 } page;
 
-#define RED(p)   ((p)->o->colour ? "\033[31m" : "")
-#define GREEN(p) ((p)->o->colour ? "\033[32m" : "")
-#define DIM(p)   ((p)->o->colour ? "\033[2m" : "")
-#define BOLD(p)  ((p)->o->colour ? "\033[1m" : "")
-#define PLAIN(p) ((p)->o->colour ? "\033[0m" : "")
+#define RED(p)   VN_RED((p)->o->colour)
+#define GREEN(p) VN_GREEN((p)->o->colour)
+#define DIM(p)   VN_DIM((p)->o->colour)
+#define BOLD(p)  VN_BOLD((p)->o->colour)
+#define PLAIN(p) VN_PLAIN((p)->o->colour)
 
 /* ---- head ----------------------------------------------------------------- */
 
@@ -187,87 +187,6 @@ static void table(const page *p)
 	fputc('\n', p->out);
 }
 
-/* ---- one checkpoint in full -------------------------------------------------- */
-
-static void values(const page *p, const char *what, const vn_told *d, int side)
-{
-	fprintf(p->out, "  %-14s", what);
-	for (int i = 0; i < d->n_first; i++)
-		fprintf(p->out, " %12.6g", d->first[side][i]);
-	fputc('\n', p->out);
-}
-
-static void statistics(const page *p, const char *what, const vn_stats *s)
-{
-	fprintf(p->out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
-	if (s->nan || s->inf)
-		fprintf(p->out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", RED(p), s->nan, s->inf, PLAIN(p));
-	fputc('\n', p->out);
-}
-
-static void inputs(const page *p, const vn_told *d)
-{
-	const vn_comparison *c = p->c;
-	char label[VN_LABEL];
-	double ratio;
-	fprintf(p->out, "  %-14s ", "inputs");
-	if (d->n_input < 0)
-		fprintf(p->out, "not known: no plan says what this was computed from\n");
-	else if (d->n_input == 0)
-		fprintf(p->out, "none was compared before it\n");
-	for (int i = 0; i < d->n_input; i++) {
-		const vn_checkpoint *k = &c->point[d->input[i]];
-		if (i)
-			fprintf(p->out, "  %-14s ", "");
-		fprintf(p->out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
-		        vn_label(k, label), k->m.value[VN_M_NMSE]);
-		if (vn_ratio_of(k, &ratio))
-			fprintf(p->out, " (%.2g x floor)", ratio);
-		fputc('\n', p->out);
-	}
-}
-
-static void in_full(const page *p, const vn_told *x)
-{
-	const vn_comparison *c = p->c;
-	const vn_checkpoint *k = &c->point[x->point];
-	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);
-	const char *title = x->point != c->first ? "origin" : k->origin ? "first divergence and origin" : "first divergence";
-	char label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
-	fprintf(p->out, "%s%s: %s%s", BOLD(p), title, vn_label(k, label), PLAIN(p));
-	if (k->layer >= 0)
-		fprintf(p->out, "   layer %d, point %s", k->layer, vn_point_of(k));
-	if (*vn_op_of(c, k))
-		fprintf(p->out, ", op %s", vn_op_of(c, k));
-	fprintf(p->out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
-	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
-	for (int i = 0; i < k->n_checks; i++) {
-		if (k->check[i].holds)
-			continue;
-		fprintf(p->out, "  %-14s %s", "outside", vn_say_check(k, &k->check[i], words));
-		if (k->check[i].rule && k->check[i].rule->why)
-			fprintf(p->out, " %s\"%.200s\"%s", DIM(p), k->check[i].rule->why, PLAIN(p));
-		fputc('\n', p->out);
-	}
-	if (k->m.bad_at >= 0)
-		fprintf(p->out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
-		        " Inf\n", "first nonfinite", x->where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
-	else if (k->m.at >= 0)
-		fprintf(p->out, "  %-14s %s: reference %.9g, candidate %.9g, apart %.3g\n", "worst element", x->where,
-		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
-	fprintf(p->out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
-	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
-	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
-	for (int i = 0; i < x->profile.words.n; i++)
-		fprintf(p->out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
-	values(p, "reference", x, 0);
-	values(p, "candidate", x, 1);
-	statistics(p, "reference", &x->stats[0]);
-	statistics(p, "candidate", &x->stats[1]);
-	inputs(p, x);
-	fputc('\n', p->out);
-}
-
 /* ---- the end ------------------------------------------------------------------ */
 
 static void findings(const page *p)
@@ -284,34 +203,13 @@ static void findings(const page *p)
 		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
 }
 
-static void say_scores(const page *p, const char *what, const double *m, double strict)
-{
-	fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
-	        what, 100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
-	        m[VN_M_KL_MAX]);
-}
-
 static void scores(const page *p)
 {
-	const vn_comparison *c = p->c;
-	char label[VN_LABEL], together[VN_LABEL + 64];
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *k = &c->point[i];
-		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0) {
-			say_scores(p, vn_label(k, label), k->m.value, k->m.argmax_strict);
-			fputc('\n', p->out);
-		}
-		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
-			fprintf(p->out, "%s: candidate reaches %.3g, %.0f %% of what %s can hold\n", vn_label(k, label),
-			        k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
-			        vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
-	}
-	for (int i = 0; i < c->n_pools; i++) {
-		const vn_pool *g = &c->pool[i];
-		snprintf(together, sizeof together, "%s of %d steps (%d-%d)", g->name, g->n, c->point[g->first].step, c->point[g->last].step);
-		say_scores(p, together, g->value, g->argmax_strict);
-		fprintf(p->out, " (step %d)\n", c->point[g->worst].step);
-	}
+	vn_lines lines = { 0 };
+	vn_say_scores(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%s\n", lines.line[i]);
+	vn_lines_free(&lines);
 }
 
 static void verdict(const page *p)
@@ -377,7 +275,7 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
 		if (s->told[i].point == c->first || c->point[s->told[i].point].origin)
-			in_full(&p, &s->told[i]);
+			vn_report_full(c, &s->told[i], o->colour, out);
 	if (c->n_origins > DETAILS) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < c->n_origins; i++)

@@ -130,3 +130,32 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), *p->detail ? ": " : "", p->detail);
 	return text;
 }
+
+/* ---- logits ------------------------------------------------------------------------ */
+
+static const char *agreement(const double *m, double strict, char text[VN_WORDS])
+{
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
+	         m[VN_M_KL_MAX]);
+	return text;
+}
+
+void vn_say_scores(const vn_comparison *c, vn_lines *lines)
+{
+	char label[VN_LABEL], text[VN_WORDS];
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
+			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, text));
+		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+			vn_lines_add(lines, "%s: candidate reaches %.3g, %.0f %% of what %s can hold", vn_label(k, label),
+			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
+			             vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
+	}
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (step %d)", g->name, g->n, c->point[g->first].step,
+		             c->point[g->last].step, agreement(g->value, g->argmax_strict, text), c->point[g->worst].step);
+	}
+}
