@@ -8,8 +8,9 @@ static const vn_report_form forms[] = {
 	{ "json", ".json", 32, vn_report_json },
 	{ "junit", ".xml", 32, vn_report_junit },
 	{ "markdown", ".md", 9, vn_report_markdown },
+	{ "html", ".html", 32, vn_report_html },
 };
-const char *const vn_report_names = "text|json|junit|markdown";
+const char *const vn_report_names = "text|json|junit|markdown|html";
 
 enum { N_FORMS = sizeof forms / sizeof *forms };
 

@@ -15,6 +15,7 @@
 typedef struct vn_report_options {
 	bool colour;       /* text: on a terminal */
 	bool all;          /* text: every checkpoint has its line */
+	bool compact;      /* json: one line, and 9 digits, which a page needs at most */
 	const char *limits_chosen; /* why these limits: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
@@ -64,6 +65,7 @@ vn_report vn_report_text;
 vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
 vn_report vn_report_junit;
 vn_report vn_report_markdown; /* fits a comment on GitHub */
+vn_report vn_report_html; /* one page that needs nothing else */
 
 /* ---- shared by the reports -------------------------------------------------- */
 

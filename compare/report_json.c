@@ -4,14 +4,22 @@
  * which of them it was ("nan", "inf", "-inf"). */
 #include "compare/report.h"
 
+#include "libref/base/utf8.h"
+
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s ? s : "");
-	return j ? j : json_string("(not UTF-8)");
+	if (j)
+		return j;
+	char *clean = vn_utf8_escape(s, strlen(s)); /* JSON is UTF-8; a name that is none is said so */
+	j = json_string(clean ? clean : "");
+	free(clean);
+	return j;
 }
 
 static json_t *name_of(const vn_checkpoint *p)
@@ -75,6 +83,7 @@ static json_t *limit(const vn_check *k)
 	json_object_set_new(j, "value", isfinite(k->value) ? json_real(k->value) : json_null());
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : not_finite(k->value)));
+	json_object_set_new(j, "used", isfinite(vn_check_used(k)) ? json_real(vn_check_used(k)) : json_null());
 	json_object_set_new(j, "holds", json_boolean(k->holds));
 	if (k->note)
 		json_object_set_new(j, "note", json_string(k->note));
@@ -281,11 +290,13 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 {
 	json_t *j = json_object(), *points = json_array(), *origins = json_array(), *full = json_array();
 	const int first = vn_first_failure(c);
+	char summary[VN_WORDS];
 	vn_status st = VN_OK;
 
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
 	json_object_set_new(j, "first_divergence", first >= 0 ? name_of(&c->point[first]) : json_null());
+	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
 	for (int i = 0; i < c->n_origins; i++)
 		json_array_append_new(origins, name_of(&c->point[c->origins[i]]));
 	json_object_set_new(j, "origins", origins);
@@ -304,7 +315,7 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 		json_array_append_new(full, divergence(c, &s->told[i]));
 	json_object_set_new(j, "divergences", full);
 	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));
-	if (json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF)
+	if (json_dumpf(j, out, o->compact ? JSON_COMPACT | JSON_REAL_PRECISION(9) : JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF)
 		st = vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 	json_decref(j);
 	return st;
