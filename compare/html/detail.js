@@ -11,7 +11,7 @@ function limitsTable(c) {
 			l.used === null ? "beyond" : Number(l.used.toPrecision(3)),
 			l.rule ? make("span", {}, make("code", {}, `${l.rule.file.split("/").pop()}:${l.rule.line}`), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
 		],
-	})), { class: "limits" });
+	})), { class: "stack" });
 }
 
 function metricsTable(c) {
@@ -106,7 +106,7 @@ function drawRuns() {
 	const rows = [["file", ...sides.map((s) => s.path)], ...facts.map((k) => [k, ...sides.map((s) => s.run[k] ?? "–")])];
 	byId("runs").append(
 		make("thead", {}, make("tr", {}, ...["", "reference", "candidate"].map((x) => make("th", { scope: "col" }, x)))),
-		make("tbody", {}, ...rows.map(([k, r, c]) => make("tr", { class: r === c ? undefined : "differs" }, make("th", { scope: "row" }, k), make("td", {}, r), make("td", {}, c)))));
+		make("tbody", {}, ...rows.map(([k, r, c]) => make("tr", { class: r === c ? undefined : "differs" }, make("th", { scope: "row" }, k), make("td", { "data-head": "reference" }, r), make("td", { "data-head": "candidate" }, c)))));
 	byId("notes").append(
 		make("li", {}, `limits: ${report.limits.file} (${report.limits.chosen})`), make("li", {}, `floor: ${report.floor ?? "none"}`),
 		...report.notes.map((x) => make("li", {}, `note: ${x}`)), ...report.warnings.map((x) => make("li", {}, `warning: ${x}`)));
@@ -126,4 +126,5 @@ byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
 		(markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
 });
-select(byLabel.get(report.first_divergence) ?? report.checkpoints[0]);
+// Where it starts, or else what comes nearest to a limit.
+select(byLabel.get(report.first_divergence) ?? report.checkpoints.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));

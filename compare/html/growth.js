@@ -92,6 +92,7 @@ function drawGrowth(wanted) {
 		draw("path", { class: "limit", d: line(mine, limitOf) }),
 		draw("path", { class: "floor", d: line(mine, floorOf) }),
 		draw("path", { class: "error", d: line(mine, nmseOf) }),
+		...mine.filter((c) => mine.length < 3 && nmseOf(c) !== null).map((c) => draw("circle", { class: "dot", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 3 })),
 		...mine.filter((c) => c.fails && nmseOf(c) !== null).map((c) => draw("circle", { class: "beyond", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 2.5 }))),
 		make("p", { class: "dim" }, `${title}.`));
 }
@@ -99,7 +100,8 @@ function drawGrowth(wanted) {
 // One stroke for each index; a thousand of them are one path.
 function bars(values, together, name) {
 	const height = 130, width = Math.min(340, Math.max(240, byId("detail-body").clientWidth));
-	const scale = scaleOf(values, height);
+	const least = values.reduce((a, v) => (v > 0 && v < a ? v : a), Infinity);
+	const scale = scaleOf(values.concat(least / 2), height); // so that the least has a height
 	if (!scale)
 		return make("p", { class: "dim" }, "no error");
 	const step = (width - LEFT - RIGHT) / values.length, x = (i) => LEFT + step * (i + 0.5), base = height - BOTTOM;
