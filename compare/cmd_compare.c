@@ -17,14 +17,12 @@
 
 enum { MAX_POINTS = 64, MAX_REPORTS = 8 };
 
-typedef enum form { FORM_UNSAID, FORM_TEXT, FORM_JSON } form;
-
 typedef struct command {
 	const char *ref, *cand, *limits, *floor;
 	const char *point[MAX_POINTS];
-	struct { form form; const char *path; } report[MAX_REPORTS];
+	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
 	int         n_reports;
-	bool        force, all;
+	bool        force, all, quiet;
 	vn_policy   policy;
 	vn_compare_options o;
 } command;
@@ -33,7 +31,8 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
 	        "                       [--bitwise] [--points GLOB]... [--allow %s]\n"
-	        "                       [--format text|json [-o PATH]]... [--all] [--threads N] [--force]\n"
+	        "                       [--format %s [-o PATH]]...\n"
+	        "                       [--all] [--quiet] [--threads N] [--force]\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
 	        "  --model MODEL   the same, computed here\n"
@@ -41,11 +40,14 @@ static void usage(FILE *to)
 	        "  --bitwise       no limits: equal formats and equal bits, or where they first differ\n"
 	        "  --points GLOB   compare only these checkpoints, on both sides; each GLOB must match some\n"
 	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
-	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass\n"
+	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass; without --format\n"
+	        "                  PATH's ending says which: .json, .xml, .md, .html\n"
 	        "  --all           a line for every checkpoint, also those within limits\n"
+	        "  --quiet, -q     nothing on stdout: the exit status, and reports with -o\n"
 	        "  --threads N     at most so many; one a processor unless said\n"
 	        "  --force         replace reports that exist\n"
-	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names);
+	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names,
+	        vn_report_names);
 }
 
 __attribute__((format(printf, 1, 2)))
@@ -60,20 +62,14 @@ static int complain(const char *format, ...)
 	return 2;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	const size_t n = strlen(text), k = strlen(end);
-	return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
-static int add_form(command *k, const char *name)
+static int add_form(command *k, const vn_report_form *form)
 {
+	if (!form)
+		return complain("--format takes %s, not '%s'", vn_report_names, optarg);
 	if (k->n_reports == MAX_REPORTS)
 		return complain("more than %d reports", MAX_REPORTS);
-	if (strcmp(name, "text") != 0 && strcmp(name, "json") != 0)
-		return complain("--format takes text or json, not '%s'", name);
-	k->report[k->n_reports++].form = strcmp(name, "json") == 0 ? FORM_JSON : FORM_TEXT;
+	k->report[k->n_reports++].form = form;
 	return 0;
 }
 
@@ -85,7 +81,7 @@ static int add_path(command *k, const char *path)
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
 			return complain("two reports into one file, %s", path);
 	if (k->n_reports == 0 || k->report[k->n_reports - 1].path) {
-		const int st = add_form(k, ends_in(path, ".json") ? "json" : "text");
+		const int st = add_form(k, vn_report_by_suffix(path));
 		if (st)
 			return st;
 	}
@@ -130,25 +126,26 @@ static int arguments(command *k, int argc, char **argv)
 		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
 		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
-		{ "all", no_argument, NULL, ALL }, { "threads", required_argument, NULL, THREADS },
+		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "threads", required_argument, NULL, THREADS },
 		{ "force", no_argument, NULL, FORCE }, { "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, st = 0;
 
 	optind = 1;
 	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, ":o:h", options, NULL)) != -1)
+	while (!st && (c = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1)
 		switch (c) {
 		case LIMITS:  st = add_once(&k->limits, "--limits"); break;
 		case FLOOR:   st = add_once(&k->floor, "--floor"); break;
 		case MODEL:   st = add_once(&k->o.model, "--model"); break;
 		case POINTS:  st = add_points(k, optarg); break;
-		case FORMAT:  st = add_form(k, optarg); break;
+		case FORMAT:  st = add_form(k, vn_report_by_name(optarg)); break;
 		case 'o':     st = add_path(k, optarg); break;
 		case THREADS: st = add_threads(k, optarg); break;
 		case ALL:     k->all = true; break;
 		case FORCE:   k->force = true; break;
 		case BITWISE: k->o.bitwise = true; break;
+		case 'q':     k->quiet = true; break;
 		case 'h':     usage(stdout); return 1;
 		case PRECISION:
 			if (!vn_policy_from_name(optarg, &k->policy))
@@ -177,8 +174,11 @@ static int arguments(command *k, int argc, char **argv)
 	k->ref = argv[optind];
 	k->cand = argv[optind + 1];
 	k->o.points = k->point;
-	if (k->n_reports == 0)
-		k->report[k->n_reports++].form = FORM_TEXT;
+	if (k->n_reports == 0 && !k->quiet)
+		k->report[k->n_reports++].form = vn_report_by_name("text");
+	for (int i = 0; k->quiet && i < k->n_reports; i++)
+		if (!k->report[i].path)
+			return complain("--quiet leaves nothing for stdout: --format %s needs -o PATH", k->report[i].form->name);
 	return 0;
 }
 
@@ -231,20 +231,26 @@ static bool colours(void)
 
 static vn_status report(const command *k, vn_comparison *c, const char *chosen, vn_error *err)
 {
-	vn_status st = VN_OK;
+	vn_story  story;
+	vn_status st;
+	int tells = 0;
+	for (int i = 0; i < k->n_reports; i++)
+		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
+	st = vn_story_of(c, tells, &story, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
 		const vn_report_options o = { .colour = !k->report[i].path && colours(), .all = k->all, .limits_chosen = chosen };
 		vn_output out;
 		vn_error  lost;
 		if ((st = vn_output_open(&out, k->report[i].path, k->force, err)))
 			break;
-		st = k->report[i].form == FORM_JSON ? vn_report_json(c, &o, out.file, err) : vn_report_text(c, &o, out.file, err);
+		st = k->report[i].form->write(c, &story, &o, out.file, err);
 		const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 		if (!st && closed) {
 			*err = lost;
 			st = closed;
 		}
 	}
+	vn_story_free(&story);
 	return st;
 }
 

@@ -57,6 +57,10 @@ typedef struct vn_check {
 	int            steps;        /* of so many steps together; 0: of this checkpoint alone */
 } vn_check;
 
+/* How much of its limit a value uses: 1 is the limit, more is outside; INFINITY where
+ * the value is none, or the limit is 0 and the value is not. */
+double vn_check_used(const vn_check *k);
+
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;

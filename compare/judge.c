@@ -104,13 +104,14 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	return true;
 }
 
-/* How far outside: the larger, the worse. */
-static double excess(const vn_check *k)
+double vn_check_used(const vn_check *k)
 {
 	if (!(fabs(k->value) <= 1.7976931348623157e308))
 		return (double)INFINITY;
 	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
 	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
+	if (!(far > 0))
+		return 0;
 	return near > 0 ? far / near : (double)INFINITY;
 }
 
@@ -158,7 +159,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 			c->few[p->few].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
-		if (p->worst < 0 || excess(&p->check[i]) > excess(&p->check[p->worst]))
+		if (p->worst < 0 || vn_check_used(&p->check[i]) > vn_check_used(&p->check[p->worst]))
 			p->worst = i;
 	}
 	return VN_OK;

@@ -1,16 +1,39 @@
-/* report.c: what both reports need; see report.h. */
+/* report.c: the forms of reports, and what they share; see report.h. */
 #include "compare/report.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-const char *vn_label(const vn_checkpoint *p, char *text)
+static const vn_report_form forms[] = {
+	{ "text", NULL, 9, vn_report_text },
+	{ "json", ".json", 32, vn_report_json },
+	{ "junit", ".xml", 32, vn_report_junit },
+	{ "markdown", ".md", 9, vn_report_markdown },
+	{ "html", ".html", 32, vn_report_html },
+};
+const char *const vn_report_names = "text|json|junit|markdown|html";
+
+enum { N_FORMS = sizeof forms / sizeof *forms };
+
+const vn_report_form *vn_report_by_name(const char *name)
 {
-	if (p->step == 0)
-		snprintf(text, VN_LABEL, "%s", p->name);
-	else
-		snprintf(text, VN_LABEL, "step.%d/%s", p->step, p->name);
-	return text;
+	for (int i = 0; i < N_FORMS; i++)
+		if (strcmp(forms[i].name, name) == 0)
+			return &forms[i];
+	return NULL;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+	const size_t n = strlen(text), k = strlen(end);
+	return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+const vn_report_form *vn_report_by_suffix(const char *path)
+{
+	for (int i = 0; i < N_FORMS; i++)
+		if (forms[i].suffix && ends_in(path, forms[i].suffix))
+			return &forms[i];
+	return &forms[0];
 }
 
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p)
@@ -30,53 +53,22 @@ const char *vn_point_of(const vn_checkpoint *p)
 	return dot ? dot + 1 : p->name;
 }
 
-/* "token 3, head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
-static void say_where(const vn_shape *s, const char *axes, const int64_t *at, char *text, size_t room)
+/* A reference in the candidate's own precision is its own floor, of 0: no unit to measure in. */
+bool vn_ratio_of(const vn_checkpoint *p, double *ratio)
 {
-	size_t used = 0;
-	text[0] = 0;
-	for (int i = 0; i < s->rank && used < room; i++) {
-		const size_t n = strcspn(axes, " ");
-		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64, i ? ", " : "", (int)n, axes,
-		                       n ? " " : "", at[i]);
-		used += k > 0 ? (size_t)k : 0;
-		axes += n + strspn(axes + n, " ");
-	}
+	const double x = p->m.value[VN_M_NMSE], f = p->floor[VN_M_NMSE];
+	if (!p->has_floor || !(f > 0.0 || x == 0.0))
+		return false;
+	*ratio = f == 0.0 && x == 0.0 ? 0.0 : x / f;
+	return true;
 }
 
-static void side(const vn_tensor *t, int which, vn_detail *d)
+int vn_first_failure(const vn_comparison *c)
 {
-	const int64_t n = vn_shape_count(&t->shape);
-	d->n_first = n < VN_DETAIL_FIRST ? (int)n : VN_DETAIL_FIRST;
-	vn_to_f64(d->first[which], t->data, t->dtype, (size_t)d->n_first);
-	d->stats[which] = vn_stats_of(t->data, t->dtype, (size_t)n);
-}
-
-vn_status vn_detail_of(vn_comparison *c, const vn_checkpoint *p, vn_detail *d, vn_error *err)
-{
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
-	vn_tensor ref, cand;
-	vn_status st;
-	memset(d, 0, sizeof *d);
-	if (!(st = vn_entry_tensor(c->ref, p->ref, &ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &cand, err))) {
-		side(&ref, 0, d);
-		side(&cand, 1, d);
-		st = vn_profile_of(&ref, &cand, vn_entry_axes(e), &d->profile, err);
-	}
-	vn_recording_release(c->cand, p->cand);
-	vn_recording_release(c->ref, p->ref);
-	if (st)
-		return st;
-	int64_t rest = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at;
-	for (int i = e->shape.rank - 1; rest >= 0 && i >= 0; i--) {
-		d->at[i] = rest % e->shape.dim[i];
-		rest /= e->shape.dim[i];
-	}
-	say_where(&e->shape, vn_entry_axes(e), d->at, d->where, sizeof d->where);
-	return VN_OK;
-}
-
-void vn_detail_free(vn_detail *d)
-{
-	vn_profile_free(&d->profile);
+	if (c->first >= 0)
+		return c->first;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].fails)
+			return i;
+	return -1;
 }

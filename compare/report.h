@@ -1,47 +1,92 @@
-/* report.h: what a comparison found, for a person and for a program. */
+/* report.h: what a comparison found, for people and for programs.
+ *
+ * A report is written from a vn_comparison and its vn_story: the details of what
+ * failed, read from the files once, however many reports there are.
+ */
 #ifndef VN_COMPARE_REPORT_H
 #define VN_COMPARE_REPORT_H
 
 #include "compare/compare.h"
 #include "compare/profile.h"
+#include "compare/words.h"
 
 #include <stdio.h>
 
 typedef struct vn_report_options {
 	bool colour;       /* text: on a terminal */
 	bool all;          /* text: every checkpoint has its line */
+	bool compact;      /* json: one line, and 9 digits, which a page needs at most */
 	const char *limits_chosen; /* why these limits: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
-vn_status vn_report_text(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err);
-/* Schema vernier-compare/1; see specs/compare.md. */
-vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err);
+#define VN_FIRST_VALUES 8
+
+/* One measured checkpoint in full. */
+typedef struct vn_told {
+	int        point;
+	int        n_first;
+	double     first[2][VN_FIRST_VALUES]; /* [0] reference, [1] candidate */
+	vn_stats   stats[2];
+	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
+	char       where[160];                /* "token 3, head 0, dim 17" */
+	vn_profile profile;
+	int       *input, n_input;            /* checkpoints it was computed from; -1: no plan tells */
+} vn_told;
+
+/* The first divergence, then the other origins, then whatever else is outside, in
+ * execution order. The rest of these is read only while it is not too much. */
+typedef struct vn_story {
+	vn_told *told;
+	int      n;
+	int      left_out; /* outside as well, without details */
+} vn_story;
+
+/* At most so many in all. vn_story_free afterwards, whatever happened. */
+vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
+void      vn_story_free(vn_story *s);
+/* In full, where that is told; NULL. */
+const vn_told *vn_story_find(const vn_story *s, int point);
+
+/* ---- the forms -------------------------------------------------------------- */
+
+typedef vn_status vn_report(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err);
+
+typedef struct vn_report_form {
+	const char *name, *suffix; /* "json", ".json"; suffix NULL: of no name in particular */
+	int         tells;         /* so many checkpoints in full at most */
+	vn_report  *write;
+} vn_report_form;
+
+extern const char *const vn_report_names; /* "text|json|...", for help */
+const vn_report_form *vn_report_by_name(const char *name);  /* NULL: none */
+const vn_report_form *vn_report_by_suffix(const char *path); /* text where nothing else fits */
+
+vn_report vn_report_text;
+vn_report vn_report_json; /* schema vernier-compare/1: specs/compare.md */
+vn_report vn_report_junit;
+vn_report vn_report_markdown; /* fits a comment on GitHub */
+vn_report vn_report_html; /* one page that needs nothing else */
 
 /* ---- shared by the reports -------------------------------------------------- */
 
-#define VN_DETAIL_FIRST 8
+/* One checkpoint in lines of text. */
+void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out);
 
-/* The numbers behind one measured checkpoint. */
-typedef struct vn_detail {
-	int      n_first;
-	double   first[2][VN_DETAIL_FIRST]; /* [0] reference, [1] candidate */
-	vn_stats stats[2];
-	int64_t  at[VN_MAX_RANK];           /* indices of the worst element */
-	char     where[160];                /* "token 3, head 0, dim 17" */
-	vn_profile profile;
-} vn_detail;
+/* For a terminal, where colour is. */
+#define VN_RED(colour)   ((colour) ? "\033[31m" : "")
+#define VN_GREEN(colour) ((colour) ? "\033[32m" : "")
+#define VN_DIM(colour)   ((colour) ? "\033[2m" : "")
+#define VN_BOLD(colour)  ((colour) ? "\033[1m" : "")
+#define VN_PLAIN(colour) ((colour) ? "\033[0m" : "")
 
-/* vn_detail_free afterwards, whatever happened. */
-vn_status vn_detail_of(vn_comparison *c, const vn_checkpoint *p, vn_detail *d, vn_error *err);
-void      vn_detail_free(vn_detail *d);
-
-/* The name with its step where that is not 0 ("step.2/layer3.q_rope"); text of VN_LABEL bytes. */
-#define VN_LABEL (VN_NAME_MAX + 24)
-const char *vn_label(const vn_checkpoint *p, char *text);
 /* The op of a checkpoint, from the file or the plan; "" when neither says. */
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
 const char *vn_point_of(const vn_checkpoint *p);
 /* The two entries: the reference's, or the candidate's when that is all there is. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
+/* nmse in units of the floor's; false where there is no such unit. */
+bool vn_ratio_of(const vn_checkpoint *p, double *ratio);
+/* Where it first goes wrong: numbers apart, or else a checkpoint that cannot be judged; -1. */
+int  vn_first_failure(const vn_comparison *c);
 
 #endif

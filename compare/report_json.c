@@ -4,6 +4,8 @@
  * which of them it was ("nan", "inf", "-inf"). */
 #include "compare/report.h"
 
+#include "libref/base/utf8.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +14,12 @@
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s ? s : "");
-	return j ? j : json_string("(not UTF-8)");
+	if (j)
+		return j;
+	char *clean = vn_utf8_escape(s, strlen(s)); /* JSON is UTF-8; a name that is none is said so */
+	j = json_string(clean ? clean : "");
+	free(clean);
+	return j;
 }
 
 static json_t *name_of(const vn_checkpoint *p)
@@ -76,6 +83,7 @@ static json_t *limit(const vn_check *k)
 	json_object_set_new(j, "value", isfinite(k->value) ? json_real(k->value) : json_null());
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : not_finite(k->value)));
+	json_object_set_new(j, "used", isfinite(vn_check_used(k)) ? json_real(vn_check_used(k)) : json_null());
 	json_object_set_new(j, "holds", json_boolean(k->holds));
 	if (k->note)
 		json_object_set_new(j, "note", json_string(k->note));
@@ -195,7 +203,7 @@ static json_t *statistics(const vn_stats *s)
 	return j;
 }
 
-static json_t *side(const vn_detail *d, int which, vn_dtype dtype, double at)
+static json_t *side(const vn_told *d, int which, vn_dtype dtype, double at)
 {
 	json_t *j = json_object(), *first = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_first; i++)
@@ -209,15 +217,12 @@ static json_t *side(const vn_detail *d, int which, vn_dtype dtype, double at)
 	return j;
 }
 
-static json_t *inputs(const vn_comparison *c, int point)
+static json_t *inputs(const vn_comparison *c, const vn_told *d)
 {
-	int *input = malloc((size_t)c->n_points * sizeof *input);
-	const int n = input ? vn_inputs_of(c, point, input, c->n_points) : -1;
-	json_t *a = n < 0 ? json_null() : json_array();
-	for (int i = 0; i < n; i++)
-		json_array_append_new(a, json_pack("{s:o, s:s}", "name", name_of(&c->point[input[i]]), "status",
-		                                   vn_status_text(c->point[input[i]].status)));
-	free(input);
+	json_t *a = d->n_input < 0 ? json_null() : json_array();
+	for (int i = 0; i < d->n_input; i++)
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", name_of(&c->point[d->input[i]]), "status",
+		                                   vn_status_text(c->point[d->input[i]].status)));
 	return a;
 }
 
@@ -251,31 +256,23 @@ static json_t *profile(const vn_profile *p)
 	return json_pack("{s:o, s:o}", "words", lines(&p->words), "axes", axes);
 }
 
-static vn_status divergence(vn_comparison *c, int point, json_t *to, vn_error *err)
+static json_t *divergence(const vn_comparison *c, const vn_told *x)
 {
-	const vn_checkpoint *p = &c->point[point];
+	const vn_checkpoint *p = &c->point[x->point];
 	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
-	vn_detail x;
-	const vn_status st = vn_detail_of(c, p, &x, err);
-	if (st) {
-		vn_detail_free(&x);
-		return st;
-	}
 	json_t *j = json_object();
 	json_object_set_new(j, "name", name_of(p));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	json_object_set_new(j, "layer", json_integer(p->layer));
 	json_object_set_new(j, "point", text(vn_point_of(p)));
 	json_object_set_new(j, "op", text(vn_op_of(c, p)));
-	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", integers(x.at, r->shape.rank),
-	                                                  "where", text(x.where)));
-	json_object_set_new(j, "reference", side(&x, 0, r->dtype, p->m.ref_at));
-	json_object_set_new(j, "candidate", side(&x, 1, d->dtype, p->m.cand_at));
-	json_object_set_new(j, "inputs", inputs(c, point));
-	json_object_set_new(j, "profile", profile(&x.profile));
-	json_array_append_new(to, j);
-	vn_detail_free(&x);
-	return VN_OK;
+	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", integers(x->at, r->shape.rank),
+	                                                  "where", text(x->where)));
+	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));
+	json_object_set_new(j, "candidate", side(x, 1, d->dtype, p->m.cand_at));
+	json_object_set_new(j, "inputs", inputs(c, x));
+	json_object_set_new(j, "profile", profile(&x->profile));
+	return j;
 }
 
 static json_t *recording(const vn_recording *r)
@@ -289,25 +286,17 @@ static json_t *recording(const vn_recording *r)
 	return j;
 }
 
-/* Where it first goes wrong: numbers apart, or else a checkpoint that cannot be judged. */
-static json_t *first_divergence(const vn_comparison *c)
-{
-	if (c->first >= 0)
-		return name_of(&c->point[c->first]);
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].fails)
-			return name_of(&c->point[i]);
-	return json_null();
-}
-
-vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err)
+vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
 {
 	json_t *j = json_object(), *points = json_array(), *origins = json_array(), *full = json_array();
+	const int first = vn_first_failure(c);
+	char summary[VN_WORDS];
 	vn_status st = VN_OK;
 
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
-	json_object_set_new(j, "first_divergence", first_divergence(c));
+	json_object_set_new(j, "first_divergence", first >= 0 ? name_of(&c->point[first]) : json_null());
+	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
 	for (int i = 0; i < c->n_origins; i++)
 		json_array_append_new(origins, name_of(&c->point[c->origins[i]]));
 	json_object_set_new(j, "origins", origins);
@@ -322,13 +311,11 @@ vn_status vn_report_json(vn_comparison *c, const vn_report_options *o, FILE *out
 		json_array_append_new(points, checkpoint(c, &c->point[i]));
 	json_object_set_new(j, "checkpoints", points);
 	json_object_set_new(j, "steps_together", pools(c));
-	if (c->first >= 0)
-		st = divergence(c, c->first, full, err);
-	for (int i = 0; !st && i < c->n_origins; i++)
-		if (c->origins[i] != c->first)
-			st = divergence(c, c->origins[i], full, err);
+	for (int i = 0; i < s->n; i++)
+		json_array_append_new(full, divergence(c, &s->told[i]));
 	json_object_set_new(j, "divergences", full);
-	if (!st && (json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF))
+	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));
+	if (json_dumpf(j, out, o->compact ? JSON_COMPACT | JSON_REAL_PRECISION(9) : JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF)
 		st = vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 	json_decref(j);
 	return st;

@@ -6,23 +6,24 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { DETAILS = 8 }; /* so many origins are told in full */
+/* Of origins so many are told in full, and so many named on the first screen. */
+enum { DETAILS = 8, NAMED = 4 };
 
 typedef struct page {
-	vn_comparison *c;
+	const vn_comparison *c;
+	const vn_story *s;
 	const vn_report_options *o;
 	FILE *out;
 	int   width; /* of the name column */
 } page;
 
-#define RED(p)   ((p)->o->colour ? "\033[31m" : "")
-#define GREEN(p) ((p)->o->colour ? "\033[32m" : "")
-#define DIM(p)   ((p)->o->colour ? "\033[2m" : "")
-#define BOLD(p)  ((p)->o->colour ? "\033[1m" : "")
-#define PLAIN(p) ((p)->o->colour ? "\033[0m" : "")
+#define RED(p)   VN_RED((p)->o->colour)
+#define GREEN(p) VN_GREEN((p)->o->colour)
+#define DIM(p)   VN_DIM((p)->o->colour)
+#define BOLD(p)  VN_BOLD((p)->o->colour)
+#define PLAIN(p) VN_PLAIN((p)->o->colour)
 
 /* ---- head ----------------------------------------------------------------- */
 
@@ -83,71 +84,10 @@ static void cell(FILE *out, int width, const char *format, double x)
 	fprintf(out, "  %*s", width, text);
 }
 
-static double over_floor(const vn_checkpoint *p)
-{
-	const double x = p->m.value[VN_M_NMSE], f = p->floor[VN_M_NMSE];
-	return f == 0.0 && x == 0.0 ? 0.0 : x / f;
-}
-
-/* A reference in the candidate's own precision is its own floor, of 0: no unit to measure in. */
-static bool has_ratio(const vn_checkpoint *p)
-{
-	return p->has_floor && (p->floor[VN_M_NMSE] > 0.0 || p->m.value[VN_M_NMSE] == 0.0);
-}
-
-/* A limit as it was written: the fewest digits that read back as it. */
-static const char *say_limit(double limit, char *text, size_t room)
-{
-	for (int digits = 3; digits <= 17; digits++) {
-		snprintf(text, room, "%.*g", digits, limit);
-		if (strtod(text, NULL) == limit)
-			break;
-	}
-	return text;
-}
-
-/* A value with as many digits as it takes to see on which side of the limit it is. */
-static const char *say_value(double value, double limit, int digits, char *text, size_t room)
-{
-	for (; digits <= 17; digits++) {
-		snprintf(text, room, "%.*g", digits, value);
-		const double shown = strtod(text, NULL);
-		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
-			break;
-	}
-	return text;
-}
-
-/* "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)": the head of the report has the folder. */
-static void say_check(FILE *out, const vn_checkpoint *p, const vn_check *k)
-{
-	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
-	char key[VN_KEY_TEXT];
-	const vn_metric_info *info = vn_metric_get(k->metric);
-	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
-	char value[40], limit[40];
-	vn_limit_key(k->form, k->metric, key);
-	if (k->note)
-		fprintf(out, "%s: %s", key, k->note);
-	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
-		fprintf(out, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
-		        k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
-		        say_limit(k->limit, limit, sizeof limit));
-	if (k->steps)
-		fprintf(out, " over %d steps", k->steps);
-	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
-	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
-	if (token >= 0 && !k->note && !k->steps)
-		fprintf(out, " at token %" PRId64, token);
-	if (k->rule)
-		fprintf(out, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
-	else
-		fprintf(out, " (always, unless limits say otherwise)");
-}
-
 static void row(const page *p, const vn_checkpoint *k)
 {
-	char label[VN_LABEL];
+	char label[VN_LABEL], words[VN_WORDS];
+	double ratio;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
 	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
 	        : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
@@ -156,17 +96,15 @@ static void row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
-	if (has_ratio(k))
-		cell(p->out, 8, over_floor(k) < 1000 ? "%.2f" : "%.1e", over_floor(k));
+	if (vn_ratio_of(k, &ratio))
+		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
-	if (k->worst >= 0) {
-		fputs("  ", p->out);
-		say_check(p->out, k, &k->check[k->worst]);
-	}
+	if (k->worst >= 0)
+		fprintf(p->out, "  %s", vn_say_failure(k, words));
 	fputc('\n', p->out);
 }
 
@@ -202,6 +140,7 @@ static void healthy_run(const page *p, int from, int to)
 	const vn_comparison *c = p->c;
 	int worst = -1, unlimited = 0;
 	char label[VN_LABEL];
+	double ratio;
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *k = &c->point[i];
 		unlimited += k->status == VN_UNLIMITED;
@@ -216,8 +155,8 @@ static void healthy_run(const page *p, int from, int to)
 		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
 			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
-		if (has_ratio(&c->point[worst]))
-			fprintf(p->out, " (%.2g x floor)", over_floor(&c->point[worst]));
+		if (vn_ratio_of(&c->point[worst], &ratio))
+			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}
 	fputc('\n', p->out);
@@ -248,97 +187,6 @@ static void table(const page *p)
 	fputc('\n', p->out);
 }
 
-/* ---- one checkpoint in full -------------------------------------------------- */
-
-static void values(const page *p, const char *what, const vn_detail *d, int side)
-{
-	fprintf(p->out, "  %-14s", what);
-	for (int i = 0; i < d->n_first; i++)
-		fprintf(p->out, " %12.6g", d->first[side][i]);
-	fputc('\n', p->out);
-}
-
-static void statistics(const page *p, const char *what, const vn_stats *s)
-{
-	fprintf(p->out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
-	if (s->nan || s->inf)
-		fprintf(p->out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", RED(p), s->nan, s->inf, PLAIN(p));
-	fputc('\n', p->out);
-}
-
-static void inputs(const page *p, int point)
-{
-	const vn_comparison *c = p->c;
-	int *input = malloc((size_t)c->n_points * sizeof *input);
-	const int n = input ? vn_inputs_of(c, point, input, c->n_points) : -1;
-	char label[VN_LABEL];
-	fprintf(p->out, "  %-14s ", "inputs");
-	if (n < 0)
-		fprintf(p->out, "not known: no plan says what this was computed from\n");
-	else if (n == 0)
-		fprintf(p->out, "none was compared before it\n");
-	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *k = &c->point[input[i]];
-		if (i)
-			fprintf(p->out, "  %-14s ", "");
-		fprintf(p->out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
-		        vn_label(k, label), k->m.value[VN_M_NMSE]);
-		if (has_ratio(k))
-			fprintf(p->out, " (%.2g x floor)", over_floor(k));
-		fputc('\n', p->out);
-	}
-	free(input);
-}
-
-static vn_status in_full(const page *p, int point, const char *title, vn_error *err)
-{
-	const vn_comparison *c = p->c;
-	const vn_checkpoint *k = &c->point[point];
-	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);
-	char label[VN_LABEL], shape[VN_SHAPE_TEXT];
-	vn_detail x;
-	const vn_status st = vn_detail_of(p->c, k, &x, err);
-	if (st) {
-		vn_detail_free(&x);
-		return st;
-	}
-	fprintf(p->out, "%s%s: %s%s", BOLD(p), title, vn_label(k, label), PLAIN(p));
-	if (k->layer >= 0)
-		fprintf(p->out, "   layer %d, point %s", k->layer, vn_point_of(k));
-	if (*vn_op_of(c, k))
-		fprintf(p->out, ", op %s", vn_op_of(c, k));
-	fprintf(p->out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
-	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
-	for (int i = 0; i < k->n_checks; i++) {
-		if (k->check[i].holds)
-			continue;
-		fprintf(p->out, "  %-14s ", "outside");
-		say_check(p->out, k, &k->check[i]);
-		if (k->check[i].rule && k->check[i].rule->why)
-			fprintf(p->out, " %s\"%.200s\"%s", DIM(p), k->check[i].rule->why, PLAIN(p));
-		fputc('\n', p->out);
-	}
-	if (k->m.bad_at >= 0)
-		fprintf(p->out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
-		        " Inf\n", "first nonfinite", x.where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
-	else if (k->m.at >= 0)
-		fprintf(p->out, "  %-14s %s: reference %.9g, candidate %.9g, apart %.3g\n", "worst element", x.where,
-		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
-	fprintf(p->out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
-	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
-	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
-	for (int i = 0; i < x.profile.words.n; i++)
-		fprintf(p->out, "  %-14s %s\n", i ? "" : "profile", x.profile.words.line[i]);
-	values(p, "reference", &x, 0);
-	values(p, "candidate", &x, 1);
-	statistics(p, "reference", &x.stats[0]);
-	statistics(p, "candidate", &x.stats[1]);
-	inputs(p, point);
-	fputc('\n', p->out);
-	vn_detail_free(&x);
-	return VN_OK;
-}
-
 /* ---- the end ------------------------------------------------------------------ */
 
 static void findings(const page *p)
@@ -355,95 +203,87 @@ static void findings(const page *p)
 		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
 }
 
-static void say_scores(const page *p, const char *what, const double *m, double strict)
-{
-	fprintf(p->out, "%s: argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
-	        what, 100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
-	        m[VN_M_KL_MAX]);
-}
-
 static void scores(const page *p)
 {
-	const vn_comparison *c = p->c;
-	char label[VN_LABEL], together[VN_LABEL + 64];
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *k = &c->point[i];
-		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0) {
-			say_scores(p, vn_label(k, label), k->m.value, k->m.argmax_strict);
-			fputc('\n', p->out);
-		}
-		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
-			fprintf(p->out, "%s: candidate reaches %.3g, %.0f %% of what %s can hold\n", vn_label(k, label),
-			        k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
-			        vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
-	}
-	for (int i = 0; i < c->n_pools; i++) {
-		const vn_pool *g = &c->pool[i];
-		snprintf(together, sizeof together, "%s of %d steps (%d-%d)", g->name, g->n, c->point[g->first].step, c->point[g->last].step);
-		say_scores(p, together, g->value, g->argmax_strict);
-		fprintf(p->out, " (step %d)\n", c->point[g->worst].step);
-	}
+	vn_lines lines = { 0 };
+	vn_say_scores(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%s\n", lines.line[i]);
+	vn_lines_free(&lines);
 }
 
 static void verdict(const page *p)
 {
+	char counts[VN_WORDS], start[VN_WORDS];
+	vn_say_start(p->c, start);
+	fprintf(p->out, "%s%s%s%s: %s%s%s\n", BOLD(p), p->c->within ? GREEN(p) : RED(p), vn_say_verdict(p->c), PLAIN(p),
+	        vn_say_counts(p->c, counts), *start ? " " : "", start);
+}
+
+/* ---- the first screen ------------------------------------------------------- */
+
+static void origins_line(const page *p)
+{
 	const vn_comparison *c = p->c;
 	char label[VN_LABEL];
-	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
-	if (c->within) {
-		fprintf(p->out, "%s%swithin limits%s: %d checkpoints compared", BOLD(p), GREEN(p), PLAIN(p), measured);
-		if (c->n_status[VN_UNLIMITED])
-			fprintf(p->out, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
-		if (measured < c->n_points)
-			fprintf(p->out, ", %d not (allowed)", c->n_points - measured);
-		fputs(".\n", p->out);
+	if (c->n_origins < 2 && !(c->n_origins == 1 && c->origins[0] != c->first))
 		return;
-	}
-	fprintf(p->out, "%s%sOUTSIDE limits%s: %d of %d checkpoints", BOLD(p), RED(p), PLAIN(p), c->n_fails, c->n_points);
-	for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
-		if (c->n_status[s])
-			fprintf(p->out, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
-	fputs(".", p->out);
-	if (c->n_origins == 1)
-		fprintf(p->out, " It starts at %s: what that was computed from is within limits.",
-		        vn_label(&c->point[c->origins[0]], label));
-	else if (c->n_origins > 1)
-		fprintf(p->out, " It starts at %d places; the first is %s.", c->n_origins,
-		        vn_label(&c->point[c->origins[0]], label));
-	else if (c->first >= 0)
-		fprintf(p->out, " First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
-		        ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+	fprintf(p->out, "%-10s", "origins");
+	for (int i = 0; i < c->n_origins && i < NAMED; i++)
+		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->point[c->origins[i]], label));
+	if (c->n_origins > NAMED)
+		fprintf(p->out, " and %d more", c->n_origins - NAMED);
 	fputc('\n', p->out);
 }
 
-vn_status vn_report_text(vn_comparison *c, const vn_report_options *o, FILE *out, vn_error *err)
+/* What most people want to know, before any table: where it starts, and the rule that it broke. */
+static void first_screen(const page *p)
 {
-	page p = { c, o, out, 10 };
-	char label[VN_LABEL];
-	vn_status st = VN_OK;
+	const vn_comparison *c = p->c;
+	const int first = vn_first_failure(c);
+	char label[VN_LABEL], words[VN_WORDS];
+	fprintf(p->out, "%-10s ", "verdict");
+	verdict(p);
+	if (first >= 0) {
+		const vn_checkpoint *k = &c->point[first];
+		const vn_check *broken = k->worst >= 0 ? &k->check[k->worst] : NULL;
+		const vn_told *x = vn_story_find(p->s, first);
+		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
+		fprintf(p->out, "%-10s %s\n", broken ? "rule" : "finding", vn_say_failure(k, words));
+		if (broken && broken->rule && broken->rule->why)
+			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), broken->rule->why, PLAIN(p));
+		for (int i = 0; x && i < x->profile.words.n; i++)
+			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+		origins_line(p);
+	}
+	fputc('\n', p->out);
+}
 
+vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	page p = { c, s, o, out, 10 };
+	char label[VN_LABEL];
+
+	(void)err;
 	for (int i = 0; i < c->n_points; i++)
 		if (!quiet(&p, i)) {
 			const int n = (int)strlen(vn_label(&c->point[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
+	first_screen(&p);
 	head(&p);
 	table(&p);
-	if (c->first >= 0)
-		st = in_full(&p, c->first, c->point[c->first].origin ? "first divergence and origin" : "first divergence", err);
-	for (int i = 0; !st && i < c->n_origins && i < DETAILS; i++)
-		if (c->origins[i] != c->first)
-			st = in_full(&p, c->origins[i], "origin", err);
+	for (int i = 0; i < s->n && i <= DETAILS; i++)
+		if (s->told[i].point == c->first || c->point[s->told[i].point].origin)
+			vn_report_full(c, &s->told[i], o->colour, out);
 	if (c->n_origins > DETAILS) {
 		fprintf(out, "more origins:");
 		for (int i = DETAILS; i < c->n_origins; i++)
 			fprintf(out, " %s", vn_label(&c->point[c->origins[i]], label));
 		fputs("\n\n", out);
 	}
-	if (st)
-		return st;
 	findings(&p);
 	scores(&p);
-	verdict(&p);
+	verdict(&p); /* again, where a log ends and a long report leaves a terminal */
 	return VN_OK;
 }

@@ -579,7 +579,10 @@ static json_t *json_of(trial *t)
 	size_t n = 0;
 	FILE  *f = open_memstream(&text, &n);
 	const vn_report_options o = { .limits_chosen = "test" };
-	CU_ASSERT_EQUAL(vn_report_json(&t->c, &o, f, &t->err), VN_OK);
+	vn_story s;
+	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_report_json(&t->c, &s, &o, f, &t->err), VN_OK);
+	vn_story_free(&s);
 	fclose(f);
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	free(text);
@@ -621,7 +624,10 @@ static char *text_of(trial *t)
 	size_t n = 0;
 	FILE  *f = open_memstream(&text, &n);
 	const vn_report_options o = { .limits_chosen = "test" };
-	CU_ASSERT_EQUAL(vn_report_text(&t->c, &o, f, &t->err), VN_OK);
+	vn_story s;
+	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_report_text(&t->c, &s, &o, f, &t->err), VN_OK);
+	vn_story_free(&s);
 	fclose(f);
 	return text;
 }
@@ -631,6 +637,15 @@ static void the_text_names_origin_values_and_rule(void)
 	trial t = { 0 };
 	compare(&t, "good", "theta", strict);
 	char *text = text_of(&t);
+	static const char top[] = "verdict    OUTSIDE limits: ", end[] = "\nOUTSIDE limits: ";
+	CU_ASSERT_EQUAL(strncmp(text, top, sizeof top - 1), 0);
+	char *table = strstr(text, "\n\n"), *last = strstr(text, end);
+	CU_ASSERT_FATAL(table && last);
+	CU_ASSERT_STRING_EQUAL(strchr(last + sizeof end, '\n'), "\n"); /* the last line, too */
+	*table = 0; /* above it, without scrolling */
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nfirst      layer1.k_rope\nrule       "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
+	*table = '\n';
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "first divergence and origin: layer1.k_rope   layer 1, point k_rope, op rope"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "worst element  token "));
@@ -663,7 +678,7 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 		int said = 0;
 		for (const char *at_it = text; (at_it = strstr(at_it, cases[i].says)) != NULL; at_it++)
 			said++;
-		CU_ASSERT_EQUAL(said, 2); /* in the table and in full */
+		CU_ASSERT_EQUAL(said, 3); /* on top, in the table and in full */
 		free(text);
 		finish(&t);
 	}

@@ -1,0 +1,81 @@
+// The report (specs/compare.md, vernier-compare/1), and what the rest of the page asks of it.
+// Every string in it comes from somebody's file: it becomes text of the page, never markup.
+const report = JSON.parse(document.getElementById("report").textContent);
+
+const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
+const byLabel = new Map(report.checkpoints.map((c) => [labelOf(c), c]));
+const toldOf = new Map(report.divergences.map((d) => [d.name, d]));
+
+// How much of its tightest limit a checkpoint uses: 1 is the limit. NaN: nothing limits it.
+function usedOf(c) {
+	if (!c.limits.length)
+		return c.fails ? Infinity : NaN;
+	return Math.max(...c.limits.map((l) => (l.used === null ? Infinity : l.used)));
+}
+
+// Colours of the map: up to so much of a limit.
+const bins = [
+	[1e-3, "m0", "0.001"], [0.01, "m1", "0.01"], [0.1, "m2", "0.1"], [0.5, "m3", "0.5"], [1, "m4", "1"],
+	[3, "m5", "3"], [10, "m6", "10"], [100, "m7", "100"], [Infinity, "m8", "more"],
+];
+function colourOf(c) {
+	if (c.fails && !c.elements)
+		return "lost";
+	const used = usedOf(c);
+	return Number.isNaN(used) ? "none" : bins.find(([top]) => used <= top)[1];
+}
+
+// Not by colour alone: a dot for what is outside, a diamond for where it starts.
+const markOf = (c) => (c.origin ? "◆" : c.fails ? "●" : "");
+
+function number(x) {
+	if (x === null || x === undefined)
+		return "–";
+	if (typeof x !== "number")
+		return String(x);
+	const size = Math.abs(x);
+	if (x === 0 || (Number.isInteger(x) && size < 1e6))
+		return String(x);
+	return size < 1e-3 || size >= 1e5 ? x.toExponential(2) : String(Number(x.toPrecision(6)));
+}
+
+const short = (x) => number(typeof x === "number" && Number.isFinite(x) ? Number(x.toPrecision(3)) : x);
+
+function times(used) {
+	return used === Infinity ? "far beyond its limit" : `${short(used)} × its limit`;
+}
+
+// "layer 3, q_rope: OUTSIDE limits, 12 × its limit (nmse_over_floor), origin"
+function describe(c) {
+	const where = (c.step ? `step ${c.step}, ` : "") + (c.layer >= 0 ? `layer ${c.layer}, ${c.point}` : c.name);
+	const used = usedOf(c);
+	const tightest = c.limits.find((l) => (l.used === null ? Infinity : l.used) === used);
+	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;
+	return `${where}: ${status}` + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
+}
+
+// ---- making elements -------------------------------------------------------------
+
+function fill(e, attributes, children) {
+	for (const [key, value] of Object.entries(attributes))
+		if (value !== undefined && value !== null && value !== false)
+			e.setAttribute(key, value === true ? "" : value);
+	e.append(...children.filter((x) => x !== null && x !== undefined));
+	return e;
+}
+const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const byId = (id) => document.getElementById(id);
+
+function goTo(c, text = labelOf(c)) {
+	const button = make("button", { type: "button", class: "link" }, text);
+	button.addEventListener("click", () => select(c, { show: true }));
+	return button;
+}
+
+function table(head, rows, attributes = {}) {
+	const cell = (x, i) => make("td", { class: typeof x === "number" ? "value" : undefined, "data-head": head[i] }, typeof x === "number" ? number(x) : x);
+	return make("div", { class: "scroll" }, make("table", attributes,
+		make("thead", {}, make("tr", {}, ...head.map((x) => make("th", { scope: "col" }, x)))),
+		make("tbody", {}, ...rows.map((r) => make("tr", { class: r.class }, ...r.cells.map(cell))))));
+}

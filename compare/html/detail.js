@@ -1,0 +1,130 @@
+// One checkpoint in full, both runs side by side, and the page's beginning.
+let selected = null;
+
+function limitsTable(c) {
+	return table(["metric", "value", "limit", "used", "rule"], c.limits.map((l) => ({
+		class: l.holds ? undefined : "broken",
+		cells: [
+			l.metric + (l.steps ? ` over ${l.steps} steps` : ""),
+			l.value === null ? l.note ?? l.value_is : l.value,
+			l.limit,
+			l.used === null ? "beyond" : Number(l.used.toPrecision(3)),
+			l.rule ? make("span", {}, make("code", {}, `${l.rule.file.split("/").pop()}:${l.rule.line}`), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
+		],
+	})), { class: "stack" });
+}
+
+function metricsTable(c) {
+	const none = c.metrics_not_finite ?? {}, floorless = c.floor_not_finite ?? {};
+	return table(["metric", "value", "floor"], Object.keys(c.metrics).map((key) => ({
+		cells: [key, c.metrics[key] ?? none[key] ?? "–", c.floor ? c.floor[key] ?? floorless[key] ?? "–" : "–"],
+	})));
+}
+
+function valuesTable(d) {
+	const apart = (a, b) => (typeof a === "number" && typeof b === "number" ? b - a : "–");
+	return table(["first values", "reference", "candidate", "apart"], d.reference.first.map((r, i) => ({
+		cells: [`[${i}]`, r, d.candidate.first[i], apart(r, d.candidate.first[i])],
+	})));
+}
+
+function statisticsTable(d) {
+	const of = (side, key) => side.statistics[key] ?? side.statistics.not_finite?.[key] ?? "–";
+	return table(["", "reference", "candidate"], [
+		{ cells: ["dtype", d.reference.dtype, d.candidate.dtype] },
+		...["min", "max", "mean", "rms", "absmax", "nan", "inf"].map((key) => ({ cells: [key, of(d.reference, key), of(d.candidate, key)] })),
+	]);
+}
+
+function profile(d) {
+	const relative = (a) => a.error.map((e, i) => (typeof e !== "number" ? Infinity : typeof a.reference[i] === "number" && a.reference[i] > 0 ? e / a.reference[i] : e > 0 ? Infinity : 0));
+	return [
+		make("h3", {}, "Who carries the error"),
+		make("ul", { class: "words" }, ...d.profile.words.map((w) => make("li", {}, w))),
+		d.profile.words.length ? null : make("p", { class: "dim" }, "No token, head or channel stands out."),
+		make("div", { class: "side" }, ...d.profile.axes.filter((a) => a.size > 1).map((a) => make("div", {}, bars(relative(a), a.together, a.axis)))),
+	];
+}
+
+function inputs(d) {
+	if (d.inputs === null)
+		return make("p", { class: "dim" }, "No plan says what this was computed from.");
+	return make("ul", {}, ...d.inputs.map((i) => {
+		const c = byLabel.get(i.name);
+		return make("li", {}, c ? goTo(c) : i.name, ` ${i.status}, nmse ${short(c?.metrics.nmse)}`);
+	}));
+}
+
+function untold(c) {
+	if (c.status !== "outside")
+		return null;
+	return make("p", { class: "dim" }, `First values, statistics and profiles are kept of ${report.divergences.length} checkpoints: the first divergence, `
+		+ `origins, then others in order. Of ${report.divergences_left_out} more, as of this one, there are numbers only.`);
+}
+
+function drawDetail() {
+	const c = selected, d = toldOf.get(labelOf(c));
+	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
+	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
+	if (c.detail)
+		facts.push(["finding", c.detail]);
+	if (d)
+		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
+	byId("detail-body").replaceChildren(...[
+		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
+		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? limitsTable(c) : null,
+		...(d ? profile(d) : [untold(c)]),
+		d ? make("h3", {}, "Side by side") : null,
+		d ? make("div", { class: "side" }, valuesTable(d), statisticsTable(d)) : null,
+		d ? make("h3", {}, "Computed from") : null, d ? inputs(d) : null,
+		c.elements ? make("details", {}, make("summary", {}, "All metrics"), metricsTable(c)) : null,
+	].filter((x) => x !== null));
+}
+
+// show: bring the details into view, for a finger or a key that asked for them.
+function select(c, { show = false } = {}) {
+	if (stepShown !== null && c.step !== stepShown) {
+		stepShown = c.step;
+		byId("step").value = String(c.step);
+		drawMap();
+	}
+	selected = c;
+	markSelected();
+	drawDetail();
+	drawGrowth(c.point);
+	if (show) {
+		byId("detail-title").focus({ preventScroll: true });
+		byId("detail").scrollIntoView({ block: "nearest" });
+		if (byId("detail").getBoundingClientRect().top > innerHeight * 0.6 || byId("detail").getBoundingClientRect().top < 0)
+			byId("detail").scrollIntoView({ block: "start" });
+	}
+}
+
+function drawRuns() {
+	const sides = [report.reference, report.candidate];
+	const facts = [...new Set(sides.flatMap((s) => Object.keys(s.run)))].sort();
+	const rows = [["file", ...sides.map((s) => s.path)], ...facts.map((k) => [k, ...sides.map((s) => s.run[k] ?? "–")])];
+	byId("runs").append(
+		make("thead", {}, make("tr", {}, ...["", "reference", "candidate"].map((x) => make("th", { scope: "col" }, x)))),
+		make("tbody", {}, ...rows.map(([k, r, c]) => make("tr", { class: r === c ? undefined : "differs" }, make("th", { scope: "row" }, k), make("td", { "data-head": "reference" }, r), make("td", { "data-head": "candidate" }, c)))));
+	byId("notes").append(
+		make("li", {}, `limits: ${report.limits.file} (${report.limits.chosen})`), make("li", {}, `floor: ${report.floor ?? "none"}`),
+		...report.notes.map((x) => make("li", {}, `note: ${x}`)), ...report.warnings.map((x) => make("li", {}, `warning: ${x}`)));
+}
+
+// Names in the story become ways to their details.
+for (const code of document.querySelectorAll("header code.name")) {
+	const c = byLabel.get(code.textContent);
+	if (c)
+		code.replaceChildren(goTo(c));
+}
+document.querySelector("main").hidden = false;
+startMap();
+startGrowth();
+drawRuns();
+byId("detail").addEventListener("keydown", (event) => {
+	if (event.key === "Escape")
+		(markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
+});
+// Where it starts, or else what comes nearest to a limit.
+select(byLabel.get(report.first_divergence) ?? report.checkpoints.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));

@@ -1,0 +1,23 @@
+/* markup.h: text from anywhere, put where XML, HTML or Markdown is read.
+ *
+ * XML knows no control characters, no UTF-8 that is none and none of the code
+ * points without a meaning, escaped or not; a writer of XML passes them on or
+ * stops. So vn_utf8_escape makes them readable first (\u{1b}, \xff), and what is
+ * left to do is five characters.
+ */
+#ifndef VN_COMPARE_MARKUP_H
+#define VN_COMPARE_MARKUP_H
+
+#include <stdio.h>
+
+/* For content and for attributes in double or single quotes, of XML and of HTML. */
+void vn_xml_text(FILE *out, const char *text);
+/* The same of several lines, in which newlines stay. */
+void vn_xml_lines(FILE *out, const char *text);
+/* A code span: nothing in it is markup, a mention or a link. Of at most `most`
+ * bytes the beginning is shown. cell: inside a table, where | ends a cell. */
+void vn_markdown_code(FILE *out, const char *text, size_t most, int cell);
+/* A fenced block of lines. */
+void vn_markdown_fence(FILE *out, const char *lines);
+
+#endif

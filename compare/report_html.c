@@ -1,0 +1,142 @@
+/* report_html.c: a comparison as one page that needs nothing else: no network, no
+ * other file, and where scripts are forbidden the verdict and where it starts are
+ * still there.
+ *
+ * The page itself is compare/html; here its title, the story on top and the data go
+ * in, which are the JSON report. What recordings say reaches the page in two ways:
+ * escaped, by vn_xml_text, and as strings in that JSON, which the script makes text
+ * nodes of. */
+#include "compare/markup.h"
+#include "compare/page.h"
+#include "compare/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMED = 12 };
+
+static void name_of(const vn_checkpoint *p, FILE *out)
+{
+	char label[VN_LABEL];
+	fputs("<code class=\"name\">", out);
+	vn_xml_text(out, vn_label(p, label));
+	fputs("</code>", out);
+}
+
+static void line(FILE *out, const char *title, const char *text)
+{
+	fprintf(out, "<dt>%s</dt><dd>", title);
+	vn_xml_text(out, text);
+	fputs("</dd>\n", out);
+}
+
+static void origins(const vn_comparison *c, FILE *out)
+{
+	if (c->n_origins == 0 || (c->n_origins == 1 && c->origins[0] == c->first))
+		return;
+	fprintf(out, "<dt>%s</dt><dd>", c->n_origins > 1 ? "origins" : "origin");
+	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+		fputs(i ? ", " : "", out);
+		name_of(&c->point[c->origins[i]], out);
+	}
+	if (c->n_origins > NAMED)
+		fprintf(out, " and %d more", c->n_origins - NAMED);
+	fprintf(out, "<br><span class=\"dim\">What %s computed from is within limits.</span></dd>\n", c->n_origins > 1 ? "each was" : "it was");
+}
+
+static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+{
+	char text[VN_WORDS];
+	const vn_checkpoint *p = &c->point[first];
+	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
+	const vn_told *x = vn_story_find(s, first);
+	fprintf(out, "<dt>%s</dt><dd>", c->first >= 0 ? "first divergence" : "first finding");
+	name_of(p, out);
+	if (p->layer >= 0)
+		fprintf(out, " layer %d", p->layer);
+	if (*vn_op_of(c, p)) {
+		fputs(", op ", out);
+		vn_xml_text(out, vn_op_of(c, p));
+	}
+	if (c->n_origins == 1 && p->origin)
+		fputs("<br><span class=\"dim\">It is the only origin: what it was computed from is within limits.</span>", out);
+	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
+	vn_xml_text(out, vn_say_failure(p, text));
+	if (broken && broken->rule && broken->rule->why) {
+		fputs("<br><q>", out);
+		vn_xml_text(out, broken->rule->why);
+		fputs("</q>", out);
+	}
+	fputs("</dd>\n", out);
+	for (int i = 0; x && i < x->profile.words.n; i++)
+		line(out, i ? "" : "profile", x->profile.words.line[i]);
+	origins(c, out);
+}
+
+static void story(const vn_comparison *c, const vn_story *s, FILE *out)
+{
+	const int first = vn_first_failure(c);
+	vn_lines scores = { 0 };
+	char text[VN_WORDS];
+	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
+	vn_xml_text(out, vn_recording_path(c->cand));
+	fputs("</code> judged by <code>", out);
+	vn_xml_text(out, vn_recording_path(c->ref));
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->within ? "within" : "outside", vn_say_verdict(c),
+	        vn_say_counts(c, text));
+	if (first >= 0)
+		beginning(c, s, first, out);
+	vn_say_scores(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		line(out, i ? "" : "measured", scores.line[i]);
+	vn_lines_free(&scores);
+	fputs("</dl>\n", out);
+}
+
+/* A '<' stands in JSON only inside strings, and is all that could end its element. */
+static vn_status data(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	vn_report_options compact = *o;
+	char  *text = NULL;
+	size_t n = 0;
+	FILE  *to = open_memstream(&text, &n);
+	vn_status st;
+	compact.compact = true;
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	st = vn_report_json(c, s, &compact, to, err);
+	if (fclose(to) != 0 && !st)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	for (size_t at = 0; !st && at < n;) {
+		const size_t plain = strcspn(text + at, "<");
+		fwrite(text + at, 1, plain, out);
+		at += plain;
+		if (at < n) {
+			fputs("\\u003c", out);
+			at++;
+		}
+	}
+	free(text);
+	return st;
+}
+
+/* The page up to a mark; what is behind it. */
+static const char *up_to(const char *page, const char *mark, FILE *out)
+{
+	const char *at = strstr(page, mark);
+	fwrite(page, 1, (size_t)(at - page), out);
+	return at + strlen(mark);
+}
+
+vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
+	fprintf(out, "%s: ", vn_say_verdict(c));
+	vn_xml_text(out, vn_recording_path(c->cand));
+	page = up_to(page, "@STORY@", out);
+	story(c, s, out);
+	page = up_to(page, "@DATA@", out);
+	const vn_status st = data(c, s, o, out, err);
+	fputs(page, out);
+	return st;
+}

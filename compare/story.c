@@ -1,0 +1,123 @@
+/* story.c: the details of what failed, read once for all reports; see report.h. */
+#include "compare/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Neither the first divergence nor origins: told while they have so few elements
+ * together. A comparison reads its files once; this adds half a second at most. */
+enum { MORE_ELEMENTS = 1 << 26 };
+
+/* "token 3, head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
+static void say_where(const vn_shape *s, const char *axes, const int64_t *at, char *text, size_t room)
+{
+	size_t used = 0;
+	text[0] = 0;
+	for (int i = 0; i < s->rank && used < room; i++) {
+		const size_t n = strcspn(axes, " ");
+		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64, i ? ", " : "", (int)n, axes,
+		                       n ? " " : "", at[i]);
+		used += k > 0 ? (size_t)k : 0;
+		axes += n + strspn(axes + n, " ");
+	}
+}
+
+static void side(const vn_tensor *t, int which, vn_told *d)
+{
+	const int64_t n = vn_shape_count(&t->shape);
+	d->n_first = n < VN_FIRST_VALUES ? (int)n : VN_FIRST_VALUES;
+	vn_to_f64(d->first[which], t->data, t->dtype, (size_t)d->n_first);
+	d->stats[which] = vn_stats_of(t->data, t->dtype, (size_t)n);
+}
+
+static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, vn_error *err)
+{
+	vn_tensor ref, cand;
+	vn_status st;
+	if (!(st = vn_entry_tensor(c->ref, p->ref, &ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &cand, err))) {
+		side(&ref, 0, d);
+		side(&cand, 1, d);
+		st = vn_profile_of(&ref, &cand, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), &d->profile, err);
+	}
+	vn_recording_release(c->cand, p->cand);
+	vn_recording_release(c->ref, p->ref);
+	return st;
+}
+
+static vn_status inputs(const vn_comparison *c, int *room, vn_told *d, vn_error *err)
+{
+	d->n_input = vn_inputs_of(c, d->point, room, c->n_points);
+	if (d->n_input <= 0)
+		return VN_OK;
+	if (!(d->input = malloc((size_t)d->n_input * sizeof *d->input)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->point[d->point].name);
+	memcpy(d->input, room, (size_t)d->n_input * sizeof *d->input);
+	return VN_OK;
+}
+
+static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	vn_told *d = &s->told[s->n++];
+	vn_status st;
+	d->point = point;
+	if ((st = numbers(c, p, d, err)) || (st = inputs(c, room, d, err)))
+		return st;
+	int64_t rest = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at;
+	for (int i = e->shape.rank - 1; rest >= 0 && i >= 0; i--) {
+		d->at[i] = rest % e->shape.dim[i];
+		rest /= e->shape.dim[i];
+	}
+	say_where(&e->shape, vn_entry_axes(e), d->at, d->where, sizeof d->where);
+	return VN_OK;
+}
+
+vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int64_t more = 0;
+	memset(s, 0, sizeof *s);
+	if (c->first < 0 || most < 1)
+		return VN_OK;
+	int *room = malloc((size_t)c->n_points * sizeof *room);
+	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
+	else
+		st = tell(c, c->first, room, s, err);
+	for (int i = 0; !st && i < c->n_origins && s->n < most; i++)
+		if (c->origins[i] != c->first)
+			st = tell(c, c->origins[i], room, s, err);
+	for (int i = 0; !st && i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->status != VN_OUTSIDE || vn_story_find(s, i))
+			continue;
+		if (!p->origin)
+			more += p->m.n;
+		if (s->n < most && more <= MORE_ELEMENTS)
+			st = tell(c, i, room, s, err);
+		else
+			s->left_out++;
+	}
+	free(room);
+	return st;
+}
+
+const vn_told *vn_story_find(const vn_story *s, int point)
+{
+	for (int i = 0; i < s->n; i++)
+		if (s->told[i].point == point)
+			return &s->told[i];
+	return NULL;
+}
+
+void vn_story_free(vn_story *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		vn_profile_free(&s->told[i].profile);
+		free(s->told[i].input);
+	}
+	free(s->told);
+	*s = (vn_story) { 0 };
+}

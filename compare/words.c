@@ -1,0 +1,161 @@
+/* words.c: see words.h. */
+#include "compare/words.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *vn_label(const vn_checkpoint *p, char *text)
+{
+	if (p->step == 0)
+		snprintf(text, VN_LABEL, "%s", p->name);
+	else
+		snprintf(text, VN_LABEL, "step.%d/%s", p->step, p->name);
+	return text;
+}
+
+/* Appends to text of VN_WORDS bytes, as far as there is room. */
+__attribute__((format(printf, 2, 3)))
+static void add(char *text, const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text + used, VN_WORDS - used, format, args);
+	va_end(args);
+}
+
+/* ---- the verdict ---------------------------------------------------------------- */
+
+const char *vn_say_verdict(const vn_comparison *c)
+{
+	return c->within ? "within limits" : "OUTSIDE limits";
+}
+
+const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
+{
+	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
+	text[0] = 0;
+	if (c->within) {
+		add(text, "%d checkpoints compared", measured);
+		if (c->n_status[VN_UNLIMITED])
+			add(text, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
+		if (measured < c->n_points)
+			add(text, ", %d not (allowed)", c->n_points - measured);
+	} else {
+		add(text, "%d of %d checkpoints", c->n_fails, c->n_points);
+		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
+			if (c->n_status[s])
+				add(text, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
+	}
+	add(text, ".");
+	return text;
+}
+
+const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	text[0] = 0;
+	if (c->n_origins == 1)
+		add(text, "It starts at %s: what that was computed from is within limits.",
+		    vn_label(&c->point[c->origins[0]], label));
+	else if (c->n_origins > 1)
+		add(text, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+	else if (c->first >= 0)
+		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
+		    ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+	return text;
+}
+
+/* ---- one check ------------------------------------------------------------------- */
+
+/* A limit as it was written: the fewest digits that read back as it. */
+static const char *say_limit(double limit, char *text, size_t room)
+{
+	for (int digits = 3; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, limit);
+		if (strtod(text, NULL) == limit)
+			break;
+	}
+	return text;
+}
+
+/* A value with as many digits as it takes to see on which side of the limit it is. */
+static const char *say_value(double value, double limit, int digits, char *text, size_t room)
+{
+	for (; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, value);
+		const double shown = strtod(text, NULL);
+		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
+			break;
+	}
+	return text;
+}
+
+/* Of the rule's path the last part: the head of a report has the folder. */
+const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
+{
+	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
+	char key[VN_KEY_TEXT], value[40], limit[40];
+	const vn_metric_info *info = vn_metric_get(k->metric);
+	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	vn_limit_key(k->form, k->metric, key);
+	text[0] = 0;
+	if (k->note)
+		add(text, "%s: %s", key, k->note);
+	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
+		add(text, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		    k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
+		    say_limit(k->limit, limit, sizeof limit));
+	if (k->steps)
+		add(text, " over %d steps", k->steps);
+	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
+	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
+	if (token >= 0 && !k->note && !k->steps)
+		add(text, " at token %" PRId64, token);
+	if (k->rule)
+		add(text, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+	else
+		add(text, " (always, unless limits say otherwise)");
+	return text;
+}
+
+const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
+{
+	if (p->worst >= 0)
+		return vn_say_check(p, &p->check[p->worst], text);
+	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), *p->detail ? ": " : "", p->detail);
+	return text;
+}
+
+/* ---- logits ------------------------------------------------------------------------ */
+
+static const char *agreement(const double *m, double strict, char text[VN_WORDS])
+{
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
+	         m[VN_M_KL_MAX]);
+	return text;
+}
+
+void vn_say_scores(const vn_comparison *c, vn_lines *lines)
+{
+	char label[VN_LABEL], text[VN_WORDS];
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
+			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, text));
+		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+			vn_lines_add(lines, "%s: candidate reaches %.3g, %.0f %% of what %s can hold", vn_label(k, label),
+			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
+			             vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
+	}
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (step %d)", g->name, g->n, c->point[g->first].step,
+		             c->point[g->last].step, agreement(g->value, g->argmax_strict, text), c->point[g->worst].step);
+	}
+}

@@ -1,0 +1,29 @@
+/* words.h: a comparison in words, the same in every report. What comes from
+ * files is passed on as it is; who writes for a terminal, XML or HTML cleans it. */
+#ifndef VN_COMPARE_WORDS_H
+#define VN_COMPARE_WORDS_H
+
+#include "compare/compare.h"
+
+/* The name with its step where that is not 0 ("step.2/layer3.q_rope"); text of VN_LABEL bytes. */
+#define VN_LABEL (VN_NAME_MAX + 24)
+const char *vn_label(const vn_checkpoint *p, char *text);
+
+/* "OUTSIDE limits", and what goes with it: "5 of 38 checkpoints, 2 extra.", which
+ * names nothing, and "It starts at layer0.v_proj: ...", "" where nothing is outside. */
+#define VN_WORDS 480
+const char *vn_say_verdict(const vn_comparison *c);
+const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
+const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
+
+/* "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)", with
+ * as many digits as it takes to see on which side of the limit the value is. */
+const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS]);
+/* Why a checkpoint fails: its worst check, or what kept it from being measured. */
+const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);
+
+/* What logits come to, a line each: "logits: argmax agrees in 98.57 % ...". And
+ * where the candidate comes near what its format can hold. */
+void vn_say_scores(const vn_comparison *c, vn_lines *lines);
+
+#endif

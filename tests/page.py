@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""page.py VERNIER [SHOTS]: the page of `compare --format html`, as people and their keys find it in a Chromium.
+
+With SHOTS, a folder, screenshots of every page in light, dark and on a phone go there, to be looked at.
+Status 77, skipped: there is no Chromium (Debian: chromium-headless-shell), or no h5py.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import browser  # noqa: E402
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("page.py: no h5py; skipped")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = os.path.join(HERE, "..", "fixtures", "qwen2-trained")
+IDS = "@" + os.path.join(HERE, "..", "fixtures", "prompts", "p017.ids")
+EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=document.title='stolen'>"
+SCREENS = {"light": (1280, 900, False, False), "dark": (1280, 900, True, False), "phone": (390, 844, False, True)}
+
+
+def vernier(*args, status=0):
+    done = subprocess.run([VERNIER, *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == status, (args, done.returncode, done.stderr)
+
+
+def capture(out, *args, model=MODEL):
+    vernier("capture", "ref", model, "--ids", IDS, "-o", out, *args)
+
+
+def change(source, out, **tensors):
+    """A copy in which tensors (double underscores for slashes) went through functions."""
+    shutil.copy(source, out)
+    with h5py.File(out, "r+") as f:
+        for name, function in tensors.items():
+            d = f[name.replace("__", "/").replace("step", "step.")]
+            del d.attrs["digest"]
+            d[...] = function(d[()].astype(np.float32))
+
+
+def compare(ref, cand, out, *args, status=1):
+    vernier("compare", ref, cand, "-q", "-o", out, "-o", out.replace(".html", ".json"), *args, status=status)
+
+
+def make_pages():
+    """The pairs, and a page of each: one wrong, healthy, deep, decoded, hostile, and without a plan or layers."""
+    capture("ref.h5")
+    capture("half.h5", "--precision", "f16")
+
+    def heads(x):
+        x[:, 4:6] *= 1.2
+        return x
+
+    def nan(x):
+        x[3, 7] = np.nan
+        return x
+
+    change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
+    compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
+    compare("ref.h5", "half.h5", "healthy.html", "--floor", "half.h5", status=0)
+
+    for name, *fault in ("deep",), ("faulty", "7"):
+        subprocess.run([sys.executable, os.path.join(HERE, "deep_model.py"), MODEL, "80", name, *fault], check=True)
+    capture("deep.h5", model="deep")
+    capture("deep-half.h5", "--precision", "f16", model="deep")
+    capture("faulty.h5", "--precision", "f16", model="faulty")
+    compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
+
+    capture("steps.h5", "--force-ids", "5,6,7,8")
+    capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16")
+    change("steps-half.h5", "steps-bad.h5", step3__layer1__v_proj=lambda x: 2 * x)
+    compare("steps.h5", "steps-bad.h5", "steps.html", "--floor", "steps-half.h5")
+
+    shutil.copy("half.h5", "evil.h5")
+    with h5py.File("evil.h5", "r+") as f:
+        f["run"].attrs["engine"] = EVIL
+        f["step.0"]["`|" + EVIL.replace("/", "_")] = f["step.0/logits"][()]
+        f["step.0/layer0"]["q_rope"].attrs["axes"] = "token head <b>"
+        f["step.0"][b"\xff\xfe"] = f["step.0/logits"][()]
+    compare("ref.h5", "evil.h5", "evil.html")
+
+
+def contrast(b, selector):
+    """Of the text of an element to what is behind it, as WCAG counts: 4.5 can be read."""
+    return b.ask("""(() => {
+        const light = (c) => { const k = c.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255).map((x) => x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * k[0] + 0.7152 * k[1] + 0.0722 * k[2]; };
+        const e = document.querySelector(%s);
+        let behind = e;
+        while (behind && /rgba\\(0, 0, 0, 0\\)/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement;
+        const [a, z] = [light(getComputedStyle(e).color), light(getComputedStyle(behind).backgroundColor)].sort((x, y) => y - x);
+        return (a + 0.05) / (z + 0.05); })()""" % json.dumps(selector))
+
+
+def text(b, selector):
+    return b.ask(f"document.querySelector({json.dumps(selector)}).innerText")
+
+
+def every_page_is_quiet_and_fits(b, name):
+    with open(f"{name}.json", encoding="utf-8") as f:
+        report = json.load(f)
+    for screen, look in SCREENS.items():
+        b.screen(*look)
+        b.open(f"{name}.html")
+        assert not b.complaints, (name, screen, b.complaints)
+        assert len(b.requests()) == 1, b.requests()
+        assert b.ask("document.documentElement.scrollWidth <= innerWidth"), (name, screen, "scrolls sideways")
+        assert not b.ask("document.querySelector('main').hidden") and text(b, "#detail-body")
+        for selector in "h1", ".dim", "#detail-body dd", "#pointed", "#runs td":
+            assert contrast(b, selector) >= 4.5, (name, screen, selector, contrast(b, selector))
+        if SHOTS:
+            b.screen(look[0], min(4000, b.ask("document.documentElement.scrollHeight")), *look[2:])
+            b.shot(os.path.join(SHOTS, f"{name}-{screen}.png"), whole=False)
+    data = b.ask("JSON.parse(document.getElementById('report').textContent)")
+    assert [data[k] for k in ("schema", "verdict", "first_divergence", "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
+    assert text(b, "h1") == ("within limits" if report["verdict"] == "within" else "OUTSIDE limits")
+    cells = b.ask("document.querySelectorAll('#map td[data-at]').length + document.querySelectorAll('#strip button').length")
+    assert cells == len({c["name"] for c in report["checkpoints"]}), (name, cells)
+
+
+def a_click_opens_a_cell(b):
+    b.screen(*SCREENS["light"])
+    b.open("bad.html")
+    assert text(b, "#detail-title") == "layer0.q_rope" and "heads 4-5 of 6" in text(b, "#detail-body")
+    b.click("[aria-label^='layer 1, mlp_act:']")
+    assert text(b, "#detail-title") == "layer1.mlp_act"
+    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "token 3, ffn 7", "what is not finite is in token 3 of 17", "layer1.gate_proj":
+        assert words in text(b, "#detail-body"), (words, text(b, "#detail-body"))
+    assert b.ask("document.getElementById('growth-point').value") == "mlp_act"
+    b.click("#detail-body button.link")  # what it was computed from
+    assert text(b, "#detail-title") == "layer1.gate_proj" and "within limits" in text(b, "#detail-body")
+    b.click("header button.link")
+    assert text(b, "#detail-title") == "layer0.q_rope"
+    b.click("#strip button[data-label=logits]")
+    assert text(b, "#detail-title") == "logits" and "kl_mean" in text(b, "#detail-body")
+    assert b.ask("[...document.querySelectorAll('svg[role=img]')].every((s) => s.getAttribute('aria-label').length > 20)")
+
+
+def keys_reach_every_cell(b):
+    active = "document.activeElement.getAttribute('aria-label')"
+    b.screen(*SCREENS["light"])
+    b.open("deep.html")
+    for _ in range(12):
+        b.key("Tab", 9)
+        if b.ask("document.activeElement.role === 'gridcell'"):
+            break
+    assert b.ask(active).startswith("layer 7, q_proj: OUTSIDE limits"), b.ask(active)
+    assert b.ask("document.querySelectorAll('#map [tabindex=\"0\"]').length") == 1
+    for key, where in (("ArrowRight", "layer 8, q_proj"), ("ArrowDown", "layer 8, k_proj"), ("End", "layer 79, k_proj"), ("ArrowRight", "layer 79, k_proj"),
+                       ("Home", "layer 0, k_proj"), ("ArrowUp", "layer 0, q_proj"), ("ArrowLeft", "layer 0, q_proj")):
+        b.key(key)
+        assert b.ask(active).startswith(where + ":"), (key, b.ask(active))
+        assert text(b, "#detail-title") == where.replace("layer ", "layer").replace(", ", "."), key
+    b.key("Enter", 13)
+    assert b.ask("document.activeElement.id") == "detail-title"
+    b.key("Escape", 27)
+    assert b.ask(active).startswith("layer 0, q_proj: within limits")
+    tree = b.call("Accessibility.getFullAXTree")["nodes"]
+    names = [n["name"]["value"] for n in tree if n.get("role", {}).get("value") == "gridcell" and not n.get("ignored")]
+    assert len([n for n in names if n.startswith("layer ")]) == 80 * 15, len(names)
+    assert not b.complaints, b.complaints
+
+
+def on_a_phone_layers_go_down_and_a_tap_shows_details(b):
+    b.screen(*SCREENS["phone"])
+    b.open("deep.html")
+    assert b.ask("document.querySelectorAll('#map tbody tr').length") == 80
+    assert b.ask("document.querySelector('#map td[data-at]').getBoundingClientRect().height") >= 20
+    b.click("[aria-label^='layer 9, v_proj:']")
+    assert text(b, "#detail-title") == "layer9.v_proj"
+    assert 0 <= b.ask("document.getElementById('detail').getBoundingClientRect().top") < 500
+
+
+def steps_can_be_chosen(b):
+    b.screen(*SCREENS["light"])
+    b.open("steps.html")
+    assert text(b, "#detail-title") == "step.3/layer1.v_proj"
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '2'; s.dispatchEvent(new Event('change')); })()")
+    assert b.ask("document.querySelectorAll('#map td[aria-label*=OUTSIDE]').length") == 0
+    b.click("[aria-label^='step 2, layer 0, k_proj:']")
+    assert text(b, "#detail-title") == "step.2/layer0.k_proj" and "in step 2" in text(b, "#growth")
+
+
+def names_stay_text(b):
+    b.screen(*SCREENS["light"])
+    b.open("evil.html")
+    assert b.ask("document.title") == "OUTSIDE limits: evil.h5", b.ask("document.title")
+    assert b.ask("document.images.length + document.querySelectorAll('b').length") == 0
+    assert b.ask("document.scripts.length") == 2
+    assert "onerror" in text(b, "#strip") and EVIL in text(b, "#runs") and "\\xff\\xfe" in text(b, "#strip")
+    b.ask("try { const s = document.createElement('script'); s.textContent = 'document.title = \"stolen\"'; document.body.append(s); } catch { 0 }")
+    b.ask("try { document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"document.title=1\">'); } catch { 0 }")
+    assert b.ask("document.title") == "OUTSIDE limits: evil.h5"
+
+
+def the_story_needs_no_script(b):
+    b.call("Emulation.setScriptExecutionDisabled", value=True)
+    b.open("bad.html")
+    words = b.call("Accessibility.getFullAXTree")["nodes"]
+    said = " ".join(n["name"]["value"] for n in words if n.get("role", {}).get("value") == "StaticText")
+    for word in "OUTSIDE limits", "layer0.q_rope", "nmse_over_floor", "heads 4-5 of 6":
+        assert word in said, (word, said)
+    b.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def main():
+    program = browser.find()
+    if not program:
+        print("page.py: no Chromium (Debian: chromium-headless-shell); skipped")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        make_pages()
+        b = browser.Browser(program)
+        try:
+            for name in "bad", "healthy", "deep", "steps", "evil":
+                every_page_is_quiet_and_fits(b, name)
+            for test in (a_click_opens_a_cell, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+                         names_stay_text, the_story_needs_no_script):
+                test(b)
+                print(f"{test.__name__}: passed")
+        finally:
+            b.close()
+        os.chdir("/")
+
+
+if __name__ == "__main__":
+    VERNIER = os.path.abspath(sys.argv[1])
+    SHOTS = os.path.abspath(sys.argv[2]) if len(sys.argv) > 2 else None
+    main()
