@@ -6,6 +6,7 @@
  *   fuzz_recording FILE...                     each file once
  *   fuzz_recording --mutate N [--seed S] FILE  N damaged copies of FILE
  *   fuzz_recording                             a few of a golden file
+ *   FUZZ_SECONDS=300 FUZZ_SEED=7 ...           for so long, and elsewhere
  *
  * and tells how often each line came. Files in HDF5's old format (what h5py
  * writes by default) have no checksums and get furthest. */
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
