@@ -15,7 +15,7 @@
 typedef struct vn_report_options {
 	bool colour;       /* text: on a terminal */
 	bool all;          /* text: every checkpoint has its line */
-	bool compact;      /* json: one line, and 9 digits, which a page needs at most */
+	bool page;         /* json: as a page needs it, 9 digits and what is healthy in short (specs/compare.md) */
 	const char *limits_chosen; /* why these limits: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 

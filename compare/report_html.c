@@ -10,7 +10,6 @@
 #include "compare/page.h"
 #include "compare/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAMED = 12 };
@@ -93,30 +92,32 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	fputs("</dl>\n", out);
 }
 
-/* A '<' stands in JSON only inside strings, and is all that could end its element. */
+/* What is written to it goes on to a file; a '<' stands in JSON only inside strings,
+ * and is all that could end the element that holds it. */
+static ssize_t escaped(void *file, const char *text, size_t n)
+{
+	FILE *out = file;
+	for (size_t at = 0; at < n;) {
+		const char  *next = memchr(text + at, '<', n - at);
+		const size_t plain = next ? (size_t)(next - text) - at : n - at;
+		fwrite(text + at, 1, plain, out);
+		if (next)
+			fputs("\\u003c", out);
+		at += plain + (next != NULL);
+	}
+	return ferror(out) ? 0 : (ssize_t)n;
+}
+
 static vn_status data(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
 {
-	vn_report_options compact = *o;
-	char  *text = NULL;
-	size_t n = 0;
-	FILE  *to = open_memstream(&text, &n);
-	vn_status st;
-	compact.compact = true;
+	vn_report_options page = *o;
+	page.page = true;
+	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = escaped });
 	if (!to)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	st = vn_report_json(c, s, &compact, to, err);
+	vn_status st = vn_report_json(c, s, &page, to, err);
 	if (fclose(to) != 0 && !st)
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	for (size_t at = 0; !st && at < n;) {
-		const size_t plain = strcspn(text + at, "<");
-		fwrite(text + at, 1, plain, out);
-		at += plain;
-		if (at < n) {
-			fputs("\\u003c", out);
-			at++;
-		}
-	}
-	free(text);
+		st = vn_fail(err, VN_ERR_IO, "the page could not be written");
 	return st;
 }
 

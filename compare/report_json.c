@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A page has the numbers of so many checkpoints, and of all that fail; of others in short. */
+enum { PAGE_HOLDS = 4000 };
+
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s ? s : "");
@@ -74,16 +77,22 @@ static json_t *rule(const vn_check *k)
 	                 "why", k->rule->why ? text(k->rule->why) : json_null());
 }
 
-static json_t *limit(const vn_check *k)
+static json_t *used(const vn_check *k)
 {
 	char key[VN_KEY_TEXT];
 	json_t *j = json_object();
 	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
+	json_object_set_new(j, "used", isfinite(vn_check_used(k)) ? json_real(vn_check_used(k)) : json_null());
+	return j;
+}
+
+static json_t *limit(const vn_check *k)
+{
+	json_t *j = used(k);
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", isfinite(k->value) ? json_real(k->value) : json_null());
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : not_finite(k->value)));
-	json_object_set_new(j, "used", isfinite(vn_check_used(k)) ? json_real(vn_check_used(k)) : json_null());
 	json_object_set_new(j, "holds", json_boolean(k->holds));
 	if (k->note)
 		json_object_set_new(j, "note", json_string(k->note));
@@ -134,7 +143,21 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
 }
 
-static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p)
+/* Healthy ones of a long decode: what a map and a curve need of them. */
+static void shortened(json_t *j, const vn_checkpoint *p)
+{
+	json_t *m = json_object(), *f = json_object(), *flags = json_object();
+	put_real(m, "nmse", p->m.value[VN_M_NMSE], flags);
+	if (p->has_floor)
+		put_real(f, "nmse", p->floor[VN_M_NMSE], flags);
+	json_decref(flags);
+	json_object_set_new(j, "metrics", m);
+	put_flags(j, "floor", f);
+	json_object_set_new(j, "elements", json_integer(p->m.n));
+	json_object_set_new(j, "brief", json_true());
+}
+
+static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool brief)
 {
 	const vn_entry *e = vn_entry_of(c, p);
 	json_t *j = json_object(), *l = json_array();
@@ -151,12 +174,14 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "origin", json_boolean(p->origin));
 	if (*p->detail)
 		json_object_set_new(j, "detail", text(p->detail));
-	if (p->m.n)
+	if (brief)
+		shortened(j, p);
+	else if (p->m.n)
 		measured(j, p, &e->shape);
 	else
 		json_object_set_new(j, "metrics", json_object());
 	for (int i = 0; i < p->n_checks; i++)
-		json_array_append_new(l, limit(&p->check[i]));
+		json_array_append_new(l, brief ? used(&p->check[i]) : limit(&p->check[i]));
 	json_object_set_new(j, "limits", l);
 	return j;
 }
@@ -279,44 +304,95 @@ static json_t *recording(const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
 	json_t *j = json_object(), *run = json_object();
-	for (int i = 0; i < f->n; i++)
-		json_object_set_new(run, f->fact[i].key, text(f->fact[i].value));
+	for (int i = 0; i < f->n; i++) {
+		json_t *key = text(f->fact[i].key);
+		json_object_set_new(run, json_string_value(key), text(f->fact[i].value));
+		json_decref(key);
+	}
 	json_object_set_new(j, "path", text(vn_recording_path(r)));
 	json_object_set_new(j, "run", run);
 	return j;
 }
 
-vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+/* ---- the whole ------------------------------------------------------------------- */
+
+/* All but the checkpoints: what comes before them, and what behind. */
+static json_t *head(const vn_comparison *c, const vn_report_options *o)
 {
-	json_t *j = json_object(), *points = json_array(), *origins = json_array(), *full = json_array();
+	json_t *j = json_object(), *origins = json_array();
 	const int first = vn_first_failure(c);
 	char summary[VN_WORDS];
-	vn_status st = VN_OK;
-
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
-	json_object_set_new(j, "first_divergence", first >= 0 ? name_of(&c->point[first]) : json_null());
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
+	json_object_set_new(j, "first_divergence", first >= 0 ? name_of(&c->point[first]) : json_null());
 	for (int i = 0; i < c->n_origins; i++)
 		json_array_append_new(origins, name_of(&c->point[c->origins[i]]));
 	json_object_set_new(j, "origins", origins);
 	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
 	json_object_set_new(j, "reference", recording(c->ref));
 	json_object_set_new(j, "candidate", recording(c->cand));
-	json_object_set_new(j, "limits", json_pack("{s:o, s:s}", "file", text(c->limits->path), "chosen", o->limits_chosen));
+	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", text(c->limits->path), "chosen", text(o->limits_chosen)));
 	json_object_set_new(j, "floor", *c->floor_from ? text(c->floor_from) : json_null());
 	json_object_set_new(j, "notes", lines(&c->notes));
 	json_object_set_new(j, "warnings", lines(&c->warnings));
-	for (int i = 0; i < c->n_points; i++)
-		json_array_append_new(points, checkpoint(c, &c->point[i]));
-	json_object_set_new(j, "checkpoints", points);
-	json_object_set_new(j, "steps_together", pools(c));
+	return j;
+}
+
+static json_t *tail(const vn_comparison *c, const vn_story *s)
+{
+	json_t *j = json_object(), *full = json_array();
 	for (int i = 0; i < s->n; i++)
 		json_array_append_new(full, divergence(c, &s->told[i]));
+	json_object_set_new(j, "steps_together", pools(c));
 	json_object_set_new(j, "divergences", full);
 	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));
-	if (json_dumpf(j, out, o->compact ? JSON_COMPACT | JSON_REAL_PRECISION(9) : JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0 || fputc('\n', out) == EOF)
-		st = vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+	return j;
+}
+
+/* Writes and frees it. */
+static bool put(FILE *out, json_t *j, size_t flags)
+{
+	const bool good = j && json_dumpf(j, out, flags | JSON_ENCODE_ANY) == 0;
 	json_decref(j);
-	return st;
+	return good;
+}
+
+/* The members of an object, a line each, a comma behind every one but the last; frees it. */
+static bool put_members(FILE *out, json_t *object, size_t flags)
+{
+	const char *key;
+	json_t *value;
+	size_t left = json_object_size(object);
+	bool good = true;
+	json_object_foreach(object, key, value) {
+		fprintf(out, "\"%s\": ", key); /* one of ours */
+		good = put(out, json_incref(value), flags) && good;
+		fputs(--left ? ",\n" : "\n", out);
+	}
+	json_decref(object);
+	return good;
+}
+
+/* A checkpoint is a line: a long decode has more of them than memory should hold. */
+vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	const size_t line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
+	const size_t flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
+	bool good;
+
+	fputs("{\n", out);
+	good = put_members(out, head(c, o), flags);
+	fputs(",\"checkpoints\": [", out);
+	for (int i = 0; good && i < c->n_points; i++) {
+		const bool brief = o->page && i >= PAGE_HOLDS && c->point[i].m.n && !c->point[i].fails;
+		fputs(i ? ",\n" : "\n", out);
+		good = put(out, checkpoint(c, &c->point[i], brief), line);
+	}
+	fputs("\n],\n", out);
+	good = good && put_members(out, tail(c, s), flags);
+	fputs("}\n", out);
+	if (!good || ferror(out))
+		return vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+	return VN_OK;
 }

@@ -234,8 +234,8 @@ vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn
 		details(c, s, b);
 		runs(c, o, b);
 	}
-	const bool whole = (a && fclose(a) == 0) & (b && fclose(b) == 0);
-	if (!whole)
+	const bool no_top = !a || fclose(a) != 0, no_tail = !b || fclose(b) != 0;
+	if (no_top || no_tail)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	else {
 		fwrite(top, 1, n_top, out);

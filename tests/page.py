@@ -52,7 +52,7 @@ def compare(ref, cand, out, *args, status=1):
 
 
 def make_pages():
-    """The pairs, and a page of each: one wrong, healthy, deep, decoded, hostile, and without a plan or layers."""
+    """The pairs, and a page of each: two faults, healthy, deep, decoded, hostile."""
     capture("ref.h5")
     capture("half.h5", "--precision", "f16")
 
@@ -75,8 +75,8 @@ def make_pages():
     capture("faulty.h5", "--precision", "f16", model="faulty")
     compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
 
-    capture("steps.h5", "--force-ids", "5,6,7,8")
-    capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16")
+    capture("steps.h5", "--force-ids", "5,6,7,8", model="deep")
+    capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16", model="deep")
     change("steps-half.h5", "steps-bad.h5", step3__layer1__v_proj=lambda x: 2 * x)
     compare("steps.h5", "steps-bad.h5", "steps.html", "--floor", "steps-half.h5")
 
@@ -188,6 +188,12 @@ def steps_can_be_chosen(b):
     assert b.ask("document.querySelectorAll('#map td[aria-label*=OUTSIDE]').length") == 0
     b.click("[aria-label^='step 2, layer 0, k_proj:']")
     assert text(b, "#detail-title") == "step.2/layer0.k_proj" and "in step 2" in text(b, "#growth")
+    assert "nmse_over_floor" in text(b, "#detail-body") and "All metrics" in text(b, "#detail-body")
+    # Of 6015 checkpoints those of the last step that are within limits are there in short.
+    b.ask("(() => { const s = document.getElementById('step'); s.value = '4'; s.dispatchEvent(new Event('change')); })()")
+    b.click("[aria-label^='step 4, layer 79, k_proj:']")
+    assert "This page is short about what is healthy" in text(b, "#detail-body") and "headroom" in text(b, "#detail-body")
+    assert "in step 4" in text(b, "#growth") and not b.complaints, b.complaints
 
 
 def names_stay_text(b):

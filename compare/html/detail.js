@@ -14,6 +14,12 @@ function limitsTable(c) {
 	})), { class: "stack" });
 }
 
+// Of the rules that a healthy checkpoint of a long run keeps to, how much is used.
+function briefTable(c) {
+	return make("div", {}, table(["metric", "used"], c.limits.map((l) => ({ cells: [l.metric, l.used === null ? "beyond" : Number(l.used.toPrecision(3))] }))),
+		make("p", { class: "dim" }, `nmse ${short(c.metrics.nmse)}, floor ${short(c.floor?.nmse)}. This page is short about what is healthy in so long a run; --format json is not.`));
+}
+
 function metricsTable(c) {
 	const none = c.metrics_not_finite ?? {}, floorless = c.floor_not_finite ?? {};
 	return table(["metric", "value", "floor"], Object.keys(c.metrics).map((key) => ({
@@ -72,12 +78,12 @@ function drawDetail() {
 		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
 	byId("detail-body").replaceChildren(...[
 		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
-		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? limitsTable(c) : null,
+		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
 		...(d ? profile(d) : [untold(c)]),
 		d ? make("h3", {}, "Side by side") : null,
 		d ? make("div", { class: "side" }, valuesTable(d), statisticsTable(d)) : null,
 		d ? make("h3", {}, "Computed from") : null, d ? inputs(d) : null,
-		c.elements ? make("details", {}, make("summary", {}, "All metrics"), metricsTable(c)) : null,
+		c.elements && !c.brief ? make("details", {}, make("summary", {}, "All metrics"), metricsTable(c)) : null,
 	].filter((x) => x !== null));
 }
 

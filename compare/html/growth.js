@@ -43,6 +43,8 @@ const floorOf = (c) => c.floor?.nmse ?? null;
 
 // The limit on nmse there, in numbers of nmse.
 function limitOf(c) {
+	if (c.brief)
+		return null;
 	const over = c.limits.find((l) => l.metric === "nmse_over_floor" && !l.steps), plain = c.limits.find((l) => /^nmse(_without_floor)?$/.test(l.metric));
 	const found = [over && floorOf(c) ? over.limit * floorOf(c) : null, plain ? plain.limit : null].filter((x) => x !== null);
 	return found.length ? Math.min(...found) : null;
