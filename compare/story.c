@@ -1,23 +1,45 @@
 /* story.c: the details of what failed, read once for all reports; see report.h. */
 #include "compare/report.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Neither the first divergence nor origins: told while they have so few elements
  * together. A comparison reads its files once; this adds half a second at most. */
-enum { MORE_ELEMENTS = 1 << 26 };
+enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 
-/* "token 3, head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
-static void say_where(const vn_shape *s, const char *axes, const int64_t *at, char *text, size_t room)
+/* What the token of a kept row says, as the recording tells it: " 'Paris'", or nothing. */
+static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
 {
+	char *const    *all = vn_recording_token_text(r);
+	const vn_step  *step = vn_step_of(r, e->step);
+	const int32_t  *ids;
+	const int64_t   at = step ? step->position + step->first_row + row : row;
+	*text = 0;
+	if (!all || at < 0 || at >= vn_recording_tokens(r, &ids, NULL))
+		return text;
+	size_t n = strlen(all[at]);
+	const bool cut = n > SAID_BYTES;
+	for (n = cut ? SAID_BYTES : n; cut && n > 0 && (all[at][n] & 0xc0) == 0x80; n--)
+		; /* not inside a character */
+	snprintf(text, room, " '%.*s%s'", (int)n, all[at], cut ? "..." : "");
+	return vn_text_clean(text);
+}
+
+/* "token 3 'Paris', head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
+static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *at, char *text, size_t room)
+{
+	const char *axes = vn_entry_axes(e);
 	size_t used = 0;
 	text[0] = 0;
-	for (int i = 0; i < s->rank && used < room; i++) {
+	for (int i = 0; i < e->shape.rank && used < room; i++) {
 		const size_t n = strcspn(axes, " ");
-		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64, i ? ", " : "", (int)n, axes,
-		                       n ? " " : "", at[i]);
+		char token[SAID_BYTES + 16];
+		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axes, n ? " " : "", at[i],
+		                       n == 5 && strncmp(axes, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
 		used += k > 0 ? (size_t)k : 0;
 		axes += n + strspn(axes + n, " ");
 	}
@@ -70,7 +92,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 		d->at[i] = rest % e->shape.dim[i];
 		rest /= e->shape.dim[i];
 	}
-	say_where(&e->shape, vn_entry_axes(e), d->at, d->where, sizeof d->where);
+	say_where(c->ref, e, d->at, d->where, sizeof d->where);
 	return VN_OK;
 }
 

@@ -73,6 +73,16 @@ try capture ref "$M" -o a.h5 --ids 1 --no-special-tokens
 $PYTHON -c "print('word ' * 400)" >long.txt
 try capture ref "$M" -o a.h5 --prompt @long.txt
 try capture ref nowhere -o a.h5 --prompt x
+
+echo "== a comparison says what the worst token is"
+vernier capture ref "$M" --prompt 'He said: "Dïaz' -o a.h5 2>/dev/null
+cp a.h5 d.h5
+$PYTHON -c "
+import h5py
+f = h5py.File('d.h5', 'r+'); f['step.0/layer1/q_rope'][6, 2] *= 2"
+vernier compare a.h5 d.h5 | grep -E '^ +worst element' | sed 's/: reference.*//'
+rm a.h5 d.h5
+
 broken() { # name, a statement that changes the file o, a text
 	cp -r "$M" m
 	$PYTHON -c "

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,10 +56,15 @@ int main(int argc, char **argv)
 			return 1;
 	for (size_t n = 0; n < sizeof seed; n++)
 		LLVMFuzzerTestOneInput((const uint8_t *)seed, n);
-	for (int i = 0; i < 200000; i++) {
+	const char *seconds = getenv("FUZZ_SECONDS"), *other = getenv("FUZZ_SEED");
+	const time_t end = time(NULL) + (seconds ? atoi(seconds) : 0);
+	long i = 0;
+	if (other)
+		r += 2654435761u * strtoull(other, NULL, 10);
+	for (; i < 200000 || time(NULL) < end; i++) {
 		size_t n = sizeof seed - 1;
 		memcpy(data, seed, n);
-		for (int k = 0; k < 1 + i % 4; k++) {
+		for (long k = 0; k < 1 + i % 4; k++) {
 			r ^= r << 13;
 			r ^= r >> 7;
 			r ^= r << 17;
@@ -78,7 +84,7 @@ int main(int argc, char **argv)
 		}
 		LLVMFuzzerTestOneInput(data, n);
 	}
-	puts("200000 bent files, none believed by mistake");
+	printf("%ld bent files, none believed by mistake\n", i);
 	return 0;
 }
 #endif
