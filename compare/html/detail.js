@@ -129,9 +129,11 @@ document.querySelector("main").hidden = false;
 startMap();
 startGrowth();
 drawRuns();
+const goBack = () => (markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
+byId("back").addEventListener("click", goBack);
 byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
-		(markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
+		goBack();
 });
 // Where it starts, or else what comes nearest to a limit.
 select(byLabel.get(report.first_divergence) ?? report.checkpoints.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));
