@@ -309,7 +309,16 @@ static json_t *recording(const vn_recording *r)
 		json_object_set_new(run, json_string_value(key), text(f->fact[i].value));
 		json_decref(key);
 	}
+	const char *about[][2] = {
+		{ "created", vn_recording_root(r, "created") }, { "tool", vn_recording_root(r, "tool") },
+		{ "tool_version", vn_recording_root(r, "tool_version") }, { "family", vn_recording_family(r) },
+		{ "weights", vn_recording_provenance(r) }, { "weights_format", vn_recording_format(r) },
+	};
 	json_object_set_new(j, "path", text(vn_recording_path(r)));
+	for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+		if (about[i][1] && *about[i][1])
+			json_object_set_new(j, about[i][0], text(about[i][1]));
+	json_object_set_new(j, "tokens", json_integer(vn_recording_tokens(r, NULL, NULL)));
 	json_object_set_new(j, "run", run);
 	return j;
 }

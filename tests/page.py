@@ -133,10 +133,10 @@ def a_click_opens_a_cell(b):
     assert text(b, "#detail-title") == "layer0.q_rope" and "heads 4-5 of 6" in text(b, "#detail-body")
     b.click("[aria-label^='layer 1, mlp_act:']")
     assert text(b, "#detail-title") == "layer1.mlp_act"
-    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "token 3, ffn 7", "what is not finite is in token 3 of 17", "layer1.gate_proj":
+    for words in "OUTSIDE limits", "nonfinite", "fp16-acc32.yaml:", "ffn 7: reference", "what is not finite is in token 3 of 17", "layer1.gate_proj":
         assert words in text(b, "#detail-body"), (words, text(b, "#detail-body"))
     assert b.ask("document.getElementById('growth-point').value") == "mlp_act"
-    b.click("#detail-body button.link")  # what it was computed from
+    b.click("#detail-body li button.link")  # what it was computed from
     assert text(b, "#detail-title") == "layer1.gate_proj" and "within limits" in text(b, "#detail-body")
     b.click("header button.link")
     assert text(b, "#detail-title") == "layer0.q_rope"
@@ -178,6 +178,9 @@ def on_a_phone_layers_go_down_and_a_tap_shows_details(b):
     b.click("[aria-label^='layer 9, v_proj:']")
     assert text(b, "#detail-title") == "layer9.v_proj"
     assert 0 <= b.ask("document.getElementById('detail').getBoundingClientRect().top") < 500
+    b.click("#back")
+    assert b.ask("document.activeElement.getAttribute('aria-label')").startswith("layer 9, v_proj:")
+    assert 0 <= b.ask("document.activeElement.getBoundingClientRect().top") < 844
 
 
 def steps_can_be_chosen(b):

@@ -26,7 +26,7 @@ function colourOf(c) {
 }
 
 // Not by colour alone: a dot for what is outside, a diamond for where it starts.
-const markOf = (c) => (c.origin ? "◆" : c.fails ? "●" : "");
+const markOf = (c) => (c.origin ? "◆" : c.fails ? "•" : "");
 
 function number(x) {
 	if (x === null || x === undefined)

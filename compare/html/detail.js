@@ -109,7 +109,8 @@ function select(c, { show = false } = {}) {
 function drawRuns() {
 	const sides = [report.reference, report.candidate];
 	const facts = [...new Set(sides.flatMap((s) => Object.keys(s.run)))].sort();
-	const rows = [["file", ...sides.map((s) => s.path)], ...facts.map((k) => [k, ...sides.map((s) => s.run[k] ?? "–")])];
+	const about = ["created", "tool", "tool_version", "family", "weights", "weights_format", "tokens"].filter((k) => sides.some((s) => k in s));
+	const rows = [["file", ...sides.map((s) => s.path)], ...about.map((k) => [k.replace("_", " "), ...sides.map((s) => String(s[k] ?? "–"))]), ...facts.map((k) => [k, ...sides.map((s) => s.run[k] ?? "–")])];
 	byId("runs").append(
 		make("thead", {}, make("tr", {}, ...["", "reference", "candidate"].map((x) => make("th", { scope: "col" }, x)))),
 		make("tbody", {}, ...rows.map(([k, r, c]) => make("tr", { class: r === c ? undefined : "differs" }, make("th", { scope: "row" }, k), make("td", { "data-head": "reference" }, r), make("td", { "data-head": "candidate" }, c)))));
@@ -128,9 +129,11 @@ document.querySelector("main").hidden = false;
 startMap();
 startGrowth();
 drawRuns();
+const goBack = () => (markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
+byId("back").addEventListener("click", goBack);
 byId("detail").addEventListener("keydown", (event) => {
 	if (event.key === "Escape")
-		(markSelected() ?? byId("strip").querySelector("[aria-pressed=true]"))?.focus();
+		goBack();
 });
 // Where it starts, or else what comes nearest to a limit.
 select(byLabel.get(report.first_divergence) ?? report.checkpoints.reduce((a, b) => ((usedOf(b) || 0) > (usedOf(a) || 0) ? b : a)));
