@@ -16,16 +16,17 @@ static void every_name_in_the_help_text_is_a_policy_and_leads_back(void)
 		CU_ASSERT_TRUE_FATAL(vn_policy_from_name(name, &p));
 		CU_ASSERT_STRING_EQUAL(vn_policy_name(p), name);
 	}
-	CU_ASSERT_EQUAL(n, 4);
+	CU_ASSERT_EQUAL(n, 5);
 }
 
 static void each_policy_stores_and_sums_as_the_header_says(void)
 {
 	const struct { const char *name; vn_dtype storage, sums; } row[] = {
 		{ "f64", VN_F64, VN_F64 }, { "f32", VN_F32, VN_F32 }, { "f16", VN_F16, VN_F32 }, { "f16-acc16", VN_F16, VN_F16 },
+		{ "bf16", VN_BF16, VN_F32 },
 	};
 
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		vn_policy p;
 		CU_ASSERT_TRUE_FATAL(vn_policy_from_name(row[i].name, &p));
 		CU_ASSERT_EQUAL(p.storage, row[i].storage);
@@ -35,13 +36,13 @@ static void each_policy_stores_and_sums_as_the_header_says(void)
 
 static void other_names_are_unknown_and_leave_the_policy_alone(void)
 {
-	const char *bad[] = { "", "F32", "bf16", "f16 ", "f16-acc32", "f16-acc16 ", "fp16" };
+	const char *bad[] = { "", "F32", "bf16 ", "bfloat16", "f16 ", "f16-acc32", "f16-acc16 ", "fp16" };
 	vn_policy   p = { VN_F64, VN_F64 };
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CU_ASSERT_FALSE(vn_policy_from_name(bad[i], &p));
 	CU_ASSERT_EQUAL(p.storage, VN_F64);
-	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy){ VN_BF16, VN_F32 }), "unknown");
+	CU_ASSERT_STRING_EQUAL(vn_policy_name((vn_policy){ VN_BF16, VN_F16 }), "unknown");
 }
 
 int main(void)
