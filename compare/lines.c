@@ -24,6 +24,17 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 		l->n++;
 }
 
+void vn_lines_first(vn_lines *l, const char *line)
+{
+	const int before = l->n;
+	vn_lines_add(l, "%s", line);
+	if (l->n == before)
+		return;
+	char *last = l->line[before];
+	memmove(l->line + 1, l->line, (size_t)before * sizeof *l->line);
+	l->line[0] = last;
+}
+
 void vn_lines_free(vn_lines *l)
 {
 	for (int i = 0; i < l->n; i++)

@@ -11,6 +11,8 @@ typedef struct vn_lines {
  * which there is no memory is dropped. */
 __attribute__((format(printf, 2, 3)))
 void vn_lines_add(vn_lines *l, const char *format, ...);
+/* A line in front of the others. */
+void vn_lines_first(vn_lines *l, const char *line);
 void vn_lines_free(vn_lines *l);
 
 #endif

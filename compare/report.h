@@ -8,6 +8,7 @@
 
 #include "compare/compare.h"
 #include "compare/profile.h"
+#include "compare/resemble.h"
 #include "compare/words.h"
 
 #include <stdio.h>
@@ -29,7 +30,8 @@ typedef struct vn_told {
 	vn_stats   stats[2];
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
-	vn_profile profile;
+	vn_profile profile;                   /* its words with those of the resemblance before them */
+	vn_resemblance like;
 	int       *input, n_input;            /* checkpoints it was computed from; -1: no plan tells */
 } vn_told;
 

@@ -264,6 +264,24 @@ static json_t *energies(const double *x, int64_t n, int64_t run)
 	return a;
 }
 
+static json_t *resembles(const vn_comparison *c, const vn_resemblance *like)
+{
+	static const char *const kinds[] = {
+		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted", [VN_LIKE_SHIFTED] = "shifted",
+		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_HEADS] = "heads",
+	};
+	const vn_entry *e;
+	if (like->kind == VN_LIKE_NOTHING)
+		return json_null();
+	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words", text(like->words));
+	if (like->entry >= 0) {
+		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->cand : c->ref, like->entry);
+		json_object_set_new(j, "step", json_integer(e->step));
+		json_object_set_new(j, "checkpoint", text(e->name));
+	}
+	return j;
+}
+
 static json_t *profile(const vn_profile *p)
 {
 	enum { DRAWN = 1024 };
@@ -296,6 +314,7 @@ static json_t *divergence(const vn_comparison *c, const vn_told *x)
 	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));
 	json_object_set_new(j, "candidate", side(x, 1, d->dtype, p->m.cand_at));
 	json_object_set_new(j, "inputs", inputs(c, x));
+	json_object_set_new(j, "resembles", resembles(c, &x->like));
 	json_object_set_new(j, "profile", profile(&x->profile));
 	return j;
 }

@@ -92,6 +92,10 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 		d->at[i] = rest % e->shape.dim[i];
 		rest /= e->shape.dim[i];
 	}
+	if ((st = vn_resemble(c, point, &d->like, err)))
+		return st;
+	if (*d->like.words)
+		vn_lines_first(&d->profile.words, d->like.words);
 	say_where(c->ref, e, d->at, d->where, sizeof d->where);
 	return VN_OK;
 }

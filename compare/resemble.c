@@ -1,0 +1,349 @@
+/* resemble.c: see resemble.h. */
+#include "compare/resemble.h"
+
+#include "compare/words.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, PIECE = 1024 };
+
+#define NEAR   0.05   /* nmse of a likeness */
+#define BETTER 16.0   /* so many times better than as itself */
+
+/* One pair of tensors, and where elements of the candidate are looked for in the reference. */
+typedef struct search {
+	const vn_comparison *c;
+	const vn_entry *re, *ce;
+	vn_tensor  ref, cand;
+	int64_t    n;
+	double     own, limit;      /* nmse as itself; what a likeness must keep to */
+	int64_t    at[DRAWN];       /* flat positions */
+	int        drawn;
+	vn_resemblance *best;
+} search;
+
+static double value(const vn_tensor *t, int64_t at)
+{
+	double x;
+	vn_to_f64(&x, (const unsigned char *)t->data + (size_t)at * vn_dtype_size(t->dtype), t->dtype, 1);
+	return x;
+}
+
+/* Different positions of a small tensor, else spread by the golden ratio: the same for every tensor of one size. */
+static void draw(search *s)
+{
+	s->drawn = s->n < DRAWN ? (int)s->n : DRAWN;
+	for (int i = 0; i < s->drawn; i++)
+		s->at[i] = s->n <= DRAWN ? i : (int64_t)fmod((double)i * 0.6180339887498949 * (double)s->n, (double)s->n);
+}
+
+/* ---- a map from the candidate's positions to the reference's --------------------------------- */
+
+typedef struct map {
+	vn_likeness kind;
+	const search *s;
+	int     axis;                     /* of tokens, of heads */
+	int64_t stride[VN_MAX_RANK];      /* PERMUTED: of the reference's axes in the candidate's bytes */
+	int     shift;
+	const int *order;                 /* HEADS */
+} map;
+
+/* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
+static int64_t where(const map *m, int64_t at)
+{
+	const vn_shape *shape = &m->s->ref.shape;
+	int64_t index[VN_MAX_RANK], flat = 0;
+	if (m->kind == VN_LIKE_OTHER)
+		return at;
+	for (int i = shape->rank - 1; i >= 0; i--) {
+		index[i] = at % shape->dim[i];
+		at /= shape->dim[i];
+	}
+	if (m->kind == VN_LIKE_PERMUTED) {
+		for (int i = 0; i < shape->rank; i++)
+			flat += index[i] * m->stride[i];
+		return flat;
+	}
+	int64_t *i = &index[m->axis];
+	if (m->kind == VN_LIKE_SHIFTED)
+		*i -= m->shift;
+	else if (m->kind == VN_LIKE_REVERSED)
+		*i = shape->dim[m->axis] - 1 - *i;
+	if (*i < 0 || *i >= shape->dim[m->axis])
+		return -1;
+	for (int k = 0; k < shape->rank; k++)
+		flat = flat * shape->dim[k] + index[k];
+	return flat;
+}
+
+typedef struct sums {
+	double rr, dd;
+	int64_t n;
+} sums;
+
+static void add(sums *x, double r, double c)
+{
+	const double d = c - r;
+	x->rr += r * r;
+	x->dd += isfinite(d) ? d * d : (double)INFINITY;
+	x->n++;
+}
+
+static double nmse_of(const sums *x)
+{
+	return x->n < FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;
+}
+
+static double drawn_nmse(const map *m, const vn_tensor *ref)
+{
+	sums x = { 0 };
+	for (int i = 0; i < m->s->drawn; i++) {
+		const int64_t to = where(m, m->s->at[i]);
+		if (to >= 0)
+			add(&x, value(ref, m->s->at[i]), value(&m->s->cand, to));
+	}
+	return nmse_of(&x);
+}
+
+static double whole_nmse(const map *m, const vn_tensor *ref)
+{
+	sums   x = { 0 };
+	double r[PIECE];
+	const size_t size = vn_dtype_size(ref->dtype);
+	for (int64_t i = 0; i < m->s->n; i += PIECE) {
+		const size_t n = (size_t)(m->s->n - i < PIECE ? m->s->n - i : PIECE);
+		vn_to_f64(r, (const unsigned char *)ref->data + (size_t)i * size, ref->dtype, n);
+		for (size_t j = 0; j < n; j++) {
+			const int64_t to = where(m, i + (int64_t)j);
+			if (to >= 0)
+				add(&x, r[j], value(&m->s->cand, to));
+		}
+	}
+	return nmse_of(&x);
+}
+
+/* A likeness worth telling, and better than the best so far. */
+static bool better(const search *s, const map *m, const vn_tensor *ref, double *nmse)
+{
+	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
+}
+
+__attribute__((format(printf, 4, 5)))
+static void tell(search *s, vn_likeness kind, double nmse, const char *format, ...)
+{
+	va_list args;
+	s->best->kind = kind;
+	s->best->nmse = nmse;
+	va_start(args, format);
+	vsnprintf(s->best->words, sizeof s->best->words, format, args);
+	va_end(args);
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static void label(const vn_entry *e, char text[VN_LABEL])
+{
+	if (e->step)
+		snprintf(text, VN_LABEL, "step.%d/%s", e->step, e->name);
+	else
+		snprintf(text, VN_LABEL, "%s", e->name);
+	vn_text_clean(text);
+}
+
+static vn_status others(search *s, vn_error *err)
+{
+	const map m = { .kind = VN_LIKE_OTHER, .s = s };
+	char text[VN_LABEL];
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(s->c->ref); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->ref, i);
+		vn_tensor t;
+		double    nmse;
+		if (e == s->re || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
+			continue;
+		if (!(st = vn_entry_tensor(s->c->ref, i, &t, err)) && better(s, &m, &t, &nmse)) {
+			label(e, text);
+			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g as that, %.2g as itself)", text, nmse, s->own);
+			s->best->entry = i;
+		}
+		vn_recording_release(s->c->ref, i);
+	}
+	return st;
+}
+
+/* By digest: a buffer that another capture had read already, or that nobody wrote. */
+static void own(search *s)
+{
+	char text[VN_LABEL];
+	for (int i = 0; *s->ce->digest.hex && i < vn_recording_count(s->c->cand); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->cand, i);
+		const int there = vn_recording_find(s->c->ref, e->step, e->name);
+		if (e == s->ce || e->same_as >= 0 || strcmp(e->digest.hex, s->ce->digest.hex) != 0 || there < 0
+		    || strcmp(vn_recording_entry(s->c->ref, there)->digest.hex, s->re->digest.hex) == 0)
+			continue;
+		label(e, text);
+		tell(s, VN_LIKE_OWN, 0, "bit for bit what the candidate holds as %s too: a buffer captured twice, or one that nobody wrote", text);
+		s->best->entry = i;
+		return;
+	}
+}
+
+/* The axes' names in the order the candidate seems to have them. */
+static void name_axes(const char *axes, const int *order, int rank, char *text, size_t room)
+{
+	size_t used = 0;
+	*text = 0;
+	for (int i = 0; i < rank && used < room; i++) {
+		const char *p = axes;
+		for (int k = 0; k < order[i] && *p; k++) {
+			p += strcspn(p, " ");
+			p += strspn(p, " ");
+		}
+		const int n = (int)strcspn(p, " ");
+		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", n, p)
+		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
+	}
+}
+
+static void permuted(search *s)
+{
+	static const int orders[][VN_MAX_RANK] = {
+		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
+	};
+	const vn_shape *shape = &s->ref.shape;
+	char names[96];
+	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
+		int64_t stride = 1;
+		double  nmse;
+		bool    fits = shape->rank > 1, moves = false;
+		for (int i = 0; i < VN_MAX_RANK; i++)
+			fits = fits && (i < shape->rank || orders[k][i] == i);
+		for (int i = shape->rank - 1; fits && i >= 0; i--) {
+			m.stride[orders[k][i]] = stride;
+			stride *= shape->dim[orders[k][i]];
+			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
+		}
+		if (!fits || !moves || !better(s, &m, &s->ref, &nmse))
+			continue;
+		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
+		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees when its numbers are taken as '%s' (nmse %.2g, %.2g as they are labelled)", names, nmse,
+		     s->own);
+		memcpy(s->best->order, orders[k], sizeof orders[k]);
+	}
+}
+
+static void shifted(search *s)
+{
+	const int axis = vn_token_axis(vn_entry_axes(s->re), s->ref.shape.rank);
+	double nmse;
+	if (axis < 0)
+		return;
+	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
+		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .shift = shift };
+		if (!shift || !better(s, &m, &s->ref, &nmse))
+			continue;
+		tell(s, VN_LIKE_SHIFTED, nmse, "row t of it is row t %c %d of the reference (nmse %.2g over the rows both have, %.2g as itself)",
+		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
+		s->best->shift = shift;
+	}
+	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis };
+	if (better(s, &m, &s->ref, &nmse))
+		tell(s, VN_LIKE_REVERSED, nmse, "its rows are the reference's in reverse (nmse %.2g, %.2g as itself)", nmse, s->own);
+}
+
+/* nmse of the candidate's head h as the reference's head g, on the outer and inner indices of that axis. */
+static double head_nmse(const search *s, int axis, int64_t h, int64_t g)
+{
+	const vn_shape *shape = &s->ref.shape;
+	int64_t inner = 1;
+	sums    x = { 0 };
+	for (int i = axis + 1; i < shape->rank; i++)
+		inner *= shape->dim[i];
+	const int64_t heads = shape->dim[axis], count = s->n / heads, step = count > DRAWN ? count / DRAWN : 1;
+	for (int64_t i = 0; i < count; i += step) {
+		const int64_t base = i / inner * heads * inner + i % inner;
+		add(&x, value(&s->ref, base + g * inner), value(&s->cand, base + h * inner));
+	}
+	return nmse_of(&x);
+}
+
+static void say_order(const int *order, int n, char *text, size_t room)
+{
+	size_t used = 0;
+	*text = 0;
+	for (int i = 0; i < n && i < 16 && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%d", i ? " " : "", order[i]);
+	if (n > 16 && used < room)
+		snprintf(text + used, room - used, " ...");
+}
+
+static void heads(search *s)
+{
+	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
+	const vn_shape *shape = &s->ref.shape;
+	char text[80];
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
+		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LIKE_HEADS_MAX)
+			continue;
+		const int n = (int)shape->dim[axis];
+		int    order[VN_LIKE_HEADS_MAX];
+		double worst = 0;
+		bool   moved = false;
+		for (int h = 0; h < n; h++) {
+			double best = INFINITY;
+			for (int g = 0; g < n; g++) {
+				const double e = head_nmse(s, axis, h, g);
+				if (e < best) {
+					best = e;
+					order[h] = g;
+				}
+			}
+			if (best == (double)INFINITY)
+				return;
+			worst = fmax(worst, best);
+			moved = moved || order[h] != h;
+		}
+		const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+		if (!moved || worst > limit)
+			continue;
+		say_order(order, n, text, sizeof text);
+		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst %.2g, %.2g as itself)", text, worst, s->own);
+		memcpy(s->best->order, order, sizeof order);
+	}
+}
+
+vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	search s = { .c = c, .re = vn_recording_entry(c->ref, p->ref), .ce = vn_recording_entry(c->cand, p->cand), .best = r };
+	vn_status st;
+
+	*r = (vn_resemblance) { .entry = -1 };
+	s.n = p->m.n;
+	s.own = p->m.value[VN_M_NMSE];
+	s.limit = fmin(NEAR, s.own / BETTER);
+	if (s.n < FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
+		return VN_OK;
+	draw(&s);
+	if (!(st = vn_entry_tensor(c->ref, p->ref, &s.ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &s.cand, err))) {
+		permuted(&s);
+		shifted(&s);
+		heads(&s);
+		st = others(&s, err);
+		own(&s);
+	}
+	vn_recording_release(c->cand, p->cand);
+	vn_recording_release(c->ref, p->ref);
+	return st;
+}
