@@ -444,3 +444,9 @@ void vn_recording_release(vn_recording *r, int i)
 		munmap(s->loaded, (size_t)s->bytes);
 	s->loaded = NULL;
 }
+
+void vn_recording_forget(vn_recording *r)
+{
+	if (r->map)
+		madvise((void *)(uintptr_t)r->map, (size_t)r->bytes, MADV_DONTNEED);
+}

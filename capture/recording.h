@@ -69,5 +69,7 @@ int             vn_recording_find(const vn_recording *r, int step, const char *n
  * vn_recording_release (same i) gives back; NULL data for an empty tensor. */
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err);
 void      vn_recording_release(vn_recording *r, int i);
+/* Pages of the mapped file that were read count as memory until this. Data that was handed out stays valid. */
+void      vn_recording_forget(vn_recording *r);
 
 #endif

@@ -2,14 +2,14 @@
  *
  * Threads that wait for each other after every tensor lose more than they gain,
  * the more so on a busy machine; so pairs are gathered until they come to
- * BATCH_BYTES or BATCH_JOBS. Not all at once: tensors that are not mapped
- * (compressed ones) lie in memory meanwhile.
+ * BATCH_BYTES or BATCH_JOBS. Not all at once: what is mapped counts as memory
+ * while it is looked at, and is given back after every batch.
  */
 #include "compare/compare.h"
 
 #include <stdlib.h>
 
-enum { BATCH_BYTES = 512 << 20, BATCH_JOBS = 1024 };
+enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024 };
 
 typedef struct pending {
 	vn_checkpoint *point;
@@ -30,6 +30,8 @@ static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const p
 			b->done(p[i].point, &job[i].m);
 		release(c, b, &p[i]);
 	}
+	vn_recording_forget(c->ref);
+	vn_recording_forget(b->other);
 	return st;
 }
 
@@ -41,6 +43,7 @@ static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_
 	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
 	job->scores = p->point->scores;
 	job->bits = c->bits;
+	job->mapped = true;
 	return st;
 }
 

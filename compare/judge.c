@@ -140,7 +140,11 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	bool without = false, elsewhere = false;
 
 	vn_limits_for(c->limits, p->name, &set);
-	if (!(p->check = calloc((size_t)VN_N_FORMS * VN_N_METRICS + 1, sizeof *p->check)))
+	int room = 1; /* nonfinite, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			room += set.limit[f][m].rule != NULL;
+	if (!(p->check = calloc((size_t)room, sizeof *p->check)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));

@@ -10,6 +10,7 @@
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void join(vn_sums *a, const vn_sums *b)
 {
@@ -209,6 +210,29 @@ static void join_units(const vn_kernel *k, const work *w, vn_measured *m)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
 }
 
+/* A tensor of gigabytes, mapped, would count as memory to its last page. Whoever ends the last unit of a stretch gives
+ * back the stretch before; where another thread is still at work in that, it reads the same bytes again. */
+void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
+{
+	const uintptr_t page = 4096;
+	for (int side = 0; side < 2; side++) {
+		const size_t    size = vn_dtype_size(p->dtype[side]);
+		const uintptr_t a = ((uintptr_t)p->data[side] + (uintptr_t)from * size + page - 1) / page * page;
+		const uintptr_t b = ((uintptr_t)p->data[side] + (uintptr_t)to * size) / page * page;
+		if (b > a)
+			madvise((void *)a, b - a, MADV_DONTNEED);
+	}
+}
+
+static void give_back_behind(const work *w, int64_t unit)
+{
+	const int64_t stretch = VN_GIVE_BACK / (w->rows * w->pair.inner) + 1; /* in units */
+	if (!w->pair.mapped || w->pair.outer != 1 || (unit + 1) % stretch != 0 || unit < 2 * stretch)
+		return;
+	const int64_t to = (unit + 1 - stretch) * w->rows * w->pair.inner;
+	vn_pair_give_back(&w->pair, to - stretch * w->rows * w->pair.inner, to);
+}
+
 /* The job that unit u belongs to. */
 static work *work_of(work *w, int n, int64_t u)
 {
@@ -227,6 +251,7 @@ static int64_t cut(work *w, const vn_job *job, int64_t first)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
+	w->pair.mapped = job->mapped;
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;
@@ -276,6 +301,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	for (int64_t i = 0; i < units; i++) {
 		work *mine = work_of(w, n, i);
 		measure_unit(k, mine, i - mine->first, &spread[omp_get_thread_num()]);
+		give_back_behind(mine, i - mine->first);
 	}
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
 	for (int i = 0; i < n; i++)

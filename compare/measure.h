@@ -17,6 +17,7 @@ typedef struct vn_pair {
 	int64_t  n, outer, rows, inner;
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
+	bool     mapped;              /* data are shared mappings */
 } vn_pair;
 
 /* Sums over positions finite on both sides, in units of 4^scale, ad in units of
@@ -48,6 +49,11 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
+
+/* Of a mapped pair: elements from..to are not needed soon and shall not count as memory. */
+void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
+/* At so many elements a time. */
+#define VN_GIVE_BACK (1 << 21)
 
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);

@@ -96,6 +96,7 @@ typedef struct vn_job {
 	vn_tensor   ref, cand;
 	const char *axes;
 	bool        scores;
+	bool        mapped; /* both lie in shared mappings: pages behind the pass are given back */
 	bool        bits;   /* measure differing as well: one comparison of integers more */
 	vn_measured m; /* out */
 } vn_job;

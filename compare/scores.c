@@ -123,7 +123,7 @@ static int ascending(const void *a, const void *b)
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err)
 {
-	const int64_t rows = p->n / width;
+	const int64_t rows = p->n / width, stretch = VN_GIVE_BACK / width + 1;
 	int64_t agree = 0, strict = 0, shared = 0, of = 0;
 	double *kl = malloc((size_t)rows * sizeof *kl), sum = 0;
 	if (!kl)
@@ -137,6 +137,8 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
 		strict += x.finite && x.argmax[0] == x.argmax[1];
 		shared += x.shared;
 		of += x.of;
+		if (p->mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
+			vn_pair_give_back(p, (i + 1 - 2 * stretch) * width, (i + 1 - stretch) * width);
 	}
 	m->argmax_strict = (double)strict / (double)rows;
 	m->worst_row = 0;
