@@ -1,5 +1,6 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
+#include "capture/identities.h"
 #include "capture/show.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -10,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n";
+static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n"
+                            "       vernier show FILE --check     what must hold in a file alone: sums, rotations, probabilities...\n"
+                            "exit status: 0 shown, and with --check all of it holds; 1 some does not; 2 trouble\n";
 
 /* How much of a tensor is printed. */
 enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
@@ -384,13 +387,40 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 	return st;
 }
 
+/* 0: all holds, 1: not, 2: trouble. */
+static int check(const char *path, vn_error *err)
+{
+	vn_recording *r = NULL;
+	vn_identities x = { 0 };
+	vn_status     st = vn_recording_open(path, &r, err);
+
+	if (!st)
+		st = vn_identities_of(r, NULL, NULL, &x, err);
+	if (!st) {
+		say_state(r);
+		for (int i = 0; i < x.n; i++)
+			if (x.broken[i].step)
+				printf("BROKEN  step.%d/%s\n", x.broken[i].step, x.broken[i].words);
+			else
+				printf("BROKEN  %s\n", x.broken[i].words);
+		if (x.checked)
+			printf("%d identities looked at, %d broken\n", x.checked, x.n);
+		else
+			st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", path);
+	}
+	const int n = x.n;
+	vn_identities_free(&x);
+	vn_recording_close(r);
+	return st ? 2 : n > 0;
+}
+
 int cmd_show(int argc, char **argv)
 {
-	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' },
+	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' }, { "check", 0, NULL, 'c' },
 	                                        { "help", 0, NULL, 'h' }, { 0 } };
 	const char *format = "text", *wrong = NULL;
 	vn_error    err = { 0 };
-	bool        weights = false;
+	bool        weights = false, checks = false;
 	int         c;
 
 	optind = 0;
@@ -404,6 +434,8 @@ int cmd_show(int argc, char **argv)
 			format = optarg;
 		else if (c == 'w')
 			weights = true;
+		else if (c == 'c')
+			checks = true;
 		else
 			wrong = argv[optind - 1];
 	}
@@ -417,9 +449,17 @@ int cmd_show(int argc, char **argv)
 		vn_fail(&err, VN_ERR_USAGE, "one recording and one name, then what is '%s'?", argv[optind + 2]);
 	else if (weights && argc - optind > 1)
 		vn_fail(&err, VN_ERR_USAGE, "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
+	else if (checks && (weights || argc - optind > 1 || strcmp(format, "text") != 0))
+		vn_fail(&err, VN_ERR_USAGE, "--check is of the whole file, and in text");
 	if (*err.text) {
 		fprintf(stderr, "vernier show: %s\n%s", err.text, usage);
 		return 2;
+	}
+	if (checks) {
+		const int status = check(argv[optind], &err);
+		if (status == 2)
+			fprintf(stderr, "vernier show: %s\n", err.text);
+		return status;
 	}
 	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, weights, strcmp(format, "json") == 0, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);

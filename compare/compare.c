@@ -1,6 +1,8 @@
 /* compare.c: see compare.h. */
 #include "compare/compare.h"
 
+#include "capture/identities.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +87,44 @@ static vn_status check_damage(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+/* ---- each file alone ------------------------------------------------------------- */
+
+enum { SAID_ALONE = 8 };
+
+static bool diverges(void *context, int step, int layer)
+{
+	const vn_comparison *c = context;
+	const vn_checkpoint *first = &c->point[c->first];
+	if (first->step == step && first->layer == layer)
+		return true;
+	for (int i = 0; i < c->n_origins && i < SAID_ALONE; i++)
+		if (c->point[c->origins[i]].step == step && c->point[c->origins[i]].layer == layer)
+			return true;
+	return false;
+}
+
+static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+{
+	vn_identities x;
+	const vn_status st = vn_identities_of(r, diverges, c, &x, err);
+	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
+		vn_lines_add(&c->warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
+		             x.broken[i].step ? "/" : "", x.broken[i].words);
+	if (!st && x.n > SAID_ALONE)
+		vn_lines_add(&c->warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
+	vn_identities_free(&x);
+	return st;
+}
+
+/* Where it starts, what must hold in one file tells a wrong label or a wrong place from wrong numbers. */
+static vn_status check_alone(vn_comparison *c, vn_error *err)
+{
+	vn_status st = VN_OK;
+	if (c->first >= 0 && !(st = alone(c, "the reference", c->ref, err)))
+		st = alone(c, "the candidate", c->cand, err);
+	return st;
+}
+
 vn_status vn_compare(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
@@ -104,7 +144,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = check_damage(c, err)) || (st = vn_localise(c, err)))
+	if ((st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return sum_up(c, err);
 }

@@ -1,0 +1,42 @@
+# What must hold in one file alone: it does in healthy files of every family and engine, and each kind of fault is named.
+for family in gpt2 qwen2 qwen3 llama mistral qwen3_5_text; do
+	for precision in f32 f16; do
+		vernier capture ref "$FIXTURES/$family-trained" --ids 5,9,5,17,33,9,101,5 --points '*' --decode 2 --precision $precision -o x.h5 --force 2>/dev/null
+		vernier show x.h5 --check >said
+		echo "$family $precision [$?] $(tail -n 1 said)"
+	done
+	vernier show "$FIXTURES/golden/$family-trained.p017.f32.h5" --check >said
+	echo "transformers' $family [$?] $(tail -n 1 said)"
+done
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,9,5,17,33,9,101,5 --points '*' -o q.h5 2>/dev/null
+vernier capture ref "$FIXTURES/qwen3_5_text-trained" --ids 5,9,5,17,33,9,101,5 --points '*' -o g.h5 2>/dev/null
+with() { # file, change
+	cp "$1" bad.h5
+	$PYTHON -c "
+import h5py, numpy as np
+f = h5py.File('bad.h5', 'r+')
+def put(name, change):
+    d = f['step.0/' + name]; d[...] = change(d[()])
+$2"
+	vernier show bad.h5 --check | grep BROKEN
+}
+echo "== faults"
+with q.h5 "put('layer1/attn_out', lambda x: f['step.0/layer1/down_proj'][()])"
+with q.h5 "put('layer0/output', lambda x: np.roll(x, 1, axis=0))"
+with q.h5 "put('layer0/q_rope', lambda x: x * np.where(np.arange(x.shape[1]) == 2, 1.5, 1)[None, :, None])"
+with q.h5 "put('layer1/k_rope', lambda x: f['step.0/layer1/v_proj'][()])"
+with q.h5 "put('layer0/attn_probs', lambda x: x.transpose(0, 2, 1))"
+with q.h5 "put('layer0/attn_probs', lambda x: x / 2)"
+with q.h5 "put('layer1/attn_context', lambda x: x[:, ::-1])"
+with q.h5 "put('embed', lambda x: x[::-1])"
+with g.h5 "put('layer0/gdn_beta', lambda x: 2 * x); put('layer1/gdn_g', lambda x: -x)"
+echo "== in a comparison, where it starts"
+cp q.h5 bad.h5
+$PYTHON -c "
+import h5py
+f = h5py.File('bad.h5', 'r+')
+f['step.0/layer1/attn_out'][...] = f['step.0/layer1/down_proj'][()]"
+vernier compare q.h5 bad.h5 | grep 'by itself'
+vernier show q.h5 --check --weights 2>&1 | head -n 1
+vernier show nowhere.h5 --check
+echo "[$?]"
