@@ -90,7 +90,7 @@ typedef struct vn_pool {
 	int         n, first, last;   /* steps; checkpoints of the first and the last */
 	int         worst;            /* checkpoint of the largest divergence: the checks stand there */
 	double      value[VN_N_METRICS], floor[VN_N_METRICS]; /* metrics of logits only; floor: NaN when some step has none */
-	double      argmax_strict;
+	double      argmax_strict, kl_half; /* as in vn_measured */
 } vn_pool;
 
 /* Of so few numbers the ratio of two errors is luck: a floor may be next to nothing

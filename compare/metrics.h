@@ -83,6 +83,7 @@ typedef struct vn_measured {
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
+	double   kl_half;                /* kl_mean +- this with 95 %: 1.96 s / sqrt(rows); NaN below two rows */
 	double   ref_rms;                /* of the reference, over the finite positions */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
 	double   absmax[2];              /* over the finite positions */
@@ -106,6 +107,9 @@ typedef struct vn_job {
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);
+
+/* Half the width of the interval that holds the mean of n numbers with 95 %: 1.96 s / sqrt(n). NaN for fewer than 2. */
+double vn_mean_half(const double *x, int64_t n);
 
 /* Which axis the dims string calls token; -1 when none. */
 int vn_token_axis(const char *axes, int rank);

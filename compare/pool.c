@@ -67,6 +67,10 @@ static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
 			g->worst = i;
 	}
 	g->argmax_strict = strict / g->n;
+	int rows = 0;
+	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name))
+		x[rows++] = c->point[i].m.value[VN_M_KL_MEAN];
+	g->kl_half = vn_mean_half(x, rows);
 	free(x);
 	return VN_OK;
 }

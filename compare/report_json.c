@@ -131,6 +131,8 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 		json_object_set_new(j, "max_abs_at", worst_element(p, shape));
 	if (p->m.has[VN_M_ARGMAX_AGREEMENT])
 		json_object_set_new(j, "argmax_strict", json_real(p->m.argmax_strict));
+	if (p->m.has[VN_M_KL_MEAN] && isfinite(p->m.kl_half))
+		json_object_set_new(j, "kl_mean_half", json_real(p->m.kl_half));
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "nan", integers(p->m.nan, 2));
 	json_object_set_new(j, "inf", integers(p->m.inf, 2));
@@ -203,11 +205,13 @@ static json_t *pools(const vn_comparison *c)
 	json_t *a = json_array();
 	for (int i = 0; i < c->n_pools; i++) {
 		const vn_pool *g = &c->pool[i];
-		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o}", "name", text(g->name), "steps", g->n,
+		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", text(g->name), "steps", g->n,
 		                                   "first", c->point[g->first].step, "last", c->point[g->last].step,
 		                                   "metrics", of_scores(g->value),
 		                                   "floor", isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
-		                                   "argmax_strict", g->argmax_strict, "worst", name_of(&c->point[g->worst])));
+		                                   "argmax_strict", g->argmax_strict, "kl_mean_half",
+		                                   isfinite(g->kl_half) ? json_real(g->kl_half) : json_null(),
+		                                   "worst", name_of(&c->point[g->worst])));
 	}
 	return a;
 }

@@ -120,6 +120,18 @@ static int ascending(const void *a, const void *b)
 	return isnan(x) - isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y); /* NaN is the worst */
 }
 
+double vn_mean_half(const double *x, int64_t n)
+{
+	double mean = 0, squares = 0;
+	if (n < 2)
+		return NAN;
+	for (int64_t i = 0; i < n; i++)
+		mean += x[i] / (double)n;
+	for (int64_t i = 0; i < n; i++)
+		squares += (x[i] - mean) * (x[i] - mean);
+	return 1.96 * sqrt(squares / (double)(n - 1) / (double)n);
+}
+
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err)
 {
@@ -141,6 +153,7 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
 			vn_pair_give_back(p, (i + 1 - 2 * stretch) * width, (i + 1 - stretch) * width);
 	}
 	m->argmax_strict = (double)strict / (double)rows;
+	m->kl_half = vn_mean_half(kl, rows);
 	m->worst_row = 0;
 	for (int64_t i = 0; i < rows; i++) {
 		sum += kl[i];

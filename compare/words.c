@@ -133,10 +133,13 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 
 /* ---- logits ------------------------------------------------------------------------ */
 
-static const char *agreement(const double *m, double strict, char text[VN_WORDS])
+static const char *agreement(const double *m, double strict, double half, char text[VN_WORDS])
 {
-	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g p99 %.3g max %.3g",
-	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], m[VN_M_KL_P99],
+	char error[40] = "";
+	if (half > 0)
+		snprintf(error, sizeof error, " +- %.2g", half);
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max %.3g",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error, m[VN_M_KL_P99],
 	         m[VN_M_KL_MAX]);
 	return text;
 }
@@ -147,7 +150,7 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 	for (int i = 0; i < c->n_points; i++) {
 		const vn_checkpoint *k = &c->point[i];
 		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
-			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, text));
+			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
 		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
 			vn_lines_add(lines, "%s: candidate reaches %.3g, %.0f %% of what %s can hold", vn_label(k, label),
 			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
@@ -156,6 +159,6 @@ void vn_say_scores(const vn_comparison *c, vn_lines *lines)
 	for (int i = 0; i < c->n_pools; i++) {
 		const vn_pool *g = &c->pool[i];
 		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (step %d)", g->name, g->n, c->point[g->first].step,
-		             c->point[g->last].step, agreement(g->value, g->argmax_strict, text), c->point[g->worst].step);
+		             c->point[g->last].step, agreement(g->value, g->argmax_strict, g->kl_half, text), c->point[g->worst].step);
 	}
 }

@@ -469,6 +469,15 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 	free(y);
 }
 
+static void a_mean_has_an_uncertainty(void)
+{
+	const double x[] = { 1, 2, 3, 4 };
+	CLOSE(vn_mean_half(x, 4), 1.96 * sqrt(5.0 / 3 / 4));
+	CU_ASSERT(isnan(vn_mean_half(x, 1)));
+	const double same[] = { 7, 7, 7 };
+	CU_ASSERT_EQUAL(vn_mean_half(same, 3), 0.0);
+}
+
 static void headroom_is_of_the_candidate_s_format(void)
 {
 	const float r[] = { 32752 };
@@ -533,7 +542,7 @@ int main(void)
 		T(the_exponential_is_as_good_as_the_library_s), T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
 		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
-		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted),
+		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
