@@ -7,6 +7,8 @@
  */
 #include "compare/compare.h"
 
+#include "libref/base/progress.h"
+
 #include <stdlib.h>
 
 enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024 };
@@ -52,14 +54,35 @@ static int64_t bytes_of(const vn_tensor *t)
 	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
 }
 
+static int64_t bytes_in(vn_recording *r, int entry)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
+}
+
+/* For the person who waits: in bytes, since checkpoints differ in size by thousands. */
+static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
+{
+	int64_t sum = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		const int entry = b->entry(c, &c->point[i]);
+		if (entry >= 0)
+			sum += bytes_in(c->ref, c->point[i].ref) + bytes_in(b->other, entry);
+	}
+	return sum;
+}
+
 vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 {
 	vn_job  *job = malloc(BATCH_JOBS * sizeof *job);
 	pending *p = malloc(BATCH_JOBS * sizeof *p);
-	int64_t  bytes = 0;
+	int64_t  bytes = 0, past = 0;
 	int      n = 0;
+	vn_progress bar = { 0 };
 	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->n_points);
 
+	if (!st)
+		vn_progress_start(&bar, "megabyte", all_bytes(c, b) / 1000000);
 	for (int i = 0; !st && i < c->n_points; i++) {
 		vn_error why = { "" };
 		p[n] = (pending) { &c->point[i], b->entry(c, &c->point[i]) };
@@ -84,6 +107,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 		bytes += bytes_of(&job[n].ref) + bytes_of(&job[n].cand);
 		if (++n == BATCH_JOBS || bytes >= BATCH_BYTES) {
 			st = flush(c, b, job, p, n, err);
+			vn_progress_at(&bar, (past += bytes) / 1000000);
 			n = 0;
 			bytes = 0;
 		}
@@ -93,6 +117,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 	else
 		for (int i = 0; i < n; i++)
 			release(c, b, &p[i]);
+	vn_progress_stop(&bar);
 	free(job);
 	free(p);
 	return st;
