@@ -1,5 +1,6 @@
 /* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
 #include "compare/commands.h"
+#include "compare/folders.h"
 #include "compare/output.h"
 #include "compare/report.h"
 
@@ -33,6 +34,7 @@ static void usage(FILE *to)
 	        "                       [--bitwise] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
 	        "                       [--all] [--quiet] [--threads N] [--force]\n"
+	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
 	        "  --model MODEL   the same, computed here\n"
@@ -284,27 +286,125 @@ static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 	return report(k, c, chosen, err);
 }
 
-int cmd_compare(int argc, char **argv)
-{
-	command k = { 0 };
-	vn_comparison c = { .options = &k.o };
-	vn_error err = { "" };
-	const int said = arguments(&k, argc, argv);
-	if (said)
-		return said == 1 ? 0 : 2;
+/* Told apart by the last line of a pair in a folder. */
+typedef struct outcome {
+	int  status; /* 0, 1, 2 */
+	char words[VN_LABEL + 40];
+} outcome;
 
-	const vn_status st = run(&k, &c, &err);
+static outcome compare_files(const command *k)
+{
+	vn_comparison c = { .options = &k->o };
+	vn_error err = { "" };
+	char label[VN_LABEL];
+	outcome o = { 0 };
+
+	const vn_status st = run(k, &c, &err);
 	if (st) {
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
 		fprintf(stderr, "vernier compare: %s%s\n", err.text,
 		        c.refusals.n ? " (--allow WORDS overrides by name)" : "");
 	}
-	const int status = st ? 2 : c.within ? 0 : 1;
+	o.status = st ? 2 : c.within ? 0 : 1;
+	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
+	if (first >= 0)
+		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
+	else
+		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
 	vn_comparison_finish(&c);
 	vn_limits_destroy(c.limits);
 	vn_recording_close(c.floor);
 	vn_recording_close(c.cand);
 	vn_recording_close(c.ref);
-	return status;
+	return o;
+}
+
+/* ---- folders ------------------------------------------------------------------- */
+
+/* The command for one pair: everything that is a folder with the name behind it. */
+static bool command_of(const command *k, const char *name, char (*room)[PATH_MAX], command *one)
+{
+	const char **path[] = { &one->ref, &one->cand, &one->floor };
+	*one = *k;
+	for (size_t i = 0; i < sizeof path / sizeof *path; i++)
+		if (*path[i]) {
+			if (snprintf(room[i], PATH_MAX, "%s/%s", *path[i], name) >= PATH_MAX)
+				return false;
+			*path[i] = room[i];
+		}
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path) {
+			if (!vn_folder_report(k->report[i].path, name, room[3 + i]))
+				return false;
+			one->report[i].path = room[3 + i];
+		}
+	return true;
+}
+
+static outcome compare_pair(const command *k, const vn_folder_pair *p)
+{
+	static char room[3 + MAX_REPORTS][PATH_MAX];
+	const unsigned allowed = p->there[0] ? VN_ALLOW_MISSING : VN_ALLOW_EXTRA;
+	outcome o = { 0 };
+	command one;
+	if (!p->there[0] || !p->there[1]) {
+		o.status = k->o.allow & allowed ? 0 : 1;
+		snprintf(o.words, sizeof o.words, "only in the %s%s", p->there[0] ? "reference" : "candidate", o.status ? "" : " (allowed)");
+		return o;
+	}
+	if (!k->quiet)
+		printf("== %s\n", p->name);
+	fflush(stdout); /* before what stderr has to say of it */
+	if (command_of(k, p->name, room, &one))
+		return compare_files(&one);
+	fprintf(stderr, "vernier compare: %s: the path is too long\n", p->name);
+	o.status = 2;
+	return o;
+}
+
+static int compare_folders(const command *k)
+{
+	static const char *const words[] = { "within", "OUTSIDE", "trouble" };
+	vn_folder_pairs p;
+	vn_error err = { "" };
+	int worst = 0, both = 0;
+
+	for (int i = 0; i < k->n_reports; i++)
+		if (!k->report[i].path && k->report[i].form->write != vn_report_text)
+			return complain("--format %s of two folders is many files: -o says where", k->report[i].form->name);
+	if (k->floor && !vn_is_folder(k->floor)) {
+		vn_fail(&err, VN_ERR_USAGE, "--floor %s: for two folders the floors are in a folder as well, by the same names", k->floor);
+		p = (vn_folder_pairs) { 0 };
+	} else if (!vn_folder_pairs_of(k->ref, k->cand, &p, &err)) {
+		outcome *o = calloc((size_t)p.n, sizeof *o);
+		for (int i = 0; o && i < p.n; i++) {
+			o[i] = compare_pair(k, &p.pair[i]);
+			worst = o[i].status > worst ? o[i].status : worst;
+			both += p.pair[i].there[0] && p.pair[i].there[1];
+		}
+		if (!o)
+			vn_fail(&err, VN_ERR_NOMEM, "no memory for %d recordings", p.n);
+		else if (!both)
+			vn_fail(&err, VN_ERR_MISMATCH, "%s and %s have no recording of one name", k->ref, k->cand);
+		if (o && !k->quiet)
+			for (int i = 0; i < p.n; i++)
+				printf("%s%-8s %s  %s\n", i ? "" : "== together\n", words[o[i].status], p.pair[i].name, o[i].words);
+		free(o);
+	}
+	vn_folder_pairs_free(&p);
+	if (*err.text) {
+		fprintf(stderr, "vernier compare: %s\n", err.text);
+		return 2;
+	}
+	return fflush(stdout) == 0 ? worst : 2;
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	command k = { 0 };
+	const int said = arguments(&k, argc, argv);
+	if (said)
+		return said == 1 ? 0 : 2;
+	return vn_is_folder(k.ref) && vn_is_folder(k.cand) ? compare_folders(&k) : compare_files(&k).status;
 }

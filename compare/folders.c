@@ -1,0 +1,92 @@
+/* folders.c: see folders.h. */
+#include "compare/folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define SUFFIX ".h5"
+
+bool vn_is_folder(const char *path)
+{
+	struct stat s;
+	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool is_recording(const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	const size_t n = strlen(name), k = strlen(SUFFIX);
+	const int    m = snprintf(path, sizeof path, "%s/%s", folder, name);
+	struct stat  s;
+	return n > k && name[0] != '.' && strcmp(name + n - k, SUFFIX) == 0 && m > 0 && m < (int)sizeof path && stat(path, &s) == 0
+	    && S_ISREG(s.st_mode);
+}
+
+static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *err)
+{
+	for (int i = 0; i < p->n; i++)
+		if (strcmp(p->pair[i].name, name) == 0) {
+			p->pair[i].there[side] = true;
+			return VN_OK;
+		}
+	vn_folder_pair *more = realloc(p->pair, (size_t)(p->n + 1) * sizeof *more);
+	if (more)
+		p->pair = more;
+	char *copy = more ? strdup(name) : NULL;
+	if (!copy)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d recordings", p->n + 1);
+	p->pair[p->n++] = (vn_folder_pair) { .name = copy, .there = { side == 0, side == 1 } };
+	return VN_OK;
+}
+
+static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
+{
+	DIR *d = opendir(folder);
+	const struct dirent *e;
+	vn_status st = VN_OK;
+	if (!d)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
+	while (!st && (e = readdir(d)))
+		if (is_recording(folder, e->d_name))
+			st = add(p, e->d_name, side, err);
+	closedir(d);
+	return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+}
+
+vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err)
+{
+	vn_status st;
+	*p = (vn_folder_pairs) { 0 };
+	if ((st = list(ref, p, 0, err)) || (st = list(cand, p, 1, err)))
+		return st;
+	if (p->n == 0)
+		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*" SUFFIX ")", ref, cand);
+	qsort(p->pair, (size_t)p->n, sizeof *p->pair, by_name);
+	return VN_OK;
+}
+
+void vn_folder_pairs_free(vn_folder_pairs *p)
+{
+	for (int i = 0; i < p->n; i++)
+		free(p->pair[i].name);
+	free(p->pair);
+	*p = (vn_folder_pairs) { 0 };
+}
+
+bool vn_folder_report(const char *path, const char *name, char *text)
+{
+	const char  *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+	const size_t stem = dot && dot != path && dot[-1] != '/' ? (size_t)(dot - path) : strlen(path);
+	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(strlen(name) - strlen(SUFFIX)), name, path + stem);
+	return n > 0 && n < PATH_MAX;
+}

@@ -1,0 +1,28 @@
+/* folders.h: the recordings of two folders, paired by file name. */
+#ifndef VN_COMPARE_FOLDERS_H
+#define VN_COMPARE_FOLDERS_H
+
+#include "libref/base/error.h"
+
+#include <stdbool.h>
+
+typedef struct vn_folder_pair {
+	char *name;     /* "prompt1.h5" */
+	bool  there[2]; /* in the reference's folder, in the candidate's */
+} vn_folder_pair;
+
+typedef struct vn_folder_pairs {
+	vn_folder_pair *pair; /* (n), by name */
+	int             n;
+} vn_folder_pairs;
+
+bool vn_is_folder(const char *path);
+/* Files that end in .h5, not those of folders inside. An error when neither folder
+ * has one. vn_folder_pairs_free afterwards, whatever happened. */
+vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err);
+void      vn_folder_pairs_free(vn_folder_pairs *p);
+
+/* "out.json" of "prompt1.h5" is "out.prompt1.json". text: PATH_MAX bytes; false when it does not fit. */
+bool vn_folder_report(const char *path, const char *name, char *text);
+
+#endif

@@ -1,0 +1,26 @@
+# Two folders of recordings, paired by name.
+M=$FIXTURES/qwen2-trained
+mkdir ref cand floor other empty
+for p in p002 p017; do
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o ref/$p.h5 2>/dev/null
+	vernier capture ref "$M" --ids "@$FIXTURES/prompts/$p.ids" -o cand/$p.h5 --precision f16 2>/dev/null
+	cp cand/$p.h5 floor/
+done
+touch ref/notes.txt
+say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | grep -E '^(==|within |OUTSIDE |trouble |refused|vernier compare)|folder' ; echo "[${PIPESTATUS[0]}]"; }
+say ref cand
+say ref cand --floor floor
+say ref cand --floor floor/p002.h5
+cp ref/p002.h5 ref/p003.h5
+say ref cand
+say ref cand --allow missing
+$PYTHON -c "
+import h5py
+x = h5py.File('cand/p017.h5', 'r+')['step.0/layer1/q_rope']; y = x[()]; y[:, 2] *= 1.5; x[...] = y"
+say ref cand --allow missing -o out.json -o out.xml
+ls out*
+say ref cand --allow missing --format json
+say ref empty
+say empty other
+echo no >cand/p003.h5
+say ref cand --quiet
