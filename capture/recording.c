@@ -108,6 +108,8 @@ static vn_status sort_entries(vn_recording *r, vn_error *err)
 		source[i] = r->source[list[i]];
 		list[i] = (int)i;
 	}
+	for (int i = 0; i < r->n_entries && r->source; i++)
+		free(r->source[i].view);
 	free(r->entry);
 	free(r->source);
 	r->entry = entry;
@@ -417,14 +419,12 @@ static int primary(const vn_recording *r, int i)
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
 
-vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
+/* As the file has them. */
+static vn_status file_data(vn_recording *r, int i, const void **data, vn_error *err)
 {
-	vn_extent *s = &r->source[i = primary(r, i)];
+	vn_extent *s = &r->source[i];
 	vn_status  st = VN_OK;
 
-	*data = NULL;
-	if (s->bytes == 0)
-		return VN_OK;
 	if (s->offset >= 0) {
 		if (!r->map && (st = map_file(r, err)))
 			return st;
@@ -437,9 +437,37 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 	return VN_OK;
 }
 
+vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
+{
+	const vn_extent *s = &r->source[i = primary(r, i)];
+	const size_t     bytes = s->view ? (size_t)vn_shape_count(&s->view->shape) * vn_dtype_size(r->entry[i].dtype) : 0;
+	vn_status        st;
+
+	*data = NULL;
+	if (s->bytes == 0)
+		return VN_OK;
+	if ((st = file_data(r, i, data, err)) || !s->view)
+		return st;
+	if (!s->view->made) {
+		/* Shared, so that its pages may be given back like those of a file. */
+		void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		if (p == MAP_FAILED)
+			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
+		vn_view_make(s->view, *data, r->entry[i].dtype, p);
+		s->view->made = p;
+	}
+	*data = s->view->made;
+	return VN_OK;
+}
+
 void vn_recording_release(vn_recording *r, int i)
 {
 	vn_extent *s = &r->source[primary(r, i)];
+	vn_view   *v = s->view;
+	if (v && v->made)
+		munmap(v->made, (size_t)vn_shape_count(&v->shape) * vn_dtype_size(r->entry[primary(r, i)].dtype));
+	if (v)
+		v->made = NULL;
 	if (s->loaded)
 		munmap(s->loaded, (size_t)s->bytes);
 	s->loaded = NULL;

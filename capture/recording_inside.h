@@ -6,12 +6,24 @@
 #include "capture/recording.h"
 #include "capture/scan.h"
 
+/* How a tensor is to be seen (view.h): axis k is axis order[k] of the file's, from index from[k] on. */
+typedef struct vn_view {
+	vn_shape whole, shape; /* in the file; as it is seen */
+	int      order[VN_MAX_RANK];
+	int64_t  from[VN_MAX_RANK];
+	void    *made;         /* the numbers so, or NULL */
+} vn_view;
+
+/* to: room for v->shape. */
+void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to);
+
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
 	void    *loaded;  /* memory shared with the child that read them, or NULL */
+	vn_view *view;    /* NULL: as they are */
 } vn_extent;
 
 typedef struct vn_word {

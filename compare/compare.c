@@ -135,7 +135,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))
-	    || (st = vn_match(c, err)))
+	    || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
 		return st;
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))

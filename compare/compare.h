@@ -159,6 +159,11 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
                              vn_lines *refusals);
 /* Are these the same numbers? By digest, or between formats by statistics. */
 bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
+/* Sees other as the reference is, where both declare what they have: axes in another
+ * order, rows of tokens that only one of them kept (those are left out of both). */
+vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err);
+/* The same of a floor: what is compared already stays as it is, so rows are cut from the floor alone. */
+vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
 /* floor of every measured checkpoint, from the recording c->floor or from a run

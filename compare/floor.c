@@ -62,6 +62,9 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
 		               vn_recording_path(c->cand));
 	}
+	/* The reference's rows are settled by now; where the floor has fewer, it has none of those steps. */
+	if ((st = vn_align_to(c, c->floor, "floor", err)))
+		return st;
 	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
 	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
 	return vn_measure_points(c, &batch, err);

@@ -1,0 +1,160 @@
+/* view.c: see view.h. */
+#include "capture/recording_inside.h"
+#include "capture/view.h"
+
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ---------------------------------------------------------------------------- */
+
+static const char *word(const char *axes, int i, size_t *n)
+{
+	for (; i > 0 && *axes; i--) {
+		axes += strcspn(axes, " ");
+		axes += strspn(axes, " ");
+	}
+	*n = strcspn(axes, " ");
+	return axes;
+}
+
+bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_RANK])
+{
+	bool taken[VN_MAX_RANK] = { false }, moves = false;
+	size_t n, m;
+	for (int i = 0; i < VN_MAX_RANK; i++)
+		order[i] = i;
+	for (int i = 0; i < rank; i++) {
+		const char *want = word(to, i, &n);
+		int at = -1, times = 0;
+		for (int k = 0; k < rank; k++) {
+			const char *have = word(from, k, &m);
+			if (n && n == m && memcmp(want, have, n) == 0) {
+				at = k;
+				times++;
+			}
+		}
+		if (times != 1 || taken[at])
+			return false;
+		taken[at] = true;
+		order[i] = at;
+		moves = moves || at != i;
+	}
+	word(from, rank, &n);
+	word(to, rank, &m);
+	return moves && !n && !m;
+}
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static int primary(const vn_recording *r, int i)
+{
+	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
+}
+
+void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to)
+{
+	const size_t size = vn_dtype_size(dtype);
+	int64_t index[VN_MAX_RANK] = { 0 }, stride[VN_MAX_RANK], step = 1;
+	const int64_t n = vn_shape_count(&v->shape);
+	for (int k = v->whole.rank - 1; k >= 0; k--) {
+		stride[k] = step;
+		step *= v->whole.dim[k];
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = 0;
+		for (int k = 0; k < v->shape.rank; k++)
+			at += (index[k] + v->from[k]) * stride[v->order[k]];
+		memcpy(to + (size_t)i * size, from + (size_t)at * size, size);
+		for (int k = v->shape.rank - 1; k >= 0 && ++index[k] == v->shape.dim[k]; k--)
+			index[k] = 0;
+	}
+}
+
+/* The view of a tensor, as it is where there is none yet. */
+static vn_view *view_of(vn_recording *r, int i, vn_error *err)
+{
+	vn_extent *s = &r->source[i];
+	if (s->view)
+		return s->view;
+	if (!(s->view = calloc(1, sizeof *s->view))) {
+		vn_fail(err, VN_ERR_NOMEM, "%s: no memory for another view of %s", r->path, r->entry[i].name);
+		return NULL;
+	}
+	s->view->whole = s->view->shape = r->entry[i].shape;
+	for (int k = 0; k < VN_MAX_RANK; k++)
+		s->view->order[k] = k;
+	return s->view;
+}
+
+/* Entry i and all its other names say what they are now. */
+static void rename_all(vn_recording *r, int i, const char *axes)
+{
+	for (int k = 0; k < r->n_entries; k++)
+		if (primary(r, k) == i) {
+			r->entry[k].shape = r->source[i].view->shape;
+			r->entry[k].digest.hex[0] = '\0';
+			snprintf(r->entry[k].axes, sizeof r->entry[k].axes, "%s", axes);
+		}
+}
+
+vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_error *err)
+{
+	vn_recording_release(r, i);
+	vn_view *v = view_of(r, i = primary(r, i), err);
+	char     axes[sizeof r->entry->axes] = "";
+	size_t   used = 0, n;
+	if (!v)
+		return VN_ERR_NOMEM;
+	const vn_view old = *v;
+	for (int k = 0; k < v->shape.rank; k++) {
+		const char *w = word(r->entry[i].axes, order[k], &n);
+		v->order[k] = old.order[order[k]];
+		v->from[k] = old.from[order[k]];
+		v->shape.dim[k] = old.shape.dim[order[k]];
+		used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%.*s", k ? " " : "", (int)n, w);
+	}
+	rename_all(r, i, axes);
+	return VN_OK;
+}
+
+/* The axes of an entry: the file's own, or its point's. */
+static const char *axes_of(const vn_entry *e)
+{
+	const char *dot = strchr(e->name, '.');
+	vn_point p;
+	if (!*e->axes && vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
+		return vn_point_get(p)->axes;
+	return e->axes;
+}
+
+vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
+{
+	vn_step *s = NULL;
+	for (int i = 0; i < r->n_steps; i++)
+		if (r->step[i].number == step)
+			s = &r->step[i];
+	if (!s || first < s->first_row || rows < 1 || first + rows > s->first_row + s->rows)
+		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first, first + rows - 1);
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(axes_of(e), "token") : -1;
+		if (axis < 0 || axis >= e->shape.rank || e->shape.dim[axis] != s->rows)
+			continue;
+		char axes[sizeof e->axes];
+		snprintf(axes, sizeof axes, "%s", e->axes);
+		vn_recording_release(r, i);
+		vn_view *v = view_of(r, i, err);
+		if (!v)
+			return VN_ERR_NOMEM;
+		v->from[axis] += first - s->first_row;
+		v->shape.dim[axis] = rows;
+		rename_all(r, i, axes);
+	}
+	s->first_row = first;
+	s->rows = rows;
+	return VN_OK;
+}

@@ -1,0 +1,43 @@
+# What two files declare differently and mean alike: rows that only one kept, axes in another order.
+M=$FIXTURES/qwen2-trained
+cap() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force "$@" 2>/dev/null; }
+cap -o all.h5 --points '*'
+cap -o half.h5 --points '*' --precision f16
+cap -o last.h5 --points '*' --precision f16 --tokens last
+cap -o some.h5 --points '*' --precision f16 --tokens 5-11
+cap -o few.h5 --points '*' --tokens 9-16
+cap -o early.h5 --points '*' --tokens 0-3
+say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | sed 's|/.*/fixtures|FIXTURES|' | grep -E '^(note|OUTSIDE|within limits|misshapen .* (embed|logits) |refused|vernier compare|  worst element)' ; echo "[${PIPESTATUS[0]}]"; }
+say all.h5 last.h5
+say all.h5 last.h5 --model "$M"
+say all.h5 last.h5 --floor half.h5
+say few.h5 some.h5 --floor half.h5
+say early.h5 last.h5 --points '{embed,logits}'
+swap() { cp "$1" "$2"; $PYTHON -c "
+import h5py, numpy as np, sys
+f = h5py.File(sys.argv[1], 'r+')
+for layer in ('layer0', 'layer1'):
+    g = f['step.0/' + layer]
+    for name, order in (('attn_context', (1, 0, 2)), ('q_rope', (2, 1, 0)), ('mlp_act', (1, 0))):
+        d = g[name]; x, a = d[()], dict(d.attrs); del g[name]
+        e = g.create_dataset(name, data=np.ascontiguousarray(x.transpose(order)))
+        for k, v in a.items():
+            e.attrs[k] = v
+        axes = a['axes'].decode().split() if isinstance(a['axes'], bytes) else a['axes'].split()
+        e.attrs['axes'] = ' '.join(axes[i] for i in order)
+        e.attrs['digest'] = ''
+$3" "$2"; }
+swap half.h5 swapped.h5
+say all.h5 swapped.h5 --model "$M"
+say swapped.h5 half.h5 --bitwise
+swap last.h5 both.h5
+say all.h5 both.h5 --model "$M"
+echo "== a fault is found where it is"
+swap half.h5 bad.h5 "
+d = f['step.0/layer1/attn_context']; x = d[()]; x[3, 15] *= 1.5; d[...] = x"
+say all.h5 bad.h5 --model "$M"
+echo "== other names, or names that are not the file's, are no other order"
+swap half.h5 named.h5 "
+f['step.0/layer0/attn_context'].attrs['axes'] = 'head token width'"
+say all.h5 named.h5 --points layer0.attn_context
+vernier compare all.h5 named.h5 --points layer0.attn_context | grep misshapen
