@@ -23,8 +23,11 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	const vn_metric_info *info = vn_metric_get(m);
 	const bool higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
 	const bool one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
-	printf("  %-28s %s %-10.6g %s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
-	       l->value, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
+	char depth[64] = "";
+	if (l->rule->key[form][m].deep)
+		snprintf(depth, sizeof depth, "in the first layer, %g in the last  ", l->rule->key[form][m].last);
+	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
+	       *depth ? l->rule->key[form][m].value : l->value, depth, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
 	       l->rule->why ? "  \"" : "", l->rule->why ? l->rule->why : "", l->rule->why ? "\"" : "");
 }
 
