@@ -209,7 +209,7 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 	}
 	if (k->limits) {
 		snprintf(chosen, room, "--limits");
-		return vn_limits_read(k->limits, &c->limits, err);
+		return vn_limits_open(k->limits, &c->limits, err);
 	}
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
 	const char *name = own_limits(precision ? precision : "");

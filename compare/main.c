@@ -40,7 +40,7 @@ static const struct {
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part" },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds" },
 	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model" },
-	{ "limits",  cmd_limits,  "FILE [NAME...]",                 "check a limits file and show what it comes to" },
+	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to" },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },
 #endif
