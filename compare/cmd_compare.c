@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_POINTS = 64, MAX_REPORTS = 8 };
@@ -209,7 +208,7 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 	}
 	if (k->limits) {
 		snprintf(chosen, room, "--limits");
-		return vn_limits_read(k->limits, &c->limits, err);
+		return vn_limits_open(k->limits, &c->limits, err);
 	}
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
 	const char *name = own_limits(precision ? precision : "");
@@ -256,17 +255,12 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 	return st;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* A report may replace a report, with --force, and never what it speaks of. */
 static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
 	const vn_status st = vn_place_check(path, k->force, err);
-	if (!st && (same_file(path, k->ref) || same_file(path, k->cand) || same_file(path, k->floor) || same_file(path, k->limits)))
+	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
+	            || vn_same_file(path, k->limits)))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
 	return st;
 }

@@ -1,20 +1,28 @@
 /* cmd_limits.c: vernier limits FILE: check a limits file and show what it
  * comes to for a set of checkpoints. */
 #include "compare/commands.h"
-#include "compare/limits.h"
+#include "compare/limits_use.h"
 
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static void usage(FILE *to)
 {
-	fputs("usage: vernier limits FILE [NAME...]\n"
+	fputs("usage: vernier limits FILE [NAME...] [--recording REC [--dtype D]] [--format text|json] [--threads N]\n"
 	      "  checks a limits file and shows the limits of each checkpoint NAME (layer3.q_rope), or of one\n"
 	      "  checkpoint of every point; then what can be limited\n"
-	      "exit status: 0 well formed, 2 not\n", to);
+	      "  --recording REC  rule by rule: which checkpoints of REC it matches, what of it holds there in the end; and\n"
+	      "                   the limits tried on REC's tensors: what zeros keep to, what rounding alone breaks\n"
+	      "  --dtype D        the format of the candidate: f16, bf16, f32...; REC's own unless said\n"
+	      "  --format F       json: schema vernier-limits/1\n"
+	      "  --threads N      at most so many; one a processor unless said\n"
+	      "FILE may be the name of one of vernier's own: q8_0.yaml\n"
+	      "exit status: 0 well formed, 2 not; warnings are lines, not a status\n", to);
 }
 
 static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
@@ -23,8 +31,11 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	const vn_metric_info *info = vn_metric_get(m);
 	const bool higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
 	const bool one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
-	printf("  %-28s %s %-10.6g %s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
-	       l->value, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
+	char depth[64] = "";
+	if (l->rule->key[form][m].deep)
+		snprintf(depth, sizeof depth, "by depth, %g to %g  ", l->rule->key[form][m].value, l->rule->key[form][m].last);
+	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
+	       l->value, depth, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
 	       l->rule->why ? "  \"" : "", l->rule->why ? l->rule->why : "", l->rule->why ? "\"" : "");
 }
 
@@ -53,15 +64,6 @@ static void show(vn_limits *l, const char *name)
 		printf("  no other limit\n");
 }
 
-static void show_points(vn_limits *l)
-{
-	char name[64];
-	for (int i = 0; i < VN_N_POINTS; i++) {
-		const vn_point_info *p = vn_point_get((vn_point)i);
-		snprintf(name, sizeof name, "%s%s", p->outside ? "" : "layer0.", p->name);
-		show(l, name);
-	}
-}
 
 static void show_metrics(void)
 {
@@ -73,43 +75,136 @@ static void show_metrics(void)
 	}
 }
 
-int cmd_limits(int argc, char **argv)
+/* One checkpoint of every point. */
+static const char **points(void)
 {
-	static const struct option options[] = { { "help", no_argument, NULL, 'h' }, { 0 } };
-	vn_limits *l = NULL;
-	vn_error   err = { "" };
-	int        c;
+	static char        room[VN_N_POINTS][64];
+	static const char *name[VN_N_POINTS];
+	for (int i = 0; i < VN_N_POINTS; i++) {
+		const vn_point_info *p = vn_point_get((vn_point)i);
+		snprintf(room[i], sizeof room[i], "%s%s", p->outside ? "" : "layer0.", p->name);
+		name[i] = room[i];
+	}
+	return name;
+}
+
+typedef struct command {
+	const char *file, *recording;
+	const char **name;
+	int         n_names, threads;
+	bool        json, has_dtype;
+	vn_dtype    dtype;
+} command;
+
+__attribute__((format(printf, 1, 2)))
+static int complain(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("vernier limits: ", stderr);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	usage(stderr);
+	return 2;
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "recording", required_argument, NULL, 'r' }, { "dtype", required_argument, NULL, 'd' },
+		{ "format", required_argument, NULL, 'f' }, { "threads", required_argument, NULL, 't' },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int64_t n;
+	int c;
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		if (c == 'h') {
-			usage(stdout);
-			return 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+		switch (c) {
+		case 'r': k->recording = optarg; break;
+		case 'd':
+			if (!vn_dtype_from_name(optarg, &k->dtype) || vn_dtype_digits(k->dtype) <= 0)
+				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
+			k->has_dtype = true;
+			break;
+		case 'f':
+			if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
+				return complain("--format takes text|json, not '%s'", optarg);
+			k->json = strcmp(optarg, "json") == 0;
+			break;
+		case 't':
+			if (!vn_text_whole(optarg, 1, 1024, &n))
+				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
+			k->threads = (int)n;
+			break;
+		case 'h': usage(stdout); return 1;
+		case ':': return complain("%s needs a value", argv[optind - 1]);
+		default:  return complain("unknown option '%s'", argv[optind - 1]);
 		}
-		fprintf(stderr, "vernier limits: unknown option '%s'\n", argv[optind - 1]);
-		usage(stderr);
-		return 2;
+	if (optind >= argc)
+		return complain("which FILE?");
+	if (k->has_dtype && !k->recording)
+		return complain("--dtype is tried on a recording: give --recording too");
+	k->file = argv[optind];
+	k->name = (const char **)argv + optind + 1;
+	k->n_names = argc - optind - 1;
+	return 0;
+}
+
+static void print(const command *k, const vn_limits_use *u)
+{
+	vn_limits *l = u->limits;
+	printf("%s: %s, %d rules", l->path, l->name ? l->name : "(no name)", l->n_rules);
+	if (u->recording)
+		printf("; %s: %d checkpoints, %d layers", vn_recording_path(u->recording), u->n, l->layers);
+	putchar('\n');
+	for (int i = 0; i < u->warnings.n && (!u->recording || k->n_names); i++)
+		printf("warning: %s\n", u->warnings.line[i]);
+	for (int i = 0; i < k->n_names; i++)
+		show(l, k->name[i]);
+	if (k->n_names)
+		return;
+	if (u->recording) {
+		vn_limits_use_text(u, stdout);
+		return;
 	}
-	if (optind >= argc) {
-		fputs("vernier limits: which FILE?\n", stderr);
-		usage(stderr);
-		return 2;
+	for (int i = 0; i < u->n; i++)
+		show(l, u->name[i]);
+	show_metrics();
+}
+
+int cmd_limits(int argc, char **argv)
+{
+	command       k = { 0 };
+	vn_limits_use u = { 0 };
+	vn_recording *r = NULL;
+	vn_error      err = { "" };
+	const int     said = arguments(&k, argc, argv);
+	if (said)
+		return said == 1 ? 0 : 2;
+
+	vn_status st = vn_limits_open(k.file, &u.limits, &err);
+	if (!st && k.recording)
+		st = vn_recording_open(k.recording, &r, &err);
+	if (!st) {
+		u.recording = r;
+		if (!r) {
+			u.name = k.n_names ? k.name : points();
+			u.n = k.n_names ? k.n_names : VN_N_POINTS;
+		}
+		st = vn_limits_use_of(&u, k.has_dtype ? &k.dtype : NULL, k.threads, &err);
 	}
-	if (vn_limits_read(argv[optind], &l, &err)) {
+	if (!st && k.json)
+		st = vn_limits_use_json(&u, stdout, &err);
+	else if (!st)
+		print(&k, &u);
+	if (st)
 		fprintf(stderr, "vernier limits: %s\n", err.text);
-		return 2;
-	}
-	printf("%s: %s, %d rules\n", l->path, l->name ? l->name : "(no name)", l->n_rules);
-	for (int i = 0; i < l->n_warnings; i++)
-		printf("warning: %s\n", l->warning[i]);
-	if (argc - optind > 1)
-		for (int i = optind + 1; i < argc; i++)
-			show(l, argv[i]);
-	else {
-		show_points(l);
-		show_metrics();
-	}
-	vn_limits_destroy(l);
-	return fflush(stdout) == 0 ? 0 : 2;
+	vn_limits_use_free(&u);
+	vn_limits_destroy(u.limits);
+	vn_recording_close(r);
+	return st == VN_OK && fflush(stdout) == 0 ? 0 : 2;
 }

@@ -4,6 +4,7 @@
 #ifndef VN_COMPARE_COMMANDS_H
 #define VN_COMPARE_COMMANDS_H
 
+int cmd_calibrate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_limits(int argc, char **argv);

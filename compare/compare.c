@@ -125,12 +125,24 @@ static vn_status check_alone(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+/* Of the model where a plan tells, else as far as the recordings go: what limits by depth go by. */
+static int layers_of(const vn_comparison *c)
+{
+	const vn_recording *both[2] = { c->ref, c->cand };
+	int last = -1;
+	for (int k = 0; !c->plan && k < 2; k++)
+		for (int i = 0; i < vn_recording_count(both[k]); i++)
+			last = vn_recording_entry(both[k], i)->layer > last ? vn_recording_entry(both[k], i)->layer : last;
+	return c->plan ? c->plan->layers : last + 1;
+}
+
 vn_status vn_compare(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
 	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
 	c->first = -1;
+	c->limits->layers = layers_of(c);
 	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);

@@ -2,6 +2,8 @@
 #include "compare/limits.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <limits.h>
 #include <math.h>
@@ -36,12 +38,59 @@ bool vn_limit_holds(vn_metric m, vn_form form, double limit, double value)
 	return x <= limit;
 }
 
-static void apply(vn_rule *r, vn_limit_set *set)
+int vn_name_layer(const char *name)
+{
+	int64_t layer;
+	const char *rest = strncmp(name, "layer", 5) == 0 ? vn_text_digits(name + 5, &layer) : NULL;
+	return rest && *rest == '.' && layer >= 0 && layer <= INT_MAX ? (int)layer : -1;
+}
+
+double vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers)
+{
+	const bool high = form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER;
+	const int  layer = vn_name_layer(name);
+	vn_point   point;
+	if (layer < 0)
+		return vn_point_from_name(name, &point) && point < VN_POINT_INPUT ? first : last;
+	if (layer >= layers - 1 && layers > 0)
+		return last;
+	if (layer == 0 || layers == 0)
+		return first;
+	const double share = (double)layer / (layers - 1);
+	/* By logarithms: last / first may be beyond any double. */
+	const double a = log(high ? 1.0 - first : first), b = log(high ? 1.0 - last : last);
+	const double x = exp(a + (b - a) * share);
+	return high ? 1.0 - x : x;
+}
+
+const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	if (form == VN_OVER_FLOOR)
+		return value > 1e6 ? "times the floor can hardly fail"
+		     : value < 1 ? "times the floor: no run in that format is sure to keep to it" : NULL;
+	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE)
+		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
+	if (info->better == VN_HIGHER)
+		return value <= 0 ? "can never fail" : NULL;
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_NORM_RATIO)
+		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
+	if (m == VN_M_HEADROOM)
+		return value >= 1 ? "can never fail" : NULL;
+	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
+		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
+	return NULL;
+}
+
+static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++) {
 			if (r->key[f][m].state == VN_SAID)
-				set->limit[f][m] = (vn_limit) { r, r->key[f][m].value, r->key[f][m].line };
+				set->limit[f][m] = (vn_limit) { r, !r->key[f][m].deep ? r->key[f][m].value
+				                                   : vn_limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
+				                                                       r->key[f][m].last, name, l->layers),
+				                                r->key[f][m].line };
 			else if (r->key[f][m].state == VN_LIFTED)
 				set->limit[f][m] = (vn_limit) { 0 };
 		}
@@ -57,10 +106,10 @@ void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set)
 	memset(set, 0, sizeof *set);
 	for (int i = 0; i < l->n_rules; i++)
 		if (!l->rule[i]->match)
-			apply(l->rule[i], set);
+			apply(l, l->rule[i], name, set);
 	for (int i = 0; i < l->n_rules; i++)
 		if (l->rule[i]->match && vn_glob_match(l->rule[i]->match, name))
-			apply(l->rule[i], set);
+			apply(l, l->rule[i], name, set);
 }
 
 bool vn_limits_mention(const vn_limits *l, vn_metric m)

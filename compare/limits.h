@@ -25,7 +25,8 @@ typedef struct vn_rule {
 	bool  hit;        /* it matched a checkpoint */
 	struct {
 		enum { VN_UNSAID, VN_SAID, VN_LIFTED } state;
-		double value;
+		bool   deep;  /* by depth: value in the first layer, last in the last one */
+		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
 	int missing, extra; /* -1 unsaid, 0 refused, 1 allowed */
@@ -33,7 +34,7 @@ typedef struct vn_rule {
 
 typedef struct vn_limit {
 	const vn_rule *rule; /* NULL: no limit */
-	double value;
+	double value; /* at the checkpoint's depth */
 	int    line;
 } vn_limit;
 
@@ -46,11 +47,14 @@ typedef struct vn_limit_set {
 typedef struct vn_limits {
 	char     *name, *path;
 	int       n_rules, n_warnings;
+	int       layers;  /* of the model, for limits that go by depth; 0: not known, and every layer is the first */
 	vn_rule **rule;
 	char    **warning; /* lines for the person: limits that cannot fail... */
 } vn_limits;
 
 vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err);
+/* The same; a path without a folder that is no file is the name of one of vernier's own, whose rules are `shipped`. */
+vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err);
 /* The same from memory; path is for messages and for what it extends. */
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err);
 void      vn_limits_destroy(vn_limits *l);
@@ -60,12 +64,21 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err);
 /* Does some rule limit this metric? */
 bool      vn_limits_mention(const vn_limits *l, vn_metric m);
 
+/* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
+ * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
+double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
+/* The layer that a name ("layer3.q_rope") speaks of; -1: none. */
+int       vn_name_layer(const char *name);
+
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
 
 /* "nmse_over_floor" into text of VN_KEY_TEXT bytes; returns text. */
 #define VN_KEY_TEXT 64
 char     *vn_limit_key(vn_form form, vn_metric m, char *text);
+
+/* Why nobody should write this limit, or NULL; an empty recording would keep to it, or no run can. */
+const char *vn_limit_doubt(vn_form form, vn_metric m, double value);
 
 /* Does the value keep to the limit? A NaN never does. */
 bool      vn_limit_holds(vn_metric m, vn_form form, double limit, double value);

@@ -141,6 +141,17 @@ vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
 	return read_file(path, NULL, l, err);
 }
 
+vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
+{
+	char own[PATH_MAX];
+	if (strchr(path, '/') || access(path, F_OK) == 0 || vn_limits_find(path, own, NULL))
+		return vn_limits_read(path, l, err);
+	const vn_status st = vn_limits_read(own, l, err);
+	for (int i = 0; !st && i < (*l)->n_rules; i++)
+		(*l)->rule[i]->shipped = true;
+	return st;
+}
+
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const chain here = { 0 };

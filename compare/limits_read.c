@@ -8,6 +8,7 @@
 #include "compare/limits_read.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -137,11 +138,15 @@ static vn_status allowed(reader *r, const char *key, int *to)
 	return VN_OK;
 }
 
-static vn_status warn(reader *r, const char *key, double value, const char *what)
+/* A limit that nothing breaks, or that nothing keeps to. */
+static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, double value)
 {
-	vn_limits *l = r->l;
+	vn_limits  *l = r->l;
+	const char *why = vn_limit_doubt(form, m, value);
 	char text[VN_ERROR_MAX];
-	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, LINE(r->event), key, value, what);
+	if (!why)
+		return VN_OK;
+	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, LINE(r->event), key, value, why);
 	char **more = realloc(l->warning, (size_t)(l->n_warnings + 1) * sizeof *more);
 	if (!more)
 		return no_memory(r);
@@ -149,28 +154,6 @@ static vn_status warn(reader *r, const char *key, double value, const char *what
 	if (!(more[l->n_warnings] = strdup(text)))
 		return no_memory(r);
 	l->n_warnings++;
-	return VN_OK;
-}
-
-/* Limits that nothing, or an all-zero tensor, can break. */
-static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, double value)
-{
-	const vn_metric_info *info = vn_metric_get(m);
-	if (form == VN_OVER_FLOOR)
-		return value > 1e6 ? warn(r, key, value, "times the floor can hardly fail") : VN_OK;
-	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE) {
-		if (value <= -1)
-			return warn(r, key, value, "can never fail");
-		return value <= 0 ? warn(r, key, value, "lets an unrelated tensor pass") : VN_OK;
-	}
-	if (info->better == VN_HIGHER)
-		return value <= 0 ? warn(r, key, value, "can never fail") : VN_OK;
-	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_NORM_RATIO)
-		return value >= 1 ? warn(r, key, value, "lets a tensor of zeros pass") : VN_OK;
-	if (m == VN_M_HEADROOM)
-		return value >= 1 ? warn(r, key, value, "can never fail") : VN_OK;
-	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
-		return value >= 4294967296.0 ? warn(r, key, value, "can never fail in float32 or less") : VN_OK;
 	return VN_OK;
 }
 
@@ -191,10 +174,61 @@ static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metri
 	return vn_metric_from_name(base, m) && vn_metric_get(*m)->over_floor;
 }
 
-static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
+/* A number that can be kept to. */
+static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
 {
 	const vn_metric_info *info = vn_metric_get(m);
-	double value = 0;
+	const double low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
+	vn_status st = number(r, key, value);
+	if (st)
+		return st;
+	if (*value < low)
+		return FAIL(r, "%s: %g is below %g, nothing can keep to it", key, *value, low);
+	if (form != VN_OVER_FLOOR && *value > info->top)
+		return FAIL(r, "%s: %g is above %g, nothing can keep to it", key, *value, info->top);
+	return doubt(r, form, m, key, *value);
+}
+
+/* { first: 1.0e-5, last: 2.0e-3 } */
+static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m, double end[2])
+{
+	static const char *const name[2] = { "first", "last" };
+	const vn_metric_info *info = vn_metric_get(m);
+	const int line = LINE(r->event), column = COLUMN(r->event);
+	bool seen[2] = { false, false };
+	vn_status st;
+
+	if (info->scores)
+		return FAIL(r, "%s: logits stand behind the last layer: expected one number, not first and last", key);
+	for (;;) {
+		const char *text;
+		if ((st = next(r)))
+			return st;
+		if (r->event.type == YAML_MAPPING_END_EVENT)
+			break;
+		if ((st = word(r, "a key", &text)))
+			return st;
+		const int which = strcmp(text, name[0]) == 0 ? 0 : strcmp(text, name[1]) == 0 ? 1 : -1;
+		if (which < 0)
+			return FAIL(r, "%s: unknown key '%.40s'; by depth it has first and last", key, text);
+		if (seen[which])
+			return FAIL(r, "%s: %s twice", key, name[which]);
+		seen[which] = true;
+		if ((st = next(r)) || (st = value_of(r, key, form, m, &end[which])))
+			return st;
+		const bool high = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+		if (!(high ? end[which] < 1 : end[which] > 0))
+			return FAIL(r, "%s: %s: %g leaves no factor to go by; expected a number %s", key, name[which], end[which],
+			            high ? "below 1" : "above 0");
+	}
+	if (!seen[0] || !seen[1])
+		return fail_at(r, line, column, "%s: by depth, without %s", key, name[seen[0]]);
+	return VN_OK;
+}
+
+static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
+{
+	double end[2] = { 0, 0 };
 	vn_status st;
 
 	if (rule->key[form][m].state != VN_UNSAID)
@@ -204,16 +238,14 @@ static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, 
 		rule->key[form][m].state = VN_LIFTED;
 		return VN_OK;
 	}
-	if ((st = number(r, key, &value)))
+	const bool deep = r->event.type == YAML_MAPPING_START_EVENT;
+	if ((st = deep ? by_depth(r, key, form, m, end) : value_of(r, key, form, m, &end[0])))
 		return st;
-	const double low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
-	if (value < low)
-		return FAIL(r, "%s: %g is below %g, nothing can keep to it", key, value, low);
-	if (form != VN_OVER_FLOOR && value > info->top)
-		return FAIL(r, "%s: %g is above %g, nothing can keep to it", key, value, info->top);
 	rule->key[form][m].state = VN_SAID;
-	rule->key[form][m].value = value;
-	return doubt(r, form, m, key, value);
+	rule->key[form][m].deep = deep;
+	rule->key[form][m].value = end[0];
+	rule->key[form][m].last = end[1];
+	return VN_OK;
 }
 
 /* ---- rules -------------------------------------------------------------------- */
@@ -380,22 +412,13 @@ static vn_status document(reader *r)
 static vn_status check_utf8(const char *path, const char *text, size_t n, vn_error *err)
 {
 	int line = 1, column = 1;
-	for (size_t i = 0; i < n; ) {
-		const unsigned char c = (unsigned char)text[i];
-		const size_t len = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-		bool good = len > 0 && i + len <= n;
-		for (size_t k = 1; good && k < len; k++)
-			good = ((unsigned char)text[i + k] & 0xc0) == 0x80;
-		if (!good)
-			return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not UTF-8 (byte 0x%02x)", path, line, column, c);
-		column++;
-		if (c == '\n') {
-			line++;
-			column = 1;
-		}
-		i += len;
+	const size_t good = vn_utf8_good(text, n);
+	for (size_t i = 0; good < n && i < good; i += (size_t)vn_utf8_length(text + i, good - i)) {
+		column = text[i] == '\n' ? 1 : column + 1;
+		line += text[i] == '\n';
 	}
-	return VN_OK;
+	return good == n ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not UTF-8 (byte 0x%02x)", path, line, column,
+	                                   (unsigned)(unsigned char)text[good]);
 }
 
 vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,

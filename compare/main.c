@@ -37,10 +37,11 @@ static const struct {
 	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints" },
 #endif
 	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another" },
+	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings" },
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part" },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds" },
 	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model" },
-	{ "limits",  cmd_limits,  "FILE [NAME...]",                 "check a limits file and show what it comes to" },
+	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to" },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },
 #endif

@@ -6,7 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+bool vn_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
 {

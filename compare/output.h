@@ -22,6 +22,8 @@ typedef struct vn_output {
 /* path NULL: stdout. An existing file is refused unless force; anything else that
  * is there (a directory, a link, a device) is refused always. */
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
+/* Are these one file? b may be NULL: no. A report never replaces what it speaks of. */
+bool      vn_same_file(const char *a, const char *b);
 /* Move into place when good, else remove. Safe on a zeroed one. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
 

@@ -98,6 +98,9 @@ static json_t *limit(const vn_check *k)
 		json_object_set_new(j, "note", json_string(k->note));
 	if (k->steps)
 		json_object_set_new(j, "steps", json_integer(k->steps));
+	if (k->rule && k->rule->key[k->form][k->metric].deep)
+		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value,
+		                                             "last", k->rule->key[k->form][k->metric].last));
 	json_object_set_new(j, "rule", rule(k));
 	return j;
 }

@@ -110,6 +110,10 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 		add(text, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
 		    k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
 		    say_limit(k->limit, limit, sizeof limit));
+	if (k->rule && k->rule->key[k->form][k->metric].deep)
+		add(text, " (by depth, %s to %s)",
+		    say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
+		    say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
 	if (k->steps)
 		add(text, " over %d steps", k->steps);
 	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token

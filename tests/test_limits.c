@@ -83,6 +83,46 @@ static void a_limit_can_be_lifted_again(void)
 	vn_limits_destroy(l);
 }
 
+static void a_limit_goes_by_depth_from_the_first_layer_to_the_last(void)
+{
+	vn_limits *l = parse("version: 1\ndefaults:\n  nmse: { first: 1.0e-6, last: 1.0e-2 }\n"
+	                     "  cosine: { last: 0.99, first: 0.9999 }\n  without_floor: { rmse: { first: 4, last: 1 } }\n"
+	                     "rules: [ { match: layer1.v_proj, nmse: 5 }, { match: layer2.v_proj, nmse: { first: 1, last: 1 } } ]\n");
+	l->layers = 5;
+	CU_ASSERT_EQUAL(limit_of(l, "embed", VN_PLAIN, VN_M_NMSE).value, 1e-6);
+	CU_ASSERT_EQUAL(limit_of(l, "layer0.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-6);
+	CU_ASSERT_DOUBLE_EQUAL(limit_of(l, "layer1.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-5, 1e-19);
+	CU_ASSERT_DOUBLE_EQUAL(limit_of(l, "layer3.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-3, 1e-17);
+	CU_ASSERT_EQUAL(limit_of(l, "layer4.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-2);
+	CU_ASSERT_EQUAL(limit_of(l, "layer9.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-2);
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).value, 1e-2);
+	CU_ASSERT_EQUAL(limit_of(l, "layered", VN_PLAIN, VN_M_NMSE).value, 1e-2);
+	CU_ASSERT_EQUAL(limit_of(l, "layer1.v_proj", VN_PLAIN, VN_M_NMSE).value, 5.0);
+	CU_ASSERT_EQUAL(limit_of(l, "layer2.v_proj", VN_PLAIN, VN_M_NMSE).value, 1.0);
+	CU_ASSERT_DOUBLE_EQUAL(limit_of(l, "layer2.q_rope", VN_PLAIN, VN_M_COSINE).value, 0.999, 1e-15);
+	CU_ASSERT_EQUAL(limit_of(l, "layer4.q_rope", VN_PLAIN, VN_M_COSINE).value, 0.99);
+	CU_ASSERT_DOUBLE_EQUAL(limit_of(l, "layer2.q_rope", VN_WITHOUT_FLOOR, VN_M_RMSE).value, 2.0, 1e-15);
+	l->layers = 1;
+	CU_ASSERT_EQUAL(limit_of(l, "layer0.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-2);
+	vn_limits_destroy(l);
+}
+
+static void a_limit_by_depth_has_both_ends_and_a_way_between_them(void)
+{
+	refused("version: 1\ndefaults: { nmse: { first: 1 } }\n", "t.yaml:2:19: nmse: by depth, without last");
+	refused("version: 1\ndefaults: { nmse: { last: 1 } }\n", "t.yaml:2:19: nmse: by depth, without first");
+	refused("version: 1\ndefaults: { nmse: {} }\n", "t.yaml:2:19: nmse: by depth, without first");
+	refused("version: 1\ndefaults: { nmse: { first: 1, middle: 2, last: 1 } }\n", "t.yaml:2:31: nmse: unknown key 'middle'");
+	refused("version: 1\ndefaults: { nmse: { first: 1, first: 2 } }\n", "t.yaml:2:31: nmse: first twice");
+	refused("version: 1\ndefaults: { nmse: { first: 0, last: 2 } }\n", "t.yaml:2:28: nmse: first: 0 leaves no factor");
+	refused("version: 1\ndefaults: { cosine: { first: 1, last: 0.9 } }\n", "t.yaml:2:30: cosine: first: 1 leaves no factor");
+	refused("version: 1\ndefaults: { nmse: { first: none, last: 2 } }\n", "t.yaml:2:28: nmse: 'none' is not a number");
+	refused("version: 1\ndefaults: { nmse: { first: [1], last: 2 } }\n", "t.yaml:2:28: nmse must be one value");
+	refused("version: 1\ndefaults: { kl_mean: { first: 1, last: 2 } }\n", "t.yaml:2:22: kl_mean: logits stand behind");
+	refused("version: 1\ndefaults: { why: { first: 1, last: 2 } }\n", "t.yaml:2:18: why must be one value");
+	refused("version: 1\ndefaults: { nmse: { first: 1, last: 2 }, nmse: 3 }\n", "t.yaml:2:48: nmse twice in one rule");
+}
+
 static void forms_of_a_metric_are_kept_apart(void)
 {
 	vn_limits *l = parse("version: 1\ndefaults:\n  nmse_over_floor: 4\n  without_floor: { nmse: 2.0e-3 }\n  nmse: 0.5\n"
@@ -165,8 +205,9 @@ static void what_yaml_can_do_beyond_the_language_is_refused(void)
 
 static void limits_that_cannot_fail_are_warned_about(void)
 {
-	vn_limits *l = parse("version: 1\ndefaults: { cosine: -1, nmse: 1, argmax_agreement: 0, norm_ratio: 0.1, headroom: 2 }\n");
-	CU_ASSERT_EQUAL(l->n_warnings, 4);
+	vn_limits *l = parse("version: 1\ndefaults: { cosine: -1, nmse: 1, argmax_agreement: 0, norm_ratio: 0.1, headroom: 2,\n"
+	                     "  nmse_over_floor: 0.5, rmse_over_floor: { first: 2, last: 1.0e+9 } }\n");
+	CU_ASSERT_EQUAL(l->n_warnings, 6);
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: cosine: -1 can never fail"));
 	vn_limits_destroy(l);
 }
@@ -280,7 +321,8 @@ int main(void)
 	static CU_TestInfo tests[] = {
 #define T(f) { #f, f }
 		T(the_last_rule_that_matches_wins_key_by_key), T(defaults_come_before_rules_wherever_they_stand),
-		T(a_limit_can_be_lifted_again), T(forms_of_a_metric_are_kept_apart),
+		T(a_limit_can_be_lifted_again), T(a_limit_goes_by_depth_from_the_first_layer_to_the_last),
+		T(a_limit_by_depth_has_both_ends_and_a_way_between_them), T(forms_of_a_metric_are_kept_apart),
 		T(unknown_words_are_refused_where_they_stand), T(numbers_must_be_numbers_that_something_can_keep_to),
 		T(nothing_is_said_twice), T(rules_have_a_shape), T(what_yaml_can_do_beyond_the_language_is_refused),
 		T(limits_that_cannot_fail_are_warned_about), T(a_nan_keeps_to_no_limit), T(a_file_wins_over_what_it_extends),

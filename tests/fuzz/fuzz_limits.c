@@ -4,6 +4,7 @@
  * cuts and bends a few files by a fixed recipe, and reads files given as arguments. */
 #include "compare/limits.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			abort(); /* not an assert: release builds have none */
 		return 0;
 	}
+	l->layers = 7;
 	vn_limits_for(l, "layer3.q_rope", &set);
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			if (set.limit[f][m].rule && !isfinite(set.limit[f][m].value))
+				abort(); /* a limit that nothing breaks */
 	vn_limits_for(l, "logits", &set);
 	vn_limits_destroy(l);
 	return 0;
@@ -30,11 +36,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef VERNIER_LIBFUZZER
 static const char seed[] =
-	"version: 1\nname: x\ndefaults: { nmse_over_floor: 4, nonfinite: 0, without_floor: { nmse: 2.0e-3 }, why: \"a\" }\n"
+	"version: 1\nname: x\ndefaults: { nmse_over_floor: 4, nonfinite: 0, without_floor: { nmse: 2.0e-3 }, worst_token_nmse: { first: 1.0e-6, last: 1.0e-3 }, why: \"a\" }\n"
 	"rules:\n  - match: \"layer*.{q,k}_rope\"\n    cosine: 0.99999\n    max_abs: 2.5e-2\n    why: >\n      folded\n"
 	"  - { match: logits, kl_mean: 1.0e-3, missing: allowed, nmse: none }\n";
 static const char *const piece[] = { "&a ", "*a", "!!x ", "[", "{", "- ", ": ", "\t", "\xff", "\0", "---\n", "? ", "| ",
-                                     "nmse: ", "1e999", "%YAML 9.9\n", "\"", "<<: " };
+                                     "nmse: ", "1e999", "%YAML 9.9\n", "\"", "<<: ", "{ first: 1, last: 2 }", "first: " };
 
 static int file(const char *path)
 {

@@ -1,0 +1,343 @@
+/* cmd_calibrate.c: vernier calibrate REF CAND... -o LIMITS: limits fitted to healthy runs. */
+#include "compare/calibrate.h"
+#include "compare/commands.h"
+#include "compare/output.h"
+#include "compare/words.h"
+
+#include "capture/place.h"
+
+#include "libref/base/glob.h"
+#include "libref/base/text.h"
+#include "libref/base/utf8.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_POINTS = 64, MAX_PAIRS = 256 };
+
+typedef struct pair {
+	const char    *ref, *cand, *floor;
+	vn_comparison  c;
+} pair;
+
+typedef struct command {
+	pair        pair[MAX_PAIRS];
+	int         n;
+	const char *ref, *floor; /* while arguments are read */
+	int         group;       /* the first pair of this REF */
+	const char *output, *name, *point[MAX_POINTS];
+	double      margin;
+	bool        force;
+	vn_policy   policy;
+	vn_compare_options o;
+	vn_calibration     fit;
+} command;
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: vernier calibrate REF CAND... [--ref REF CAND...]... -o LIMITS [--margin X] [--name NAME]\n"
+	        "                         [--floor FILE | --model MODEL] [--floor-precision %s]\n"
+	        "                         [--points GLOB]... [--allow %s]\n"
+	        "                         [--threads N] [--force]\n"
+	        "  fits limits to recordings that are known to be healthy: the first is the reference of those behind it\n"
+	        "  --ref REF       the reference of the candidates from here on: another prompt, another model\n"
+	        "  -o LIMITS       the limits file to write\n"
+	        "  --margin X      a limit is so many times the worst that was seen, 1 to 1000; 2 unless said\n"
+	        "  --name NAME     of the limits, for reports\n"
+	        "  --floor FILE    a recording of the REF before it in the candidates' precision: limits are multiples of the\n"
+	        "                  floor, with plain ones for where there is none; for each REF, or for none\n"
+	        "  --model MODEL   the same, computed here\n"
+	        "  --floor-precision, --points, --allow, --threads: as in compare\n"
+	        "  --force         replace LIMITS\n"
+	        "exit status: 0 written, 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
+}
+
+__attribute__((format(printf, 1, 2)))
+static int complain(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("vernier calibrate: ", stderr);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\n(vernier calibrate --help)\n", stderr);
+	return 2;
+}
+
+/* ---- arguments --------------------------------------------------------------------- */
+
+/* The REF that ends here has its floor. */
+static int end_group(command *k)
+{
+	if (k->ref && k->group == k->n)
+		return complain("%s: a reference without a candidate", k->ref);
+	for (int i = k->group; i < k->n; i++)
+		k->pair[i].floor = k->floor;
+	k->group = k->n;
+	k->floor = NULL;
+	return 0;
+}
+
+static int add_ref(command *k, const char *path)
+{
+	const int st = end_group(k);
+	k->ref = path;
+	return st;
+}
+
+static int add_file(command *k, const char *path)
+{
+	if (!k->ref)
+		return add_ref(k, path);
+	if (k->n == MAX_PAIRS)
+		return complain("more than %d candidates", MAX_PAIRS);
+	k->pair[k->n++] = (pair) { .ref = k->ref, .cand = path };
+	return 0;
+}
+
+static int add_points(command *k, const char *glob)
+{
+	vn_error err;
+	if (vn_glob_check(glob, &err))
+		return complain("--points: %s", err.text);
+	if (k->o.n_points == MAX_POINTS)
+		return complain("more than %d --points", MAX_POINTS);
+	k->point[k->o.n_points++] = glob;
+	return 0;
+}
+
+static int add_once(const char **to, const char *option)
+{
+	if (*to)
+		return complain("%s is given twice", option);
+	*to = optarg;
+	return 0;
+}
+
+static int check(const command *k)
+{
+	int floors = 0;
+	for (int i = 0; i < k->n; i++)
+		floors += k->pair[i].floor != NULL;
+	if (k->n == 0)
+		return complain("which recordings? a reference and at least one candidate");
+	if (!k->output)
+		return complain("-o LIMITS is missing");
+	if (floors && k->o.model)
+		return complain("--floor and --model are two ways to the same; give one");
+	if (floors && floors < k->n)
+		return complain("a --floor for some references and not for others: limits would be of two kinds");
+	if (k->o.floor_policy && !floors && !k->o.model)
+		return complain("--floor-precision is of a floor: give --model or --floor too");
+	return 0;
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	enum { REF = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, MARGIN, NAME, THREADS, FORCE };
+	static const struct option options[] = {
+		{ "ref", required_argument, NULL, REF }, { "floor", required_argument, NULL, FLOOR },
+		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
+		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
+		{ "margin", required_argument, NULL, MARGIN }, { "name", required_argument, NULL, NAME },
+		{ "output", required_argument, NULL, 'o' }, { "threads", required_argument, NULL, THREADS },
+		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int64_t n;
+	int c, st = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!st && (c = getopt_long(argc, argv, "-:o:h", options, NULL)) != -1)
+		switch (c) {
+		case 1:      st = add_file(k, optarg); break;
+		case REF:    st = add_ref(k, optarg); break;
+		case FLOOR:  st = !k->ref ? complain("--floor stands behind its reference") : add_once(&k->floor, "--floor"); break;
+		case MODEL:  st = add_once(&k->o.model, "--model"); break;
+		case POINTS: st = add_points(k, optarg); break;
+		case NAME:   st = add_once(&k->name, "--name"); break;
+		case 'o':    st = add_once(&k->output, "-o"); break;
+		case FORCE:  k->force = true; break;
+		case 'h':    usage(stdout); return 1;
+		case MARGIN:
+			if (!vn_text_real(optarg, 1, 1000, &k->margin))
+				return complain("--margin takes a number from 1 to 1000, not '%s'", optarg);
+			break;
+		case THREADS:
+			if (!vn_text_whole(optarg, 1, 1024, &n))
+				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
+			k->o.threads = (int)n;
+			break;
+		case PRECISION:
+			if (!vn_policy_from_name(optarg, &k->policy))
+				return complain("--floor-precision takes %s, not '%s'", vn_policy_names, optarg);
+			k->o.floor_policy = &k->policy;
+			break;
+		case ALLOW: {
+			const char *bad = vn_allow_parse(optarg, &k->o.allow);
+			if (bad)
+				return complain("--allow takes %s, not '%s'", vn_allow_names, bad);
+			break;
+		}
+		case ':': return complain("%s needs a value", argv[optind - 1]);
+		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		}
+	for (; !st && optind < argc; optind++) /* behind -- */
+		st = add_file(k, argv[optind]);
+	k->o.points = k->point;
+	return st ? st : (st = end_group(k)) ? st : check(k);
+}
+
+/* ---- the work -------------------------------------------------------------------------- */
+
+static vn_status look(command *k, pair *p, vn_error *err)
+{
+	vn_comparison *c = &p->c;
+	vn_status st;
+	c->options = &k->o;
+	if ((st = vn_recording_open(p->ref, &c->ref, err)) || (st = vn_recording_open(p->cand, &c->cand, err))
+	    || (p->floor && (st = vn_recording_open(p->floor, &c->floor, err)))
+	    || (st = vn_sanity(p->floor || k->o.model, &c->limits, err)) || (st = vn_compare(c, err)))
+		return st;
+	return vn_calibration_add(&k->fit, c, err);
+}
+
+static void about(const char *what, const vn_recording *r, FILE *out)
+{
+	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
+	char text[1400];
+	size_t used = (size_t)snprintf(text, sizeof text, "%.600s", vn_recording_path(r));
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
+		if (v && *v)
+			used += (size_t)snprintf(text + used, sizeof text - used, ", %.150s", v);
+	}
+	fprintf(out, "#   %-4s %s\n", what, vn_utf8_clean(vn_text_clean(text)));
+}
+
+static void head(const command *k, FILE *out)
+{
+	fprintf(out, "# Fitted by vernier calibrate " VERNIER_VERSION ": every limit is %g times the worst that these runs had, and no less\n"
+	        "# than one rounding to their format leaves. A change of device or driver may want another fit.\n#\n",
+	        k->margin);
+	for (int i = 0; i < k->n; i++) {
+		const pair *p = &k->pair[i];
+		if (i == 0 || p->ref != k->pair[i - 1].ref)
+			about("REF", p->c.ref, out);
+		about("CAND", p->c.cand, out);
+		if (*p->c.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
+			char text[sizeof p->c.floor_from];
+			snprintf(text, sizeof text, "%s", p->c.floor_from);
+			fprintf(out, "#   floor %s\n", vn_utf8_clean(vn_text_clean(text)));
+		}
+	}
+}
+
+/* The healthy runs keep to what was fitted to them, or nothing is written. */
+static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
+{
+	vn_limits *l = NULL;
+	vn_status  st = vn_limits_parse(k->output, text, n, &l, err);
+	if (!st && l->n_warnings)
+		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warning[0]);
+	for (int i = 0; !st && i < k->n; i++) {
+		vn_comparison *c = &k->pair[i].c;
+		vn_limits *sanity = c->limits;
+		l->layers = sanity->layers;
+		c->limits = l;
+		for (int j = 0; !st && j < c->n_points; j++) {
+			vn_checkpoint *p = &c->point[j];
+			char label[VN_LABEL], words[VN_WORDS];
+			if (!p->m.n)
+				continue;
+			free(p->check);
+			p->check = NULL;
+			p->n_checks = 0;
+			p->worst = -1;
+			p->fails = false;
+			if (!(st = vn_judge(c, p, err)) && p->fails)
+				st = vn_fail(err, VN_ERR_FORMAT, "not written: %s of %s would be outside: %s", vn_label(p, label),
+				             k->pair[i].cand, vn_say_failure(p, words));
+		}
+		c->limits = sanity;
+	}
+	vn_limits_destroy(l);
+	return st;
+}
+
+static vn_status check_place(const command *k, vn_error *err)
+{
+	vn_status st = vn_place_check(k->output, k->force, err);
+	for (int i = 0; !st && i < k->n; i++)
+		if (vn_same_file(k->output, k->pair[i].ref) || vn_same_file(k->output, k->pair[i].cand)
+		    || vn_same_file(k->output, k->pair[i].floor))
+			st = vn_fail(err, VN_ERR_USAGE, "%s: is read by this calibration; limits do not replace it", k->output);
+	return st;
+}
+
+static vn_status write_limits(command *k, vn_error *err)
+{
+	char     *text = NULL;
+	size_t    n = 0;
+	vn_output out = { 0 };
+	vn_error  lost;
+	FILE     *to = open_memstream(&text, &n);
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
+	head(k, to);
+	vn_status st = vn_calibration_write(&k->fit, to, err);
+	if (fclose(to) != 0 && !st)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
+	if (!st && !(st = prove(k, text, n, err)) && !(st = vn_output_open(&out, k->output, k->force, err))) {
+		fwrite(text, 1, n, out.file);
+		if ((st = vn_output_close(&out, true, &lost)))
+			*err = lost;
+	}
+	free(text);
+	return st;
+}
+
+static vn_status run(command *k, vn_error *err)
+{
+	vn_status st = check_place(k, err);
+	k->fit.margin = k->margin;
+	k->fit.name = k->name ? k->name : "calibrated";
+	for (int i = 0; !st && i < k->n; i++) {
+		st = look(k, &k->pair[i], err);
+		for (int j = 0; st && j < k->pair[i].c.refusals.n; j++)
+			fprintf(stderr, "refused: %s\n", k->pair[i].c.refusals.line[j]);
+	}
+	return st ? st : write_limits(k, err);
+}
+
+int cmd_calibrate(int argc, char **argv)
+{
+	command *k = calloc(1, sizeof *k);
+	vn_error err = { "" };
+	if (!k)
+		return complain("no memory");
+	k->margin = 2;
+	const int said = arguments(k, argc, argv);
+	int status = said == 1 ? 0 : 2;
+	if (!said) {
+		const vn_status st = run(k, &err);
+		status = st ? 2 : 0;
+		if (st)
+			fprintf(stderr, "vernier calibrate: %s\n", err.text);
+		else
+			printf("%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
+	}
+	for (int i = 0; i < k->n; i++) {
+		vn_comparison_finish(&k->pair[i].c);
+		vn_limits_destroy(k->pair[i].c.limits);
+		vn_recording_close(k->pair[i].c.floor);
+		vn_recording_close(k->pair[i].c.cand);
+		vn_recording_close(k->pair[i].c.ref);
+	}
+	vn_calibration_free(&k->fit);
+	free(k);
+	return status;
+}
