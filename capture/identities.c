@@ -337,6 +337,8 @@ vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *co
 		const int n = vn_recording_entry(r, i)->layer + 1;
 		layers = n > layers ? n : layers;
 	}
+	/* A number from a stranger; a layer has a tensor at least. */
+	layers = layers < vn_recording_count(r) ? layers : vn_recording_count(r);
 	for (int k = 0; k < steps && !w.st; k++) {
 		w.at = &step[k];
 		w.step = step[k].number;

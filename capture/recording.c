@@ -108,8 +108,6 @@ static vn_status sort_entries(vn_recording *r, vn_error *err)
 		source[i] = r->source[list[i]];
 		list[i] = (int)i;
 	}
-	for (int i = 0; i < r->n_entries && r->source; i++)
-		free(r->source[i].view);
 	free(r->entry);
 	free(r->source);
 	r->entry = entry;
@@ -244,6 +242,8 @@ void vn_recording_close(vn_recording *r)
 	free(r->token_text);
 	free(r->weight);
 	free(r->step);
+	for (int i = 0; i < r->n_entries && r->source; i++)
+		free(r->source[i].view);
 	free(r->entry);
 	free(r->source);
 	free(r->by_name);

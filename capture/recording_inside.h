@@ -57,6 +57,7 @@ struct vn_recording {
 	vn_extent *source; /* (n_entries) */
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries): by step, then name */
+	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 
 /* Fill in what the child sends, checked; unsorted. */

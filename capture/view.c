@@ -48,12 +48,48 @@ bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_
 	return moves && !n && !m;
 }
 
-/* ---- making ---------------------------------------------------------------------------- */
+/* ---- names of one tensor ---------------------------------------------------------------- */
 
 static int primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
+
+/* The entries of i's step, which lie together. */
+static void step_of(const vn_recording *r, int i, int *from, int *to)
+{
+	for (*from = i; *from > 0 && r->entry[*from - 1].step == r->entry[i].step; --*from)
+		;
+	for (*to = i + 1; *to < r->n_entries && r->entry[*to].step == r->entry[i].step; ++*to)
+		;
+}
+
+/* A stranger's file may file one tensor under two steps, and one of them may be seen otherwise:
+ * from here on names of one tensor are of one step. */
+static void separate_steps(vn_recording *r)
+{
+	int from, to;
+	if (r->separate)
+		return;
+	for (int i = 0; i < r->n_entries; i++) {
+		const int other = r->entry[i].same_as;
+		if (other < 0 || r->entry[other].step == r->entry[i].step)
+			continue;
+		const uint64_t address = r->source[other].address;
+		int leader = -1;
+		step_of(r, i, &from, &to);
+		for (int k = from; k < i && leader < 0; k++)
+			if (r->entry[k].same_as < 0 && r->source[k].address == address)
+				leader = k;
+		r->entry[i].same_as = leader;
+		r->source[i] = r->source[other];
+		r->source[i].loaded = NULL;
+		r->source[i].view = NULL;
+	}
+	r->separate = true;
+}
+
+/* ---- making ---------------------------------------------------------------------------- */
 
 void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to)
 {
@@ -93,7 +129,9 @@ static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 /* Entry i and all its other names say what they are now. */
 static void rename_all(vn_recording *r, int i, const char *axes)
 {
-	for (int k = 0; k < r->n_entries; k++)
+	int from, to;
+	step_of(r, i, &from, &to);
+	for (int k = from; k < to; k++)
 		if (primary(r, k) == i) {
 			r->entry[k].shape = r->source[i].view->shape;
 			r->entry[k].digest.hex[0] = '\0';
@@ -103,6 +141,7 @@ static void rename_all(vn_recording *r, int i, const char *axes)
 
 vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_error *err)
 {
+	separate_steps(r);
 	vn_recording_release(r, i);
 	vn_view *v = view_of(r, i = primary(r, i), err);
 	char     axes[sizeof r->entry->axes] = "";
@@ -139,6 +178,7 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 			s = &r->step[i];
 	if (!s || first < s->first_row || rows < 1 || first + rows > s->first_row + s->rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: step %d does not have rows %" PRId64 "-%" PRId64, r->path, step, first, first + rows - 1);
+	separate_steps(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
 		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(axes_of(e), "token") : -1;

@@ -1,6 +1,7 @@
 /* test_recording.c: reading checkpoint files (capture/recording.h), above all
  * those that somebody made to hurt. HDF5 itself makes them here. */
 #include "capture/recording.h"
+#include "capture/view.h"
 
 #include <CUnit/Basic.h>
 #include <hdf5.h>
@@ -207,6 +208,62 @@ static void a_hard_link_is_a_second_name(void)
 	CU_ASSERT_EQUAL(vn_recording_count(r), 2);
 	CU_ASSERT_EQUAL(vn_recording_entry(r, 0)->same_as + vn_recording_entry(r, 1)->same_as, -1);
 	expect_values(r, "again", VN_F32, 6);
+	vn_recording_close(r);
+}
+
+static void reads(vn_recording *r, int step, const char *name, int64_t rows, int64_t columns, const double *x)
+{
+	const int   i = vn_recording_find(r, step, name);
+	const void *data;
+	double      have[6];
+	vn_error    err = { 0 };
+	CU_ASSERT_TRUE_FATAL(i >= 0);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, i)->shape.dim[0], rows);
+	CU_ASSERT_EQUAL(vn_recording_entry(r, i)->shape.dim[1], columns);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, i, &data, &err), VN_OK);
+	vn_to_f64(have, data, VN_F32, (size_t)(rows * columns));
+	for (int64_t k = 0; k < rows * columns; k++)
+		CU_ASSERT_EQUAL(have[k], x[k]);
+	vn_recording_release(r, i);
+}
+
+/* One tensor under two names in step 0, and filed under step 1 as well. */
+static void a_view_is_of_one_step_and_of_all_its_names(void)
+{
+	static const double all[] = { 1, 2, 3, 4, 5, 6 }, turned[] = { 4, 5, 6 }, columns[] = { 4, 5, 6 };
+	hid_t step, f = make(&step), next = H5Gcreate2(f, "step.1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	put_int(next, "position", 0);
+	put_int(next, "tokens", 2);
+	H5Lcreate_hard(step, "embed", step, "final_norm", H5P_DEFAULT, H5P_DEFAULT);
+	H5Lcreate_hard(step, "embed", next, "embed", H5P_DEFAULT, H5P_DEFAULT);
+	H5Gclose(next);
+	done(f, step);
+	vn_recording  *r = opens();
+	const vn_step *s;
+	vn_error       err = { 0 };
+	int            order[VN_MAX_RANK];
+
+	CU_ASSERT_EQUAL(vn_view_rows(r, 0, 1, 2, &err), VN_ERR_USAGE); /* there are two */
+	CU_ASSERT_EQUAL(vn_view_rows(r, 7, 0, 1, &err), VN_ERR_USAGE);
+	CU_ASSERT_EQUAL(vn_view_rows(r, 0, 1, 1, &err), VN_OK);
+	reads(r, 0, "embed", 1, 3, turned);
+	reads(r, 0, "final_norm", 1, 3, turned);
+	reads(r, 1, "embed", 2, 3, all);
+	vn_recording_steps(r, &s);
+	CU_ASSERT_EQUAL(s[0].first_row, 1);
+	CU_ASSERT_EQUAL(s[0].rows, 1);
+	CU_ASSERT_EQUAL(s[1].rows, 2);
+
+	CU_ASSERT_TRUE(vn_view_order("token hidden", "hidden token", 2, order));
+	CU_ASSERT_EQUAL(vn_view_axes(r, vn_recording_find(r, 0, "final_norm"), order, &err), VN_OK);
+	reads(r, 0, "embed", 3, 1, columns);
+	reads(r, 1, "embed", 2, 3, all);
+
+	CU_ASSERT_FALSE(vn_view_order("token hidden", "token hidden", 2, order));
+	CU_ASSERT_FALSE(vn_view_order("token hidden", "hidden ffn", 2, order));
+	CU_ASSERT_FALSE(vn_view_order("token token", "token token", 2, order));
+	CU_ASSERT_FALSE(vn_view_order("token hidden", "hidden token dim", 2, order));
+	CU_ASSERT_FALSE(vn_view_order("", "", 2, order));
 	vn_recording_close(r);
 }
 
@@ -566,6 +623,7 @@ int main(void)
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
 		TEST(bfloat16_needs_its_mark),
 		TEST(a_hard_link_is_a_second_name),
+		TEST(a_view_is_of_one_step_and_of_all_its_names),
 		TEST(an_incomplete_file_may_lack_anything),
 		TEST(what_is_no_hdf5_file_is_refused),
 		TEST(a_truncated_file_is_refused_wherever_it_is_cut),
