@@ -126,7 +126,7 @@ static int arguments(command *k, int argc, char **argv)
 		switch (c) {
 		case 'r': k->recording = optarg; break;
 		case 'd':
-			if (!vn_dtype_from_name(optarg, &k->dtype) || vn_dtype_digits(k->dtype) <= 0)
+			if (!vn_dtype_from_name(optarg, &k->dtype) || k->dtype >= VN_N_DTYPES)
 				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
 			k->has_dtype = true;
 			break;
