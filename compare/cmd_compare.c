@@ -30,7 +30,7 @@ typedef struct command {
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                       [--bitwise] [--points GLOB]... [--allow %s]\n"
+	        "                       [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
 	        "                       [--all] [--quiet] [--threads N] [--force]\n"
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
@@ -39,6 +39,8 @@ static void usage(FILE *to)
 	        "  --model MODEL   the same, computed here\n"
 	        "  --floor-precision P  of that run, instead of the candidate's own\n"
 	        "  --bitwise       no limits: equal formats and equal bits, or where they first differ\n"
+	        "  --baseline FILE a JSON report of an earlier comparison: what is outside and no worse than there is known\n"
+	        "                  and does not fail; of two folders, as -o names its files\n"
 	        "  --points GLOB   compare only these checkpoints, on both sides; each GLOB must match some\n"
 	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
 	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass; without --format\n"
@@ -121,10 +123,10 @@ static int add_once(const char **to, const char *option)
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE, BITWISE };
+	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE, BITWISE, BASELINE };
 	static const struct option options[] = {
 		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
-		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
+		{ "model", required_argument, NULL, MODEL }, { "baseline", required_argument, NULL, BASELINE }, { "floor-precision", required_argument, NULL, PRECISION },
 		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
 		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "threads", required_argument, NULL, THREADS },
@@ -139,6 +141,7 @@ static int arguments(command *k, int argc, char **argv)
 		case LIMITS:  st = add_once(&k->limits, "--limits"); break;
 		case FLOOR:   st = add_once(&k->floor, "--floor"); break;
 		case MODEL:   st = add_once(&k->o.model, "--model"); break;
+		case BASELINE: st = add_once(&k->o.baseline, "--baseline"); break;
 		case POINTS:  st = add_points(k, optarg); break;
 		case FORMAT:  st = add_form(k, vn_report_by_name(optarg)); break;
 		case 'o':     st = add_path(k, optarg); break;
@@ -260,7 +263,7 @@ static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
 	const vn_status st = vn_place_check(path, k->force, err);
 	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
-	            || vn_same_file(path, k->limits)))
+	            || vn_same_file(path, k->limits) || vn_same_file(path, k->o.baseline)))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
 	return st;
 }
@@ -327,6 +330,9 @@ static bool command_of(const command *k, const char *name, char (*room)[PATH_MAX
 				return false;
 			*path[i] = room[i];
 		}
+	if (k->o.baseline && !vn_folder_report(k->o.baseline, name, room[3 + MAX_REPORTS]))
+		return false;
+	one->o.baseline = k->o.baseline ? room[3 + MAX_REPORTS] : NULL;
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path) {
 			if (!vn_folder_report(k->report[i].path, name, room[3 + i]))
@@ -338,7 +344,7 @@ static bool command_of(const command *k, const char *name, char (*room)[PATH_MAX
 
 static outcome compare_pair(const command *k, const vn_folder_pair *p)
 {
-	static char room[3 + MAX_REPORTS][PATH_MAX];
+	static char room[4 + MAX_REPORTS][PATH_MAX];
 	const unsigned allowed = p->there[0] ? VN_ALLOW_MISSING : VN_ALLOW_EXTRA;
 	outcome o = { 0 };
 	command one;

@@ -1,5 +1,5 @@
 /* compare.c: see compare.h. */
-#include "compare/compare.h"
+#include "compare/baseline.h"
 
 #include "capture/identities.h"
 
@@ -48,7 +48,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	}
 	unused_rules(c);
 	/* What was allowed to be missing passes no check: somebody must have. */
-	if (c->n_fails == 0 && c->n_status[VN_WITHIN] == 0)
+	if (c->n_fails == 0 && c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] == 0)
 		return c->n_status[VN_UNLIMITED]
 		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_status[VN_UNLIMITED])
 		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->ref),
@@ -156,7 +156,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = check_alone(c, err)))
+	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return sum_up(c, err);
 }

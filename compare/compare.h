@@ -46,6 +46,18 @@ typedef enum vn_status_word {
 
 const char *vn_status_text(vn_status_word s);
 
+/* What became of a checkpoint since the baseline (baseline.h), the worse the later. */
+typedef enum vn_since {
+	VN_NO_BASELINE,
+	VN_UNCHANGED, /* within its limits, or allowed */
+	VN_FIXED,     /* within its limits, and was not */
+	VN_BETTER,    /* outside as before, and less so */
+	VN_KNOWN,     /* outside as before */
+	VN_WORSE,
+	VN_NEW,       /* outside, and was not, or not by this limit */
+	VN_N_SINCE
+} vn_since;
+
 typedef struct vn_check {
 	vn_metric      metric;
 	vn_form        form;
@@ -80,6 +92,8 @@ typedef struct vn_checkpoint {
 	int            n_checks;
 	int            worst;     /* the broken check that is farthest out; -1 */
 	bool           origin;
+	vn_since       since;
+	double         was;       /* of the worst check, in the baseline; NaN: no number */
 } vn_checkpoint;
 
 /* The logits of all steps of one token each: one row says nothing of a mean or of
@@ -118,6 +132,7 @@ typedef struct vn_compare_options {
 	int         threads;       /* 0: one a processor */
 	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
 	const char *model;         /* compute the floor with these weights; NULL */
+	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
 
@@ -135,6 +150,7 @@ typedef struct vn_comparison {
 	vn_few        *few;
 	int            n_few;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
+	int            n_since[VN_N_SINCE];
 	int            first;      /* first divergence; -1 */
 	int           *origins, n_origins;
 	vn_graph      *graph;

@@ -11,6 +11,7 @@
 #define VN_COMPARE_LIMITS_H
 
 #include "compare/metrics.h"
+#include "libref/base/digest.h"
 
 /* In which form a metric is limited: as it is; as a multiple of the floor's
  * (nmse_over_floor); or as it is, but only where no floor is known. */
@@ -46,6 +47,7 @@ typedef struct vn_limit_set {
 
 typedef struct vn_limits {
 	char     *name, *path;
+	vn_digest digest;  /* of the text, and of what it extends */
 	int       n_rules, n_warnings;
 	int       layers;  /* of the model, for limits that go by depth; 0: not known, and every layer is the first */
 	vn_rule **rule;

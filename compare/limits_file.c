@@ -64,6 +64,8 @@ static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
 		text[i] = i < base->n_warnings ? base->warning[i] : l->warning[i - base->n_warnings];
 	for (int i = 0; i < base->n_rules; i++)
 		rule[i]->shipped = true;
+	const vn_digest both[2] = { base->digest, l->digest };
+	l->digest = vn_digest_of(both, sizeof both);
 	free(l->rule);
 	free(l->warning);
 	l->rule = rule;

@@ -436,6 +436,8 @@ vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits
 	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, n);
 	if (!(r.l = calloc(1, sizeof *r.l)) || !(r.l->path = strdup(path)))
 		st = no_memory(&r);
+	else
+		r.l->digest = vn_digest_of(text, n);
 	if (!st)
 		st = document(&r);
 	if (r.has_event)

@@ -147,10 +147,10 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 	return n;
 }
 
-/* Outside its limits, here or together with its other steps, which is charged at one of them. */
+/* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
 static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return p->status == VN_OUTSIDE || (p->few >= 0 && c->few[p->few].outside);
+	return (p->status == VN_OUTSIDE && p->fails) || (p->few >= 0 && c->few[p->few].outside);
 }
 
 /* Only under the name that counts: one value is one origin. */
@@ -172,7 +172,7 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 
 	c->first = -1;
 	for (int i = c->n_points - 1; i >= 0; i--)
-		if (c->point[i].status == VN_OUTSIDE)
+		if (c->point[i].status == VN_OUTSIDE && c->point[i].fails)
 			c->first = i;
 	if (c->first < 0 || !c->plan)
 		return VN_OK;
@@ -184,7 +184,7 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	for (int i = 0; !st && i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
-		if (p->status == VN_OUTSIDE && starts_here(c, i, input)) {
+		if (p->status == VN_OUTSIDE && p->fails && starts_here(c, i, input)) {
 			p->origin = true;
 			c->origins[c->n_origins++] = i;
 		}

@@ -85,6 +85,11 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	        vn_say_counts(c, text));
 	if (first >= 0)
 		beginning(c, s, first, out);
+	vn_say_baseline(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		line(out, i ? "" : "baseline", scores.line[i]);
+	vn_lines_free(&scores);
+	scores = (vn_lines) { 0 };
 	vn_say_scores(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		line(out, i ? "" : "measured", scores.line[i]);

@@ -2,6 +2,7 @@
  *
  * JSON has no NaN and no infinity: such a number is null, and a neighbour says
  * which of them it was ("nan", "inf", "-inf"). */
+#include "compare/baseline.h"
 #include "compare/report.h"
 
 #include "libref/base/utf8.h"
@@ -177,6 +178,10 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
+	if (p->since > VN_UNCHANGED)
+		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
+	if (isfinite(p->was))
+		json_object_set_new(j, "was", json_real(p->was));
 	if (*p->detail)
 		json_object_set_new(j, "detail", text(p->detail));
 	if (brief)
@@ -351,6 +356,30 @@ static json_t *recording(const vn_recording *r)
 
 /* ---- the whole ------------------------------------------------------------------- */
 
+static json_t *baseline(const vn_comparison *c)
+{
+	json_t *j = c->options->baseline ? json_object() : json_null();
+	if (!c->options->baseline)
+		return j;
+	json_object_set_new(j, "file", text(c->options->baseline));
+	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
+		json_object_set_new(j, vn_since_text((vn_since)s), json_integer(c->n_since[s]));
+	return j;
+}
+
+/* What a later comparison asks before it takes this one for its baseline. */
+static json_t *subject(const vn_comparison *c)
+{
+	vn_subject s;
+	vn_error   err;
+	if (vn_subject_of(c, &s, &err)) /* no memory: then it is no baseline */
+		return json_null();
+	json_t *j = json_object();
+	for (int i = 0; i < VN_SUBJECTS; i++)
+		json_object_set_new(j, vn_subject_key[i], text(s.value[i]));
+	return j;
+}
+
 /* All but the checkpoints: what comes before them, and what behind. */
 static json_t *head(const vn_comparison *c, const vn_report_options *o)
 {
@@ -358,7 +387,7 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	const int first = vn_first_failure(c);
 	char summary[VN_WORDS];
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
-	json_object_set_new(j, "verdict", json_string(c->within ? "within" : "outside"));
+	json_object_set_new(j, "verdict", json_string(!c->within ? "outside" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "known" : "within"));
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
 	json_object_set_new(j, "first_divergence", first >= 0 ? name_of(&c->point[first]) : json_null());
 	for (int i = 0; i < c->n_origins; i++)
@@ -369,6 +398,8 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "candidate", recording(c->cand));
 	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", text(c->limits->path), "chosen", text(o->limits_chosen)));
 	json_object_set_new(j, "floor", *c->floor_from ? text(c->floor_from) : json_null());
+	json_object_set_new(j, "baseline", baseline(c));
+	json_object_set_new(j, "subject", subject(c));
 	json_object_set_new(j, "notes", lines(&c->notes));
 	json_object_set_new(j, "warnings", lines(&c->warnings));
 	return j;

@@ -6,6 +6,7 @@
  * with classname, name and time, failure and skipped with message and type. A name is
  * unique in its suite, and one checkpoint has the same name in every run: that is how
  * they know a test again. */
+#include "compare/baseline.h"
 #include "compare/markup.h"
 #include "compare/report.h"
 
@@ -50,6 +51,8 @@ static void properties(const vn_comparison *c, const vn_report_options *o, FILE 
 	property(out, "", "limits", c->limits->path);
 	property(out, "", "limits_chosen", o->limits_chosen);
 	property(out, "", "floor", *c->floor_from ? c->floor_from : "none");
+	if (c->options->baseline)
+		property(out, "", "baseline", c->options->baseline);
 	for (int i = 0; i < c->warnings.n; i++)
 		property(out, "", "warning", c->warnings.line[i]);
 	recording(out, "reference.", c->ref);
@@ -83,10 +86,16 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	return VN_OK;
 }
 
+/* Allowed by name and not measured, or outside as in the baseline: it passed nothing. */
+static bool let_go(const vn_checkpoint *p)
+{
+	return !p->fails && (p->status == VN_OUTSIDE || p->status > VN_UNLIMITED);
+}
+
 static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
 	const vn_checkpoint *p = &c->point[point];
-	char label[VN_LABEL], class[48], words[VN_WORDS];
+	char label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
 	vn_status st = VN_OK;
 	if (p->layer >= 0)
 		snprintf(class, sizeof class, "step%d.layer%d", p->step, p->layer);
@@ -103,9 +112,11 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 		fputc('>', out);
 		st = failure_text(c, s, point, out, err);
 		fputs("</failure>\n    </testcase>\n", out);
-	} else if (p->status > VN_UNLIMITED) { /* allowed by name, and not measured: it passed nothing */
+	} else if (let_go(p)) {
 		fputs(">\n      <skipped", out);
-		attribute(out, "message", vn_say_failure(p, words));
+		if (p->since > VN_UNCHANGED)
+			snprintf(said, sizeof said, "%s: %s", vn_since_text(p->since), vn_say_failure(p, words));
+		attribute(out, "message", p->since > VN_UNCHANGED ? said : vn_say_failure(p, words));
 		fputs("/>\n    </testcase>\n", out);
 	} else {
 		fputs("/>\n", out);
@@ -117,7 +128,7 @@ static void counts(const vn_comparison *c, FILE *out)
 {
 	int skipped = 0;
 	for (int i = 0; i < c->n_points; i++)
-		skipped += !c->point[i].fails && c->point[i].status > VN_UNLIMITED;
+		skipped += let_go(&c->point[i]);
 	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->n_points, c->n_fails, skipped);
 }
 

@@ -69,6 +69,11 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
 	if (first >= 0)
 		beginning(c, s, first, out);
+	vn_say_baseline(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		item(out, i ? "Better" : "Baseline", scores.line[i]);
+	vn_lines_free(&scores);
+	scores = (vn_lines) { 0 };
 	vn_say_scores(c, &scores);
 	for (int i = 0; i < scores.n && i < LINES; i++)
 		item(out, "Measured", scores.line[i]);

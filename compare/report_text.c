@@ -1,4 +1,5 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
+#include "compare/baseline.h"
 #include "compare/report.h"
 
 #include "libref/base/text.h"
@@ -90,7 +91,7 @@ static void row(const page *p, const vn_checkpoint *k)
 	double ratio;
 	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
 	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
-	        : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
+	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since) : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
 		fprintf(p->out, "  %s\n", k->detail);
 		return;
@@ -206,6 +207,7 @@ static void findings(const page *p)
 static void scores(const page *p)
 {
 	vn_lines lines = { 0 };
+	vn_say_baseline(p->c, &lines);
 	vn_say_scores(p->c, &lines);
 	for (int i = 0; i < lines.n; i++)
 		fprintf(p->out, "%s\n", lines.line[i]);

@@ -117,7 +117,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 			st = tell(c, c->origins[i], room, s, err);
 	for (int i = 0; !st && i < c->n_points; i++) {
 		const vn_checkpoint *p = &c->point[i];
-		if (p->status != VN_OUTSIDE || vn_story_find(s, i))
+		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
 			continue;
 		if (!p->origin)
 			more += p->m.n;

@@ -32,6 +32,9 @@ static void add(char *text, const char *format, ...)
 
 const char *vn_say_verdict(const vn_comparison *c)
 {
+	if (c->options->baseline)
+		return !c->within ? "WORSE than the baseline" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "no worse than the baseline"
+		                                                                                            : "within limits";
 	return c->within ? "within limits" : "OUTSIDE limits";
 }
 
@@ -44,13 +47,16 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 		if (c->n_status[VN_UNLIMITED])
 			add(text, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
 		if (measured < c->n_points)
-			add(text, ", %d not (allowed)", c->n_points - measured);
+			add(text, ", %d not (allowed%s)", c->n_points - measured, c->options->baseline ? " or known" : "");
 	} else {
 		add(text, "%d of %d checkpoints", c->n_fails, c->n_points);
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->n_status[s])
 				add(text, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
 	}
+	const int known = c->n_since[VN_KNOWN] + c->n_since[VN_BETTER];
+	if (known)
+		add(text, ", %d outside as in the baseline", known);
 	add(text, ".");
 	return text;
 }
@@ -129,10 +135,37 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 
 const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 {
-	if (p->worst >= 0)
-		return vn_say_check(p, &p->check[p->worst], text);
+	if (p->worst >= 0) {
+		vn_say_check(p, &p->check[p->worst], text);
+		if (p->since > VN_FIXED && isfinite(p->was))
+			add(text, "; %.3g in the baseline", p->was);
+		else if (p->since == VN_NEW)
+			add(text, "; not so in the baseline");
+		return text;
+	}
 	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), *p->detail ? ": " : "", p->detail);
 	return text;
+}
+
+/* ---- the baseline ------------------------------------------------------------------- */
+
+void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
+{
+	enum { NAMED = 8 };
+	const int *n = c->n_since;
+	char label[VN_LABEL], words[VN_WORDS];
+	if (!c->options->baseline)
+		return;
+	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new", c->options->baseline,
+	             n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE], n[VN_NEW]);
+	for (int i = 0, told = 0; i < c->n_points && told < NAMED; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->since == VN_FIXED)
+			vn_lines_add(lines, "no longer outside: %s", vn_label(p, label));
+		else if (p->since == VN_BETTER)
+			vn_lines_add(lines, "better: %s: %s", vn_label(p, label), vn_say_failure(p, words));
+		told += p->since == VN_FIXED || p->since == VN_BETTER;
+	}
 }
 
 /* ---- logits ------------------------------------------------------------------------ */

@@ -22,6 +22,9 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 /* Why a checkpoint fails: its worst check, or what kept it from being measured. */
 const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS]);
 
+/* What became of it since the baseline, a line each: what got better among it. */
+void vn_say_baseline(const vn_comparison *c, vn_lines *lines);
+
 /* What logits come to, a line each: "logits: argmax agrees in 98.57 % ...". And
  * where the candidate comes near what its format can hold. */
 void vn_say_scores(const vn_comparison *c, vn_lines *lines);

@@ -25,8 +25,11 @@ function colourOf(c) {
 	return Number.isNaN(used) ? "none" : bins.find(([top]) => used <= top)[1];
 }
 
-// Not by colour alone: a dot for what is outside, a diamond for where it starts.
-const markOf = (c) => (c.origin ? "◆" : c.fails ? "•" : "");
+// Outside as in the baseline: it does not fail.
+const knownOf = (c) => c.since === "known" || c.since === "better";
+
+// Not by colour alone: a dot for what is outside, a diamond for where it starts, a ring for what the baseline knows.
+const markOf = (c) => (c.origin ? "◆" : c.fails ? "•" : knownOf(c) ? "○" : "");
 
 function number(x) {
 	if (x === null || x === undefined)
@@ -51,7 +54,7 @@ function describe(c) {
 	const used = usedOf(c);
 	const tightest = c.limits.find((l) => (l.used === null ? Infinity : l.used) === used);
 	const status = c.status === "outside" ? "OUTSIDE limits" : c.status === "within" ? "within limits" : c.status;
-	return `${where}: ${status}` + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
+	return `${where}: ${status}` + (c.since ? ` (${c.since})` : "") + (tightest ? `, ${times(used)} (${tightest.metric})` : "") + (c.origin ? ", an origin" : "");
 }
 
 // ---- making elements -------------------------------------------------------------

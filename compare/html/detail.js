@@ -62,7 +62,7 @@ function inputs(d) {
 }
 
 function untold(c) {
-	if (c.status !== "outside")
+	if (c.status !== "outside" || !c.fails)
 		return null;
 	return make("p", { class: "dim" }, `First values, statistics and profiles are kept of ${report.divergences.length} checkpoints: the first divergence, `
 		+ `origins, then others in order. Of ${report.divergences_left_out} more, as of this one, there are numbers only.`);

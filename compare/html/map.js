@@ -139,7 +139,8 @@ function startMap() {
 	}
 	byId("legend").append(make("li", {}, "value / limit, up to"), ...bins.map(([, name, text]) => make("li", {}, make("i", { class: name }), text)),
 		make("li", {}, make("i", { class: "none" }), "no limit"), make("li", {}, make("i", { class: "lost" }), "not comparable"),
-		make("li", {}, "• outside"), make("li", {}, "◆ origin"));
+		make("li", {}, "• outside"), make("li", {}, "◆ origin"),
+		...(report.baseline ? [make("li", {}, "○ known from the baseline")] : []));
 	const map = byId("map");
 	map.addEventListener("keydown", keys);
 	map.addEventListener("click", (event) => {
