@@ -202,6 +202,18 @@ static const char *own_limits(const char *precision)
 	return NULL;
 }
 
+/* And for weights in blocks against others: what that costs is more than what any precision does. */
+static const char *block_limits(const command *k, const vn_comparison *c)
+{
+	const char *ref = vn_recording_format(c->ref), *cand = vn_recording_format(c->cand);
+	if (!(k->o.allow & VN_ALLOW_WEIGHTS) || !cand || strncmp(cand, "gguf ", 5) != 0 || (ref && strcmp(ref, cand) == 0))
+		return NULL;
+	if (strstr(cand, "Q4_K"))
+		return "q4_k.yaml";
+	const char *q = strchr(cand, 'Q'); /* of one kind of blocks alone */
+	return q && strncmp(q, "Q8_0", 4) == 0 && !strchr(q + 1, 'Q') ? "q8_0.yaml" : NULL;
+}
+
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	char path[PATH_MAX];
@@ -214,12 +226,14 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 		return vn_limits_open(k->limits, &c->limits, err);
 	}
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-	const char *name = own_limits(precision ? precision : "");
+	const char *blocks = block_limits(k, c), *name = blocks ? blocks : own_limits(precision ? precision : "");
 	vn_status st;
 	if (!name)
 		return vn_fail(err, VN_ERR_USAGE, "%s: no limits of vernier's own for precision '%.40s'; give --limits FILE", k->cand,
 		               precision ? precision : "");
-	snprintf(chosen, room, "the candidate's precision is %.40s", precision);
+	snprintf(chosen, room, blocks ? "the candidate's weights are %.60s" : "the candidate's precision is %.40s",
+	         blocks ? vn_recording_format(c->cand) : precision);
+	vn_text_clean(chosen); /* it comes from strangers */
 	if ((st = vn_limits_find(name, path, err)) || (st = vn_limits_read(path, &c->limits, err)))
 		return st;
 	for (int i = 0; i < c->limits->n_rules; i++)
@@ -270,7 +284,7 @@ static vn_status check_place(const command *k, const char *path, vn_error *err)
 
 static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 {
-	char chosen[96];
+	char chosen[128];
 	vn_status st;
 	/* Before an hour of work rather than after it. */
 	for (int i = 0; i < k->n_reports; i++)

@@ -67,6 +67,7 @@ def make_pages():
     change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
     compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
     compare("ref.h5", "half.h5", "healthy.html", "--floor", "half.h5", status=0)
+    compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
     for name, *fault in ("deep",), ("faulty", "7"):
         subprocess.run([sys.executable, os.path.join(HERE, "deep_model.py"), MODEL, "80", name, *fault], check=True)
@@ -122,9 +123,19 @@ def every_page_is_quiet_and_fits(b, name):
             b.shot(os.path.join(SHOTS, f"{name}-{screen}.png"), whole=False)
     data = b.ask("JSON.parse(document.getElementById('report').textContent)")
     assert [data[k] for k in ("schema", "verdict", "first_divergence", "origins")] == [report[k] for k in ("schema", "verdict", "first_divergence", "origins")]
-    assert text(b, "h1") == ("within limits" if report["verdict"] == "within" else "OUTSIDE limits")
+    assert text(b, "h1") == {"within": "within limits", "known": "no worse than the baseline"}.get(report["verdict"], "OUTSIDE limits")
     cells = b.ask("document.querySelectorAll('#map td[data-at]').length + document.querySelectorAll('#strip button').length")
     assert cells == len({c["name"] for c in report["checkpoints"]}), (name, cells)
+
+
+def what_the_baseline_knows_is_told_from_what_fails(b):
+    b.open("known.html")
+    marks = b.ask("[...document.querySelectorAll('#map td[data-at], #strip button')].map((x) => x.textContent).join('')")
+    assert marks.count("\u25cb") == 2 and "\u25c6" not in marks and "\u2022" not in marks, marks
+    assert "\u25cb known" in text(b, "#legend") and "null" not in text(b, "#legend")
+    assert "2 outside as before" in text(b, "header")
+    b.open("bad.html")
+    assert "known" not in text(b, "#legend") and "null" not in text(b, "#legend"), text(b, "#legend")
 
 
 def a_click_opens_a_cell(b):
@@ -231,9 +242,9 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "healthy", "deep", "steps", "evil":
+            for name in "bad", "healthy", "known", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (a_click_opens_a_cell, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
                          names_stay_text, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")
