@@ -186,23 +186,7 @@ static int arguments(command *k, int argc, char **argv)
 	return 0;
 }
 
-/* vernier's own limits for a precision, as engines write it. */
-static const char *own_limits(const char *precision)
-{
-	static const struct { const char *precision, *file; } own[] = {
-		{ "f16", "fp16-acc32.yaml" }, { "f16-acc16", "fp16-acc16.yaml" }, { "fp16", "fp16-acc32.yaml" },
-		{ "float16", "fp16-acc32.yaml" }, { "torch.float16", "fp16-acc32.yaml" }, { "half", "fp16-acc32.yaml" },
-		{ "f32", "fp32.yaml" }, { "fp32", "fp32.yaml" }, { "float32", "fp32.yaml" }, { "torch.float32", "fp32.yaml" },
-		{ "f64", "fp32.yaml" },
-		{ "bf16", "bf16.yaml" }, { "bfloat16", "bf16.yaml" }, { "torch.bfloat16", "bf16.yaml" },
-	};
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (strcmp(own[i].precision, precision) == 0)
-			return own[i].file;
-	return NULL;
-}
-
-/* And for weights in blocks against others: what that costs is more than what any precision does. */
+/* vernier's own limits for weights in blocks against others: what that costs is more than what any precision does. */
 static const char *block_limits(const command *k, const vn_comparison *c)
 {
 	const char *ref = vn_recording_format(c->ref), *cand = vn_recording_format(c->cand);
@@ -216,7 +200,6 @@ static const char *block_limits(const command *k, const vn_comparison *c)
 
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
-	char path[PATH_MAX];
 	if (k->o.bitwise) {
 		snprintf(chosen, room, "equal bits are asked for");
 		return vn_limits_bitwise(&c->limits, err);
@@ -226,19 +209,12 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 		return vn_limits_open(k->limits, &c->limits, err);
 	}
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-	const char *blocks = block_limits(k, c), *name = blocks ? blocks : own_limits(precision ? precision : "");
-	vn_status st;
-	if (!name)
-		return vn_fail(err, VN_ERR_USAGE, "%s: no limits of vernier's own for precision '%.40s'; give --limits FILE", k->cand,
-		               precision ? precision : "");
+	const char *blocks = block_limits(k, c);
 	snprintf(chosen, room, blocks ? "the candidate's weights are %.60s" : "the candidate's precision is %.40s",
-	         blocks ? vn_recording_format(c->cand) : precision);
+	         blocks ? vn_recording_format(c->cand) : precision ? precision : "");
 	vn_text_clean(chosen); /* it comes from strangers */
-	if ((st = vn_limits_find(name, path, err)) || (st = vn_limits_read(path, &c->limits, err)))
-		return st;
-	for (int i = 0; i < c->limits->n_rules; i++)
-		c->limits->rule[i]->shipped = true;
-	return VN_OK;
+	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", &c->limits, err);
+	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 
 static bool colours(void)

@@ -173,6 +173,8 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 /* The same of two configs alone, as text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);
+/* Is every tensor of r what its own plan says of that name? */
+vn_status vn_contract_claims(const vn_recording *r, const char *who, vn_lines *refusals, vn_error *err);
 /* Are these the same numbers? By digest, or between formats by statistics. */
 bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Sees other as the reference is, where both declare what they have: axes in another

@@ -187,6 +187,17 @@ static void configs(const contract *c, const char *const text[2])
 	json_decref(j[1]);
 }
 
+/* Plans are made of configs by whoever recorded; replay, origins and names go by them. */
+static void plans(const contract *c)
+{
+	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
+	char           what[VN_PLAN_DIFFERENCE];
+
+	if (a && b && !vn_plan_equal(a, b))
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference, and otherwise in the %s",
+		       vn_plan_difference(a, b, what), c->who);
+}
+
 /* Two statistics that rounding to the coarser format can explain. */
 static bool near(double x, double y, double room)
 {
@@ -278,6 +289,10 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	weights(&c);
+	plans(&c);
+	vn_status st;
+	if ((st = vn_contract_claims(a, "reference", refusals, err)) || (st = vn_contract_claims(b, who, refusals, err)))
+		return st;
 	if (refusals->n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),
 		               vn_recording_path(b));

@@ -92,5 +92,9 @@ double    vn_limit_subject(vn_metric m, vn_form form, double value);
  * installed, or in a build tree), where it was to be installed, or in the tree
  * it was built from. path: PATH_MAX bytes. */
 vn_status vn_limits_find(const char *name, char *path, vn_error *err);
+/* One of vernier's own files, read. */
+vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
+/* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". */
+vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err);
 
 #endif

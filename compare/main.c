@@ -45,6 +45,7 @@ static const struct {
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },
 #endif
+	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong" },
 	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape" },
 };
 

@@ -157,7 +157,8 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
 	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
 	set(m, VN_M_ULP_MAX, s->max_ulp);
-	set(m, VN_M_NONFINITE, (double)s->bad);
+	/* Where nothing is finite nothing was compared. */
+	set(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
 	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
 	set(m, VN_M_MAX_ABS, 0.0);
 	if (p->bits) {
@@ -167,7 +168,7 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale);
 	m->n = p->n;
 	m->finite = s->finite;
-	m->bad_at = s->bad_at;
+	m->bad_at = s->finite > 0 ? s->bad_at : 0;
 	m->absmax[0] = s->max_r;
 	m->absmax[1] = s->max_c;
 	m->grid = p->grid;

@@ -31,17 +31,23 @@ void vn_names_finish(vn_names *n)
 	*n = (vn_names) { 0 };
 }
 
-int vn_names_root(const vn_names *n, const char *name)
+int vn_names_find(const vn_names *n, const char *name)
 {
 	int lo = 0, hi = n->plan ? n->plan->n_values : 0;
 	while (lo < hi) {
 		const int mid = lo + (hi - lo) / 2, value = n->by_name[mid], order = strcmp(name, n->plan->value[value].name);
 		if (order == 0)
-			return vn_plan_root(n->plan, value);
+			return value;
 		if (order < 0)
 			hi = mid;
 		else
 			lo = mid + 1;
 	}
 	return -1;
+}
+
+int vn_names_root(const vn_names *n, const char *name)
+{
+	const int value = vn_names_find(n, name);
+	return value < 0 ? -1 : vn_plan_root(n->plan, value);
 }

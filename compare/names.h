@@ -15,7 +15,8 @@ typedef struct vn_names {
 /* plan NULL: no name is found. */
 vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err);
 void      vn_names_finish(vn_names *n);
-/* The value itself, not a second name of it; -1 when absent. */
+/* The value of this name, and the one whose second name it may be; -1 when absent. */
+int       vn_names_find(const vn_names *n, const char *name);
 int       vn_names_root(const vn_names *n, const char *name);
 
 #endif

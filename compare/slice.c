@@ -28,7 +28,7 @@ static bool note(vn_sums *s, double r, double c, int64_t at)
 	s->nan[1] += isnan(c) != 0;
 	s->inf[0] += isinf(r) != 0;
 	s->inf[1] += isinf(c) != 0;
-	if (!(r == c)) { /* the same infinity on both sides is no difference */
+	if (!(r == c && r < 0)) { /* minus infinity on both sides is a mask; anything else is nobody's result */
 		s->bad++;
 		if (s->bad_at < 0)
 			s->bad_at = at;

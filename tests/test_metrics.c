@@ -176,10 +176,12 @@ static void a_nan_on_either_side_is_counted_and_found(void)
 	CU_ASSERT_EQUAL(b.finite, 2);
 }
 
-static void the_same_infinity_is_no_difference_and_any_other_is(void)
+static void minus_infinity_on_both_sides_is_a_mask_among_numbers(void)
 {
 	const float a[] = { INFINITY, 1 }, b[] = { -INFINITY, 1 }, c[] = { 3, 1 };
-	CU_ASSERT_EQUAL(measure_floats(a, a, 2).value[VN_M_NONFINITE], 0.0);
+	CU_ASSERT_EQUAL(measure_floats(b, b, 2).value[VN_M_NONFINITE], 0.0);
+	CU_ASSERT_EQUAL(measure_floats(a, a, 2).value[VN_M_NONFINITE], 1.0);
+	CU_ASSERT_EQUAL(measure_floats(b, b, 1).value[VN_M_NONFINITE], 1.0); /* nothing else to compare */
 	CU_ASSERT_EQUAL(measure_floats(a, b, 2).value[VN_M_NONFINITE], 1.0);
 	CU_ASSERT_EQUAL(measure_floats(a, c, 2).value[VN_M_NONFINITE], 1.0);
 	CU_ASSERT_EQUAL(measure_floats(c, a, 2).value[VN_M_NONFINITE], 1.0);
@@ -535,7 +537,7 @@ int main(void)
 		T(hand_computed_numbers_come_out), T(the_pass_agrees_with_plain_loops),
 		T(ulps_are_counted_in_the_coarser_format), T(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
 		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(a_nan_on_either_side_is_counted_and_found),
-		T(the_same_infinity_is_no_difference_and_any_other_is), T(nonfinite_positions_do_not_enter_the_histogram),
+		T(minus_infinity_on_both_sides_is_a_mask_among_numbers), T(nonfinite_positions_do_not_enter_the_histogram),
 		T(zeros_have_defined_metrics), T(scores_have_heads_outside_tokens), T(logits_are_judged_row_by_row),
 		T(a_tie_may_fall_either_way), T(a_nan_among_scores_is_a_nan_divergence),
 		T(any_number_of_threads_gives_the_same_digits), T(every_kind_of_processor_gives_the_same_digits),

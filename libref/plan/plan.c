@@ -1,6 +1,7 @@
 /* plan.c: using a plan. Building one: build.c. */
 #include "libref/plan/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,4 +164,46 @@ bool vn_plan_equal(const vn_plan *a, const vn_plan *b)
 	for (int i = 0; same && i < a->n_weights; i++)
 		same = strcmp(a->weight[i].name, b->weight[i].name) == 0 && vn_shape_equal(&a->weight[i].shape, &b->weight[i].shape);
 	return same;
+}
+
+/* A constant, an input or a weight: what can be said of a node in half a line. */
+static void node_difference(const vn_plan *p, const vn_node *a, const vn_plan *q, const vn_node *b, char *what)
+{
+	const char *op = vn_op_name(a->op), *name = "nothing";
+
+	for (int i = a->n_out - 1; i >= 0; i--)
+		name = a->out[i] >= 0 ? p->value[a->out[i]].name : name;
+	if (a->op != b->op) {
+		snprintf(what, VN_PLAN_DIFFERENCE, "%s is made by %s", name, op);
+		return;
+	}
+	for (int i = 0; vn_const_name(a->op, i); i++)
+		if (!vn_const_is_list(a->op, i) && !(vn_const_get(a, i) == vn_const_get(b, i))) {
+			snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has %s %.9g", op, name, vn_const_name(a->op, i), vn_const_get(a, i));
+			return;
+		}
+	for (int i = 0; i < a->n_in && i < b->n_in; i++)
+		if (strcmp(p->value[a->in[i]].name, q->value[b->in[i]].name) != 0) {
+			snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s reads %s", op, name, p->value[a->in[i]].name);
+			return;
+		}
+	snprintf(what, VN_PLAN_DIFFERENCE, "%s of %s has other weights, outputs or lists", op, name);
+}
+
+char *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what)
+{
+	snprintf(what, VN_PLAN_DIFFERENCE, "%d nodes, %d values, %d weights, context %d, vocabulary %d", a->n_nodes, a->n_values,
+	         a->n_weights, a->context, a->vocab);
+	for (int i = 0; i < a->n_nodes && i < b->n_nodes; i++)
+		if (!same_node(a, &a->node[i], b, &b->node[i])) {
+			node_difference(a, &a->node[i], b, &b->node[i], what);
+			return what;
+		}
+	for (int i = 0; i < a->n_values && i < b->n_values; i++)
+		if (!same_value(&a->value[i], &b->value[i])) {
+			snprintf(what, VN_PLAN_DIFFERENCE, "value %d is %s%s%s", i, a->value[i].name, a->value[i].alias_of >= 0 ? ", another name of " : "",
+			         a->value[i].alias_of >= 0 ? a->value[a->value[i].alias_of].name : "");
+			return what;
+		}
+	return what;
 }

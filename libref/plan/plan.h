@@ -206,6 +206,10 @@ void      vn_plan_destroy(vn_plan *p);
 /* The same nodes on the same values and weights with the same constants: the
  * same arithmetic. */
 bool      vn_plan_equal(const vn_plan *a, const vn_plan *b);
+/* Where two first differ, of a's side, into VN_PLAN_DIFFERENCE bytes: "rms_norm of
+ * layer0.attn_norm has eps 1e-06"; returns what. */
+enum { VN_PLAN_DIFFERENCE = 3 * VN_NAME_MAX };
+char     *vn_plan_difference(const vn_plan *a, const vn_plan *b, char *what);
 
 /* Everything an engine relies on: as many inputs, weights and outputs as the
  * operation has, inputs made earlier, sizes that fit together and the constants

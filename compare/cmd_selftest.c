@@ -1,0 +1,191 @@
+/* cmd_selftest.c: vernier selftest [REF [CAND]]: show that compare catches what is wrong. */
+#include "compare/commands.h"
+#include "compare/selftest_report.h"
+
+#include "capture/interrupt.h"
+#include "libref/base/progress.h"
+#include "libref/base/text.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct command {
+	vn_healthy pair; /* of the person's own files */
+	bool       json;
+	int        threads;
+} command;
+
+static void usage(FILE *to)
+{
+	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--limits FILE] [--format text|json] [--threads N]\n"
+	      "  changes copies of a healthy recording in every way that is known to go wrong, compares each as vernier\n"
+	      "  compare does, and demands that each is caught, for what it is\n"
+	      "  REF CAND        two recordings that are within limits; REF alone: with itself; none: recordings made here,\n"
+	      "                  of a small synthetic model, in every precision\n"
+	      "  --floor FILE    as of compare: small changes of a 16-bit run are seen only in its units\n"
+	      "  --limits FILE   to be tested, instead of vernier's own\n"
+	      "  --format FORM   text or json\n"
+	      "  --threads N     at most so many; one a processor unless said\n"
+	      "exit status: 0 all caught and no false alarm, 1 something was missed, 2 trouble\n", to);
+}
+
+__attribute__((format(printf, 1, 2)))
+static int complain(const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fputs("vernier selftest: ", stderr);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\n(vernier selftest --help)\n", stderr);
+	return 2;
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	enum { FLOOR = 256, LIMITS, FORMAT, THREADS };
+	static const struct option options[] = {
+		{ "floor", required_argument, NULL, FLOOR }, { "limits", required_argument, NULL, LIMITS },
+		{ "format", required_argument, NULL, FORMAT }, { "threads", required_argument, NULL, THREADS },
+		{ "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int64_t n;
+	int     c;
+
+	optind = 1;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+		switch (c) {
+		case FLOOR:  k->pair.floor = optarg; break;
+		case LIMITS: k->pair.limits = optarg; break;
+		case FORMAT:
+			if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
+				return complain("--format takes text or json, not '%s'", optarg);
+			k->json = strcmp(optarg, "json") == 0;
+			break;
+		case THREADS:
+			if (!vn_text_whole(optarg, 1, 1024, &n))
+				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
+			k->threads = (int)n;
+			break;
+		case 'h': usage(stdout); return 1;
+		case ':': return complain("%s needs a value", argv[optind - 1]);
+		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		}
+	if (argc - optind > 2)
+		return complain("two recordings at most, not %d", argc - optind);
+	k->pair.ref = optind < argc ? argv[optind] : NULL;
+	k->pair.cand = optind + 1 < argc ? argv[optind + 1] : k->pair.ref;
+	k->pair.name = "own";
+	if (!k->pair.ref && k->pair.floor)
+		return complain("--floor is for recordings of yours: which?");
+	return 0;
+}
+
+/* ---- the folder for copies ---------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *f)
+{
+	(void)s;
+	(void)kind;
+	(void)f;
+	remove(path); /* nobody else's: what stays has no reader */
+	return 0;
+}
+
+static void clear(const char *dir)
+{
+	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static vn_status make_dir(char *dir, size_t room, vn_error *err)
+{
+	const char *where = getenv("TMPDIR");
+	if (snprintf(dir, room, "%s/vernier-selftest-XXXXXX", where && *where ? where : "/tmp") >= (int)room)
+		return vn_fail(err, VN_ERR_IO, "%.80s...: path too long", where);
+	if (!mkdtemp(dir)) {
+		dir[0] = '\0';
+		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp", strerror(errno));
+	}
+	return VN_OK;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+static vn_status try_all(const vn_selftest *s, int p, const char *dir, int threads, vn_progress *bar, vn_error *err)
+{
+	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
+	const int   first = p * (s->n_mutations + 1);
+	vn_clinic  *c;
+	vn_status   st = vn_clinic_open(&s->pair[p], dir, threads, &c, err);
+	int         i = 1;
+
+	if (st)
+		return st;
+	st = vn_clinic_healthy(c, &o[0], err);
+	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
+		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
+			vn_progress_at(bar, first + i);
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_clinic_try(c, m, &o[i], err);
+		}
+	vn_clinic_close(c);
+	return st;
+}
+
+static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const char *dir, vn_error *err)
+{
+	vn_progress bar = { 0 };
+	vn_status   st = VN_OK;
+
+	if (!k->pair.ref && (st = vn_own_runs_make(dir, k->threads, own, err)))
+		return st;
+	for (int p = 0; p < VN_SELFTEST_PAIRS; p++)
+		own->pair[p].limits = k->pair.limits;
+	s->pair = k->pair.ref ? &k->pair : own->pair;
+	s->n_pairs = k->pair.ref ? 1 : VN_SELFTEST_PAIRS;
+	s->n_mutations = vn_mutations_count();
+	if (!(s->outcome = calloc((size_t)s->n_pairs * (size_t)(s->n_mutations + 1), sizeof *s->outcome)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d outcomes", s->n_mutations);
+	vn_progress_start(&bar, "mutation", (int64_t)s->n_pairs * (s->n_mutations + 1));
+	for (int p = 0; !st && p < s->n_pairs; p++)
+		st = try_all(s, p, dir, k->threads, &bar, err);
+	vn_progress_stop(&bar);
+	return st;
+}
+
+int cmd_selftest(int argc, char **argv)
+{
+	command     k = { 0 };
+	vn_selftest s = { 0 };
+	vn_error    err = { "" };
+	char        dir[2048] = "";
+	vn_own_runs *own = NULL;
+	const int   said = arguments(&k, argc, argv);
+	vn_status   st;
+
+	if (said)
+		return said == 1 ? 0 : 2;
+	vn_interrupt_catch();
+	if (!(own = calloc(1, sizeof *own)))
+		st = vn_fail(&err, VN_ERR_NOMEM, "no memory");
+	else if (!(st = make_dir(dir, sizeof dir, &err)))
+		st = run(&k, &s, own, dir, &err);
+	if (!st && k.json)
+		st = vn_selftest_json(&s, stdout, &err);
+	else if (!st)
+		vn_selftest_text(&s, stdout);
+	if (st)
+		fprintf(stderr, "vernier selftest: %s\n", err.text);
+	const int status = st ? 2 : vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
+	if (*dir)
+		clear(dir);
+	free(s.outcome);
+	free(own);
+	return status;
+}
