@@ -2,7 +2,7 @@
  * with one line; and what fails is what is not known. */
 #include "compare/baseline.h"
 #include "compare/report.h"
-#include "mutate.h"
+#include "tests/fuzz/mutate.h"
 
 #include <math.h>
 #include <sys/mman.h>
