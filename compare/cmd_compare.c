@@ -195,7 +195,10 @@ static const char *block_limits(const command *k, const vn_comparison *c)
 	if (strstr(cand, "Q4_K"))
 		return "q4_k.yaml";
 	const char *q = strchr(cand, 'Q'); /* of one kind of blocks alone */
-	return q && strncmp(q, "Q8_0", 4) == 0 && !strchr(q + 1, 'Q') ? "q8_0.yaml" : NULL;
+	if (!q || strncmp(q, "Q8_0", 4) != 0 || strchr(q + 1, 'Q'))
+		return NULL;
+	const char *family = vn_recording_family(c->cand);
+	return family && strncmp(family, "qwen3_5", 7) == 0 ? "q8_0-gdn.yaml" : "q8_0.yaml";
 }
 
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)

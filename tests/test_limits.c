@@ -294,9 +294,9 @@ static void circles_and_ways_out_of_the_folder_are_refused(void)
 
 static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 {
-	static const char *const name[] = { "fp16-acc32", "fp32" };
+	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q4_k" };
 	setenv("VERNIER_SPECS", VERNIER_SOURCE "/specs", 1);
-	for (int i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		char path[PATH_MAX], file[64];
 		vn_limits *l = NULL;
 		vn_error err = { "" };

@@ -17,7 +17,7 @@ vernier limits own.yaml --recording ref.h5 --dtype f16 | sed -n '1p; /^own.yaml:
 echo "== a checkpoint"
 vernier limits own.yaml layer0.q_rope layer1.q_rope --recording ref.h5 | grep -E '^layer|nmse |max_abs'
 echo "== nothing to warn about in vernier's own, each in its format"
-for p in fp32:f32 fp16-acc32:f16 fp16-acc16:f16 bf16:bf16; do
+for p in fp32:f32 fp16-acc32:f16 fp16-acc16:f16 bf16:bf16 q8_0:f16 q4_k:f16; do
 	vernier limits ${p%:*}.yaml --recording ref.h5 --dtype ${p#*:} | grep -c warning
 done
 echo "== the same for a program"
