@@ -3,6 +3,7 @@
 #include "compare/selftest_report.h"
 
 #include "capture/interrupt.h"
+#include "libref/base/glob.h"
 #include "libref/base/progress.h"
 #include "libref/base/text.h"
 
@@ -16,19 +17,22 @@
 
 typedef struct command {
 	vn_healthy pair; /* of the person's own files */
+	const char *only; /* a glob on group/name; NULL */
 	bool       json;
 	int        threads;
 } command;
 
 static void usage(FILE *to)
 {
-	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--limits FILE] [--format text|json] [--threads N]\n"
+	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--limits FILE] [--only GLOB] [--format text|json]\n"
+	      "                        [--threads N]\n"
 	      "  changes copies of a healthy recording in every way that is known to go wrong, compares each as vernier\n"
 	      "  compare does, and demands that each is caught, for what it is\n"
 	      "  REF CAND        two recordings that are within limits; REF alone: with itself; none: recordings made here,\n"
 	      "                  of a small synthetic model, in every precision\n"
 	      "  --floor FILE    as of compare: small changes of a 16-bit run are seen only in its units\n"
 	      "  --limits FILE   to be tested, instead of vernier's own\n"
+	      "  --only GLOB     only these mutations, such as 'numbers/*'\n"
 	      "  --format FORM   text or json\n"
 	      "  --threads N     at most so many; one a processor unless said\n"
 	      "exit status: 0 all caught and no false alarm, 1 something was missed, 2 trouble\n", to);
@@ -49,14 +53,16 @@ static int complain(const char *format, ...)
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { FLOOR = 256, LIMITS, FORMAT, THREADS };
+	enum { FLOOR = 256, LIMITS, ONLY, FORMAT, THREADS };
 	static const struct option options[] = {
 		{ "floor", required_argument, NULL, FLOOR }, { "limits", required_argument, NULL, LIMITS },
-		{ "format", required_argument, NULL, FORMAT }, { "threads", required_argument, NULL, THREADS },
+		{ "only", required_argument, NULL, ONLY }, { "format", required_argument, NULL, FORMAT },
+		{ "threads", required_argument, NULL, THREADS },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
-	int64_t n;
-	int     c;
+	vn_error err;
+	int64_t  n;
+	int      c;
 
 	optind = 1;
 	opterr = 0;
@@ -64,6 +70,11 @@ static int arguments(command *k, int argc, char **argv)
 		switch (c) {
 		case FLOOR:  k->pair.floor = optarg; break;
 		case LIMITS: k->pair.limits = optarg; break;
+		case ONLY:
+			if (vn_glob_check(optarg, &err))
+				return complain("--only: %s", err.text);
+			k->only = optarg;
+			break;
 		case FORMAT:
 			if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
 				return complain("--format takes text or json, not '%s'", optarg);
@@ -118,12 +129,19 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static vn_status try_all(const vn_selftest *s, int p, const char *dir, int threads, vn_progress *bar, vn_error *err)
+static bool wanted(const command *k, const vn_mutation_group *g, const vn_mutation *m)
+{
+	char name[96];
+	snprintf(name, sizeof name, "%s/%s", g->name, m->name);
+	return !k->only || vn_glob_match(k->only, name);
+}
+
+static vn_status try_all(const command *k, const vn_selftest *s, int p, const char *dir, vn_progress *bar, vn_error *err)
 {
 	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
 	const int   first = p * (s->n_mutations + 1);
 	vn_clinic  *c;
-	vn_status   st = vn_clinic_open(&s->pair[p], dir, threads, &c, err);
+	vn_status   st = vn_clinic_open(&s->pair[p], dir, k->threads, &c, err);
 	int         i = 1;
 
 	if (st)
@@ -132,6 +150,9 @@ static vn_status try_all(const vn_selftest *s, int p, const char *dir, int threa
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
 			vn_progress_at(bar, first + i);
+			o[i].caught = VN_ELSEWHERE;
+			if (!wanted(k, g, m))
+				continue;
 			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_clinic_try(c, m, &o[i], err);
 		}
 	vn_clinic_close(c);
@@ -154,8 +175,11 @@ static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const c
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d outcomes", s->n_mutations);
 	vn_progress_start(&bar, "mutation", (int64_t)s->n_pairs * (s->n_mutations + 1));
 	for (int p = 0; !st && p < s->n_pairs; p++)
-		st = try_all(s, p, dir, k->threads, &bar, err);
+		st = try_all(k, s, p, dir, &bar, err);
 	vn_progress_stop(&bar);
+	if (!st && vn_selftest_count(s, VN_CAUGHT) + vn_selftest_count(s, VN_MISSED) == 0)
+		st = vn_fail(err, VN_ERR_USAGE, k->only ? "--only '%s' leaves no mutation to try" : "%s holds nothing to mutate",
+		             k->only ? k->only : k->pair.ref);
 	return st;
 }
 

@@ -1,9 +1,8 @@
 /* selftest.c: see selftest.h. */
-#include "compare/selftest.h"
+#include "compare/selftest_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,14 +13,21 @@ const vn_mutation_group vn_mutation_groups[] = {
 	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
 };
 
-enum { PATH_ROOM = 4096 };
+static void close_all(vn_clinic *c)
+{
+	vn_recording_close(c->floor);
+	vn_recording_close(c->cand);
+	vn_recording_close(c->ref);
+	c->floor = c->cand = c->ref = NULL;
+}
 
-struct vn_clinic {
-	const vn_healthy *h;
-	vn_recording     *ref, *cand, *floor;
-	char              ref_copy[PATH_ROOM], cand_copy[PATH_ROOM];
-	vn_compare_options o;
-};
+static vn_status open_all(vn_clinic *c, vn_error *err)
+{
+	vn_status st = vn_recording_open(c->h->ref, &c->ref, err);
+	if (!st)
+		st = vn_recording_open(c->h->cand, &c->cand, err);
+	return !st && c->h->floor ? vn_recording_open(c->h->floor, &c->floor, err) : st;
+}
 
 vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)
 {
@@ -34,169 +40,19 @@ vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_c
 	c->o.threads = threads;
 	snprintf(c->ref_copy, sizeof c->ref_copy, "%s/reference.h5", dir);
 	snprintf(c->cand_copy, sizeof c->cand_copy, "%s/candidate.h5", dir);
-	if ((st = vn_recording_open(h->ref, &c->ref, err)) || (st = vn_recording_open(h->cand, &c->cand, err)) ||
-	    (h->floor && (st = vn_recording_open(h->floor, &c->floor, err)))) {
+	if ((st = open_all(c, err))) {
 		vn_clinic_close(c);
 		*clinic = NULL;
-		return st;
 	}
-	return VN_OK;
+	return st;
 }
 
 void vn_clinic_close(vn_clinic *c)
 {
 	if (!c)
 		return;
-	vn_recording_close(c->floor);
-	vn_recording_close(c->cand);
-	vn_recording_close(c->ref);
+	close_all(c);
 	free(c);
-}
-
-/* ---- what is to be changed ------------------------------------------------------------- */
-
-static int64_t columns(const vn_entry *e)
-{
-	return e->shape.dim[0] > 0 ? vn_shape_count(&e->shape) / e->shape.dim[0] : 0;
-}
-
-/* Tokens first, and under its own name on both sides. */
-static bool plain(const vn_clinic *c, const vn_entry *e, int64_t tokens)
-{
-	const int i = vn_recording_find(c->ref, e->step, e->name);
-	return e->same_as < 0 && e->shape.rank >= 2 && vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
-	       strcmp(vn_recording_entry(c->ref, i)->name, e->name) == 0 &&
-	       vn_shape_equal(&vn_recording_entry(c->ref, i)->shape, &e->shape) && e->shape.dim[0] >= tokens && columns(e) >= 8;
-}
-
-static bool alike(const vn_entry *a, const vn_entry *b)
-{
-	return a != b && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
-}
-
-/* Are these other numbers, not just the same ones a little later? */
-static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
-{
-	vn_tensor   x, y;
-	vn_measured m;
-	const int   i = vn_recording_find(r, a->step, a->name), k = vn_recording_find(r, b->step, b->name);
-
-	return i >= 0 && k >= 0 && !vn_entry_tensor(r, i, &x, NULL) && !vn_entry_tensor(r, k, &y, NULL) &&
-	       !vn_measure(&x, &y, vn_entry_axes(a), false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
-}
-
-static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int step)
-{
-	const bool inside = e->layer >= 0 && e->step == step;
-	switch (needs) {
-	case VN_NEEDS_FINER: {
-		const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-		if (e->dtype == VN_BF16 || !precision || strcmp(precision, "f16-acc16") == 0)
-			return false;
-	} /* fall through */
-	case VN_NEEDS_TENSOR:
-	case VN_NEEDS_PAIR:
-	case VN_NEEDS_LAYERS:
-		return inside && plain(c, e, 3) && e->shape.dim[0] != columns(e);
-	case VN_NEEDS_HEADS:
-		return inside && plain(c, e, 3) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
-		       e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
-	case VN_NEEDS_SCORES:
-		return e->step == step && strcmp(e->name, "logits") == 0 && plain(c, e, 3);
-	case VN_NEEDS_STEPS:
-		return e->step > step && e->layer >= 0 && plain(c, e, 1);
-	case VN_NEEDS_NAMES:
-		return e->same_as >= 0 && e->step == step && vn_recording_find(c->ref, e->step, e->name) >= 0;
-	default:
-		return false;
-	}
-}
-
-static bool is_other(const vn_clinic *c, vn_needs needs, const vn_entry *e, const vn_entry *o)
-{
-	switch (needs) {
-	case VN_NEEDS_PAIR:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer == e->layer && other_numbers(c->cand, e, o);
-	case VN_NEEDS_LAYERS:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer >= 0 && o->layer != e->layer &&
-		       strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
-	case VN_NEEDS_STEPS:
-		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
-	case VN_NEEDS_NAMES:
-		return alike(e, o) && plain(c, o, 1) && o->step == e->step && o != vn_recording_entry(c->cand, e->same_as) &&
-		       other_numbers(c->cand, e, o);
-	default:
-		return false;
-	}
-}
-
-static bool has_other(vn_needs needs)
-{
-	return needs == VN_NEEDS_PAIR || needs == VN_NEEDS_LAYERS || needs == VN_NEEDS_STEPS || needs == VN_NEEDS_NAMES;
-}
-
-/* Of the tensors that will do, the one in the middle of the run. */
-static bool choose(const vn_clinic *c, vn_needs needs, const vn_entry **target, const vn_entry **other)
-{
-	const int n = vn_recording_count(c->cand), step = n ? vn_recording_entry(c->cand, 0)->step : 0;
-	int found = 0;
-
-	*target = *other = NULL;
-	for (int pass = 0, wanted = 0; pass < 2; pass++, wanted = found / 2, found = 0)
-		for (int i = 0; i < n; i++) {
-			const vn_entry *e = vn_recording_entry(c->cand, i), *o = NULL;
-			if (!is_target(c, needs, e, step))
-				continue;
-			for (int k = 0; has_other(needs) && k < n && !o; k++)
-				if (is_other(c, needs, e, vn_recording_entry(c->cand, k)))
-					o = vn_recording_entry(c->cand, k);
-			if (has_other(needs) && !o)
-				continue;
-			if (pass == 1 && found == wanted) {
-				*target = e;
-				*other = o;
-				return true;
-			}
-			found++;
-		}
-	return false;
-}
-
-static const char *const lacks[VN_N_NEEDS] = {
-	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
-	[VN_NEEDS_FINER] = "no tensor that is finer than bf16",
-	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
-	[VN_NEEDS_PAIR] = "no two tensors of one shape in one layer", [VN_NEEDS_LAYERS] = "no two layers",
-	[VN_NEEDS_STEPS] = "no two steps", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
-	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
-	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
-};
-
-/* NULL: it can be tried. */
-static const char *why_not(const vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
-{
-	const vn_weight_row *rows;
-	const bool planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
-	bool       good = true;
-
-	*target = *other = NULL;
-	switch (m->needs) {
-	case VN_NEEDS_NOTHING:  break;
-	case VN_NEEDS_WEIGHTS:  good = vn_recording_weights(c->cand, &rows) > 0 && vn_recording_weights(c->ref, &rows) > 0; break;
-	case VN_NEEDS_PLAN:     good = planned; break;
-	case VN_NEEDS_CONFIG:   good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
-	case VN_NEEDS_FLOOR:    good = c->floor != NULL; break;
-	case VN_NEEDS_EARLIER:  good = c->h->earlier != NULL; break;
-	case VN_NEEDS_STRANGER: good = c->h->stranger != NULL; break;
-	default:                good = choose(c, m->needs, target, other);
-	}
-	if (!good)
-		return lacks[m->needs];
-	if (m->plan && !planned)
-		return lacks[VN_NEEDS_PLAN];
-	if (m->fine && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
-		return "no floor, and limits without one are wider than this: --floor";
-	return NULL;
 }
 
 /* ---- the change ----------------------------------------------------------------------- */
@@ -278,7 +134,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 	if ((st = vn_entry_tensor(r, i, &p->t, err)))
 		return st;
 	p->T = p->t.shape.dim[0];
-	p->W = columns(p->target);
+	p->W = vn_columns(p->target);
 	p->H = p->t.shape.rank == 3 ? p->t.shape.dim[1] : 1;
 	p->K = p->W / p->H;
 	if (!(p->y = calloc((size_t)(p->T * p->W) + 1, sizeof *p->y)))
@@ -424,7 +280,7 @@ static vn_status compare(vn_clinic *k, const char *ref, const char *cand, const 
 	c.ref = own_ref ? own_ref : k->ref;
 	c.cand = own_cand ? own_cand : k->cand;
 	const char *precision = vn_facts_get(vn_recording_run(c.cand), "precision");
-	if ((st = k->h->limits ? vn_limits_read(k->h->limits, &c.limits, &why)
+	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.limits, &why)
 	                       : vn_limits_own(precision ? precision : "", &c.limits, &why)) || (st = vn_compare(&c, &why)))
 		goto done;
 	if (w) {
@@ -437,11 +293,15 @@ static vn_status compare(vn_clinic *k, const char *ref, const char *cand, const 
 done:
 	if (st)
 		bad = refused(&c, w, st, &why, o, err);
+	const bool aligned = c.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view.h) */
 	vn_comparison_finish(&c);
 	vn_limits_destroy(c.limits);
 	vn_recording_close(own_ref);
 	vn_recording_close(own_cand);
-	return bad;
+	if (!aligned || bad)
+		return bad;
+	close_all(k);
+	return open_all(k, err);
 }
 
 vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
@@ -453,7 +313,7 @@ vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
 vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
 {
 	const vn_entry *target, *other;
-	const char     *cause = why_not(c, m, &target, &other);
+	const char     *cause = vn_clinic_why_not(c, m, &target, &other);
 	const bool      ref = m->side != VN_SIDE_CAND, cand = m->side != VN_SIDE_REF;
 	vn_status       st = VN_OK;
 

@@ -17,7 +17,6 @@
  *     same numbers compressed, in chunks, or under fewer second names;
  *   - a run called by the name of a coarser precision, where no floor says what
  *     that precision does: its limits are wider, and it keeps to them;
- *   - of bfloat16 a scale of 1.01: that is a unit in the last place (1.03 is tried);
  *   - a rounding smaller than what the run's own sums leave: of f16-acc16 one to
  *     bfloat16, of bfloat16 any to as many bits;
  *   - words that explain and decide nothing: created, tool, command, provenance.
@@ -58,6 +57,11 @@ typedef struct vn_patient {
 	double         *y;       /* u's numbers, where shapes are equal */
 } vn_patient;
 
+/* A change about as large as what a 16-bit run's own roundings come to some layers on,
+ * times what healthy engines were seen to differ by: it is made where the floor is
+ * lowest. VN_FINEST: and limits without a floor are wider than it. */
+typedef enum vn_fine { VN_COARSE, VN_FINE, VN_FINEST } vn_fine;
+
 typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
 
 /* What must be found. status: VN_N_STATUS_WORDS: refused, exit 2. */
@@ -77,7 +81,7 @@ typedef struct vn_mutation {
 	const char *name, *does;
 	vn_needs    needs;
 	vn_side     side;
-	bool        fine;     /* of a 16-bit run seen only in units of a floor */
+	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
 	void      (*numbers)(const vn_patient *p, double *x);
 	void      (*bits)(const vn_patient *p, unsigned char *raw);

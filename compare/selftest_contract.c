@@ -218,7 +218,7 @@ static void precision_other(vn_edit *e, const vn_patient *p)
 
 const vn_mutation vn_selftest_contract[] = {
 	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token ids: number") },
-	{ "id-less", "a token less than the steps have", .edit = id_less, .want = REFUSED("tokens") },
+	{ "id-less", "a token less than the steps have", .edit = id_less, .want = REFUSED("token") },
 	{ "id-rot", "an id changed behind its digest's back", .edit = id_rot, .want = REFUSED("its digest is") },
 	{ "id-negative", "an id that was never known", .edit = id_negative, .want = REFUSED("/run/token_ids") },
 	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },

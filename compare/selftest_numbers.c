@@ -102,8 +102,7 @@ static void garbage(const vn_patient *p, double *x)
 
 /* ---- sizes and signs --------------------------------------------------------------------- */
 
-/* 0.01 is a unit in the last place of bfloat16, give or take. */
-static void scaled_little(const vn_patient *p, double *x) { scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01); }
+static void scaled_little(const vn_patient *p, double *x) { scale(p, x, 1.01); }
 static void halved(const vn_patient *p, double *x)        { scale(p, x, 0.5); }
 static void negated(const vn_patient *p, double *x)       { scale(p, x, -1.0); }
 
@@ -360,19 +359,19 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "channel-zero", "one channel is 0", VN_NEEDS_TENSOR, .numbers = channel_zero, .want = BY(VN_M_NMSE) },
 	{ "all-equal", "one number everywhere, as large as the rest were", VN_NEEDS_TENSOR, .numbers = all_equal, .want = BY(VN_M_NMSE) },
 	{ "garbage", "what memory held, of the right size", VN_NEEDS_TENSOR, .numbers = garbage, .want = BY(VN_M_NMSE) },
-	{ "scaled", "1.01 times as large, 1.03 in bfloat16", VN_NEEDS_TENSOR, .fine = true, .numbers = scaled_little, .want = ANY },
+	{ "scaled", "1.01 times as large", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
 	{ "negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "without signs", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
-	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .numbers = row_scaled,
+	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = row_scaled,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "channel-scaled", "one channel 15 % off", VN_NEEDS_TENSOR, .fine = true, .numbers = channel_scaled, .want = ANY },
-	{ "head-scaled", "one head 5 % off", VN_NEEDS_HEADS, .fine = true, .numbers = head_scaled, .want = ANY },
-	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = true, .numbers = offset, .want = ANY },
-	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = true, .numbers = noise, .want = ANY },
+	{ "channel-scaled", "one channel 15 % off", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = channel_scaled, .want = ANY },
+	{ "head-scaled", "one head 5 % off", VN_NEEDS_HEADS, .fine = VN_FINEST, .numbers = head_scaled, .want = ANY },
+	{ "offset", "a constant added, 2 % of the rms", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = offset, .want = ANY },
+	{ "noise", "noise added, 3 % of the rms at most", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = noise, .want = ANY },
 	{ "clipped", "clipped at 0.4 of the largest", VN_NEEDS_TENSOR, .numbers = clipped, .want = ANY },
-	{ "rounded-bf16", "rounded to bf16", VN_NEEDS_FINER, .fine = true, .numbers = rounded_bf16, .want = ANY },
-	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = true, .numbers = rounded_fp8, .want = ANY },
+	{ "rounded-bf16", "rounded to bf16", VN_NEEDS_FINER, .fine = VN_FINEST, .numbers = rounded_bf16, .want = ANY },
+	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = rounded_fp8, .want = ANY },
 
 	{ "rows-reversed", "tokens backwards", VN_NEEDS_TENSOR, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
 	{ "tokens-late", "shifted by one token", VN_NEEDS_TENSOR, .numbers = tokens_late, .want = AS(VN_LIKE_SHIFTED) },
@@ -402,13 +401,13 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-softmaxed", "probabilities called logits", VN_NEEDS_SCORES, .numbers = softmaxed, .want = BY(VN_M_KL_MEAN) },
 	{ "scores-shifted", "logits of the next vocabulary entry", VN_NEEDS_SCORES, .numbers = vocabulary_shifted,
 	  .want = BY(VN_M_KL_MEAN) },
-	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = true, .numbers = tempered, .want = BY(VN_M_NMSE) },
+	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINEST, .numbers = tempered, .want = BY(VN_M_NMSE) },
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
 
 	{ "sign-bit", "the sign of the largest number turned", VN_NEEDS_TENSOR, .bits = flip_sign, .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "exponent-bit", "the first bit of the largest number's exponent turned", VN_NEEDS_TENSOR, .bits = flip_exponent, .want = ANY },
-	{ "mantissa-bit", "the first bit of the largest number's mantissa turned", VN_NEEDS_TENSOR, .fine = true,
+	{ "mantissa-bit", "the first bit of the largest number's mantissa turned", VN_NEEDS_TENSOR, .fine = VN_FINEST,
 	  .bits = flip_mantissa, .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "bytes-swapped", "the bytes of every number reversed", VN_NEEDS_TENSOR, .bits = bytes_swapped, .want = ANY },
 	{ NULL }

@@ -48,6 +48,8 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 	char full[64];
 	const vn_outcome *o = telling(s, i);
 
+	if (o->caught == VN_ELSEWHERE)
+		return;
 	snprintf(full, sizeof full, "%s%s%s", group, *group ? "/" : "", name);
 	for (int p = 0; p < s->n_pairs; p++)
 		fprintf(out, "%-9s ", of(s, p, i)->caught == VN_CAUGHT && i == 0 ? "healthy" : words[of(s, p, i)->caught]);
@@ -73,8 +75,8 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 			line(s, g->name, m->name, i++, out);
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += of(s, p, 0)->caught == VN_MISSED;
-	fprintf(out, "\n%s: %d caught, %d missed, %d false alarms, %d not run; %d mutations of %d pair%s\n", missed ? "MISSED" : "all caught",
-	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, none, s->n_mutations, s->n_pairs, s->n_pairs == 1 ? "" : "s");
+	fprintf(out, "\n%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n", missed ? "MISSED" : "all caught",
+	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations, s->n_pairs, s->n_pairs == 1 ? "" : "s");
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

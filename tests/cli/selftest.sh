@@ -1,0 +1,49 @@
+# What compare must catch it catches, for what it is; limits that judge nothing are seen to.
+vernier selftest >said
+echo "[$?]"
+tail -1 said
+grep -E '(MISSED|not run) .*/' said | sed 's/  *outside by.*//; s/  *refused.*//'
+ls -A "$TMPDIR"
+
+echo 'version: 1
+defaults: { nmse: 1.0e+9, why: a limit that everything keeps to }' >lifted.yaml
+vernier selftest --limits lifted.yaml --only '{numbers/{nan,zeroed,scaled,row-copied,scores-late,sign-bit},names/missing}' >said
+echo "[$?]"
+tail -1 said
+grep -c '^MISSED' said
+grep '^caught' said | awk '{ print $5 }' | tr '\n' ' '
+echo
+
+# Recordings of every family, with the floor that a person would give; no false alarm.
+for family in gpt2 llama mistral qwen2 qwen3 qwen3_5_text; do
+	for p in f32 f16; do
+		vernier capture ref "$FIXTURES/$family-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision $p -o $family.$p.h5 2>/dev/null
+	done
+	vernier selftest $family.f32.h5 $family.f16.h5 --floor $family.f16.h5 --only '{numbers/*,names/*swapped}' >said
+	echo "$family [$?] $(tail -1 said)"
+done
+
+vernier selftest qwen2.f32.h5 --format json >said.json
+echo "[$?]"
+$PYTHON -c "
+import json
+s = json.load(open('said.json'))
+m = s['pairs'][0]['mutations']
+print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x['name']) for x in m}), s['mutations'] >= 60)
+print(sorted({x['group'] for x in m}), {x['exit'] for x in m if x['outcome'] == 'caught'})
+print(*[x['name'] + ': ' + x['found'] for x in m if x['outcome'] != 'caught'], sep='\n')"
+
+# A pair that is not healthy; what cannot be asked.
+vernier selftest qwen2.f32.h5 qwen2.f16.h5 --limits fp32.yaml --only names/missing | tail -3 | sed 's/  */ /g'
+echo "[${PIPESTATUS[0]}]"
+vernier selftest no.h5
+echo "[$?]"
+vernier selftest a b c
+echo "[$?]"
+vernier selftest --floor qwen2.f16.h5
+echo "[$?]"
+vernier selftest --only 'nothing*'
+echo "[$?]"
+vernier selftest --format xml
+echo "[$?]"
+ls -A "$TMPDIR"
