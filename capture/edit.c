@@ -33,7 +33,7 @@ void vn_edit_settle(vn_edit *e, bool good, const char *object)
 /* What no HDF5 call would do. */
 static bool rot(const char *path, int64_t at)
 {
-	unsigned char byte;
+	unsigned char byte = 0;
 	FILE *f = fopen(path, "r+b");
 	bool  good = f && fseek(f, at, SEEK_SET) == 0 && fread(&byte, 1, 1, f) == 1 && fseek(f, at, SEEK_SET) == 0;
 

@@ -248,5 +248,5 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "earlier-run-relabelled", "the same under these tokens' ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
 	{ "other-model", "a healthy recording of other weights", VN_NEEDS_STRANGER, .edit = as_it_is, .want = REFUSED("holds other numbers") },
-	{ NULL }
+	{ .name = NULL }
 };

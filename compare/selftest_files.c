@@ -109,5 +109,5 @@ const vn_mutation vn_selftest_files[] = {
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "was changed after it was recorded" } },
 	{ "digest", "a digest that is none", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
 	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .edit = bad_statistics, .want = REFUSED("nan -1") },
-	{ NULL }
+	{ .name = NULL }
 };

@@ -164,5 +164,5 @@ const vn_mutation vn_selftest_names[] = {
 	{ "layer-changed", "a tensor that says it is of the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer, .want = REFUSED("its layer is") },
 	{ "point-changed", "a tensor that says it is another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point, .want = REFUSED("its point is") },
 	{ "op-changed", "a tensor that says another operation made it", VN_NEEDS_TENSOR, .plan = true, .edit = other_op, .want = REFUSED("its op is") },
-	{ NULL }
+	{ .name = NULL }
 };

@@ -410,5 +410,5 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "mantissa-bit", "the first bit of the largest number's mantissa turned", VN_NEEDS_TENSOR, .fine = VN_FINEST,
 	  .bits = flip_mantissa, .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "bytes-swapped", "the bytes of every number reversed", VN_NEEDS_TENSOR, .bits = bytes_swapped, .want = ANY },
-	{ NULL }
+	{ .name = NULL }
 };

@@ -124,5 +124,5 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "tokens-less", "a prompt of one token less", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
 	{ "rows-less", "one row kept less than there are", VN_NEEDS_TENSOR, .edit = rows_less, .want = REFUSED("rows") },
 	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many, .want = REFUSED("tokens") },
-	{ NULL }
+	{ .name = NULL }
 };
