@@ -374,6 +374,21 @@ int vn_recording_find(const vn_recording *r, int step, const char *name)
 	return i;
 }
 
+const vn_point_info *vn_entry_point(const vn_entry *e)
+{
+	const char *dot = strchr(e->name, '.');
+	vn_point p;
+	if (vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
+		return vn_point_get(p);
+	return NULL;
+}
+
+const char *vn_entry_axes(const vn_entry *e)
+{
+	const vn_point_info *p = *e->axes ? NULL : vn_entry_point(e);
+	return p ? p->axes : e->axes;
+}
+
 /* ---- numbers ----------------------------------------------------------------------------- */
 
 static vn_status map_file(vn_recording *r, vn_error *err)

@@ -62,6 +62,10 @@ int             vn_recording_steps(const vn_recording *r, const vn_step **steps)
 /* In execution order: by step, then order, then name. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
+/* The point of an entry, by its attribute or its name; NULL when it is none of ours. */
+const vn_point_info *vn_entry_point(const vn_entry *e);
+/* The dims string of an entry: the file's own, or its point's, or "". */
+const char     *vn_entry_axes(const vn_entry *e);
 /* By name, through aliases of the plan too; -1 when absent. */
 int             vn_recording_find(const vn_recording *r, int step, const char *name);
 

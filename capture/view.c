@@ -160,16 +160,6 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 	return VN_OK;
 }
 
-/* The axes of an entry: the file's own, or its point's. */
-static const char *axes_of(const vn_entry *e)
-{
-	const char *dot = strchr(e->name, '.');
-	vn_point p;
-	if (!*e->axes && vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
-		return vn_point_get(p)->axes;
-	return e->axes;
-}
-
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
 {
 	vn_step *s = NULL;
@@ -181,7 +171,7 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 	separate_steps(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
-		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(axes_of(e), "token") : -1;
+		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
 		if (axis < 0 || axis >= e->shape.rank || e->shape.dim[axis] != s->rows)
 			continue;
 		char axes[sizeof e->axes];

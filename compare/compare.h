@@ -213,8 +213,6 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
 /* The step of this number; NULL: none. */
 const vn_step *vn_step_of(const vn_recording *r, int number);
-/* The dims string of an entry: the file's own, or its point's, or "". */
-const char *vn_entry_axes(const vn_entry *e);
 /* Fill floor from what the floor run was measured to be. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 

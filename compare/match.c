@@ -55,24 +55,9 @@ const vn_step *vn_step_of(const vn_recording *r, int number)
 	return NULL;
 }
 
-static const vn_point_info *point_of(const vn_entry *e)
-{
-	const char *dot = strchr(e->name, '.');
-	vn_point p;
-	if (vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
-		return vn_point_get(p);
-	return NULL;
-}
-
-const char *vn_entry_axes(const vn_entry *e)
-{
-	const vn_point_info *p = *e->axes ? NULL : point_of(e);
-	return p ? p->axes : e->axes;
-}
-
 static bool is_scores(const vn_entry *e)
 {
-	const vn_point_info *p = point_of(e);
+	const vn_point_info *p = vn_entry_point(e);
 	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
 }
 

@@ -13,13 +13,13 @@
 #include "capture/identities.h"
 #include "capture/recording.h"
 #include "capture/view.h"
+#include "libref/base/progress.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -180,18 +180,11 @@ static void count(void)
 		}
 }
 
-static double now(void) /* seconds of wall time */
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
 	static char *few[] = { "", "--mutate", "200", VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", NULL };
 	const char *seconds = getenv("FUZZ_SECONDS"), *seed = getenv("FUZZ_SEED");
-	const double end = seconds ? now() + strtod(seconds, NULL) : 0;
+	const double end = seconds ? vn_seconds() + strtod(seconds, NULL) : 0;
 	long times = 0, done = 0;
 	int  i = 1;
 
@@ -213,7 +206,7 @@ int main(int argc, char **argv)
 		uint8_t *data = load(argv[i], &size), *copy = data ? malloc(size + 1) : NULL;
 		if (!copy)
 			return 2;
-		for (long n = 0; n < times || n == 0 || now() < end; n++, done++) {
+		for (long n = 0; n < times || n == 0 || vn_seconds() < end; n++, done++) {
 			memcpy(copy, data, size);
 			LLVMFuzzerTestOneInput(copy, times ? damage(copy, size) : size);
 			count();

@@ -12,6 +12,8 @@
 #ifndef VN_TESTS_FUZZ_MUTATE_H
 #define VN_TESTS_FUZZ_MUTATE_H
 
+#include "libref/base/progress.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,13 +33,6 @@ typedef struct fuzz_plan {
 	size_t     (*repair)(uint8_t *data, size_t size, uint64_t chance); /* NULL: none */
 	const char  *words; /* of the language, separated by spaces */
 } fuzz_plan;
-
-static inline double fuzz_now(void) /* seconds of wall time */
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static inline uint64_t fuzz_random(uint64_t *s) /* splitmix64 */
 {
@@ -165,8 +160,8 @@ static inline int fuzz_main(int argc, char **argv, const fuzz_plan *f)
 		memcpy(seed[n].data, d, size);
 		fuzz_run(f, d, size);
 	}
-	const double began = fuzz_now();
-	while ((seconds || done < 20000) && fuzz_now() - began < limit) {
+	const double began = vn_seconds();
+	while ((seconds || done < 20000) && vn_seconds() - began < limit) {
 		const int i = (int)(fuzz_random(&s) % (uint64_t)n);
 		memcpy(d, seed[i].data, seed[i].size);
 		size_t size = fuzz_mutate(f, d, seed[i].size, &s);
