@@ -274,13 +274,8 @@ int cmd_calibrate(int argc, char **argv)
 		else
 			printf("%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
 	}
-	for (int i = 0; i < k->n; i++) {
-		vn_comparison_finish(&k->pair[i].c);
-		vn_limits_destroy(k->pair[i].c.limits);
-		vn_recording_close(k->pair[i].c.floor);
-		vn_recording_close(k->pair[i].c.cand);
-		vn_recording_close(k->pair[i].c.ref);
-	}
+	for (int i = 0; i < k->n; i++)
+		vn_comparison_close(&k->pair[i].c);
 	vn_calibration_free(&k->fit);
 	free(k);
 	return status;

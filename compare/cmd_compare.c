@@ -242,11 +242,7 @@ static outcome compare_files(const command *k)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
 	else
 		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
-	vn_comparison_finish(&c);
-	vn_limits_destroy(c.limits);
-	vn_recording_close(c.floor);
-	vn_recording_close(c.cand);
-	vn_recording_close(c.ref);
+	vn_comparison_close(&c);
 	return o;
 }
 

@@ -188,3 +188,12 @@ void vn_comparison_finish(vn_comparison *c)
 	vn_lines_free(&c->warnings);
 	vn_lines_free(&c->refusals);
 }
+
+void vn_comparison_close(vn_comparison *c)
+{
+	vn_comparison_finish(c);
+	vn_limits_destroy(c->limits);
+	vn_recording_close(c->floor);
+	vn_recording_close(c->cand);
+	vn_recording_close(c->ref);
+}
