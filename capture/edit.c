@@ -238,51 +238,38 @@ static unsigned char *table(vn_edit *e, hid_t *o, hid_t *type, hsize_t *n, size_
 	return rows;
 }
 
-/* Where a column is in a row; its type. */
-static size_t column_at(vn_edit *e, hid_t type, const char *column, H5T_class_t kind, hid_t *its)
+/* A column of a row; value: a string, or a double. */
+static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, const void *value)
 {
-	const int i = H5Tget_member_index(type, column);
+	hid_t   o, type, its = H5I_INVALID_HID;
+	hsize_t n = 0;
+	size_t  width = 0;
+	unsigned char *rows = table(e, &o, &type, &n, &width);
 
-	*its = i >= 0 ? H5Tget_member_type(type, (unsigned)i) : H5I_INVALID_HID;
-	if (*its < 0 || H5Tget_class(*its) != kind || H5Tis_variable_str(*its) > 0)
+	if (!rows)
+		return;
+	const int i = H5Tget_member_index(type, column);
+	if (i < 0 || (its = H5Tget_member_type(type, (unsigned)i)) < 0 || H5Tget_class(its) != kind || H5Tis_variable_str(its) > 0
+	    || (kind == H5T_FLOAT && H5Tget_size(its) != sizeof(double))) {
 		vn_edit_fail(e, weights, column);
-	return i >= 0 ? H5Tget_member_offset(type, (unsigned)i) : 0;
+		return;
+	}
+	unsigned char *at = rows + (size_t)row * width + H5Tget_member_offset(type, (unsigned)i);
+	if (kind == H5T_STRING)
+		strncpy((char *)at, value, H5Tget_size(its) - 1);
+	else
+		memcpy(at, value, sizeof(double));
+	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0, weights);
 }
 
 void vn_edit_weight_text(vn_edit *e, int row, const char *column, const char *text)
 {
-	hid_t   o, type, its;
-	hsize_t n = 0;
-	size_t  width = 0;
-	unsigned char *rows = table(e, &o, &type, &n, &width);
-
-	if (!rows)
-		return;
-	const size_t at = column_at(e, type, column, H5T_STRING, &its);
-	if (e->failed)
-		return;
-	strncpy((char *)rows + (size_t)row * width + at, text, H5Tget_size(its) - 1);
-	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0, weights);
+	put_cell(e, row, column, H5T_STRING, text);
 }
 
 void vn_edit_weight_real(vn_edit *e, int row, const char *column, double value)
 {
-	hid_t   o, type, its;
-	hsize_t n = 0;
-	size_t  width = 0;
-	unsigned char *rows = table(e, &o, &type, &n, &width);
-
-	if (!rows)
-		return;
-	const size_t at = column_at(e, type, column, H5T_FLOAT, &its);
-	if (e->failed)
-		return;
-	if (H5Tget_size(its) != sizeof value) {
-		vn_edit_fail(e, weights, column);
-		return;
-	}
-	memcpy(rows + (size_t)row * width + at, &value, sizeof value);
-	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0, weights);
+	put_cell(e, row, column, H5T_FLOAT, &value);
 }
 
 void vn_edit_weights_fewer(vn_edit *e)

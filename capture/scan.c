@@ -250,7 +250,7 @@ static void scan_statistics(const vn_scan *s, hid_t d, const char *object, vn_se
 static void scan_tensor(walk *w, hid_t d, haddr_t at, const char *name, const char *object)
 {
 	vn_scan       *s = w->s;
-	vn_seen_tensor t = { .step = w->step.number, .order = -1, .layer = -1, .address = at };
+	vn_seen_tensor t = { .step = w->step.number, .order = -1, .layer = VN_LAYER_UNSAID, .address = at };
 	hid_t          type = H5Dget_type(d);
 	bool           big = false;
 

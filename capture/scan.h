@@ -34,6 +34,8 @@ typedef struct vn_seen_step {
 	int64_t number, position, tokens, first_row, rows; /* -1: the file does not say */
 } vn_seen_step;
 
+#define VN_LAYER_UNSAID INT64_MIN /* -1 is outside layers */
+
 typedef struct vn_seen_tensor {
 	char     name[VN_NAME_MAX], point[32], op[32], basis[32], axes[64], digest[64];
 	int64_t  step, order, layer;

@@ -1,21 +1,21 @@
 /* cmd_calibrate.c: vernier calibrate REF CAND... -o LIMITS: limits fitted to healthy runs. */
 #include "compare/calibrate.h"
 #include "compare/commands.h"
+#include "compare/options.h"
 #include "compare/output.h"
 #include "compare/words.h"
 
 #include "capture/place.h"
 
-#include "libref/base/glob.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_POINTS = 64, MAX_PAIRS = 256 };
+enum { MAX_PAIRS = 256 };
+
+#define complain(...) vn_complain("calibrate", __VA_ARGS__)
 
 typedef struct pair {
 	const char    *ref, *cand, *floor;
@@ -27,12 +27,11 @@ typedef struct command {
 	int         n;
 	const char *ref, *floor; /* while arguments are read */
 	int         group;       /* the first pair of this REF */
-	const char *output, *name, *point[MAX_POINTS];
+	const char *output, *name;
 	double      margin;
 	bool        force;
-	vn_policy   policy;
-	vn_compare_options o;
-	vn_calibration     fit;
+	vn_comparing   how;
+	vn_calibration fit;
 } command;
 
 static void usage(FILE *to)
@@ -52,18 +51,6 @@ static void usage(FILE *to)
 	        "  --floor-precision, --points, --allow, --threads: as in compare\n"
 	        "  --force         replace LIMITS\n"
 	        "exit status: 0 written, 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
-}
-
-__attribute__((format(printf, 1, 2)))
-static int complain(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fputs("vernier calibrate: ", stderr);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs("\n(vernier calibrate --help)\n", stderr);
-	return 2;
 }
 
 /* ---- arguments --------------------------------------------------------------------- */
@@ -97,25 +84,6 @@ static int add_file(command *k, const char *path)
 	return 0;
 }
 
-static int add_points(command *k, const char *glob)
-{
-	vn_error err;
-	if (vn_glob_check(glob, &err))
-		return complain("--points: %s", err.text);
-	if (k->o.n_points == MAX_POINTS)
-		return complain("more than %d --points", MAX_POINTS);
-	k->point[k->o.n_points++] = glob;
-	return 0;
-}
-
-static int add_once(const char **to, const char *option)
-{
-	if (*to)
-		return complain("%s is given twice", option);
-	*to = optarg;
-	return 0;
-}
-
 static int check(const command *k)
 {
 	int floors = 0;
@@ -125,28 +93,22 @@ static int check(const command *k)
 		return complain("which recordings? a reference and at least one candidate");
 	if (!k->output)
 		return complain("-o LIMITS is missing");
-	if (floors && k->o.model)
-		return complain("--floor and --model are two ways to the same; give one");
 	if (floors && floors < k->n)
 		return complain("a --floor for some references and not for others: limits would be of two kinds");
-	if (k->o.floor_policy && !floors && !k->o.model)
-		return complain("--floor-precision is of a floor: give --model or --floor too");
-	return 0;
+	return vn_check_floor("calibrate", &k->how, floors > 0);
 }
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { REF = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, MARGIN, NAME, THREADS, FORCE };
+	enum { REF = 256, FLOOR, MARGIN, NAME, FORCE };
 	static const struct option options[] = {
+		VN_COMPARING_OPTIONS,
 		{ "ref", required_argument, NULL, REF }, { "floor", required_argument, NULL, FLOOR },
-		{ "model", required_argument, NULL, MODEL }, { "floor-precision", required_argument, NULL, PRECISION },
-		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
 		{ "margin", required_argument, NULL, MARGIN }, { "name", required_argument, NULL, NAME },
-		{ "output", required_argument, NULL, 'o' }, { "threads", required_argument, NULL, THREADS },
+		{ "output", required_argument, NULL, 'o' },
 		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
-	int64_t n;
 	int c, st = 0;
 
 	optind = 1;
@@ -155,39 +117,21 @@ static int arguments(command *k, int argc, char **argv)
 		switch (c) {
 		case 1:      st = add_file(k, optarg); break;
 		case REF:    st = add_ref(k, optarg); break;
-		case FLOOR:  st = !k->ref ? complain("--floor stands behind its reference") : add_once(&k->floor, "--floor"); break;
-		case MODEL:  st = add_once(&k->o.model, "--model"); break;
-		case POINTS: st = add_points(k, optarg); break;
-		case NAME:   st = add_once(&k->name, "--name"); break;
-		case 'o':    st = add_once(&k->output, "-o"); break;
+		case FLOOR:
+			st = !k->ref ? complain("--floor stands behind its reference") : vn_option_once("calibrate", "--floor", optarg, &k->floor);
+			break;
+		case NAME:   st = vn_option_once("calibrate", "--name", optarg, &k->name); break;
+		case 'o':    st = vn_option_once("calibrate", "-o", optarg, &k->output); break;
 		case FORCE:  k->force = true; break;
 		case 'h':    usage(stdout); return 1;
 		case MARGIN:
 			if (!vn_text_real(optarg, 1, 1000, &k->margin))
 				return complain("--margin takes a number from 1 to 1000, not '%s'", optarg);
 			break;
-		case THREADS:
-			if (!vn_text_whole(optarg, 1, 1024, &n))
-				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
-			k->o.threads = (int)n;
-			break;
-		case PRECISION:
-			if (!vn_policy_from_name(optarg, &k->policy))
-				return complain("--floor-precision takes %s, not '%s'", vn_policy_names, optarg);
-			k->o.floor_policy = &k->policy;
-			break;
-		case ALLOW: {
-			const char *bad = vn_allow_parse(optarg, &k->o.allow);
-			if (bad)
-				return complain("--allow takes %s, not '%s'", vn_allow_names, bad);
-			break;
-		}
-		case ':': return complain("%s needs a value", argv[optind - 1]);
-		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		default:     st = vn_option_comparing("calibrate", c, optarg, argv, &k->how); break;
 		}
 	for (; !st && optind < argc; optind++) /* behind -- */
 		st = add_file(k, argv[optind]);
-	k->o.points = k->point;
 	return st ? st : (st = end_group(k)) ? st : check(k);
 }
 
@@ -197,10 +141,10 @@ static vn_status look(command *k, pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status st;
-	c->options = &k->o;
+	c->options = &k->how.o;
 	if ((st = vn_recording_open(p->ref, &c->ref, err)) || (st = vn_recording_open(p->cand, &c->cand, err))
 	    || (p->floor && (st = vn_recording_open(p->floor, &c->floor, err)))
-	    || (st = vn_sanity(p->floor || k->o.model, &c->limits, err)) || (st = vn_compare(c, err)))
+	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	return vn_calibration_add(&k->fit, c, err);
 }
@@ -330,13 +274,8 @@ int cmd_calibrate(int argc, char **argv)
 		else
 			printf("%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
 	}
-	for (int i = 0; i < k->n; i++) {
-		vn_comparison_finish(&k->pair[i].c);
-		vn_limits_destroy(k->pair[i].c.limits);
-		vn_recording_close(k->pair[i].c.floor);
-		vn_recording_close(k->pair[i].c.cand);
-		vn_recording_close(k->pair[i].c.ref);
-	}
+	for (int i = 0; i < k->n; i++)
+		vn_comparison_close(&k->pair[i].c);
 	vn_calibration_free(&k->fit);
 	free(k);
 	return status;

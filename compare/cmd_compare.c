@@ -1,30 +1,28 @@
 /* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
 #include "compare/commands.h"
 #include "compare/folders.h"
+#include "compare/options.h"
 #include "compare/output.h"
 #include "compare/report.h"
 
 #include "capture/place.h"
 
-#include "libref/base/glob.h"
 #include "libref/base/text.h"
 
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_POINTS = 64, MAX_REPORTS = 8 };
+enum { MAX_REPORTS = 8 };
+
+#define complain(...) vn_complain("compare", __VA_ARGS__)
 
 typedef struct command {
 	const char *ref, *cand, *limits, *floor;
-	const char *point[MAX_POINTS];
 	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
 	int         n_reports;
 	bool        force, all, quiet;
-	vn_policy   policy;
-	vn_compare_options o;
+	vn_comparing how;
 } command;
 
 static void usage(FILE *to)
@@ -51,18 +49,6 @@ static void usage(FILE *to)
 	        "  --force         replace reports that exist\n"
 	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names,
 	        vn_report_names);
-}
-
-__attribute__((format(printf, 1, 2)))
-static int complain(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fputs("vernier compare: ", stderr);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs("\n(vernier compare --help)\n", stderr);
-	return 2;
 }
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
@@ -92,45 +78,17 @@ static int add_path(command *k, const char *path)
 	return 0;
 }
 
-static int add_points(command *k, const char *glob)
-{
-	vn_error err;
-	if (vn_glob_check(glob, &err))
-		return complain("--points: %s", err.text);
-	if (k->o.n_points == MAX_POINTS)
-		return complain("more than %d --points", MAX_POINTS);
-	k->point[k->o.n_points++] = glob;
-	return 0;
-}
-
-static int add_threads(command *k, const char *text)
-{
-	int64_t n;
-	if (!vn_text_whole(text, 1, 1024, &n))
-		return complain("--threads takes a number from 1 to 1024, not '%s'", text);
-	k->o.threads = (int)n;
-	return 0;
-}
-
-static int add_once(const char **to, const char *option)
-{
-	if (*to)
-		return complain("%s is given twice", option);
-	*to = optarg;
-	return 0;
-}
-
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, MODEL, PRECISION, POINTS, ALLOW, FORMAT, ALL, THREADS, FORCE, BITWISE, BASELINE };
+	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE };
 	static const struct option options[] = {
+		VN_COMPARING_OPTIONS,
 		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
-		{ "model", required_argument, NULL, MODEL }, { "baseline", required_argument, NULL, BASELINE }, { "floor-precision", required_argument, NULL, PRECISION },
-		{ "points", required_argument, NULL, POINTS }, { "allow", required_argument, NULL, ALLOW },
+		{ "baseline", required_argument, NULL, BASELINE },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
-		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "threads", required_argument, NULL, THREADS },
-		{ "force", no_argument, NULL, FORCE }, { "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "force", no_argument, NULL, FORCE },
+		{ "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, st = 0;
 
@@ -138,46 +96,28 @@ static int arguments(command *k, int argc, char **argv)
 	opterr = 0;
 	while (!st && (c = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1)
 		switch (c) {
-		case LIMITS:  st = add_once(&k->limits, "--limits"); break;
-		case FLOOR:   st = add_once(&k->floor, "--floor"); break;
-		case MODEL:   st = add_once(&k->o.model, "--model"); break;
-		case BASELINE: st = add_once(&k->o.baseline, "--baseline"); break;
-		case POINTS:  st = add_points(k, optarg); break;
-		case FORMAT:  st = add_form(k, vn_report_by_name(optarg)); break;
-		case 'o':     st = add_path(k, optarg); break;
-		case THREADS: st = add_threads(k, optarg); break;
-		case ALL:     k->all = true; break;
-		case FORCE:   k->force = true; break;
-		case BITWISE: k->o.bitwise = true; break;
-		case 'q':     k->quiet = true; break;
-		case 'h':     usage(stdout); return 1;
-		case PRECISION:
-			if (!vn_policy_from_name(optarg, &k->policy))
-				return complain("--floor-precision takes %s, not '%s'", vn_policy_names, optarg);
-			k->o.floor_policy = &k->policy;
-			break;
-		case ALLOW: {
-			const char *bad = vn_allow_parse(optarg, &k->o.allow);
-			if (bad)
-				return complain("--allow takes %s, not '%s'", vn_allow_names, bad);
-			break;
-		}
-		case ':': return complain("%s needs a value", argv[optind - 1]);
-		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		case LIMITS:   st = vn_option_once("compare", "--limits", optarg, &k->limits); break;
+		case FLOOR:    st = vn_option_once("compare", "--floor", optarg, &k->floor); break;
+		case BASELINE: st = vn_option_once("compare", "--baseline", optarg, &k->how.o.baseline); break;
+		case FORMAT:   st = add_form(k, vn_report_by_name(optarg)); break;
+		case 'o':      st = add_path(k, optarg); break;
+		case ALL:      k->all = true; break;
+		case FORCE:    k->force = true; break;
+		case BITWISE:  k->how.o.bitwise = true; break;
+		case 'q':      k->quiet = true; break;
+		case 'h':      usage(stdout); return 1;
+		default:       st = vn_option_comparing("compare", c, optarg, argv, &k->how); break;
 		}
 	if (st)
 		return st;
 	if (argc - optind != 2)
 		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
-	if (k->o.bitwise && (k->limits || k->floor || k->o.model))
+	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return complain("--bitwise leaves nothing to limits and floors: give one or the other");
-	if (k->o.floor_policy && !k->floor && !k->o.model)
-		return complain("--floor-precision is of a floor: give --model or --floor too");
-	if (k->floor && k->o.model)
-		return complain("--floor and --model are two ways to the same; give one");
+	if ((st = vn_check_floor("compare", &k->how, k->floor)))
+		return st;
 	k->ref = argv[optind];
 	k->cand = argv[optind + 1];
-	k->o.points = k->point;
 	if (k->n_reports == 0 && !k->quiet)
 		k->report[k->n_reports++].form = vn_report_by_name("text");
 	for (int i = 0; k->quiet && i < k->n_reports; i++)
@@ -190,7 +130,7 @@ static int arguments(command *k, int argc, char **argv)
 static const char *block_limits(const command *k, const vn_comparison *c)
 {
 	const char *ref = vn_recording_format(c->ref), *cand = vn_recording_format(c->cand);
-	if (!(k->o.allow & VN_ALLOW_WEIGHTS) || !cand || strncmp(cand, "gguf ", 5) != 0 || (ref && strcmp(ref, cand) == 0))
+	if (!(k->how.o.allow & VN_ALLOW_WEIGHTS) || !cand || strncmp(cand, "gguf ", 5) != 0 || (ref && strcmp(ref, cand) == 0))
 		return NULL;
 	if (strstr(cand, "Q4_K"))
 		return "q4_k.yaml";
@@ -203,7 +143,7 @@ static const char *block_limits(const command *k, const vn_comparison *c)
 
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
-	if (k->o.bitwise) {
+	if (k->how.o.bitwise) {
 		snprintf(chosen, room, "equal bits are asked for");
 		return vn_limits_bitwise(&c->limits, err);
 	}
@@ -256,7 +196,7 @@ static vn_status check_place(const command *k, const char *path, vn_error *err)
 {
 	const vn_status st = vn_place_check(path, k->force, err);
 	if (!st && (vn_same_file(path, k->ref) || vn_same_file(path, k->cand) || vn_same_file(path, k->floor)
-	            || vn_same_file(path, k->limits) || vn_same_file(path, k->o.baseline)))
+	            || vn_same_file(path, k->limits) || vn_same_file(path, k->how.o.baseline)))
 		return vn_fail(err, VN_ERR_USAGE, "%s: is read by this comparison; a report does not replace it", path);
 	return st;
 }
@@ -284,7 +224,7 @@ typedef struct outcome {
 
 static outcome compare_files(const command *k)
 {
-	vn_comparison c = { .options = &k->o };
+	vn_comparison c = { .options = &k->how.o };
 	vn_error err = { "" };
 	char label[VN_LABEL];
 	outcome o = { 0 };
@@ -302,11 +242,7 @@ static outcome compare_files(const command *k)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
 	else
 		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
-	vn_comparison_finish(&c);
-	vn_limits_destroy(c.limits);
-	vn_recording_close(c.floor);
-	vn_recording_close(c.cand);
-	vn_recording_close(c.ref);
+	vn_comparison_close(&c);
 	return o;
 }
 
@@ -323,9 +259,9 @@ static bool command_of(const command *k, const char *name, char (*room)[PATH_MAX
 				return false;
 			*path[i] = room[i];
 		}
-	if (k->o.baseline && !vn_folder_report(k->o.baseline, name, room[3 + MAX_REPORTS]))
+	if (k->how.o.baseline && !vn_folder_report(k->how.o.baseline, name, room[3 + MAX_REPORTS]))
 		return false;
-	one->o.baseline = k->o.baseline ? room[3 + MAX_REPORTS] : NULL;
+	one->how.o.baseline = k->how.o.baseline ? room[3 + MAX_REPORTS] : NULL;
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path) {
 			if (!vn_folder_report(k->report[i].path, name, room[3 + i]))
@@ -342,7 +278,7 @@ static outcome compare_pair(const command *k, const vn_folder_pair *p)
 	outcome o = { 0 };
 	command one;
 	if (!p->there[0] || !p->there[1]) {
-		o.status = k->o.allow & allowed ? 0 : 1;
+		o.status = k->how.o.allow & allowed ? 0 : 1;
 		snprintf(o.words, sizeof o.words, "only in the %s%s", p->there[0] ? "reference" : "candidate", o.status ? "" : " (allowed)");
 		return o;
 	}

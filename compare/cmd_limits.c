@@ -2,12 +2,10 @@
  * comes to for a set of checkpoints. */
 #include "compare/commands.h"
 #include "compare/limits_use.h"
+#include "compare/options.h"
 
-#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +62,6 @@ static void show(vn_limits *l, const char *name)
 		printf("  no other limit\n");
 }
 
-
 static void show_metrics(void)
 {
 	printf("\nwhat can be limited:\n");
@@ -96,18 +93,7 @@ typedef struct command {
 	vn_dtype    dtype;
 } command;
 
-__attribute__((format(printf, 1, 2)))
-static int complain(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fputs("vernier limits: ", stderr);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-	usage(stderr);
-	return 2;
-}
+#define complain(...) vn_complain("limits", __VA_ARGS__)
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
@@ -117,12 +103,11 @@ static int arguments(command *k, int argc, char **argv)
 		{ "format", required_argument, NULL, 'f' }, { "threads", required_argument, NULL, 't' },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
-	int64_t n;
-	int c;
+	int c, st = 0;
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
 		switch (c) {
 		case 'r': k->recording = optarg; break;
 		case 'd':
@@ -130,20 +115,13 @@ static int arguments(command *k, int argc, char **argv)
 				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
 			k->has_dtype = true;
 			break;
-		case 'f':
-			if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
-				return complain("--format takes text|json, not '%s'", optarg);
-			k->json = strcmp(optarg, "json") == 0;
-			break;
-		case 't':
-			if (!vn_text_whole(optarg, 1, 1024, &n))
-				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
-			k->threads = (int)n;
-			break;
+		case 'f': st = vn_option_json("limits", optarg, &k->json); break;
+		case 't': st = vn_option_threads("limits", optarg, &k->threads); break;
 		case 'h': usage(stdout); return 1;
-		case ':': return complain("%s needs a value", argv[optind - 1]);
-		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		default:  st = vn_option_wrong("limits", c, argv); break;
 		}
+	if (st)
+		return st;
 	if (optind >= argc)
 		return complain("which FILE?");
 	if (k->has_dtype && !k->recording)

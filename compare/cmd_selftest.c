@@ -1,16 +1,14 @@
 /* cmd_selftest.c: vernier selftest [REF [CAND]]: show that compare catches what is wrong. */
 #include "compare/commands.h"
+#include "compare/options.h"
 #include "compare/selftest_report.h"
 
 #include "capture/interrupt.h"
 #include "libref/base/glob.h"
 #include "libref/base/progress.h"
-#include "libref/base/text.h"
 
 #include <errno.h>
 #include <ftw.h>
-#include <getopt.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,17 +36,7 @@ static void usage(FILE *to)
 	      "exit status: 0 all caught and no false alarm, 1 something was missed, 2 trouble\n", to);
 }
 
-__attribute__((format(printf, 1, 2)))
-static int complain(const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fputs("vernier selftest: ", stderr);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputs("\n(vernier selftest --help)\n", stderr);
-	return 2;
-}
+#define complain(...) vn_complain("selftest", __VA_ARGS__)
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
@@ -61,12 +49,11 @@ static int arguments(command *k, int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	vn_error err;
-	int64_t  n;
-	int      c;
+	int      c, st = 0;
 
 	optind = 1;
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
 		switch (c) {
 		case FLOOR:  k->pair.floor = optarg; break;
 		case LIMITS: k->pair.limits = optarg; break;
@@ -75,20 +62,13 @@ static int arguments(command *k, int argc, char **argv)
 				return complain("--only: %s", err.text);
 			k->only = optarg;
 			break;
-		case FORMAT:
-			if (strcmp(optarg, "text") != 0 && strcmp(optarg, "json") != 0)
-				return complain("--format takes text or json, not '%s'", optarg);
-			k->json = strcmp(optarg, "json") == 0;
-			break;
-		case THREADS:
-			if (!vn_text_whole(optarg, 1, 1024, &n))
-				return complain("--threads takes a number from 1 to 1024, not '%s'", optarg);
-			k->threads = (int)n;
-			break;
+		case FORMAT:  st = vn_option_json("selftest", optarg, &k->json); break;
+		case THREADS: st = vn_option_threads("selftest", optarg, &k->threads); break;
 		case 'h': usage(stdout); return 1;
-		case ':': return complain("%s needs a value", argv[optind - 1]);
-		default:  return complain("unknown option '%s'", argv[optind - 1]);
+		default:  st = vn_option_wrong("selftest", c, argv); break;
 		}
+	if (st)
+		return st;
 	if (argc - optind > 2)
 		return complain("two recordings at most, not %d", argc - optind);
 	k->pair.ref = optind < argc ? argv[optind] : NULL;

@@ -1,10 +1,10 @@
 /* cmd_synth.c: vernier synth SHAPE -o DIR: a synthetic model of a real shape. */
 #include "compare/commands.h"
+#include "compare/options.h"
 
 #include "libref/base/text.h"
 #include "libref/model/synth.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +24,7 @@ static void help(FILE *to)
 	fputc('\n', to);
 }
 
-static int usage(const char *complaint)
-{
-	fprintf(stderr, "vernier synth: %s\n(vernier synth --help)\n", complaint);
-	return 2;
-}
+#define complain(...) vn_complain("synth", __VA_ARGS__)
 
 int cmd_synth(int argc, char **argv)
 {
@@ -40,7 +36,6 @@ int cmd_synth(int argc, char **argv)
 	vn_synth_options o = { .dtype = VN_BF16, .progress = true };
 	const char      *dir = NULL;
 	vn_error         err = { "" };
-	char             text[256];
 	int64_t          n;
 	int              c;
 
@@ -53,18 +48,17 @@ int cmd_synth(int argc, char **argv)
 			break;
 		case 'l':
 			if (!vn_text_whole(optarg, 1, VN_SYNTH_LAYERS, &n))
-				return snprintf(text, sizeof text, "--layers takes a number from 1 to %d, not '%s'", VN_SYNTH_LAYERS, optarg),
-				       usage(text);
+				return complain("--layers takes a number from 1 to %d, not '%s'", VN_SYNTH_LAYERS, optarg);
 			o.layers = (int)n;
 			break;
 		case 's':
 			if (!vn_text_whole(optarg, 0, INT64_MAX, &n))
-				return snprintf(text, sizeof text, "--seed takes a number >= 0, not '%s'", optarg), usage(text);
+				return complain("--seed takes a number >= 0, not '%s'", optarg);
 			o.seed = (uint64_t)n;
 			break;
 		case 'd':
 			if (!vn_dtype_from_name(optarg, &o.dtype) || o.dtype == VN_F64 || vn_dtype_block(o.dtype) > 1)
-				return snprintf(text, sizeof text, "--dtype takes bf16, f16 or f32, not '%s'", optarg), usage(text);
+				return complain("--dtype takes bf16, f16 or f32, not '%s'", optarg);
 			break;
 		case 'f':
 			o.force = true;
@@ -72,15 +66,13 @@ int cmd_synth(int argc, char **argv)
 		case 'h':
 			help(stdout);
 			return fflush(stdout) == 0 ? 0 : 2;
-		case ':':
-			return snprintf(text, sizeof text, "%s needs a value", argv[optind - 1]), usage(text);
 		default:
-			return snprintf(text, sizeof text, "unknown option '%s'", argv[optind - 1]), usage(text);
+			return vn_option_wrong("synth", c, argv);
 		}
 	if (argc - optind != 1)
-		return usage(argc > optind ? "one SHAPE, not several" : "which SHAPE?");
+		return complain(argc > optind ? "one SHAPE, not several" : "which SHAPE?");
 	if (!dir)
-		return usage("-o DIR is missing");
+		return complain("-o DIR is missing");
 	if (vn_synth_write(argv[optind], dir, &o, &err)) {
 		fprintf(stderr, "vernier synth: %s\n", err.text);
 		return 2;

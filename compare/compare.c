@@ -136,6 +136,19 @@ static int layers_of(const vn_comparison *c)
 	return c->plan ? c->plan->layers : last + 1;
 }
 
+/* With one token attention returns v, whatever q, k, rotation and mask are; another pairing of RoPE shows from a few
+ * tokens on, another theta from some ten. */
+enum { ENOUGH_TOKENS = 16 };
+
+static void note_few_tokens(vn_comparison *c)
+{
+	const int32_t *id, *at;
+	const long long n = vn_recording_tokens(c->ref, &id, &at);
+	if (n < ENOUGH_TOKENS)
+		vn_lines_add(&c->notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
+		             n == 1 ? "" : "s", ENOUGH_TOKENS);
+}
+
 vn_status vn_compare(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
@@ -149,6 +162,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))
 	    || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
 		return st;
+	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
 	    || (st = vn_take_few(c, err)))
@@ -173,4 +187,13 @@ void vn_comparison_finish(vn_comparison *c)
 	vn_lines_free(&c->notes);
 	vn_lines_free(&c->warnings);
 	vn_lines_free(&c->refusals);
+}
+
+void vn_comparison_close(vn_comparison *c)
+{
+	vn_comparison_finish(c);
+	vn_limits_destroy(c->limits);
+	vn_recording_close(c->floor);
+	vn_recording_close(c->cand);
+	vn_recording_close(c->ref);
 }

@@ -164,6 +164,8 @@ typedef struct vn_comparison {
  * happens, vn_comparison_finish afterwards. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
 void      vn_comparison_finish(vn_comparison *c);
+/* The same, and limits and recordings are closed. */
+void      vn_comparison_close(vn_comparison *c);
 
 /* ---- the chapters --------------------------------------------------------- */
 

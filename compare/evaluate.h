@@ -14,9 +14,7 @@
  *                share cancels. exp(mean gap) is the ratio of the perplexities
  *   kl           KL(softmax reference || softmax candidate) of each row
  *
- * Standard errors are those of a mean of n numbers that do not depend on each
- * other: sd / sqrt(n), sd with n - 1. Neighbouring tokens do a little, so they are
- * a little too small. Intervals of 95 % are 1.96 of them to either side.
+ * Standard errors are average.h's; intervals of 95 % are 1.96 of them to either side.
  *
  * Everything is in double and in an order that does not depend on threads.
  *
@@ -25,6 +23,8 @@
  */
 #ifndef VN_COMPARE_EVALUATE_H
 #define VN_COMPARE_EVALUATE_H
+
+#include "compare/average.h"
 
 #include "capture/engine.h"
 
@@ -44,10 +44,6 @@ typedef struct vn_token_score {
 	bool    tie;          /* of the reference's scores those two are as good as equal (specs/limits.md) */
 	bool    finite[2];
 } vn_token_score;
-
-typedef struct vn_mean {
-	double mean, error; /* the standard error; NaN for a single number */
-} vn_mean;
 
 typedef struct vn_evaluation {
 	int64_t tokens, scored, windows;

@@ -9,18 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double Z95 = 1.959963984540054; /* 95 % of a normal distribution are within so many deviations */
-
 static const char *const side[2] = { "reference", "candidate" };
 
 static double low(vn_mean m)
 {
-	return m.mean - Z95 * m.error;
+	return m.mean - VN_Z95 * m.error;
 }
 
 static double high(vn_mean m)
 {
-	return m.mean + Z95 * m.error;
+	return m.mean + VN_Z95 * m.error;
 }
 
 static const char *fact(const vn_evaluated *x, int s, const char *key)
@@ -100,7 +98,7 @@ static void choices(const vn_evaluated *x, FILE *out)
 	if (isnan(e->kl.mean))
 		fprintf(out, "none; the first token without is %" PRId64 "\n", e->kl_max_at);
 	else
-		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, Z95 * e->kl.error, e->kl_p99,
+		fprintf(out, "mean %.3g +- %.2g, p99 %.3g, max %.3g at token %" PRId64 "\n", e->kl.mean, VN_Z95 * e->kl.error, e->kl_p99,
 		        e->kl_max, e->kl_max_at);
 	if (x->o->decode == 0)
 		return;

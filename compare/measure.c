@@ -4,6 +4,7 @@
  * depend on the shape alone and are joined in order, so the number of threads
  * changes nothing.
  */
+#include "compare/average.h"
 #include "compare/measure.h"
 
 #include <math.h>
@@ -96,12 +97,6 @@ static void measure_unit(const vn_kernel *k, work *w, int64_t which, vn_spread *
 			}
 		}
 	empty_spread(spread, w->count);
-}
-
-int64_t vn_rank(int64_t n, double share)
-{
-	const int64_t i = (int64_t)ceil(share * (double)n) - 1;
-	return i < 0 ? 0 : i;
 }
 
 static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)

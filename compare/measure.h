@@ -83,7 +83,4 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err);
 
-/* The value below which `share` of n sorted numbers lie (nearest rank). */
-int64_t vn_rank(int64_t n, double share);
-
 #endif

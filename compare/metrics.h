@@ -108,9 +108,6 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);
 
-/* Half the width of the interval that holds the mean of n numbers with 95 %: 1.96 s / sqrt(n). NaN for fewer than 2. */
-double vn_mean_half(const double *x, int64_t n);
-
 /* Which axis the dims string calls token; -1 when none. */
 int vn_token_axis(const char *axes, int rank);
 

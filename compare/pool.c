@@ -1,6 +1,6 @@
 /* pool.c: the metrics of logits over all steps of one token; see vn_pool. */
+#include "compare/average.h"
 #include "compare/compare.h"
-#include "compare/measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,12 +23,6 @@ static int next_row(const vn_comparison *c, int i, const char *name)
 	return -1;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return isnan(x) - isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y); /* NaN is the worst */
-}
-
 /* Metrics of n rows from those of each; x (n) is room. */
 static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, double *value, double *x)
 {
@@ -44,7 +38,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 		}
 		value[share[k]] = sum / n;
 	}
-	qsort(x, (size_t)g->n, sizeof *x, ascending); /* the divergences came last */
+	qsort(x, (size_t)g->n, sizeof *x, vn_ascending); /* the divergences came last */
 	value[VN_M_KL_P99] = x[vn_rank(g->n, 0.99)];
 	value[VN_M_KL_MAX] = x[g->n - 1];
 }
@@ -63,14 +57,14 @@ static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
 		c->point[i].pool = c->n_pools;
 		strict += c->point[i].m.argmax_strict;
-		if (ascending(&c->point[i].m.value[VN_M_KL_MEAN], &c->point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
+		if (vn_ascending(&c->point[i].m.value[VN_M_KL_MEAN], &c->point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
 			g->worst = i;
 	}
 	g->argmax_strict = strict / g->n;
 	int rows = 0;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name))
 		x[rows++] = c->point[i].m.value[VN_M_KL_MEAN];
-	g->kl_half = vn_mean_half(x, rows);
+	g->kl_half = VN_Z95 * vn_mean_of(x, rows).error;
 	free(x);
 	return VN_OK;
 }

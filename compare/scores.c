@@ -9,6 +9,7 @@
  * A score of minus infinity on both sides (a token that may not be chosen) has
  * no weight; any other non-finite score makes the row's divergence NaN.
  */
+#include "compare/average.h"
 #include "compare/measure.h"
 
 #include <math.h>
@@ -114,30 +115,12 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 	return out;
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return isnan(x) - isnan(y) ? isnan(x) - isnan(y) : (x > y) - (x < y); /* NaN is the worst */
-}
-
-double vn_mean_half(const double *x, int64_t n)
-{
-	double mean = 0, squares = 0;
-	if (n < 2)
-		return NAN;
-	for (int64_t i = 0; i < n; i++)
-		mean += x[i] / (double)n;
-	for (int64_t i = 0; i < n; i++)
-		squares += (x[i] - mean) * (x[i] - mean);
-	return 1.96 * sqrt(squares / (double)(n - 1) / (double)n);
-}
-
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err)
 {
 	const int64_t rows = p->n / width, stretch = VN_GIVE_BACK / width + 1;
 	int64_t agree = 0, strict = 0, shared = 0, of = 0;
-	double *kl = malloc((size_t)rows * sizeof *kl), sum = 0;
+	double *kl = malloc((size_t)rows * sizeof *kl);
 	if (!kl)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
 
@@ -153,19 +136,18 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
 			vn_pair_give_back(p, (i + 1 - 2 * stretch) * width, (i + 1 - stretch) * width);
 	}
 	m->argmax_strict = (double)strict / (double)rows;
-	m->kl_half = vn_mean_half(kl, rows);
+	const vn_mean mean = vn_mean_of(kl, rows);
+	m->kl_half = VN_Z95 * mean.error;
 	m->worst_row = 0;
-	for (int64_t i = 0; i < rows; i++) {
-		sum += kl[i];
-		if (ascending(&kl[i], &kl[m->worst_row]) > 0)
+	for (int64_t i = 0; i < rows; i++)
+		if (vn_ascending(&kl[i], &kl[m->worst_row]) > 0)
 			m->worst_row = i;
-	}
 	const double max = kl[m->worst_row];
-	qsort(kl, (size_t)rows, sizeof *kl, ascending);
+	qsort(kl, (size_t)rows, sizeof *kl, vn_ascending);
 	const double value[][2] = {
 		{ VN_M_ARGMAX_AGREEMENT, (double)agree / (double)rows },
 		{ VN_M_TOP5_AGREEMENT, (double)shared / (double)of },
-		{ VN_M_KL_MEAN, sum / (double)rows },
+		{ VN_M_KL_MEAN, mean.mean },
 		{ VN_M_KL_P99, kl[vn_rank(rows, 0.99)] },
 		{ VN_M_KL_MAX, max },
 	};

@@ -6,6 +6,7 @@
  * they had that. The median, so that neither a few tokens of enormous size nor a
  * few of none decide.
  */
+#include "compare/average.h"
 #include "compare/measure.h"
 
 #include <limits.h>

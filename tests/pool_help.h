@@ -4,31 +4,19 @@
 #ifndef VN_TESTS_POOL_HELP_H
 #define VN_TESTS_POOL_HELP_H
 
-#include "compare/compare.h"
+#include "tests/suite.h"
+#include "tests/trial.h"
+
 #include "capture/store.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
 
-static char           dir[] = "/tmp/vn-pool-XXXXXX";
 static vn_plan       *plan;
 static int            V = 16; /* scores of a row: a small tensor */
 static int            embed_worst = -1; /* from 0 on: with what the scores are made of, four times as far off at this step */
 static const int32_t *decoded; /* instead of the usual ids */
-
-static const char *at(const char *name)
-{
-	static char path[4][80];
-	static int  turn;
-	char *p = path[turn++ % 4];
-	snprintf(p, sizeof *path, "%s/%s", dir, name);
-	return p;
-}
 
 static void make_plan(void)
 {
@@ -95,34 +83,9 @@ static void record(const char *name, int n, const double *off)
 	CU_ASSERT_EQUAL_FATAL(st, VN_OK);
 }
 
-typedef struct trial {
-	vn_comparison c;
-	vn_compare_options o;
-	vn_status st;
-	vn_error  err;
-} trial;
-
 static void compare(trial *t, const char *floor_file, const char *limits)
 {
-	t->c = (vn_comparison) { .options = &t->o };
-	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.limits, &t->err);
-	if (!t->st)
-		t->st = vn_recording_open(at("ref"), &t->c.ref, &t->err);
-	if (!t->st)
-		t->st = vn_recording_open(at("cand"), &t->c.cand, &t->err);
-	if (!t->st && floor_file)
-		t->st = vn_recording_open(at(floor_file), &t->c.floor, &t->err);
-	if (!t->st)
-		t->st = vn_compare(&t->c, &t->err);
-}
-
-static void finish(trial *t)
-{
-	vn_comparison_finish(&t->c);
-	vn_limits_destroy(t->c.limits);
-	vn_recording_close(t->c.floor);
-	vn_recording_close(t->c.cand);
-	vn_recording_close(t->c.ref);
+	judge(t, "ref", "cand", floor_file, limits);
 }
 
 /* ref and floor, and a candidate whose step i is factor[i] floors away. */
@@ -145,20 +108,10 @@ static void all(double *factor, int n, double x)
 		factor[i] = i ? x : 1;
 }
 
-static int failing(const trial *t)
-{
-	int n = 0;
-	for (int i = 0; i < t->c.n_points; i++)
-		n += t->c.point[i].fails;
-	return n;
-}
-
-static void clean_up(void)
+static bool clean_up(void)
 {
 	vn_plan_destroy(plan);
-	for (int i = 0; i < 3; i++)
-		unlink(at(((const char *const[]){ "ref", "cand", "floor" })[i]));
-	rmdir(dir);
+	return remove_folder();
 }
 
 #endif

@@ -2,14 +2,14 @@
 #include "compare/commands.h"
 #include "compare/compare.h"
 #include "compare/report.h"
+#include "tests/suite.h"
+#include "tests/trial.h"
 
 #include "capture/commands.h"
 #include "capture/store.h"
 #include "libref/exec/ref.h"
 
-#include <CUnit/Basic.h>
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +18,8 @@
 #define MODEL VERNIER_SOURCE "/fixtures/qwen2-trained"
 enum { TOKENS = 17, DECODE = 2 };
 
-static char folder[] = "/tmp/vernier-compare-XXXXXX";
 static vn_model      *model;
 static vn_weight_row *rows;
-
-static const char *at(const char *name)
-{
-	static char path[4][PATH_MAX];
-	static int  turn;
-	char *p = path[turn++ % 4];
-	snprintf(p, PATH_MAX, "%s/%s", folder, name);
-	return p;
-}
 
 /* How a recorded run shall differ from a healthy one. */
 typedef struct fault {
@@ -197,33 +187,9 @@ static void record(const char *name, const fault *f)
 
 static const char strict[] = "version: 1\ndefaults: { nmse: 1.0e-9, norm_ratio: 1.0e-4 }\n";
 
-typedef struct trial {
-	vn_comparison c;
-	vn_compare_options o;
-	vn_status st;
-	vn_error  err;
-} trial;
-
 static void compare(trial *t, const char *ref, const char *cand, const char *limits)
 {
-	t->c = (vn_comparison) { .options = &t->o };
-	t->err.text[0] = 0;
-	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.limits, &t->err);
-	if (!t->st)
-		t->st = vn_recording_open(at(ref), &t->c.ref, &t->err);
-	if (!t->st)
-		t->st = vn_recording_open(at(cand), &t->c.cand, &t->err);
-	if (!t->st)
-		t->st = vn_compare(&t->c, &t->err);
-}
-
-static void finish(trial *t)
-{
-	vn_comparison_finish(&t->c);
-	vn_limits_destroy(t->c.limits);
-	vn_recording_close(t->c.floor);
-	vn_recording_close(t->c.cand);
-	vn_recording_close(t->c.ref);
+	judge(t, ref, cand, NULL, limits);
 }
 
 static const vn_checkpoint *point(const trial *t, const char *name, int step)
@@ -757,38 +723,42 @@ static void the_manual_has_every_option_of_the_help(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(a_run_is_within_limits_of_itself), T(a_wrong_theta_starts_at_its_rotation),
-		T(a_bad_v_is_not_the_fault_of_what_reads_it), T(what_was_not_recorded_is_looked_through),
-		T(keys_of_an_earlier_step_are_inputs_too), T(a_cache_that_went_wrong_is_the_origin), T(without_a_plan_only_the_order_is_known),
-		T(one_nan_fails_on_either_side), T(missing_and_extra_fail_unless_allowed),
-		T(other_tokens_weights_and_cut_off_runs_are_refused), T(the_floor_is_the_same_from_a_file_and_from_a_run),
-		T(every_name_of_a_value_has_a_floor), T(a_second_name_with_other_numbers_is_compared_too),
-		T(one_value_of_two_names_is_one_origin), T(a_pattern_that_matches_nothing_is_trouble),
-		T(a_value_just_beyond_its_limit_is_seen_to_be), T(a_floor_of_another_precision_is_refused), T(a_floor_of_zero_allows_no_difference),
-		T(limits_that_judge_nothing_are_trouble), T(a_rule_that_matches_nothing_is_warned_about),
-		T(json_says_the_same_and_knows_no_nan), T(the_text_names_origin_values_and_rule), T(words_of_allow_are_checked),
-		T(the_manual_has_every_option_of_the_help),
+		TEST(a_run_is_within_limits_of_itself),
+		TEST(a_wrong_theta_starts_at_its_rotation),
+		TEST(a_bad_v_is_not_the_fault_of_what_reads_it),
+		TEST(what_was_not_recorded_is_looked_through),
+		TEST(keys_of_an_earlier_step_are_inputs_too),
+		TEST(a_cache_that_went_wrong_is_the_origin),
+		TEST(without_a_plan_only_the_order_is_known),
+		TEST(one_nan_fails_on_either_side),
+		TEST(missing_and_extra_fail_unless_allowed),
+		TEST(other_tokens_weights_and_cut_off_runs_are_refused),
+		TEST(the_floor_is_the_same_from_a_file_and_from_a_run),
+		TEST(every_name_of_a_value_has_a_floor),
+		TEST(a_second_name_with_other_numbers_is_compared_too),
+		TEST(one_value_of_two_names_is_one_origin),
+		TEST(a_pattern_that_matches_nothing_is_trouble),
+		TEST(a_value_just_beyond_its_limit_is_seen_to_be),
+		TEST(a_floor_of_another_precision_is_refused),
+		TEST(a_floor_of_zero_allows_no_difference),
+		TEST(limits_that_judge_nothing_are_trouble),
+		TEST(a_rule_that_matches_nothing_is_warned_about),
+		TEST(json_says_the_same_and_knows_no_nan),
+		TEST(the_text_names_origin_values_and_rule),
+		TEST(words_of_allow_are_checked),
+		TEST(the_manual_has_every_option_of_the_help),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "compare", .pTests = tests }, CU_SUITE_INFO_NULL };
 	vn_error err = { "" };
-	char command[PATH_MAX];
 
-	if (!mkdtemp(folder) || vn_model_open(MODEL, &model, &err)) {
+	if (!make_folder() || vn_model_open(MODEL, &model, &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
 	rows = calloc((size_t)vn_model_plan(model)->n_weights, sizeof *rows);
 	vn_model_table(model, 1, rows);
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	const int failed = run_suite("compare", tests);
 	vn_model_close(model);
 	free(rows);
-	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command) != 0 || failures != 0;
+	return !remove_folder() || failed;
 }

@@ -156,26 +156,20 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance),
+		TEST(a_small_tensor_that_is_off_at_every_step_is_charged_once),
+		TEST(what_it_is_made_of_is_blamed_though_charged_at_another_step),
+		TEST(a_small_tensor_that_is_far_off_at_one_step_is_found),
+		TEST(what_is_said_of_few_together_is_of_all_their_numbers),
+		TEST(too_few_numbers_in_all_may_keep_to_the_cap_instead),
+		TEST(a_tensor_that_is_not_small_is_judged_at_every_step),
+		CU_TEST_INFO_NULL,
+	};
 
-	if (!mkdtemp(dir) || CU_initialize_registry() != CUE_SUCCESS)
+	if (!make_folder())
 		return 1;
 	make_plan();
-
-#define T(test) (CU_ADD_TEST(s, test) != NULL)
-	CU_pSuite s = CU_add_suite("few", NULL, NULL);
-	if (s && T(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance) &&
-	    T(a_small_tensor_that_is_off_at_every_step_is_charged_once) &&
-	    T(what_it_is_made_of_is_blamed_though_charged_at_another_step) &&
-	    T(a_small_tensor_that_is_far_off_at_one_step_is_found) &&
-	    T(what_is_said_of_few_together_is_of_all_their_numbers) &&
-	    T(too_few_numbers_in_all_may_keep_to_the_cap_instead) &&
-	    T(a_tensor_that_is_not_small_is_judged_at_every_step)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	clean_up();
-	return failures != 0;
+	const int failed = run_suite("few", tests);
+	return !clean_up() || failed;
 }

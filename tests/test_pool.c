@@ -141,23 +141,20 @@ static void the_step_where_ids_part_is_named(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(a_step_whose_floor_is_nought_by_chance_is_no_finding),
+		TEST(steps_that_are_off_together_are_charged_once_where_it_is_worst),
+		TEST(the_prompt_is_judged_by_itself),
+		TEST(few_rows_have_no_ratio_but_a_cap),
+		TEST(a_share_is_of_all_steps),
+		TEST(a_step_without_a_number_fails_them_all),
+		TEST(the_step_where_ids_part_is_named),
+		CU_TEST_INFO_NULL,
+	};
 
-	if (!mkdtemp(dir) || CU_initialize_registry() != CUE_SUCCESS)
+	if (!make_folder())
 		return 1;
 	make_plan();
-
-#define T(test) (CU_ADD_TEST(s, test) != NULL)
-	CU_pSuite s = CU_add_suite("pool", NULL, NULL);
-	if (s && T(a_step_whose_floor_is_nought_by_chance_is_no_finding) &&
-	    T(steps_that_are_off_together_are_charged_once_where_it_is_worst) && T(the_prompt_is_judged_by_itself) &&
-	    T(few_rows_have_no_ratio_but_a_cap) && T(a_share_is_of_all_steps) &&
-	    T(a_step_without_a_number_fails_them_all) && T(the_step_where_ids_part_is_named)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	clean_up();
-	return failures != 0;
+	const int failed = run_suite("pool", tests);
+	return !clean_up() || failed;
 }

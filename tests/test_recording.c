@@ -149,6 +149,43 @@ static void a_foreign_file_with_the_least_there_must_be_opens(void)
 	vn_recording_close(r);
 }
 
+static void a_layer_that_is_not_said_is_the_name_s(void)
+{
+	static const struct { const char *name; int said, layer; } is[] = {
+		{ "layer3.output", -2, 3 }, { "layer0.output", 7, 7 }, { "layer12", -2, -1 }, { "layers.1", -2, -1 }, { "layer-1.x", -2, -1 },
+		{ "layer99999999999.x", -2, -1 }, { "layer3.v_proj", -1, -1 },
+	};
+	hid_t step, f = make(&step);
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		char at[64], *dot;
+		snprintf(at, sizeof at, "%s", is[i].name);
+		hid_t group = step;
+		if ((dot = strchr(at, '.'))) {
+			*dot++ = '\0';
+			if (H5Lexists(step, at, H5P_DEFAULT) > 0)
+				group = H5Gopen2(step, at, H5P_DEFAULT);
+			else
+				group = H5Gcreate2(step, at, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+		}
+		put_floats(group, dot ? dot : at);
+		if (is[i].said > -2) {
+			hid_t d = H5Dopen2(group, dot ? dot : at, H5P_DEFAULT);
+			put_int(d, "layer", is[i].said);
+			H5Dclose(d);
+		}
+		if (group != step)
+			H5Gclose(group);
+	}
+	done(f, step);
+	vn_recording *r = opens();
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		const int e = vn_recording_find(r, 0, is[i].name);
+		CU_ASSERT_TRUE_FATAL(e >= 0);
+		CU_ASSERT_EQUAL(vn_recording_entry(r, e)->layer, is[i].layer);
+	}
+	vn_recording_close(r);
+}
+
 static void big_endian_chunked_and_compressed_tensors_are_read(void)
 {
 	static const float x[6] = { 1, 2, 3, 4, 5, 6 };
@@ -620,6 +657,7 @@ int main(void)
 {
 	CU_TestInfo tests[] = {
 		TEST(a_foreign_file_with_the_least_there_must_be_opens),
+		TEST(a_layer_that_is_not_said_is_the_name_s),
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
 		TEST(bfloat16_needs_its_mark),
 		TEST(a_hard_link_is_a_second_name),

@@ -95,10 +95,7 @@ int main(int argc, char **argv)
 	if (!all_known) /* then no mutation tells anything */
 		return 1;
 	const int st = fuzz_main(argc, argv, &plan);
-	vn_comparison_finish(&comparison);
-	vn_limits_destroy(comparison.limits);
-	vn_recording_close(comparison.cand);
-	vn_recording_close(comparison.ref);
+	vn_comparison_close(&comparison);
 	return st;
 }
 #endif

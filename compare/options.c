@@ -1,0 +1,97 @@
+/* options.c: see options.h. */
+#include "compare/options.h"
+
+#include "libref/base/glob.h"
+#include "libref/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int vn_complain(const char *command, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "vernier %s: ", command);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n(vernier %s --help)\n", command);
+	return 2;
+}
+
+int vn_option_once(const char *command, const char *option, const char *value, const char **to)
+{
+	if (*to)
+		return vn_complain(command, "%s is given twice", option);
+	*to = value;
+	return 0;
+}
+
+int vn_option_threads(const char *command, const char *value, int *threads)
+{
+	int64_t n;
+	if (!vn_text_whole(value, 1, 1024, &n))
+		return vn_complain(command, "--threads takes a number from 1 to 1024, not '%s'", value);
+	*threads = (int)n;
+	return 0;
+}
+
+int vn_option_json(const char *command, const char *value, bool *json)
+{
+	*json = strcmp(value, "json") == 0;
+	if (!*json && strcmp(value, "text") != 0)
+		return vn_complain(command, "--format takes text or json, not '%s'", value);
+	return 0;
+}
+
+int vn_option_wrong(const char *command, int c, char *const *argv)
+{
+	return vn_complain(command, c == ':' ? "%s needs a value" : "unknown option '%s'", argv[optind - 1]);
+}
+
+static int add_points(const char *command, const char *glob, vn_comparing *k)
+{
+	vn_error err;
+	if (vn_glob_check(glob, &err))
+		return vn_complain(command, "--points: %s", err.text);
+	if (k->o.n_points == VN_MAX_POINTS)
+		return vn_complain(command, "more than %d --points", VN_MAX_POINTS);
+	k->point[k->o.n_points++] = glob;
+	k->o.points = k->point;
+	return 0;
+}
+
+static int read_precision(const char *command, const char *name, vn_comparing *k)
+{
+	if (!vn_policy_from_name(name, &k->policy))
+		return vn_complain(command, "--floor-precision takes %s, not '%s'", vn_policy_names, name);
+	k->o.floor_policy = &k->policy;
+	return 0;
+}
+
+static int read_allow(const char *command, const char *words, vn_comparing *k)
+{
+	const char *bad = vn_allow_parse(words, &k->o.allow);
+	return bad ? vn_complain(command, "--allow takes %s, not '%s'", vn_allow_names, bad) : 0;
+}
+
+int vn_option_comparing(const char *command, int c, const char *value, char *const *argv, vn_comparing *k)
+{
+	switch (c) {
+	case VN_OPTION_MODEL:     return vn_option_once(command, "--model", value, &k->o.model);
+	case VN_OPTION_PRECISION: return read_precision(command, value, k);
+	case VN_OPTION_POINTS:    return add_points(command, value, k);
+	case VN_OPTION_ALLOW:     return read_allow(command, value, k);
+	case VN_OPTION_THREADS:   return vn_option_threads(command, value, &k->o.threads);
+	default:                  return vn_option_wrong(command, c, argv);
+	}
+}
+
+int vn_check_floor(const char *command, const vn_comparing *k, bool has_floor)
+{
+	if (has_floor && k->o.model)
+		return vn_complain(command, "--floor and --model are two ways to the same; give one");
+	if (k->o.floor_policy && !has_floor && !k->o.model)
+		return vn_complain(command, "--floor-precision is of a floor: give --model or --floor too");
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* options.h: what the command lines of this room have in common.
+ *
+ * command is the subcommand's name, for complaints; values are borrowed from argv.
+ * A complaint states the rule and quotes the offender, goes to stderr, and is
+ * exit status 2: every reader returns 0, or that.
+ */
+#ifndef VN_COMPARE_OPTIONS_H
+#define VN_COMPARE_OPTIONS_H
+
+#include "compare/compare.h"
+
+#include <getopt.h>
+
+enum { VN_MAX_POINTS = 64 };
+
+__attribute__((format(printf, 2, 3)))
+int vn_complain(const char *command, const char *format, ...);
+
+/* option ("--floor", for the complaint) is given once: value goes to *to, which was NULL. */
+int vn_option_once(const char *command, const char *option, const char *value, const char **to);
+int vn_option_threads(const char *command, const char *value, int *threads);
+/* --format text|json */
+int vn_option_json(const char *command, const char *value, bool *json);
+/* getopt's ':' and '?', for a short-option string that begins with ':' or "-:". */
+int vn_option_wrong(const char *command, int c, char *const *argv);
+
+/* The options of whatever compares: how, not what. Must stay where it is while o is in use. */
+typedef struct vn_comparing {
+	vn_compare_options o;
+	vn_policy   policy;
+	const char *point[VN_MAX_POINTS];
+} vn_comparing;
+
+enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_ALLOW, VN_OPTION_THREADS };
+
+/* Rows of getopt_long's table. */
+#define VN_COMPARING_OPTIONS \
+	{ "model", required_argument, NULL, VN_OPTION_MODEL }, \
+	{ "floor-precision", required_argument, NULL, VN_OPTION_PRECISION }, \
+	{ "points", required_argument, NULL, VN_OPTION_POINTS }, \
+	{ "allow", required_argument, NULL, VN_OPTION_ALLOW }, \
+	{ "threads", required_argument, NULL, VN_OPTION_THREADS }
+
+/* One of them, c as getopt_long gave it; anything else is vn_option_wrong's. */
+int vn_option_comparing(const char *command, int c, const char *value, char *const *argv, vn_comparing *k);
+/* What --model, --floor-precision and --floor (has_floor) say together. */
+int vn_check_floor(const char *command, const vn_comparing *k, bool has_floor);
+
+#endif

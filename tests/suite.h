@@ -1,0 +1,26 @@
+/* suite.h: a test program is one suite; run_suite is its main's exit status.
+ *
+ *	static CU_TestInfo tests[] = { TEST(a_sentence_it_proves), CU_TEST_INFO_NULL };
+ *	return run_suite("noun", tests);
+ */
+#ifndef VN_TESTS_SUITE_H
+#define VN_TESTS_SUITE_H
+
+#include <CUnit/Basic.h>
+
+#define TEST(function) { #function, function }
+
+static inline int run_suite(const char *name, CU_TestInfo *tests)
+{
+	CU_SuiteInfo suites[] = { { .pName = name, .pTests = tests }, CU_SUITE_INFO_NULL };
+
+	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+		return 1;
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	const unsigned failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed != 0;
+}
+
+#endif

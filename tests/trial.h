@@ -1,0 +1,76 @@
+/* trial.h: a folder of recordings, and one of them judged by another.
+ *
+ * The folder is made by make_folder() and goes, with what is in it, by remove_folder().
+ */
+#ifndef VN_TESTS_TRIAL_H
+#define VN_TESTS_TRIAL_H
+
+#include "compare/compare.h"
+
+#include <CUnit/Basic.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char folder[] = "/tmp/vernier-trial-XXXXXX";
+
+static inline bool make_folder(void)
+{
+	return mkdtemp(folder) != NULL;
+}
+
+static inline bool remove_folder(void)
+{
+	char command[PATH_MAX];
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	return system(command) == 0;
+}
+
+/* A file of it; good for four calls. */
+static inline const char *at(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static int  turn;
+	char *p = path[turn++ % 4];
+	snprintf(p, PATH_MAX, "%s/%s", folder, name);
+	return p;
+}
+
+typedef struct trial {
+	vn_comparison c;
+	vn_compare_options o;
+	vn_status st;
+	vn_error  err;
+} trial;
+
+/* Files of the folder, floor or NULL; limits: the text of a limits file. Then finish(t). */
+static inline void judge(trial *t, const char *ref, const char *cand, const char *floor_file, const char *limits)
+{
+	t->c = (vn_comparison) { .options = &t->o };
+	t->err.text[0] = 0;
+	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.limits, &t->err);
+	if (!t->st)
+		t->st = vn_recording_open(at(ref), &t->c.ref, &t->err);
+	if (!t->st)
+		t->st = vn_recording_open(at(cand), &t->c.cand, &t->err);
+	if (!t->st && floor_file)
+		t->st = vn_recording_open(at(floor_file), &t->c.floor, &t->err);
+	if (!t->st)
+		t->st = vn_compare(&t->c, &t->err);
+}
+
+static inline void finish(trial *t)
+{
+	vn_comparison_close(&t->c);
+}
+
+static inline int failing(const trial *t)
+{
+	int n = 0;
+	for (int i = 0; i < t->c.n_points; i++)
+		n += t->c.point[i].fails;
+	return n;
+}
+
+#endif
