@@ -47,10 +47,9 @@ static int64_t clean(float *r, float *c, size_t n, int64_t at, vn_sums *s)
 	return finite;
 }
 
-static float row_scale(double rr, int64_t n)
+static double row_scale(double rr, int64_t n)
 {
-	const double s = n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
-	return s > (double)FLT_MIN ? (float)s : FLT_MIN;
+	return n > 0 ? fmax(sqrt(rr / (double)n) / 8, (double)FLT_MIN) : (double)FLT_MIN;
 }
 
 static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
@@ -62,8 +61,8 @@ static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 	s->sq.ad += b->ad;
 	s->max_r = fmax(s->max_r, (double)b->max_r);
 	s->max_c = fmax(s->max_c, (double)b->max_c);
-	if (s->max_block < 0 || (double)b->max_d > s->max_d) {
-		s->max_d = (double)b->max_d;
+	if (s->max_block < 0 || b->max_d > s->max_d) {
+		s->max_d = b->max_d;
 		s->max_block = at;
 	}
 }
@@ -93,7 +92,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		join(s, &b, from);
 	}
 
-	const float scale = row_scale(s->sq.rr, s->finite);
+	const double scale = row_scale(s->sq.rr, s->finite);
 	vn_sums again = { .bad_at = -1 }; /* already counted */
 	spread->rel = 0;
 	spread->max_rel = 0;
@@ -113,7 +112,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		k->spread(r, c, m, scale, p->grid, spread);
 	}
 	s->rel = spread->rel;
-	s->max_rel = (double)spread->max_rel;
+	s->max_rel = spread->max_rel;
 	s->max_ulp = spread->max_ulp;
 }
 
