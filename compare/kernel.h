@@ -42,7 +42,7 @@ typedef struct vn_soft {
 
 typedef struct vn_kernel {
 	const char *name;
-	/* n numbers of f16, bf16 or f32 to float32. */
+	/* n numbers of a format that float32 holds exactly to float32. */
 	void (*load)(float *dst, const void *src, vn_dtype from, size_t n);
 	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
 	/* grid: the format whose ULPs are counted; scale > 0. */
