@@ -48,6 +48,10 @@ hid_t vn_h5_type(vn_dtype d, bool big)
 {
 	if (d == VN_BF16)
 		return H5Tcopy(big ? H5T_STD_U16BE : H5T_STD_U16LE);
+	if (d == VN_F8_E4M3 || d == VN_F8_E5M2)
+		return H5Tcopy(big ? H5T_STD_U8BE : H5T_STD_U8LE);
+	if (d == VN_I32)
+		return H5Tcopy(big ? H5T_STD_I32BE : H5T_STD_I32LE);
 	if (d == VN_F64)
 		return H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE);
 
@@ -58,6 +62,11 @@ hid_t vn_h5_type(vn_dtype d, bool big)
 		return H5I_INVALID_HID;
 	}
 	return t;
+}
+
+bool vn_h5_says_dtype(vn_dtype d)
+{
+	return d == VN_BF16 || d == VN_F8_E4M3 || d == VN_F8_E5M2;
 }
 
 hid_t vn_h5_text_type(void)

@@ -20,9 +20,11 @@ void vn_h5_unlock(void);
  * refusal there is enough once more, to close what is open. path is for the message. */
 vn_status vn_h5_room(const char *path, vn_error *err);
 
-/* The type of a tensor on disk or in memory, to be closed; bf16 is an unsigned
- * 16-bit integer. big: the big-endian one. */
+/* The type of a tensor on disk or in memory, to be closed. big: the big-endian one.
+ * bf16 is an unsigned 16-bit integer, either f8 one of 8 bits: HDF5 has no such
+ * numbers, and the attribute dtype says which they are. */
 hid_t vn_h5_type(vn_dtype d, bool big);
+bool  vn_h5_says_dtype(vn_dtype d);
 /* UTF-8, variable length; to be closed. */
 hid_t vn_h5_text_type(void);
 

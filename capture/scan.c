@@ -207,32 +207,36 @@ static void scan_plan(walk *w)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-/* One of ours, of either byte order; -1 when it is none. */
-static int dtype_of(hid_t type, bool *big)
+/* One of ours, of either byte order; of those that only the attribute dtype tells apart
+ * the one whose name is `word`, else the first. -1 when it is none. */
+static int dtype_of(hid_t type, const char *word, bool *big)
 {
+	int found = -1;
+
 	for (int d = 0; d < VN_N_DTYPES; d++)
 		for (int b = 0; b < 2; b++) {
 			hid_t  ours = vn_h5_type((vn_dtype)d, b);
 			htri_t same = H5Tequal(type, ours);
 			H5Tclose(ours);
-			if (same > 0) {
+			if (same > 0 && (found < 0 || strcmp(word, vn_dtype_name((vn_dtype)d)) == 0)) {
 				*big = b;
-				return d;
+				found = d;
 			}
 		}
-	return -1;
+	return found;
 }
 
 static int dtype_of_dataset(const vn_scan *s, hid_t dset, hid_t type, const char *object, bool *big)
 {
 	char word[16] = "";
-	int  d = dtype_of(type, big);
 
 	vn_scan_text(s, dset, object, "dtype", word, sizeof word);
-	if (d == VN_BF16 && strcmp(word, "bf16") != 0)
-		vn_refuse(s, object, "unsigned 16-bit numbers without the attribute dtype = bf16");
+	int d = dtype_of(type, word, big);
+	if (d >= 0 && vn_h5_says_dtype((vn_dtype)d) && strcmp(word, vn_dtype_name((vn_dtype)d)) != 0)
+		vn_refuse(s, object, d == VN_BF16 ? "unsigned 16-bit numbers without the attribute dtype = bf16"
+		                                  : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
 	if (d < 0)
-		vn_refuse(s, object, "its type is none of f16, bf16, f32, f64");
+		vn_refuse(s, object, "its type is none of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
 	for (int other = 0; other < VN_N_DTYPES; other++) /* words of other people's say nothing */
 		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
 			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);

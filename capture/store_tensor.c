@@ -195,7 +195,7 @@ static bool put_attributes(vn_store *s)
 	       vn_h5_put_text(o, "digest", d.hex) && vn_h5_put_real(o, "min", t.min) && vn_h5_put_real(o, "max", t.max) &&
 	       vn_h5_put_real(o, "mean", t.mean) && vn_h5_put_real(o, "rms", t.rms) &&
 	       vn_h5_put_real(o, "absmax", t.absmax) && vn_h5_put_int(o, "nan", t.nan) && vn_h5_put_int(o, "inf", t.inf) &&
-	       (s->tensor.dtype != VN_BF16 || vn_h5_put_text(o, "dtype", "bf16"));
+	       (!vn_h5_says_dtype(s->tensor.dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(s->tensor.dtype)));
 }
 
 hid_t vn_store_parent(vn_store *s, const char *name, const char **last)

@@ -57,7 +57,7 @@ int cmd_synth(int argc, char **argv)
 			o.seed = (uint64_t)n;
 			break;
 		case 'd':
-			if (!vn_dtype_from_name(optarg, &o.dtype) || o.dtype == VN_F64 || vn_dtype_block(o.dtype) > 1)
+			if (!vn_dtype_from_name(optarg, &o.dtype) || o.dtype == VN_F64 || o.dtype >= VN_N_ENGINE_DTYPES)
 				return complain("--dtype takes bf16, f16 or f32, not '%s'", optarg);
 			break;
 		case 'f':

@@ -22,15 +22,15 @@
 /* Sums over one block of r and c, all finite. */
 typedef struct vn_block_sums {
 	double rr, cc, rc;      /* r.r, c.c, r.c */
-	double dd, ad;          /* sum (c-r)^2, sum |c-r|, differences taken in double */
-	float  max_d;           /* max |c-r|, differences taken in float32 */
+	double dd, ad;          /* sum (c-r)^2, sum |c-r| */
+	double max_d;           /* max |c-r| */
 	float  max_r, max_c;    /* max |r|, max |c| */
 } vn_block_sums;
 
 /* Relative differences and ULP distances, added up over blocks. */
 typedef struct vn_spread {
 	double   rel;           /* sum |c-r| / max(|r|, scale) */
-	float    max_rel;
+	double   max_rel;
 	uint32_t max_ulp;
 	uint32_t count[4][VN_ULP_BUCKETS]; /* four tables, so that neighbours do not wait for each other */
 } vn_spread;
@@ -42,11 +42,11 @@ typedef struct vn_soft {
 
 typedef struct vn_kernel {
 	const char *name;
-	/* n numbers of f16, bf16 or f32 to float32. */
+	/* n numbers of a format that float32 holds exactly to float32. */
 	void (*load)(float *dst, const void *src, vn_dtype from, size_t n);
 	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
 	/* grid: the format whose ULPs are counted; scale > 0. */
-	void (*spread)(const void *r, const void *c, size_t n, float scale, vn_dtype grid, vn_spread *s);
+	void (*spread)(const void *r, const void *c, size_t n, double scale, vn_dtype grid, vn_spread *s);
 	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, vn_soft *s);
 } vn_kernel;
 

@@ -50,13 +50,16 @@ typedef struct work {
 	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
 } work;
 
+/* Numbers that float32 does not hold exactly. */
+static bool wide(vn_dtype d) { return d == VN_F64 || d == VN_I32; }
+
 static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
                         vn_spread *spread)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
 		vn_sums s;
-		if (p->dtype[0] == VN_F64 || p->dtype[1] == VN_F64)
+		if (wide(p->dtype[0]) || wide(p->dtype[1]))
 			vn_slice_wide(p, at + i, m, &s, spread);
 		else
 			vn_slice_narrow(k, p, at + i, m, &s, spread);

@@ -47,10 +47,9 @@ static int64_t clean(float *r, float *c, size_t n, int64_t at, vn_sums *s)
 	return finite;
 }
 
-static float row_scale(double rr, int64_t n)
+static double row_scale(double rr, int64_t n)
 {
-	const double s = n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
-	return s > (double)FLT_MIN ? (float)s : FLT_MIN;
+	return n > 0 ? fmax(sqrt(rr / (double)n) / 8, (double)FLT_MIN) : (double)FLT_MIN;
 }
 
 static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
@@ -62,8 +61,8 @@ static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 	s->sq.ad += b->ad;
 	s->max_r = fmax(s->max_r, (double)b->max_r);
 	s->max_c = fmax(s->max_c, (double)b->max_c);
-	if (s->max_block < 0 || (double)b->max_d > s->max_d) {
-		s->max_d = (double)b->max_d;
+	if (s->max_block < 0 || b->max_d > s->max_d) {
+		s->max_d = b->max_d;
 		s->max_block = at;
 	}
 }
@@ -93,7 +92,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		join(s, &b, from);
 	}
 
-	const float scale = row_scale(s->sq.rr, s->finite);
+	const double scale = row_scale(s->sq.rr, s->finite);
 	vn_sums again = { .bad_at = -1 }; /* already counted */
 	spread->rel = 0;
 	spread->max_rel = 0;
@@ -113,7 +112,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		k->spread(r, c, m, scale, p->grid, spread);
 	}
 	s->rel = spread->rel;
-	s->max_rel = (double)spread->max_rel;
+	s->max_rel = spread->max_rel;
 	s->max_ulp = spread->max_ulp;
 }
 
@@ -122,6 +121,10 @@ void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at,
 	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(p->dtype[side]);
 	if (p->dtype[side] == VN_F64) {
 		memcpy(x, src, n * sizeof *x);
+		return;
+	}
+	if (p->dtype[side] == VN_I32) {
+		vn_to_f64(x, src, VN_I32, n);
 		return;
 	}
 	float room[VN_BLOCK];
@@ -146,7 +149,9 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 	int64_t count = 0;
 	if (memcmp(a, b, bytes * n) == 0)
 		return 0;
-	if (bytes == 2)
+	if (bytes == 1)
+		COUNT(uint8_t);
+	else if (bytes == 2)
 		COUNT(uint16_t);
 	else if (bytes == 4)
 		COUNT(uint32_t);
@@ -181,35 +186,38 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 	}
 }
 
-/* ---- f64 ----------------------------------------------------------------- */
+/* ---- f64 and i32 --------------------------------------------------------- */
 
-/* Place in the order of all numbers of the grid, as in kernel_body.inc. */
-static int64_t place(double x, vn_dtype grid)
-{
-	if (grid == VN_F64) {
-		int64_t bits;
-		memcpy(&bits, &x, sizeof bits);
-		return bits < 0 ? -(bits & INT64_MAX) : bits;
-	}
-	uint32_t low, sign;
-	if (grid == VN_F32) {
-		const float f = (float)x;
-		memcpy(&low, &f, sizeof low);
-		sign = low >> 31;
-		low &= 0x7fffffff;
-	} else {
-		uint16_t h;
-		vn_from_f64(&h, grid, &x, 1);
-		sign = h >> 15;
-		low = h & 0x7fffu;
-	}
-	return sign ? -(int64_t)low : (int64_t)low;
-}
+/* The code of a number without its sign, and with it the place in the order of all numbers of the grid, as in kernel_body.inc. */
+#define PLACES(type) do { \
+		for (size_t i = 0; i < n; i++) { \
+			type u; \
+			memcpy(&u, code + i * sizeof u, sizeof u); \
+			const type top = (type)((type)1 << (8 * sizeof u - 1)); \
+			const int64_t low = (int64_t)(u & (type)(top - 1)); \
+			to[i] = u & top ? -low : low; \
+		} \
+	} while (0)
 
-static uint64_t distance(double r, double c, vn_dtype grid)
+static void places(int64_t *to, const double *x, size_t n, vn_dtype grid)
 {
-	const int64_t a = place(r, grid), b = place(c, grid);
-	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+	unsigned char code[VN_BLOCK * sizeof(double)];
+
+	vn_from_f64(code, grid, x, n);
+	if (grid == VN_I32) {
+		for (size_t i = 0; i < n; i++) {
+			int32_t whole;
+			memcpy(&whole, code + i * sizeof whole, sizeof whole);
+			to[i] = whole;
+		}
+		return;
+	}
+	switch (vn_dtype_size(grid)) {
+	case 1:  PLACES(uint8_t); break;
+	case 2:  PLACES(uint16_t); break;
+	case 4:  PLACES(uint32_t); break;
+	default: PLACES(uint64_t);
+	}
 }
 
 /* The power of two that brings the largest number of the slice to between a half
@@ -263,7 +271,8 @@ static void wide_sums(const double *r, const double *c, size_t n, int64_t at, do
 void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
 {
 	const vn_kernel *k = vn_kernel_best();
-	double x[2][VN_BLOCK];
+	double  x[2][VN_BLOCK];
+	int64_t place[2][VN_BLOCK];
 
 	*s = (vn_sums) { .sq.scale = scale_of(k, p, at, n), .max_block = -1, .bad_at = -1, .differs_at = -1 };
 	const double unit = ldexp(1.0, -s->sq.scale);
@@ -278,12 +287,15 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
 		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
+		places(place[0], x[0], m, p->grid);
+		places(place[1], x[1], m, p->grid);
 		for (size_t j = 0; j < m; j++) {
 			const double r = x[0][j], c = x[1][j];
 			if (!isfinite(r) || !isfinite(c))
 				continue;
 			const double   q = fabs(c * unit - r * unit) / fmax(fabs(r * unit), least);
-			const uint64_t d = distance(r, c, p->grid);
+			const int64_t  a = place[0][j], b = place[1][j];
+			const uint64_t d = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 			s->rel += q;
 			s->max_rel = fmax(s->max_rel, q);
 			s->max_ulp = fmax(s->max_ulp, (double)d);

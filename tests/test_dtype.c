@@ -89,10 +89,10 @@ static float *many_floats(void)
 
 static void the_table_says_what_the_formats_are(void)
 {
-	const size_t size[] = { 2, 2, 4, 8 };
-	const int    digits[] = { 10, 7, FLT_MANT_DIG - 1, DBL_MANT_DIG - 1 };
-	const double max[] = { 65504.0, (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX };
-	const char  *name[] = { "f16", "bf16", "f32", "f64" };
+	const size_t size[VN_N_DTYPES] = { 2, 2, 4, 8, 1, 1, 4 };
+	const int    digits[VN_N_DTYPES] = { 10, 7, FLT_MANT_DIG - 1, DBL_MANT_DIG - 1, 3, 2, 31 };
+	const double max[VN_N_DTYPES] = { 65504.0, (double)from_bits(0x7f7f0000u), (double)FLT_MAX, DBL_MAX, 448, 57344, INT32_MAX };
+	const char  *name[VN_N_DTYPES] = { "f16", "bf16", "f32", "f64", "f8_e4m3", "f8_e5m2", "i32" };
 
 	for (int i = 0; i < VN_N_DTYPES; i++) {
 		CU_ASSERT_EQUAL(vn_dtype_size((vn_dtype)i), size[i]);
@@ -218,7 +218,7 @@ static void short_and_unaligned_arrays_are_converted_whole_and_no_further(void)
 	float         y[66], want[66];
 	double        z[66];
 
-	for (size_t d = 0; d < VN_N_DTYPES; d++)
+	for (size_t d = 0; d < VN_N_ENGINE_DTYPES; d++)
 		for (size_t n = 0; n <= 40; n++) {
 			for (size_t i = 0; i < 64; i++)
 				want[i] = (float)i * 0.25f - 3.0f; /* exact in every format */

@@ -48,9 +48,8 @@ static void hand_computed_numbers_come_out(void)
 	CLOSE(m.value[VN_M_RMSE], 0.5);
 	CLOSE(m.value[VN_M_MAX_ABS], 1.0);
 	CLOSE(m.value[VN_M_MEAN_ABS], 0.25);
-	/* rms 2.5: an eighth of it stands for the zero; quotients are in float32. */
-	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], (double)(1 / (2.5f / 8)));
-	CU_ASSERT_EQUAL(m.value[VN_M_MEAN_REL], (double)(1 / (2.5f / 8)) / 4);
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], 3.2); /* rms 2.5: an eighth of it stands for the zero */
+	CU_ASSERT_EQUAL(m.value[VN_M_MEAN_REL], 0.8);
 	CLOSE(m.value[VN_M_NORM_RATIO], sqrt(26) / 5);
 	CU_ASSERT_EQUAL(m.at, 3);
 	CU_ASSERT_EQUAL(m.ref_at, 0.0);
@@ -103,9 +102,8 @@ static void the_pass_agrees_with_plain_loops(void)
 	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], worst);
 	CLOSE(m.value[VN_M_WORST_TOKEN_NMSE], worst_nmse);
 	CU_ASSERT_EQUAL(m.worst_token, worst_token);
-	/* The differences of this metric are taken in float32. */
-	CU_ASSERT(fabs(m.value[VN_M_MEAN_REL] - rel / N) < 1e-6 * rel / N);
-	CU_ASSERT(fabs(m.value[VN_M_MAX_REL] - max_rel) < 1e-6 * max_rel);
+	CLOSE(m.value[VN_M_MEAN_REL], rel / N);
+	CLOSE(m.value[VN_M_MAX_REL], max_rel);
 	free(r);
 	free(c);
 }
@@ -140,6 +138,20 @@ static void ulps_are_counted_in_the_coarser_format(void)
 	CU_ASSERT_EQUAL(back.value[VN_M_ULP_P99], m.value[VN_M_ULP_P99]);
 }
 
+static void the_largest_difference_is_found_where_float32_cannot_tell(void)
+{
+	enum { N = 3 * VN_BLOCK };
+	static float r[N], c[N];
+	r[5] = -60000;
+	c[5] = 0x1p-24f;
+	r[N - 5] = -60000; /* a block further on, larger by 2^-24: 38 bits below the difference */
+	c[N - 5] = 0x1p-23f;
+	const vn_measured m = measure_floats(r, c, N);
+	CU_ASSERT_EQUAL(m.at, N - 5);
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_ABS], 60000 + 0x1p-23);
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], (60000 + 0x1p-23) / 60000);
+}
+
 static void the_two_zeros_are_no_distance_apart_and_signs_are_crossed(void)
 {
 	const float zero[] = { 0.0f, -0.0f }, swapped[] = { -0.0f, 0.0f };
@@ -148,18 +160,6 @@ static void the_two_zeros_are_no_distance_apart_and_signs_are_crossed(void)
 	CU_ASSERT_EQUAL(measure_floats(tiny, minus, 1).value[VN_M_ULP_MAX], 2.0);
 	const float big[] = { 3.4e38f }, least[] = { -3.4e38f };
 	CU_ASSERT(measure_floats(big, least, 1).value[VN_M_ULP_MAX] > 4.27e9); /* beyond 32 bits signed */
-}
-
-static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
-{
-	for (uint64_t d = 0; d < 16; d++)
-		CU_ASSERT_EQUAL(vn_ulp_bucket_top(vn_ulp_bucket(d)), (double)d);
-	for (uint64_t d = 16; d < 100000; d++) {
-		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
-		if (!(top >= (double)d && top <= (double)d * 1.125))
-			CU_FAIL("a bucket is too wide");
-	}
-	CU_ASSERT(vn_ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
 }
 
 static void a_nan_on_either_side_is_counted_and_found(void)
@@ -308,56 +308,6 @@ static void any_number_of_threads_gives_the_same_digits(void)
 	}
 	free(r);
 	free(c);
-}
-
-static void every_kind_of_processor_gives_the_same_digits(void)
-{
-	static float  r[VN_BLOCK], c[VN_BLOCK];
-	static double x[VN_BLOCK], y[VN_BLOCK];
-	static uint16_t h[VN_BLOCK];
-	for (int i = 0; i < VN_BLOCK; i++) {
-		r[i] = (float)ldexp(uniform(), i % 40 - 20);
-		c[i] = r[i] * (1 + (float)(1e-2 * uniform()));
-		x[i] = 20 * uniform() - 20;
-		y[i] = x[i] + uniform();
-		h[i] = (uint16_t)(i * 31);
-	}
-	for (size_t n = 1; n <= VN_BLOCK; n = n < 40 ? n + 1 : n * 2 + 3 > VN_BLOCK && n < VN_BLOCK ? VN_BLOCK : n * 2 + 3) {
-		const vn_kernel *plain = &vn_kernel_plain, *k;
-		for (int i = 0; (k = vn_kernel_get(i)); i++) {
-			vn_block_sums a, b;
-			plain->sums(r, c, n, &a);
-			k->sums(r, c, n, &b);
-			CU_ASSERT_EQUAL(memcmp(&a, &b, offsetof(vn_block_sums, max_c) + sizeof a.max_c), 0);
-			for (int grid = VN_F16; grid <= VN_F32; grid++) {
-				static vn_spread s, t;
-				memset(&s, 0, sizeof s);
-				memset(&t, 0, sizeof t);
-				plain->spread(r, c, n, 0.01f, (vn_dtype)grid, &s);
-				k->spread(r, c, n, 0.01f, (vn_dtype)grid, &t);
-				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
-			}
-			vn_soft e = { 0 }, f = { 0 };
-			plain->soft(x, y, n, 0, 1, &e);
-			k->soft(x, y, n, 0, 1, &f);
-			CU_ASSERT_EQUAL(memcmp(&e, &f, sizeof e), 0);
-			float p[VN_BLOCK], q[VN_BLOCK];
-			plain->load(p, h, VN_F16, n);
-			k->load(q, h, VN_F16, n);
-			CU_ASSERT_EQUAL(memcmp(p, q, n * sizeof *p), 0);
-		}
-	}
-}
-
-static void the_exponential_is_as_good_as_the_library_s(void)
-{
-	for (int i = 0; i < 20000; i++) {
-		const double x = -350 + 350 * uniform(), zero = 0;
-		vn_soft s = { 0 };
-		vn_kernel_best()->soft(&x, &zero, 1, 0, 0, &s);
-		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
-			CU_FAIL("e^x is off");
-	}
 }
 
 static void unaligned_bytes_are_read_as_they_are(void)
@@ -537,13 +487,13 @@ int main(void)
 	static CU_TestInfo tests[] = {
 #define T(f) { #f, f }
 		T(hand_computed_numbers_come_out), T(the_pass_agrees_with_plain_loops),
-		T(ulps_are_counted_in_the_coarser_format), T(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
-		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(a_nan_on_either_side_is_counted_and_found),
+		T(the_largest_difference_is_found_where_float32_cannot_tell), T(ulps_are_counted_in_the_coarser_format), T(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
+		T(a_nan_on_either_side_is_counted_and_found),
 		T(minus_infinity_on_both_sides_is_a_mask_among_numbers), T(nonfinite_positions_do_not_enter_the_histogram),
 		T(zeros_have_defined_metrics), T(scores_have_heads_outside_tokens), T(logits_are_judged_row_by_row),
 		T(a_tie_may_fall_either_way), T(a_nan_among_scores_is_a_nan_divergence),
-		T(any_number_of_threads_gives_the_same_digits), T(every_kind_of_processor_gives_the_same_digits),
-		T(the_exponential_is_as_good_as_the_library_s), T(unaligned_bytes_are_read_as_they_are),
+		T(any_number_of_threads_gives_the_same_digits),
+		T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
 		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
 		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),

@@ -14,7 +14,7 @@ static void embedding_rows_are_the_rows_of_the_matrix(void)
 
 	for (size_t k = 0; k < 4; k++)
 		for (int pi = 0; pi < N_POLICIES; pi++)
-			for (int d = 0; d < VN_N_DTYPES; d++) {
+			for (int d = 0; d < VN_N_ENGINE_DTYPES; d++) {
 				double         *w = draws(7 * D[k]);
 				void           *raw;
 				const vn_tensor t = stored(w, (vn_dtype)d, 2, 7, D[k], (size_t)(d % 2), &raw);
@@ -345,7 +345,7 @@ static void linear_is_its_formula_for_every_format_aligned_or_not(void)
 {
 	const int T[] = { 1, 2, 3, 17, 65 };
 
-	for (int d = 0; d < VN_N_DTYPES; d++)
+	for (int d = 0; d < VN_N_ENGINE_DTYPES; d++)
 		for (int pi = 0; pi < N_POLICIES; pi++)
 			for (size_t k = 0; k < 5; k++)
 				for (int bias = 0; bias < 2; bias++)
@@ -434,7 +434,7 @@ static void sums_in_half_are_rounded_after_every_term(void)
 	const struct { int T, M, N; } row[] = { { 1, 1, 1 }, { 1, 15, 8 }, { 2, 16, 9 }, { 3, 17, 100 }, { 17, 33, 64 }, { 2, 100, 1200 } };
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
-		for (int d = 0; d < VN_N_DTYPES; d++)
+		for (int d = 0; d < VN_N_ENGINE_DTYPES; d++)
 			for (int with_bias = 0; with_bias < 2; with_bias++) {
 				const int T = row[k].T, M = row[k].M, N = row[k].N;
 				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *b = draws(M);

@@ -65,7 +65,7 @@ static void a_row_of_equal_numbers_norms_to_the_bias(void)
 static void positions_are_the_rows_behind_the_cache(void)
 {
 	for (int pi = 0; pi < N_POLICIES; pi++)
-		for (int d = 0; d < VN_N_DTYPES; d++)
+		for (int d = 0; d < VN_N_ENGINE_DTYPES; d++)
 			for (int past = 0; past <= 4; past += 2) {
 				double         *w = draws(9 * 7);
 				void           *raw;
@@ -167,7 +167,7 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		for (int pi = 0; pi < 4; pi++)
-			for (int d = 0; d < VN_N_DTYPES; d++) {
+			for (int d = 0; d < VN_N_ENGINE_DTYPES; d++) {
 				const int T = row[k].T, M = row[k].M, N = row[k].N;
 				double   *x = draws((int64_t)T * N), *w = draws((int64_t)M * N), *o = malloc((size_t)(M * N) * 8), *b = draws(M);
 				void     *raw[3], *in = widened(x, (int64_t)T * N, all[pi]);

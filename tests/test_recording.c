@@ -505,11 +505,51 @@ static void absurd_sizes_are_refused(void)
 	is_refused("/step.0/null", "no shape");
 }
 
+/* One tensor `x` of an integer type whose attribute dtype says `word`. */
+static void make_codes(hid_t type, const char *word)
+{
+	static const unsigned char code[8] = { 0x38, 0x7e, 0x01, 0xff, 0, 0, 0, 0 };
+	hid_t step, f = make(&step), d = put_data(step, "x", type, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, code);
+	if (word)
+		put_text(d, "dtype", word);
+	H5Dclose(d);
+	done(f, step);
+}
+
+static void bytes_are_what_their_attribute_says(void)
+{
+	static const struct { const char *word; vn_dtype dtype; } good[] = { { "f8_e4m3", VN_F8_E4M3 }, { "f8_e5m2", VN_F8_E5M2 } };
+	for (int i = 0; i < 4; i++) {
+		make_codes(i / 2 ? H5T_STD_U8BE : H5T_STD_U8LE, good[i % 2].word);
+		vn_recording *r = opens();
+		const int     at = vn_recording_find(r, 0, "x");
+		const void   *data;
+		CU_ASSERT_EQUAL(vn_recording_entry(r, at)->dtype, good[i % 2].dtype);
+		CU_ASSERT_EQUAL(vn_recording_data(r, at, &data, NULL), VN_OK);
+		CU_ASSERT_EQUAL(memcmp(data, "\x38\x7e", 2), 0);
+		vn_recording_close(r);
+	}
+	make_codes(H5T_STD_U8LE, NULL);
+	is_refused("/step.0/x", "without the attribute dtype = f8_e4m3 or f8_e5m2");
+	make_codes(H5T_STD_U8LE, "bf16");
+	is_refused("/step.0/x", "without the attribute dtype = f8_e4m3 or f8_e5m2");
+	make_codes(H5T_STD_U16LE, "f8_e5m2");
+	is_refused("/step.0/x", "without the attribute dtype = bf16");
+	make_codes(H5T_STD_I32LE, "f32");
+	is_refused("/step.0/x", "it holds i32, its attribute dtype says f32");
+	make_codes(H5T_STD_I8LE, "f8_e4m3");
+	is_refused("/step.0/x", "its type is none of");
+	make_codes(H5T_STD_I32LE, "int32"); /* a word of somebody else's */
+	vn_recording *r = opens();
+	CU_ASSERT_EQUAL(vn_recording_entry(r, vn_recording_find(r, 0, "x"))->dtype, VN_I32);
+	vn_recording_close(r);
+}
+
 static void foreign_types_and_filters_are_refused(void)
 {
 	hid_t step, f = make(&step), pair = H5Tcreate(H5T_COMPOUND, 8), text = H5Tcopy(H5T_C_S1), dcpl;
 	const char words[2][4] = { "ab", "cd" };
-	const int32_t whole[2] = { 1, 2 };
+	const int64_t whole[2] = { 1, 2 };
 
 	H5Tinsert(pair, "re", 0, H5T_IEEE_F32LE);
 	H5Tinsert(pair, "im", 4, H5T_IEEE_F32LE);
@@ -526,7 +566,7 @@ static void foreign_types_and_filters_are_refused(void)
 	is_refused("/step.0/words", "none of f16, bf16, f32, f64");
 
 	f = make(&step);
-	H5Dclose(put_data(step, "whole", H5T_STD_I32LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, whole));
+	H5Dclose(put_data(step, "whole", H5T_STD_I64LE, 1, (hsize_t[]){ 2 }, H5P_DEFAULT, whole));
 	done(f, step);
 	is_refused("/step.0/whole", "none of f16, bf16, f32, f64");
 
@@ -671,6 +711,7 @@ int main(void)
 		TEST(long_and_double_names_are_refused),
 		TEST(storage_elsewhere_is_refused),
 		TEST(absurd_sizes_are_refused),
+		TEST(bytes_are_what_their_attribute_says),
 		TEST(foreign_types_and_filters_are_refused),
 		TEST(attributes_of_the_wrong_kind_are_refused),
 		TEST(a_large_attribute_of_the_run_is_cut_and_not_trusted),

@@ -21,6 +21,9 @@ static const struct { size_t size, block; const char *name, *word; int digits, m
 	[VN_BF16] = { 2, 1, "bf16", "BF16", 7,  -126,  0x1.fep127 },
 	[VN_F32]  = { 4, 1, "f32",  "F32",  23, -126,  0x1.fffffep127 },
 	[VN_F64]  = { 8, 1, "f64",  "F64",  52, -1022, 0x1.fffffffffffffp1023 },
+	[VN_F8_E4M3] = { 1, 1, "f8_e4m3", "F8_E4M3", 3, -6,  448.0 },
+	[VN_F8_E5M2] = { 1, 1, "f8_e5m2", "F8_E5M2", 2, -14, 57344.0 },
+	[VN_I32]  = { 4, 1, "i32",  "I32",  31, 31,    INT32_MAX }, /* an ulp of 1, whatever the number */
 	[VN_Q4_0] = { 18,  32,  "q4_0", "Q4_0", 0, 0, 0 },
 	[VN_Q4_1] = { 20,  32,  "q4_1", "Q4_1", 0, 0, 0 },
 	[VN_Q5_0] = { 22,  32,  "q5_0", "Q5_0", 0, 0, 0 },
@@ -111,6 +114,43 @@ uint16_t vn_f32_to_bf16(float x)
 	if ((u & 0x7fffffffu) > 0x7f800000u)
 		return (uint16_t)(u >> 16 | 0x40u);
 	return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+
+float vn_f8_e4m3_to_f32(uint8_t c)
+{
+	const uint32_t sign = (uint32_t)(c & 0x80u) << 24, e = (c >> 3) & 15u, m = c & 7u;
+	if ((c & 0x7fu) == 0x7f)
+		return float_of(sign | 0x7fc00000u);
+	return float_of(sign | (e ? (e + 120u) << 23 | m << 20 : bits_of((float)m * 0x1p-9f)));
+}
+
+float vn_f8_e5m2_to_f32(uint8_t c)
+{
+	return vn_f16_to_f32((uint16_t)(c << 8));
+}
+
+/* digits behind the leading one, the exponent's bias, the code of what is too large. */
+static uint8_t to_f8(float x, uint32_t digits, uint32_t bias, uint32_t top)
+{
+	const uint32_t u = bits_of(x), sign = u >> 24 & 0x80u, shift = 23 - digits;
+	uint32_t a = u & 0x7fffffffu;
+	if (a > 0x7f800000u)
+		return (uint8_t)(sign | 0x7fu);
+	if (a < (128u - bias) << 23) { /* below the smallest normal: adding 2^(23 - bias + 1 - digits) lines the last bits up */
+		const uint32_t magic = (127u + shift + 1 - bias) << 23;
+		return (uint8_t)(sign | (bits_of(float_of(a) + float_of(magic)) - magic));
+	}
+	a = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1u)) >> shift) - ((127u - bias) << digits);
+	return (uint8_t)(sign | (a < top ? a : top));
+}
+
+uint8_t vn_f32_to_f8_e4m3(float x) { return to_f8(x, 3, 7, 0x7f); }
+uint8_t vn_f32_to_f8_e5m2(float x) { return to_f8(x, 2, 15, 0x7c); }
+
+static int32_t f64_to_i32(double x)
+{
+	x = nearbyint(x);
+	return x >= INT32_MAX ? INT32_MAX : x > INT32_MIN ? (int32_t)x : INT32_MIN; /* a NaN is none of these */
 }
 
 /* Round to odd: keeps what lies below a float visible to the next rounding, so
@@ -221,6 +261,21 @@ void vn_to_f32(float *dst, const void *src, vn_dtype from, size_t n)
 			dst[i] = vn_bf16_to_f32(h);
 		}
 		break;
+	case VN_F8_E4M3:
+		for (; i < n; i++)
+			dst[i] = vn_f8_e4m3_to_f32(s[i]);
+		break;
+	case VN_F8_E5M2:
+		for (; i < n; i++)
+			dst[i] = vn_f8_e5m2_to_f32(s[i]);
+		break;
+	case VN_I32:
+		for (; i < n; i++) {
+			int32_t x;
+			memcpy(&x, s + 4 * i, 4);
+			dst[i] = (float)x;
+		}
+		break;
 	default:
 		vn_dequantise(dst, src, from, n);
 	}
@@ -232,6 +287,14 @@ void vn_to_f64(double *dst, const void *src, vn_dtype from, size_t n)
 	if (from == VN_F64) {
 		if (n)
 			memcpy(dst, s, n * 8);
+		return;
+	}
+	if (from == VN_I32) {
+		for (size_t i = 0; i < n; i++) {
+			int32_t x;
+			memcpy(&x, s + 4 * i, 4);
+			dst[i] = x;
+		}
 		return;
 	}
 	float part[256];
@@ -273,6 +336,20 @@ void vn_from_f32(void *dst, vn_dtype to, const float *src, size_t n)
 			memcpy(d + 2 * i, &h, 2);
 		}
 		break;
+	case VN_F8_E4M3:
+		for (; i < n; i++)
+			d[i] = vn_f32_to_f8_e4m3(src[i]);
+		break;
+	case VN_F8_E5M2:
+		for (; i < n; i++)
+			d[i] = vn_f32_to_f8_e5m2(src[i]);
+		break;
+	case VN_I32:
+		for (; i < n; i++) {
+			const int32_t x = f64_to_i32((double)src[i]);
+			memcpy(d + 4 * i, &x, 4);
+		}
+		break;
 	default:
 		assert(0); /* blocks are not written */
 	}
@@ -284,6 +361,13 @@ void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n)
 	if (to == VN_F64) {
 		if (n)
 			memcpy(d, src, n * 8);
+		return;
+	}
+	if (to == VN_I32) {
+		for (size_t i = 0; i < n; i++) {
+			const int32_t x = f64_to_i32(src[i]);
+			memcpy(d + 4 * i, &x, 4);
+		}
 		return;
 	}
 	float part[256];
@@ -298,15 +382,17 @@ void vn_from_f64(void *dst, vn_dtype to, const double *src, size_t n)
 
 void vn_round_f32(float *x, vn_dtype as, size_t n)
 {
+	unsigned char part[256 * 4];
 	size_t i = 0;
-	if (as == VN_F16) {
-		if (has_f16c())
-			i = round_f16_fast(x, n);
-		for (; i < n; i++)
-			x[i] = vn_f16_to_f32(vn_f32_to_f16(x[i]));
-	} else if (as == VN_BF16) {
-		for (; i < n; i++)
-			x[i] = vn_bf16_to_f32(vn_f32_to_bf16(x[i]));
+	if (as == VN_F32 || as == VN_F64)
+		return;
+	if (as == VN_F16 && has_f16c())
+		i = round_f16_fast(x, n);
+	while (i < n) {
+		const size_t m = n - i < 256 ? n - i : 256;
+		vn_from_f32(part, as, x + i, m);
+		vn_to_f32(x + i, part, as, m);
+		i += m;
 	}
 }
 
@@ -314,9 +400,9 @@ void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_
 {
 	const unsigned char *s = src;
 	double   wide[256];
-	uint16_t half[256];
+	uint32_t narrow[256];
 
-	if (from != VN_F64 || (as != VN_F16 && as != VN_BF16)) {
+	if (from != VN_F64 || as == VN_F32 || as == VN_F64) {
 		vn_to_f32(dst, src, from, n);
 		if (from != as)
 			vn_round_f32(dst, as, n);
@@ -325,8 +411,8 @@ void vn_to_f32_as(float *dst, const void *src, vn_dtype from, vn_dtype as, size_
 	for (size_t i = 0; i < n; ) {
 		size_t m = n - i < 256 ? n - i : 256;
 		memcpy(wide, s + 8 * i, m * 8);
-		vn_from_f64(half, as, wide, m);
-		vn_to_f32(dst + i, half, as, m);
+		vn_from_f64(narrow, as, wide, m);
+		vn_to_f32(dst + i, narrow, as, m);
 		i += m;
 	}
 }

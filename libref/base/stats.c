@@ -87,8 +87,8 @@ static void add_block(vn_stats_sum *s, const unsigned char *data, vn_dtype dtype
 	}
 	for (size_t i = 0; i < n; i += PART) {
 		size_t m = n - i < PART ? n - i : PART;
-		if (dtype == VN_F64) {
-			vn_to_f64(wide, data + 8 * i, dtype, m);
+		if (dtype == VN_F64 || dtype == VN_I32) {
+			vn_to_f64(wide, data + vn_dtype_size(dtype) * i, dtype, m);
 			for (size_t j = 0; j < m; j++)
 				add_one(s, &l, (int)(j % LANES), wide[j]);
 			continue;

@@ -77,7 +77,7 @@ static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *e
 	if (s.rank < 0 || !vn_shape_equal(&s, &w->shape))
 		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: shape %s, the config needs %s", t->path, t->name,
 		               s.rank < 0 ? "of high rank" : vn_shape_text(&s, have), vn_shape_text(&w->shape, need));
-	if (!vn_dtype_from_name(t->dtype, &dtype))
+	if (!vn_dtype_from_name(t->dtype, &dtype) || (dtype >= VN_N_ENGINE_DTYPES && dtype < VN_N_DTYPES))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (F64, F32, F16, BF16 are)", t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor){ dtype, s, t->data };
 	m->file_name[i] = t->name;

@@ -1,0 +1,162 @@
+/* test_kernel.c: the inner loops of a comparison: the same digits on every kind of
+ * processor, and the numbers that the formats mean. */
+#include "compare/kernel.h"
+
+#include <CUnit/Basic.h>
+#include <math.h>
+#include <string.h>
+
+/* Those that go through float32. */
+static const vn_dtype narrow[] = { VN_F16, VN_BF16, VN_F32, VN_F8_E4M3, VN_F8_E5M2 };
+enum { N_NARROW = sizeof narrow / sizeof *narrow };
+
+static uint64_t seed = 88172645463325252u;
+
+static double uniform(void) /* xorshift, in (-1, 1) */
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (double)(int64_t)seed / 9.3e18;
+}
+
+/* 1 to 40, then some, then VN_BLOCK. */
+static size_t longer(size_t n)
+{
+	const size_t more = n < 40 ? n + 1 : 2 * n + 3;
+	return more > VN_BLOCK && n < VN_BLOCK ? VN_BLOCK : more;
+}
+
+static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
+{
+	for (uint64_t d = 0; d < 16; d++)
+		CU_ASSERT_EQUAL(vn_ulp_bucket_top(vn_ulp_bucket(d)), (double)d);
+	for (uint64_t d = 16; d < 100000; d++) {
+		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
+		if (!(top >= (double)d && top <= (double)d * 1.125))
+			CU_FAIL("a bucket is too wide");
+	}
+	CU_ASSERT(vn_ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
+}
+
+static void every_kind_of_processor_gives_the_same_digits(void)
+{
+	static float  r[VN_BLOCK], c[VN_BLOCK];
+	static double x[VN_BLOCK], y[VN_BLOCK];
+	for (int i = 0; i < VN_BLOCK; i++) {
+		r[i] = (float)ldexp(uniform(), i % 40 - 20);
+		c[i] = r[i] * (1 + (float)(1e-2 * uniform()));
+		x[i] = 20 * uniform() - 20;
+		y[i] = x[i] + uniform();
+	}
+	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
+		const vn_kernel *plain = &vn_kernel_plain, *k;
+		for (int i = 0; (k = vn_kernel_get(i)); i++) {
+			vn_block_sums a, b;
+			plain->sums(r, c, n, &a);
+			k->sums(r, c, n, &b);
+			CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
+			for (size_t g = 0; g < N_NARROW; g++) {
+				static vn_spread s, t;
+				memset(&s, 0, sizeof s);
+				memset(&t, 0, sizeof t);
+				plain->spread(r, c, n, 0.01, narrow[g], &s);
+				k->spread(r, c, n, 0.01, narrow[g], &t);
+				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
+			}
+			vn_soft e = { 0 }, f = { 0 };
+			plain->soft(x, y, n, 0, 1, &e);
+			k->soft(x, y, n, 0, 1, &f);
+			CU_ASSERT_EQUAL(memcmp(&e, &f, sizeof e), 0);
+		}
+	}
+}
+
+static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
+{
+	enum { ALL = 65536 };
+	static uint16_t h[ALL];
+	static float    want[ALL], got[ALL];
+	const vn_kernel *k;
+	for (int i = 0; i < ALL; i++)
+		h[i] = (uint16_t)i;
+	for (int i = 0; (k = vn_kernel_get(i)); i++)
+		for (size_t d = 0; d < N_NARROW; d++) {
+			const size_t n = sizeof h / vn_dtype_size(narrow[d]) < ALL ? sizeof h / vn_dtype_size(narrow[d]) : ALL;
+			vn_to_f32(want, h, narrow[d], n);
+			k->load(got, h, narrow[d], n);
+			for (size_t j = 0; j < n; j++) /* a NaN is one, whatever its payload */
+				if (memcmp(&want[j], &got[j], sizeof *got) != 0 && !(isnan(want[j]) && isnan(got[j])))
+					CU_FAIL("another number");
+			for (size_t m = 0; m < 20; m++) {
+				memset(got, 0xff, 21 * sizeof *got);
+				k->load(got, (const char *)h + 8, narrow[d], m);
+				CU_ASSERT_EQUAL(memcmp(got, want + 8 / vn_dtype_size(narrow[d]), m * sizeof *got), 0);
+				CU_ASSERT(isnan(got[m]));
+			}
+		}
+}
+
+/* The place of x among the finite numbers of a format, by its conversion. */
+static int64_t place(float x, vn_dtype grid)
+{
+	uint32_t u = 0;
+	const uint32_t top = 1u << (8 * vn_dtype_size(grid) - 1);
+	vn_from_f32(&u, grid, &x, 1);
+	return u & top ? -(int64_t)(u & (top - 1)) : (int64_t)u;
+}
+
+static void distances_are_between_the_codes_of_the_grid(void)
+{
+	enum { N = 200000 };
+	static vn_spread s;
+	for (size_t g = 0; g < N_NARROW; g++)
+		for (int i = 0; i < N; i += 8) {
+			float   r[8], c[8];
+			int64_t most = 0, seen[8];
+			for (int j = 0; j < 8; j++) {
+				r[j] = (float)ldexp(uniform(), (i + j) % 60 - 30); /* beyond f8 and f16 at both ends */
+				c[j] = j % 2 ? (float)ldexp(uniform(), (i + 3 * j) % 60 - 30) : r[j] * (1 + (float)(0.2 * uniform()));
+				const int64_t a = place(r[j], narrow[g]), b = place(c[j], narrow[g]);
+				seen[j] = a > b ? a - b : b - a;
+				most = seen[j] > most ? seen[j] : most;
+			}
+			memset(&s, 0, sizeof s);
+			vn_kernel_best()->spread(r, c, 8, 1.0, narrow[g], &s);
+			if (s.max_ulp != most)
+				CU_FAIL("another distance");
+			for (int j = 0; j < 8; j++)
+				if (s.count[j % 4][vn_ulp_bucket((uint64_t)seen[j])] == 0)
+					CU_FAIL("another bucket");
+		}
+}
+
+static void the_exponential_is_as_good_as_the_library_s(void)
+{
+	for (int i = 0; i < 20000; i++) {
+		const double x = -350 + 350 * uniform(), zero = 0;
+		vn_soft s = { 0 };
+		vn_kernel_best()->soft(&x, &zero, 1, 0, 0, &s);
+		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
+			CU_FAIL("e^x is off");
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+#define T(f) { #f, f }
+		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
+		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
+		T(the_exponential_is_as_good_as_the_library_s),
+		CU_TEST_INFO_NULL,
+	};
+	CU_SuiteInfo suites[] = { { .pName = "kernel", .pTests = tests }, CU_SUITE_INFO_NULL };
+	CU_initialize_registry();
+	CU_register_suites(suites);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	const unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
