@@ -3,12 +3,16 @@
 
 #include "libref/base/utf8.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml.h>
 
 struct vn_yaml {
@@ -190,6 +194,42 @@ vn_status vn_yaml_document(vn_yaml *y, vn_yaml_each *each, void *context)
 	    || (st = vn_yaml_next(y)))
 		return st;
 	return y->event.type == YAML_STREAM_END_EVENT ? VN_OK : vn_yaml_fail(y, "a second document; one file, one document");
+}
+
+/* ---- files ------------------------------------------------------------------ */
+
+enum { FILE_MAX_BYTES = 1 << 20 };
+
+vn_status vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err)
+{
+	struct stat s;
+	vn_status st = VN_OK;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+
+	*text = NULL;
+	*n = 0;
+	if (fd < 0 || fstat(fd, &s) != 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	else if (!S_ISREG(s.st_mode))
+		st = vn_fail(err, VN_ERR_IO, "%s: not a file", path);
+	else if (s.st_size > FILE_MAX_BYTES)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a file of %s has at most %d", path, (long long)s.st_size, what, FILE_MAX_BYTES);
+	else if (!(*text = malloc((size_t)s.st_size + 1)))
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %s", path, what);
+	for (ssize_t got; !st && *n < (size_t)s.st_size; *n += (size_t)got)
+		if ((got = read(fd, *text + *n, (size_t)s.st_size - *n)) <= 0) {
+			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
+			break;
+		}
+	if (!st && id)
+		*id = (vn_yaml_id) { (uint64_t)s.st_dev, (uint64_t)s.st_ino };
+	if (fd >= 0)
+		close(fd);
+	if (st) {
+		free(*text);
+		*text = NULL;
+	}
+	return st;
 }
 
 /* ---- text ------------------------------------------------------------------- */

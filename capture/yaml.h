@@ -14,6 +14,7 @@
 #include "libref/base/error.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct vn_yaml vn_yaml;
 
@@ -22,6 +23,12 @@ typedef enum vn_yaml_kind { VN_YAML_WORD, VN_YAML_LIST, VN_YAML_MAP, VN_YAML_END
 /* what: "limits", "a name map": what the file is, for messages. path and text are borrowed until close. */
 vn_status    vn_yaml_open(const char *path, const char *text, size_t n, const char *what, vn_yaml **y, vn_error *err);
 void         vn_yaml_close(vn_yaml *y);
+
+/* The text of such a file, of at most 1 MiB; the caller's to free. id: which file it is, by whatever path; may be NULL. */
+typedef struct vn_yaml_id {
+	uint64_t device, inode;
+} vn_yaml_id;
+vn_status    vn_yaml_file(const char *path, const char *what, char **text, size_t *n, vn_yaml_id *id, vn_error *err);
 
 vn_status    vn_yaml_next(vn_yaml *y);
 vn_yaml_kind vn_yaml_at(const vn_yaml *y);
