@@ -18,7 +18,7 @@ static void move_words(vn_recording *to, vn_recording *from)
 {
 #define MOVE(field) (to->field = from->field, memset(&from->field, 0, sizeof from->field))
 	MOVE(root), MOVE(n_root), MOVE(model), MOVE(n_model), MOVE(run);
-	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions);
+	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions), MOVE(batch);
 	MOVE(token_text), MOVE(n_texts), MOVE(room_texts);
 	MOVE(weight), MOVE(n_weights), MOVE(room_weights);
 	MOVE(plan), MOVE(has_plan);
@@ -69,6 +69,7 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 	r->ids = a;
 	r->positions = b;
 	r->n_ids = r->n_positions = n;
+	r->batch = 0;
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);
@@ -166,7 +167,8 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 	vn_entry made = *e;
 	made.digest.hex[0] = '\0';
 	made.has_stats = false;
-	made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
+	if (n)
+		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
 	if (how == VN_JOIN_SUMMED)
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
 	recipe->dtype = made.dtype;

@@ -41,7 +41,7 @@ vn_status vn_derive_end(vn_recording *r, vn_error *err);
 
 /* The source of that number; it stays r's. */
 vn_recording *vn_derive_base(const vn_recording *r, int base);
-/* Instead of what the first source says. ids and positions (n) are copied. */
+/* Instead of what the first source says, one prompt. ids and positions (n) are copied. */
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
 void      vn_derive_steps(vn_recording *r, const vn_step *step); /* (as many as it has) */
 /* Weights and plan are of parts of a model only. */

@@ -65,7 +65,8 @@ vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 
 static bool in_family(const vn_map_job *j, const char *family)
 {
-	const char *mine = vn_recording_family(j->r), *theirs = j->use->like ? vn_recording_family(j->use->like) : NULL;
+	const vn_recording *like = j->use->like->recording;
+	const char *mine = vn_recording_family(j->r), *theirs = like ? vn_recording_family(like) : NULL;
 	return !family || (mine && vn_glob_match(family, mine)) || (!mine && theirs && vn_glob_match(family, theirs));
 }
 
@@ -102,13 +103,13 @@ static void choose_rules(vn_map_job *j)
 
 /* ---- either one or the other ------------------------------------------------------------- */
 
-/* The tensor that becomes that checkpoint by a rule of one name. */
+/* The tensor that becomes that checkpoint by a rule of one name, and not for want of another. */
 static int source_of(const vn_map_job *j, int step, const char *name)
 {
 	char to[VN_NAME_MAX];
 	for (int i = 0; i < vn_recording_count(j->r); i++) {
 		const int k = j->rule[i];
-		if (k == VN_MAP_GONE || vn_recording_entry(j->r, i)->step != step)
+		if (k == VN_MAP_GONE || vn_recording_entry(j->r, i)->step != step || (k >= 0 && j->m->rule[k].fallback))
 			continue;
 		if (k == VN_MAP_LEFT ? strcmp(vn_recording_entry(j->r, i)->name, name) == 0
 		              : j->m->rule[k].to && vn_map_name(j->m->rule[k].to, j->n[i], to, sizeof to) && strcmp(to, name) == 0)
@@ -297,10 +298,8 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 		j.rule[i] = VN_MAP_LEFT;
 	for (int k = 0; !st && k < m->n; k++)
 		j.chosen[k] = -1;
-	if (!st) {
-		vn_map_lengths(&j);
+	if (!st)
 		choose_rules(&j);
-	}
 	for (int k = 0; !st && k < m->n; k++)
 		if (m->rule[k].either[0])
 			st = decide(&j, k);

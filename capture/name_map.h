@@ -10,7 +10,7 @@
 #ifndef VN_CAPTURE_NAME_MAP_H
 #define VN_CAPTURE_NAME_MAP_H
 
-#include "capture/recording.h"
+#include "capture/like.h"
 
 typedef struct vn_map_rule {
 	int    line, column;
@@ -18,7 +18,7 @@ typedef struct vn_map_rule {
 	char **plus;          /* further names that are added to it, without wildcards */
 	int    n_plus;
 	char  *to;            /* NULL: none */
-	char  *either[2];     /* one of these, by what it holds (vn_name_map_apply); NULL: not so */
+	char  *either[2], *either_axes[2]; /* one of these, by what it holds (vn_name_map_apply), and its axes; NULL: not so */
 	char **parts;         /* cut along an axis into these */
 	int    n_parts;
 	char  *along;
@@ -46,8 +46,7 @@ bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
 bool vn_map_name(const char *pattern, int n, char *to, size_t room);
 
 typedef struct vn_map_use {
-	const vn_recording *like;   /* whose tensors and plan say how long axes are; NULL */
-	int                 ranks;  /* the recording is of one of so many ranks (specs/models.md 8); 1: of the whole */
+	const vn_like      *like;   /* how long axes are */
 	void              (*say)(void *context, const char *words); /* what was decided by content; NULL */
 	void               *context;
 	int                 mapped, ignored, left; /* set: tensors that rules spoke of, dropped, and those of neither */

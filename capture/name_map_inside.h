@@ -4,7 +4,7 @@
 
 #include "capture/name_map.h"
 
-enum { VN_MAP_WORDS = 64, VN_MAP_LEFT = -1, VN_MAP_GONE = -2 };
+enum { VN_MAP_LEFT = -1, VN_MAP_GONE = -2 };
 
 /* What one tensor becomes. */
 typedef struct vn_map_outcome {
@@ -19,18 +19,14 @@ typedef struct vn_map_job {
 	vn_map_use        *use;
 	vn_error          *err;
 	int               *rule, *n; /* (entries): VN_MAP_LEFT, VN_MAP_GONE or which */
-	vn_map_outcome           *out;
+	vn_map_outcome    *out;
 	int                n_out, room;
-	struct { char word[24]; int64_t size; } length[VN_MAP_WORDS]; /* of axes, in use->like; -1: not one */
-	int                n_lengths;
 	int               *chosen;   /* (rules) of an either: 0, 1; -1: not yet */
 } vn_map_job;
 
 /* "MAP:LINE:COLUMN: RECORDING: ..." */
 __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...);
 
-/* length, from use->like. */
-void      vn_map_lengths(vn_map_job *j);
 /* One tensor into made. */
 vn_status vn_map_place(vn_map_job *j, const vn_map_outcome *o);
 

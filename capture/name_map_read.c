@@ -115,17 +115,38 @@ static vn_status glob(reader *r, const char *key, char **to)
 	return !st && vn_glob_check(*to, &why) ? vn_yaml_fail(r->y, "%s: %.400s", key, why.text) : st;
 }
 
+typedef struct alternative {
+	reader *r;
+	char  **to, **axes;
+} alternative;
+
+static vn_status alternative_key(void *context, const char *key, int line, int column)
+{
+	alternative *a = context;
+	if (strcmp(key, "to") == 0)
+		return name(a->r, key, a->to);
+	if (strcmp(key, "axes") == 0)
+		return axes(a->r, key, a->axes);
+	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
+}
+
 static vn_status either(reader *r, vn_map_rule *rule)
 {
-	char **list = NULL;
-	int    n = 0;
+	vn_status st = VN_OK;
+	int n = 0;
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
+		return vn_yaml_fail(r->y, "either must be a list of two: { to: NAME, axes: WORDS }");
 	if (rule->either[0])
 		return vn_yaml_fail(r->y, "either twice");
-	const vn_status st = names(r, "either", &list, &n, 2, 2);
-	for (int i = 0; i < n; i++)
-		rule->either[i] = list[i];
-	free(list);
-	return st;
+	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
+	for (; !st; n++) {
+		if ((st = vn_yaml_next(r->y)) || vn_yaml_at(r->y) == VN_YAML_END_LIST)
+			break;
+		if (n == 2)
+			return vn_yaml_fail(r->y, "either: more than two");
+		st = vn_yaml_map(r->y, "{ to: NAME, axes: WORDS }", alternative_key, &(alternative) { r, &rule->either[n], &rule->either_axes[n] });
+	}
+	return st ? st : n == 2 && rule->either[0] && rule->either[1] ? VN_OK : vn_yaml_fail_at(r->y, line, column, "either: two names to go to");
 }
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
@@ -187,7 +208,7 @@ static vn_status check_rule(reader *r)
 	const char *wrong = !k->from ? "a rule without from"
 	                  : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore, and a name to go to"
 	                  : !k->ignore && !k->to && !k->either[0] && !k->parts ? "a rule without to, either, parts or ignore"
-	                  : k->either[0] && (k->to || k->parts || k->n_plus) ? "either stands alone, without to, parts or plus"
+	                  : k->either[0] && (k->to || k->parts || k->n_plus || k->axes) ? "either stands alone, without to, axes, parts or plus"
 	                  : k->parts && !k->along ? "parts without along"
 	                  : k->along && !k->parts ? "along without parts"
 	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is none of axes"
@@ -316,6 +337,8 @@ void vn_name_map_destroy(vn_name_map *m)
 		free(k->to);
 		free(k->either[0]);
 		free(k->either[1]);
+		free(k->either_axes[0]);
+		free(k->either_axes[1]);
 		free_names(k->parts, k->n_parts);
 		free(k->along);
 		free(k->axes);

@@ -295,6 +295,11 @@ int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const in
 	return r->n_ids;
 }
 
+int64_t vn_recording_batch(const vn_recording *r)
+{
+	return r->batch;
+}
+
 char *const *vn_recording_token_text(const vn_recording *r)
 {
 	return r->token_text;
@@ -335,6 +340,14 @@ int vn_recording_steps(const vn_recording *r, const vn_step **steps)
 {
 	*steps = r->step;
 	return r->n_steps;
+}
+
+const vn_step *vn_recording_step(const vn_recording *r, int number)
+{
+	for (int i = 0; i < r->n_steps; i++)
+		if (r->step[i].number == number)
+			return &r->step[i];
+	return NULL;
 }
 
 int vn_recording_count(const vn_recording *r)

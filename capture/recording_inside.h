@@ -58,6 +58,7 @@ struct vn_recording {
 	vn_facts  run;
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
+	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
 	char    **token_text;
 	int       n_texts, room_texts;
 	vn_weight_row *weight;
