@@ -150,6 +150,13 @@ static void say_choice(const vn_map_job *j, const vn_entry *e, const char *name,
 		j->use->say(j->use->context, text);
 }
 
+/* How many numbers that checkpoint has; -1: not known. */
+static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
+{
+	const vn_looks w = vn_like_of(j->use->like, name, vn_recording_step(j->r, step));
+	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
+}
+
 /* By the first layer where it can be seen; the others are of the same engine. */
 static vn_status decide(vn_map_job *j, int k)
 {
@@ -163,11 +170,17 @@ static vn_status decide(vn_map_job *j, int k)
 		last = i;
 		for (int side = 0; side < 2; side++)
 			vn_map_name(j->m->rule[k].either[side], j->n[i], name[side], sizeof name[side]);
-		for (int side = 0; side < 2 && j->chosen[k] < 0; side++)
+		for (int side = 0; side < 2 && j->chosen[k] < 0; side++) {
+			const int64_t n = numbers_of(j, name[side], e->step);
 			if (source_of(j, e->step, name[side]) >= 0) {
 				j->chosen[k] = !side;
 				snprintf(why, sizeof why, "%s is another tensor", name[side]);
+			} else if (j->use->like->ranks == 1 && n >= 0 && n != vn_shape_count(&e->shape)
+			           && numbers_of(j, name[!side], e->step) == vn_shape_count(&e->shape)) {
+				j->chosen[k] = !side;
+				snprintf(why, sizeof why, "it has the numbers of that, and not those of %s", name[side]);
 			}
+		}
 		snprintf(residual, sizeof residual, "layer%d.attn_residual", j->n[i]);
 		snprintf(input, sizeof input, "layer%d.input", j->n[i]);
 		int a = source_of(j, e->step, input);

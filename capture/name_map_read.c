@@ -309,9 +309,11 @@ vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *
 	vn_status st;
 
 	*m = NULL;
-	if (!strchr(path, '/') && access(path, F_OK) != 0 && snprintf(file, sizeof file, "%s.yaml", path) < (int)sizeof file
-	    && vn_shipped_find("names", file, own, NULL) == VN_OK)
+	if (!strchr(path, '/') && access(path, F_OK) != 0) {
+		if (snprintf(file, sizeof file, "%s.yaml", path) >= (int)sizeof file || vn_shipped_find("names", file, own, NULL))
+			return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no name map of vernier's own (hf, vllm, llama.cpp)", path);
 		path = own;
+	}
 	if ((st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
 		return st;
 	st = vn_name_map_parse(path, text, n, m, err);

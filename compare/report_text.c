@@ -112,7 +112,7 @@ static void row(const page *p, const vn_checkpoint *k)
 /* Only on one side, and somebody said that it may be. */
 static bool absent(const vn_checkpoint *k)
 {
-	return !k->fails && (k->status == VN_MISSING || k->status == VN_EXTRA);
+	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
 }
 
 /* "layers 0-3: 12 checkpoints", of which steps, too, when they are not all of step 0. */
@@ -189,9 +189,9 @@ static bool quiet(const page *p, int i)
 /* Which points they are of, in a line. */
 static void say_absent(const page *p, vn_status_word status, const char *where)
 {
-	enum { NAMED = 12 };
+	enum { POINTS_NAMED = 12 };
 	const vn_comparison *c = p->c;
-	const char *said[NAMED];
+	const char *said[POINTS_NAMED];
 	int n = 0, points = 0;
 	for (int i = 0; i < c->n_points; i++) {
 		const char *dot = strchr(c->point[i].name, '.'), *point = dot ? dot + 1 : c->point[i].name;
@@ -199,17 +199,17 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 		if (!absent(&c->point[i]) || c->point[i].status != status)
 			continue;
 		n++;
-		for (int k = 0; k < points && k < NAMED; k++)
+		for (int k = 0; k < points && k < POINTS_NAMED; k++)
 			again = again || strcmp(said[k], point) == 0;
-		if (!again && points++ < NAMED)
+		if (!again && points++ < POINTS_NAMED)
 			said[points - 1] = point;
 	}
 	if (!n || p->o->all)
 		return;
 	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s", where);
-	for (int k = 0; k < points && k < NAMED; k++)
+	for (int k = 0; k < points && k < POINTS_NAMED; k++)
 		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
-	fprintf(p->out, "%s\n", points > NAMED ? ", ..." : "");
+	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
 }
 
 static void table(const page *p)
