@@ -91,6 +91,19 @@ static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, 
 	return VN_OK;
 }
 
+/* Of both the same. */
+static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_error *err)
+{
+	int64_t batch;
+	if (bytes != sizeof batch)
+		return astray(r, err);
+	memcpy(&batch, data, sizeof batch);
+	if (batch < 0 || (r->ids && batch != r->batch))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: token_ids has %" PRId64 " rows, positions %" PRId64, r->path, r->batch, batch);
+	r->batch = batch;
+	return VN_OK;
+}
+
 /* "512x48", and "" for a scalar. */
 static bool read_shape(const char *text, vn_shape *s)
 {
@@ -283,6 +296,8 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 		memcpy(size, *data, sizeof *size);
 		r->complete = size[0] == 1;
 		return VN_OK;
+	case VN_FRAME_BATCH:
+		return take_batch(r, *data, bytes, err);
 	case VN_FRAME_IDS:
 	case VN_FRAME_POSITIONS:
 		return take_ids(r, kind, data, bytes, err);

@@ -86,7 +86,7 @@ static int by_step(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static vn_status sort_entries(vn_recording *r, vn_error *err)
+vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 {
 	const size_t n = (size_t)r->n_entries;
 	int         *list = malloc((n + 1) * sizeof *list);
@@ -201,7 +201,7 @@ vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	}
 	r->fd = -1;
-	if ((st = open_file(r, err)) || (st = vn_receive(r, err)) || (st = sort_entries(r, err)) ||
+	if ((st = open_file(r, err)) || (st = vn_receive(r, err)) || (st = vn_recording_sort(r, err)) ||
 	    (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)) || (st = settle_plan(r, err))) {
 		vn_recording_close(r);
 		*recording = NULL;
@@ -242,8 +242,13 @@ void vn_recording_close(vn_recording *r)
 	free(r->token_text);
 	free(r->weight);
 	free(r->step);
-	for (int i = 0; i < r->n_entries && r->source; i++)
+	for (int i = 0; i < r->n_entries && r->source; i++) {
 		free(r->source[i].view);
+		free(r->source[i].recipe);
+	}
+	for (int i = 0; i < r->n_bases; i++)
+		vn_recording_close(r->base[i]);
+	free(r->base);
 	free(r->entry);
 	free(r->source);
 	free(r->by_name);
@@ -290,6 +295,11 @@ int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const in
 	return r->n_ids;
 }
 
+int64_t vn_recording_batch(const vn_recording *r)
+{
+	return r->batch;
+}
+
 char *const *vn_recording_token_text(const vn_recording *r)
 {
 	return r->token_text;
@@ -330,6 +340,14 @@ int vn_recording_steps(const vn_recording *r, const vn_step **steps)
 {
 	*steps = r->step;
 	return r->n_steps;
+}
+
+const vn_step *vn_recording_step(const vn_recording *r, int number)
+{
+	for (int i = 0; i < r->n_steps; i++)
+		if (r->step[i].number == number)
+			return &r->step[i];
+	return NULL;
 }
 
 int vn_recording_count(const vn_recording *r)
@@ -429,6 +447,21 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 	return st;
 }
 
+/* Of a derived recording: gathered from what it is made of. */
+static vn_status make(vn_recording *r, int i, vn_error *err)
+{
+	vn_extent *s = &r->source[i];
+	void *to = mmap(NULL, (size_t)s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
+	const vn_status st = vn_recipe_make(r, s->recipe, to, err);
+	if (st)
+		munmap(to, (size_t)s->bytes);
+	else
+		s->loaded = to;
+	return st;
+}
+
 static int primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
@@ -446,7 +479,9 @@ static vn_status file_data(vn_recording *r, int i, const void **data, vn_error *
 		*data = r->map + s->offset;
 		return VN_OK;
 	}
-	if (!s->loaded && (st = load(r, i, err)))
+	if (s->recipe && s->recipe->whole)
+		return vn_recording_data(r->base[s->recipe->base], s->recipe->entry, data, err);
+	if (!s->loaded && (st = s->recipe ? make(r, i, err) : load(r, i, err)))
 		return st;
 	*data = s->loaded;
 	return VN_OK;
@@ -486,10 +521,14 @@ void vn_recording_release(vn_recording *r, int i)
 	if (s->loaded)
 		munmap(s->loaded, (size_t)s->bytes);
 	s->loaded = NULL;
+	if (s->recipe && s->recipe->whole)
+		vn_recording_release(r->base[s->recipe->base], s->recipe->entry);
 }
 
 void vn_recording_forget(vn_recording *r)
 {
+	for (int i = 0; i < r->n_bases; i++)
+		vn_recording_forget(r->base[i]);
 	if (r->map)
 		madvise((void *)(uintptr_t)r->map, (size_t)r->bytes, MADV_DONTNEED);
 }

@@ -47,6 +47,8 @@ bool            vn_recording_complete(const vn_recording *r);
 const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
+/* Of a batched recording (batched.h): so many prompts, whose ids and positions come one after the other; 0: not batched. */
+int64_t         vn_recording_batch(const vn_recording *r);
 /* What each token says, as vn_utf8_escape shows it; NULL when the file does not tell. */
 char *const    *vn_recording_token_text(const vn_recording *r);
 /* Attributes of /model; NULL when absent. */
@@ -59,6 +61,7 @@ int             vn_recording_weights(const vn_recording *r, const vn_weight_row 
 const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
+const vn_step  *vn_recording_step(const vn_recording *r, int number); /* NULL: none of that number */
 /* In execution order: by step, then order, then name. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);

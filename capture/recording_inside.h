@@ -1,7 +1,8 @@
-/* recording_inside.h: what recording.c and receive.c share. Nobody else includes it. */
+/* recording_inside.h: what recording.c, receive.c, view.c and derive.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_RECORDING_INSIDE_H
 #define VN_CAPTURE_RECORDING_INSIDE_H
 
+#include "capture/derive.h"
 #include "capture/plan_json.h"
 #include "capture/recording.h"
 #include "capture/scan.h"
@@ -17,13 +18,28 @@ typedef struct vn_view {
 /* to: room for v->shape. */
 void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to);
 
+/* A tensor made of others (derive.h): all of one, or pieces. */
+typedef struct vn_recipe {
+	bool      whole;
+	int       base, entry; /* whole */
+	vn_joined how;
+	vn_dtype  dtype;
+	vn_shape  shape;
+	int       n;
+	vn_piece  piece[];
+} vn_recipe;
+
+/* to: room for recipe->shape; not of whole ones. */
+vn_status vn_recipe_make(vn_recording *r, const vn_recipe *recipe, void *to, vn_error *err);
+
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
-	void    *loaded;  /* memory shared with the child that read them, or NULL */
+	void    *loaded;  /* memory shared with the child that read them, or made by the recipe; or NULL */
 	vn_view *view;    /* NULL: as they are */
+	vn_recipe *recipe; /* NULL: in this file */
 } vn_extent;
 
 typedef struct vn_word {
@@ -42,6 +58,7 @@ struct vn_recording {
 	vn_facts  run;
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
+	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
 	char    **token_text;
 	int       n_texts, room_texts;
 	vn_weight_row *weight;
@@ -57,8 +74,13 @@ struct vn_recording {
 	vn_extent *source; /* (n_entries) */
 	int        n_entries, room_entries;
 	int       *by_name; /* (n_entries): by step, then name */
+	vn_recording **base; /* of a derived one (derive.h): what it is made of */
+	int            n_bases;
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
+
+/* Entries in execution order, names of one tensor tied together; a name twice is refused. */
+vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
 /* Fill in what the child sends, checked; unsorted. */
 vn_status vn_receive(vn_recording *r, vn_error *err);

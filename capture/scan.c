@@ -84,16 +84,17 @@ static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t k
 static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
 {
 	const vn_scan *s = w->s;
-	int64_t n;
+	int64_t n, batch;
 	char    digest[64];
 	hid_t   d = child_of(s, run, name, H5I_DATASET, object);
 
 	if (d < 0)
 		return;
-	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n);
+	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
 	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
 	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
 		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, digest);
+	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
 	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
 	free(list);
 	H5Oclose(d);

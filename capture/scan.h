@@ -17,6 +17,7 @@ typedef enum vn_frame {
 	VN_FRAME_RUN,
 	VN_FRAME_MODEL,
 	VN_FRAME_COMPLETE,    /* int32 */
+	VN_FRAME_BATCH,       /* int64: rows of what follows, 0: it is one list */
 	VN_FRAME_IDS,         /* int32 each */
 	VN_FRAME_POSITIONS,
 	VN_FRAME_TOKEN_TEXT,  /* text */

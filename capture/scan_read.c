@@ -367,22 +367,26 @@ char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *
 	return line;
 }
 
-int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n)
+int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n, int64_t *batch)
 {
 	hid_t type = H5Dget_type(dset);
 
 	if (type < 0 || H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) > 8)
 		vn_refuse(s, object, "it does not hold whole numbers");
-	vn_extent e = list_extent(s, dset, type, object);
+	vn_extent e = vn_scan_extent(s, dset, type, object);
+	if (e.rank != 1 && e.rank != 2)
+		vn_refuse(s, object, "rank %d, expected 1, or 2 of a batch", e.rank);
+	*batch = e.rank == 2 ? e.dim[0] : 0;
+	const int lowest = *batch ? -1 : 0; /* what pads a batch stands nowhere */
 	int64_t  *wide = room_for(s, object, (size_t)e.count, sizeof *wide);
 	int32_t  *list = room_for(s, object, (size_t)e.count, sizeof *list);
 	if (e.count)
 		read_all(s, dset, H5T_NATIVE_INT64, object, wide);
 	int64_t count = e.count;
-	while (cut_off && count > 0 && wide[count - 1] == -1)
+	while (cut_off && !*batch && count > 0 && wide[count - 1] == -1)
 		count--;
 	for (int64_t i = 0; i < count; i++) {
-		if (wide[i] < 0 || wide[i] > INT32_MAX)
+		if (wide[i] < lowest || wide[i] > INT32_MAX)
 			vn_refuse(s, object, "element %" PRId64 " is %" PRId64, i, wide[i]);
 		list[i] = (int32_t)wide[i];
 	}

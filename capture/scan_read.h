@@ -32,9 +32,10 @@ typedef struct vn_extent {
 vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object);
 
 /* A one-dimensional dataset of strings, or of whole numbers from 0 that fit int32.
- * cut_off: -1 at the end are left out (ids of steps that a run did not come to). */
+ * cut_off: -1 at the end are left out (ids of steps that a run did not come to).
+ * batch: rows of a two-dimensional one, where -1 pads; 0: it has one dimension. */
 char   **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *n);
-int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n);
+int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n, int64_t *batch);
 /* One member of a compound dataset as text of `room` bytes each, or as doubles. NULL when absent. */
 char    *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room);
 double  *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n);

@@ -29,7 +29,7 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 	int64_t first, rows;
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < n; i++) {
-		const vn_step mine = step[i], *found = vn_step_of(other, mine.number);
+		const vn_step mine = step[i], *found = vn_recording_step(other, mine.number);
 		if (!found || !common_rows(&mine, found, &first, &rows))
 			continue;
 		const vn_step theirs = *found;

@@ -4,6 +4,7 @@
 #include "compare/options.h"
 #include "compare/output.h"
 #include "compare/report.h"
+#include "compare/sides.h"
 
 #include "capture/place.h"
 
@@ -19,19 +20,28 @@ enum { MAX_REPORTS = 8 };
 
 typedef struct command {
 	const char *ref, *cand, *limits, *floor;
+	char      *const *ranks; /* with --shard: cand and the other ranks' */
+	int         n_ranks;
 	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
 	int         n_reports;
-	bool        force, all, quiet;
+	bool        force, all, quiet, shard;
+	vn_sides    sides; /* names and rows; files are above */
 	vn_comparing how;
 } command;
 
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
+	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N]\n"
 	        "                       [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
 	        "                       [--all] [--quiet] [--threads N] [--force]\n"
+	        "       vernier compare REF --shard RANK0 RANK1...     and the same options\n"
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
+	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
+	        "  --ref-names MAP the same of REF\n"
+	        "  --batch-row N   which prompt of a batched CAND, from 0\n"
+	        "  --shard         the candidate is the recordings of all ranks of a tensor-parallel run\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
 	        "  --model MODEL   the same, computed here\n"
@@ -78,14 +88,24 @@ static int add_path(command *k, const char *path)
 	return 0;
 }
 
+static int add_names(const char *option, const char **list, int *n)
+{
+	if (*n == VN_MOST_MAPS)
+		return complain("more than %d %s", VN_MOST_MAPS, option);
+	list[(*n)++] = optarg;
+	return 0;
+}
+
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE };
+	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE, NAMES, REF_NAMES, BATCH_ROW, SHARD };
 	static const struct option options[] = {
 		VN_COMPARING_OPTIONS,
 		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
-		{ "baseline", required_argument, NULL, BASELINE },
+		{ "baseline", required_argument, NULL, BASELINE }, { "names", required_argument, NULL, NAMES },
+		{ "ref-names", required_argument, NULL, REF_NAMES }, { "batch-row", required_argument, NULL, BATCH_ROW },
+		{ "shard", no_argument, NULL, SHARD },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
 		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "force", no_argument, NULL, FORCE },
 		{ "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
@@ -99,6 +119,13 @@ static int arguments(command *k, int argc, char **argv)
 		case LIMITS:   st = vn_option_once("compare", "--limits", optarg, &k->limits); break;
 		case FLOOR:    st = vn_option_once("compare", "--floor", optarg, &k->floor); break;
 		case BASELINE: st = vn_option_once("compare", "--baseline", optarg, &k->how.o.baseline); break;
+		case NAMES:    st = add_names("--names", k->sides.names, &k->sides.n_names); break;
+		case REF_NAMES: st = add_names("--ref-names", k->sides.ref_names, &k->sides.n_ref_names); break;
+		case SHARD:    k->shard = true; break;
+		case BATCH_ROW:
+			if (!vn_text_whole(optarg, 0, INT32_MAX, &k->sides.batch_row))
+				st = complain("--batch-row takes a number from 0, not '%s'", optarg);
+			break;
 		case FORMAT:   st = add_form(k, vn_report_by_name(optarg)); break;
 		case 'o':      st = add_path(k, optarg); break;
 		case ALL:      k->all = true; break;
@@ -110,7 +137,11 @@ static int arguments(command *k, int argc, char **argv)
 		}
 	if (st)
 		return st;
-	if (argc - optind != 2)
+	if (k->shard && argc - optind < 3)
+		return complain("--shard takes a reference and the recordings of two ranks or more; %d files given", argc - optind);
+	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
+		return complain("more than %d ranks", VN_MOST_RANKS);
+	if (!k->shard && argc - optind != 2)
 		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
 		return complain("--bitwise leaves nothing to limits and floors: give one or the other");
@@ -118,6 +149,8 @@ static int arguments(command *k, int argc, char **argv)
 		return st;
 	k->ref = argv[optind];
 	k->cand = argv[optind + 1];
+	k->ranks = argv + optind + 1;
+	k->n_ranks = k->shard ? argc - optind - 1 : 1;
 	if (k->n_reports == 0 && !k->quiet)
 		k->report[k->n_reports++].form = vn_report_by_name("text");
 	for (int i = 0; k->quiet && i < k->n_reports; i++)
@@ -209,8 +242,11 @@ static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && (st = check_place(k, k->report[i].path, err)))
 			return st;
-	if ((st = vn_recording_open(k->ref, &c->ref, err)) || (st = vn_recording_open(k->cand, &c->cand, err))
-	    || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
+	vn_sides sides = k->sides;
+	sides.ref = k->ref;
+	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
+	sides.n_cand = k->n_ranks;
+	if ((st = vn_sides_open(&sides, c, err)) || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
 	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))
 		return st;
 	return report(k, c, chosen, err);
@@ -331,9 +367,9 @@ static int compare_folders(const command *k)
 
 int cmd_compare(int argc, char **argv)
 {
-	command k = { 0 };
+	command k = { .sides.batch_row = -1 };
 	const int said = arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
-	return vn_is_folder(k.ref) && vn_is_folder(k.cand) ? compare_folders(&k) : compare_files(&k).status;
+	return k.n_ranks == 1 && vn_is_folder(k.ref) && vn_is_folder(k.cand) ? compare_folders(&k) : compare_files(&k).status;
 }

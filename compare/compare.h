@@ -26,6 +26,7 @@ typedef enum vn_allow {
 	VN_ALLOW_MISSING    = 1 << 4,
 	VN_ALLOW_EXTRA      = 1 << 5,
 	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
+	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -175,6 +176,8 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 /* The same of two configs alone, as text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);
+/* The plan that a config.json means, the caller's; NULL: none that is known. */
+vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, vn_lines *refusals, vn_error *err);
 /* Are these the same numbers? By digest, or between formats by statistics. */
@@ -213,8 +216,6 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 
 /* The tensor of an entry; vn_recording_release gives it back. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
-/* The step of this number; NULL: none. */
-const vn_step *vn_step_of(const vn_recording *r, int number);
 /* Fill floor from what the floor run was measured to be. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 

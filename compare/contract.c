@@ -16,9 +16,9 @@ static const struct {
 } words[] = {
 	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
-	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION },
+	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision";
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -98,6 +98,14 @@ static vn_plan *plan_of(const json_t *config)
 
 	if (vn_family_find("config", config, &family, NULL) || family->plan("config", config, &plan, NULL))
 		return NULL;
+	return plan;
+}
+
+vn_plan *vn_contract_plan(const char *config)
+{
+	json_t  *json = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+	vn_plan *plan = json ? plan_of(json) : NULL;
+	json_decref(json);
 	return plan;
 }
 

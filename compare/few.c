@@ -18,7 +18,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p)
 {
 	if (p->m.n == 0 || p->m.n >= VN_FEW_NUMBERS || !p->has_floor)
 		return false;
-	const vn_step *s = vn_step_of(c->ref, p->step);
+	const vn_step *s = vn_recording_step(c->ref, p->step);
 	return s && s->rows == 1;
 }
 

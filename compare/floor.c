@@ -36,7 +36,7 @@ static bool same_rows(const vn_step *x, const vn_step *y)
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 {
 	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
-	if (e < 0 || !same_rows(vn_step_of(c->ref, p->step), vn_step_of(c->floor, p->step))
+	if (e < 0 || !same_rows(vn_recording_step(c->ref, p->step), vn_recording_step(c->floor, p->step))
 	    || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
 		return -1;
 	return e;

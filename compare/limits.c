@@ -1,6 +1,7 @@
 /* limits.c: see limits.h. Reading a file is in limits_read.c. */
 #include "compare/limits.h"
 
+#include "capture/shipped.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -10,14 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#ifndef VERNIER_SPECS_DIR
-#define VERNIER_SPECS_DIR "/usr/local/share/vernier"
-#endif
-#ifndef VERNIER_SOURCE_SPECS
-#define VERNIER_SOURCE_SPECS "specs"
-#endif
 
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
 {
@@ -147,43 +140,7 @@ void vn_limits_destroy(vn_limits *l)
 	free(l);
 }
 
-/* ---- vernier's own files -------------------------------------------------- */
-
-static bool readable(char *path, const char *dir, const char *between, const char *name)
-{
-	char plain[PATH_MAX];
-	const int n = snprintf(path, PATH_MAX, "%s%s/limits/%s", dir, between, name);
-	if (n < 0 || n >= PATH_MAX || access(path, R_OK) != 0)
-		return false;
-	/* Reports quote it: without the detours, where that is possible. */
-	if (realpath(path, plain))
-		memcpy(path, plain, strlen(plain) + 1);
-	return true;
-}
-
 vn_status vn_limits_find(const char *name, char *path, vn_error *err)
 {
-	static const char *const beside[] = { "/../share/vernier", "/../../specs", "/../../../specs" };
-	const char *env = getenv("VERNIER_SPECS");
-	char exe[PATH_MAX];
-
-	if (env && *env) {
-		if (readable(path, env, "", name))
-			return VN_OK;
-		return vn_fail(err, VN_ERR_NOTFOUND, "VERNIER_SPECS=%s: no limits/%s there", env, name);
-	}
-	const ssize_t n = readlink("/proc/self/exe", exe, sizeof exe - 1);
-	if (n > 0) {
-		exe[n] = 0;
-		char *slash = strrchr(exe, '/');
-		if (slash)
-			*slash = 0;
-		for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
-			if (readable(path, exe, beside[i], name))
-				return VN_OK;
-	}
-	if (readable(path, VERNIER_SPECS_DIR, "", name) || readable(path, VERNIER_SOURCE_SPECS, "", name))
-		return VN_OK;
-	return vn_fail(err, VN_ERR_NOTFOUND, "limits/%s: not in %s, nor beside the program; set VERNIER_SPECS",
-	               name, VERNIER_SPECS_DIR);
+	return vn_shipped_find("limits", name, path, err);
 }

@@ -1,24 +1,21 @@
 /* limits_file.c: limits files on disk, and the files they extend. */
 #include "compare/limits_read.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "capture/yaml.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define FILE_MAX_BYTES (1 << 20)
 #define EXTENDS_MAX    8
 
 /* The files being read, innermost first: what is extended must not come back. */
 typedef struct chain {
 	const struct chain *outer;
-	dev_t dev;
-	ino_t ino;
-	int   depth;
+	vn_yaml_id file;
+	int        depth;
 } chain;
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
@@ -95,46 +92,20 @@ static vn_status parse(const char *path, const char *text, size_t n, const chain
 
 static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err)
 {
-	struct stat s;
-	char *text = NULL;
-	vn_status st = VN_OK;
-	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe must not make us wait */
+	chain  here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
+	char  *text;
+	size_t n;
+	vn_status st;
 
 	*l = NULL;
-	if (fd < 0 || fstat(fd, &s) != 0) {
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-		goto done;
-	}
-	if (!S_ISREG(s.st_mode)) {
-		st = vn_fail(err, VN_ERR_IO, "%s: not a file", path);
-		goto done;
-	}
-	if (s.st_size > FILE_MAX_BYTES) {
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: %lld bytes; a limits file has at most %d", path, (long long)s.st_size,
-		             FILE_MAX_BYTES);
-		goto done;
-	}
-	const chain here = { outer, s.st_dev, s.st_ino, outer ? outer->depth + 1 : 0 };
+	if ((st = vn_yaml_file(path, "limits", &text, &n, &here.file, err)))
+		return st;
 	for (const chain *c = outer; c; c = c->outer)
-		if (c->dev == here.dev && c->ino == here.ino) {
+		if (c->file.device == here.file.device && c->file.inode == here.file.inode)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
-			goto done;
-		}
-	if (!(text = malloc((size_t)s.st_size + 1))) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", path);
-		goto done;
-	}
-	size_t n = 0;
-	for (ssize_t got; n < (size_t)s.st_size; n += (size_t)got)
-		if ((got = read(fd, text + n, (size_t)s.st_size - n)) <= 0) {
-			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, got < 0 ? strerror(errno) : "shorter than it was");
-			goto done;
-		}
-	st = parse(path, text, n, &here, l, err);
-done:
+	if (!st)
+		st = parse(path, text, n, &here, l, err);
 	free(text);
-	if (fd >= 0)
-		close(fd);
 	return st;
 }
 

@@ -1,133 +1,36 @@
 /* limits_read.c: the text of a limits file (specs/limits.md) into rules.
  *
- * libyaml's events are read by hand, one function for each kind of thing a
- * file may hold. What the language does not have is refused where it stands:
- * anchors and aliases (so nothing can be expanded), tags, further documents,
- * nesting beyond what a rule needs, keys twice, words where a number belongs.
+ * One function for each kind of thing a file may hold. What the language does not
+ * have is refused where it stands: nesting beyond what a rule needs, keys twice,
+ * words where a number belongs; and what capture/yaml.h refuses for everybody.
  */
 #include "compare/limits_read.h"
 
+#include "capture/yaml.h"
 #include "libref/base/glob.h"
-#include "libref/base/utf8.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
 
 #define RULES_MAX 10000
 
 typedef struct reader {
-	yaml_parser_t parser;
-	yaml_event_t  event; /* the current one */
-	bool          has_event;
-	const char   *path;
-	vn_limits    *l;
-	vn_extends   *extends;
-	vn_error     *err;
+	vn_yaml    *y;
+	const char *path;
+	vn_limits  *l;
+	vn_extends *extends;
+	unsigned    seen; /* sections */
 } reader;
 
-#define LINE(e)   ((int)(e).start_mark.line + 1)
-#define COLUMN(e) ((int)(e).start_mark.column + 1)
-
-__attribute__((format(printf, 4, 5)))
-static vn_status fail_at(reader *r, int line, int column, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	return vn_fail(r->err, VN_ERR_FORMAT, "%s:%d:%d: %s", r->path, line, column, text);
-}
-
-#define FAIL(r, ...) fail_at(r, LINE((r)->event), COLUMN((r)->event), __VA_ARGS__)
-
-static vn_status no_memory(reader *r)
-{
-	return vn_fail(r->err, VN_ERR_NOMEM, "%s: no memory for limits", r->path);
-}
-
-/* ---- events ----------------------------------------------------------------- */
-
-static vn_status next(reader *r)
-{
-	if (r->has_event)
-		yaml_event_delete(&r->event);
-	r->has_event = false;
-	if (!yaml_parser_parse(&r->parser, &r->event)) {
-		const yaml_parser_t *p = &r->parser;
-		if (p->error == YAML_MEMORY_ERROR)
-			return no_memory(r);
-		return fail_at(r, (int)p->problem_mark.line + 1, (int)p->problem_mark.column + 1, "not YAML: %s",
-		               p->problem ? p->problem : "unreadable");
-	}
-	r->has_event = true;
-	const yaml_event_t *e = &r->event;
-	if (e->type == YAML_ALIAS_EVENT)
-		return FAIL(r, "an alias (*%.40s); limits have none, write the value", (const char *)e->data.alias.anchor);
-	const yaml_char_t *anchor = NULL, *tag = NULL;
-	if (e->type == YAML_SCALAR_EVENT)
-		anchor = e->data.scalar.anchor, tag = e->data.scalar.tag;
-	if (e->type == YAML_SEQUENCE_START_EVENT)
-		anchor = e->data.sequence_start.anchor, tag = e->data.sequence_start.tag;
-	if (e->type == YAML_MAPPING_START_EVENT)
-		anchor = e->data.mapping_start.anchor, tag = e->data.mapping_start.tag;
-	if (anchor)
-		return FAIL(r, "an anchor (&%.40s); limits have none", (const char *)anchor);
-	if (tag)
-		return FAIL(r, "a tag (%.40s); limits have none", (const char *)tag);
-	return VN_OK;
-}
-
-/* The scalar that must stand here, borrowed until next. */
-static vn_status word(reader *r, const char *what, const char **text)
-{
-	*text = "";
-	if (r->event.type != YAML_SCALAR_EVENT)
-		return FAIL(r, "%s must be one value, not a list or a map", what);
-	*text = (const char *)r->event.data.scalar.value;
-	if (strlen(*text) != r->event.data.scalar.length)
-		return FAIL(r, "%s holds a NUL character", what);
-	return VN_OK;
-}
-
-static vn_status copy_word(reader *r, const char *what, char **to)
-{
-	const char *text;
-	vn_status st = word(r, what, &text);
-	if (st)
-		return st;
-	if (*to)
-		return FAIL(r, "%s twice", what);
-	return (*to = strdup(text)) ? VN_OK : no_memory(r);
-}
+#define FAIL(r, ...) vn_yaml_fail((r)->y, __VA_ARGS__)
 
 /* ---- values ------------------------------------------------------------------ */
-
-static vn_status number(reader *r, const char *key, double *value)
-{
-	const char *text;
-	char *end;
-	vn_status st = word(r, key, &text);
-	if (st)
-		return st;
-	if (!*text || strspn(text, "0123456789+-.eE") != strlen(text))
-		return FAIL(r, "%s: '%.40s' is not a number", key, text);
-	*value = strtod(text, &end);
-	if (*end || end == text)
-		return FAIL(r, "%s: '%.40s' is not a number", key, text);
-	if (!isfinite(*value))
-		return FAIL(r, "%s: '%.40s' is not a finite number", key, text);
-	return VN_OK;
-}
 
 static vn_status allowed(reader *r, const char *key, int *to)
 {
 	const char *text;
-	vn_status st = word(r, key, &text);
+	vn_status st = vn_yaml_word(r->y, key, &text);
 	if (st)
 		return st;
 	if (*to >= 0)
@@ -146,13 +49,13 @@ static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, do
 	char text[VN_ERROR_MAX];
 	if (!why)
 		return VN_OK;
-	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, LINE(r->event), key, value, why);
+	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
 	char **more = realloc(l->warning, (size_t)(l->n_warnings + 1) * sizeof *more);
 	if (!more)
-		return no_memory(r);
+		return vn_yaml_no_memory(r->y);
 	l->warning = more;
 	if (!(more[l->n_warnings] = strdup(text)))
-		return no_memory(r);
+		return vn_yaml_no_memory(r->y);
 	l->n_warnings++;
 	return VN_OK;
 }
@@ -179,7 +82,7 @@ static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m,
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	const double low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
-	vn_status st = number(r, key, value);
+	vn_status st = vn_yaml_number(r->y, key, value);
 	if (st)
 		return st;
 	if (*value < low)
@@ -190,39 +93,49 @@ static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m,
 }
 
 /* { first: 1.0e-5, last: 2.0e-3 } */
+static const char *const end_name[2] = { "first", "last" };
+
+typedef struct depth {
+	reader     *r;
+	const char *key;
+	vn_form     form;
+	vn_metric   m;
+	double     *end;
+	bool        seen[2];
+} depth;
+
+static vn_status depth_key(void *context, const char *text, int line, int column)
+{
+	depth  *d = context;
+	reader *r = d->r;
+	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
+	vn_status st;
+	if (which < 0)
+		return vn_yaml_fail_at(r->y, line, column, "%s: unknown key '%.40s'; by depth it has first and last", d->key, text);
+	if (d->seen[which])
+		return vn_yaml_fail_at(r->y, line, column, "%s: %s twice", d->key, end_name[which]);
+	d->seen[which] = true;
+	if ((st = value_of(r, d->key, d->form, d->m, &d->end[which])))
+		return st;
+	const bool high = d->form != VN_OVER_FLOOR && vn_metric_get(d->m)->better == VN_HIGHER;
+	if (!(high ? d->end[which] < 1 : d->end[which] > 0))
+		return FAIL(r, "%s: %s: %g leaves no factor to go by; expected a number %s", d->key, end_name[which], d->end[which],
+		            high ? "below 1" : "above 0");
+	return VN_OK;
+}
+
 static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m, double end[2])
 {
-	static const char *const name[2] = { "first", "last" };
-	const vn_metric_info *info = vn_metric_get(m);
-	const int line = LINE(r->event), column = COLUMN(r->event);
-	bool seen[2] = { false, false };
+	depth d = { r, key, form, m, end, { false, false } };
+	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
 	vn_status st;
 
-	if (info->scores)
+	if (vn_metric_get(m)->scores)
 		return FAIL(r, "%s: logits stand behind the last layer: expected one number, not first and last", key);
-	for (;;) {
-		const char *text;
-		if ((st = next(r)))
-			return st;
-		if (r->event.type == YAML_MAPPING_END_EVENT)
-			break;
-		if ((st = word(r, "a key", &text)))
-			return st;
-		const int which = strcmp(text, name[0]) == 0 ? 0 : strcmp(text, name[1]) == 0 ? 1 : -1;
-		if (which < 0)
-			return FAIL(r, "%s: unknown key '%.40s'; by depth it has first and last", key, text);
-		if (seen[which])
-			return FAIL(r, "%s: %s twice", key, name[which]);
-		seen[which] = true;
-		if ((st = next(r)) || (st = value_of(r, key, form, m, &end[which])))
-			return st;
-		const bool high = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
-		if (!(high ? end[which] < 1 : end[which] > 0))
-			return FAIL(r, "%s: %s: %g leaves no factor to go by; expected a number %s", key, name[which], end[which],
-			            high ? "below 1" : "above 0");
-	}
-	if (!seen[0] || !seen[1])
-		return fail_at(r, line, column, "%s: by depth, without %s", key, name[seen[0]]);
+	if ((st = vn_yaml_map(r->y, "first and last", depth_key, &d)))
+		return st;
+	if (!d.seen[0] || !d.seen[1])
+		return vn_yaml_fail_at(r->y, line, column, "%s: by depth, without %s", key, end_name[d.seen[0]]);
 	return VN_OK;
 }
 
@@ -233,12 +146,15 @@ static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, 
 
 	if (rule->key[form][m].state != VN_UNSAID)
 		return FAIL(r, "%s twice in one rule", key);
-	rule->key[form][m].line = LINE(r->event);
-	if (r->event.type == YAML_SCALAR_EVENT && strcmp((const char *)r->event.data.scalar.value, "none") == 0) {
+	rule->key[form][m].line = vn_yaml_line(r->y);
+	const char *text = "";
+	if (vn_yaml_at(r->y) == VN_YAML_WORD && (st = vn_yaml_word(r->y, key, &text)))
+		return st;
+	if (strcmp(text, "none") == 0) {
 		rule->key[form][m].state = VN_LIFTED;
 		return VN_OK;
 	}
-	const bool deep = r->event.type == YAML_MAPPING_START_EVENT;
+	const bool deep = vn_yaml_at(r->y) == VN_YAML_MAP;
 	if ((st = deep ? by_depth(r, key, form, m, end) : value_of(r, key, form, m, &end[0])))
 		return st;
 	rule->key[form][m].state = VN_SAID;
@@ -257,192 +173,125 @@ static vn_status new_rule(reader *r, vn_rule **rule)
 		return FAIL(r, "more than %d rules", RULES_MAX);
 	vn_rule **more = realloc(l->rule, (size_t)(l->n_rules + 1) * sizeof *more);
 	if (!more)
-		return no_memory(r);
+		return vn_yaml_no_memory(r->y);
 	l->rule = more;
 	if (!(*rule = calloc(1, sizeof **rule)))
-		return no_memory(r);
+		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
-	(*rule)->line = LINE(r->event);
+	(*rule)->line = vn_yaml_line(r->y);
 	(*rule)->missing = (*rule)->extra = -1;
-	return ((*rule)->file = strdup(r->path)) ? VN_OK : no_memory(r);
+	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
 /* The keys of one rule, of the defaults, or of a without_floor inside them. */
-static vn_status keys(reader *r, vn_rule *rule, bool is_rule, bool inner)
+typedef struct body {
+	reader  *r;
+	vn_rule *rule;
+	bool     is_rule, inner, had_inner;
+} body;
+
+static vn_status keys(body *b);
+
+static vn_status rule_key(void *context, const char *key, int line, int column)
 {
-	char key[VN_KEY_TEXT];
-	bool had_inner = false;
+	body    *b = context;
+	reader  *r = b->r;
+	vn_rule *rule = b->rule;
+	vn_form   form;
+	vn_metric m;
+	vn_error  why;
 	vn_status st;
 
-	if (r->event.type != YAML_MAPPING_START_EVENT)
-		return FAIL(r, "expected a map of limits (key: value)");
-	const int line = LINE(r->event), column = COLUMN(r->event);
-	for (;;) {
-		const char *text;
-		vn_form   form;
-		vn_metric m;
-		if ((st = next(r)))
+	if (metric_key(key, b->inner, &form, &m))
+		return limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
+	if (b->inner)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+	if (b->is_rule && strcmp(key, "match") == 0) {
+		if ((st = vn_yaml_copy(r->y, key, &rule->match)))
 			return st;
-		if (r->event.type == YAML_MAPPING_END_EVENT)
-			break;
-		if ((st = word(r, "a key", &text)))
-			return st;
-		const int key_line = LINE(r->event), key_column = COLUMN(r->event);
-		if (snprintf(key, sizeof key, "%s", text) >= (int)sizeof key)
-			return FAIL(r, "unknown key or metric '%.40s...'", text);
-		if ((st = next(r)))
-			return st;
-		if (!inner && is_rule && strcmp(key, "match") == 0) {
-			vn_error why;
-			if ((st = copy_word(r, key, &rule->match)))
-				return st;
-			if (vn_glob_check(rule->match, &why))
-				return FAIL(r, "match: %.400s", why.text);
-		} else if (!inner && strcmp(key, "why") == 0) {
-			st = copy_word(r, key, &rule->why);
-		} else if (!inner && strcmp(key, "missing") == 0) {
-			st = allowed(r, key, &rule->missing);
-		} else if (!inner && strcmp(key, "extra") == 0) {
-			st = allowed(r, key, &rule->extra);
-		} else if (!inner && strcmp(key, "without_floor") == 0) {
-			if (had_inner)
-				return FAIL(r, "without_floor twice in one rule");
-			had_inner = true;
-			st = keys(r, rule, is_rule, true);
-		} else if (metric_key(key, inner, &form, &m)) {
-			st = limit(r, key, rule, inner ? VN_WITHOUT_FLOOR : form, m);
-		} else {
-			return fail_at(r, key_line, key_column, "unknown key or metric '%s'", key);
-		}
-		if (st)
-			return st;
+		return vn_glob_check(rule->match, &why) ? FAIL(r, "match: %.400s", why.text) : VN_OK;
 	}
-	if (is_rule && !inner && !rule->match)
-		return fail_at(r, line, column, "a rule without match");
-	return VN_OK;
+	if (strcmp(key, "why") == 0)
+		return vn_yaml_copy(r->y, key, &rule->why);
+	if (strcmp(key, "missing") == 0)
+		return allowed(r, key, &rule->missing);
+	if (strcmp(key, "extra") == 0)
+		return allowed(r, key, &rule->extra);
+	if (strcmp(key, "without_floor") != 0)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+	if (b->had_inner)
+		return FAIL(r, "without_floor twice in one rule");
+	b->had_inner = true;
+	return keys(&(body) { r, rule, b->is_rule, true, false });
+}
+
+static vn_status keys(body *b)
+{
+	const int line = vn_yaml_line(b->r->y), column = vn_yaml_column(b->r->y);
+	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
+	if (!st && b->is_rule && !b->inner && !b->rule->match)
+		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
+	return st;
 }
 
 static vn_status rules(reader *r)
 {
 	vn_status st;
-	if (r->event.type != YAML_SEQUENCE_START_EVENT)
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return FAIL(r, "rules must be a list");
 	for (;;) {
 		vn_rule *rule;
-		if ((st = next(r)))
+		if ((st = vn_yaml_next(r->y)))
 			return st;
-		if (r->event.type == YAML_SEQUENCE_END_EVENT)
+		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
 			return VN_OK;
-		if ((st = new_rule(r, &rule)) || (st = keys(r, rule, true, false)))
+		if ((st = new_rule(r, &rule)) || (st = keys(&(body) { r, rule, true, false, false })))
 			return st;
 	}
 }
 
-static vn_status version(reader *r)
-{
-	const char *text;
-	vn_status st = word(r, "version", &text);
-	if (st)
-		return st;
-	return strcmp(text, "1") == 0 ? VN_OK : FAIL(r, "version '%.40s'; this vernier reads version 1", text);
-}
-
-static vn_status section(reader *r, const char *key, int line, int column, unsigned *seen)
+static vn_status section(void *context, const char *key, int line, int column)
 {
 	static const char *const name[] = { "version", "name", "extends", "defaults", "rules" };
+	reader  *r = context;
 	vn_rule *rule;
 	vn_status st;
 	int i = 0;
 	while (i < 5 && strcmp(name[i], key) != 0)
 		i++;
 	if (i == 5)
-		return fail_at(r, line, column, "unknown key '%.60s'; expected version, name, extends, defaults or rules", key);
-	if (*seen & 1u << i)
-		return fail_at(r, line, column, "%s twice", key);
-	*seen |= 1u << i;
+		return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; expected version, name, extends, defaults or rules", key);
+	if (r->seen & 1u << i)
+		return vn_yaml_fail_at(r->y, line, column, "%s twice", key);
+	r->seen |= 1u << i;
 	switch (i) {
-	case 0: return version(r);
-	case 1: return copy_word(r, "name", &r->l->name);
+	case 0: return vn_yaml_version(r->y);
+	case 1: return vn_yaml_copy(r->y, "name", &r->l->name);
 	case 2:
-		r->extends->line = LINE(r->event);
-		r->extends->column = COLUMN(r->event);
-		return copy_word(r, "extends", &r->extends->name);
-	case 3: return (st = new_rule(r, &rule)) ? st : keys(r, rule, false, false);
+		r->extends->line = vn_yaml_line(r->y);
+		r->extends->column = vn_yaml_column(r->y);
+		return vn_yaml_copy(r->y, "extends", &r->extends->name);
+	case 3: return (st = new_rule(r, &rule)) ? st : keys(&(body) { r, rule, false, false, false });
 	default: return rules(r);
 	}
-}
-
-static vn_status document(reader *r)
-{
-	unsigned seen = 0;
-	char key[128];
-	vn_status st;
-
-	if ((st = next(r)) || (st = next(r)))
-		return st; /* the stream starts, the document starts */
-	if (r->event.type == YAML_STREAM_END_EVENT)
-		return fail_at(r, 1, 1, "empty; a limits file starts with version: 1");
-	if ((st = next(r)))
-		return st;
-	if (r->event.type != YAML_MAPPING_START_EVENT)
-		return FAIL(r, "expected version: 1 and what follows, a map");
-	for (;;) {
-		const char *text;
-		if ((st = next(r)))
-			return st;
-		if (r->event.type == YAML_MAPPING_END_EVENT)
-			break;
-		if ((st = word(r, "a key", &text)))
-			return st;
-		const int line = LINE(r->event), column = COLUMN(r->event);
-		snprintf(key, sizeof key, "%s", text);
-		if ((st = next(r)) || (st = section(r, key, line, column, &seen)))
-			return st;
-	}
-	if (!(seen & 1))
-		return fail_at(r, 1, 1, "no version; a limits file starts with version: 1");
-	if ((st = next(r)) || (st = next(r)))
-		return st;
-	return r->event.type == YAML_STREAM_END_EVENT ? VN_OK : FAIL(r, "a second document; one file, one document");
-}
-
-/* ---- text ------------------------------------------------------------------------ */
-
-/* libyaml tells the byte of bad UTF-8 but not the line. */
-static vn_status check_utf8(const char *path, const char *text, size_t n, vn_error *err)
-{
-	int line = 1, column = 1;
-	const size_t good = vn_utf8_good(text, n);
-	for (size_t i = 0; good < n && i < good; i += (size_t)vn_utf8_length(text + i, good - i)) {
-		column = text[i] == '\n' ? 1 : column + 1;
-		line += text[i] == '\n';
-	}
-	return good == n ? VN_OK : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not UTF-8 (byte 0x%02x)", path, line, column,
-	                                   (unsigned)(unsigned char)text[good]);
 }
 
 vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
                          vn_error *err)
 {
-	reader r = { .path = path, .extends = extends, .err = err };
-	vn_status st = check_utf8(path, text, n, err);
+	reader r = { .path = path, .extends = extends };
+	vn_status st;
 
 	*out = NULL;
-	if (st)
+	if ((st = vn_yaml_open(path, text, n, "limits", &r.y, err)))
 		return st;
-	if (!yaml_parser_initialize(&r.parser))
-		return no_memory(&r);
-	yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&r.parser, (const unsigned char *)text, n);
 	if (!(r.l = calloc(1, sizeof *r.l)) || !(r.l->path = strdup(path)))
-		st = no_memory(&r);
+		st = vn_yaml_no_memory(r.y);
 	else
 		r.l->digest = vn_digest_of(text, n);
-	if (!st)
-		st = document(&r);
-	if (r.has_event)
-		yaml_event_delete(&r.event);
-	yaml_parser_delete(&r.parser);
+	if (!st && !(st = vn_yaml_document(r.y, section, &r)) && !(r.seen & 1))
+		st = vn_yaml_fail_at(r.y, 1, 1, "no version; a limits file starts with version: 1");
+	vn_yaml_close(r.y);
 	if (st)
 		vn_limits_destroy(r.l);
 	else

@@ -45,16 +45,6 @@ static void count_hits(const vn_comparison *c, const char *name, int *hits)
 		hits[i] += vn_glob_match(c->options->points[i], name);
 }
 
-const vn_step *vn_step_of(const vn_recording *r, int number)
-{
-	const vn_step *s;
-	const int n = vn_recording_steps(r, &s);
-	for (int i = 0; i < n; i++)
-		if (s[i].number == number)
-			return &s[i];
-	return NULL;
-}
-
 static bool is_scores(const vn_entry *e)
 {
 	const vn_point_info *p = vn_entry_point(e);
@@ -71,7 +61,7 @@ static void unfit(vn_checkpoint *p, vn_status_word status)
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
 	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
-	const vn_step  *rs = vn_step_of(c->ref, r->step), *ds = vn_step_of(c->cand, d->step);
+	const vn_step  *rs = vn_recording_step(c->ref, r->step), *ds = vn_recording_step(c->cand, d->step);
 	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
@@ -156,6 +146,9 @@ static void pair_up(const vn_comparison *c, matching *m)
 		const vn_entry *e = vn_recording_entry(c->ref, i);
 		m->head[i] = -1;
 		m->partner[i] = vn_recording_find(c->cand, e->step, e->name);
+		/* A candidate without a plan cannot know that what has one name has another here: then the reference knows. */
+		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->cand))
+			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
 			m->used[m->partner[i]] = m->used[root(c->cand, m->partner[i])] = true;
 	}

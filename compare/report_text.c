@@ -109,6 +109,12 @@ static void row(const page *p, const vn_checkpoint *k)
 	fputc('\n', p->out);
 }
 
+/* Only on one side, and somebody said that it may be. */
+static bool absent(const vn_checkpoint *k)
+{
+	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
+}
+
 /* "layers 0-3: 12 checkpoints", of which steps, too, when they are not all of step 0. */
 static void say_run(const page *p, int from, int to)
 {
@@ -132,16 +138,27 @@ static void say_run(const page *p, int from, int to)
 		fprintf(p->out, "layer %d: ", first);
 	else if (first >= 0)
 		fprintf(p->out, "layers %d-%d: ", first, last);
-	fprintf(p->out, "%d checkpoints", to - from);
+	int n = 0;
+	for (int i = from; i < to; i++)
+		n += !absent(&c->point[i]);
+	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
 /* Healthy neighbours share a line. */
 static void healthy_run(const page *p, int from, int to)
 {
 	const vn_comparison *c = p->c;
-	int worst = -1, unlimited = 0;
+	int worst = -1, unlimited = 0, measured = 0;
 	char label[VN_LABEL];
 	double ratio;
+	for (int i = from; i < to; i++)
+		measured += !absent(&c->point[i]);
+	if (!measured)
+		return; /* said below the table */
+	while (absent(&c->point[from]))
+		from++;
+	while (absent(&c->point[to - 1]))
+		to--;
 	for (int i = from; i < to; i++) {
 		const vn_checkpoint *k = &c->point[i];
 		unlimited += k->status == VN_UNLIMITED;
@@ -166,7 +183,33 @@ static void healthy_run(const page *p, int from, int to)
 static bool quiet(const page *p, int i)
 {
 	const vn_checkpoint *k = &p->c->point[i];
-	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED);
+	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED || absent(k));
+}
+
+/* Which points they are of, in a line. */
+static void say_absent(const page *p, vn_status_word status, const char *where)
+{
+	enum { POINTS_NAMED = 12 };
+	const vn_comparison *c = p->c;
+	const char *said[POINTS_NAMED];
+	int n = 0, points = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		const char *dot = strchr(c->point[i].name, '.'), *point = dot ? dot + 1 : c->point[i].name;
+		bool again = false;
+		if (!absent(&c->point[i]) || c->point[i].status != status)
+			continue;
+		n++;
+		for (int k = 0; k < points && k < POINTS_NAMED; k++)
+			again = again || strcmp(said[k], point) == 0;
+		if (!again && points++ < POINTS_NAMED)
+			said[points - 1] = point;
+	}
+	if (!n || p->o->all)
+		return;
+	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s", where);
+	for (int k = 0; k < points && k < POINTS_NAMED; k++)
+		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
+	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
 }
 
 static void table(const page *p)
@@ -185,6 +228,8 @@ static void table(const page *p)
 			row(p, &c->point[j++]);
 		i = j;
 	}
+	say_absent(p, VN_MISSING, "candidate");
+	say_absent(p, VN_EXTRA, "reference");
 	fputc('\n', p->out);
 }
 

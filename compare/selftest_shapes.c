@@ -81,7 +81,7 @@ static void counted(vn_edit *e, const vn_patient *p)
 static void step_says(vn_edit *e, const vn_patient *p, const char *key, int by)
 {
 	char at[VN_EDIT_PATH];
-	const vn_step *s = vn_step_of(p->healthy, p->step);
+	const vn_step *s = vn_recording_step(p->healthy, p->step);
 	const int64_t was = strcmp(key, "position") == 0 ? s->position : strcmp(key, "tokens") == 0 ? s->tokens
 	                  : strcmp(key, "rows") == 0 ? s->rows : s->first_row;
 

@@ -15,7 +15,7 @@ enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
 static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
 {
 	char *const    *all = vn_recording_token_text(r);
-	const vn_step  *step = vn_step_of(r, e->step);
+	const vn_step  *step = vn_recording_step(r, e->step);
 	const int32_t  *ids;
 	const int64_t   at = step ? step->position + step->first_row + row : row;
 	*text = 0;

@@ -1,0 +1,127 @@
+/* sides.c: see sides.h. */
+#include "compare/sides.h"
+
+#include "capture/batched.h"
+#include "capture/name_map.h"
+#include "capture/paged.h"
+#include "capture/ranks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+typedef struct side {
+	vn_comparison *c;
+	const char    *who;
+	vn_like        like;
+} side;
+
+static void say(void *context, const char *words)
+{
+	const side *s = context;
+	vn_lines_add(&s->c->notes, "%s: %s", s->who, words);
+}
+
+static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
+{
+	vn_map_use use = { .like = &s->like, .say = say, .context = s };
+	const vn_status st = vn_name_map_apply(m, r, &use, err);
+	if (st)
+		return st;
+	if (use.mapped)
+		vn_lines_add(&s->c->notes, "%s: %d names by %s%s%s", s->who, use.mapped, m->name ? m->name : m->path, use.left ? ", others as they are" : "",
+		             use.ignored ? ", steps in between left out" : "");
+	else if (asked)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
+		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
+	return VN_OK;
+}
+
+static vn_status map_all(side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
+{
+	vn_name_map *m;
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i <= n; i++) {
+		const bool asked = i < n;
+		if (!(st = vn_name_map_open(asked ? names[i] : "fused", &m, err)))
+			st = map_names(s, m, asked, r, err);
+		vn_name_map_destroy(m);
+	}
+	return st;
+}
+
+static vn_status take_row(int64_t row, vn_recording **r, vn_error *err)
+{
+	const int64_t batch = vn_recording_batch(*r);
+	if (batch == 0)
+		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: --batch-row %" PRId64 ", and it is not a batch", vn_recording_path(*r), row);
+	if (row < 0 && batch > 1)
+		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: --batch-row 0 to %" PRId64 " says which is compared",
+		               vn_recording_path(*r), batch, batch - 1);
+	return vn_batched_row(r, row < 0 ? 0 : row, err);
+}
+
+static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
+{
+	int n;
+	const vn_status st = vn_paged_gather(r, &n, err);
+	if (!st && n)
+		vn_lines_add(&s->c->notes, "%s: %d caches gathered from their blocks", s->who, n);
+	return st;
+}
+
+/* One file as a checkpoint file. */
+static vn_status settle(side *s, const char *const *names, int n, int64_t row, vn_recording **r, vn_error *err)
+{
+	vn_status st = map_all(s, names, n, r, err);
+	if (!st && !(st = take_row(row, r, err)))
+		st = gather_pages(s, r, err);
+	return st;
+}
+
+static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
+{
+	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS, .say = say, .context = s };
+	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->cand, err);
+	if (!st)
+		vn_lines_add(&s->c->notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
+	return st;
+}
+
+vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
+{
+	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
+	vn_plan   *own = NULL;
+	side       left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
+	vn_status  st = rank ? vn_recording_open(s->ref, &c->ref, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+
+	for (int i = 0; !st && i < s->n_cand; i++)
+		st = vn_recording_open(s->cand[i], &rank[i], err);
+	if (st)
+		goto done;
+	const vn_plan *plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(rank[0]);
+	if (!plan) {
+		const char *config = vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(rank[0]);
+		plan = own = config ? vn_contract_plan(config) : NULL;
+	}
+	vn_like_init(&left.like, rank[0], plan, 1);
+	if ((st = settle(&left, s->ref_names, s->n_ref_names, -1, &c->ref, err)))
+		goto done;
+	vn_like_init(&right.like, c->ref, plan, s->n_cand);
+	for (int i = 0; !st && i < s->n_cand; i++)
+		st = settle(&right, s->names, s->n_names, s->batch_row, &rank[i], err);
+	if (st)
+		goto done;
+	if (s->n_cand > 1) {
+		st = join_ranks(&right, rank, s->n_cand, err);
+	} else {
+		c->cand = rank[0];
+	}
+	free(rank);
+	rank = NULL;
+done:
+	for (int i = 0; rank && i < s->n_cand; i++)
+		vn_recording_close(rank[i]);
+	free(rank);
+	vn_plan_destroy(own);
+	return st;
+}

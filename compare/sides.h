@@ -1,0 +1,27 @@
+/* sides.h: the two sides of a comparison, opened and seen as checkpoint files of ours.
+ *
+ * Another engine's recording may have its own names, be one of several ranks', hold
+ * several prompts, keep its cache in pages. What it declares is undone here, in this order:
+ * names, the row of a batch, pages, ranks; from then on it is a recording like any other.
+ */
+#ifndef VN_COMPARE_SIDES_H
+#define VN_COMPARE_SIDES_H
+
+#include "compare/compare.h"
+
+enum { VN_MOST_MAPS = 8, VN_MOST_RANKS = 256 };
+
+typedef struct vn_sides {
+	const char *ref;
+	const char *const *cand;        /* (n_cand) several: the ranks of one run */
+	int         n_cand;
+	const char *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
+	int         n_names, n_ref_names;
+	int64_t     batch_row;          /* of a batched candidate; -1: not said */
+} vn_sides;
+
+/* c->ref and c->cand, also where it fails: vn_comparison_close closes what is there. What was decided on
+ * the way are notes. */
+vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
+
+#endif

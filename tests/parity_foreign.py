@@ -1,0 +1,366 @@
+"""parity_foreign.py VERNIER: other engines' recordings, as they come, against the reference.
+
+What transformers' modules and llama.cpp's graph gave (fixtures/foreign, made by them), and golden recordings of
+transformers rearranged here as other engines lay them out: vLLM's fused and paired tensors, the ranks of a
+tensor-parallel run, a cache in blocks, a prompt in a padded batch. Each agrees with vernier's reference, and none does
+any more once something in it is wrong. Prints how many checkpoints each compared and the worst nmse.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("skipped: no h5py or numpy")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.join(HERE, "..", "fixtures")
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
+vernier = os.path.abspath(sys.argv[1])
+bad = 0
+rng = np.random.default_rng(7)
+with open(os.path.join(FIXTURES, "prompts", "p017.ids"), encoding="utf-8") as f:
+    IDS = [int(i) for i in f.read().split(",")]
+T = len(IDS)
+
+
+def run(*args):
+    return subprocess.run([vernier, *args], capture_output=True, text=True)
+
+
+def expect(what, status, *args, says="", least=0):
+    """compare with these arguments ends so, says that somewhere, and compared at least so many."""
+    global bad
+    out = f"{what.replace(' ', '_').replace('/', '_')}.json"
+    r = run("compare", *args, "-o", out, "--force")
+    n = worst = 0
+    if r.returncode < 2:
+        with open(out, encoding="utf-8") as f:
+            j = json.load(f)
+        values = [c["metrics"]["nmse"] for c in j["checkpoints"] if c.get("elements") and c["metrics"]["nmse"] is not None]
+        n, worst = len(values), max(values, default=0)
+        text = json.dumps(j)
+    else:
+        text = r.stderr
+    good = r.returncode == status and says in text and n >= least and r.stderr.count("\n") <= 1 + r.stderr.count("refused:") + r.stderr.count("(vernier compare --help)")
+    bad += not good
+    print(f"{'ok' if good else 'BAD':4} {what:52} exit {r.returncode}" + (f", {n:3} compared, worst nmse {worst:.1e}" if r.returncode < 2 else f": {r.stderr.strip()}"))
+    if not good:
+        print(f"     expected exit {status}, at least {least}, and {says!r}\n{r.stdout[-1500:]}{r.stderr[-1500:]}")
+
+
+class Foreign:
+    """A recording as a stranger writes it: names, numbers, and as little else as can be."""
+
+    def __init__(self, path, ids, positions=None, steps=None, **run):
+        self.f = h5py.File(path, "w")
+        self.f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
+        g = self.f.create_group("run")
+        g.attrs.update(engine="stranger", precision="f32", **run)
+        g["token_ids"] = np.asarray(ids, "<i4")
+        g["positions"] = np.asarray(positions if positions is not None else np.arange(len(ids)), "<i4")
+        self.step = self.f.create_group("step.0")
+        self.step.attrs.update(position=0, tokens=np.asarray(ids).shape[-1])
+
+    def put(self, name, a, axes=None):
+        d = self.step.create_dataset(name.replace(".", "/", 1) if name.startswith("layer") else name, data=np.ascontiguousarray(a))
+        if axes:
+            d.attrs["axes"] = axes
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.f.close()
+
+
+def golden(family):
+    """name -> (array, axes) of transformers' float32 run of the prompt."""
+    found = {}
+    with h5py.File(os.path.join(FIXTURES, "golden", f"{family}-trained.p017.f32.h5"), "r") as f:
+        def visit(name, d):
+            if isinstance(d, h5py.Dataset):
+                axes = d.attrs["axes"]
+                found[name.replace("/", ".")] = (d[()], axes.decode() if isinstance(axes, bytes) else axes)
+        f["step.0"].visititems(visit)
+    return found
+
+
+def edited(path, to, change):
+    with open(path, "rb") as a, open(to, "wb") as b:
+        b.write(a.read())
+    with h5py.File(to, "r+") as f:
+        change(f["step.0"])
+    return to
+
+
+# ---- as they come ----------------------------------------------------------------------
+
+
+def as_they_come():
+    small = ",".join(str(i % 40) for i in IDS)
+    for family in FAMILIES:
+        model = os.path.join(FIXTURES, f"{family}-trained")
+        run("capture", "ref", model, "--ids", f"@{FIXTURES}/prompts/p017.ids", "--points", "*", "-o", f"{family}.h5", "--force")
+        theirs = os.path.join(FIXTURES, "foreign", f"hf-{family}.h5")
+        keep = ["--names", "hf", "--allow", "missing", "--limits", "fp32.yaml"]
+        expect(f"transformers {family}", 0, f"{family}.h5", theirs, *keep, least=33)
+        expect(f"transformers {family} as the reference", 0, theirs, f"{family}.h5", "--ref-names", "hf", "--allow", "extra", "--limits", "fp32.yaml", least=33)
+
+        def swapped(step, family=family):
+            a, b = ("transformer.h.1.mlp.c_fc", "transformer.h.1.mlp.act") if family == "gpt2" else ("model.layers.1.mlp.gate_proj", "model.layers.1.mlp.up_proj")
+            x, y = step[a][()], step[b][()]
+            step[a][...], step[b][...] = y, x
+        expect(f"transformers {family}, two swapped", 1, f"{family}.h5", edited(theirs, "bad.h5", swapped), *keep)
+
+        # llama.cpp does not know the trained ones of these: biases of Qwen3, widths of Qwen3.5's heads.
+        other = {"qwen3": "gguf/qwen3-tiny.f32.gguf", "qwen3_5_text": "foreign/qwen35-even.f32.gguf"}.get(family)
+        ref = f"{family}.h5"
+        if other:
+            ref = "tiny.h5"
+            run("capture", "ref", os.path.join(FIXTURES, other), "--ids", small, "--points", "*", "-o", ref, "--force")
+        theirs = os.path.join(FIXTURES, "foreign", f"llama.cpp-{family}.h5")
+        # Its gelu reads a table of float16.
+        keep = ["--names", "llama.cpp", "--allow", "missing", "--limits", "fp16-acc32.yaml" if family == "gpt2" else "fp32.yaml"]
+        expect(f"llama.cpp {family}", 0, ref, theirs, *keep, least={"qwen3": 20, "qwen3_5_text": 65}.get(family, 31))
+        if family in ("llama", "mistral"):
+            def older(step):
+                for n in range(2):
+                    del step[f"kqv_out-{n}"]
+                    step.move(f"attn_out-{n}", f"kqv_out-{n}")
+            expect(f"llama.cpp {family}, kqv_out as it was", 0, ref, edited(theirs, "older.h5", older), *keep, says="kqv_out-0 is taken as layer0.attn_out", least=35)
+
+        if family == "llama":
+            def undecided(step):
+                for name in [n for n in step if n.startswith(("attn_out", "ffn_inp", "kqv-"))]:
+                    del step[name]
+            expect(f"llama.cpp {family}, kqv_out undecided", 2, ref, edited(theirs, "odd.h5", undecided), *keep, says="no layer has its residual stream")
+
+
+# ---- vLLM --------------------------------------------------------------------------------
+
+
+def flat(a):
+    return a.reshape(a.shape[0], -1)
+
+
+def put_vllm(f, g, layer):
+    """One layer as vLLM's modules return it: fused products, pairs of hidden and residual."""
+    at = lambda point: g[f"layer{layer}.{point}"][0]
+    m = f"model.layers.{layer}."
+    f.put(m + "input_layernorm.0", at("attn_norm"))
+    f.put(m + "self_attn.qkv_proj.0", np.concatenate([flat(at(p)) for p in ("q_proj", "k_proj", "v_proj")], 1))
+    if f"layer{layer}.q_norm" in g:
+        f.put(m + "self_attn.q_norm", at("q_norm"))
+        f.put(m + "self_attn.k_norm", at("k_norm"))
+    f.put(m + "self_attn.rotary_emb.0", flat(at("q_rope")))
+    f.put(m + "self_attn.rotary_emb.1", flat(at("k_rope")))
+    f.put(m + "self_attn.attn", flat(at("attn_context")))
+    f.put(m + "self_attn.o_proj.0", at("attn_out"))
+    f.put(m + "post_attention_layernorm.0", at("mlp_norm"))
+    f.put(m + "post_attention_layernorm.1", at("attn_residual"))
+    f.put(m + "mlp.gate_up_proj.0", np.concatenate([at("gate_proj"), at("up_proj")], 1))
+    f.put(m + "mlp.act_fn", at("mlp_act"))
+    f.put(m + "mlp.down_proj.0", at("down_proj"))
+    f.put(m + "0", at("down_proj"))
+    f.put(m + "1", at("attn_residual"))
+
+
+def vllm():
+    for family in ("llama", "mistral", "qwen2", "qwen3"):
+        g = golden(family)
+        with Foreign("vllm.h5", IDS) as f:
+            f.put("model.embed_tokens", g["embed"][0])
+            for layer in range(2):
+                put_vllm(f, g, layer)
+            f.put("model.norm.0", g["final_norm"][0])
+            f.put("logits_processor", np.pad(g["logits"][0], ((0, 0), (0, 64)), constant_values=-1e30))
+        keep = ["--names", "vllm", "--allow", "missing", "--limits", "fp32.yaml"]
+        expect(f"vLLM {family}", 0, f"{family}.h5", "vllm.h5", *keep, least=31)
+
+        def shifted(step):
+            a = step["model.layers.1.self_attn.qkv_proj.0"]
+            a[...] = np.roll(a[()], 8, 1)
+        expect(f"vLLM {family}, fused rows rotated", 1, f"{family}.h5", edited("vllm.h5", "bad.h5", shifted), *keep)
+
+
+# ---- ranks -------------------------------------------------------------------------------
+
+CUT = {"head": 0, "kv_head": 0, "ffn": 0, "vocab": 0, "lin_key": 0, "lin_head": 0}
+PARTS = {"qkv": lambda g, n: [flat(g[f"{n}.{p}"][0]).shape[1] for p in ("q_proj", "k_proj", "v_proj")],
+         "lin_mix": lambda g, n: [flat(g[f"{n}.{p}"][0]).shape[1] for p in ("gdn_q", "gdn_k", "gdn_v")]}
+
+
+def piece(a, axis, r, w):
+    """Rank r's part of an axis; where there are fewer than ranks, the one of its group."""
+    n = a.shape[axis]
+    return np.take(a, range(r * n // w, (r + 1) * n // w) if n >= w else [r * n // w], axis)
+
+
+def shard(g, name, a, axes, r, w, padded):
+    words = axes.split()
+    layer = name.split(".")[0]
+    if words[-1] == "vocab":
+        a = np.pad(a, ((0, 0), (0, padded)))
+    for k, word in enumerate(words):
+        if word in CUT:
+            return piece(a, k, r, w)
+        if word in PARTS:
+            ends = np.cumsum(PARTS[word](g, layer))[:-1]
+            return np.concatenate([piece(p, k, r, w) for p in np.split(a, ends, axis=k)], k)
+    return a
+
+
+def write_ranks(family, g, w, *, partial=False, fused=False, numbered=True, padded=0):
+    paths = []
+    noise = {n: rng.standard_normal((w,) + g[n][0].shape).astype("f4") for n in g if n.endswith(("attn_out", "down_proj"))}
+    for r in range(w):
+        paths.append(f"{family}.rank{r}.h5")
+        facts = dict(rank=r, world_size=w) if numbered else {}
+        with Foreign(paths[-1], IDS, **facts) as f:
+            for name, (a, axes) in g.items():
+                layer, _, point = name.rpartition(".")
+                if fused and point in ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj") and "layer0" == layer:
+                    continue
+                if partial and name in noise:  # parts that add up to it
+                    rest = noise[name] - noise[name].mean(0)
+                    a = a / w + rest[r]
+                f.put(name, shard(g, name, a, axes, r, w, padded).astype("f4"), axes)
+            if fused:
+                at = lambda p: flat(shard(g, f"layer0.{p}", *g[f"layer0.{p}"], r, w, 0))
+                f.put("layer0.qkv_proj", np.concatenate([at(p) for p in ("q_proj", "k_proj", "v_proj")], 1), "token qkv")
+                f.put("layer0.gate_up_proj", np.concatenate([at(p) for p in ("gate_proj", "up_proj")], 1), "token gate_up")
+    return paths
+
+
+def ranks():
+    keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+    for family, w in (("gpt2", 2), ("gpt2", 3), ("llama", 2), ("llama", 6), ("qwen2", 2), ("qwen3_5_text", 2)):
+        g = golden(family)
+        n = len(g) - 8
+        p = write_ranks(family, g, w)
+        expect(f"{w} ranks of {family}", 0, f"{family}.h5", "--shard", *p[::-1], *keep, least=n, says=f"{w} ranks")
+        p = write_ranks(family, g, w, partial=True, numbered=False, padded=w * 64 - 512 % (w * 64))
+        expect(f"{w} ranks of {family}, partial sums, padded", 0, f"{family}.h5", "--shard", *p, *keep, least=n, says="taken as partial sums")
+        if family in ("llama", "qwen2") and w == 2:
+            p = write_ranks(family, g, w, fused=True)
+            expect(f"{w} ranks of {family}, fused", 0, f"{family}.h5", "--shard", *p, *keep, least=n)
+    g = golden("llama")
+    p = write_ranks("llama", g, 2, numbered=False)
+    expect("ranks in the wrong order", 1, "llama.h5", "--shard", p[1], p[0], *keep)
+    p = write_ranks("llama", g, 6)
+    expect("a rank missing", 2, "llama.h5", "--shard", *p[:4], *keep, says="is rank 0 of 6, 4 are given")
+    expect("a rank twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="and so is")
+
+    def other(step):
+        step["layer1"]["mlp_norm"][3, 5] += 0.25
+    wrong = edited(p[2], "wrong.h5", other)
+    expect("replicas that disagree", 2, "llama.h5", "--shard", *p[:2], wrong, *p[3:], *keep, says="layer1.mlp_norm should be what rank 0 has")
+    expect("replicas that disagree, allowed", 0, "llama.h5", "--shard", *p[:2], wrong, *p[3:], "--limits", "fp32.yaml", "--allow", "missing,replicas",
+           says="differ by up to 0.25")
+
+    def lost(step):
+        del step["layer0"]["q_rope"]
+    expect("a rank without a tensor", 2, "llama.h5", "--shard", edited(p[0], "wrong.h5", lost), *p[1:], *keep, says="has no layer0.q_rope in step 0")
+
+    def cached(step):
+        step["layer0"]["k_rope"][...] = 2 * step["layer0"]["k_rope"][()]
+    expect("groups of keys that disagree", 2, "llama.h5", "--shard", p[0], edited(p[1], "wrong.h5", cached), *p[2:], *keep, says="layer0.k_rope should be")
+    expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
+
+
+# ---- pages -------------------------------------------------------------------------------
+
+
+def put_pages(f, g, layer, which, order, slots, table):
+    a = g[f"layer{layer}.{dict(k='k_rope', v='v_proj')[which]}"][0]  # what the cache holds: key kv_head dim
+    pages = rng.standard_normal((len(table) + 3, slots) + a.shape[1:]).astype("f4")
+    for p in range(a.shape[0]):
+        pages[table[p // slots], p % slots] = a[p]
+    words = ("block", "slot", "kv_head", "dim")
+    f.put(f"layer{layer}.{which}_cache", pages.transpose(order), " ".join(words[i] for i in order))
+
+
+def pages():
+    keep = ["--limits", "fp32.yaml", "--points", "layer*.{k,v}_cache"]
+    g = golden("qwen2")
+    for slots, order in ((4, (0, 1, 2, 3)), (16, (0, 2, 1, 3)), (5, (2, 0, 1, 3))):
+        table = rng.permutation((T + slots - 1) // slots + 2)[: (T + slots - 1) // slots].astype("i4")
+        with Foreign("paged.h5", IDS) as f:
+            for layer in range(2):
+                for which in "kv":
+                    put_pages(f, g, layer, which, order, slots, table)
+            f.put("block_table", table, "block")
+        expect(f"blocks of {slots}, {order}", 0, "qwen2.h5", "paged.h5", *keep, least=4, says="gathered from their blocks")
+
+    def turned(step):
+        step["block_table"][...] = step["block_table"][()][::-1]
+    expect("a table in another order", 1, "qwen2.h5", edited("paged.h5", "bad.h5", turned), *keep)
+
+    def outside(step):
+        step["block_table"][1] = 99
+    expect("a block that is not there", 2, "qwen2.h5", edited("paged.h5", "bad.h5", outside), *keep, says="block 1 is number 99, there are")
+
+    def none(step):
+        del step["block_table"]
+    expect("no table", 2, "qwen2.h5", edited("paged.h5", "bad.h5", none), *keep, says="has no block_table")
+
+    def short(step):
+        t = step["block_table"][()]
+        del step["block_table"]
+        step.create_dataset("block_table", data=t[:1])
+    expect("too short a table", 2, "qwen2.h5", edited("paged.h5", "bad.h5", short), *keep, says="do not hold 17 tokens")
+
+
+# ---- batches -----------------------------------------------------------------------------
+
+
+def batched(a, axes, row, rows, pad, left):
+    """a as row `row` of a batch whose other rows, and whose padding, hold anything."""
+    out = []
+    for word, n in zip(axes.split(), a.shape):
+        out.append(n + pad if word in ("token", "key") else n)
+    whole = rng.standard_normal((rows, *out)).astype("f4")
+    where = tuple(slice(pad, None) if left and word in ("token", "key") else slice(0, n) for word, n in zip(axes.split(), a.shape))
+    whole[(row, *where)] = a
+    return whole, "batch " + axes
+
+
+def batches():
+    g = {n: v for n, v in golden("qwen3").items() if v[0].ndim < 4}
+    for left in (True, False):
+        ids = rng.integers(0, 500, (3, T + 4))
+        positions = np.tile(np.arange(T + 4), (3, 1))
+        real = slice(4, None) if left else slice(0, T)
+        ids[1, real], positions[1] = IDS, -1
+        positions[1, real] = np.arange(T)
+        with Foreign("batch.h5", ids, positions) as f:
+            for name, (a, axes) in g.items():
+                f.put(name, *batched(a, axes, 1, 3, 4, left))
+        side = "left" if left else "right"
+        keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+        expect(f"a row of a batch padded on the {side}", 0, "qwen3.h5", "batch.h5", "--batch-row", "1", *keep, least=len(g) - 4)
+        expect(f"another row of it, {side}", 2, "qwen3.h5", "batch.h5", "--batch-row", "0", *keep, says="token ids: 17 in the reference, 21")
+        expect(f"no row of it, {side}", 2, "qwen3.h5", "batch.h5", *keep, says="--batch-row 0 to 2")
+        expect(f"a row beyond it, {side}", 2, "qwen3.h5", "batch.h5", "--batch-row", "3", *keep, says="has no row 3")
+    with Foreign("one.h5", [IDS], [np.arange(T)]) as f:
+        for name, (a, axes) in g.items():
+            f.put(name, a[None], "batch " + axes)
+    expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    as_they_come()
+    vllm()
+    ranks()
+    pages()
+    batches()
+print("all agree" if not bad else f"{bad} do not")
+sys.exit(bad > 0)
