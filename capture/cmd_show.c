@@ -1,6 +1,6 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
-#include "capture/identities.h"
+#include "capture/damage.h"
 #include "capture/show.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -12,14 +12,13 @@
 #include <string.h>
 
 static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n"
-                            "       vernier show FILE --check     what must hold in a file alone: sums, rotations, probabilities...\n"
+                            "       vernier show FILE --check     what must hold in a file alone: digests, sums, rotations...\n"
                             "exit status: 0 shown, and with --check all of it holds; 1 some does not; 2 trouble\n";
 
 /* How much of a tensor is printed. */
 enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
 
-/* Words from files may hold anything; a terminal obeys control characters. */
-static void put(const char *text)
+void vn_show_put(const char *text)
 {
 	for (; *text; text++)
 		putchar(vn_text_control(*text) ? '?' : *text);
@@ -35,17 +34,17 @@ double vn_show_value(const void *data, vn_dtype dtype, int64_t k)
 static void put_fact(const char *key, const char *value)
 {
 	printf("  ");
-	put(key);
+	vn_show_put(key);
 	for (size_t n = strlen(key); n < 16; n++)
 		putchar(' ');
 	putchar(' ');
-	put(value ? value : "unknown");
+	vn_show_put(value ? value : "unknown");
 	putchar('\n');
 }
 
 static void say_state(const vn_recording *r)
 {
-	put(vn_recording_path(r));
+	vn_show_put(vn_recording_path(r));
 	if (vn_recording_complete(r)) {
 		printf(": complete");
 	} else {
@@ -148,7 +147,7 @@ static void show_weights(const vn_recording *r)
 
 	printf("%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
-		put(w[i].name);
+		vn_show_put(w[i].name);
 		printf("%*s %-5s %-18s", (int)(strlen(w[i].name) < 50 ? 50 - strlen(w[i].name) : 0), "", vn_dtype_name(w[i].dtype),
 		       vn_shape_text(&w[i].shape, shape));
 		put_number(w[i].stats.min);
@@ -172,12 +171,12 @@ static void show_tensors(const vn_recording *r, const vn_step *s)
 		if (e->step != s->number)
 			continue;
 		printf("  %5d ", e->order);
-		put(e->name);
+		vn_show_put(e->name);
 		printf("%*s %-5s %-18s", strlen(e->name) < 28 ? 28 - (int)strlen(e->name) : 0, "", vn_dtype_name(e->dtype),
 		       vn_shape_text(&e->shape, shape));
 		if (e->same_as >= 0) {
 			printf(" the same as ");
-			put(vn_recording_entry(r, e->same_as)->name);
+			vn_show_put(vn_recording_entry(r, e->same_as)->name);
 		} else if (e->has_stats) {
 			put_number(e->stats.min);
 			put_number(e->stats.max);
@@ -303,7 +302,7 @@ static void show_tensor(const vn_recording *r, int i, const void *data)
 
 	say_state(r);
 	printf("\nstep.%d/", e->step);
-	put(e->name);
+	vn_show_put(e->name);
 	putchar('\n');
 	put_fact("dtype", vn_dtype_name(e->dtype));
 	put_fact("shape", vn_shape_text(&e->shape, shape));
@@ -351,6 +350,7 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 	vn_recording  *r = NULL;
 	const void    *data = NULL;
 	const vn_step *step = NULL;
+	vn_digest      now;
 	int            i = -1;
 	vn_status      st = vn_recording_open(path, &r, err);
 
@@ -373,14 +373,9 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 		else
 			show_all(r);
 	}
-	if (!st && name) {
-		/* Shown all the same, but not as good. */
-		const vn_entry *e = vn_recording_entry(r, i);
-		vn_digest       d = vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * vn_dtype_size(e->dtype));
-		if (*e->digest.hex && strcmp(d.hex, e->digest.hex) != 0)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers are not those that were written: their digest is %s",
-			             path, e->name, d.hex);
-	}
+	if (!st && name && !(st = vn_damage_of(r, i, &now, err)) && *now.hex) /* shown all the same, but not as good */
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers are not those that were written: their digest is %s", path,
+		             vn_recording_entry(r, i)->name, now.hex);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && !st)
 		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written");
 	vn_recording_close(r);
@@ -391,27 +386,14 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 static int check(const char *path, vn_error *err)
 {
 	vn_recording *r = NULL;
-	vn_identities x = { 0 };
-	vn_status     st = vn_recording_open(path, &r, err);
+	int           status = 2;
 
-	if (!st)
-		st = vn_identities_of(r, NULL, NULL, &x, err);
-	if (!st) {
+	if (!vn_recording_open(path, &r, err)) {
 		say_state(r);
-		for (int i = 0; i < x.n; i++)
-			if (x.broken[i].step)
-				printf("BROKEN  step.%d/%s\n", x.broken[i].step, x.broken[i].words);
-			else
-				printf("BROKEN  %s\n", x.broken[i].words);
-		if (x.checked)
-			printf("%d identities looked at, %d broken\n", x.checked, x.n);
-		else
-			st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", path);
+		status = vn_show_check(r, err);
 	}
-	const int n = x.n;
-	vn_identities_free(&x);
 	vn_recording_close(r);
-	return st ? 2 : n > 0;
+	return status;
 }
 
 int cmd_show(int argc, char **argv)

@@ -27,6 +27,7 @@ typedef enum vn_allow {
 	VN_ALLOW_EXTRA      = 1 << 5,
 	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
 	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
+	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -179,7 +180,7 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 /* The plan that a config.json means, the caller's; NULL: none that is known. */
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
-vn_status vn_contract_claims(const vn_recording *r, const char *who, vn_lines *refusals, vn_error *err);
+vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
 /* Are these the same numbers? By digest, or between formats by statistics. */
 bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Sees other as the reference is, where both declare what they have: axes in another

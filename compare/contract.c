@@ -17,8 +17,9 @@ static const struct {
 	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
+	{ "claims", VN_ALLOW_CLAIMS },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas";
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -299,7 +300,7 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 	weights(&c);
 	plans(&c);
 	vn_status st;
-	if ((st = vn_contract_claims(a, "reference", refusals, err)) || (st = vn_contract_claims(b, who, refusals, err)))
+	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) || (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
 		return st;
 	if (refusals->n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),

@@ -10,7 +10,8 @@
  * Left out, because what they leave is a healthy recording, or one that may be:
  *   - claims that nobody judges by: a digest or statistics that do not fit numbers
  *     that are within their limits (numbers are judged, not what is said of them;
- *     where they are outside the digest is asked, and has a mutation here);
+ *     where they are outside the digest is asked, and has a mutation here; all of
+ *     a file's are asked by vernier show --check);
  *   - a change below the rounding of the format (the last bit of one number, one
  *     row of logits whose argmax is a tie, a subnormal made zero);
  *   - numbers kept in a wider format than the run's (dumps often are), or all the

@@ -662,6 +662,11 @@ static void words_of_allow_are_checked(void)
 	unsigned set = 0;
 	CU_ASSERT_PTR_NULL(vn_allow_parse("token_ids,missing", &set));
 	CU_ASSERT_EQUAL(set, VN_ALLOW_TOKEN_IDS | VN_ALLOW_MISSING);
+	for (const char *word = vn_allow_names; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL) {
+		char one[40];
+		snprintf(one, sizeof one, "%.*s", (int)strcspn(word, "|"), word);
+		CU_ASSERT_PTR_NULL(vn_allow_parse(one, &set)); /* each that is offered is known */
+	}
 	CU_ASSERT_STRING_EQUAL(vn_allow_parse("missing,everything", &set), "everything");
 	CU_ASSERT_PTR_NOT_NULL(vn_allow_parse("miss", &set));
 }

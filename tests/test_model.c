@@ -452,8 +452,11 @@ static void a_directory_without_its_files_is_refused(void)
 	CU_ASSERT_PTR_NULL(model);
 	CU_ASSERT_EQUAL(vn_model_open(toy_path(d, "config.json"), &model, &e), VN_ERR_FORMAT); /* a file, and no GGUF */
 	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "not a GGUF file"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give the directory"));
 	CU_ASSERT_PTR_NULL(model);
 	toy_remove(d);
+	CU_ASSERT_EQUAL(vn_model_open(toy_path(dir, "model.safetensors"), &model, &e), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, "give the directory"));
 }
 
 static void a_sharded_model_is_the_same_model(void)

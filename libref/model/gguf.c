@@ -294,6 +294,12 @@ done:
 	return st;
 }
 
+/* What a model directory holds begins so: JSON, or safetensors' length of the JSON behind it. */
+static bool from_a_directory(const reader *r)
+{
+	return r->data[0] == '{' || (r->size > 8 && r->data[8] == '{');
+}
+
 static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 {
 	const unsigned char *magic = NULL;
@@ -306,7 +312,9 @@ static vn_status take_header(reader *r, uint64_t *n_tensors, uint64_t *n_values)
 	if (r->size >= sizeof lfs - 1 && memcmp(magic, lfs, sizeof lfs - 1) == 0)
 		return BAD(r, "a Git LFS pointer, not the weights themselves (git lfs pull fetches them)");
 	if (memcmp(magic, "GGUF", 4) != 0)
-		return BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
+		return from_a_directory(r)
+		       ? BAD(r, "not a GGUF file but JSON or safetensors: of a HuggingFace model, give the directory that holds it")
+		       : BAD(r, "not a GGUF file: it begins with %02x %02x %02x %02x", magic[0], magic[1], magic[2], magic[3]);
 	if ((st = take_u32(r, &version)))
 		return st;
 	if (version != 0 && (version & 0xffff) == 0)

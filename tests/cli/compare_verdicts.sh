@@ -27,6 +27,16 @@ say ref.h5 scaled.h5
 say ref.h5 scaled.h5 --allow weights
 say ref.h5 scaled.h5 --allow everything
 
+echo "== a tensor that denies its own plan"
+cp ref.h5 denies.h5
+$PYTHON -c "
+import h5py
+f = h5py.File('denies.h5', 'r+')['step.0']
+f['layer1/mlp_norm'].attrs['op'] = 'layer_norm'
+f['layer0/output'].attrs['layer'] = 1"
+say ref.h5 denies.h5
+say ref.h5 denies.h5 --allow claims
+
 echo "== missing and extra checkpoints fail closed"
 q vernier capture ref "$M" --ids "$ids" -o some.h5 --points 'layer0.*'
 say ref.h5 some.h5

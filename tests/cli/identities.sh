@@ -30,6 +30,18 @@ with q.h5 "put('layer0/attn_probs', lambda x: x / 2)"
 with q.h5 "put('layer1/attn_context', lambda x: x[:, ::-1])"
 with q.h5 "put('embed', lambda x: x[::-1])"
 with g.h5 "put('layer0/gdn_beta', lambda x: 2 * x); put('layer1/gdn_g', lambda x: -x)"
+echo "== numbers that are not those that were written, though all of it holds"
+cp q.h5 bad.h5
+$PYTHON -c "
+import h5py
+f = h5py.File('bad.h5', 'r+')
+f['step.0/logits'][3, 7] *= 1.0001
+del f['step.0/layer0/gate_act'].attrs['digest']"
+vernier show bad.h5 --check >said
+echo "[$?] $(sed -E 's/[0-9a-f]{32}/DIGEST/g' said)"
+vernier compare q.h5 bad.h5 -q --limits fp32.yaml
+echo "compare, within limits [$?]; vernier show logits:"
+vernier show bad.h5 logits 2>&1 >/dev/null | sed -E 's/[0-9a-f]{32}/DIGEST/g'
 echo "== in a comparison, where it starts"
 cp q.h5 bad.h5
 $PYTHON -c "

@@ -1,0 +1,249 @@
+/* test_store_trouble.c: what is left when writing a checkpoint file cannot begin or ends badly. */
+#include "tests/store_help.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+static void expect_refusal(const vn_plan *p, const char *to, bool force, const char *why)
+{
+	vn_store *s = NULL;
+	vn_error  err = { 0 };
+	CU_ASSERT_NOT_EQUAL(vn_store_create(to, force, p, &s, &err), VN_OK);
+	CU_ASSERT_PTR_NULL(s);
+	if (!strstr(err.text, why))
+		fprintf(stderr, "expected '%s' in '%s'\n", why, err.text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, why));
+}
+
+static void bad_output_paths_are_refused_with_a_reason(void)
+{
+	vn_plan *p = make_plan();
+	char     name[128];
+
+	expect_refusal(p, dir, true, "is a directory");
+	expect_refusal(p, "", true, "empty");
+	expect_refusal(p, "/dev/null", true, "not a regular file");
+	snprintf(name, sizeof name, "%s/none/x.h5", dir);
+	expect_refusal(p, name, false, "No such file or directory");
+	snprintf(name, sizeof name, "%s/", path);
+	expect_refusal(p, name, false, "names a directory");
+	CU_ASSERT_EQUAL(symlink("/etc/passwd", partial), 0);
+	expect_refusal(p, path, false, "symbolic link");
+	clear();
+	vn_plan_destroy(p);
+}
+
+static void an_existing_file_is_replaced_by_force_alone(void)
+{
+	vn_plan  *p = make_plan();
+	vn_error  err;
+	int       fd = open(path, O_WRONLY | O_CREAT, 0600);
+
+	CU_ASSERT_EQUAL(write(fd, "old", 3), 3);
+	close(fd);
+	expect_refusal(p, path, false, "exists already");
+	vn_store *s = begin_store(p, true);
+	CU_ASSERT_PTR_NULL(open_file(path)); /* still the old one */
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	vn_recording *r = open_file(path);
+	CU_ASSERT_PTR_NOT_NULL(r);
+	vn_recording_close(r);
+	vn_plan_destroy(p);
+	clear();
+}
+
+static void a_file_that_appears_meanwhile_is_not_replaced(void)
+{
+	vn_plan  *p = make_plan();
+	vn_store *s = begin_store(p, false);
+	vn_error  err;
+
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "appeared"));
+	CU_ASSERT_TRUE(exists(partial));
+	vn_plan_destroy(p);
+	clear();
+}
+
+static void a_second_writer_is_refused(void)
+{
+	vn_plan  *p = make_plan();
+	vn_store *s = begin_store(p, false);
+	expect_refusal(p, path, true, "another process is writing it");
+	vn_store_abandon(&s);
+	s = begin_store(p, false);
+	CU_ASSERT_PTR_NOT_NULL(s);
+	vn_store_abandon(&s);
+	vn_plan_destroy(p);
+	clear();
+}
+
+/* In a child, because the limit is for good. */
+static void a_full_disk_is_an_error_and_what_was_whole_stays(void)
+{
+	pid_t child = fork();
+	int   status;
+
+	if (child == 0) {
+		vn_plan      *p = make_plan();
+		vn_store     *s = begin_store(p, false);
+		struct rlimit most = { 300 << 10, 300 << 10 };
+		float        *x = calloc(1 << 20, sizeof *x);
+		vn_error      err = { 0 };
+		signal(SIGXFSZ, SIG_DFL); /* create ignores it itself; a parent may have done so before */
+		vn_store_abandon(&s);
+		s = begin_store(p, false);
+		setrlimit(RLIMIT_FSIZE, &most);
+		put(s, 0, VN_F32, T, 200, x, &err);
+		put(s, 2, VN_F32, T, 1 << 17, x, &err);
+		vn_status st = vn_store_commit(&s, &err);
+		_exit(st == VN_ERR_IO && strstr(err.text, "attn_norm") && strstr(err.text, "File too large") ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_FALSE(exists(path));
+	vn_recording *r = open_file(partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	CU_ASSERT_TRUE(vn_recording_find(r, 0, "embed") >= 0);
+	CU_ASSERT_EQUAL(vn_recording_count(r), 1);
+	vn_recording_close(r);
+	clear();
+}
+
+/* 4 MiB of address space are left: less than HDF5 may need, which ends the program
+ * where it gets none. */
+static void want_of_memory_is_an_error_and_what_was_whole_stays(void)
+{
+	pid_t child = fork();
+	int   status;
+
+	if (child == 0) {
+		vn_plan      *p = make_plan();
+		vn_store     *s = begin_store(p, false);
+		struct rlimit most = { 0 };
+		float         x[T * D] = { 0 };
+		long long     pages = 0;
+		vn_error      err = { "" };
+		put(s, 0, VN_F32, T, D, x, &err);
+		vn_store_aliases(s, (bool[64]){ false }, &err); /* waits for what was put */
+		FILE *f = fopen("/proc/self/statm", "r");
+		if (!f || fscanf(f, "%lld", &pages) != 1)
+			_exit(2);
+		fclose(f);
+		most.rlim_cur = most.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)4 << 20);
+		setrlimit(RLIMIT_AS, &most);
+		vn_status st = VN_OK;
+		for (int v = 2; v < 8 && !st; v++)
+			st = put(s, v, VN_F32, T, D, x, &err);
+		if (!st)
+			st = vn_store_commit(&s, &err);
+		vn_store_abandon(&s);
+		_exit(st == VN_ERR_NOMEM && strstr(err.text, "no memory for HDF5 to write it") ? 0 : 1);
+	}
+	waitpid(child, &status, 0);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT_FALSE(exists(path));
+	vn_recording *r = open_file(partial);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	CU_ASSERT_EQUAL(vn_recording_count(r), 1);
+	vn_recording_close(r);
+	clear();
+}
+
+/* The first words of a file are its signature, written last of the first things. */
+static bool begun(const char *name)
+{
+	char  first[8] = "";
+	FILE *f = fopen(name, "rb");
+	bool  good = f && fread(first, 1, 8, f) == 8 && memcmp(first, "\211HDF\r\n\032\n", 8) == 0;
+
+	if (f)
+		fclose(f);
+	return good;
+}
+
+/* A child writes steps as fast as it can, which go to disk ten times a second, and
+ * is killed at a random moment. */
+static void after_kill_9_the_partial_file_opens(void)
+{
+	enum { MOST = 20000 };
+	int opened = 0, tensors = 0, decoded = 0;
+
+	srand(1);
+	for (int turn = 0; turn < 50; turn++) {
+		vn_plan *p = make_plan();
+		pid_t    child = fork();
+		if (child == 0) {
+			vn_store   *s = begin_decoding(p, MOST);
+			const float x[T * D] = { 1 };
+			bool        want[64];
+			vn_error    err;
+			memset(want, 1, sizeof want);
+			for (int n = 0; n <= MOST; n++) {
+				if (n)
+					vn_store_token(s, T + n - 1, 1000 + n, &err);
+				vn_store_step(s, n, n ? T + n - 1 : 0, n ? 1 : T, 0, n ? 1 : T, &err);
+				for (int v = 0; v < p->n_values; v++)
+					if (p->value[v].alias_of < 0 && p->value[v].size[0] == VN_T)
+						put(s, v, VN_F32, n ? 1 : T, D, x, &err);
+				vn_store_aliases(s, want, &err);
+			}
+		}
+		usleep((useconds_t)(rand() % 250000));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+		vn_plan_destroy(p);
+		struct stat   st;
+		vn_error      err = { 0 };
+		vn_recording *r = NULL;
+		if (stat(partial, &st) != 0 || !begun(partial))
+			continue; /* killed before its first word was whole */
+		if (vn_recording_open(partial, &r, &err))
+			fprintf(stderr, "turn %d: %s\n", turn, err.text);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+		CU_ASSERT_FALSE(vn_recording_complete(r));
+		/* No tensor is there that is not whole. */
+		for (int i = 0; i < vn_recording_count(r); i++) {
+			const void     *data;
+			const vn_entry *e = vn_recording_entry(r, i);
+			CU_ASSERT_EQUAL(vn_recording_data(r, i, &data, &err), VN_OK);
+			CU_ASSERT_STRING_EQUAL(vn_digest_of(data, (size_t)vn_shape_count(&e->shape) * 4).hex, e->digest.hex);
+		}
+		/* Every step has its token, and no token is made up. */
+		const int32_t *id;
+		const vn_step *step;
+		const int64_t  n = vn_recording_tokens(r, &id, NULL);
+		const int      steps = vn_recording_steps(r, &step);
+		for (int64_t i = T; i < n; i++)
+			CU_ASSERT_EQUAL(id[i], 1001 + i - T);
+		CU_ASSERT_TRUE(steps == 0 || n >= T + steps - 1);
+		decoded += steps > 1;
+		opened++;
+		tensors += vn_recording_count(r);
+		vn_recording_close(r);
+	}
+	CU_ASSERT_TRUE(opened > 20);
+	CU_ASSERT_TRUE(tensors > 100);
+	CU_ASSERT_TRUE(decoded > 10);
+	clear();
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(bad_output_paths_are_refused_with_a_reason),
+		TEST(an_existing_file_is_replaced_by_force_alone),
+		TEST(a_file_that_appears_meanwhile_is_not_replaced),
+		TEST(a_second_writer_is_refused),
+		TEST(a_full_disk_is_an_error_and_what_was_whole_stays),
+		TEST(want_of_memory_is_an_error_and_what_was_whole_stays),
+		TEST(after_kill_9_the_partial_file_opens),
+		CU_TEST_INFO_NULL,
+	};
+	return run_store_suite("store_trouble", tests);
+}
