@@ -13,11 +13,12 @@
 #define VN_COMPARE_KERNEL_H
 
 #include "libref/base/dtype.h"
+#include "libref/base/error.h"
 
 #define VN_BLOCK 2048
 /* Distances in ULP are counted in buckets: 0 to 15 exactly, then eight to the
- * octave, up to 2^31. */
-#define VN_ULP_BUCKETS 256
+ * octave, up to 2^64. */
+#define VN_ULP_BUCKETS 528
 
 /* Sums over one block of r and c, all finite. */
 typedef struct vn_block_sums {
@@ -55,8 +56,10 @@ extern const vn_kernel vn_kernel_plain;
 extern const vn_kernel vn_kernel_avx2, vn_kernel_avx512;
 #endif
 
-/* The best set this processor can run. */
+/* The best set this processor can run, or the chosen one. */
 const vn_kernel *vn_kernel_best(void);
+/* The set of this name, of those this processor can run. Before anything is measured. */
+vn_status vn_kernel_choose(const char *name, vn_error *err);
 /* Set i of those this processor can run, for tests; NULL after the last. */
 const vn_kernel *vn_kernel_get(int i);
 
