@@ -215,6 +215,9 @@ static void zeros_have_defined_metrics(void)
 	CU_ASSERT_EQUAL(ref.value[VN_M_COSINE], 0.0);
 	CU_ASSERT_EQUAL(ref.value[VN_M_NMSE], (double)INFINITY);
 	CU_ASSERT_EQUAL(ref.value[VN_M_NORM_RATIO], (double)INFINITY);
+	CU_ASSERT_EQUAL(ref.value[VN_M_MAX_REL], (double)INFINITY);
+	CU_ASSERT_EQUAL(ref.value[VN_M_MEAN_REL], (double)INFINITY);
+	CU_ASSERT_EQUAL(cand.value[VN_M_MAX_REL], 1.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_COSINE], 0.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_NMSE], 1.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_NORM_RATIO], 0.0);
@@ -422,6 +425,30 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 	free(y);
 }
 
+/* As large as one side is, the other does not vanish beside it. */
+static void of_two_tensors_of_float64_each_has_a_size_of_its_own(void)
+{
+	enum { N = 3000 };
+	static double r[N], c[N];
+	for (int i = 0; i < N; i++) {
+		r[i] = ldexp(uniform(), 1000);
+		c[i] = ldexp(r[i], -1990);
+	}
+	const vn_tensor a = tensor(r, VN_F64, 2, 3, N / 3, 0), b = tensor(c, VN_F64, 2, 3, N / 3, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 1), back = measure(&b, &a, "token hidden", false, 1);
+	CLOSE(m.value[VN_M_COSINE], 1.0);
+	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_NMSE], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_NORM_RATIO], 0.0); /* 2^-1990 */
+	CLOSE(back.value[VN_M_COSINE], 1.0);
+	CU_ASSERT_EQUAL(back.value[VN_M_NMSE], (double)INFINITY);
+	CU_ASSERT_EQUAL(back.value[VN_M_MAX_REL], (double)INFINITY);
+	for (int i = 0; i < N; i++)
+		c[i] = ldexp(r[i], -1000);
+	CLOSE(measure(&a, &b, "token hidden", false, 1).value[VN_M_NORM_RATIO], 0x1p-1000);
+}
+
 static void a_mean_has_an_uncertainty(void)
 {
 	const double x[] = { 1, 2, 3, 4 };
@@ -496,7 +523,8 @@ int main(void)
 		T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
 		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
-		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
+		T(float64_may_be_as_large_or_small_as_it_can),
+		T(of_two_tensors_of_float64_each_has_a_size_of_its_own), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
