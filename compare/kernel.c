@@ -2,6 +2,7 @@
 #include "compare/kernel.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -31,20 +32,35 @@ const vn_kernel *vn_kernel_get(int i)
 	return i < n ? can[i] : NULL;
 }
 
+static const vn_kernel *_Atomic best; /* asking the processor is slow, thousands of cycles in a virtual machine */
+
 const vn_kernel *vn_kernel_best(void)
 {
-	static const vn_kernel *_Atomic best; /* asking the processor is slow, thousands of cycles in a virtual machine */
 	const vn_kernel *k = best;
 	if (!k)
 		best = k = vn_kernel_get(0);
 	return k;
 }
 
+vn_status vn_kernel_choose(const char *name, vn_error *err)
+{
+	char have[64] = "";
+	const vn_kernel *k;
+	for (int i = 0; (k = vn_kernel_get(i)); i++) {
+		if (strcmp(k->name, name) == 0) {
+			best = k;
+			return VN_OK;
+		}
+		snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s", i ? ", " : "", k->name);
+	}
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "no kernel '%.20s'; this processor has %s", name, have);
+}
+
 /* Buckets follow the first four bits of a float32: 1015 below the bits of 1.0f
  * shifted right by 20, so that distance 1 is bucket 1. */
 int vn_ulp_bucket(uint64_t distance)
 {
-	const float x = (float)(distance > INT32_MAX ? INT32_MAX : distance);
+	const float x = (float)distance;
 	int32_t bits;
 	memcpy(&bits, &x, sizeof bits);
 	return (bits >> 20) < 1015 ? 0 : (bits >> 20) - 1015;

@@ -13,11 +13,12 @@
 #define VN_COMPARE_KERNEL_H
 
 #include "libref/base/dtype.h"
+#include "libref/base/error.h"
 
 #define VN_BLOCK 2048
 /* Distances in ULP are counted in buckets: 0 to 15 exactly, then eight to the
- * octave, up to 2^31. */
-#define VN_ULP_BUCKETS 256
+ * octave, up to 2^64. */
+#define VN_ULP_BUCKETS 528
 
 /* Sums over one block of r and c, all finite. */
 typedef struct vn_block_sums {
@@ -35,9 +36,11 @@ typedef struct vn_spread {
 	uint32_t count[4][VN_ULP_BUCKETS]; /* four tables, so that neighbours do not wait for each other */
 } vn_spread;
 
-/* Sums over one block of a row of scores; rm and cm are the maxima of the rows. */
+/* Sums over one block of a row of scores; rm and cm are the maxima of the rows. y = (r-c) - shift is about log p/q,
+ * and of it only what cannot cancel is summed. */
 typedef struct vn_soft {
-	double zr, zc, t;       /* sum e^(r-rm), sum e^(c-cm), sum e^(r-rm) (r-c) */
+	double zr, zc;          /* sum e^(r-rm), sum e^(c-cm) */
+	double h, u;            /* sum e^(r-rm) (e^-y - 1 + y), no term of which is negative; sum e^(r-rm) (e^-y - 1) */
 } vn_soft;
 
 typedef struct vn_kernel {
@@ -47,7 +50,7 @@ typedef struct vn_kernel {
 	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
 	/* grid: the format whose ULPs are counted; scale > 0. */
 	void (*spread)(const void *r, const void *c, size_t n, double scale, vn_dtype grid, vn_spread *s);
-	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, vn_soft *s);
+	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, double shift, vn_soft *s);
 } vn_kernel;
 
 extern const vn_kernel vn_kernel_plain;
@@ -55,8 +58,10 @@ extern const vn_kernel vn_kernel_plain;
 extern const vn_kernel vn_kernel_avx2, vn_kernel_avx512;
 #endif
 
-/* The best set this processor can run. */
+/* The best set this processor can run, or the chosen one. */
 const vn_kernel *vn_kernel_best(void);
+/* The set of this name, of those this processor can run. Before anything is measured. */
+vn_status vn_kernel_choose(const char *name, vn_error *err);
 /* Set i of those this processor can run, for tests; NULL after the last. */
 const vn_kernel *vn_kernel_get(int i);
 

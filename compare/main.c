@@ -1,6 +1,7 @@
 /* main.c: the door: a table of commands and a loop. */
 #include "capture/commands.h"
 #include "compare/commands.h"
+#include "compare/kernel.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
 #endif
@@ -90,12 +91,26 @@ static void not_by_the_door(void)
 	_exit(2);
 }
 
+/* What the environment asks for; no answer is better than one of another kernel. */
+static bool heed_environment(void)
+{
+	const char *kernel = getenv("VERNIER_KERNEL");
+	vn_error    err = { "" };
+
+	if (!kernel || !*kernel || vn_kernel_choose(kernel, &err) == VN_OK)
+		return true;
+	fprintf(stderr, "vernier: VERNIER_KERNEL: %s\n", err.text);
+	return false;
+}
+
 static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
 	occupy_standard_streams();
 	vn_settle(argv); /* first: it may start the program again */
+	if (!heed_environment())
+		return 2;
 	if (argc < 2) {
 		usage(stderr);
 		return 2;

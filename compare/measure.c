@@ -144,12 +144,12 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
 	set(m, VN_M_COSINE, vn_cosine(q));
-	set(m, VN_M_NMSE, q->dd == 0.0 ? 0.0 : q->dd / q->rr);
-	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale));
-	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale));
+	set(m, VN_M_NMSE, vn_nmse(q));
+	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
+	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
 	set(m, VN_M_MAX_REL, s->max_rel);
 	set(m, VN_M_MEAN_REL, s->rel / n);
-	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : sqrt(q->cc) / sqrt(q->rr));
+	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
 	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
@@ -163,7 +163,7 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 		set(m, VN_M_DIFFERING, (double)s->differing);
 		m->differs_at = s->differs_at;
 	}
-	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale);
+	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);
 	m->n = p->n;
 	m->finite = s->finite;
 	m->bad_at = s->finite > 0 ? s->bad_at : 0;

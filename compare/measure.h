@@ -20,12 +20,13 @@ typedef struct vn_pair {
 	bool     mapped;              /* data are shared mappings */
 } vn_pair;
 
-/* Sums over positions finite on both sides, in units of 4^scale, ad in units of
- * 2^scale: float64 squared does not fit into a double. Otherwise scale is 0. */
+/* Sums over positions finite on both sides. float64 squared does not fit into a double, and of two tensors
+ * one may be as large as the other is small: r, c and d = c-r are taken in units of 2^scale, each its own, so
+ * that rr is in units of 4^scale[0] and rc of 2^(scale[0] + scale[1]). Without float64 the scales are 0. */
 typedef struct vn_squares {
-	double rr, cc, rc, dd; /* r.r, c.c, r.c, (c-r).(c-r) */
-	double ad;             /* sum |c-r| */
-	int    scale;
+	double rr, cc, rc, dd; /* r.r, c.c, r.c, d.d */
+	double ad;             /* sum |d| */
+	int    scale[3];       /* of r, c, d */
 } vn_squares;
 
 void vn_squares_add(vn_squares *to, const vn_squares *s);
@@ -71,6 +72,7 @@ typedef struct vn_score_row {
 vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 /* Both zero: 1; one of them: 0. */
 double vn_cosine(const vn_squares *s);
+double vn_nmse(const vn_squares *s);
 
 /* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
 typedef struct vn_size {

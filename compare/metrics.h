@@ -12,16 +12,18 @@
  *   rel       |c-r| / max(|r|, s): s is an eighth of the rms of r over the
  *             element's row (of its slice of 65536, where a row is longer), so
  *             the reference alone sets the scale and an element near zero is
- *             measured against its neighbours
+ *             measured against its neighbours. Of a row in several pieces of memory
+ *             (tokens inside heads) each piece counts as a row here
  *   row       the elements of one token; the whole tensor when no axis is tokens
  *   token     worst_token_nmse takes rows below an eighth of the median row's norm
  *             for rows of that norm: what is next to nothing is measured against
  *             its neighbours. A token of enormous size hides no other, as it does
  *             in the sums over the whole tensor
  *   ulp       numbers representable between the two, in the coarser of the two
- *             formats, both rounded to it first
+ *             formats (the one of fewer digits), both rounded to it first
  *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
- *             cosine 0, nmse and norm ratio infinite. Only c zero: 0, 1, 0.
+ *             cosine 0, nmse and norm ratio infinite, and so is rel where a
+ *             row of r is zero and c's is not. Only c zero: 0, 1, 0.
  *
  * Threads  measuring uses `threads` of its own.
  */

@@ -12,13 +12,14 @@
 #include "compare/average.h"
 #include "compare/measure.h"
 
+#include <float.h>
 #include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TOP 5
-#define NO_WEIGHT (-1e30)
+#define NO_WEIGHT (-DBL_MAX)
 #define TIE       (1.0 / 64)
 
 typedef struct top {
@@ -56,10 +57,19 @@ static bool load_scores(const vn_kernel *k, const vn_pair *p, int64_t at, size_t
 	return good;
 }
 
-/* Of the reference's scores that have weight. */
+/* Of the reference's scores that have weight, less the first of them: what they share takes no digits. */
 typedef struct spread {
-	double n, sum, squares;
+	double n, first, sum, squares;
 } spread;
+
+static void spread_add(spread *s, double x)
+{
+	if (s->n++ == 0)
+		s->first = x;
+	x -= s->first;
+	s->sum += x;
+	s->squares += x * x;
+}
 
 static double deviation(const spread *s)
 {
@@ -67,11 +77,49 @@ static double deviation(const spread *s)
 	return s->n > 0 && var > 0 ? sqrt(var) : 0.0;
 }
 
+/* x - log(1 + x) without the digits that cancel, |x| < 1/8: the series, whose rest is below 2^-53 of it. */
+static double second_order(double x)
+{
+	double sum = 0;
+	for (int i = 19; i >= 2; i--)
+		sum = 1.0 / i - x * sum;
+	return x * x * sum;
+}
+
+/* KL = sum p log(p/q) is small where its terms are not: they are p y, y = log(p/q) of either sign. What is summed is
+ * p (e^-y - 1 + y), which is never negative and comes to the same, sum p e^-y = sum q being 1. The constant of
+ * the row in y, log of the sums of exp, is guessed first: c stands to r as it does where r is highest. By the
+ * sum of p (e^-y - 1) = u, 0 when y is right, one knows how far off the guess was, and what it added to
+ * the sum: u - log(1 + u). Where that is most of it a second sweep has the right y. */
+static void divergence(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width, double rm, double cm, double at_ref,
+                       vn_score_row *out)
+{
+	double r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
+
+	for (int sweep = 0; sweep < 3; sweep++) {
+		vn_soft s = { 0 };
+		for (int64_t i = 0; i < width; i += VN_BLOCK) {
+			const size_t n = (size_t)(width - i < VN_BLOCK ? width - i : VN_BLOCK);
+			load_scores(k, p, at + i, n, r, c);
+			k->soft(r, c, n, rm, cm, shift, &s);
+		}
+		const double sum = s.h / s.zr, u = s.u / s.zr;
+		out->norm[0] = rm + log(s.zr);
+		out->norm[1] = cm + log(s.zc);
+		const double off = fabs(u) < 0.125 ? log1p(u) : shift - (rm - cm) + log(s.zc / s.zr);
+		kl = sum - (fabs(u) < 0.125 ? second_order(u) : u - off);
+		if (sum <= 64 * kl)
+			break;
+		shift -= off;
+	}
+	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
+}
+
 vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
-	double  r[VN_BLOCK], c[VN_BLOCK], at_cand = 0; /* the reference's score where the candidate is highest */
+	double  r[VN_BLOCK], c[VN_BLOCK];
+	double  at_cand = 0, at_ref = 0; /* the reference's score where the candidate is highest, and the other way round */
 	top     tr = { 0 }, tc = { 0 };
-	vn_soft s = { 0 };
 	spread  of_r = { 0 };
 	vn_score_row out = { .finite = true };
 
@@ -80,20 +128,14 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 		out.finite = load_scores(k, p, at + i, n, r, c) && out.finite;
 		for (size_t j = 0; j < n; j++) {
 			top_add(&tr, r[j], i + (int64_t)j);
-			if (r[j] > NO_WEIGHT) {
-				of_r.n++;
-				of_r.sum += r[j];
-				of_r.squares += r[j] * r[j];
-			}
+			if (r[j] > NO_WEIGHT)
+				spread_add(&of_r, r[j]);
 			if (tc.n == 0 || c[j] > tc.score[0])
 				at_cand = r[j];
+			if (tr.n == 0 || r[j] > tr.score[0])
+				at_ref = c[j];
 			top_add(&tc, c[j], i + (int64_t)j);
 		}
-	}
-	for (int64_t i = 0; i < width; i += VN_BLOCK) {
-		const size_t n = (size_t)(width - i < VN_BLOCK ? width - i : VN_BLOCK);
-		load_scores(k, p, at + i, n, r, c);
-		k->soft(r, c, n, tr.score[0], tc.score[0], &s);
 	}
 	out.of = tr.n;
 	for (int i = 0; i < tr.n; i++)
@@ -102,12 +144,7 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 	out.argmax[0] = tr.at[0];
 	out.argmax[1] = tc.at[0];
 	out.tie = out.finite && tr.score[0] - at_cand <= TIE * deviation(&of_r);
-	out.norm[0] = tr.score[0] + log(s.zr);
-	out.norm[1] = tc.score[0] + log(s.zc);
-	/* sum p (log p - log q): the maxima and the logs of the sums are constants of the row. */
-	out.kl = s.t / s.zr - (tr.score[0] - tc.score[0]) - (log(s.zr) - log(s.zc));
-	if (out.kl < 0 && out.kl > -1e-9)
-		out.kl = 0; /* rounding; a divergence is never negative */
+	divergence(k, p, at, width, tr.score[0], tc.score[0], at_ref, &out);
 	if (!out.finite) {
 		out.kl = out.norm[0] = out.norm[1] = NAN;
 		out.shared = 0;

@@ -6,7 +6,6 @@
  */
 #include "compare/measure.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -47,9 +46,17 @@ static int64_t clean(float *r, float *c, size_t n, int64_t at, vn_sums *s)
 	return finite;
 }
 
+/* An eighth of the rms: what a number near zero is measured against. */
 static double row_scale(double rr, int64_t n)
 {
-	return n > 0 ? fmax(sqrt(rr / (double)n) / 8, (double)FLT_MIN) : (double)FLT_MIN;
+	return n > 0 ? sqrt(rr / (double)n) / 8 : 0.0;
+}
+
+/* Where the reference is all zero, anything else is infinitely far. */
+static void far_from_zeros(vn_sums *s)
+{
+	if (s->sq.rr == 0.0)
+		s->rel = s->max_rel = s->sq.cc > 0.0 ? (double)INFINITY : 0.0;
 }
 
 static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
@@ -109,11 +116,12 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 			r = room[0];
 			c = room[1];
 		}
-		k->spread(r, c, m, scale, p->grid, spread);
+		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
 	s->rel = spread->rel;
 	s->max_rel = spread->max_rel;
 	s->max_ulp = spread->max_ulp;
+	far_from_zeros(s);
 }
 
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
@@ -220,33 +228,39 @@ static void places(int64_t *to, const double *x, size_t n, vn_dtype grid)
 	}
 }
 
-/* The power of two that brings the largest number of the slice to between a half
- * and one, so that squares and their sums are neither lost nor infinite. Its
- * inverse must be a number too: below 2^-1021 the smallest numbers stay smaller. */
-static int scale_of(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n)
+/* The powers of two that bring the largest number of each side of the slice, and the largest difference, to
+ * between a quarter and one, so that squares and their sums are neither lost nor infinite. Their inverses must be
+ * numbers too: below 2^-1021 the smallest numbers stay smaller. */
+static void take_scales(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, int scale[3])
 {
-	double x[2][VN_BLOCK], max = 0;
-	int    e = 0;
+	double x[2][VN_BLOCK], max[2] = { 0, 0 };
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		for (int side = 0; side < 2; side++)
 			vn_block_double(k, p, side, at + (int64_t)i, m, x[side]);
-		for (size_t j = 0; j < m; j++)
-			if (isfinite(x[0][j]) && isfinite(x[1][j]))
-				max = fmax(max, fmax(fabs(x[0][j]), fabs(x[1][j])));
+		for (size_t j = 0; j < m; j++) {
+			if (!isfinite(x[0][j]) || !isfinite(x[1][j]))
+				continue;
+			max[0] = fmax(max[0], fabs(x[0][j]));
+			max[1] = fmax(max[1], fabs(x[1][j]));
+		}
 	}
-	frexp(max, &e);
-	return e > -1021 ? e : -1021;
+	for (int i = 0; i < 3; i++) {
+		frexp(i < 2 ? max[i] : fmax(max[0], max[1]), &scale[i]);
+		scale[i] = scale[i] > -1021 ? scale[i] : -1021;
+	}
 }
 
-static void wide_sums(const double *r, const double *c, size_t n, int64_t at, double unit, vn_sums *s)
+static void wide_sums(const double *r, const double *c, size_t n, int64_t at, vn_sums *s)
 {
+	const int *scale = s->sq.scale;
+	const double unit[3] = { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]), ldexp(1.0, -scale[2]) };
 	double lane[5][8] = { { 0 } };
 	double max_d = -1;
 	for (size_t i = 0; i < n; i++) {
 		if (!note(s, r[i], c[i], at + (int64_t)i))
 			continue;
-		const double x = r[i] * unit, y = c[i] * unit, d = y - x;
+		const double x = r[i] * unit[0], y = c[i] * unit[1], d = c[i] * unit[2] - r[i] * unit[2];
 		lane[0][i % 8] += x * x;
 		lane[1][i % 8] += y * y;
 		lane[2][i % 8] += x * y;
@@ -274,15 +288,17 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 	double  x[2][VN_BLOCK];
 	int64_t place[2][VN_BLOCK];
 
-	*s = (vn_sums) { .sq.scale = scale_of(k, p, at, n), .max_block = -1, .bad_at = -1, .differs_at = -1 };
-	const double unit = ldexp(1.0, -s->sq.scale);
+	*s = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
+	take_scales(k, p, at, n, s->sq.scale);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
 		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
-		wide_sums(x[0], x[1], m, at + (int64_t)i, unit, s);
+		wide_sums(x[0], x[1], m, at + (int64_t)i, s);
 	}
-	const double least = fmax(s->finite ? sqrt(s->sq.rr / (double)s->finite) / 8 : 0.0, DBL_MIN);
+	/* Among subnormals the rms would lose its digits: the reference is taken 2^100 times as large. */
+	const int    up = s->sq.scale[0] < -900 ? 100 : 0;
+	const double least = ldexp(row_scale(s->sq.rr, s->finite), s->sq.scale[0] + up), unit = ldexp(1.0, up);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
@@ -293,13 +309,15 @@ void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread
 			const double r = x[0][j], c = x[1][j];
 			if (!isfinite(r) || !isfinite(c))
 				continue;
-			const double   q = fabs(c * unit - r * unit) / fmax(fabs(r * unit), least);
+			const double   size = fmax(fabs(r) * unit, least), d = fabs(c - r);
+			const double   q = d == 0 ? 0.0 : isfinite(d) ? d / size * unit : fabs(c / 2 - r / 2) / size * 2;
 			const int64_t  a = place[0][j], b = place[1][j];
-			const uint64_t d = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+			const uint64_t far = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 			s->rel += q;
 			s->max_rel = fmax(s->max_rel, q);
-			s->max_ulp = fmax(s->max_ulp, (double)d);
-			spread->count[0][vn_ulp_bucket(d)]++;
+			s->max_ulp = fmax(s->max_ulp, (double)far);
+			spread->count[0][vn_ulp_bucket(far)]++;
 		}
 	}
+	far_from_zeros(s);
 }

@@ -12,27 +12,32 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void to_scale(vn_squares *s, int scale)
+static void to_scale(vn_squares *s, const int scale[3])
 {
-	const int by = s->scale - scale;
-	s->rr = ldexp(s->rr, 2 * by);
-	s->cc = ldexp(s->cc, 2 * by);
-	s->rc = ldexp(s->rc, 2 * by);
-	s->dd = ldexp(s->dd, 2 * by);
-	s->ad = ldexp(s->ad, by);
-	s->scale = scale;
+	const int r = s->scale[0] - scale[0], c = s->scale[1] - scale[1], d = s->scale[2] - scale[2];
+	s->rr = ldexp(s->rr, 2 * r);
+	s->cc = ldexp(s->cc, 2 * c);
+	s->rc = ldexp(s->rc, r + c);
+	s->dd = ldexp(s->dd, 2 * d);
+	s->ad = ldexp(s->ad, d);
+	memcpy(s->scale, scale, sizeof s->scale);
+}
+
+/* The larger; zeros have no scale of their own. */
+static int common(double x, int of_x, double y, int of_y)
+{
+	return y == 0.0 || (x != 0.0 && of_x > of_y) ? of_x : of_y;
 }
 
 void vn_squares_add(vn_squares *to, const vn_squares *s)
 {
 	vn_squares x = *s;
-	if (to->rr + to->cc == 0.0) /* zeros have no scale of their own */
-		to_scale(to, x.scale);
-	else if (x.rr + x.cc == 0.0 || x.scale < to->scale)
-		to_scale(&x, to->scale);
-	else if (x.scale > to->scale)
-		to_scale(to, x.scale);
+	const int  scale[3] = { common(to->rr, to->scale[0], x.rr, x.scale[0]), common(to->cc, to->scale[1], x.cc, x.scale[1]),
+		                common(to->ad, to->scale[2], x.ad, x.scale[2]) };
+	to_scale(to, scale);
+	to_scale(&x, scale);
 	to->rr += x.rr;
 	to->cc += x.cc;
 	to->rc += x.rc;
@@ -54,8 +59,21 @@ static vn_size size_of(const vn_squares *s)
 {
 	vn_size z;
 	z.fraction = frexp(s->rr, &z.exponent);
-	z.exponent = z.fraction > 0.0 ? z.exponent + 2 * s->scale : INT_MIN;
+	z.exponent = z.fraction > 0.0 ? z.exponent + 2 * s->scale[0] : INT_MIN;
 	return z;
+}
+
+/* d.d over that size. */
+static double over(const vn_squares *s, vn_size size)
+{
+	if (s->dd == 0.0)
+		return 0.0;
+	return size.fraction > 0.0 ? ldexp(s->dd / size.fraction, 2 * s->scale[2] - size.exponent) : (double)INFINITY;
+}
+
+double vn_nmse(const vn_squares *s)
+{
+	return over(s, size_of(s));
 }
 
 static int by_size(const void *a, const void *b)
@@ -73,11 +91,12 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 	for (int64_t t = 0; t < n; t++)
 		size[t] = size_of(&row[t]);
 	qsort(size, (size_t)n, sizeof *size, by_size);
-	const vn_size median = size[vn_rank(n, 0.5)];
+	vn_size least = size[vn_rank(n, 0.5)];
+	if (least.fraction > 0.0)
+		least.exponent -= 6; /* 2^-6: an eighth of the norm */
 	for (int64_t t = 0; t < n; t++) {
-		/* 2^-6: an eighth of the norm. */
-		const double least = median.fraction > 0.0 ? ldexp(median.fraction, median.exponent - 2 * row[t].scale - 6) : 0.0;
-		const double cosine = vn_cosine(&row[t]), nmse = row[t].dd == 0.0 ? 0.0 : row[t].dd / fmax(row[t].rr, least);
+		const vn_size own = size_of(&row[t]);
+		const double  cosine = vn_cosine(&row[t]), nmse = over(&row[t], by_size(&own, &least) < 0 ? least : own);
 		if (!(cosine >= low)) { /* a NaN is the worst */
 			low = cosine;
 			m->worst_token = t;

@@ -36,7 +36,25 @@ static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
 		if (!(top >= (double)d && top <= (double)d * 1.125))
 			CU_FAIL("a bucket is too wide");
 	}
+	for (uint64_t d = 100000; d < UINT64_MAX / 3; d = d * 3 / 2) {
+		const double top = vn_ulp_bucket_top(vn_ulp_bucket(d));
+		CU_ASSERT(top >= (double)d && top <= (double)d * 1.125);
+	}
 	CU_ASSERT(vn_ulp_bucket(UINT64_MAX) < VN_ULP_BUCKETS);
+}
+
+static void a_kernel_is_chosen_by_name_or_not_at_all(void)
+{
+	const vn_kernel *best = vn_kernel_get(0), *k;
+	vn_error err = { "" };
+	for (int i = 0; (k = vn_kernel_get(i)); i++) {
+		CU_ASSERT_EQUAL(vn_kernel_choose(k->name, &err), VN_OK);
+		CU_ASSERT_PTR_EQUAL(vn_kernel_best(), k);
+	}
+	CU_ASSERT_EQUAL(vn_kernel_choose(best->name, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_kernel_choose("sse9", &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "this processor has"));
+	CU_ASSERT_PTR_EQUAL(vn_kernel_best(), best);
 }
 
 static void every_kind_of_processor_gives_the_same_digits(void)
@@ -65,8 +83,8 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
 			}
 			vn_soft e = { 0 }, f = { 0 };
-			plain->soft(x, y, n, 0, 1, &e);
-			k->soft(x, y, n, 0, 1, &f);
+			plain->soft(x, y, n, 0, 1, -0.9, &e);
+			k->soft(x, y, n, 0, 1, -0.9, &f);
 			CU_ASSERT_EQUAL(memcmp(&e, &f, sizeof e), 0);
 		}
 	}
@@ -136,7 +154,7 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 	for (int i = 0; i < 20000; i++) {
 		const double x = -350 + 350 * uniform(), zero = 0;
 		vn_soft s = { 0 };
-		vn_kernel_best()->soft(&x, &zero, 1, 0, 0, &s);
+		vn_kernel_best()->soft(&x, &zero, 1, 0, 0, 0, &s);
 		if (!(fabs(s.zr - exp(x)) <= 4e-16 * exp(x)))
 			CU_FAIL("e^x is off");
 	}
@@ -149,6 +167,7 @@ int main(void)
 		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
 		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
 		T(the_exponential_is_as_good_as_the_library_s),
+		T(a_kernel_is_chosen_by_name_or_not_at_all),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "kernel", .pTests = tests }, CU_SUITE_INFO_NULL };

@@ -215,6 +215,9 @@ static void zeros_have_defined_metrics(void)
 	CU_ASSERT_EQUAL(ref.value[VN_M_COSINE], 0.0);
 	CU_ASSERT_EQUAL(ref.value[VN_M_NMSE], (double)INFINITY);
 	CU_ASSERT_EQUAL(ref.value[VN_M_NORM_RATIO], (double)INFINITY);
+	CU_ASSERT_EQUAL(ref.value[VN_M_MAX_REL], (double)INFINITY);
+	CU_ASSERT_EQUAL(ref.value[VN_M_MEAN_REL], (double)INFINITY);
+	CU_ASSERT_EQUAL(cand.value[VN_M_MAX_REL], 1.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_COSINE], 0.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_NMSE], 1.0);
 	CU_ASSERT_EQUAL(cand.value[VN_M_NORM_RATIO], 0.0);
@@ -252,6 +255,46 @@ static void logits_are_judged_row_by_row(void)
 	CU_ASSERT(fabs(m.value[VN_M_KL_MAX] - kl) < 1e-12);
 	CU_ASSERT(fabs(m.value[VN_M_KL_MEAN] - kl / 2) < 1e-12);
 	CU_ASSERT_EQUAL(m.worst_row, 1);
+}
+
+/* Of two scores that are equal in r and d apart in c: log cosh(d/2) = d^2/8 - d^4/192 + ... */
+static void a_small_divergence_has_all_its_digits(void)
+{
+	for (double d = 1e-3; d > 1e-12; d /= 10) {
+		const double r[] = { 7, 7 }, c[] = { 7 + d, 7 }, e = c[0] - c[1];
+		const vn_tensor a = tensor(r, VN_F64, 2, 1, 2, 0), b = tensor(c, VN_F64, 2, 1, 2, 0);
+		CLOSE(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX], e * e / 8 - e * e * e * e / 192);
+	}
+	/* One of a thousand equal scores stands out in c, by much: r's highest says nothing of the rest. */
+	enum { V = 1000 };
+	static double r[V], c[V];
+	for (double d = 40; d > 1e-3; d /= 3) {
+		c[0] = -d;
+		const vn_tensor a = tensor(r, VN_F64, 2, 1, V, 0), b = tensor(c, VN_F64, 2, 1, V, 0);
+		const double want = d / V + log1p((exp(-d) - 1) / V); /* cancels to 1 in 2000 where d is least */
+		CU_ASSERT(fabs(measure(&a, &b, "token vocab", true, 1).value[VN_M_KL_MAX] - want) < 1e-12 * want + 1e-19);
+	}
+}
+
+static void scores_may_be_as_low_as_they_can(void)
+{
+	const float r[] = { -3e35f, -3e35f, -3.4e38f, -INFINITY, -3e35f, -1e38f, -2e38f, -3e35f, -3.4e38f };
+	const vn_tensor a = tensor(r, VN_F32, 2, 1, 9, 0);
+	const vn_measured m = measure(&a, &a, "token vocab", true, 1);
+	CU_ASSERT_EQUAL(m.value[VN_M_KL_MAX], 0.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_ARGMAX_AGREEMENT], 1.0);
+	float c[9];
+	memcpy(c, r, sizeof c);
+	c[0] = -2e35f;
+	const vn_tensor b = tensor(c, VN_F32, 2, 1, 9, 0);
+	CLOSE(measure(&b, &a, "token vocab", true, 1).value[VN_M_KL_MAX], log(4)); /* all in one against one of four */
+}
+
+static void what_scores_share_makes_no_tie_of_them(void)
+{
+	const double r[] = { 1e9 + 2, 1e9 + 1.9, 1e9 + 1 }, c[] = { 1, 2, 0 }; /* deviation 0.45: a tie is 0.007 */
+	const vn_tensor a = tensor(r, VN_F64, 2, 1, 3, 0), b = tensor(c, VN_F64, 2, 1, 3, 0);
+	CU_ASSERT_EQUAL(measure(&a, &b, "token vocab", true, 1).value[VN_M_ARGMAX_AGREEMENT], 0.0);
 }
 
 static void a_tie_may_fall_either_way(void)
@@ -422,6 +465,30 @@ static void float64_may_be_as_large_or_small_as_it_can(void)
 	free(y);
 }
 
+/* As large as one side is, the other does not vanish beside it. */
+static void of_two_tensors_of_float64_each_has_a_size_of_its_own(void)
+{
+	enum { N = 3000 };
+	static double r[N], c[N];
+	for (int i = 0; i < N; i++) {
+		r[i] = ldexp(uniform(), 1000);
+		c[i] = ldexp(r[i], -1990);
+	}
+	const vn_tensor a = tensor(r, VN_F64, 2, 3, N / 3, 0), b = tensor(c, VN_F64, 2, 3, N / 3, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 1), back = measure(&b, &a, "token hidden", false, 1);
+	CLOSE(m.value[VN_M_COSINE], 1.0);
+	CLOSE(m.value[VN_M_WORST_TOKEN_COSINE], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_NMSE], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_MAX_REL], 1.0);
+	CU_ASSERT_EQUAL(m.value[VN_M_NORM_RATIO], 0.0); /* 2^-1990 */
+	CLOSE(back.value[VN_M_COSINE], 1.0);
+	CU_ASSERT_EQUAL(back.value[VN_M_NMSE], (double)INFINITY);
+	CU_ASSERT_EQUAL(back.value[VN_M_MAX_REL], (double)INFINITY);
+	for (int i = 0; i < N; i++)
+		c[i] = ldexp(r[i], -1000);
+	CLOSE(measure(&a, &b, "token hidden", false, 1).value[VN_M_NORM_RATIO], 0x1p-1000);
+}
+
 static void a_mean_has_an_uncertainty(void)
 {
 	const double x[] = { 1, 2, 3, 4 };
@@ -491,12 +558,14 @@ int main(void)
 		T(a_nan_on_either_side_is_counted_and_found),
 		T(minus_infinity_on_both_sides_is_a_mask_among_numbers), T(nonfinite_positions_do_not_enter_the_histogram),
 		T(zeros_have_defined_metrics), T(scores_have_heads_outside_tokens), T(logits_are_judged_row_by_row),
+		T(a_small_divergence_has_all_its_digits), T(scores_may_be_as_low_as_they_can), T(what_scores_share_makes_no_tie_of_them),
 		T(a_tie_may_fall_either_way), T(a_nan_among_scores_is_a_nan_divergence),
 		T(any_number_of_threads_gives_the_same_digits),
 		T(unaligned_bytes_are_read_as_they_are),
 		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
 		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
-		T(float64_may_be_as_large_or_small_as_it_can), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
+		T(float64_may_be_as_large_or_small_as_it_can),
+		T(of_two_tensors_of_float64_each_has_a_size_of_its_own), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
