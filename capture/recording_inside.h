@@ -60,7 +60,8 @@ struct vn_recording {
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 
-/* Fill in what the child sends, checked; unsorted. */
-vn_status vn_receive(vn_recording *r, vn_error *err);
+/* Fill in what their files hold, checked; unsorted. The files are read at the same
+ * time; of several that are refused the first is told of. */
+vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
 
 #endif

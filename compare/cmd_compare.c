@@ -209,8 +209,7 @@ static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && (st = check_place(k, k->report[i].path, err)))
 			return st;
-	if ((st = vn_recording_open(k->ref, &c->ref, err)) || (st = vn_recording_open(k->cand, &c->cand, err))
-	    || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
+	if ((st = vn_comparison_open(c, k->ref, k->cand, k->floor, err))
 	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))
 		return st;
 	return report(k, c, chosen, err);
