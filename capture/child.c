@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,16 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A child sends something for every object it meets. Three seconds of computing
  * in between are a loop in a damaged structure; so are ten minutes of silence,
  * however slow the disk. */
 enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
+/* Frames of a few hundred bytes each: one at a time, the two processes would
+ * spend a sixth of their time waking each other. */
+enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Beyond what the parent had: far more than the metadata of any real file. */
 static const rlim_t MEMORY = (rlim_t)3 << 30;
@@ -83,8 +87,13 @@ vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, 
 	int ends[2];
 
 	*c = (vn_child){ .pid = -1, .pipe = -1, .path = path };
-	if (pipe2(ends, O_CLOEXEC) != 0)
-		return vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", path, strerror(errno));
+	if (!(c->in = malloc(AHEAD)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", path);
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", path, strerror(errno));
+		vn_child_end(c);
+		return st;
+	}
 	fflush(NULL);
 	vn_h5_lock(); /* so that the child finds the library at rest */
 	c->pid = fork();
@@ -93,7 +102,7 @@ vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, 
 		close(ends[0]);
 		settle_in();
 		work(ctx, ends[1]);
-		_exit(0);
+		vn_child_leave(ends[1]);
 	}
 	close(ends[1]);
 	c->pipe = ends[0];
@@ -114,6 +123,8 @@ void vn_child_end(vn_child *c)
 		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
+	free(c->in);
+	free(c->body);
 	*c = (vn_child){ .pid = -1, .pipe = -1 };
 }
 
@@ -139,51 +150,118 @@ static vn_status gone(vn_child *c, vn_error *err)
 	return damaged(c, how, err);
 }
 
-static vn_status get(vn_child *c, void *data, size_t bytes, vn_error *err)
+/* Where the next bytes of the frame go, and how many are wanted there. */
+static char *wanted(vn_child *c, size_t *bytes)
 {
-	char *to = data;
+	const bool head = c->got < sizeof c->head;
+	*bytes = (head ? sizeof c->head : sizeof c->head + c->head[1]) - c->got;
+	return head ? (char *)c->head + c->got : c->body + (c->got - sizeof c->head);
+}
 
-	while (bytes > 0) {
-		struct pollfd p = { .fd = c->pipe, .events = POLLIN };
-		int           ready = poll(&p, 1, SILENCE_MS);
-		if (ready < 0 && errno == EINTR)
-			continue;
-		if (ready == 0)
-			return damaged(c, "reading it does not end", err);
-		ssize_t n = ready > 0 ? read(c->pipe, to, bytes) : -1;
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return gone(c, err);
-		to += n;
-		bytes -= (size_t)n;
+static vn_status begin_body(vn_child *c, vn_error *err)
+{
+	if (c->head[0] > 255 || c->head[1] > MOST_FRAME)
+		return damaged(c, "reading it goes astray", err);
+	if (!(c->body = malloc((size_t)c->head[1] + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %u bytes", c->path, c->head[1]);
+	c->body[c->head[1]] = '\0';
+	return VN_OK;
+}
+
+/* Completes the frame from what was read ahead; *whole: it is all here. */
+static vn_status build(vn_child *c, bool *whole, vn_error *err)
+{
+	size_t    want;
+	vn_status st = VN_OK;
+
+	for (;;) {
+		char *to = wanted(c, &want);
+		if (want > c->n)
+			want = c->n;
+		memcpy(to, c->in + c->at, want);
+		c->at += want;
+		c->n -= want;
+		c->got += want;
+		if (!c->body && c->got == sizeof c->head && (st = begin_body(c, err)))
+			return st;
+		*whole = c->body && c->got == sizeof c->head + c->head[1];
+		if (*whole || c->n == 0)
+			return VN_OK;
 	}
+}
+
+/* The pipe has something to say, and nothing is left of what was read ahead. */
+static vn_status pull(vn_child *c, vn_error *err)
+{
+	size_t     want;
+	char      *to = wanted(c, &want);
+	const bool ahead = want < AHEAD;
+	ssize_t    n = read(c->pipe, ahead ? c->in : to, ahead ? AHEAD : want);
+
+	if (n < 0 && errno == EINTR)
+		return VN_OK;
+	if (n <= 0)
+		return gone(c, err);
+	c->at = 0;
+	c->n = ahead ? (size_t)n : 0;
+	c->got += ahead ? 0 : (size_t)n;
+	return VN_OK;
+}
+
+/* Until some child says something; each that does is read. */
+static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *err)
+{
+	struct pollfd p[VN_CHILDREN];
+	vn_status     st = VN_OK;
+	int           ready;
+
+	for (int i = 0; i < n; i++)
+		p[i] = (struct pollfd){ .fd = c[i]->pipe, .events = POLLIN };
+	while ((ready = poll(p, (nfds_t)n, SILENCE_MS)) < 0 && errno == EINTR)
+		;
+	for (int i = 0; i < n && !st; i++)
+		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
+			*which = i;
+			st = ready <= 0 ? damaged(c[i], "reading it does not end", err) : pull(c[i], err);
+		}
+	return st;
+}
+
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      whole = false;
+
+	*data = NULL;
+	*which = 0;
+	while (!st) {
+		for (int i = 0; i < n && !whole && !st; i++)
+			if (c[i]->pipe >= 0) {
+				*which = i;
+				st = build(c[i], &whole, err);
+			}
+		if (st || whole)
+			break;
+		st = wait_for_any(c, n, which, err);
+	}
+	if (st)
+		return st;
+	vn_child *from = c[*which];
+	*kind = (int)from->head[0];
+	*bytes = from->head[1];
+	*data = from->body;
+	from->body = NULL;
+	from->got = 0;
 	return VN_OK;
 }
 
 vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err)
 {
-	uint32_t  head[2];
-	vn_status st;
-
-	*data = NULL;
-	if ((st = get(c, head, sizeof head, err)))
-		return st;
-	if (head[0] > 255 || head[1] > MOST_FRAME)
-		return damaged(c, "reading it goes astray", err);
-	char *p = malloc((size_t)head[1] + 1);
-	if (!p)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %u bytes", c->path, head[1]);
-	if ((st = get(c, p, head[1], err))) {
-		free(p);
-		return st;
-	}
-	p[head[1]] = '\0';
-	*kind = (int)head[0];
-	*data = p;
-	*bytes = head[1];
-	return VN_OK;
+	int which;
+	return vn_child_receive_any(&c, 1, &which, kind, data, bytes, err);
 }
+
+/* ---- in the child ---------------------------------------------------------------------- */
 
 static void put(int pipe, const void *data, size_t bytes)
 {
@@ -199,13 +277,50 @@ static void put(int pipe, const void *data, size_t bytes)
 	}
 }
 
+static struct outgoing {
+	size_t  n;
+	int64_t left_ms; /* when the last left */
+	char    data[AHEAD];
+} out;
+
+static int64_t clock_ms(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static void let_go(int pipe)
+{
+	put(pipe, out.data, out.n);
+	out.n = 0;
+	out.left_ms = clock_ms();
+	vn_child_patience(COMPUTING_S);
+}
+
 void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 {
 	uint32_t head[2] = { (uint32_t)kind, (uint32_t)bytes };
 
 	if (bytes > MOST_FRAME)
 		_exit(1);
-	put(pipe, head, sizeof head);
-	put(pipe, data, bytes);
-	vn_child_patience(COMPUTING_S);
+	if (sizeof head + bytes > sizeof out.data - out.n)
+		let_go(pipe);
+	memcpy(out.data + out.n, head, sizeof head);
+	out.n += sizeof head;
+	if (bytes > sizeof out.data - out.n) {
+		let_go(pipe);
+		put(pipe, data, bytes);
+	} else {
+		memcpy(out.data + out.n, data, bytes);
+		out.n += bytes;
+	}
+	if (clock_ms() - out.left_ms > MOMENT_MS)
+		let_go(pipe);
+}
+
+void vn_child_leave(int pipe)
+{
+	let_go(pipe);
+	_exit(0);
 }

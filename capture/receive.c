@@ -1,4 +1,4 @@
-/* receive.c: the frames of a scan (scan.h) into a recording.
+/* receive.c: the frames of scans (scan.h) into recordings.
  *
  * They come from a process that has read hostile bytes with a library that
  * trusts them, so nothing is believed: sizes, ends of strings, ranges. */
@@ -328,19 +328,66 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 	return astray(r, err);
 }
 
-vn_status vn_receive(vn_recording *r, vn_error *err)
-{
-	vn_scan   scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes };
+/* One file at hand. */
+typedef struct incoming {
+	vn_scan   scan;
 	vn_child  child;
-	int       kind = -1;
-	void     *data;
-	size_t    bytes;
-	vn_status st = vn_child_start(&child, r->path, vn_scan_file, &scan, err);
+	vn_status st;
+	vn_error  why;
+} incoming;
 
-	while (!st && kind != VN_FRAME_DONE && !(st = vn_child_receive(&child, &kind, &data, &bytes, err))) {
-		st = take(r, kind, &data, bytes, err);
+static vn_status start(incoming *in, const vn_recording *r)
+{
+	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
+	return in->st = vn_child_start(&in->child, r->path, vn_scan_file, &in->scan, &in->why);
+}
+
+/* Frames of all of them, until each is done or refused; how many come before the first that is refused. */
+static int receive(incoming *in, vn_recording *const *r, int n)
+{
+	vn_child *child[VN_CHILDREN];
+	int       open = n;
+
+	for (int i = 0; i < n; i++)
+		child[i] = &in[i].child;
+	while (open > 0) {
+		int      i, kind;
+		void    *data;
+		size_t   bytes;
+		vn_error why = { "" };
+		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
+		if (!st)
+			st = take(r[i], kind, &data, bytes, &why);
 		free(data);
+		if (!st && kind != VN_FRAME_DONE)
+			continue;
+		in[i].st = st;
+		in[i].why = why;
+		/* What comes behind the first that is refused is of no interest any more. */
+		for (int k = i; k < (st ? n : i + 1); k++)
+			vn_child_end(&in[k].child);
+		if (st)
+			n = i;
+		for (int k = open = 0; k < n; k++)
+			open += in[k].child.pipe >= 0;
 	}
-	vn_child_end(&child);
+	return n;
+}
+
+vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
+{
+	incoming *in = n > 0 ? calloc(VN_CHILDREN, sizeof *in) : NULL;
+	vn_status st = in || n == 0 ? VN_OK : no_memory(*r, err);
+
+	for (int at = 0; at < n && !st; at += VN_CHILDREN) {
+		const int some = n - at < VN_CHILDREN ? n - at : VN_CHILDREN;
+		int       started = 0, good;
+		while (started < some && !start(&in[started], r[at + started]))
+			started++;
+		good = receive(in, r + at, started);
+		if (good < some && (st = in[good].st) && err)
+			*err = in[good].why;
+	}
+	free(in);
 	return st;
 }

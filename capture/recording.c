@@ -190,26 +190,55 @@ static vn_status settle_plan(vn_recording *r, vn_error *err)
 	return st;
 }
 
-vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)
+static vn_status create(const char *path, vn_recording **recording, vn_error *err)
 {
 	vn_recording *r = *recording = calloc(1, sizeof *r);
-	vn_status     st;
 
-	if (!r || !(r->path = strdup(path))) {
-		free(r);
-		*recording = NULL;
+	if (r)
+		r->fd = -1;
+	if (!r || !(r->path = strdup(path)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	}
-	r->fd = -1;
-	if ((st = open_file(r, err)) || (st = vn_receive(r, err)) || (st = vn_recording_sort(r, err)) ||
-	    (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)) || (st = settle_plan(r, err))) {
-		vn_recording_close(r);
-		*recording = NULL;
+	return open_file(r, err);
+}
+
+/* What came from the child, put in order. */
+static vn_status settle(vn_recording *r, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = check_rows(r, err)) ||
+	    (st = sort_weights(r, err)) || (st = settle_plan(r, err)))
 		return st;
-	}
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
 	return VN_OK;
+}
+
+vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+{
+	vn_error  why = { "" };
+	vn_status unopened = VN_OK, st;
+	int       opened = 0;
+
+	for (int i = 0; i < n; i++)
+		r[i] = NULL;
+	while (opened < n && !(unopened = create(path[opened], &r[opened], &why)))
+		opened++;
+	st = vn_receive(r, opened, err);
+	for (int i = 0; i < opened && !st; i++)
+		st = settle(r[i], err);
+	if (!st && (st = unopened) && err)
+		*err = why;
+	for (int i = 0; i < n && st; i++) {
+		vn_recording_close(r[i]);
+		r[i] = NULL;
+	}
+	return st;
+}
+
+vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)
+{
+	return vn_recording_open_all(&path, 1, recording, err);
 }
 
 static void free_words(vn_word *list, int n)

@@ -40,6 +40,8 @@ typedef struct vn_entry {
 } vn_entry;
 
 vn_status vn_recording_open(const char *path, vn_recording **r, vn_error *err);
+/* Several at once, each on a processor of its own; all of r or, of several that do not open, the first one's error. */
+vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err);
 void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);

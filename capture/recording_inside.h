@@ -82,7 +82,8 @@ struct vn_recording {
 /* Entries in execution order, names of one tensor tied together; a name twice is refused. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
-/* Fill in what the child sends, checked; unsorted. */
-vn_status vn_receive(vn_recording *r, vn_error *err);
+/* Fill in what their files hold, checked; unsorted. The files are read at the same
+ * time; of several that are refused the first is told of. */
+vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
 
 #endif

@@ -32,7 +32,7 @@ void vn_refuse(const vn_scan *s, const char *object, const char *format, ...)
 	int n = snprintf(frame + sizeof status, VN_ERROR_MAX, "%s: %s%s%s", s->path, object, *object ? ": " : "", why);
 	size_t bytes = n < VN_ERROR_MAX ? (size_t)n : VN_ERROR_MAX - 1;
 	vn_child_send(s->pipe, VN_FRAME_FAILED, frame, sizeof status + bytes);
-	_exit(0);
+	vn_child_leave(s->pipe);
 }
 
 /* Memory, or the end. */

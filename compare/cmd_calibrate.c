@@ -142,8 +142,7 @@ static vn_status look(command *k, pair *p, vn_error *err)
 	vn_comparison *c = &p->c;
 	vn_status st;
 	c->options = &k->how.o;
-	if ((st = vn_recording_open(p->ref, &c->ref, err)) || (st = vn_recording_open(p->cand, &c->cand, err))
-	    || (p->floor && (st = vn_recording_open(p->floor, &c->floor, err)))
+	if ((st = vn_comparison_open(c, p->ref, p->cand, p->floor, err))
 	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	return vn_calibration_add(&k->fit, c, err);

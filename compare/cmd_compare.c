@@ -246,7 +246,8 @@ static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 	sides.ref = k->ref;
 	sides.cand = k->n_ranks > 1 ? (const char *const *)k->ranks : &k->cand;
 	sides.n_cand = k->n_ranks;
-	if ((st = vn_sides_open(&sides, c, err)) || (k->floor && (st = vn_recording_open(k->floor, &c->floor, err)))
+	sides.floor = k->floor;
+	if ((st = vn_sides_open(&sides, c, err))
 	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare(c, err)))
 		return st;
 	return report(k, c, chosen, err);

@@ -147,6 +147,18 @@ static void note_few_tokens(vn_comparison *c)
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
 }
 
+vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
+{
+	const char *const path[] = { ref, cand, floor };
+	vn_recording *r[3] = { NULL };
+	const vn_status st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
+
+	c->ref = r[0];
+	c->cand = r[1];
+	c->floor = r[2];
+	return st;
+}
+
 vn_status vn_compare(vn_comparison *c, vn_error *err)
 {
 	vn_status st;

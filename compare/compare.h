@@ -162,6 +162,8 @@ typedef struct vn_comparison {
 	bool           within;
 } vn_comparison;
 
+/* Opens ref, cand and, unless NULL, floor. */
+vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err);
 /* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
  * happens, vn_comparison_finish afterwards. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);

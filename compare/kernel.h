@@ -2,8 +2,8 @@
  *
  * Every set is compiled from kernel_body.inc and gives the same digits as the
  * others: eight lanes of double, element i of a block in lane i % 8, products
- * and sums rounded one by one (no fused multiply-add), the lanes folded in a
- * fixed order. A processor without AVX2 gets the plain set.
+ * and sums rounded one by one (fused only where the product is exact), the lanes
+ * folded in a fixed order. A processor without AVX2 gets the plain set.
  *
  * Blocks hold at most VN_BLOCK elements as float32; their pointers may be
  * unaligned, since they may point into a mapped file. All functions are pure

@@ -23,10 +23,12 @@ static void close_all(vn_clinic *c)
 
 static vn_status open_all(vn_clinic *c, vn_error *err)
 {
-	vn_status st = vn_recording_open(c->h->ref, &c->ref, err);
-	if (!st)
-		st = vn_recording_open(c->h->cand, &c->cand, err);
-	return !st && c->h->floor ? vn_recording_open(c->h->floor, &c->floor, err) : st;
+	vn_comparison three = { 0 };
+	const vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
+	c->ref = three.ref;
+	c->cand = three.cand;
+	c->floor = three.floor;
+	return st;
 }
 
 vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct side {
 	vn_comparison *c;
@@ -87,15 +88,32 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	return st;
 }
 
+/* All of them at once: opening is reading attributes, and every processor can. */
+static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **rank, vn_error *err)
+{
+	const int n = 1 + s->n_cand + (s->floor != NULL);
+	const char    *path[2 + VN_MOST_RANKS];
+	vn_recording  *r[2 + VN_MOST_RANKS];
+	path[0] = s->ref;
+	for (int i = 0; i < s->n_cand; i++)
+		path[1 + i] = s->cand[i];
+	path[n - 1] = s->floor ? s->floor : path[n - 1];
+	const vn_status st = vn_recording_open_all(path, n, r, err);
+	if (st)
+		return st;
+	c->ref = r[0];
+	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
+	c->floor = s->floor ? r[n - 1] : NULL;
+	return VN_OK;
+}
+
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
 	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
 	vn_plan   *own = NULL;
 	side       left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
-	vn_status  st = rank ? vn_recording_open(s->ref, &c->ref, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+	vn_status  st = rank ? open_all(s, c, rank, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
 
-	for (int i = 0; !st && i < s->n_cand; i++)
-		st = vn_recording_open(s->cand[i], &rank[i], err);
 	if (st)
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(rank[0]);

@@ -15,12 +15,13 @@ typedef struct vn_sides {
 	const char *ref;
 	const char *const *cand;        /* (n_cand) several: the ranks of one run */
 	int         n_cand;
+	const char *floor;              /* NULL: none */
 	const char *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
 	int         n_names, n_ref_names;
 	int64_t     batch_row;          /* of a batched candidate; -1: not said */
 } vn_sides;
 
-/* c->ref and c->cand, also where it fails: vn_comparison_close closes what is there. What was decided on
+/* c->ref, c->cand and c->floor, also where it fails: vn_comparison_close closes what is there. What was decided on
  * the way are notes. */
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
 

@@ -149,6 +149,28 @@ static void distances_are_between_the_codes_of_the_grid(void)
 		}
 }
 
+static void every_element_of_a_block_is_counted_once(void)
+{
+	static float r[VN_BLOCK], c[VN_BLOCK];
+	for (int i = 0; i < VN_BLOCK; i++) {
+		r[i] = (float)uniform();
+		c[i] = r[i] * (1 + (float)ldexp(uniform(), -(i % 24)));
+	}
+	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
+		static vn_spread s;
+		uint32_t want[VN_ULP_BUCKETS] = { 0 };
+		for (size_t i = 0; i < n; i++) {
+			const int64_t d = place(r[i], VN_F32) - place(c[i], VN_F32);
+			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
+		}
+		memset(&s, 0, sizeof s);
+		vn_kernel_best()->spread(r, c, n, 1.0, VN_F32, &s);
+		for (int b = 0; b < VN_ULP_BUCKETS; b++)
+			if (s.count[0][b] + s.count[1][b] + s.count[2][b] + s.count[3][b] != want[b])
+				CU_FAIL("counted otherwise");
+	}
+}
+
 static void the_exponential_is_as_good_as_the_library_s(void)
 {
 	for (int i = 0; i < 20000; i++) {
@@ -166,6 +188,7 @@ int main(void)
 #define T(f) { #f, f }
 		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
 		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
+		T(every_element_of_a_block_is_counted_once),
 		T(the_exponential_is_as_good_as_the_library_s),
 		T(a_kernel_is_chosen_by_name_or_not_at_all),
 		CU_TEST_INFO_NULL,

@@ -666,6 +666,60 @@ static void token_ids_must_fit_their_digest_and_positions(void)
 	is_refused("/run/token_ids", "element 1 is -1");
 }
 
+static void many_open_at_once_or_the_first_that_does_not_is_named(void)
+{
+	enum { N = 11, IDS = 50000 }; /* more files than are read at a time; ids of more than a piece of a pipe */
+	static int32_t ids[IDS];
+	const char    *list[N];
+	char           one[sizeof path], two[sizeof path];
+	vn_recording  *r[N];
+	vn_error       err = { 0 };
+	hid_t          step, f = make(&step);
+	const int32_t *have;
+
+	for (int i = 0; i < IDS; i++)
+		ids[i] = 3 * i;
+	for (int i = 0; i < 2; i++) {
+		const char *name = i ? "run/positions" : "run/token_ids";
+		H5Ldelete(f, name, H5P_DEFAULT);
+		H5Dclose(put_data(f, name, H5T_STD_I32LE, 1, (hsize_t[]){ IDS }, H5P_DEFAULT, ids));
+	}
+	done(f, step);
+	for (int i = 0; i < N; i++)
+		list[i] = path;
+	CU_ASSERT_EQUAL_FATAL(vn_recording_open_all(list, N, r, &err), VN_OK);
+	for (int i = 0; i < N; i++) {
+		CU_ASSERT_EQUAL_FATAL(vn_recording_tokens(r[i], &have, NULL), IDS);
+		CU_ASSERT_EQUAL(memcmp(have, ids, sizeof ids), 0);
+		CU_ASSERT_EQUAL(vn_recording_count(r[i]), 1);
+		vn_recording_close(r[i]);
+	}
+
+	snprintf(one, sizeof one, "%s/first.h5", dir);
+	snprintf(two, sizeof two, "%s/second.h5", dir);
+	H5Fclose(H5Fcreate(one, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+	H5Fclose(H5Fcreate(two, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+	for (int at = 0; at < N - 1; at++) {
+		list[at] = one;
+		list[at + 1] = two;
+		CU_ASSERT_EQUAL(vn_recording_open_all(list, N, r, &err), VN_ERR_FORMAT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, one));
+		for (int i = 0; i < N; i++)
+			CU_ASSERT_PTR_NULL(r[i]);
+		list[at] = list[at + 1] = path;
+	}
+	list[3] = two;
+	list[N - 1] = "absent";
+	CU_ASSERT_EQUAL(vn_recording_open_all(list, N, r, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, two));
+	list[3] = path;
+	CU_ASSERT_EQUAL(vn_recording_open_all(list, N, r, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "absent"));
+	CU_ASSERT_EQUAL(vn_recording_open_all(list, 0, r, &err), VN_OK);
+	unlink(one);
+	unlink(two);
+}
+
 /* Bits turned over in a file without checksums: a recording or one line, and we
  * are still here. Tests/fuzz does the same by the thousands. */
 static void damage_is_survived(void)
@@ -716,6 +770,7 @@ int main(void)
 		TEST(attributes_of_the_wrong_kind_are_refused),
 		TEST(a_large_attribute_of_the_run_is_cut_and_not_trusted),
 		TEST(token_ids_must_fit_their_digest_and_positions),
+		TEST(many_open_at_once_or_the_first_that_does_not_is_named),
 		TEST(damage_is_survived),
 		CU_TEST_INFO_NULL
 	};
