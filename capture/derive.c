@@ -128,16 +128,16 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 	kept.has_stats = from->has_stats;
 	kept.dtype = from->dtype;
 	const int64_t bytes = vn_shape_count(&from->shape) * (int64_t)vn_dtype_size(from->dtype);
-	vn_recipe *recipe = calloc(1, sizeof *recipe);
-	if (!recipe)
+	vn_gathered *gathered = calloc(1, sizeof *gathered);
+	if (!gathered)
 		return no_memory(r, err);
-	recipe->whole = true;
-	recipe->base = base;
-	recipe->entry = root;
-	const vn_extent s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .recipe = recipe };
+	gathered->whole = true;
+	gathered->base = base;
+	gathered->entry = root;
+	const vn_extent s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered };
 	const vn_status st = add(r, &kept, &s, err);
 	if (st)
-		free(recipe);
+		free(gathered);
 	return st;
 }
 
@@ -157,13 +157,13 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 {
 	if (n == 1 && is_whole(r, e, &piece[0]))
 		return vn_derive_keep(r, e, piece[0].base, piece[0].entry, err);
-	vn_recipe *recipe = calloc(1, sizeof *recipe + (size_t)n * sizeof *piece);
-	if (!recipe)
+	vn_gathered *gathered = calloc(1, sizeof *gathered + (size_t)n * sizeof *piece);
+	if (!gathered)
 		return no_memory(r, err);
-	recipe->how = how;
-	recipe->n = n;
-	memcpy(recipe->piece, piece, (size_t)n * sizeof *piece);
-	recipe->shape = e->shape;
+	gathered->how = how;
+	gathered->n = n;
+	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);
+	gathered->shape = e->shape;
 	vn_entry made = *e;
 	made.digest.hex[0] = '\0';
 	made.has_stats = false;
@@ -171,12 +171,12 @@ vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piec
 		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
 	if (how == VN_JOIN_SUMMED)
 		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
-	recipe->dtype = made.dtype;
+	gathered->dtype = made.dtype;
 	const int64_t bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
-	const vn_extent s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .recipe = recipe };
+	const vn_extent s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered };
 	const vn_status st = add(r, &made, &s, err);
 	if (st)
-		free(recipe);
+		free(gathered);
 	return st;
 }
 
@@ -235,38 +235,38 @@ static void walk_box(const vn_shape *shape, const vn_piece *p, unsigned char *to
 	}
 }
 
-static vn_status gather(vn_recording *r, const vn_recipe *recipe, unsigned char *to, size_t width, run_of *run, vn_error *err)
+static vn_status gather(vn_recording *r, const vn_gathered *gathered, unsigned char *to, size_t width, run_of *run, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; i < recipe->n && !st; i++) {
-		const vn_piece *p = &recipe->piece[i];
+	for (int i = 0; i < gathered->n && !st; i++) {
+		const vn_piece *p = &gathered->piece[i];
 		vn_recording   *b = r->base[p->base];
 		const void     *from;
 		if ((st = vn_recording_data(b, p->entry, &from, err)))
 			break;
-		walk_box(&recipe->shape, p, to, width, from, b->entry[p->entry].dtype, run);
+		walk_box(&gathered->shape, p, to, width, from, b->entry[p->entry].dtype, run);
 		vn_recording_release(b, p->entry);
 	}
 	return st;
 }
 
 /* Sums are made in double: ranks add in any order and we in one, and a rounding of ours is not theirs. */
-static vn_status sum(vn_recording *r, const vn_recipe *recipe, void *to, vn_error *err)
+static vn_status sum(vn_recording *r, const vn_gathered *gathered, void *to, vn_error *err)
 {
-	const size_t n = (size_t)vn_shape_count(&recipe->shape);
+	const size_t n = (size_t)vn_shape_count(&gathered->shape);
 	double *x = calloc(n ? n : 1, sizeof *x);
 	if (!x)
 		return no_memory(r, err);
-	const vn_status st = gather(r, recipe, (unsigned char *)x, sizeof *x, add_run, err);
+	const vn_status st = gather(r, gathered, (unsigned char *)x, sizeof *x, add_run, err);
 	if (!st)
-		vn_from_f64(to, recipe->dtype, x, n);
+		vn_from_f64(to, gathered->dtype, x, n);
 	free(x);
 	return st;
 }
 
-vn_status vn_recipe_make(vn_recording *r, const vn_recipe *recipe, void *to, vn_error *err)
+vn_status vn_gathered_make(vn_recording *r, const vn_gathered *gathered, void *to, vn_error *err)
 {
-	if (recipe->how == VN_JOIN_SUMMED)
-		return sum(r, recipe, to, err);
-	return gather(r, recipe, to, vn_dtype_size(recipe->dtype), place_run, err);
+	if (gathered->how == VN_JOIN_SUMMED)
+		return sum(r, gathered, to, err);
+	return gather(r, gathered, to, vn_dtype_size(gathered->dtype), place_run, err);
 }

@@ -273,7 +273,7 @@ void vn_recording_close(vn_recording *r)
 	free(r->step);
 	for (int i = 0; i < r->n_entries && r->source; i++) {
 		free(r->source[i].view);
-		free(r->source[i].recipe);
+		free(r->source[i].gathered);
 	}
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_close(r->base[i]);
@@ -483,7 +483,7 @@ static vn_status make(vn_recording *r, int i, vn_error *err)
 	void *to = mmap(NULL, (size_t)s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (to == MAP_FAILED)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
-	const vn_status st = vn_recipe_make(r, s->recipe, to, err);
+	const vn_status st = vn_gathered_make(r, s->gathered, to, err);
 	if (st)
 		munmap(to, (size_t)s->bytes);
 	else
@@ -508,9 +508,9 @@ static vn_status file_data(vn_recording *r, int i, const void **data, vn_error *
 		*data = r->map + s->offset;
 		return VN_OK;
 	}
-	if (s->recipe && s->recipe->whole)
-		return vn_recording_data(r->base[s->recipe->base], s->recipe->entry, data, err);
-	if (!s->loaded && (st = s->recipe ? make(r, i, err) : load(r, i, err)))
+	if (s->gathered && s->gathered->whole)
+		return vn_recording_data(r->base[s->gathered->base], s->gathered->entry, data, err);
+	if (!s->loaded && (st = s->gathered ? make(r, i, err) : load(r, i, err)))
 		return st;
 	*data = s->loaded;
 	return VN_OK;
@@ -550,8 +550,8 @@ void vn_recording_release(vn_recording *r, int i)
 	if (s->loaded)
 		munmap(s->loaded, (size_t)s->bytes);
 	s->loaded = NULL;
-	if (s->recipe && s->recipe->whole)
-		vn_recording_release(r->base[s->recipe->base], s->recipe->entry);
+	if (s->gathered && s->gathered->whole)
+		vn_recording_release(r->base[s->gathered->base], s->gathered->entry);
 }
 
 void vn_recording_forget(vn_recording *r)

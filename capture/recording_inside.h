@@ -19,7 +19,7 @@ typedef struct vn_view {
 void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to);
 
 /* A tensor made of others (derive.h): all of one, or pieces. */
-typedef struct vn_recipe {
+typedef struct vn_gathered {
 	bool      whole;
 	int       base, entry; /* whole */
 	vn_joined how;
@@ -27,19 +27,19 @@ typedef struct vn_recipe {
 	vn_shape  shape;
 	int       n;
 	vn_piece  piece[];
-} vn_recipe;
+} vn_gathered;
 
-/* to: room for recipe->shape; not of whole ones. */
-vn_status vn_recipe_make(vn_recording *r, const vn_recipe *recipe, void *to, vn_error *err);
+/* to: room for gathered->shape; not of whole ones. */
+vn_status vn_gathered_make(vn_recording *r, const vn_gathered *gathered, void *to, vn_error *err);
 
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
-	void    *loaded;  /* memory shared with the child that read them, or made by the recipe; or NULL */
+	void    *loaded;  /* memory shared with the child that read them, or made by the gathered; or NULL */
 	vn_view *view;    /* NULL: as they are */
-	vn_recipe *recipe; /* NULL: in this file */
+	vn_gathered *gathered; /* NULL: in this file */
 } vn_extent;
 
 typedef struct vn_word {

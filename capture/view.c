@@ -82,9 +82,9 @@ static void separate_steps(vn_recording *r)
 			if (r->entry[k].same_as < 0 && r->source[k].address == address)
 				leader = k;
 		r->entry[i].same_as = leader;
-		vn_recipe *own = r->source[i].recipe;
+		vn_gathered *own = r->source[i].gathered;
 		r->source[i] = r->source[other];
-		r->source[i].recipe = own;
+		r->source[i].gathered = own;
 		r->source[i].loaded = NULL;
 		r->source[i].view = NULL;
 	}
