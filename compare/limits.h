@@ -69,8 +69,6 @@ bool      vn_limits_mention(const vn_limits *l, vn_metric m);
 /* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
 double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
-/* The layer that a name ("layer3.q_rope") speaks of; -1: none. */
-int       vn_name_layer(const char *name);
 
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
