@@ -92,6 +92,9 @@ double    vn_limit_subject(vn_metric m, vn_form form, double value);
 vn_status vn_limits_find(const char *name, char *path, vn_error *err);
 /* One of vernier's own files, read. */
 vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
+/* Which of them is for weights stored as format says ("gguf Q4_K, Q6_K, F32") against unquantised ones; NULL: none.
+ * family: "qwen2"..., or NULL. */
+const char *vn_limits_of_blocks(const char *format, const char *family);
 /* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". */
 vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err);
 
