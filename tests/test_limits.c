@@ -323,7 +323,7 @@ static void the_coarsest_blocks_choose_the_file(void)
 		{ "gguf Q5_K, Q6_K, F32", "qwen3", "q5_k.yaml" }, { "gguf Q6_K, Q5_K", "qwen3", "q5_k.yaml" },
 		{ "gguf Q4_K, Q6_K, F32", "llama", "q4_k.yaml" }, { "gguf Q5_0, Q4_K, Q8_0, F32", "qwen2", "q4_k.yaml" },
 		{ "gguf Q8_0, F32", "qwen3_5_text", "q8_0-gdn.yaml" }, { "gguf Q6_K, F32", "qwen3_5_text", NULL },
-		{ "gguf Q4_0, F32", "llama", NULL }, { "gguf Q5_1, Q8_0", "llama", NULL }, { "gguf Q6_K, Q5_0", "llama", NULL },
+		{ "gguf Q4_0, F32", "llama", NULL }, { "gguf Q5_K, Q4_0", "llama", NULL }, { "gguf Q5_1, Q8_0", "llama", NULL }, { "gguf Q6_K, Q5_0", "llama", NULL },
 		{ "gguf F16, F32", "llama", NULL }, { "safetensors", "llama", NULL }, { "gguf", "llama", NULL }, { "gguf ", NULL, NULL },
 		{ "gguf Q8_0x, F32", NULL, NULL }, { "gguf , ,", NULL, NULL },
 	};
