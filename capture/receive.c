@@ -5,10 +5,9 @@
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
-#include "libref/base/text.h"
 #include "libref/base/utf8.h"
+#include "libref/plan/point.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,14 +217,6 @@ static bool sane_shape(const vn_seen_tensor *t, int64_t *bytes)
 	return true;
 }
 
-/* Of "layer3.q_rope" 3; a foreign file may leave it to the name. */
-static int layer_of(const char *name)
-{
-	int64_t     n;
-	const char *end = strncmp(name, "layer", 5) == 0 && isdigit((unsigned char)name[5]) ? vn_text_digits(name + 5, &n) : NULL;
-	return end && *end == '.' && n <= INT32_MAX ? (int)n : -1;
-}
-
 static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn_error *err)
 {
 	vn_seen_tensor t;
@@ -239,8 +230,8 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)))
 		return astray(r, err);
 
-	if (t.layer == VN_LAYER_UNSAID)
-		t.layer = layer_of(t.name);
+	if (t.layer == VN_LAYER_UNSAID) /* a foreign file may leave it to the name */
+		t.layer = vn_name_layer(t.name);
 	vn_entry e = { .step = (int)t.step, .order = (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
 	               .shape.rank = t.rank, .has_stats = t.has_stats != 0, .same_as = -1 };
 	if (t.order < -1 || t.order > INT32_MAX || t.layer < -1 || t.layer > INT32_MAX || !set_digest(&e.digest, t.digest) ||

@@ -3,6 +3,7 @@
 #include "compare/words.h"
 
 #include "libref/base/utf8.h"
+#include "libref/plan/point.h"
 
 #include <math.h>
 #include <stdlib.h>

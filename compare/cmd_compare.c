@@ -163,15 +163,8 @@ static int arguments(command *k, int argc, char **argv)
 static const char *block_limits(const command *k, const vn_comparison *c)
 {
 	const char *ref = vn_recording_format(c->ref), *cand = vn_recording_format(c->cand);
-	if (!(k->how.o.allow & VN_ALLOW_WEIGHTS) || !cand || strncmp(cand, "gguf ", 5) != 0 || (ref && strcmp(ref, cand) == 0))
-		return NULL;
-	if (strstr(cand, "Q4_K"))
-		return "q4_k.yaml";
-	const char *q = strchr(cand, 'Q'); /* of one kind of blocks alone */
-	if (!q || strncmp(q, "Q8_0", 4) != 0 || strchr(q + 1, 'Q'))
-		return NULL;
-	const char *family = vn_recording_family(c->cand);
-	return family && strncmp(family, "qwen3_5", 7) == 0 ? "q8_0-gdn.yaml" : "q8_0.yaml";
+	return (k->how.o.allow & VN_ALLOW_WEIGHTS) && cand && !(ref && strcmp(ref, cand) == 0)
+	       ? vn_limits_of_blocks(cand, vn_recording_family(c->cand)) : NULL;
 }
 
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)

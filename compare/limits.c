@@ -3,7 +3,6 @@
 
 #include "capture/shipped.h"
 #include "libref/base/glob.h"
-#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <limits.h>
@@ -29,13 +28,6 @@ bool vn_limit_holds(vn_metric m, vn_form form, double limit, double value)
 	if (form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER)
 		return x >= limit;
 	return x <= limit;
-}
-
-int vn_name_layer(const char *name)
-{
-	int64_t layer;
-	const char *rest = strncmp(name, "layer", 5) == 0 ? vn_text_digits(name + 5, &layer) : NULL;
-	return rest && *rest == '.' && layer >= 0 && layer <= INT_MAX ? (int)layer : -1;
 }
 
 double vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers)

@@ -69,8 +69,6 @@ bool      vn_limits_mention(const vn_limits *l, vn_metric m);
 /* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
 double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
-/* The layer that a name ("layer3.q_rope") speaks of; -1: none. */
-int       vn_name_layer(const char *name);
 
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);
@@ -94,6 +92,9 @@ double    vn_limit_subject(vn_metric m, vn_form form, double value);
 vn_status vn_limits_find(const char *name, char *path, vn_error *err);
 /* One of vernier's own files, read. */
 vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
+/* Which of them is for weights stored as format says ("gguf Q4_K, Q6_K, F32") against unquantised ones; NULL: none.
+ * family: "qwen2"..., or NULL. */
+const char *vn_limits_of_blocks(const char *format, const char *family);
 /* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". */
 vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err);
 

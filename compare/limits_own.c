@@ -20,6 +20,34 @@ static const char *file_for(const char *precision)
 	return NULL;
 }
 
+/* Coarsest first: a file of several kinds costs what the coarsest does. Q4_K may stand beside blocks of 4 and 5 bits that
+ * rows of no multiple of 256 get instead. */
+static const char *const blocks[][2] = {
+	{ "Q4_K", "q4_k.yaml" }, { "Q5_K", "q5_k.yaml" }, { "Q6_K", "q6_k.yaml" }, { "Q8_0", "q8_0.yaml" },
+};
+enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
+
+const char *vn_limits_of_blocks(const char *format, const char *family)
+{
+	int  coarsest = N_BLOCKS;
+	bool others = false;
+	if (strncmp(format, "gguf ", 5) != 0)
+		return NULL;
+	for (const char *p = format + 5; *p; p += strspn(p, ", ")) {
+		const size_t n = strcspn(p, ", ");
+		int k = 0;
+		while (k < N_BLOCKS && (strlen(blocks[k][0]) != n || memcmp(p, blocks[k][0], n) != 0))
+			k++;
+		coarsest = k < coarsest ? k : coarsest;
+		others = others || (*p == 'Q' && k == N_BLOCKS);
+		p += n;
+	}
+	if (coarsest == N_BLOCKS || (others && coarsest > 0))
+		return NULL;
+	const bool gdn = family && strncmp(family, "qwen3_5", 7) == 0;
+	return !gdn || coarsest == 0 ? blocks[coarsest][1] : coarsest == N_BLOCKS - 1 ? "q8_0-gdn.yaml" : NULL;
+}
+
 vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
 {
 	char      path[PATH_MAX];

@@ -3,6 +3,7 @@
 
 #include "compare/compare.h"
 #include "libref/base/glob.h"
+#include "libref/plan/point.h"
 
 #include <math.h>
 #include <stdlib.h>

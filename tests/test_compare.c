@@ -546,7 +546,8 @@ static void a_rule_that_matches_nothing_is_warned_about(void)
 	finish(&t);
 }
 
-static json_t *json_of(trial *t)
+/* The caller's to free. */
+static char *report_of(trial *t, const char *form)
 {
 	char  *text = NULL;
 	size_t n = 0;
@@ -554,9 +555,15 @@ static json_t *json_of(trial *t)
 	const vn_report_options o = { .limits_chosen = "test" };
 	vn_story s;
 	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
-	CU_ASSERT_EQUAL(vn_report_json(&t->c, &s, &o, f, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&t->c, &s, &o, f, &t->err), VN_OK);
 	vn_story_free(&s);
 	fclose(f);
+	return text;
+}
+
+static json_t *json_of(trial *t)
+{
+	char   *text = report_of(t, "json");
 	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	free(text);
 	CU_ASSERT_PTR_NOT_NULL(j);
@@ -591,25 +598,11 @@ static void json_says_the_same_and_knows_no_nan(void)
 	finish(&zero);
 }
 
-static char *text_of(trial *t)
-{
-	char  *text = NULL;
-	size_t n = 0;
-	FILE  *f = open_memstream(&text, &n);
-	const vn_report_options o = { .limits_chosen = "test" };
-	vn_story s;
-	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
-	CU_ASSERT_EQUAL(vn_report_text(&t->c, &s, &o, f, &t->err), VN_OK);
-	vn_story_free(&s);
-	fclose(f);
-	return text;
-}
-
 static void the_text_names_origin_values_and_rule(void)
 {
 	trial t = { 0 };
 	compare(&t, "good", "theta", strict);
-	char *text = text_of(&t);
+	char *text = report_of(&t, "text");
 	static const char top[] = "verdict    OUTSIDE limits: ", end[] = "\nOUTSIDE limits: ";
 	CU_ASSERT_EQUAL(strncmp(text, top, sizeof top - 1), 0);
 	char *table = strstr(text, "\n\n"), *last = strstr(text, end);
@@ -647,7 +640,7 @@ static void a_value_just_beyond_its_limit_is_seen_to_be(void)
 				p->check[k].holds = false;
 				p->worst = k;
 			}
-		char *text = text_of(&t);
+		char *text = report_of(&t, "text");
 		int said = 0;
 		for (const char *at_it = text; (at_it = strstr(at_it, cases[i].says)) != NULL; at_it++)
 			said++;

@@ -294,7 +294,7 @@ static void circles_and_ways_out_of_the_folder_are_refused(void)
 
 static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 {
-	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q4_k" };
+	static const char *const name[] = { "fp32", "fp16-acc32", "fp16-acc16", "bf16", "q8_0", "q8_0-gdn", "q6_k", "q5_k", "q4_k" };
 	setenv("VERNIER_SPECS", VERNIER_SOURCE "/specs", 1);
 	for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
 		char path[PATH_MAX], file[64];
@@ -316,6 +316,23 @@ static void the_shipped_files_are_well_formed_and_doubt_nothing(void)
 	unsetenv("VERNIER_SPECS");
 }
 
+static void the_coarsest_blocks_choose_the_file(void)
+{
+	static const struct { const char *format, *family, *file; } is[] = {
+		{ "gguf Q8_0, F32", "qwen2", "q8_0.yaml" }, { "gguf Q6_K, F32", "llama", "q6_k.yaml" }, { "gguf Q6_K, Q8_0", NULL, "q6_k.yaml" },
+		{ "gguf Q5_K, Q6_K, F32", "qwen3", "q5_k.yaml" }, { "gguf Q6_K, Q5_K", "qwen3", "q5_k.yaml" },
+		{ "gguf Q4_K, Q6_K, F32", "llama", "q4_k.yaml" }, { "gguf Q5_0, Q4_K, Q8_0, F32", "qwen2", "q4_k.yaml" },
+		{ "gguf Q8_0, F32", "qwen3_5_text", "q8_0-gdn.yaml" }, { "gguf Q6_K, F32", "qwen3_5_text", NULL },
+		{ "gguf Q4_0, F32", "llama", NULL }, { "gguf Q5_K, Q4_0", "llama", NULL }, { "gguf Q5_1, Q8_0", "llama", NULL }, { "gguf Q6_K, Q5_0", "llama", NULL },
+		{ "gguf F16, F32", "llama", NULL }, { "safetensors", "llama", NULL }, { "gguf", "llama", NULL }, { "gguf ", NULL, NULL },
+		{ "gguf Q8_0x, F32", NULL, NULL }, { "gguf , ,", NULL, NULL },
+	};
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+		const char *file = vn_limits_of_blocks(is[i].format, is[i].family);
+		CU_ASSERT(is[i].file ? file && strcmp(file, is[i].file) == 0 : !file);
+	}
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -327,6 +344,7 @@ int main(void)
 		T(nothing_is_said_twice), T(rules_have_a_shape), T(what_yaml_can_do_beyond_the_language_is_refused),
 		T(limits_that_cannot_fail_are_warned_about), T(a_nan_keeps_to_no_limit), T(a_file_wins_over_what_it_extends),
 		T(circles_and_ways_out_of_the_folder_are_refused), T(the_shipped_files_are_well_formed_and_doubt_nothing),
+		T(the_coarsest_blocks_choose_the_file),
 		CU_TEST_INFO_NULL,
 	};
 	CU_SuiteInfo suites[] = { { .pName = "limits", .pTests = tests }, CU_SUITE_INFO_NULL };

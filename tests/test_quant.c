@@ -56,13 +56,14 @@ static float *floats(size_t n)
 	return y;
 }
 
-static void blocks_have_the_sizes_of_ggml(void)
+static void every_format_has_its_size_and_name(void)
 {
 	const struct { vn_dtype d; size_t block, bytes; const char *name, *word; } want[] = {
 		{ VN_Q4_0, 32, 18, "q4_0", "Q4_0" }, { VN_Q4_1, 32, 20, "q4_1", "Q4_1" }, { VN_Q5_0, 32, 22, "q5_0", "Q5_0" },
 		{ VN_Q5_1, 32, 24, "q5_1", "Q5_1" }, { VN_Q8_0, 32, 34, "q8_0", "Q8_0" }, { VN_Q4_K, 256, 144, "q4_k", "Q4_K" },
 		{ VN_Q5_K, 256, 176, "q5_k", "Q5_K" }, { VN_Q6_K, 256, 210, "q6_k", "Q6_K" },
 		{ VN_F16, 1, 2, "f16", "F16" }, { VN_BF16, 1, 2, "bf16", "BF16" }, { VN_F32, 1, 4, "f32", "F32" }, { VN_F64, 1, 8, "f64", "F64" },
+		{ VN_F8_E4M3, 1, 1, "f8_e4m3", "F8_E4M3" }, { VN_F8_E5M2, 1, 1, "f8_e5m2", "F8_E5M2" }, { VN_I32, 1, 4, "i32", "I32" },
 	};
 
 	CU_ASSERT_EQUAL((int)(sizeof want / sizeof *want), VN_N_WEIGHT_DTYPES - (VN_N_DTYPES - VN_N_ENGINE_DTYPES));
@@ -239,7 +240,7 @@ int main(void)
 	if (CU_initialize_registry() != CUE_SUCCESS)
 		return 1;
 	CU_pSuite s = CU_add_suite("quant", NULL, NULL);
-	if (s && CU_ADD_TEST(s, blocks_have_the_sizes_of_ggml) && CU_ADD_TEST(s, a_thousand_blocks_are_those_of_the_gguf_package) &&
+	if (s && CU_ADD_TEST(s, every_format_has_its_size_and_name) && CU_ADD_TEST(s, a_thousand_blocks_are_those_of_the_gguf_package) &&
 	    CU_ADD_TEST(s, the_worked_examples_of_the_specification_hold) &&
 	    CU_ADD_TEST(s, a_part_of_whole_blocks_is_that_part_of_the_whole) &&
 	    CU_ADD_TEST(s, every_way_out_of_a_block_starts_from_its_floats) &&

@@ -1,6 +1,8 @@
 /* point.c: the table of points; everything said of them elsewhere comes from here. */
 #include "libref/plan/point.h"
 
+#include "libref/base/text.h"
+
 #include <string.h>
 
 #define LAYER(...) { __VA_ARGS__, .outside = false }
@@ -81,4 +83,11 @@ int vn_axes_find(const char *axes, const char *word)
 		axes += n + strspn(axes + n, " ");
 	}
 	return -1;
+}
+
+int vn_name_layer(const char *name)
+{
+	int64_t layer;
+	const char *rest = strncmp(name, "layer", 5) == 0 ? vn_text_digits(name + 5, &layer) : NULL;
+	return rest && *rest == '.' && layer >= 0 && layer <= INT32_MAX ? (int)layer : -1;
 }

@@ -75,4 +75,7 @@ int vn_axes_find(const char *axes, const char *word);
 
 int vn_point_from_name(const char *name, vn_point *p); /* 0 when unknown */
 
+/* The layer that a checkpoint's name ("layer3.q_rope") speaks of; -1: none. */
+int vn_name_layer(const char *name);
+
 #endif
