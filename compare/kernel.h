@@ -15,6 +15,8 @@
 #include "libref/base/dtype.h"
 #include "libref/base/error.h"
 
+#include <stdbool.h>
+
 #define VN_BLOCK 2048
 /* Distances in ULP are counted in buckets: 0 to 15 exactly, then eight to the
  * octave, up to 2^64. */
@@ -25,14 +27,14 @@ typedef struct vn_block_sums {
 	double rr, cc, rc;      /* r.r, c.c, r.c */
 	double dd, ad;          /* sum (c-r)^2, sum |c-r| */
 	double max_d;           /* max |c-r| */
-	float  max_r, max_c;    /* max |r|, max |c| */
+	double max_r, max_c;    /* max |r|, max |c| */
 } vn_block_sums;
 
 /* Relative differences and ULP distances, added up over blocks. */
 typedef struct vn_spread {
 	double   rel;           /* sum |c-r| / max(|r|, scale) */
 	double   max_rel;
-	uint32_t max_ulp;
+	uint64_t max_ulp;
 	uint32_t count[4][VN_ULP_BUCKETS]; /* four tables, so that neighbours do not wait for each other */
 } vn_spread;
 
@@ -50,6 +52,13 @@ typedef struct vn_kernel {
 	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
 	/* grid: the format whose ULPs are counted; scale > 0. */
 	void (*spread)(const void *r, const void *c, size_t n, double scale, vn_dtype grid, vn_spread *s);
+	/* Of blocks of double. max becomes the largest |r| and |c|, if it is less; false, and nothing, where one is not finite. */
+	bool (*wide_sizes)(const double *r, const double *c, size_t n, double max[2]);
+	/* r, c and c-r times unit: sums of those; but max_d of |c-r| as it is, and no max_r and max_c. */
+	void (*wide_sums)(const double *r, const double *c, size_t n, const double unit[3], vn_block_sums *s);
+	/* To rel and max_rel: |c-r| / max(|r|, scale / up), with all three taken `half` times lest c-r overflows. */
+	void (*wide_rel)(const double *r, const double *c, size_t n, double scale, double up, double half, vn_spread *s);
+	void (*wide_ulps)(const double *r, const double *c, size_t n, vn_dtype grid, vn_spread *s);
 	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, double shift, vn_soft *s);
 } vn_kernel;
 

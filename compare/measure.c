@@ -60,7 +60,7 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
 		vn_sums s;
 		if (wide(p->dtype[0]) || wide(p->dtype[1]))
-			vn_slice_wide(p, at + i, m, &s, spread);
+			vn_slice_wide(k, p, at + i, m, &s, spread);
 		else
 			vn_slice_narrow(k, p, at + i, m, &s, spread);
 		if (p->bits)

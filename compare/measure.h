@@ -46,7 +46,7 @@ typedef struct vn_sums {
  * spread (its other fields are scratch). */
 void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 /* The same in double, when either side is f64 or i32. */
-void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+void vn_slice_wide(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);

@@ -53,8 +53,11 @@ static double row_scale(double rr, int64_t n)
 }
 
 /* Where the reference is all zero, anything else is infinitely far. */
-static void far_from_zeros(vn_sums *s)
+static void take_spread(vn_sums *s, const vn_spread *spread)
 {
+	s->rel = spread->rel;
+	s->max_rel = spread->max_rel;
+	s->max_ulp = (double)spread->max_ulp;
 	if (s->sq.rr == 0.0)
 		s->rel = s->max_rel = s->sq.cc > 0.0 ? (double)INFINITY : 0.0;
 }
@@ -66,8 +69,8 @@ static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 	s->sq.rc += b->rc;
 	s->sq.dd += b->dd;
 	s->sq.ad += b->ad;
-	s->max_r = fmax(s->max_r, (double)b->max_r);
-	s->max_c = fmax(s->max_c, (double)b->max_c);
+	s->max_r = fmax(s->max_r, b->max_r);
+	s->max_c = fmax(s->max_c, b->max_c);
 	if (s->max_block < 0 || b->max_d > s->max_d) {
 		s->max_d = b->max_d;
 		s->max_block = at;
@@ -118,10 +121,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		}
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
-	s->rel = spread->rel;
-	s->max_rel = spread->max_rel;
-	s->max_ulp = spread->max_ulp;
-	far_from_zeros(s);
+	take_spread(s, spread);
 }
 
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
@@ -196,128 +196,70 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 
 /* ---- f64 and i32 --------------------------------------------------------- */
 
-/* The code of a number without its sign, and with it the place in the order of all numbers of the grid, as in kernel_body.inc. */
-#define PLACES(type) do { \
-		for (size_t i = 0; i < n; i++) { \
-			type u; \
-			memcpy(&u, code + i * sizeof u, sizeof u); \
-			const type top = (type)((type)1 << (8 * sizeof u - 1)); \
-			const int64_t low = (int64_t)(u & (type)(top - 1)); \
-			to[i] = u & top ? -low : low; \
-		} \
-	} while (0)
-
-static void places(int64_t *to, const double *x, size_t n, vn_dtype grid)
+/* Both sides of a block, zero where either is not finite. Returns how many are. */
+static int64_t wide_block(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK], double max[2],
+                          vn_sums *s)
 {
-	unsigned char code[VN_BLOCK * sizeof(double)];
-
-	vn_from_f64(code, grid, x, n);
-	if (grid == VN_I32) {
-		for (size_t i = 0; i < n; i++) {
-			int32_t whole;
-			memcpy(&whole, code + i * sizeof whole, sizeof whole);
-			to[i] = whole;
-		}
-		return;
-	}
-	switch (vn_dtype_size(grid)) {
-	case 1:  PLACES(uint8_t); break;
-	case 2:  PLACES(uint16_t); break;
-	case 4:  PLACES(uint32_t); break;
-	default: PLACES(uint64_t);
-	}
+	int64_t finite = 0;
+	vn_block_double(k, p, 0, at, n, x[0]);
+	vn_block_double(k, p, 1, at, n, x[1]);
+	if (k->wide_sizes(x[0], x[1], n, max))
+		return (int64_t)n;
+	for (size_t i = 0; i < n; i++)
+		if (note(s, x[0][i], x[1][i], at + (int64_t)i))
+			finite++;
+		else
+			x[0][i] = x[1][i] = 0.0;
+	k->wide_sizes(x[0], x[1], n, max);
+	return finite;
 }
 
 /* The powers of two that bring the largest number of each side of the slice, and the largest difference, to
  * between a quarter and one, so that squares and their sums are neither lost nor infinite. Their inverses must be
  * numbers too: below 2^-1021 the smallest numbers stay smaller. */
-static void take_scales(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, int scale[3])
+static void take_scales(const double max[2], int scale[3])
 {
-	double x[2][VN_BLOCK], max[2] = { 0, 0 };
-	for (size_t i = 0; i < n; i += VN_BLOCK) {
-		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
-		for (int side = 0; side < 2; side++)
-			vn_block_double(k, p, side, at + (int64_t)i, m, x[side]);
-		for (size_t j = 0; j < m; j++) {
-			if (!isfinite(x[0][j]) || !isfinite(x[1][j]))
-				continue;
-			max[0] = fmax(max[0], fabs(x[0][j]));
-			max[1] = fmax(max[1], fabs(x[1][j]));
-		}
-	}
 	for (int i = 0; i < 3; i++) {
 		frexp(i < 2 ? max[i] : fmax(max[0], max[1]), &scale[i]);
 		scale[i] = scale[i] > -1021 ? scale[i] : -1021;
 	}
 }
 
-static void wide_sums(const double *r, const double *c, size_t n, int64_t at, vn_sums *s)
+void vn_slice_wide(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
 {
-	const int *scale = s->sq.scale;
-	const double unit[3] = { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]), ldexp(1.0, -scale[2]) };
-	double lane[5][8] = { { 0 } };
-	double max_d = -1;
-	for (size_t i = 0; i < n; i++) {
-		if (!note(s, r[i], c[i], at + (int64_t)i))
-			continue;
-		const double x = r[i] * unit[0], y = c[i] * unit[1], d = c[i] * unit[2] - r[i] * unit[2];
-		lane[0][i % 8] += x * x;
-		lane[1][i % 8] += y * y;
-		lane[2][i % 8] += x * y;
-		lane[3][i % 8] += d * d;
-		lane[4][i % 8] += fabs(d);
-		s->finite++;
-		s->max_r = fmax(s->max_r, fabs(r[i]));
-		s->max_c = fmax(s->max_c, fabs(c[i]));
-		max_d = fmax(max_d, fabs(c[i] - r[i]));
-	}
-	double *sum[5] = { &s->sq.rr, &s->sq.cc, &s->sq.rc, &s->sq.dd, &s->sq.ad };
-	for (int j = 0; j < 5; j++) {
-		const double *x = lane[j];
-		*sum[j] += ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
-	}
-	if (max_d >= 0 && (s->max_block < 0 || max_d > s->max_d)) {
-		s->max_d = max_d;
-		s->max_block = at;
-	}
-}
-
-void vn_slice_wide(const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
-{
-	const vn_kernel *k = vn_kernel_best();
-	double  x[2][VN_BLOCK];
-	int64_t place[2][VN_BLOCK];
+	double  x[2][VN_BLOCK], max[2] = { 0, 0 }, unit[3];
+	vn_sums again = { .bad_at = -1 }; /* already counted */
+	int    *scale = s->sq.scale;
 
 	*s = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
-	take_scales(k, p, at, n, s->sq.scale);
+	for (size_t i = 0; i < n; i += VN_BLOCK)
+		s->finite += wide_block(k, p, at + (int64_t)i, n - i < VN_BLOCK ? n - i : VN_BLOCK, x, max, s);
+	take_scales(max, scale);
+	for (int i = 0; i < 3; i++)
+		unit[i] = ldexp(1.0, -scale[i]);
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
-		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
-		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
-		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
-		wide_sums(x[0], x[1], m, at + (int64_t)i, s);
+		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		vn_block_sums b;
+		wide_block(k, p, at + (int64_t)i, m, x, max, &again);
+		k->wide_sums(x[0], x[1], m, unit, &b);
+		join(s, &b, at + (int64_t)i);
 	}
-	/* Among subnormals the rms would lose its digits: the reference is taken 2^100 times as large. */
-	const int    up = s->sq.scale[0] < -900 ? 100 : 0;
-	const double least = ldexp(row_scale(s->sq.rr, s->finite), s->sq.scale[0] + up), unit = ldexp(1.0, up);
+	s->max_r = max[0];
+	s->max_c = max[1];
+
+	/* Among subnormals the rms would lose its digits: the reference is taken 2^100 times as large. The difference of
+	 * two of the largest numbers is none: halves are taken. */
+	const int    up = scale[0] < -900 ? 100 : 0;
+	const double half = scale[2] > 1023 ? 0.5 : 1.0, least = ldexp(row_scale(s->sq.rr, s->finite), scale[0] + up);
+	spread->rel = 0;
+	spread->max_rel = 0;
+	spread->max_ulp = 0;
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
-		const size_t m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
-		vn_block_double(k, p, 0, at + (int64_t)i, m, x[0]);
-		vn_block_double(k, p, 1, at + (int64_t)i, m, x[1]);
-		places(place[0], x[0], m, p->grid);
-		places(place[1], x[1], m, p->grid);
-		for (size_t j = 0; j < m; j++) {
-			const double r = x[0][j], c = x[1][j];
-			if (!isfinite(r) || !isfinite(c))
-				continue;
-			const double   size = fmax(fabs(r) * unit, least), d = fabs(c - r);
-			const double   q = d == 0 ? 0.0 : isfinite(d) ? d / size * unit : fabs(c / 2 - r / 2) / size * 2;
-			const int64_t  a = place[0][j], b = place[1][j];
-			const uint64_t far = a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
-			s->rel += q;
-			s->max_rel = fmax(s->max_rel, q);
-			s->max_ulp = fmax(s->max_ulp, (double)far);
-			spread->count[0][vn_ulp_bucket(far)]++;
-		}
+		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
+		const int64_t finite = wide_block(k, p, at + (int64_t)i, m, x, max, &again);
+		k->wide_rel(x[0], x[1], m, least, ldexp(1.0, up), half, spread);
+		k->wide_ulps(x[0], x[1], m, p->grid, spread);
+		spread->count[0][0] -= (uint32_t)((int64_t)m - finite);
 	}
-	far_from_zeros(s);
+	take_spread(s, spread);
 }

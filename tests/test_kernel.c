@@ -90,6 +90,51 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 	}
 }
 
+static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
+{
+	static double r[VN_BLOCK], c[VN_BLOCK];
+	static vn_spread s, t;
+	const double unit[3] = { 0x1p-20, 0x1p-30, 0x1p-29 };
+	for (int i = 0; i < VN_BLOCK; i++) {
+		r[i] = ldexp(uniform(), i % 40 - 20);
+		c[i] = i % 100 == 3 ? -1e5 * r[i] : r[i] * (1 + 1e-2 * uniform());
+	}
+	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
+		const vn_kernel *plain = &vn_kernel_plain, *k;
+		for (int i = 0; (k = vn_kernel_get(i)); i++) {
+			vn_block_sums a, b;
+			double p[2] = { 0, 0 }, q[2] = { 0, 0 };
+			plain->wide_sums(r, c, n, unit, &a);
+			k->wide_sums(r, c, n, unit, &b);
+			CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
+			CU_ASSERT_TRUE(plain->wide_sizes(r, c, n, p));
+			CU_ASSERT_TRUE(k->wide_sizes(r, c, n, q));
+			CU_ASSERT_EQUAL(memcmp(p, q, sizeof p), 0);
+			memset(&s, 0, sizeof s);
+			memset(&t, 0, sizeof t);
+			plain->wide_rel(r, c, n, 0.01, 0x1p100, 0.5, &s);
+			k->wide_rel(r, c, n, 0.01, 0x1p100, 0.5, &t);
+			for (int grid = 0; grid < VN_N_DTYPES; grid++) {
+				plain->wide_ulps(r, c, n, (vn_dtype)grid, &s);
+				k->wide_ulps(r, c, n, (vn_dtype)grid, &t);
+			}
+			CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
+		}
+	}
+	for (int i = 0; i < 30; i++) { /* wherever it is, and of whatever kind */
+		static const double none[] = { (double)NAN, (double)INFINITY, -(double)INFINITY };
+		const vn_kernel *k;
+		double was = r[i], max[2] = { 7, 8 };
+		r[i] = none[i % 3];
+		for (int j = 0; (k = vn_kernel_get(j)); j++) {
+			CU_ASSERT_FALSE(k->wide_sizes(r, c, 30, max));
+			CU_ASSERT_FALSE(k->wide_sizes(c, r, 30, max));
+		}
+		CU_ASSERT(max[0] == 7.0 && max[1] == 8.0);
+		r[i] = was;
+	}
+}
+
 static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 {
 	enum { ALL = 65536 };
@@ -140,8 +185,15 @@ static void distances_are_between_the_codes_of_the_grid(void)
 				most = seen[j] > most ? seen[j] : most;
 			}
 			memset(&s, 0, sizeof s);
-			vn_kernel_best()->spread(r, c, 8, 1.0, narrow[g], &s);
-			if (s.max_ulp != most)
+			if (i % 16) {
+				vn_kernel_best()->spread(r, c, 8, 1.0, narrow[g], &s);
+			} else { /* the same of doubles */
+				double x[8], y[8];
+				vn_to_f64(x, r, VN_F32, 8);
+				vn_to_f64(y, c, VN_F32, 8);
+				vn_kernel_best()->wide_ulps(x, y, 8, narrow[g], &s);
+			}
+			if (s.max_ulp != (uint64_t)most)
 				CU_FAIL("another distance");
 			for (int j = 0; j < 8; j++)
 				if (s.count[j % 4][vn_ulp_bucket((uint64_t)seen[j])] == 0)
@@ -187,6 +239,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 #define T(f) { #f, f }
 		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
+		T(every_kind_of_processor_gives_the_same_digits_of_float64),
 		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
 		T(every_element_of_a_block_is_counted_once),
 		T(the_exponential_is_as_good_as_the_library_s),
