@@ -5,7 +5,7 @@
  * and sums rounded one by one (fused only where the product is exact), the lanes
  * folded in a fixed order. A processor without AVX2 gets the plain set.
  *
- * Blocks hold at most VN_BLOCK elements as float32; their pointers may be
+ * Blocks hold at most VN_BLOCK elements; their pointers may be
  * unaligned, since they may point into a mapped file. All functions are pure
  * but for what they add to and may run on any thread.
  */
@@ -45,13 +45,19 @@ typedef struct vn_soft {
 	double h, u;            /* sum e^(r-rm) (e^-y - 1 + y), no term of which is negative; sum e^(r-rm) (e^-y - 1) */
 } vn_soft;
 
+/* One side of a block, as it is in the file: f32, f16 or bf16. */
+typedef struct vn_side {
+	const void *data;
+	vn_dtype    dtype;
+} vn_side;
+
 typedef struct vn_kernel {
 	const char *name;
 	/* n numbers of a format that float32 holds exactly to float32. */
 	void (*load)(float *dst, const void *src, vn_dtype from, size_t n);
-	void (*sums)(const void *r, const void *c, size_t n, vn_block_sums *s);
-	/* grid: the format whose ULPs are counted; scale > 0. */
-	void (*spread)(const void *r, const void *c, size_t n, double scale, vn_dtype grid, vn_spread *s);
+	void (*sums)(vn_side r, vn_side c, size_t n, vn_block_sums *s);
+	/* grid: the format whose ULPs are counted: the coarser of the two, or any for two f32; scale > 0. */
+	void (*spread)(vn_side r, vn_side c, size_t n, double scale, vn_dtype grid, vn_spread *s);
 	/* Of blocks of double. max becomes the largest |r| and |c|, if it is less; false, and nothing, where one is not finite. */
 	bool (*wide_sizes)(const double *r, const double *c, size_t n, double max[2]);
 	/* r, c and c-r times unit: sums of those; but max_d of |c-r| as it is, and no max_r and max_c. */

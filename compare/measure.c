@@ -303,8 +303,11 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		give_back_behind(mine, i - mine->first);
 	}
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		join_units(k, &w[i], &job[i].m);
+		if (job[i].mapped && !job[i].scores && w[i].pair.n >= VN_GIVE_BACK) /* small ones later, all at once */
+			vn_pair_give_back(&w[i].pair, 0, w[i].pair.n);
+	}
 	for (int i = 0; !st && i < n; i++) {
 		const vn_shape *s = &job[i].ref.shape;
 		if (job[i].scores && s->rank > 0)

@@ -9,14 +9,22 @@
 #include <math.h>
 #include <string.h>
 
-/* One block as float32: the mapped bytes themselves, or converted into room. */
-static const void *narrow_block(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
+/* One block: the mapped bytes themselves, or float32 in room. */
+static vn_side narrow_block(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
-	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(p->dtype[side]);
-	if (p->dtype[side] == VN_F32)
-		return src;
-	k->load(room, src, p->dtype[side], n);
-	return room;
+	const vn_dtype d = p->dtype[side];
+	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(d);
+	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* beside an f8 halves are loaded, too */
+		return (vn_side) { src, d };
+	k->load(room, src, d, n);
+	return (vn_side) { room, VN_F32 };
+}
+
+static void load_copy(const vn_kernel *k, float *to, vn_side *from, size_t n)
+{
+	if (from->data != to)
+		k->load(to, from->data, from->dtype, n);
+	*from = (vn_side) { to, VN_F32 };
 }
 
 static bool note(vn_sums *s, double r, double c, int64_t at)
@@ -86,17 +94,17 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		const void *r = narrow_block(k, p, 0, from, m, room[0]), *c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
 		vn_block_sums b;
 
 		k->sums(r, c, m, &b);
 		if (isfinite(b.rr) && isfinite(b.cc)) {
 			s->finite += (int64_t)m;
 		} else {
-			memmove(room[0], r, m * sizeof **room);
-			memmove(room[1], c, m * sizeof **room);
+			load_copy(k, room[0], &r, m);
+			load_copy(k, room[1], &c, m);
 			s->finite += clean(room[0], room[1], m, from, s);
-			k->sums(room[0], room[1], m, &b);
+			k->sums(r, c, m, &b);
 			dirty = true;
 		}
 		join(s, &b, from);
@@ -110,14 +118,12 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
 		const size_t  m = n - i < VN_BLOCK ? n - i : VN_BLOCK;
 		const int64_t from = at + (int64_t)i;
-		const void *r = narrow_block(k, p, 0, from, m, room[0]), *c = narrow_block(k, p, 1, from, m, room[1]);
+		vn_side r = narrow_block(k, p, 0, from, m, room[0]), c = narrow_block(k, p, 1, from, m, room[1]);
 
 		if (dirty) {
-			memmove(room[0], r, m * sizeof **room);
-			memmove(room[1], c, m * sizeof **room);
+			load_copy(k, room[0], &r, m);
+			load_copy(k, room[1], &c, m);
 			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(room[0], room[1], m, from, &again));
-			r = room[0];
-			c = room[1];
 		}
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}

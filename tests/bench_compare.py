@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""bench_compare.py VERNIER [--gb 1] [--repeat 3]: vernier compare against what people use today.
+"""bench_compare.py VERNIER [--gb 1] [--repeat 3] [--sizes 0.1,1,10]: vernier compare against what people use today.
 
 Makes two recordings of `--gb` GB each (float32, and the second again in float16), and times in the same run, with the
 files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
 cat of both files into nowhere, and vernier compare with all its metrics. Prints the best of the repeats, the ratios and
 vernier's largest memory, and whether the goals are reached: the script takes at least 7 times as long, h5diff 10 times
 (60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB. Exit status 1
-when one is not, or was not measured.
+when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the same on a
+busy machine.
+
+With --sizes only vernier compare is measured, on pairs of float32 of so many GB each: seconds, seconds a GB, memory.
+From one size to the next the seconds of processors a GB may rise by a quarter, and memory stays below 200 MB.
 Needs h5py, numpy and h5diff.
 """
 import argparse, os, shutil, subprocess, sys, tempfile, time
@@ -37,7 +41,7 @@ def write(path, tensors, dtype, precision):
             d.attrs.update(order=i, layer=i, point="output", op="add", basis="hidden", axes="token hidden")
 
 
-def recordings(folder, gb):
+def recordings(folder, gb, halves=True):
     n = max(1, round(gb * 1e9 / (4 * T * D)))
 
     def tensors(noise):
@@ -51,7 +55,8 @@ def recordings(folder, gb):
     a, b, h = (os.path.join(folder, x) for x in ("a32.h5", "b32.h5", "b16.h5"))
     write(a, tensors(0), np.float32, "f32")
     write(b, tensors(1e-4), np.float32, "f32")
-    write(h, tensors(1e-4), np.float16, "f16")
+    if halves:
+        write(h, tensors(1e-4), np.float16, "f16")
     limits = os.path.join(folder, "limits.yaml")
     with open(limits, "w") as f:
         f.write("version: 1\ndefaults: { nmse: 1.0e-6, cosine: 0.999, nonfinite: 0 }\n")
@@ -75,15 +80,45 @@ with h5py.File(sys.argv[1]) as f, h5py.File(sys.argv[2]) as g:
 """
 
 
-def best(command, repeat):
-    times = []
-    for _ in range(repeat):
-        t = time.perf_counter()
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        times.append(time.perf_counter() - t)
-        if done.returncode not in (0, 1):
-            sys.exit(f"{command[0]}: status {done.returncode}: {done.stderr.decode()}")
-    return min(times), times
+# In a small process: what runs next begins with the memory of whoever starts it, and that counts.
+STOPWATCH = r"""
+import os, sys, time
+null = [(os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)]
+start = time.perf_counter()
+pid = os.posix_spawnp(sys.argv[1], sys.argv[1:], os.environ, file_actions=null)
+_, status, usage = os.wait4(pid, 0)
+print(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024,
+      os.waitstatus_to_exitcode(status))
+"""
+
+
+class Run:
+    """One run of a command: seconds by the clock and of processors, largest resident memory of a process in MB."""
+
+    def __init__(self, command):
+        out = subprocess.run([sys.executable, "-I", "-S", "-c", STOPWATCH, *command], stdout=subprocess.PIPE, check=True)
+        self.clock, self.cpu, self.memory, status = map(float, out.stdout.split())
+        if status not in (0, 1):
+            sys.exit(f"{command[0]}: status {status:.0f}")
+
+
+class Best:
+    """The least of several runs, each number for itself."""
+
+    def __init__(self, command, repeat):
+        self.runs = [Run(command) for _ in range(repeat)]
+        self.clock, self.cpu = min(r.clock for r in self.runs), min(r.cpu for r in self.runs)
+        self.memory = max(r.memory for r in self.runs)
+
+    def __str__(self):
+        return f"{self.clock:7.3f} s ({self.cpu:.3f} of processors)"
+
+
+def into_cache(*paths):
+    for path in paths:
+        with open(path, "rb") as f:
+            while f.read(1 << 24):
+                pass
 
 
 def busy():
@@ -94,32 +129,41 @@ def busy():
 
 def against(vernier, name, first, second, limits, repeat):
     """Times one pair of recordings; how many times as long the others took, None where one is not installed."""
-    for path in (first, second):  # into the page cache
-        with open(path, "rb") as f:
-            while f.read(1 << 24):
-                pass
+    into_cache(first, second)
     print(f"{name}, {os.path.getsize(first) / 1e9:.2f} and {os.path.getsize(second) / 1e9:.2f} GB")
     command = [vernier, "compare", first, second, "--limits", limits]
-    ours, all_ours = best(command, max(repeat, 5))
-    print(f"  vernier compare  {ours:7.3f} s          all runs: {' '.join(f'{t:.3f}' for t in all_ours)}")
-    times = {}
+    often = max(repeat, 5)
+    ours = Best(command, often)
+    print(f"  vernier compare  {ours}   all runs: {' '.join(f'{r.clock:.3f}' for r in ours.runs)}")
+    others = {}
     for what, other in (("numpy and h5py", [sys.executable, "-c", NUMPY, first, second]),
                         ("h5diff -d 1e-3", ["h5diff", "-d", "1e-3", first, second]),
                         ("cat of both", ["cat", first, second])):
-        times[what] = best(other, max(repeat, 5) if what == "cat of both" else repeat)[0] if shutil.which(other[0]) else None
-    again, _ = best(command, max(repeat, 5))
-    print(f"  vernier compare  {again:7.3f} s   once more")
-    ours = max(ours, again)  # so that no lucky moment decides
-    for what, t in times.items():
-        print(f"  {what}   {t:7.3f} s   {t / ours:6.1f} times as long" if t else f"  {what}   not installed")
-    return {"memory": memory(command), **{what: t and t / ours for what, t in times.items()}}
+        others[what] = Best(other, often if what == "cat of both" else repeat) if shutil.which(other[0]) else None
+    again = Best(command, often)
+    print(f"  vernier compare  {again}   once more")
+    clock = max(ours.clock, again.clock)  # so that no lucky moment decides
+    for what, t in others.items():
+        print(f"  {what:14}   {t}   {t.clock / clock:6.2f} times as long, {t.cpu / max(ours.cpu, again.cpu):.2f} times the work"
+              if t else f"  {what:14}   not installed")
+    return {"memory": max(ours.memory, again.memory), **{what: t and t.clock / clock for what, t in others.items()}}
 
 
-def memory(command):
-    """Largest resident memory of a run, MB."""
-    p = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, _, usage = os.wait4(p.pid, 0)
-    return usage.ru_maxrss / 1024
+def linear(vernier, sizes, folder, repeat):
+    """Times pairs of these sizes in GB, smallest first; the exit status."""
+    missed, before = 0, None
+    for gb in sorted(sizes):
+        a, b, _, limits = recordings(folder, gb, halves=False)
+        into_cache(a, b)
+        t = Best([vernier, "compare", a, b, "--limits", limits], repeat)
+        rises = before is not None and t.cpu / gb > 1.25 * before
+        missed += rises or t.memory > MEMORY
+        print(f"{'MISSED' if rises or t.memory > MEMORY else 'reached':8} pairs of {gb:g} GB: {t}   {t.clock / gb:.3f} s a GB "
+              f"({t.cpu / gb:.3f}), {t.memory:.0f} MB", flush=True)
+        before = t.cpu / gb
+        for path in (a, b, limits):
+            os.unlink(path)
+    return 1 if missed else 0
 
 
 def judge(ratios, crowd):
@@ -145,12 +189,15 @@ def main():
     p.add_argument("--gb", type=float, default=1.0)
     p.add_argument("--repeat", type=int, default=3)
     p.add_argument("--folder", help="keep the files here")
+    p.add_argument("--sizes", type=lambda x: [float(gb) for gb in x.split(",")], help="GB, only whether time is linear in it")
     o = p.parse_args()
     crowd = busy()
     if o.folder:
         os.makedirs(o.folder, exist_ok=True)
     folder = o.folder or tempfile.mkdtemp()
     try:
+        if o.sizes:
+            return linear(o.vernier, o.sizes, folder, o.repeat)
         paths = [os.path.join(folder, x) for x in ("a32.h5", "b32.h5", "b16.h5", "limits.yaml")]
         a, b, h, limits = paths if all(map(os.path.exists, paths)) else recordings(folder, o.gb)
         ratios = {name: against(o.vernier, name, a, second, limits, o.repeat)

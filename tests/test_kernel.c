@@ -20,6 +20,11 @@ static double uniform(void) /* xorshift, in (-1, 1) */
 	return (double)(int64_t)seed / 9.3e18;
 }
 
+static vn_side f32(const float *x)
+{
+	return (vn_side) { x, VN_F32 };
+}
+
 /* 1 to 40, then some, then VN_BLOCK. */
 static size_t longer(size_t n)
 {
@@ -71,15 +76,15 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 		const vn_kernel *plain = &vn_kernel_plain, *k;
 		for (int i = 0; (k = vn_kernel_get(i)); i++) {
 			vn_block_sums a, b;
-			plain->sums(r, c, n, &a);
-			k->sums(r, c, n, &b);
+			plain->sums(f32(r), f32(c), n, &a);
+			k->sums(f32(r), f32(c), n, &b);
 			CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
 			for (size_t g = 0; g < N_NARROW; g++) {
 				static vn_spread s, t;
 				memset(&s, 0, sizeof s);
 				memset(&t, 0, sizeof t);
-				plain->spread(r, c, n, 0.01, narrow[g], &s);
-				k->spread(r, c, n, 0.01, narrow[g], &t);
+				plain->spread(f32(r), f32(c), n, 0.01, narrow[g], &s);
+				k->spread(f32(r), f32(c), n, 0.01, narrow[g], &t);
 				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
 			}
 			vn_soft e = { 0 }, f = { 0 };
@@ -160,6 +165,38 @@ static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 		}
 }
 
+static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
+{
+	static const vn_dtype direct[] = { VN_F32, VN_F16, VN_BF16 };
+	static float raw[2][VN_BLOCK], x[2][VN_BLOCK], y[2][VN_BLOCK];
+	const vn_kernel *k;
+	for (int i = 0; i < VN_BLOCK; i++) {
+		y[0][i] = (float)ldexp(uniform(), i % 20 - 10);
+		y[1][i] = y[0][i] * (1 + (float)(1e-2 * uniform()));
+	}
+	for (int pair = 0; pair < 9; pair++) {
+		const vn_dtype d[2] = { direct[pair / 3], direct[pair % 3] };
+		const vn_dtype grid = vn_dtype_digits(d[0]) < vn_dtype_digits(d[1]) ? d[0] : d[1];
+		for (int side = 0; side < 2; side++) {
+			vn_from_f32(raw[side], d[side], y[side], VN_BLOCK);
+			vn_to_f32(x[side], raw[side], d[side], VN_BLOCK);
+		}
+		for (int i = 0; (k = vn_kernel_get(i)); i++)
+			for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
+				static vn_spread s, t;
+				vn_block_sums a, b;
+				k->sums(f32(x[0]), f32(x[1]), n, &a);
+				k->sums((vn_side) { raw[0], d[0] }, (vn_side) { raw[1], d[1] }, n, &b);
+				CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
+				memset(&s, 0, sizeof s);
+				memset(&t, 0, sizeof t);
+				k->spread(f32(x[0]), f32(x[1]), n, 0.01, grid, &s);
+				k->spread((vn_side) { raw[0], d[0] }, (vn_side) { raw[1], d[1] }, n, 0.01, grid, &t);
+				CU_ASSERT_EQUAL(memcmp(&s, &t, sizeof s), 0);
+			}
+	}
+}
+
 /* The place of x among the finite numbers of a format, by its conversion. */
 static int64_t place(float x, vn_dtype grid)
 {
@@ -186,7 +223,7 @@ static void distances_are_between_the_codes_of_the_grid(void)
 			}
 			memset(&s, 0, sizeof s);
 			if (i % 16) {
-				vn_kernel_best()->spread(r, c, 8, 1.0, narrow[g], &s);
+				vn_kernel_best()->spread(f32(r), f32(c), 8, 1.0, narrow[g], &s);
 			} else { /* the same of doubles */
 				double x[8], y[8];
 				vn_to_f64(x, r, VN_F32, 8);
@@ -216,7 +253,7 @@ static void every_element_of_a_block_is_counted_once(void)
 			want[vn_ulp_bucket((uint64_t)(d < 0 ? -d : d))]++;
 		}
 		memset(&s, 0, sizeof s);
-		vn_kernel_best()->spread(r, c, n, 1.0, VN_F32, &s);
+		vn_kernel_best()->spread(f32(r), f32(c), n, 1.0, VN_F32, &s);
 		for (int b = 0; b < VN_ULP_BUCKETS; b++)
 			if (s.count[0][b] + s.count[1][b] + s.count[2][b] + s.count[3][b] != want[b])
 				CU_FAIL("counted otherwise");
@@ -241,7 +278,7 @@ int main(void)
 		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
 		T(every_kind_of_processor_gives_the_same_digits_of_float64),
 		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
-		T(every_element_of_a_block_is_counted_once),
+		T(every_element_of_a_block_is_counted_once), T(what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it),
 		T(the_exponential_is_as_good_as_the_library_s),
 		T(a_kernel_is_chosen_by_name_or_not_at_all),
 		CU_TEST_INFO_NULL,
