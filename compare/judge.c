@@ -133,14 +133,23 @@ static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 
+/* Ids, indices and counts are right or wrong, and no share of their size says which. */
+static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const vn_limit_set *set)
+{
+	for (int f = 0; f < VN_N_FORMS; f++)
+		if (set->limit[f][VN_M_MAX_ABS].rule || set->limit[f][VN_M_DIFFERING].rule)
+			return false;
+	return vn_recording_entry(c->ref, p->ref)->dtype == VN_I32 && vn_recording_entry(c->cand, p->cand)->dtype == VN_I32;
+}
+
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 {
-	static const vn_limit none_finite = { NULL, 0.0, 0 };
+	static const vn_limit none = { NULL, 0.0, 0 };
 	vn_limit_set set;
 	bool without = false, elsewhere = false;
 
 	vn_limits_for(c->limits, p->name, &set);
-	int room = 1; /* nonfinite, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
+	int room = 2; /* nonfinite and max_abs, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++)
 			room += set.limit[f][m].rule != NULL;
@@ -154,7 +163,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 				elsewhere = true;
 	p->status = p->n_checks || elsewhere ? VN_WITHIN : VN_UNLIMITED;
 	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
-		add(p, VN_M_NONFINITE, VN_PLAIN, &none_finite, p->m.value[VN_M_NONFINITE], NULL);
+		add(p, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
+	if (must_be_equal(c, p, &set))
+		add(p, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
 	for (int i = 0; i < p->n_checks; i++) {
 		doubt(c, p, &p->check[i]);
 		if (p->check[i].holds)

@@ -6,7 +6,7 @@
 writes two recordings that hold every pair of formats in many shapes of trouble (huge and
 tiny mixed, subnormal, all equal, all zero, one element, one giant channel, signs, NaN and
 infinities), records trained fixtures in four precisions, compares them, and computes each
-metric of compare/metrics.h again: sums in long double, the divergence of logits with 40
+metric of compare/metrics.h again: sums in long double, the divergence of logits with 48
 digits. Every value must agree to 1e-12 (relative; of a cosine, which is a share of 1,
 absolute); counts, indices and distances in ULP exactly. Then the same comparisons again with one
 and two threads and every kernel the processor has: the reports must hold the same digits.
@@ -123,13 +123,13 @@ def cases(rng, rf, cf):
 
 def scores(rng, rf, cf):
     unit = 10 if "i32" in (rf, cf) else 3
-    x = unit * rng.standard_normal((4, 130))
+    x = unit * rng.standard_normal((3, 70))
     yield x, x + 0.01 * rng.standard_normal(x.shape)
     yield x, unit * rng.standard_normal(x.shape)
     yield np.round(x), np.round(x + 0.4 * rng.standard_normal(x.shape))
     if rf == cf == "f32":
         for by in (1e-2, 1e-4, 1e-6):
-            long = 4 * rng.standard_normal((2, 4500))
+            long = 4 * rng.standard_normal((1, 4500))
             yield long, long + by * rng.standard_normal(long.shape)
         yield x, x + 1e-5 * rng.standard_normal(x.shape)
         yield x + 1e6, x + 1e6 + 3
@@ -138,7 +138,7 @@ def scores(rng, rf, cf):
         yield np.zeros((3, 200)), 1e-3 * rng.standard_normal((3, 200))
         yield x, np.where(rng.random(x.shape) < 0.1, -300.0, x)
         masked, both = x.copy(), x + 0.01
-        masked[:, 5:90] = both[:, 5:90] = -np.inf
+        masked[:, 5:50] = both[:, 5:50] = -np.inf
         yield masked, both
         nan = x.copy()
         nan[2, 3] = np.nan

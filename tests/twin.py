@@ -24,7 +24,7 @@ FORMATS = {
 MARKED = {"bf16": np.uint16, "f8_e4m3": np.uint8, "f8_e5m2": np.uint8}
 NATIVE = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32}
 ROW = 65536  # elements of a row whose rms is taken together
-getcontext().prec = 40
+getcontext().prec = 48
 
 
 def place(x, form):
