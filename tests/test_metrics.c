@@ -3,20 +3,11 @@
 #include "compare/kernel.h"
 #include "compare/measure.h"
 #include "tests/suite.h"
+#include "tests/uniform.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t seed = 88172645463325252u;
-
-static double uniform(void) /* xorshift, in (-1, 1) */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (double)(int64_t)seed / 9.3e18;
-}
 
 static vn_tensor tensor(const void *data, vn_dtype dtype, int rank, int64_t a, int64_t b, int64_t c)
 {

@@ -1,6 +1,7 @@
 /* test_profile.c: planted faults, and what is said of them; healthy noise, and that nothing is said. */
 #include "compare/profile.h"
 #include "tests/suite.h"
+#include "tests/uniform.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,15 +10,6 @@
 enum { T = 24, H = 14, K = 32, N = T * H * K };
 
 static float ref[N], cand[N];
-static uint64_t seed = 88172645463325252u;
-
-static double uniform(void) /* xorshift, in (-1, 1) */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (double)(int64_t)seed / 9.3e18;
-}
 
 /* Rounding noise of a healthy run everywhere. */
 static void healthy(double noise)
