@@ -1,7 +1,7 @@
 /* test_added.c: added tokens found in texts. */
 #include "libref/text/added.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -130,19 +130,14 @@ static void odd_ones_are_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("added", NULL, NULL);
-	if (s && CU_ADD_TEST(s, the_leftmost_and_of_those_the_longest) && CU_ADD_TEST(s, a_single_word_has_no_word_beside_it) &&
-	    CU_ADD_TEST(s, white_space_beside_it_is_taken_in) && CU_ADD_TEST(s, of_the_same_text_the_first_stays) &&
-	    CU_ADD_TEST(s, bytes_of_any_value_may_begin_one) && CU_ADD_TEST(s, odd_ones_are_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(the_leftmost_and_of_those_the_longest),
+		TEST(a_single_word_has_no_word_beside_it),
+		TEST(white_space_beside_it_is_taken_in),
+		TEST(of_the_same_text_the_first_stays),
+		TEST(bytes_of_any_value_may_begin_one),
+		TEST(odd_ones_are_refused),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("added", tests);
 }

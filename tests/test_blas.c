@@ -1,7 +1,7 @@
 /* test_blas.c: when the kernels of OpenBLAS are the wrong ones. */
 #include "libref/ops/blas.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -68,20 +68,13 @@ static void too_little_address_space_is_said_at_once(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("blas", NULL, NULL);
-	if (s && CU_ADD_TEST(s, kernels_of_2004_are_replaced_on_a_machine_that_has_more) &&
-	    CU_ADD_TEST(s, they_are_left_alone_on_a_machine_that_has_no_more) &&
-	    CU_ADD_TEST(s, kernels_with_avx2_are_good_enough_everywhere) &&
-	    CU_ADD_TEST(s, what_runs_is_named) && CU_ADD_TEST(s, too_little_address_space_is_said_at_once)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(kernels_of_2004_are_replaced_on_a_machine_that_has_more),
+		TEST(they_are_left_alone_on_a_machine_that_has_no_more),
+		TEST(kernels_with_avx2_are_good_enough_everywhere),
+		TEST(what_runs_is_named),
+		TEST(too_little_address_space_is_said_at_once),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("blas", tests);
 }

@@ -1,8 +1,8 @@
 /* test_bpe.c: vocabularies, merges, and the pieces they make; the alphabet of bytes. */
 #include "libref/text/bpe.h"
 #include "libref/text/bytelevel.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,21 +189,17 @@ static void long_texts_of_tokens_are_found(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("bpe", NULL, NULL);
-	if (s && CU_ADD_TEST(s, bytes_have_characters_of_their_own) && CU_ADD_TEST(s, the_lowest_rank_goes_first) &&
-	    CU_ADD_TEST(s, of_equal_ranks_the_leftmost_goes_first) && CU_ADD_TEST(s, a_pair_that_has_become_another_is_not_merged) &&
-	    CU_ADD_TEST(s, a_merge_given_twice_has_its_later_rank) && CU_ADD_TEST(s, a_piece_that_is_a_token_may_be_taken_whole) &&
-	    CU_ADD_TEST(s, contradictions_are_refused) && CU_ADD_TEST(s, a_byte_without_a_token_is_refused) &&
-	    CU_ADD_TEST(s, long_texts_of_tokens_are_found)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(bytes_have_characters_of_their_own),
+		TEST(the_lowest_rank_goes_first),
+		TEST(of_equal_ranks_the_leftmost_goes_first),
+		TEST(a_pair_that_has_become_another_is_not_merged),
+		TEST(a_merge_given_twice_has_its_later_rank),
+		TEST(a_piece_that_is_a_token_may_be_taken_whole),
+		TEST(contradictions_are_refused),
+		TEST(a_byte_without_a_token_is_refused),
+		TEST(long_texts_of_tokens_are_found),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("bpe", tests);
 }

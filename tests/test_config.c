@@ -1,5 +1,6 @@
 /* test_config.c: config.json, field by field, and as the page of Qwen2 reads it. The
  * other families: test_families.c. */
+#include "tests/suite.h"
 #include "tests/test_config_help.h"
 
 static vn_rope rope_of(const char *fields)
@@ -509,46 +510,38 @@ static void numbers_rope_cannot_use_are_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("config", NULL, NULL);
-	if (s && CU_ADD_TEST(s, an_absent_or_null_field_keeps_the_default) &&
-	    CU_ADD_TEST(s, a_field_of_another_type_or_out_of_range_is_refused_by_name) &&
-	    CU_ADD_TEST(s, a_whole_number_may_be_written_as_a_real) &&
-	    CU_ADD_TEST(s, activations_are_known_by_transformers_names) &&
-	    CU_ADD_TEST(s, the_family_is_found_by_model_type_and_others_are_refused_by_name) &&
-	    CU_ADD_TEST(s, missing_fields_take_the_class_defaults) &&
-	    CU_ADD_TEST(s, key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default) &&
-	    CU_ADD_TEST(s, the_head_width_is_read_or_derived) &&
-	    CU_ADD_TEST(s, heads_must_share_key_value_heads_evenly) &&
-	    CU_ADD_TEST(s, sizes_out_of_range_are_refused_by_name) &&
-	    CU_ADD_TEST(s, the_largest_model_is_planned_in_a_moment) &&
-	    CU_ADD_TEST(s, unknown_fields_are_ignored) &&
-	    CU_ADD_TEST(s, what_no_family_has_is_refused_by_name) &&
-	    CU_ADD_TEST(s, a_window_counts_from_max_window_layers_on_and_only_when_used) &&
-	    CU_ADD_TEST(s, a_window_of_null_is_none_and_an_absent_one_is_4096) &&
-	    CU_ADD_TEST(s, layer_types_decide_when_they_are_given) &&
-	    CU_ADD_TEST(s, layer_types_that_do_not_fit_are_refused) &&
-	    CU_ADD_TEST(s, both_spellings_of_rope_say_the_same) &&
-	    CU_ADD_TEST(s, spellings_that_disagree_are_refused_by_field) &&
-	    CU_ADD_TEST(s, null_and_empty_settings_are_none) &&
-	    CU_ADD_TEST(s, a_null_setting_is_passed_over_for_the_other_place) &&
-	    CU_ADD_TEST(s, every_scaling_reads_its_own_fields) &&
-	    CU_ADD_TEST(s, the_original_context_at_the_top_level_wins) &&
-	    CU_ADD_TEST(s, yarn_without_a_factor_takes_the_ratio_of_the_contexts) &&
-	    CU_ADD_TEST(s, unknown_rope_types_are_refused_by_name) &&
-	    CU_ADD_TEST(s, dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other) &&
-	    CU_ADD_TEST(s, longrope_brings_its_lists_into_the_plan) &&
-	    CU_ADD_TEST(s, a_scaling_that_stretches_the_context_makes_it_longer) &&
-	    CU_ADD_TEST(s, settings_that_are_no_object_are_refused_by_the_right_name) &&
-	    CU_ADD_TEST(s, numbers_rope_cannot_use_are_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(an_absent_or_null_field_keeps_the_default),
+		TEST(a_field_of_another_type_or_out_of_range_is_refused_by_name),
+		TEST(a_whole_number_may_be_written_as_a_real),
+		TEST(activations_are_known_by_transformers_names),
+		TEST(the_family_is_found_by_model_type_and_others_are_refused_by_name),
+		TEST(missing_fields_take_the_class_defaults),
+		TEST(key_value_heads_null_is_as_many_as_heads_and_absent_is_the_default),
+		TEST(the_head_width_is_read_or_derived),
+		TEST(heads_must_share_key_value_heads_evenly),
+		TEST(sizes_out_of_range_are_refused_by_name),
+		TEST(the_largest_model_is_planned_in_a_moment),
+		TEST(unknown_fields_are_ignored),
+		TEST(what_no_family_has_is_refused_by_name),
+		TEST(a_window_counts_from_max_window_layers_on_and_only_when_used),
+		TEST(a_window_of_null_is_none_and_an_absent_one_is_4096),
+		TEST(layer_types_decide_when_they_are_given),
+		TEST(layer_types_that_do_not_fit_are_refused),
+		TEST(both_spellings_of_rope_say_the_same),
+		TEST(spellings_that_disagree_are_refused_by_field),
+		TEST(null_and_empty_settings_are_none),
+		TEST(a_null_setting_is_passed_over_for_the_other_place),
+		TEST(every_scaling_reads_its_own_fields),
+		TEST(the_original_context_at_the_top_level_wins),
+		TEST(yarn_without_a_factor_takes_the_ratio_of_the_contexts),
+		TEST(unknown_rope_types_are_refused_by_name),
+		TEST(dynamic_keeps_the_length_the_model_was_made_for_and_has_no_other),
+		TEST(longrope_brings_its_lists_into_the_plan),
+		TEST(a_scaling_that_stretches_the_context_makes_it_longer),
+		TEST(settings_that_are_no_object_are_refused_by_the_right_name),
+		TEST(numbers_rope_cannot_use_are_refused),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("config", tests);
 }

@@ -5,8 +5,8 @@
  * Called as the engines call them, through vn_eval, so that states and the rounding to the
  * storage format, or its absence where an output is wide, are under test with them. */
 #include "libref/exec/eval.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -470,27 +470,19 @@ static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("delta rule", NULL, NULL);
-	if (s && CU_ADD_TEST(s, the_recurrence_and_its_chunked_form_agree) &&
-	    CU_ADD_TEST(s, the_rule_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, any_number_of_threads_gives_the_same_bits) &&
-	    CU_ADD_TEST(s, a_run_in_parts_goes_on_from_the_state) &&
-	    CU_ADD_TEST(s, a_bad_value_stays_in_its_column_and_behind_its_token) &&
-	    CU_ADD_TEST(s, convolution_is_its_formula_with_the_last_tap_on_the_newest_token) &&
-	    CU_ADD_TEST(s, log_decay_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, log_decay_goes_over_to_the_number_itself_behind_twenty) &&
-	    CU_ADD_TEST(s, log_decay_takes_each_head_its_own_numbers) &&
-	    CU_ADD_TEST(s, norms_of_heads_are_their_formulas) &&
-	    CU_ADD_TEST(s, a_norm_of_one_plus_w_is_the_norm_of_their_float_sum)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(the_recurrence_and_its_chunked_form_agree),
+		TEST(the_rule_has_the_numbers_of_the_specification),
+		TEST(any_number_of_threads_gives_the_same_bits),
+		TEST(a_run_in_parts_goes_on_from_the_state),
+		TEST(a_bad_value_stays_in_its_column_and_behind_its_token),
+		TEST(convolution_is_its_formula_with_the_last_tap_on_the_newest_token),
+		TEST(log_decay_has_the_numbers_of_the_specification),
+		TEST(log_decay_goes_over_to_the_number_itself_behind_twenty),
+		TEST(log_decay_takes_each_head_its_own_numbers),
+		TEST(norms_of_heads_are_their_formulas),
+		TEST(a_norm_of_one_plus_w_is_the_norm_of_their_float_sum),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("delta rule", tests);
 }

@@ -1,7 +1,7 @@
 /* test_digest.c: fingerprints of bytes. */
 #include "libref/base/digest.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
 
 /* XXH3-128 with seed 0 of no bytes, as xxHash's own documentation and tools give it. */
@@ -38,19 +38,11 @@ static void one_bit_changes_the_fingerprint(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("digest", NULL, NULL);
-	if (s && CU_ADD_TEST(s, nothing_has_the_published_fingerprint) &&
-	    CU_ADD_TEST(s, pieces_of_any_size_give_the_fingerprint_of_the_whole) &&
-	    CU_ADD_TEST(s, one_bit_changes_the_fingerprint)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(nothing_has_the_published_fingerprint),
+		TEST(pieces_of_any_size_give_the_fingerprint_of_the_whole),
+		TEST(one_bit_changes_the_fingerprint),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("digest", tests);
 }

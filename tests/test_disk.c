@@ -1,7 +1,7 @@
 /* test_disk.c: what is written is there, whether it went directly or not. */
 #include "capture/disk.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,22 +74,20 @@ static void a_file_that_cannot_be_written_says_so(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-	int      fd = mkstemp(path);
+	static CU_TestInfo tests[] = {
+		TEST(every_part_is_where_it_was_put),
+		TEST(a_file_that_cannot_be_written_says_so),
+		CU_TEST_INFO_NULL,
+	};
+	int fd = mkstemp(path);
 
-	if (fd < 0 || !(data = aligned_alloc(PAGE, ROOM)) || CU_initialize_registry() != CUE_SUCCESS)
+	if (fd < 0 || !(data = aligned_alloc(PAGE, ROOM)))
 		return 1;
 	close(fd);
 	for (size_t i = 0; i < ROOM; i++)
 		data[i] = (unsigned char)(i * 2654435761u >> 13);
-	CU_pSuite s = CU_add_suite("disk", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_part_is_where_it_was_put) && CU_ADD_TEST(s, a_file_that_cannot_be_written_says_so)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failed = run_suite("disk", tests);
 	unlink(path);
 	free(data);
-	return failures != 0;
+	return failed;
 }

@@ -3,8 +3,8 @@
  * A half is (-1)^s m 2^e by IEEE 754; the tests compute it so, in double, and
  * round by hand. Where the compiler has a half type of its own it is asked too. */
 #include "libref/base/dtype.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -382,30 +382,22 @@ static void the_ulp_of_no_number_is_finite(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("dtype", NULL, NULL);
-	if (s && CU_ADD_TEST(s, the_table_says_what_the_formats_are) &&
-	    CU_ADD_TEST(s, names_are_found_in_either_case_and_nothing_else_is) &&
-	    CU_ADD_TEST(s, every_half_has_the_value_of_its_definition) &&
-	    CU_ADD_TEST(s, every_half_survives_the_way_to_float_and_back) &&
-	    CU_ADD_TEST(s, every_bfloat_is_the_upper_half_of_a_float_and_survives) &&
-	    CU_ADD_TEST(s, a_million_floats_round_to_the_nearest_half_and_bfloat) &&
-	    CU_ADD_TEST(s, arrays_give_the_bits_of_single_numbers) &&
-	    CU_ADD_TEST(s, short_and_unaligned_arrays_are_converted_whole_and_no_further) &&
-	    CU_ADD_TEST(s, the_compilers_own_half_agrees) &&
-	    CU_ADD_TEST(s, a_double_is_rounded_once) &&
-	    CU_ADD_TEST(s, the_ends_of_the_range_round_as_the_format_says) &&
-	    CU_ADD_TEST(s, a_nan_stays_one_in_every_format_and_both_lengths) &&
-	    CU_ADD_TEST(s, the_ulp_is_the_distance_to_the_next_number) &&
-	    CU_ADD_TEST(s, the_ulp_of_no_number_is_finite)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(the_table_says_what_the_formats_are),
+		TEST(names_are_found_in_either_case_and_nothing_else_is),
+		TEST(every_half_has_the_value_of_its_definition),
+		TEST(every_half_survives_the_way_to_float_and_back),
+		TEST(every_bfloat_is_the_upper_half_of_a_float_and_survives),
+		TEST(a_million_floats_round_to_the_nearest_half_and_bfloat),
+		TEST(arrays_give_the_bits_of_single_numbers),
+		TEST(short_and_unaligned_arrays_are_converted_whole_and_no_further),
+		TEST(the_compilers_own_half_agrees),
+		TEST(a_double_is_rounded_once),
+		TEST(the_ends_of_the_range_round_as_the_format_says),
+		TEST(a_nan_stays_one_in_every_format_and_both_lengths),
+		TEST(the_ulp_is_the_distance_to_the_next_number),
+		TEST(the_ulp_of_no_number_is_finite),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("dtype", tests);
 }

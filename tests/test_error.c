@@ -1,7 +1,7 @@
 /* test_error.c: what a failure leaves for the person. */
 #include "libref/base/error.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
 
 static void a_failure_returns_its_status_and_writes_its_text(void)
@@ -77,23 +77,15 @@ static void a_long_text_is_cut_and_keeps_its_beginning(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("error", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_failure_returns_its_status_and_writes_its_text) &&
-	    CU_ADD_TEST(s, a_second_failure_replaces_the_first) &&
-	    CU_ADD_TEST(s, context_is_put_before_what_is_there) &&
-	    CU_ADD_TEST(s, nobody_needs_to_listen) &&
-	    CU_ADD_TEST(s, a_text_is_one_line_without_control_characters) &&
-	    CU_ADD_TEST(s, letters_outside_ascii_are_kept) &&
-	    CU_ADD_TEST(s, a_long_text_is_cut_and_keeps_its_beginning)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(a_failure_returns_its_status_and_writes_its_text),
+		TEST(a_second_failure_replaces_the_first),
+		TEST(context_is_put_before_what_is_there),
+		TEST(nobody_needs_to_listen),
+		TEST(a_text_is_one_line_without_control_characters),
+		TEST(letters_outside_ascii_are_kept),
+		TEST(a_long_text_is_cut_and_keeps_its_beginning),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("error", tests);
 }

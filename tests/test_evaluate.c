@@ -2,8 +2,8 @@
  * with engines that are formulas: what is expected is computed here, token by token. */
 #include "compare/evaluate.h"
 #include "libref/plan/plan.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,27 +389,27 @@ static void an_engine_that_fails_ends_it(void)
 
 int main(void)
 {
+	static CU_TestInfo tests[] = {
+		TEST(every_token_is_scored_once_by_the_row_before_it),
+		TEST(an_engine_does_not_part_from_itself),
+		TEST(greedy_decoding_parts_where_the_candidate_turns),
+		TEST(scores_without_numbers_are_counted_on_their_side),
+		TEST(an_engine_that_says_its_input_again_is_told_on),
+		TEST(a_near_tie_agrees_and_is_told_all_the_same),
+		TEST(the_digits_do_not_depend_on_threads),
+		TEST(what_cannot_be_evaluated_is_refused),
+		TEST(an_engine_that_fails_ends_it),
+		CU_TEST_INFO_NULL,
+	};
 	vn_builder *b = vn_plan_begin(1, V, CONTEXT);
-	unsigned    failures = 1;
 
 	vn_plan_layer(b, -1);
 	const int table = vn_plan_weight(b, "embed", 2, (int64_t[]){ V, 4 });
 	vn_plan_linear(b, vn_plan_embed(b, table, VN_POINT_EMBED), table, -1, 0, VN_POINT_LOGITS);
-	if (vn_plan_finish(b, &plan, NULL) || CU_initialize_registry() != CUE_SUCCESS)
+	if (vn_plan_finish(b, &plan, NULL))
 		return 1;
 	fill_text();
-
-#define T(test) (CU_ADD_TEST(s, test) != NULL)
-	CU_pSuite s = CU_add_suite("evaluate", NULL, NULL);
-	if (s && T(every_token_is_scored_once_by_the_row_before_it) && T(an_engine_does_not_part_from_itself) &&
-	    T(greedy_decoding_parts_where_the_candidate_turns) && T(scores_without_numbers_are_counted_on_their_side) &&
-	    T(an_engine_that_says_its_input_again_is_told_on) && T(a_near_tie_agrees_and_is_told_all_the_same) && T(the_digits_do_not_depend_on_threads) &&
-	    T(what_cannot_be_evaluated_is_refused) && T(an_engine_that_fails_ends_it)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failed = run_suite("evaluate", tests);
 	vn_plan_destroy(plan);
-	return failures != 0;
+	return failed;
 }

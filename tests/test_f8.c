@@ -6,8 +6,8 @@
  * of two equally near ones the one with an even code, and above the last middle infinity
  * or, where there is none, NaN. */
 #include "libref/base/dtype.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -185,18 +185,13 @@ static void whole_numbers_are_exact_as_doubles_and_have_ends(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(every_code_has_the_value_of_its_definition), T(every_code_survives_the_way_to_float_and_back),
-		T(numbers_round_once_to_the_nearest_and_ties_to_even), T(floats_of_every_size_round_to_the_nearest),
-		T(codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number), T(whole_numbers_are_exact_as_doubles_and_have_ends),
+		TEST(every_code_has_the_value_of_its_definition),
+		TEST(every_code_survives_the_way_to_float_and_back),
+		TEST(numbers_round_once_to_the_nearest_and_ties_to_even),
+		TEST(floats_of_every_size_round_to_the_nearest),
+		TEST(codes_are_those_of_pytorch_and_beyond_the_range_there_is_no_number),
+		TEST(whole_numbers_are_exact_as_doubles_and_have_ends),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "f8", .pTests = tests }, CU_SUITE_INFO_NULL };
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("f8", tests);
 }

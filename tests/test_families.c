@@ -1,5 +1,6 @@
 /* test_families.c: the pages of the families beside Qwen2: defaults of the class,
  * what the config turns on and off, what is refused. */
+#include "tests/suite.h"
 #include "tests/test_config_help.h"
 
 /* ---- qwen3, llama, mistral: models.md 2.5 and 2.6 ------------------------------------------- */
@@ -207,24 +208,16 @@ static void gpt2_scales_scores_as_its_config_says(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("families", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_family_has_the_defaults_of_its_class) &&
-	    CU_ADD_TEST(s, biases_are_where_the_family_and_the_config_put_them) &&
-	    CU_ADD_TEST(s, qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own) &&
-	    CU_ADD_TEST(s, a_mistral_window_is_4096_unless_the_config_says_otherwise) &&
-	    CU_ADD_TEST(s, a_llama_has_no_window) &&
-	    CU_ADD_TEST(s, gpt2_has_the_defaults_of_its_class) &&
-	    CU_ADD_TEST(s, gpt2_reads_its_own_names_or_those_of_newer_families) &&
-	    CU_ADD_TEST(s, gpt2_scales_scores_as_its_config_says)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(every_family_has_the_defaults_of_its_class),
+		TEST(biases_are_where_the_family_and_the_config_put_them),
+		TEST(qwen3_has_head_norms_before_rope_and_a_head_width_of_its_own),
+		TEST(a_mistral_window_is_4096_unless_the_config_says_otherwise),
+		TEST(a_llama_has_no_window),
+		TEST(gpt2_has_the_defaults_of_its_class),
+		TEST(gpt2_reads_its_own_names_or_those_of_newer_families),
+		TEST(gpt2_scales_scores_as_its_config_says),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("families", tests);
 }

@@ -1,9 +1,9 @@
 /* test_gguf.c: GGUF files read, and everything that can be wrong with one. */
 #include "libref/model/gguf.h"
+#include "tests/suite.h"
 #include "tests/toy_gguf.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 
 static char dir[256];
@@ -450,22 +450,22 @@ static void the_first_of_several_files_opens_all(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(tensors_are_found_by_name_in_our_order_of_axes),
+		TEST(a_file_cut_anywhere_is_refused),
+		TEST(a_header_that_is_none_is_refused),
+		TEST(every_type_of_value_can_be_read),
+		TEST(a_float_is_the_shortest_decimal_that_means_it),
+		TEST(metadata_that_breaks_a_rule_is_named),
+		TEST(alignment_must_be_what_the_format_allows),
+		TEST(a_tensor_that_breaks_a_rule_is_named),
+		TEST(odd_but_lawful_tensors_are_read),
+		TEST(the_first_of_several_files_opens_all),
+		CU_TEST_INFO_NULL,
+	};
 
 	toy_directory(dir);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	CU_pSuite s = CU_add_suite("gguf", NULL, NULL);
-	if (s && CU_ADD_TEST(s, tensors_are_found_by_name_in_our_order_of_axes) && CU_ADD_TEST(s, a_file_cut_anywhere_is_refused) &&
-	    CU_ADD_TEST(s, a_header_that_is_none_is_refused) && CU_ADD_TEST(s, every_type_of_value_can_be_read) &&
-	    CU_ADD_TEST(s, a_float_is_the_shortest_decimal_that_means_it) && CU_ADD_TEST(s, metadata_that_breaks_a_rule_is_named) &&
-	    CU_ADD_TEST(s, alignment_must_be_what_the_format_allows) && CU_ADD_TEST(s, a_tensor_that_breaks_a_rule_is_named) &&
-	    CU_ADD_TEST(s, odd_but_lawful_tensors_are_read) && CU_ADD_TEST(s, the_first_of_several_files_opens_all)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failures = run_suite("gguf", tests);
 	toy_remove(dir);
-	return failures != 0;
+	return failures;
 }

@@ -7,10 +7,10 @@
 #include "libref/base/digest.h"
 #include "libref/model/gguf_config.h"
 #include "libref/model/model.h"
+#include "tests/suite.h"
 #include "tests/toy_gguf.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 
 #define FOLDER VERNIER_SOURCE "/fixtures/gguf/"
@@ -631,22 +631,21 @@ static void the_divisors_are_no_weight_of_the_model(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	CU_pSuite s = CU_add_suite("gguf_source", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_weight_of_every_twin_is_what_was_put_in) && CU_ADD_TEST(s, the_config_comes_back_from_the_metadata) &&
-	    CU_ADD_TEST(s, a_source_says_what_held_the_weights) && CU_ADD_TEST(s, the_twin_in_float32_is_the_same_model) &&
-	    CU_ADD_TEST(s, only_what_was_changed_is_copied) && CU_ADD_TEST(s, rows_keep_their_format_and_cut_blocks_become_floats) &&
-	    CU_ADD_TEST(s, metadata_that_asks_for_more_is_refused_by_name) && CU_ADD_TEST(s, keys_become_fields) &&
-	    CU_ADD_TEST(s, gpt2_with_its_embedding_twice_is_tied) && CU_ADD_TEST(s, names_that_are_not_in_the_table_stay_and_are_told) &&
-	    CU_ADD_TEST(s, a_tensor_that_its_change_does_not_fit_is_named) && CU_ADD_TEST(s, llama3_scaling_is_found_from_its_divisors) &&
-	    CU_ADD_TEST(s, the_divisors_are_no_weight_of_the_model)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(every_weight_of_every_twin_is_what_was_put_in),
+		TEST(the_config_comes_back_from_the_metadata),
+		TEST(a_source_says_what_held_the_weights),
+		TEST(the_twin_in_float32_is_the_same_model),
+		TEST(only_what_was_changed_is_copied),
+		TEST(rows_keep_their_format_and_cut_blocks_become_floats),
+		TEST(metadata_that_asks_for_more_is_refused_by_name),
+		TEST(keys_become_fields),
+		TEST(gpt2_with_its_embedding_twice_is_tied),
+		TEST(names_that_are_not_in_the_table_stay_and_are_told),
+		TEST(a_tensor_that_its_change_does_not_fit_is_named),
+		TEST(llama3_scaling_is_found_from_its_divisors),
+		TEST(the_divisors_are_no_weight_of_the_model),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("gguf_source", tests);
 }

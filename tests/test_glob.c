@@ -1,7 +1,7 @@
 /* test_glob.c: which names a pattern selects. */
 #include "libref/base/glob.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
 #include <time.h>
 
@@ -138,26 +138,18 @@ static void a_hostile_pattern_ends_in_a_moment_without_a_match(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("glob", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_pattern_matches_the_whole_name) &&
-	    CU_ADD_TEST(s, a_star_is_any_run_even_an_empty_one) &&
-	    CU_ADD_TEST(s, a_question_mark_is_exactly_one_character) &&
-	    CU_ADD_TEST(s, braces_are_alternatives_and_may_nest) &&
-	    CU_ADD_TEST(s, everything_else_stands_for_itself) &&
-	    CU_ADD_TEST(s, a_broken_pattern_is_refused_and_quoted) &&
-	    CU_ADD_TEST(s, a_good_pattern_passes_and_leaves_the_error_alone) &&
-	    CU_ADD_TEST(s, the_longest_pattern_passes_and_one_more_byte_does_not) &&
-	    CU_ADD_TEST(s, matching_a_broken_pattern_is_safe) &&
-	    CU_ADD_TEST(s, a_hostile_pattern_ends_in_a_moment_without_a_match)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(a_pattern_matches_the_whole_name),
+		TEST(a_star_is_any_run_even_an_empty_one),
+		TEST(a_question_mark_is_exactly_one_character),
+		TEST(braces_are_alternatives_and_may_nest),
+		TEST(everything_else_stands_for_itself),
+		TEST(a_broken_pattern_is_refused_and_quoted),
+		TEST(a_good_pattern_passes_and_leaves_the_error_alone),
+		TEST(the_longest_pattern_passes_and_one_more_byte_does_not),
+		TEST(matching_a_broken_pattern_is_safe),
+		TEST(a_hostile_pattern_ends_in_a_moment_without_a_match),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("glob", tests);
 }

@@ -165,5 +165,5 @@ int main(void)
 		{ "what a kept call left out is not known", what_a_kept_call_left_out_is_not_known },
 		CU_TEST_INFO_NULL
 	};
-	return run_suite("gpu cache", tests);
+	return run_gpu_suite("gpu cache", tests);
 }

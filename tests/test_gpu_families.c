@@ -224,5 +224,5 @@ int main(void)
 		{ "the guard names what gpt2 leaves unwritten", the_guard_names_what_gpt2_leaves_unwritten },
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("gpu families", tests);
+	return run_gpu_suite("gpu families", tests);
 }

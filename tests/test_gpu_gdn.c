@@ -349,5 +349,5 @@ int main(void)
 		{ "a rule or a width without a shader is refused by name", a_rule_or_a_width_without_a_shader_is_refused_by_name },
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("gpu gdn", tests);
+	return run_gpu_suite("gpu gdn", tests);
 }

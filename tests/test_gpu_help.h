@@ -5,8 +5,8 @@
 
 #include "libgpu/device.h"
 #include "libgpu/gpu.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -314,23 +314,12 @@ static inline vn_gpu_options on(int d, vn_policy p)
 	return (vn_gpu_options){ .policy = p, .device = devices_[d].index, .validate = true };
 }
 
-static inline int run_tests(const char *name, CU_TestInfo *tests)
-{
-	CU_SuiteInfo suites[] = { { name, NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 2;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? 1 : 0;
-}
-
-static inline int run_suite(const char *name, CU_TestInfo *tests)
+/* 77, skipped, without a device. */
+static inline int run_gpu_suite(const char *name, CU_TestInfo *tests)
 {
 	if (find_devices() == 0)
 		return 77;
-	const int bad = run_tests(name, tests);
+	const int bad = run_suite(name, tests);
 	free(devices_);
 	return bad;
 }

@@ -124,7 +124,7 @@ int main(void)
 	for (device_ = 0; device_ < n_devices_; device_++)
 		for (int p = 0; p < 2; p++) {
 			paged_ = p;
-			bad |= run_tests(p ? "gpu invariants, paged" : "gpu invariants, contiguous", tests);
+			bad |= run_suite(p ? "gpu invariants, paged" : "gpu invariants, contiguous", tests);
 		}
 	close_models();
 	free(devices_);

@@ -292,5 +292,5 @@ int main(void)
 		{ "a NaN reaches later tokens and no earlier one", a_nan_reaches_later_tokens_and_no_earlier_one },
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("gpu ops", tests);
+	return run_gpu_suite("gpu ops", tests);
 }

@@ -321,5 +321,5 @@ int main(void)
 		{ "an engine says how it keeps and what it cannot", an_engine_says_how_it_keeps_and_what_it_cannot },
 		CU_TEST_INFO_NULL
 	};
-	return run_suite("gpu paged", tests);
+	return run_gpu_suite("gpu paged", tests);
 }

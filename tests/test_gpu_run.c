@@ -508,5 +508,5 @@ int main(void)
 		{ "the cache grows past its first room", the_cache_grows_past_its_first_room },
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("gpu run", tests);
+	return run_gpu_suite("gpu run", tests);
 }

@@ -544,5 +544,5 @@ int main(void)
 		{ "a bad pipeline cache is ignored", a_bad_pipeline_cache_is_ignored },
 		CU_TEST_INFO_NULL,
 	};
-	return run_suite("gpu trouble", tests);
+	return run_gpu_suite("gpu trouble", tests);
 }

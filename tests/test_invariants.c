@@ -1,6 +1,7 @@
 /* test_invariants.c: models.md 7.4 on the reference engine. */
 #include "libref/exec/ref.h"
 #include "tests/invariants_rope.h"
+#include "tests/suite.h"
 
 static void close_ref(void *self) { vn_ref_destroy(self); }
 static void reset_ref(void *self) { vn_ref_reset(self); }
@@ -39,15 +40,11 @@ static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy pol
 
 int main(void)
 {
-	CU_TestInfo  tests[] = { INVARIANTS, ROPE_INVARIANTS, CU_TEST_INFO_NULL };
-	CU_SuiteInfo suites[] = { { "invariants", NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
+	CU_TestInfo tests[] = { INVARIANTS, ROPE_INVARIANTS, CU_TEST_INFO_NULL };
 
-	if (!open_models() || CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
+	if (!open_models())
 		return 2;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	const int failed = run_suite("invariants", tests);
 	close_models();
-	return failed ? 1 : 0;
+	return failed;
 }

@@ -1,7 +1,7 @@
 /* test_limits.c: the limits language: what it says, and what it refuses where. */
 #include "compare/limits.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
@@ -336,27 +336,30 @@ static void the_coarsest_blocks_choose_the_file(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(the_last_rule_that_matches_wins_key_by_key), T(defaults_come_before_rules_wherever_they_stand),
-		T(a_limit_can_be_lifted_again), T(a_limit_goes_by_depth_from_the_first_layer_to_the_last),
-		T(a_limit_by_depth_has_both_ends_and_a_way_between_them), T(forms_of_a_metric_are_kept_apart),
-		T(unknown_words_are_refused_where_they_stand), T(numbers_must_be_numbers_that_something_can_keep_to),
-		T(nothing_is_said_twice), T(rules_have_a_shape), T(what_yaml_can_do_beyond_the_language_is_refused),
-		T(limits_that_cannot_fail_are_warned_about), T(a_nan_keeps_to_no_limit), T(a_file_wins_over_what_it_extends),
-		T(circles_and_ways_out_of_the_folder_are_refused), T(the_shipped_files_are_well_formed_and_doubt_nothing),
-		T(the_coarsest_blocks_choose_the_file),
+		TEST(the_last_rule_that_matches_wins_key_by_key),
+		TEST(defaults_come_before_rules_wherever_they_stand),
+		TEST(a_limit_can_be_lifted_again),
+		TEST(a_limit_goes_by_depth_from_the_first_layer_to_the_last),
+		TEST(a_limit_by_depth_has_both_ends_and_a_way_between_them),
+		TEST(forms_of_a_metric_are_kept_apart),
+		TEST(unknown_words_are_refused_where_they_stand),
+		TEST(numbers_must_be_numbers_that_something_can_keep_to),
+		TEST(nothing_is_said_twice),
+		TEST(rules_have_a_shape),
+		TEST(what_yaml_can_do_beyond_the_language_is_refused),
+		TEST(limits_that_cannot_fail_are_warned_about),
+		TEST(a_nan_keeps_to_no_limit),
+		TEST(a_file_wins_over_what_it_extends),
+		TEST(circles_and_ways_out_of_the_folder_are_refused),
+		TEST(the_shipped_files_are_well_formed_and_doubt_nothing),
+		TEST(the_coarsest_blocks_choose_the_file),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "limits", .pTests = tests }, CU_SUITE_INFO_NULL };
+
 	if (!mkdtemp(folder))
 		return 1;
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	const int failures = run_suite("limits", tests);
 	char command[PATH_MAX];
 	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command) != 0 || failures != 0;
+	return system(command) != 0 || failures;
 }

@@ -3,8 +3,8 @@
  * hands over numbers which say where they stand. */
 #include "capture/listen.h"
 #include "libref/plan/plan.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,19 +223,15 @@ static void a_model_without_scores_is_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(the_scores_are_heard_and_the_store_notices_nothing),
+		TEST(without_ears_nothing_more_is_asked_of_the_engine),
+		TEST(a_model_without_scores_is_refused),
+		CU_TEST_INFO_NULL,
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
 	make_plan();
-	CU_pSuite s = CU_add_suite("listen", NULL, NULL);
-	if (s && CU_ADD_TEST(s, the_scores_are_heard_and_the_store_notices_nothing) &&
-	    CU_ADD_TEST(s, without_ears_nothing_more_is_asked_of_the_engine) && CU_ADD_TEST(s, a_model_without_scores_is_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failed = run_suite("listen", tests);
 	vn_plan_destroy(plan);
-	return failures != 0;
+	return failed;
 }

@@ -1,8 +1,8 @@
 /* test_map.c: files mapped for reading, and what is not a file. */
 #include "libref/base/map.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 
 static char dir[256];
 
@@ -126,27 +126,21 @@ static void a_text_over_the_limit_is_refused_with_both_sizes(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(a_file_is_mapped_whole),
+		TEST(an_empty_file_has_no_bytes_and_is_no_failure),
+		TEST(a_file_that_is_not_there_is_not_found_by_name),
+		TEST(a_directory_is_refused),
+		TEST(a_device_is_refused),
+		TEST(a_pipe_is_refused_at_once),
+		TEST(a_file_one_may_not_read_is_an_io_error),
+		TEST(a_text_ends_with_a_nul_and_may_hold_some),
+		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
+		CU_TEST_INFO_NULL,
+	};
 
 	toy_directory(dir);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("map", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_file_is_mapped_whole) &&
-	    CU_ADD_TEST(s, an_empty_file_has_no_bytes_and_is_no_failure) &&
-	    CU_ADD_TEST(s, a_file_that_is_not_there_is_not_found_by_name) &&
-	    CU_ADD_TEST(s, a_directory_is_refused) &&
-	    CU_ADD_TEST(s, a_device_is_refused) &&
-	    CU_ADD_TEST(s, a_pipe_is_refused_at_once) &&
-	    CU_ADD_TEST(s, a_file_one_may_not_read_is_an_io_error) &&
-	    CU_ADD_TEST(s, a_text_ends_with_a_nul_and_may_hold_some) &&
-	    CU_ADD_TEST(s, a_text_over_the_limit_is_refused_with_both_sizes)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failures = run_suite("map", tests);
 	toy_remove(dir);
-	return failures != 0;
+	return failures;
 }

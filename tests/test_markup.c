@@ -1,7 +1,7 @@
 /* test_markup.c: text from anywhere, where XML, HTML or Markdown is read (compare/markup.h). */
 #include "compare/markup.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,18 +97,15 @@ static void no_line_ends_a_fence(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(xml_has_five_characters_to_escape), T(what_xml_cannot_hold_is_made_readable), T(no_byte_is_markup),
-		T(a_code_span_holds_any_run_of_backticks), T(a_long_span_is_cut_between_characters), T(no_line_ends_a_fence),
+		TEST(xml_has_five_characters_to_escape),
+		TEST(what_xml_cannot_hold_is_made_readable),
+		TEST(no_byte_is_markup),
+		TEST(a_code_span_holds_any_run_of_backticks),
+		TEST(a_long_span_is_cut_between_characters),
+		TEST(no_line_ends_a_fence),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "markup", .pTests = tests }, CU_SUITE_INFO_NULL };
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 2;
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
+	const int failed = run_suite("markup", tests);
 	free(said);
-	return failed != 0;
+	return failed;
 }

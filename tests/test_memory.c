@@ -4,8 +4,8 @@
 #include "libref/ops/ops.h"
 
 #include "libref/ops/blas.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,18 +48,12 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(any_thread_without_memory_fails_the_call_and_never_hangs_it),
+		CU_TEST_INFO_NULL,
+	};
 
 	alarm(120); /* a hang is a failure too */
 	vn_blas_single();
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	CU_pSuite s = CU_add_suite("memory", NULL, NULL);
-	if (s && CU_ADD_TEST(s, any_thread_without_memory_fails_the_call_and_never_hangs_it)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("memory", tests);
 }

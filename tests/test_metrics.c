@@ -2,21 +2,12 @@
 #include "compare/average.h"
 #include "compare/kernel.h"
 #include "compare/measure.h"
+#include "tests/suite.h"
+#include "tests/uniform.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t seed = 88172645463325252u;
-
-static double uniform(void) /* xorshift, in (-1, 1) */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (double)(int64_t)seed / 9.3e18;
-}
 
 static vn_tensor tensor(const void *data, vn_dtype dtype, int rank, int64_t a, int64_t b, int64_t c)
 {
@@ -552,28 +543,33 @@ static void bits_that_differ_are_counted(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(hand_computed_numbers_come_out), T(the_pass_agrees_with_plain_loops),
-		T(the_largest_difference_is_found_where_float32_cannot_tell), T(ulps_are_counted_in_the_coarser_format), T(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
-		T(a_nan_on_either_side_is_counted_and_found),
-		T(minus_infinity_on_both_sides_is_a_mask_among_numbers), T(nonfinite_positions_do_not_enter_the_histogram),
-		T(zeros_have_defined_metrics), T(scores_have_heads_outside_tokens), T(logits_are_judged_row_by_row),
-		T(a_small_divergence_has_all_its_digits), T(scores_may_be_as_low_as_they_can), T(what_scores_share_makes_no_tie_of_them),
-		T(a_tie_may_fall_either_way), T(a_nan_among_scores_is_a_nan_divergence),
-		T(any_number_of_threads_gives_the_same_digits),
-		T(unaligned_bytes_are_read_as_they_are),
-		T(float64_agrees_with_float32_where_both_can_say_it), T(headroom_is_of_the_candidate_s_format),
-		T(a_token_of_enormous_size_hides_no_other), T(a_token_next_to_nothing_is_measured_against_the_median_token),
-		T(float64_may_be_as_large_or_small_as_it_can),
-		T(of_two_tensors_of_float64_each_has_a_size_of_its_own), T(bits_that_differ_are_counted), T(a_mean_has_an_uncertainty),
+		TEST(hand_computed_numbers_come_out),
+		TEST(the_pass_agrees_with_plain_loops),
+		TEST(the_largest_difference_is_found_where_float32_cannot_tell),
+		TEST(ulps_are_counted_in_the_coarser_format),
+		TEST(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
+		TEST(a_nan_on_either_side_is_counted_and_found),
+		TEST(minus_infinity_on_both_sides_is_a_mask_among_numbers),
+		TEST(nonfinite_positions_do_not_enter_the_histogram),
+		TEST(zeros_have_defined_metrics),
+		TEST(scores_have_heads_outside_tokens),
+		TEST(logits_are_judged_row_by_row),
+		TEST(a_small_divergence_has_all_its_digits),
+		TEST(scores_may_be_as_low_as_they_can),
+		TEST(what_scores_share_makes_no_tie_of_them),
+		TEST(a_tie_may_fall_either_way),
+		TEST(a_nan_among_scores_is_a_nan_divergence),
+		TEST(any_number_of_threads_gives_the_same_digits),
+		TEST(unaligned_bytes_are_read_as_they_are),
+		TEST(float64_agrees_with_float32_where_both_can_say_it),
+		TEST(headroom_is_of_the_candidate_s_format),
+		TEST(a_token_of_enormous_size_hides_no_other),
+		TEST(a_token_next_to_nothing_is_measured_against_the_median_token),
+		TEST(float64_may_be_as_large_or_small_as_it_can),
+		TEST(of_two_tensors_of_float64_each_has_a_size_of_its_own),
+		TEST(bits_that_differ_are_counted),
+		TEST(a_mean_has_an_uncertainty),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "metrics", .pTests = tests }, CU_SUITE_INFO_NULL };
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("metrics", tests);
 }

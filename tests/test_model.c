@@ -1,9 +1,9 @@
 /* test_model.c: opening a model directory, and everything that can be wrong with one. */
 #include "libref/model/model.h"
 #include "libref/plan/family.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 
 #define LM_HEAD "lm_head.weight"
@@ -491,37 +491,32 @@ static void a_sharded_model_is_the_same_model(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(a_good_directory_opens_with_every_weight_in_its_place),
+		TEST(weights_may_have_any_of_the_four_formats_even_mixed),
+		TEST(every_known_prefix_is_understood),
+		TEST(gpt2_has_prefixes_and_buffers_of_its_own),
+		TEST(names_in_the_table_are_those_of_the_file),
+		TEST(each_missing_weight_is_named),
+		TEST(a_tensor_that_nothing_reads_is_named),
+		TEST(buffers_and_other_modalities_are_passed_over),
+		TEST(a_weight_of_another_shape_is_named_with_both_shapes),
+		TEST(a_weight_that_is_no_float_is_named_with_its_format),
+		TEST(nan_weights_are_accepted_and_counted),
+		TEST(a_tied_model_with_an_equal_output_matrix_opens_without_a_word),
+		TEST(a_tied_model_with_another_output_matrix_uses_it_and_warns),
+		TEST(an_untied_model_needs_an_output_matrix),
+		TEST(provenance_is_what_the_files_say_and_else_unknown),
+		TEST(a_config_that_is_none_is_refused),
+		TEST(quantised_weights_and_what_no_family_has_are_refused),
+		TEST(a_model_that_sees_later_tokens_is_refused),
+		TEST(a_directory_without_its_files_is_refused),
+		TEST(a_sharded_model_is_the_same_model),
+		CU_TEST_INFO_NULL,
+	};
 
 	toy_directory(dir);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("model", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_good_directory_opens_with_every_weight_in_its_place) &&
-	    CU_ADD_TEST(s, weights_may_have_any_of_the_four_formats_even_mixed) &&
-	    CU_ADD_TEST(s, every_known_prefix_is_understood) &&
-	    CU_ADD_TEST(s, gpt2_has_prefixes_and_buffers_of_its_own) &&
-	    CU_ADD_TEST(s, names_in_the_table_are_those_of_the_file) &&
-	    CU_ADD_TEST(s, each_missing_weight_is_named) &&
-	    CU_ADD_TEST(s, a_tensor_that_nothing_reads_is_named) &&
-	    CU_ADD_TEST(s, buffers_and_other_modalities_are_passed_over) &&
-	    CU_ADD_TEST(s, a_weight_of_another_shape_is_named_with_both_shapes) &&
-	    CU_ADD_TEST(s, a_weight_that_is_no_float_is_named_with_its_format) &&
-	    CU_ADD_TEST(s, nan_weights_are_accepted_and_counted) &&
-	    CU_ADD_TEST(s, a_tied_model_with_an_equal_output_matrix_opens_without_a_word) &&
-	    CU_ADD_TEST(s, a_tied_model_with_another_output_matrix_uses_it_and_warns) &&
-	    CU_ADD_TEST(s, an_untied_model_needs_an_output_matrix) &&
-	    CU_ADD_TEST(s, provenance_is_what_the_files_say_and_else_unknown) &&
-	    CU_ADD_TEST(s, a_config_that_is_none_is_refused) &&
-	    CU_ADD_TEST(s, quantised_weights_and_what_no_family_has_are_refused) && CU_ADD_TEST(s, a_model_that_sees_later_tokens_is_refused) &&
-	    CU_ADD_TEST(s, a_directory_without_its_files_is_refused) &&
-	    CU_ADD_TEST(s, a_sharded_model_is_the_same_model)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failures = run_suite("model", tests);
 	toy_remove(dir);
-	return failures != 0;
+	return failures;
 }

@@ -1,7 +1,7 @@
 /* test_normal.c: canonical composition as `tokenizers` does it. */
 #include "libref/text/normal.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,18 +70,12 @@ static void a_long_run_of_marks_is_sorted_at_once(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("normal", NULL, NULL);
-	if (s && CU_ADD_TEST(s, accents_are_composed) && CU_ADD_TEST(s, what_came_after_unicode_9_stays) &&
-	    CU_ADD_TEST(s, a_text_that_needs_nothing_is_not_copied) && CU_ADD_TEST(s, a_long_run_of_marks_is_sorted_at_once)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(accents_are_composed),
+		TEST(what_came_after_unicode_9_stays),
+		TEST(a_text_that_needs_nothing_is_not_copied),
+		TEST(a_long_run_of_marks_is_sorted_at_once),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("normal", tests);
 }

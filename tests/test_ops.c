@@ -3,6 +3,7 @@
 #include "libref/ops/blas.h"
 #include "libref/ops/exp.h"
 #include "libref/ops/rope_table.h"
+#include "tests/suite.h"
 #include "tests/test_ops_help.h"
 
 /* ---- embed, norm, elementwise ------------------------------------------------------------ */
@@ -507,36 +508,29 @@ static void the_exponential_is_within_two_ulp_and_keeps_its_ends(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(embedding_rows_are_the_rows_of_the_matrix),
+		TEST(rms_norm_is_its_formula),
+		TEST(a_row_of_zeros_norms_to_zeros_and_not_to_nan),
+		TEST(silu_has_the_values_of_the_specification_at_both_ends_too),
+		TEST(the_exponential_is_within_two_ulp_and_keeps_its_ends),
+		TEST(gated_and_added_are_their_formulas),
+		TEST(half_storage_overflows_where_a_half_does),
+		TEST(rope_turns_pairs_half_a_head_apart),
+		TEST(rope_has_the_vector_of_the_specification),
+		TEST(attention_is_its_formula_with_scores_and_probabilities),
+		TEST(large_scores_do_not_overflow),
+		TEST(a_value_that_is_no_number_reaches_those_that_see_it_and_no_others),
+		TEST(linear_is_its_formula_for_every_format_aligned_or_not),
+		TEST(linear_is_right_around_the_edges_of_tiles),
+		TEST(linear_is_right_across_panels),
+		TEST(a_double_weight_is_rounded_to_half_once),
+		TEST(half_storage_rounds_float_weights_and_float_storage_does_not),
+		TEST(sums_in_half_are_rounded_after_every_term),
+		TEST(a_sum_in_half_gets_stuck_where_it_must),
+		CU_TEST_INFO_NULL,
+	};
 
 	vn_blas_single();
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("ops", NULL, NULL);
-	if (s && CU_ADD_TEST(s, embedding_rows_are_the_rows_of_the_matrix) &&
-	    CU_ADD_TEST(s, rms_norm_is_its_formula) &&
-	    CU_ADD_TEST(s, a_row_of_zeros_norms_to_zeros_and_not_to_nan) &&
-	    CU_ADD_TEST(s, silu_has_the_values_of_the_specification_at_both_ends_too) &&
-	    CU_ADD_TEST(s, the_exponential_is_within_two_ulp_and_keeps_its_ends) &&
-	    CU_ADD_TEST(s, gated_and_added_are_their_formulas) &&
-	    CU_ADD_TEST(s, half_storage_overflows_where_a_half_does) &&
-	    CU_ADD_TEST(s, rope_turns_pairs_half_a_head_apart) &&
-	    CU_ADD_TEST(s, rope_has_the_vector_of_the_specification) &&
-	    CU_ADD_TEST(s, attention_is_its_formula_with_scores_and_probabilities) &&
-	    CU_ADD_TEST(s, large_scores_do_not_overflow) &&
-	    CU_ADD_TEST(s, a_value_that_is_no_number_reaches_those_that_see_it_and_no_others) &&
-	    CU_ADD_TEST(s, linear_is_its_formula_for_every_format_aligned_or_not) &&
-	    CU_ADD_TEST(s, linear_is_right_around_the_edges_of_tiles) &&
-	    CU_ADD_TEST(s, linear_is_right_across_panels) &&
-	    CU_ADD_TEST(s, a_double_weight_is_rounded_to_half_once) &&
-	    CU_ADD_TEST(s, half_storage_rounds_float_weights_and_float_storage_does_not) &&
-	    CU_ADD_TEST(s, sums_in_half_are_rounded_after_every_term) &&
-	    CU_ADD_TEST(s, a_sum_in_half_gets_stuck_where_it_must)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("ops", tests);
 }

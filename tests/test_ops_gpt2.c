@@ -1,6 +1,7 @@
 /* test_ops_gpt2.c: what GPT-2 needs beside the common operations, in both widths,
  * against plain loops in double: layer norm, positions, slices, gelu, and
  * products with matrices that are stored [in,out]. */
+#include "tests/suite.h"
 #include "tests/test_ops_help.h"
 
 /* ---- norm, rows, columns ------------------------------------------------------------------- */
@@ -190,23 +191,15 @@ static void a_matrix_stored_the_other_way_gives_the_same_bits(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("ops_gpt2", NULL, NULL);
-	if (s && CU_ADD_TEST(s, layer_norm_is_its_formula_with_and_without_bias) &&
-	    CU_ADD_TEST(s, a_row_of_equal_numbers_norms_to_the_bias) &&
-	    CU_ADD_TEST(s, positions_are_the_rows_behind_the_cache) &&
-	    CU_ADD_TEST(s, a_slice_takes_the_same_columns_of_every_block) &&
-	    CU_ADD_TEST(s, activations_have_the_values_of_the_specification) &&
-	    CU_ADD_TEST(s, activations_are_their_formulas_and_gate_as_they_act) &&
-	    CU_ADD_TEST(s, a_matrix_stored_the_other_way_gives_the_same_bits)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(layer_norm_is_its_formula_with_and_without_bias),
+		TEST(a_row_of_equal_numbers_norms_to_the_bias),
+		TEST(positions_are_the_rows_behind_the_cache),
+		TEST(a_slice_takes_the_same_columns_of_every_block),
+		TEST(activations_have_the_values_of_the_specification),
+		TEST(activations_are_their_formulas_and_gate_as_they_act),
+		TEST(a_matrix_stored_the_other_way_gives_the_same_bits),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("ops_gpt2", tests);
 }

@@ -1,7 +1,7 @@
 /* test_policy.c: precision policies by name. */
 #include "libref/plan/policy.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
 
 static void every_name_in_the_help_text_is_a_policy_and_leads_back(void)
@@ -47,19 +47,11 @@ static void other_names_are_unknown_and_leave_the_policy_alone(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("policy", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_name_in_the_help_text_is_a_policy_and_leads_back) &&
-	    CU_ADD_TEST(s, each_policy_stores_and_sums_as_the_header_says) &&
-	    CU_ADD_TEST(s, other_names_are_unknown_and_leave_the_policy_alone)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(every_name_in_the_help_text_is_a_policy_and_leads_back),
+		TEST(each_policy_stores_and_sums_as_the_header_says),
+		TEST(other_names_are_unknown_and_leave_the_policy_alone),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("policy", tests);
 }

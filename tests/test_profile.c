@@ -1,7 +1,8 @@
 /* test_profile.c: planted faults, and what is said of them; healthy noise, and that nothing is said. */
 #include "compare/profile.h"
+#include "tests/suite.h"
+#include "tests/uniform.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +10,6 @@
 enum { T = 24, H = 14, K = 32, N = T * H * K };
 
 static float ref[N], cand[N];
-static uint64_t seed = 88172645463325252u;
-
-static double uniform(void) /* xorshift, in (-1, 1) */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (double)(int64_t)seed / 9.3e18;
-}
 
 /* Rounding noise of a healthy run everywhere. */
 static void healthy(double noise)
@@ -172,19 +164,17 @@ static void axes_without_names_have_numbers(void)
 
 int main(void)
 {
-	if (CU_initialize_registry())
-		return 2;
-	CU_pSuite s = CU_add_suite("profile", NULL, NULL);
-	CU_ADD_TEST(s, of_noise_nothing_is_said);
-	CU_ADD_TEST(s, sums_are_those_of_plain_loops);
-	CU_ADD_TEST(s, heads_are_named);
-	CU_ADD_TEST(s, what_grows_with_the_token_is_said);
-	CU_ADD_TEST(s, parity_and_strides_are_seen);
-	CU_ADD_TEST(s, one_massive_channel_is_named);
-	CU_ADD_TEST(s, a_factor_and_an_offset_are_said);
-	CU_ADD_TEST(s, what_is_not_finite_is_placed);
-	CU_ADD_TEST(s, axes_without_names_have_numbers);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() > 0;
+	static CU_TestInfo tests[] = {
+		TEST(of_noise_nothing_is_said),
+		TEST(sums_are_those_of_plain_loops),
+		TEST(heads_are_named),
+		TEST(what_grows_with_the_token_is_said),
+		TEST(parity_and_strides_are_seen),
+		TEST(one_massive_channel_is_named),
+		TEST(a_factor_and_an_offset_are_said),
+		TEST(what_is_not_finite_is_placed),
+		TEST(axes_without_names_have_numbers),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("profile", tests);
 }

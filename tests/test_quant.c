@@ -6,8 +6,8 @@
 #include "libref/base/quant.h"
 #include "libref/base/stats.h"
 #include "libref/exec/eval.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,20 +235,14 @@ static void a_quantised_matrix_computes_as_its_floats_do(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	CU_pSuite s = CU_add_suite("quant", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_format_has_its_size_and_name) && CU_ADD_TEST(s, a_thousand_blocks_are_those_of_the_gguf_package) &&
-	    CU_ADD_TEST(s, the_worked_examples_of_the_specification_hold) &&
-	    CU_ADD_TEST(s, a_part_of_whole_blocks_is_that_part_of_the_whole) &&
-	    CU_ADD_TEST(s, every_way_out_of_a_block_starts_from_its_floats) &&
-	    CU_ADD_TEST(s, a_quantised_matrix_computes_as_its_floats_do)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(every_format_has_its_size_and_name),
+		TEST(a_thousand_blocks_are_those_of_the_gguf_package),
+		TEST(the_worked_examples_of_the_specification_hold),
+		TEST(a_part_of_whole_blocks_is_that_part_of_the_whole),
+		TEST(every_way_out_of_a_block_starts_from_its_floats),
+		TEST(a_quantised_matrix_computes_as_its_floats_do),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("quant", tests);
 }

@@ -1,6 +1,7 @@
 /* test_qwen3_5.c: the page of Qwen3.5: its config, its plan, and the toy model of
  * specs/models.md, appendix A, whose weights are made from their names. */
 #include "libref/exec/ref.h"
+#include "tests/suite.h"
 #include "tests/test_config_help.h"
 #include "tests/toy_model.h"
 
@@ -427,26 +428,18 @@ static void in_half_the_normed_keys_decays_and_states_stay_wide(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("qwen3_5", NULL, NULL);
-	if (s && CU_ADD_TEST(s, layers_are_linear_but_every_fourth_or_as_the_config_says) &&
-	    CU_ADD_TEST(s, the_class_has_its_defaults) &&
-	    CU_ADD_TEST(s, a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise) &&
-	    CU_ADD_TEST(s, what_would_be_another_model_is_refused_by_name) &&
-	    CU_ADD_TEST(s, the_multimodal_config_holds_the_text_model_and_may_tie_on_either_level) &&
-	    CU_ADD_TEST(s, attention_biases_are_there_when_asked_for) &&
-	    CU_ADD_TEST(s, the_toy_model_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, prefill_steps_and_any_split_leave_the_same_values_and_states) &&
-	    CU_ADD_TEST(s, no_token_sees_a_later_one) &&
-	    CU_ADD_TEST(s, in_half_the_normed_keys_decays_and_states_stay_wide)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(layers_are_linear_but_every_fourth_or_as_the_config_says),
+		TEST(the_class_has_its_defaults),
+		TEST(a_quarter_of_a_head_is_rotated_unless_either_spelling_says_otherwise),
+		TEST(what_would_be_another_model_is_refused_by_name),
+		TEST(the_multimodal_config_holds_the_text_model_and_may_tie_on_either_level),
+		TEST(attention_biases_are_there_when_asked_for),
+		TEST(the_toy_model_has_the_numbers_of_the_specification),
+		TEST(prefill_steps_and_any_split_leave_the_same_values_and_states),
+		TEST(no_token_sees_a_later_one),
+		TEST(in_half_the_normed_keys_decays_and_states_stay_wide),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("qwen3_5", tests);
 }

@@ -2,8 +2,8 @@
 #include "libref/ops/rope_table.h"
 #include "libref/plan/rope.h"
 #include "tests/rope_bits.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -166,24 +166,16 @@ static void an_angle_that_is_no_number_gives_none(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("rope", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_type_gives_the_frequencies_of_the_specification) &&
-	    CU_ADD_TEST(s, every_frequency_has_the_bits_of_huggingface) &&
-	    CU_ADD_TEST(s, the_vector_power_and_the_c_library_differ_where_torch_does) &&
-	    CU_ADD_TEST(s, cos_and_sin_below_ten_thousand_have_the_bits_of_torch) &&
-	    CU_ADD_TEST(s, so_they_have_where_torch_is_not_correctly_rounded) &&
-	    CU_ADD_TEST(s, from_ten_thousand_on_they_are_within_one_ulp_of_torch) &&
-	    CU_ADD_TEST(s, the_sign_of_the_angle_turns_sin_and_not_cos) &&
-	    CU_ADD_TEST(s, an_angle_that_is_no_number_gives_none)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(every_type_gives_the_frequencies_of_the_specification),
+		TEST(every_frequency_has_the_bits_of_huggingface),
+		TEST(the_vector_power_and_the_c_library_differ_where_torch_does),
+		TEST(cos_and_sin_below_ten_thousand_have_the_bits_of_torch),
+		TEST(so_they_have_where_torch_is_not_correctly_rounded),
+		TEST(from_ten_thousand_on_they_are_within_one_ulp_of_torch),
+		TEST(the_sign_of_the_angle_turns_sin_and_not_cos),
+		TEST(an_angle_that_is_no_number_gives_none),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("rope", tests);
 }

@@ -1,9 +1,9 @@
 /* test_safetensors.c: every rule of the format, each with a file that breaks
  * that rule alone. Rules: specs/models.md, "safetensors". */
 #include "libref/model/safetensors.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 
 static const unsigned char zeros[256];
 
@@ -370,42 +370,36 @@ static void a_file_that_is_not_there_says_so(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(a_good_file_gives_its_tensors_sorted_by_name),
+		TEST(what_is_not_there_is_not_found),
+		TEST(metadata_is_read_when_it_is_a_string),
+		TEST(unusual_files_are_legal),
+		TEST(every_dtype_of_the_format_is_known_by_its_width),
+		TEST(an_unaligned_tensor_is_found_where_it_lies),
+		TEST(a_file_shorter_than_its_length_word_is_refused),
+		TEST(a_header_longer_than_the_file_is_refused),
+		TEST(a_header_over_the_limit_is_refused),
+		TEST(a_header_that_is_no_json_object_is_refused),
+		TEST(a_deeply_nested_header_is_refused),
+		TEST(a_name_that_comes_twice_is_refused),
+		TEST(an_entry_without_its_three_fields_is_refused),
+		TEST(an_unknown_dtype_is_refused_by_name),
+		TEST(a_size_that_is_no_whole_number_is_refused),
+		TEST(offsets_outside_the_data_are_refused),
+		TEST(a_span_that_is_not_shape_times_dtype_is_refused),
+		TEST(a_product_that_overflows_is_refused),
+		TEST(numbers_that_end_inside_a_byte_are_refused),
+		TEST(a_hole_is_refused),
+		TEST(an_overlap_is_refused),
+		TEST(bytes_behind_the_last_tensor_are_refused),
+		TEST(a_file_on_disk_opens_and_a_truncated_one_does_not),
+		TEST(a_file_that_is_not_there_says_so),
+		CU_TEST_INFO_NULL,
+	};
 
 	toy_directory(dir);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("safetensors", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_good_file_gives_its_tensors_sorted_by_name) &&
-	    CU_ADD_TEST(s, what_is_not_there_is_not_found) &&
-	    CU_ADD_TEST(s, metadata_is_read_when_it_is_a_string) &&
-	    CU_ADD_TEST(s, unusual_files_are_legal) &&
-	    CU_ADD_TEST(s, every_dtype_of_the_format_is_known_by_its_width) &&
-	    CU_ADD_TEST(s, an_unaligned_tensor_is_found_where_it_lies) &&
-	    CU_ADD_TEST(s, a_file_shorter_than_its_length_word_is_refused) &&
-	    CU_ADD_TEST(s, a_header_longer_than_the_file_is_refused) &&
-	    CU_ADD_TEST(s, a_header_over_the_limit_is_refused) &&
-	    CU_ADD_TEST(s, a_header_that_is_no_json_object_is_refused) &&
-	    CU_ADD_TEST(s, a_deeply_nested_header_is_refused) &&
-	    CU_ADD_TEST(s, a_name_that_comes_twice_is_refused) &&
-	    CU_ADD_TEST(s, an_entry_without_its_three_fields_is_refused) &&
-	    CU_ADD_TEST(s, an_unknown_dtype_is_refused_by_name) &&
-	    CU_ADD_TEST(s, a_size_that_is_no_whole_number_is_refused) &&
-	    CU_ADD_TEST(s, offsets_outside_the_data_are_refused) &&
-	    CU_ADD_TEST(s, a_span_that_is_not_shape_times_dtype_is_refused) &&
-	    CU_ADD_TEST(s, a_product_that_overflows_is_refused) &&
-	    CU_ADD_TEST(s, numbers_that_end_inside_a_byte_are_refused) &&
-	    CU_ADD_TEST(s, a_hole_is_refused) &&
-	    CU_ADD_TEST(s, an_overlap_is_refused) &&
-	    CU_ADD_TEST(s, bytes_behind_the_last_tensor_are_refused) &&
-	    CU_ADD_TEST(s, a_file_on_disk_opens_and_a_truncated_one_does_not) &&
-	    CU_ADD_TEST(s, a_file_that_is_not_there_says_so)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failures = run_suite("safetensors", tests);
 	toy_remove(dir);
-	return failures != 0;
+	return failures;
 }

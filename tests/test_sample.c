@@ -1,8 +1,8 @@
 /* test_sample.c: the next token: the generator against its authors' vectors, the
  * draws against the probabilities they are drawn from. */
 #include "libref/exec/sample.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,24 +219,19 @@ static void scores_that_are_no_scores_are_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("sample", NULL, NULL);
-	if (s && CU_ADD_TEST(s, philox_gives_its_authors_numbers) && CU_ADD_TEST(s, a_draw_is_the_upper_bits_of_two_words) &&
-	    CU_ADD_TEST(s, every_bit_of_seed_and_step_changes_the_draw) &&
-	    CU_ADD_TEST(s, of_equal_scores_the_lowest_id_is_taken) &&
-	    CU_ADD_TEST(s, the_highest_is_found_behind_every_border) && CU_ADD_TEST(s, u_walks_through_the_ids_in_order) &&
-	    CU_ADD_TEST(s, what_has_no_weight_is_never_drawn) &&
-	    CU_ADD_TEST(s, draws_have_the_probabilities_of_the_softmax) && CU_ADD_TEST(s, steps_do_not_follow_one_another) &&
-	    CU_ADD_TEST(s, the_format_of_the_scores_does_not_matter) &&
-	    CU_ADD_TEST(s, scores_that_are_no_scores_are_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(philox_gives_its_authors_numbers),
+		TEST(a_draw_is_the_upper_bits_of_two_words),
+		TEST(every_bit_of_seed_and_step_changes_the_draw),
+		TEST(of_equal_scores_the_lowest_id_is_taken),
+		TEST(the_highest_is_found_behind_every_border),
+		TEST(u_walks_through_the_ids_in_order),
+		TEST(what_has_no_weight_is_never_drawn),
+		TEST(draws_have_the_probabilities_of_the_softmax),
+		TEST(steps_do_not_follow_one_another),
+		TEST(the_format_of_the_scores_does_not_matter),
+		TEST(scores_that_are_no_scores_are_refused),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("sample", tests);
 }

@@ -1,8 +1,8 @@
 /* test_shards.c: weights in one file or many, and an index that lies. */
 #include "libref/model/shards.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 
 /* A fresh directory d with shards 1 (tensors a, b) and 2 (tensor c), no index yet. */
 static void two_files(char *d)
@@ -239,29 +239,21 @@ static void a_path_that_is_too_long_is_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("shards", NULL, NULL);
-	if (s && CU_ADD_TEST(s, an_index_gathers_its_files_sorted_by_name) &&
-	    CU_ADD_TEST(s, a_single_file_needs_no_index_and_is_preferred) &&
-	    CU_ADD_TEST(s, a_directory_with_neither_says_so) &&
-	    CU_ADD_TEST(s, a_file_that_leaves_the_directory_is_refused) &&
-	    CU_ADD_TEST(s, dots_that_stay_inside_are_only_names) &&
-	    CU_ADD_TEST(s, a_missing_shard_is_named) &&
-	    CU_ADD_TEST(s, a_shard_that_is_broken_is_named) &&
-	    CU_ADD_TEST(s, a_tensor_that_is_listed_and_not_there_is_named) &&
-	    CU_ADD_TEST(s, a_tensor_in_two_files_is_refused) &&
-	    CU_ADD_TEST(s, one_file_spelled_in_two_ways_is_one_file) &&
-	    CU_ADD_TEST(s, a_tensor_that_is_not_listed_is_counted_and_kept) &&
-	    CU_ADD_TEST(s, an_index_that_is_no_index_is_refused) &&
-	    CU_ADD_TEST(s, a_path_that_is_too_long_is_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(an_index_gathers_its_files_sorted_by_name),
+		TEST(a_single_file_needs_no_index_and_is_preferred),
+		TEST(a_directory_with_neither_says_so),
+		TEST(a_file_that_leaves_the_directory_is_refused),
+		TEST(dots_that_stay_inside_are_only_names),
+		TEST(a_missing_shard_is_named),
+		TEST(a_shard_that_is_broken_is_named),
+		TEST(a_tensor_that_is_listed_and_not_there_is_named),
+		TEST(a_tensor_in_two_files_is_refused),
+		TEST(one_file_spelled_in_two_ways_is_one_file),
+		TEST(a_tensor_that_is_not_listed_is_counted_and_kept),
+		TEST(an_index_that_is_no_index_is_refused),
+		TEST(a_path_that_is_too_long_is_refused),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("shards", tests);
 }

@@ -1,8 +1,8 @@
 /* test_slots.c: no two values that live at once share memory, by brute force. */
 #include "libref/exec/slots.h"
 #include "libref/plan/family.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -141,21 +141,13 @@ static void an_empty_plan_needs_nothing(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("slots", NULL, NULL);
-	if (s && CU_ADD_TEST(s, no_two_live_values_of_a_model_overlap) &&
-	    CU_ADD_TEST(s, no_two_live_values_of_a_random_plan_overlap) &&
-	    CU_ADD_TEST(s, more_layers_need_no_more_memory) &&
-	    CU_ADD_TEST(s, aliases_states_and_what_streams_have_no_memory_of_their_own) &&
-	    CU_ADD_TEST(s, an_empty_plan_needs_nothing)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(no_two_live_values_of_a_model_overlap),
+		TEST(no_two_live_values_of_a_random_plan_overlap),
+		TEST(more_layers_need_no_more_memory),
+		TEST(aliases_states_and_what_streams_have_no_memory_of_their_own),
+		TEST(an_empty_plan_needs_nothing),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("slots", tests);
 }

@@ -3,8 +3,8 @@
 
 #include "libref/text/pattern.h"
 #include "libref/text/tokenizer_inside.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,20 +186,15 @@ static void no_pattern_takes_for_ever(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("split", NULL, NULL);
-	if (s && CU_ADD_TEST(s, the_known_patterns_cut_as_the_table_says) && CU_ADD_TEST(s, what_lies_between_matches_is_a_piece_too) &&
-	    CU_ADD_TEST(s, letters_later_than_the_library_are_letters) && CU_ADD_TEST(s, a_text_may_stand_for_itself) &&
-	    CU_ADD_TEST(s, what_could_mean_something_else_is_refused) && CU_ADD_TEST(s, what_both_mean_alike_is_kept) &&
-	    CU_ADD_TEST(s, no_pattern_takes_for_ever)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(the_known_patterns_cut_as_the_table_says),
+		TEST(what_lies_between_matches_is_a_piece_too),
+		TEST(letters_later_than_the_library_are_letters),
+		TEST(a_text_may_stand_for_itself),
+		TEST(what_could_mean_something_else_is_refused),
+		TEST(what_both_mean_alike_is_kept),
+		TEST(no_pattern_takes_for_ever),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("split", tests);
 }

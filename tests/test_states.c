@@ -1,7 +1,7 @@
 /* test_states.c: what calls leave for one another: kept or not, failed, begun anew. */
 #include "libref/exec/states.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,20 +126,12 @@ static void what_a_kept_call_left_out_is_missing_from_then_on(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("states", NULL, NULL);
-	if (s && CU_ADD_TEST(s, kept_calls_add_up_and_others_leave_no_trace) &&
-	    CU_ADD_TEST(s, a_node_may_run_twice_in_a_call) &&
-	    CU_ADD_TEST(s, position_zero_begins_anew) &&
-	    CU_ADD_TEST(s, what_a_kept_call_left_out_is_missing_from_then_on)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(kept_calls_add_up_and_others_leave_no_trace),
+		TEST(a_node_may_run_twice_in_a_call),
+		TEST(position_zero_begins_anew),
+		TEST(what_a_kept_call_left_out_is_missing_from_then_on),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("states", tests);
 }

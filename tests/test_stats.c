@@ -1,7 +1,7 @@
 /* test_stats.c: statistics in one pass, against plain loops. */
 #include "libref/base/stats.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -167,24 +167,17 @@ static void an_empty_piece_changes_nothing(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(every_dtype_and_length_agrees_with_a_plain_loop),
+		TEST(nan_and_infinity_are_counted_and_take_part_in_nothing_else),
+		TEST(without_a_finite_number_there_is_no_mean),
+		TEST(the_largest_magnitude_may_be_negative),
+		TEST(sums_are_wider_than_float),
+		TEST(pieces_of_whole_blocks_give_the_same_digits),
+		TEST(an_empty_piece_changes_nothing),
+		CU_TEST_INFO_NULL,
+	};
 
 	fill();
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("stats", NULL, NULL);
-	if (s && CU_ADD_TEST(s, every_dtype_and_length_agrees_with_a_plain_loop) &&
-	    CU_ADD_TEST(s, nan_and_infinity_are_counted_and_take_part_in_nothing_else) &&
-	    CU_ADD_TEST(s, without_a_finite_number_there_is_no_mean) &&
-	    CU_ADD_TEST(s, the_largest_magnitude_may_be_negative) &&
-	    CU_ADD_TEST(s, sums_are_wider_than_float) &&
-	    CU_ADD_TEST(s, pieces_of_whole_blocks_give_the_same_digits) &&
-	    CU_ADD_TEST(s, an_empty_piece_changes_nothing)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("stats", tests);
 }

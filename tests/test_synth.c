@@ -2,9 +2,9 @@
  * it replaces. Writing one takes 300 megabytes (the smallest shape is a published
  * one): one test does so, the benchmarks do more. */
 #include "libref/model/synth.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 #include <sys/resource.h>
 
 static char dir[256];
@@ -163,25 +163,20 @@ static void force_replaces_a_model_when_the_new_one_is_whole(void)
 
 int main(void)
 {
-	unsigned failures = 1;
+	static CU_TestInfo tests[] = {
+		TEST(an_unknown_shape_is_refused_with_the_known_ones),
+		TEST(every_shape_has_the_size_that_is_published),
+		TEST(a_directory_that_exists_is_left_alone_without_force),
+		TEST(layers_that_cannot_be_are_refused_and_leave_nothing),
+		TEST(a_place_that_is_not_there_is_an_io_error),
+		TEST(force_refuses_what_holds_more_than_a_model),
+		TEST(a_full_disk_leaves_the_old_model_and_nothing_else),
+		TEST(force_replaces_a_model_when_the_new_one_is_whole),
+		CU_TEST_INFO_NULL,
+	};
 
 	toy_directory(dir);
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("synth", NULL, NULL);
-	if (s && CU_ADD_TEST(s, an_unknown_shape_is_refused_with_the_known_ones) &&
-	    CU_ADD_TEST(s, every_shape_has_the_size_that_is_published) &&
-	    CU_ADD_TEST(s, a_directory_that_exists_is_left_alone_without_force) &&
-	    CU_ADD_TEST(s, layers_that_cannot_be_are_refused_and_leave_nothing) &&
-	    CU_ADD_TEST(s, a_place_that_is_not_there_is_an_io_error) && CU_ADD_TEST(s, force_refuses_what_holds_more_than_a_model) &&
-	    CU_ADD_TEST(s, a_full_disk_leaves_the_old_model_and_nothing_else) &&
-	    CU_ADD_TEST(s, force_replaces_a_model_when_the_new_one_is_whole)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
+	const int failures = run_suite("synth", tests);
 	toy_remove(dir);
-	return failures != 0;
+	return failures;
 }

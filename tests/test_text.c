@@ -1,7 +1,7 @@
 /* test_text.c: numbers as people write them, and what a terminal may be shown. */
 #include "libref/base/text.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <string.h>
 
 static void whole_numbers_are_read(void)
@@ -63,19 +63,13 @@ static void control_characters_become_marks(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("text", NULL, NULL);
-	if (s && CU_ADD_TEST(s, whole_numbers_are_read) && CU_ADD_TEST(s, anything_else_is_refused_and_leaves_the_number) &&
-	    CU_ADD_TEST(s, a_number_may_have_more_behind_it) && CU_ADD_TEST(s, decimal_numbers_are_read) &&
-	    CU_ADD_TEST(s, control_characters_become_marks)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(whole_numbers_are_read),
+		TEST(anything_else_is_refused_and_leaves_the_number),
+		TEST(a_number_may_have_more_behind_it),
+		TEST(decimal_numbers_are_read),
+		TEST(control_characters_become_marks),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("text", tests);
 }

@@ -1,8 +1,8 @@
 /* test_tokenizer.c: tokenizers from files, and the ids they give. Equality with HuggingFace's: golden_tokenizers.py. */
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 #include "tests/toy_tokenizer.h"
 
-#include <CUnit/Basic.h>
 
 static void gives_bytes(const vn_tokenizer *t, const char *text, size_t n, bool special, const char *want)
 {
@@ -379,22 +379,20 @@ static void older_files_with_one_thing_wrong_are_refused(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("tokenizer", NULL, NULL);
-	if (s && CU_ADD_TEST(s, a_text_has_its_ids) && CU_ADD_TEST(s, both_spellings_of_merges_are_read) &&
-	    CU_ADD_TEST(s, bytes_that_are_no_text_pass_through) && CU_ADD_TEST(s, every_byte_comes_back) &&
-	    CU_ADD_TEST(s, tokens_are_bytes_and_text) && CU_ADD_TEST(s, tokens_around_a_text_are_a_choice) &&
-	    CU_ADD_TEST(s, a_file_with_one_thing_wrong_is_refused_by_name) && CU_ADD_TEST(s, sequences_nest_only_so_deep) &&
-	    CU_ADD_TEST(s, what_is_no_json_says_where) && CU_ADD_TEST(s, a_text_that_cannot_be_cut_is_refused) &&
-	    CU_ADD_TEST(s, older_files_give_the_same_ids) && CU_ADD_TEST(s, older_files_with_one_thing_wrong_are_refused)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(a_text_has_its_ids),
+		TEST(both_spellings_of_merges_are_read),
+		TEST(bytes_that_are_no_text_pass_through),
+		TEST(every_byte_comes_back),
+		TEST(tokens_are_bytes_and_text),
+		TEST(tokens_around_a_text_are_a_choice),
+		TEST(a_file_with_one_thing_wrong_is_refused_by_name),
+		TEST(sequences_nest_only_so_deep),
+		TEST(what_is_no_json_says_where),
+		TEST(a_text_that_cannot_be_cut_is_refused),
+		TEST(older_files_give_the_same_ids),
+		TEST(older_files_with_one_thing_wrong_are_refused),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("tokenizer", tests);
 }

@@ -1,10 +1,10 @@
 /* test_tokenizer_gguf.c: tokenizers from the vocabulary of a GGUF file. */
 #include "libref/model/gguf.h"
 #include "libref/text/tokenizer_inside.h"
+#include "tests/suite.h"
 #include "tests/toy_gguf.h"
 #include "tests/toy_tokenizer.h"
 
-#include <CUnit/Basic.h>
 
 enum { ARRAY_TOKENS = 263 };
 
@@ -179,18 +179,11 @@ static void a_gguf_file_has_its_own_tokenizer(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("tokenizer_gguf", NULL, NULL);
-	if (s && CU_ADD_TEST(s, arrays_of_a_gguf_file_give_the_same_ids) && CU_ADD_TEST(s, arrays_with_one_thing_wrong_are_refused) &&
-	    CU_ADD_TEST(s, a_gguf_file_has_its_own_tokenizer)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(arrays_of_a_gguf_file_give_the_same_ids),
+		TEST(arrays_with_one_thing_wrong_are_refused),
+		TEST(a_gguf_file_has_its_own_tokenizer),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("tokenizer_gguf", tests);
 }

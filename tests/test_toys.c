@@ -3,9 +3,9 @@
  * asked of a run. */
 #include "libref/exec/ref.h"
 #include "libref/plan/family.h"
+#include "tests/suite.h"
 #include "tests/toy_model.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 
 enum { T = 8 };
@@ -220,20 +220,12 @@ static void mistral_has_the_numbers_of_the_specification(void) { check_toy(&toys
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("toys", NULL, NULL);
-	if (s && CU_ADD_TEST(s, gpt2_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, qwen3_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, llama_has_the_numbers_of_the_specification) &&
-	    CU_ADD_TEST(s, mistral_has_the_numbers_of_the_specification)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(gpt2_has_the_numbers_of_the_specification),
+		TEST(qwen3_has_the_numbers_of_the_specification),
+		TEST(llama_has_the_numbers_of_the_specification),
+		TEST(mistral_has_the_numbers_of_the_specification),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("toys", tests);
 }

@@ -1,7 +1,7 @@
 /* test_utf8.c: well-formed characters, and bytes as a terminal may see them. */
 #include "libref/base/utf8.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,20 +100,15 @@ static void what_is_no_escape_stays(void)
 
 int main(void)
 {
-	unsigned failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-
-	CU_pSuite s = CU_add_suite("utf8", NULL, NULL);
-	if (s && CU_ADD_TEST(s, characters_have_their_length_and_point) && CU_ADD_TEST(s, what_is_no_character_has_length_0) &&
-	    CU_ADD_TEST(s, good_and_bad_bytes_alternate) && CU_ADD_TEST(s, cleaning_marks_each_stray_byte) &&
-	    CU_ADD_TEST(s, bytes_are_shown_and_come_back) && CU_ADD_TEST(s, every_byte_comes_back) &&
-	    CU_ADD_TEST(s, what_is_no_escape_stays)) {
-		CU_basic_set_mode(CU_BRM_VERBOSE);
-		CU_basic_run_tests();
-		failures = CU_get_number_of_failures();
-	}
-	CU_cleanup_registry();
-	return failures != 0;
+	static CU_TestInfo tests[] = {
+		TEST(characters_have_their_length_and_point),
+		TEST(what_is_no_character_has_length_0),
+		TEST(good_and_bad_bytes_alternate),
+		TEST(cleaning_marks_each_stray_byte),
+		TEST(bytes_are_shown_and_come_back),
+		TEST(every_byte_comes_back),
+		TEST(what_is_no_escape_stays),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("utf8", tests);
 }
