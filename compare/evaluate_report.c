@@ -1,10 +1,10 @@
 /* evaluate_report.c: see evaluate_report.h. */
 #include "compare/evaluate_report.h"
+#include "compare/json.h"
 
 #include "libref/base/text.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,17 +137,6 @@ void vn_evaluate_text(const vn_evaluated *x, FILE *out)
 /* ---- for a program ------------------------------------------------------------------- */
 
 /* JSON has no NaN and no infinity: null. */
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_null(); /* a path that is no UTF-8 */
-}
-
 static json_t *id(int32_t i)
 {
 	return i < 0 ? json_null() : json_integer(i);
@@ -155,7 +144,7 @@ static json_t *id(int32_t i)
 
 static json_t *interval(vn_mean m, double (*f)(double))
 {
-	return json_pack("[o, o]", number(f(low(m))), number(f(high(m))));
+	return json_pack("[o, o]", vn_json_real(f(low(m))), vn_json_real(f(high(m))));
 }
 
 static json_t *engine(const vn_evaluated *x, int s)
@@ -163,17 +152,17 @@ static json_t *engine(const vn_evaluated *x, int s)
 	const vn_evaluation *e = x->e;
 	json_t *run = json_object();
 	for (int i = 0; i < x->engine[s].n; i++)
-		json_object_set_new(run, x->engine[s].fact[i].key, text(x->engine[s].fact[i].value));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "run", run, "perplexity", number(e->perplexity[s]),
-	                 "interval", interval(e->loss[s], exp), "loss", number(e->loss[s].mean),
-	                 "loss_error", number(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
+		json_object_set_new(run, x->engine[s].fact[i].key, vn_json_text(x->engine[s].fact[i].value));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:b}", "run", run, "perplexity", vn_json_real(e->perplexity[s]),
+	                 "interval", interval(e->loss[s], exp), "loss", vn_json_real(e->loss[s].mean),
+	                 "loss_error", vn_json_real(e->loss[s].error), "nonfinite", (json_int_t)e->nonfinite[s], "echo", e->echo[s],
 	                 "echoes", (int)e->echoes[s]);
 }
 
 static json_t *word(const vn_evaluated *x, int32_t token)
 {
 	char   *w = show(x, token);
-	json_t *j = w ? text(w) : json_null();
+	json_t *j = vn_json_text(w);
 	free(w);
 	return j;
 }
@@ -194,15 +183,15 @@ static json_t *greedy(const vn_evaluated *x)
 vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 {
 	const vn_evaluation *e = x->e;
-	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", text(x->model), "text",
-	                      text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
+	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model), "text",
+	                      vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
 	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
-	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(e->gap.mean), "loss_error", number(e->gap.error),
-	                        "perplexity_ratio", number(exp(e->gap.mean)), "interval", interval(e->gap, exp));
+	json_t *gap = json_pack("{s:o, s:o, s:o, s:o}", "loss", vn_json_real(e->gap.mean), "loss_error", vn_json_real(e->gap.error),
+	                        "perplexity_ratio", vn_json_real(exp(e->gap.mean)), "interval", interval(e->gap, exp));
 	json_t *argmax = json_pack("{s:f, s:f, s:o}", "agreement", e->agree, "strict", e->strict, "first_apart",
 	                           e->differ_at < 0 ? json_null() : parting(x, e->differ_at, e->differ, e->differ_tie));
-	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", number(e->kl.mean), "error", number(e->kl.error), "p99",
-	                       number(e->kl_p99), "max", number(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
+	json_t *kl = json_pack("{s:o, s:o, s:o, s:o, s:I}", "mean", vn_json_real(e->kl.mean), "error", vn_json_real(e->kl.error), "p99",
+	                       vn_json_real(e->kl_p99), "max", vn_json_real(e->kl_max), "max_at", (json_int_t)e->kl_max_at);
 
 	json_object_set_new(j, "reference", engine(x, 0));
 	json_object_set_new(j, "candidate", engine(x, 1));

@@ -1,12 +1,10 @@
 /* limits_use_report.c: what a limits file comes to, for people and for programs. */
+#include "compare/json.h"
 #include "compare/limits_use.h"
 
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
-#include "libref/base/utf8.h"
 
-#include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { NAMED = 4 };
@@ -83,20 +81,9 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static json_t *text(const char *s)
-{
-	json_t *j = s ? json_string(s) : json_null();
-	if (j)
-		return j;
-	char *clean = vn_utf8_escape(s, strlen(s));
-	j = json_string(clean ? clean : "");
-	free(clean);
-	return j;
-}
-
 static json_t *place(const vn_rule *r, int line)
 {
-	return json_pack("{s:o, s:i}", "file", text(r->file), "line", line);
+	return json_pack("{s:o, s:i}", "file", vn_json_text(r->file), "line", line);
 }
 
 static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k)
@@ -119,7 +106,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 		if (!matches(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
 			continue;
 		vn_limits_for(u->limits, u->name[i], &set);
-		json_array_append_new(set.limit[f][m].rule == r ? holds : overridden, text(u->name[i]));
+		json_array_append_new(set.limit[f][m].rule == r ? holds : overridden, vn_json_text(u->name[i]));
 	}
 	json_object_set_new(j, "holds", holds);
 	json_object_set_new(j, "overridden", overridden);
@@ -132,11 +119,11 @@ static json_t *rule_object(const vn_limits_use *u, int rule)
 {
 	const vn_rule *r = u->limits->rule[rule];
 	json_t *j = place(r, r->line), *keys = json_array(), *matched = json_array();
-	json_object_set_new(j, "match", text(r->match));
-	json_object_set_new(j, "why", text(r->why));
+	json_object_set_new(j, "match", vn_json_text(r->match));
+	json_object_set_new(j, "why", vn_json_text(r->why));
 	for (int i = 0; i < u->n; i++)
 		if (matches(r, u->name[i]))
-			json_array_append_new(matched, text(u->name[i]));
+			json_array_append_new(matched, vn_json_text(u->name[i]));
 	json_object_set_new(j, "matches", matched);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
@@ -161,7 +148,7 @@ static json_t *checkpoint(const vn_limits_use *u, const char *name)
 			                                        "without_floor", f == VN_WITHOUT_FLOOR, "limit", l->value,
 			                                        "rule", place(l->rule, l->line)));
 		}
-	json_object_set_new(j, "name", text(name));
+	json_object_set_new(j, "name", vn_json_text(name));
 	json_object_set_new(j, "limits", limits);
 	json_object_set_new(j, "missing", json_string(set.missing ? "allowed" : "refused"));
 	json_object_set_new(j, "extra", json_string(set.extra ? "allowed" : "refused"));
@@ -176,11 +163,11 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	for (int i = 0; i < u->n; i++)
 		json_array_append_new(points, checkpoint(u, u->name[i]));
 	for (int i = 0; i < u->warnings.n; i++)
-		json_array_append_new(warnings, text(u->warnings.line[i]));
+		json_array_append_new(warnings, vn_json_text(u->warnings.line[i]));
 	json_object_set_new(j, "schema", json_string("vernier-limits/1"));
-	json_object_set_new(j, "file", text(u->limits->path));
-	json_object_set_new(j, "name", text(u->limits->name));
-	json_object_set_new(j, "recording", text(u->recording ? vn_recording_path(u->recording) : NULL));
+	json_object_set_new(j, "file", vn_json_text(u->limits->path));
+	json_object_set_new(j, "name", vn_json_text(u->limits->name));
+	json_object_set_new(j, "recording", vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL));
 	json_object_set_new(j, "layers", json_integer(u->limits->layers));
 	json_object_set_new(j, "rules", rules);
 	json_object_set_new(j, "checkpoints", points);

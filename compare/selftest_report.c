@@ -1,7 +1,7 @@
 /* selftest_report.c: see selftest_report.h. */
+#include "compare/json.h"
 #include "compare/selftest_report.h"
 
-#include <jansson.h>
 #include <string.h>
 
 static const char *const words[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "MISSED", [VN_NOT_RUN] = "not run", [VN_ELSEWHERE] = "-" };
@@ -81,18 +81,12 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-static json_t *text(const char *s)
-{
-	json_t *j = s ? json_string(s) : json_null();
-	return j ? j : json_string("(not UTF-8)");
-}
-
 static json_t *outcome(const char *group, const vn_mutation *m, const vn_outcome *o)
 {
 	static const char *const keys[] = { [VN_CAUGHT] = "caught", [VN_MISSED] = "missed", [VN_NOT_RUN] = "not_run", [VN_ELSEWHERE] = "elsewhere" };
 	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "group", group, "name", m->name, "does", m->does, "outcome", keys[o->caught],
-	                 "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status), "expected", text(o->expected), "found",
-	                 text(o->found));
+	                 "exit", o->caught >= VN_NOT_RUN ? json_null() : json_integer(o->status), "expected", vn_json_text(o->expected), "found",
+	                 vn_json_text(o->found));
 }
 
 static json_t *pair(const vn_selftest *s, int p)
@@ -103,9 +97,9 @@ static json_t *pair(const vn_selftest *s, int p)
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name; m++)
 			json_array_append_new(list, outcome(g->name, m, of(s, p, i++)));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", text(s->pair[p].name), "reference", text(s->pair[p].ref),
-	                 "candidate", text(s->pair[p].cand), "floor", text(s->pair[p].floor), "limits", text(s->pair[p].limits), "healthy",
-	                 of(s, p, 0)->caught == VN_CAUGHT, "found", text(of(s, p, 0)->found), "mutations", list);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o}", "name", vn_json_text(s->pair[p].name), "reference", vn_json_text(s->pair[p].ref),
+	                 "candidate", vn_json_text(s->pair[p].cand), "floor", vn_json_text(s->pair[p].floor), "limits", vn_json_text(s->pair[p].limits), "healthy",
+	                 of(s, p, 0)->caught == VN_CAUGHT, "found", vn_json_text(of(s, p, 0)->found), "mutations", list);
 }
 
 vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)

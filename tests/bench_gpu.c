@@ -8,23 +8,12 @@
 #include "libgpu/gpu.h"
 #include "libref/base/progress.h"
 #include "libref/model/model.h"
+#include "tests/median.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { MAX_ROUNDS = 31 };
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *t, int n)
-{
-	qsort(t, (size_t)n, sizeof *t, by_value);
-	return t[n / 2];
-}
 
 static void fail(const vn_error *err)
 {

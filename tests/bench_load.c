@@ -9,6 +9,7 @@
  * Prints the median of each and the ratios to the reading. */
 #include "libref/base/progress.h"
 #include "libref/model/model.h"
+#include "tests/median.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -50,18 +51,6 @@ static double read_all(const char *path)
 			bytes += read_file(name);
 	closedir(d);
 	return bytes;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *t, int n)
-{
-	qsort(t, (size_t)n, sizeof *t, by_value);
-	return t[n / 2];
 }
 
 static double load(const char *path, int threads, bool table)

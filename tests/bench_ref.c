@@ -11,6 +11,7 @@
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"
 #include "libref/ops/blas.h"
+#include "tests/median.h"
 
 #include <cblas.h>
 #include <stdio.h>
@@ -35,18 +36,6 @@ static void *need(size_t bytes)
 		exit(2);
 	}
 	return p;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *t, int n)
-{
-	qsort(t, (size_t)n, sizeof *t, by_value);
-	return t[n / 2];
 }
 
 /* Every linear of the plan, once, in order. */

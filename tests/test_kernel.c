@@ -1,24 +1,15 @@
 /* test_kernel.c: the inner loops of a comparison: the same digits on every kind of
  * processor, and the numbers that the formats mean. */
 #include "compare/kernel.h"
+#include "tests/suite.h"
+#include "tests/uniform.h"
 
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <string.h>
 
 /* Those that go through float32. */
 static const vn_dtype narrow[] = { VN_F16, VN_BF16, VN_F32, VN_F8_E4M3, VN_F8_E5M2 };
 enum { N_NARROW = sizeof narrow / sizeof *narrow };
-
-static uint64_t seed = 88172645463325252u;
-
-static double uniform(void) /* xorshift, in (-1, 1) */
-{
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (double)(int64_t)seed / 9.3e18;
-}
 
 static vn_side f32(const float *x)
 {
@@ -274,21 +265,16 @@ static void the_exponential_is_as_good_as_the_library_s(void)
 int main(void)
 {
 	static CU_TestInfo tests[] = {
-#define T(f) { #f, f }
-		T(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above), T(every_kind_of_processor_gives_the_same_digits),
-		T(every_kind_of_processor_gives_the_same_digits_of_float64),
-		T(every_kind_of_processor_loads_the_numbers_that_the_bits_mean), T(distances_are_between_the_codes_of_the_grid),
-		T(every_element_of_a_block_is_counted_once), T(what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it),
-		T(the_exponential_is_as_good_as_the_library_s),
-		T(a_kernel_is_chosen_by_name_or_not_at_all),
+		TEST(buckets_are_exact_to_15_and_an_eighth_of_an_octave_above),
+		TEST(every_kind_of_processor_gives_the_same_digits),
+		TEST(every_kind_of_processor_gives_the_same_digits_of_float64),
+		TEST(every_kind_of_processor_loads_the_numbers_that_the_bits_mean),
+		TEST(distances_are_between_the_codes_of_the_grid),
+		TEST(every_element_of_a_block_is_counted_once),
+		TEST(what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it),
+		TEST(the_exponential_is_as_good_as_the_library_s),
+		TEST(a_kernel_is_chosen_by_name_or_not_at_all),
 		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { .pName = "kernel", .pTests = tests }, CU_SUITE_INFO_NULL };
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	const unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return run_suite("kernel", tests);
 }

@@ -2,8 +2,8 @@
  * those that somebody made to hurt. HDF5 itself makes them here. */
 #include "capture/recording.h"
 #include "capture/view.h"
+#include "tests/suite.h"
 
-#include <CUnit/Basic.h>
 #include <hdf5.h>
 
 #include <fcntl.h>
@@ -745,11 +745,10 @@ static void damage_is_survived(void)
 	free(data);
 }
 
-#define TEST(name) { #name, name }
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
+	static CU_TestInfo tests[] = {
 		TEST(a_foreign_file_with_the_least_there_must_be_opens),
 		TEST(a_layer_that_is_not_said_is_the_name_s),
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
@@ -772,21 +771,15 @@ int main(void)
 		TEST(token_ids_must_fit_their_digest_and_positions),
 		TEST(many_open_at_once_or_the_first_that_does_not_is_named),
 		TEST(damage_is_survived),
-		CU_TEST_INFO_NULL
+		CU_TEST_INFO_NULL,
 	};
-	CU_SuiteInfo suites[] = { { "recording", NULL, NULL, NULL, NULL, tests }, CU_SUITE_INFO_NULL };
 
 	if (!mkdtemp(dir))
 		return 1;
 	snprintf(path, sizeof path, "%s/run.h5", dir);
 	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 1;
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	const int failed = run_suite("recording", tests);
 	unlink(path);
 	rmdir(dir);
-	return failed != 0;
+	return failed;
 }

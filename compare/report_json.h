@@ -1,0 +1,13 @@
+/* report_json.h: what the files that write vernier-compare/1 share. */
+#ifndef VN_COMPARE_REPORT_JSON_H
+#define VN_COMPARE_REPORT_JSON_H
+
+#include "compare/json.h"
+#include "compare/report.h"
+
+json_t *vn_json_name(const vn_checkpoint *p);
+json_t *vn_json_lines(const vn_lines *l);
+/* One divergence in full. */
+json_t *vn_json_divergence(const vn_comparison *c, const vn_told *x);
+
+#endif
