@@ -2,6 +2,7 @@
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
+#include "libref/base/mapped.h"
 #include "libref/plan/point.h"
 
 #include <errno.h>
@@ -256,6 +257,7 @@ void vn_recording_close(vn_recording *r)
 		return;
 	for (int i = 0; i < r->n_entries; i++)
 		vn_recording_release(r, i);
+	vn_mapped_drop(r->map);
 	if (r->map)
 		munmap((void *)(uintptr_t)r->map, (size_t)r->bytes);
 	if (r->fd >= 0)
@@ -443,6 +445,7 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	void *p = mmap(NULL, (size_t)r->bytes, PROT_READ, MAP_SHARED, r->fd, 0);
 	if (p == MAP_FAILED)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be mapped: %s", r->path, strerror(errno));
+	vn_mapped_add(p, (size_t)r->bytes, r->path);
 	r->map = p;
 	return VN_OK;
 }

@@ -2,7 +2,7 @@
 #include "capture/scan.h"
 
 #include "capture/child.h"
-#include "capture/scan_read.h"
+#include "capture/scan_tensor.h"
 #include "libref/base/text.h"
 
 #include <math.h>
@@ -23,6 +23,7 @@ typedef struct walk {
 	int64_t  tensors;
 	bool     complete;
 	vn_seen_step step;
+	vn_header_reader *reader; /* or NULL */
 } walk;
 
 static void enter(walk *w, haddr_t at, const char *object)
@@ -208,77 +209,11 @@ static void scan_plan(walk *w)
 
 /* ---- tensors ------------------------------------------------------------------------- */
 
-/* One of ours, of either byte order; of those that only the attribute dtype tells apart
- * the one whose name is `word`, else the first. -1 when it is none. */
-static int dtype_of(hid_t type, const char *word, bool *big)
+static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
 {
-	int found = -1;
-
-	for (int d = 0; d < VN_N_DTYPES; d++)
-		for (int b = 0; b < 2; b++) {
-			hid_t  ours = vn_h5_type((vn_dtype)d, b);
-			htri_t same = H5Tequal(type, ours);
-			H5Tclose(ours);
-			if (same > 0 && (found < 0 || strcmp(word, vn_dtype_name((vn_dtype)d)) == 0)) {
-				*big = b;
-				found = d;
-			}
-		}
-	return found;
-}
-
-static int dtype_of_dataset(const vn_scan *s, hid_t dset, hid_t type, const char *object, bool *big)
-{
-	char word[16] = "";
-
-	vn_scan_text(s, dset, object, "dtype", word, sizeof word);
-	int d = dtype_of(type, word, big);
-	if (d >= 0 && vn_h5_says_dtype((vn_dtype)d) && strcmp(word, vn_dtype_name((vn_dtype)d)) != 0)
-		vn_refuse(s, object, d == VN_BF16 ? "unsigned 16-bit numbers without the attribute dtype = bf16"
-		                                  : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
-	if (d < 0)
-		vn_refuse(s, object, "its type is none of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
-	for (int other = 0; other < VN_N_DTYPES; other++) /* words of other people's say nothing */
-		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
-			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
-	return d;
-}
-
-static void scan_statistics(const vn_scan *s, hid_t d, const char *object, vn_seen_tensor *t)
-{
-	t->has_stats = vn_scan_real(s, d, object, "min", &t->min) & vn_scan_real(s, d, object, "max", &t->max) &
-	               vn_scan_real(s, d, object, "mean", &t->mean) & vn_scan_real(s, d, object, "rms", &t->rms) &
-	               vn_scan_real(s, d, object, "absmax", &t->absmax) & vn_scan_int(s, d, object, "nan", &t->nan) &
-	               vn_scan_int(s, d, object, "inf", &t->inf);
-}
-
-static void scan_tensor(walk *w, hid_t d, haddr_t at, const char *name, const char *object)
-{
-	vn_scan       *s = w->s;
-	vn_seen_tensor t = { .step = w->step.number, .order = -1, .layer = VN_LAYER_UNSAID, .address = at };
-	hid_t          type = H5Dget_type(d);
-	bool           big = false;
-
 	if (++w->tensors > MOST_TENSORS)
-		vn_refuse(s, object, "more than %d tensors", MOST_TENSORS);
-	if (type < 0)
-		vn_refuse(s, object, "its type cannot be read");
-	strcpy(t.name, name);
-	t.dtype = dtype_of_dataset(s, d, type, object, &big);
-	vn_extent e = vn_scan_extent(s, d, type, object);
-	t.rank = e.rank;
-	memcpy(t.dim, e.dim, sizeof t.dim);
-	t.offset = e.direct && !big ? e.offset : -1;
-	vn_scan_int(s, d, object, "order", &t.order);
-	vn_scan_int(s, d, object, "layer", &t.layer);
-	vn_scan_text(s, d, object, "point", t.point, sizeof t.point);
-	vn_scan_text(s, d, object, "op", t.op, sizeof t.op);
-	vn_scan_text(s, d, object, "basis", t.basis, sizeof t.basis);
-	vn_scan_text(s, d, object, "axes", t.axes, sizeof t.axes);
-	vn_scan_text(s, d, object, "digest", t.digest, sizeof t.digest);
-	scan_statistics(s, d, object, &t);
-	vn_child_send(s->pipe, VN_FRAME_TENSOR, &t, sizeof t);
-	H5Tclose(type);
+		vn_refuse(w->s, object, "more than %d tensors", MOST_TENSORS);
+	vn_child_send(w->s->pipe, VN_FRAME_TENSOR, t, sizeof *t);
 }
 
 /* One group of a step: prefix is the name so far ("layer3"), object its path. */
@@ -300,10 +235,17 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		vn_refuse(w->s, p->object, "a name of more than %d bytes", VN_NAME_MAX - 1);
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
 
+	vn_seen_tensor t = { .step = w->step.number, .order = -1, .layer = VN_LAYER_UNSAID, .address = info->u.address };
+	strcpy(t.name, name);
+	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
+		send_tensor(w, &t, object);
+		return 0;
+	}
 	hid_t o = open_object(w->s, group, link, object);
 	switch (H5Iget_type(o)) {
 	case H5I_DATASET:
-		scan_tensor(w, o, info->u.address, name, object);
+		vn_scan_tensor(w->s, o, object, &t);
+		send_tensor(w, &t, object);
 		break;
 	case H5I_GROUP:
 		enter(w, info->u.address, object);
@@ -399,6 +341,7 @@ void vn_scan_file(void *ctx, int pipe)
 
 	begin(w.s, pipe);
 	w.file = vn_scan_open(w.s);
+	w.reader = vn_scan_reader(w.s, w.file);
 	hid_t root = H5Gopen2(w.file, "/", H5P_DEFAULT);
 	if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0)
 		vn_refuse(w.s, "/", "it cannot be opened");

@@ -66,28 +66,39 @@ static void end_text(hid_t type, char *text, size_t n)
 	vn_utf8_clean(text);
 }
 
+/* Most are there, and asking first would look for them twice. */
 static hid_t open_attribute(const vn_scan *s, hid_t o, const char *object, const char *name)
 {
-	htri_t there = H5Aexists(o, name);
-	hid_t  a = there > 0 ? H5Aopen(o, name, H5P_DEFAULT) : H5I_INVALID_HID;
+	hid_t a = H5Aopen(o, name, H5P_DEFAULT);
 
-	if (there < 0 || (there > 0 && a < 0))
+	if (a < 0 && H5Aexists(o, name) != 0)
 		vn_refuse(s, object, "attribute %s cannot be read", name);
 	return a;
+}
+
+static bool is_one(hid_t a, hid_t type, size_t size)
+{
+	if (H5Tis_variable_str(type) == 0)
+		return H5Aget_storage_size(a) == size;
+	hid_t      space = H5Aget_space(a); /* in the file such a string is a reference of another size */
+	const bool one = space >= 0 && H5Sget_simple_extent_npoints(space) == 1;
+	if (space >= 0)
+		H5Sclose(space);
+	return one;
 }
 
 /* One value, of a size that can be read. Returns its type. */
 static hid_t one_value(const vn_scan *s, hid_t a, const char *object, const char *name)
 {
-	hid_t space = H5Aget_space(a), type = H5Aget_type(a);
+	hid_t  type = H5Aget_type(a);
+	size_t size = type < 0 ? 0 : H5Tget_size(type);
 
-	if (space < 0 || type < 0)
+	if (type < 0)
 		vn_refuse(s, object, "attribute %s cannot be read", name);
-	if (H5Sget_simple_extent_type(space) == H5S_NULL || H5Sget_simple_extent_npoints(space) != 1)
+	if (size == 0 || size > MOST_TEXT)
+		vn_refuse(s, object, "attribute %s has a value of %zu bytes", name, size);
+	if (!is_one(a, type, size))
 		vn_refuse(s, object, "attribute %s does not hold one value", name);
-	if (H5Tget_size(type) == 0 || H5Tget_size(type) > MOST_TEXT)
-		vn_refuse(s, object, "attribute %s has a value of %zu bytes", name, H5Tget_size(type));
-	H5Sclose(space);
 	return type;
 }
 

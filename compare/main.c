@@ -6,6 +6,7 @@
 #include "libgpu/commands.h"
 #endif
 
+#include "libref/base/mapped.h"
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
@@ -109,6 +110,7 @@ static int enter(int argc, char **argv)
 
 	occupy_standard_streams();
 	vn_settle(argv); /* first: it may start the program again */
+	vn_mapped_explain();
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {

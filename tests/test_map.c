@@ -1,8 +1,11 @@
 /* test_map.c: files mapped for reading, and what is not a file. */
 #include "libref/base/map.h"
+#include "libref/base/mapped.h"
 #include "tests/suite.h"
 #include "tests/toy_model.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 
 static char dir[256];
 
@@ -99,6 +102,44 @@ static void a_file_one_may_not_read_is_an_io_error(void)
 	CU_ASSERT_EQUAL(vn_map_open(toy_path(dir, "secret"), &m, NULL), VN_ERR_IO);
 }
 
+/* What a reader of it in a process of its own says, and its exit status; -1: it was ended by a signal. */
+static int read_while_it_shrinks(bool explained, char *said, size_t room)
+{
+	int    ends[2], status;
+	vn_map m;
+
+	toy_write(dir, "cut", "12345", 5);
+	CU_ASSERT_EQUAL_FATAL(vn_map_open(toy_path(dir, "cut"), &m, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+	CU_ASSERT_EQUAL(truncate(toy_path(dir, "cut"), 0), 0);
+	const pid_t child = fork();
+	if (child == 0) {
+		dup2(ends[1], 2);
+		signal(SIGBUS, SIG_DFL);
+		if (explained)
+			vn_mapped_explain();
+		_exit(*(const volatile unsigned char *)m.data);
+	}
+	close(ends[1]);
+	const ssize_t n = read(ends[0], said, room - 1);
+	said[n > 0 ? n : 0] = '\0';
+	close(ends[0]);
+	waitpid(child, &status, 0);
+	vn_map_close(&m);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void a_file_that_shrinks_while_it_is_read_is_named(void)
+{
+	char said[1000], want[400];
+
+	CU_ASSERT_EQUAL(read_while_it_shrinks(false, said, sizeof said), -1);
+	CU_ASSERT_EQUAL(read_while_it_shrinks(true, said, sizeof said), 2);
+	snprintf(want, sizeof want, "vernier: %s: cannot be read any more: ", toy_path(dir, "cut"));
+	CU_ASSERT_EQUAL(strncmp(said, want, strlen(want)), 0);
+	CU_ASSERT_PTR_EQUAL(strchr(said, '\n'), said + strlen(said) - 1);
+}
+
 static void a_text_ends_with_a_nul_and_may_hold_some(void)
 {
 	char  *text;
@@ -134,6 +175,7 @@ int main(void)
 		TEST(a_device_is_refused),
 		TEST(a_pipe_is_refused_at_once),
 		TEST(a_file_one_may_not_read_is_an_io_error),
+		TEST(a_file_that_shrinks_while_it_is_read_is_named),
 		TEST(a_text_ends_with_a_nul_and_may_hold_some),
 		TEST(a_text_over_the_limit_is_refused_with_both_sizes),
 		CU_TEST_INFO_NULL,

@@ -1,6 +1,8 @@
 /* map.c: see map.h. */
 #include "libref/base/map.h"
 
+#include "libref/base/mapped.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -35,6 +37,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)s.st_size, strerror(errno));
 		goto done;
 	}
+	vn_mapped_add(p, (size_t)s.st_size, path);
 	*map = (vn_map){ p, (size_t)s.st_size };
 done:
 	close(fd);
@@ -43,6 +46,7 @@ done:
 
 void vn_map_close(vn_map *map)
 {
+	vn_mapped_drop(map->data);
 	if (map->data)
 		munmap((void *)(size_t)map->data, map->bytes);
 	*map = (vn_map){ NULL, 0 };

@@ -1,7 +1,7 @@
 /* map.h: a whole file mapped for reading.
  *
  * The bytes stay valid until unmap. A file that another program shortens while
- * it is mapped ends ours with SIGBUS; nothing can be done about that here.
+ * it is mapped ends ours with SIGBUS, which can at least be told (mapped.h).
  */
 #ifndef VN_LIBREF_BASE_MAP_H
 #define VN_LIBREF_BASE_MAP_H

@@ -1,0 +1,214 @@
+/* test_object_header.c: headers of datasets that HDF5 wrote, read without it. */
+#include "capture/object_header.h"
+#include "tests/suite.h"
+
+#include <fcntl.h>
+#include <hdf5.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/vn-header-XXXXXX";
+
+typedef struct said {
+	char    axes[16], op[8];
+	int64_t order, nan;
+	double  max;
+} said;
+
+static const vn_said list[] = {
+	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 16 }, { "op", VN_SAID_TEXT, offsetof(said, op), 8 },
+	{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 }, { "nan", VN_SAID_WHOLE, offsetof(said, nan), 0 },
+	{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
+};
+enum { N = sizeof list / sizeof *list, ALL = (1 << N) - 1 };
+
+/* ---- making files ------------------------------------------------------------------------ */
+
+static const float numbers[6] = { 1, 2, 3, 4, 5, 6 };
+
+static void put(hid_t o, const char *name, hid_t type, int n, const void *value)
+{
+	const hsize_t dim = (hsize_t)n;
+	hid_t space = n ? H5Screate_simple(1, &dim, NULL) : H5Screate(H5S_SCALAR);
+	hid_t a = H5Acreate2(o, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	CU_ASSERT_TRUE(a >= 0 && H5Awrite(a, type, value) >= 0);
+	H5Aclose(a);
+	H5Sclose(space);
+}
+
+static hid_t text_type(size_t size, bool utf8)
+{
+	hid_t t = H5Tcopy(H5T_C_S1);
+	H5Tset_size(t, size);
+	H5Tset_cset(t, utf8 ? H5T_CSET_UTF8 : H5T_CSET_ASCII);
+	return t;
+}
+
+static void put_text(hid_t o, const char *name, const char *text, bool utf8)
+{
+	hid_t t = text_type(H5T_VARIABLE, utf8);
+	put(o, name, t, 0, &text);
+	H5Tclose(t);
+}
+
+/* A file with a dataset of six numbers, open for attributes. */
+static hid_t make(bool newer, hid_t dcpl, hid_t *dset)
+{
+	hid_t how = H5Pcreate(H5P_FILE_ACCESS), space = H5Screate_simple(2, (hsize_t[]){ 2, 3 }, NULL);
+	if (newer)
+		H5Pset_libver_bounds(how, H5F_LIBVER_V18, H5F_LIBVER_V18);
+	hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, how);
+	*dset = H5Dcreate2(f, "x", H5T_IEEE_F32LE, space, H5P_DEFAULT, dcpl, H5P_DEFAULT);
+	CU_ASSERT_TRUE_FATAL(*dset >= 0 && H5Dwrite(*dset, H5T_IEEE_F32LE, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers) >= 0);
+	H5Sclose(space);
+	H5Pclose(how);
+	return f;
+}
+
+static uint64_t done(hid_t f, hid_t d)
+{
+	H5O_info_t info;
+	CU_ASSERT_TRUE(H5Oget_info2(d, &info, H5O_INFO_BASIC) >= 0);
+	H5Dclose(d);
+	CU_ASSERT_TRUE(H5Fclose(f) >= 0);
+	return info.addr;
+}
+
+static bool look(uint64_t at, said *to, vn_object_header *h)
+{
+	struct stat       st;
+	vn_header_reader *r = calloc(1, sizeof *r);
+	r->fd = open(path, O_RDONLY);
+	CU_ASSERT_EQUAL(fstat(r->fd, &st), 0);
+	r->bytes = st.st_size;
+	const bool good = vn_object_header_read(r, at, list, N, to, h);
+	close(r->fd);
+	free(r);
+	return good;
+}
+
+static void put_all(hid_t d)
+{
+	put(d, "order", H5T_STD_I64LE, 0, &(int64_t){ -7 });
+	put(d, "nan", H5T_STD_I64LE, 0, &(int64_t){ INT64_MAX });
+	put(d, "max", H5T_IEEE_F64LE, 0, &(double){ 0.1 });
+	put_text(d, "axes", "token hidden", true);
+	put_text(d, "op", "", false);
+}
+
+/* ---- tests ------------------------------------------------------------------------------- */
+
+static void what_hdf5_wrote_is_read(void)
+{
+	said             s = { .op = "?" };
+	vn_object_header h;
+	unsigned char    code[100];
+	size_t           n = sizeof code;
+	float            x[6];
+	hid_t            d, f = make(true, H5P_DEFAULT, &d);
+
+	put_all(d);
+	put(d, "of another kind", H5T_STD_I16BE, 2, (int16_t[]){ 1, 2 }); /* and of no interest */
+	CU_ASSERT_TRUE_FATAL(look(done(f, d), &s, &h));
+	CU_ASSERT_EQUAL(h.said, ALL);
+	CU_ASSERT_STRING_EQUAL(s.axes, "token hidden");
+	CU_ASSERT_STRING_EQUAL(s.op, "");
+	CU_ASSERT_EQUAL(s.order, -7);
+	CU_ASSERT_EQUAL(s.nan, INT64_MAX);
+	CU_ASSERT_EQUAL(s.max, 0.1);
+	CU_ASSERT_TRUE(h.shape.rank == 2 && h.shape.dim[0] == 2 && h.shape.dim[1] == 3);
+	CU_ASSERT_TRUE(H5Tencode(H5T_IEEE_F32LE, NULL, &n) >= 0 && H5Tencode(H5T_IEEE_F32LE, code, &n) >= 0);
+	CU_ASSERT_EQUAL_FATAL(h.type_bytes, n - 2);
+	CU_ASSERT_EQUAL(memcmp(h.type, code + 2, n - 2), 0);
+	int fd = open(path, O_RDONLY);
+	CU_ASSERT_EQUAL(pread(fd, x, sizeof x, (off_t)h.offset), sizeof x);
+	CU_ASSERT_EQUAL(h.stored, sizeof x);
+	CU_ASSERT_EQUAL(memcmp(x, numbers, sizeof x), 0);
+	close(fd);
+
+	f = make(true, H5P_DEFAULT, &d); /* nothing said */
+	CU_ASSERT_TRUE(look(done(f, d), &s, &h) && h.said == 0);
+}
+
+static void a_changed_byte_is_noticed(void)
+{
+	said             s;
+	vn_object_header h;
+	hid_t            d, f = make(true, H5P_DEFAULT, &d);
+	int              noticed = 0;
+
+	put_all(d);
+	const uint64_t at = done(f, d);
+	CU_ASSERT_TRUE(look(at, &s, &h));
+	int fd = open(path, O_RDWR);
+	for (off_t i = (off_t)at; i < (off_t)at + 250; i++) { /* the first piece of the header */
+		unsigned char was, now;
+		CU_ASSERT_EQUAL(pread(fd, &was, 1, i), 1);
+		now = was ^ 0x10;
+		CU_ASSERT_EQUAL(pwrite(fd, &now, 1, i), 1);
+		noticed += !look(at, &s, &h);
+		CU_ASSERT_EQUAL(pwrite(fd, &was, 1, i), 1);
+	}
+	CU_ASSERT_EQUAL(noticed, 250);
+	CU_ASSERT_TRUE(look(at, &s, &h));
+	for (off_t end = (off_t)at + 200; end > 0; end -= 37) {
+		CU_ASSERT_EQUAL(ftruncate(fd, end), 0);
+		CU_ASSERT_FALSE(look(at, &s, &h));
+	}
+	CU_ASSERT_FALSE(look(UINT64_MAX, &s, &h));
+	close(fd);
+}
+
+static void what_is_unusual_is_left_to_hdf5(void)
+{
+	said             s;
+	vn_object_header h;
+	hid_t            d, f = make(false, H5P_DEFAULT, &d), dcpl = H5Pcreate(H5P_DATASET_CREATE), t = text_type(5, true);
+
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h)); /* version 1 */
+	f = make(true, H5P_DEFAULT, &d);
+	put(d, "order", H5T_STD_I32LE, 0, &(int32_t){ 1 });
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(true, H5P_DEFAULT, &d);
+	put(d, "max", H5T_IEEE_F64LE, 1, &(double){ 1 }); /* a list of one */
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(true, H5P_DEFAULT, &d);
+	put(d, "axes", t, 0, "token");
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(true, H5P_DEFAULT, &d);
+	put_text(d, "op", "12345678", true); /* one more than there is room for */
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(true, H5P_DEFAULT, &d);
+	for (int i = 0; i < 12; i++) /* more than HDF5 keeps in the header */
+		put(d, (char[]){ (char)('a' + i), 0 }, H5T_STD_I64LE, 0, &(int64_t){ i });
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	H5Pset_chunk(dcpl, 2, (hsize_t[]){ 2, 3 });
+	f = make(true, dcpl, &d);
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(true, H5P_DEFAULT, &d);
+	hid_t g = H5Gcreate2(f, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	H5Dclose(d);
+	CU_ASSERT_FALSE(look(done(f, g), &s, &h)); /* a group */
+	H5Pclose(dcpl);
+	H5Tclose(t);
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(what_hdf5_wrote_is_read),
+		TEST(a_changed_byte_is_noticed),
+		TEST(what_is_unusual_is_left_to_hdf5),
+		CU_TEST_INFO_NULL,
+	};
+	const int fd = mkstemp(path);
+	if (fd < 0)
+		return 1;
+	close(fd);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	const int failed = run_suite("object header", tests);
+	unlink(path);
+	return failed;
+}
