@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATASPACE = 1, DATATYPE = 3, OLD_FILL = 4, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, ATTRIBUTE_INFO = 21,
-       REFERENCE_COUNT = 22 };
+enum { DATASPACE = 1, DATATYPE = 3, OLD_FILL = 4, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, OLD_TIME = 14, CONTINUATION = 16,
+       TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
 enum { MOST_CHUNKS = 16 };
 
 /* A piece of bytes that is read from the front; false, and bad for good, once it is too short. */
@@ -101,6 +101,7 @@ typedef struct reading {
 	uint32_t          met;  /* bit i: message i */
 	uint64_t          chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
 	int               n_chunks;
+	uint64_t          messages;
 } reading;
 
 /* Versions 1 and 2; only simple and scalar ones. */
@@ -120,6 +121,17 @@ static bool read_shape(piece c, vn_shape *s)
 		s->dim[i] = (int64_t)d;
 	}
 	return !c.bad;
+}
+
+/* Whole numbers and floats, of version 1; messages of old headers have zeros behind. */
+static bool read_type(piece c, vn_object_header *h)
+{
+	const size_t bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
+	const unsigned char *p = take(&c, bytes);
+	if (!p || !bytes || c.n >= 8)
+		return false;
+	memcpy(h->type, p, h->type_bytes = bytes);
+	return true;
 }
 
 /* Versions 3 and 4, contiguous. */
@@ -219,13 +231,12 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	case DATASPACE:
 		return read_shape(c, &g->h->shape);
 	case DATATYPE:
-		if (c.n > sizeof g->h->type)
-			return false;
-		memcpy(g->h->type, c.p, g->h->type_bytes = c.n);
-		return true;
+		return read_type(c, g->h);
 	case OLD_FILL:
 	case FILL: /* of what was never written, and all is */
 	case REFERENCE_COUNT:
+	case OLD_TIME:
+	case TIME:
 		return true;
 	case LAYOUT:
 		return read_layout(c, g->h);
@@ -248,12 +259,13 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 	}
 }
 
-static bool read_messages(reading *g, piece c, bool ordered)
+/* head: bytes in front of a message. Type, size, flags are 1, 2, 1 of those, and 2, 2, 1 of the 8 of version 1. */
+static bool read_messages(reading *g, piece c, size_t head)
 {
-	const size_t head = ordered ? 6 : 4;
 	while (c.n >= head) {
-		const uint64_t type = number(&c, 1), size = number(&c, 2), flags = number(&c, 1);
-		take(&c, head - 4);
+		const uint64_t type = number(&c, head == 8 ? 2 : 1), size = number(&c, 2), flags = number(&c, 1);
+		take(&c, head == 8 ? 3 : head - 4);
+		g->messages++;
 		const unsigned char *p = take(&c, (size_t)size);
 		if (!p || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
 			return false;
@@ -268,12 +280,9 @@ static bool guarded(const reading *g, const unsigned char *p, size_t n)
 	return (uint32_t)number(&c, 4) == checksum(p, n) || g->r->trusting;
 }
 
-static bool read_chunks(reading *g, uint64_t address)
+static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 {
-	vn_window           *w = &g->r->header;
-	const unsigned char *p = look(g->r, w, address, 6);
-	if (!p || memcmp(p, "OHDR\2", 5) != 0)
-		return false;
+	vn_window     *w = &g->r->header;
 	const unsigned flags = p[5], size_bytes = 1u << (flags & 3);
 	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
 	if (!(p = look(g->r, w, address, prefix)))
@@ -281,15 +290,41 @@ static bool read_chunks(reading *g, uint64_t address)
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = number(&at, size_bytes);
 	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(g, p, prefix + (size_t)size) ||
-	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4))
+	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
 	for (int i = 0; i < g->n_chunks; i++) { /* more may be found on the way */
 		const uint64_t n = g->bytes[i];
 		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
-		    !guarded(g, p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4))
+		    !guarded(g, p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
 	return true;
+}
+
+/* Without checksums; but it says how many messages there are. */
+static bool read_old(reading *g, uint64_t address)
+{
+	vn_window           *w = &g->r->header;
+	const unsigned char *p = look(g->r, w, address, 16);
+	if (!p || p[0] != 1 || p[1] != 0)
+		return false;
+	piece c = { p + 2, 14, false };
+	const uint64_t messages = number(&c, 2);
+	take(&c, 4);
+	g->chunk[0] = address + 16;
+	g->bytes[0] = number(&c, 4);
+	g->n_chunks = 1;
+	for (int i = 0; i < g->n_chunks; i++)
+		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||
+		    !read_messages(g, (piece) { p, (size_t)g->bytes[i], false }, 8))
+			return false;
+	return g->messages == messages;
+}
+
+static bool read_chunks(reading *g, uint64_t address)
+{
+	const unsigned char *p = look(g->r, &g->r->header, address, 6);
+	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
 }
 
 bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to, vn_object_header *h)

@@ -2,9 +2,9 @@
  *
  * HDF5 takes some 70 microseconds to open a dataset and read fifteen attributes,
  * and long runs have a hundred thousand of them. Headers of the kind that HDF5
- * writes for such datasets (version 2, with checksums, attributes within, numbers
- * in one piece) are read here in a tenth of that. Anything else, damaged ones above all,
- * is left to HDF5, which knows what to make of it: nothing is refused here.
+ * writes for such datasets (version 1 or 2, attributes within, numbers in one piece)
+ * are read here in a tenth of that. Anything else, damaged ones above all, is left
+ * to HDF5, which knows what to make of it: nothing is refused here.
  *
  * Source: the HDF5 File Format Specification, version 3.0, IV.A (object headers
  * and their messages) and III.E (global heap).
@@ -26,7 +26,7 @@ typedef struct vn_said {
 	size_t       offset, room;
 } vn_said;
 
-enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 64 };
+enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 20 };
 
 /* Bytes of the file that were read last. */
 typedef struct vn_window {

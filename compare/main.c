@@ -32,23 +32,24 @@ static const struct {
 	const char *name;
 	int       (*run)(int argc, char **argv);
 	const char *args, *help;
+	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model */
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints" },
+	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints", ALWAYS },
 #else
-	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints" },
+	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints", ALWAYS },
 #endif
-	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another" },
-	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings" },
-	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part" },
-	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds" },
-	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model" },
-	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to" },
+	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL },
+	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL },
+	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
+	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },
+	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model", NEVER },
+	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER },
 #ifdef VERNIER_GPU
-	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine" },
+	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER },
 #endif
-	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong" },
-	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape" },
+	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong", ALWAYS },
+	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape", NEVER },
 };
 
 static void usage(FILE *to)
@@ -58,6 +59,20 @@ static void usage(FILE *to)
 		fprintf(to, "  vernier %-8s %-28s %s\n", command[i].name, command[i].args, command[i].help);
 	fputs("  vernier help COMMAND, vernier --version\n"
 	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
+}
+
+/* Starting again (vn_settle) takes as long as comparing 0.1 GB. */
+static bool computes(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
+		if (strcmp(argv[1], command[i].name) == 0 && command[i].computes == WITH_MODEL) {
+			for (int k = 2; k < argc; k++)
+				if (strncmp(argv[k], "--m", 3) == 0) /* options may be cut short */
+					return true;
+		} else if (strcmp(argv[1], command[i].name) == 0) {
+			return command[i].computes == ALWAYS;
+		}
+	return false;
 }
 
 static int run(const char *name, int argc, char **argv)
@@ -109,7 +124,8 @@ static int enter(int argc, char **argv)
 	char *help[] = { NULL, "--help", NULL };
 
 	occupy_standard_streams();
-	vn_settle(argv); /* first: it may start the program again */
+	if (computes(argc, argv))
+		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
 	if (!heed_environment())
 		return 2;

@@ -5,10 +5,11 @@
  * changes nothing.
  */
 #include "compare/average.h"
+#include "compare/team.h"
 #include "compare/measure.h"
 
 #include <math.h>
-#include <omp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -44,6 +45,7 @@ typedef struct work {
 	vn_pair  pair;
 	int64_t  rows;  /* of a unit */
 	int64_t  units, first; /* how many, and the number of the first among all units */
+	_Atomic int64_t left;  /* units that are not measured yet */
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
@@ -256,7 +258,40 @@ static int64_t cut(work *w, const vn_job *job, int64_t first)
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;
 	w->rows = w->rows < w->pair.rows ? w->rows : w->pair.rows;
 	w->first = first;
+	w->left = w->units;
 	return w->units;
+}
+
+/* What the threads share. */
+typedef struct pass {
+	const vn_kernel *k;
+	vn_job    *job;    /* (n) */
+	work      *w;      /* (n) */
+	int        n;
+	int64_t    units;
+	_Atomic int64_t next;
+	vn_spread *spread; /* (threads) */
+} pass;
+
+/* Whoever ends the last unit of a job joins it. */
+static void end_job(pass *p, int i)
+{
+	work *w = &p->w[i];
+	join_units(p->k, w, &p->job[i].m);
+	if (w->pair.mapped && !p->job[i].scores && w->pair.n >= VN_GIVE_BACK) /* small ones later, all at once */
+		vn_pair_give_back(&w->pair, 0, w->pair.n);
+}
+
+static void measure_some(void *ctx, int thread)
+{
+	pass *p = ctx;
+	for (int64_t i; (i = p->next++) < p->units;) {
+		work *w = work_of(p->w, p->n, i);
+		measure_unit(p->k, w, i - w->first, &p->spread[thread]);
+		give_back_behind(w, i - w->first);
+		if (--w->left == 0)
+			end_job(p, (int)(w - p->w));
+	}
 }
 
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
@@ -275,10 +310,10 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
 	}
 	if (threads <= 0)
-		threads = omp_get_num_procs();
+		threads = vn_team_size();
 	if (threads > units)
 		threads = units > 0 ? (int)units : 1;
-	u = malloc(((size_t)units + 1) * sizeof *u);
+	u = calloc((size_t)units + 1, sizeof *u);
 	spread = calloc((size_t)threads, sizeof *spread);
 	row = calloc((size_t)rows + 1, sizeof *row);
 	size = malloc(((size_t)rows + 1) * sizeof *size);
@@ -296,18 +331,11 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		rows += w[i].pair.rows;
 	}
 
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-	for (int64_t i = 0; i < units; i++) {
-		work *mine = work_of(w, n, i);
-		measure_unit(k, mine, i - mine->first, &spread[omp_get_thread_num()]);
-		give_back_behind(mine, i - mine->first);
-	}
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-	for (int i = 0; i < n; i++) {
-		join_units(k, &w[i], &job[i].m);
-		if (job[i].mapped && !job[i].scores && w[i].pair.n >= VN_GIVE_BACK) /* small ones later, all at once */
-			vn_pair_give_back(&w[i].pair, 0, w[i].pair.n);
-	}
+	pass p = { .k = k, .job = job, .w = w, .n = n, .units = units, .spread = spread };
+	vn_team_run(threads, measure_some, &p);
+	for (int i = 0; i < n; i++)
+		if (w[i].units == 0)
+			end_job(&p, i);
 	for (int i = 0; !st && i < n; i++) {
 		const vn_shape *s = &job[i].ref.shape;
 		if (job[i].scores && s->rank > 0)

@@ -11,10 +11,11 @@
  */
 #include "compare/average.h"
 #include "compare/measure.h"
+#include "compare/team.h"
 
 #include <float.h>
 #include <math.h>
-#include <omp.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,27 +153,42 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 	return out;
 }
 
+typedef struct pass {
+	const vn_kernel *k;
+	const vn_pair   *p;
+	int64_t width, rows;
+	double *kl; /* (rows) */
+	_Atomic int64_t next, agree, strict, shared, of;
+} pass;
+
+static void score_some(void *ctx, int thread)
+{
+	pass *s = ctx;
+	const int64_t stretch = VN_GIVE_BACK / s->width + 1;
+	(void)thread;
+	for (int64_t i; (i = s->next++) < s->rows;) {
+		const vn_score_row x = vn_score_one(s->k, s->p, i * s->width, s->width);
+		s->kl[i] = x.kl;
+		s->agree += x.tie;
+		s->strict += x.finite && x.argmax[0] == x.argmax[1];
+		s->shared += x.shared;
+		s->of += x.of;
+		if (s->p->mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
+			vn_pair_give_back(s->p, (i + 1 - 2 * stretch) * s->width, (i + 1 - stretch) * s->width);
+	}
+}
+
 vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
                             vn_measured *m, vn_error *err)
 {
-	const int64_t rows = p->n / width, stretch = VN_GIVE_BACK / width + 1;
-	int64_t agree = 0, strict = 0, shared = 0, of = 0;
+	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
 	double *kl = malloc((size_t)rows * sizeof *kl);
 	if (!kl)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
 
-	#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(+ : agree, strict, shared, of)
-	for (int64_t i = 0; i < rows; i++) {
-		const vn_score_row x = vn_score_one(k, p, i * width, width);
-		kl[i] = x.kl;
-		agree += x.tie;
-		strict += x.finite && x.argmax[0] == x.argmax[1];
-		shared += x.shared;
-		of += x.of;
-		if (p->mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
-			vn_pair_give_back(p, (i + 1 - 2 * stretch) * width, (i + 1 - stretch) * width);
-	}
-	m->argmax_strict = (double)strict / (double)rows;
+	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl };
+	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
+	m->argmax_strict = (double)s.strict / (double)rows;
 	const vn_mean mean = vn_mean_of(kl, rows);
 	m->kl_half = VN_Z95 * mean.error;
 	m->worst_row = 0;
@@ -182,8 +198,8 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width,
 	const double max = kl[m->worst_row];
 	qsort(kl, (size_t)rows, sizeof *kl, vn_ascending);
 	const double value[][2] = {
-		{ VN_M_ARGMAX_AGREEMENT, (double)agree / (double)rows },
-		{ VN_M_TOP5_AGREEMENT, (double)shared / (double)of },
+		{ VN_M_ARGMAX_AGREEMENT, (double)s.agree / (double)rows },
+		{ VN_M_TOP5_AGREEMENT, (double)s.shared / (double)s.of },
 		{ VN_M_KL_MEAN, mean.mean },
 		{ VN_M_KL_P99, kl[vn_rank(rows, 0.99)] },
 		{ VN_M_KL_MAX, max },

@@ -10,7 +10,7 @@
 
 #include "libref/base/error.h"
 
-/* Call first thing in main: sets what libraries read from the environment only
+/* Call first thing in main, where a model will be run: sets what libraries read from the environment only
  * while they are loaded, and starts the program again when something was missing.
  * What a person has set is left alone.
  *   OPENBLAS_CORETYPE             when the kernels are far below what the processor offers
