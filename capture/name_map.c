@@ -6,6 +6,8 @@
 #include "libref/base/text.h"
 
 #include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -247,9 +249,40 @@ static vn_status collect(vn_map_job *j)
 	return st;
 }
 
+static bool is_copy(const vn_map_job *j, const vn_map_outcome *o)
+{
+	return o->rule >= 0 && j->m->rule[o->rule].copy;
+}
+
 static bool is_fallback(const vn_map_job *j, const vn_map_outcome *o)
 {
-	return o->rule >= 0 && j->m->rule[o->rule].fallback;
+	return o->rule >= 0 && (j->m->rule[o->rule].fallback || is_copy(j, o));
+}
+
+/* Two names of one result hold the same numbers: else one of them is not what its name says. */
+static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map_outcome *y)
+{
+	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
+	const int64_t   n = vn_shape_count(&a->shape);
+	const void     *p, *q;
+	double u, v, most = 0;
+	vn_status st;
+	if (n != vn_shape_count(&b->shape))
+		return vn_map_fail(j, y->rule, "%s and %s are both %s, and have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
+		                   vn_shape_count(&b->shape));
+	if ((st = vn_recording_data(j->r, x->entry, &p, j->err)) || (st = vn_recording_data(j->r, y->entry, &q, j->err)))
+		return st;
+	for (int64_t i = 0; i < n; i++) {
+		vn_to_f64(&u, (const unsigned char *)p + (size_t)i * vn_dtype_size(a->dtype), a->dtype, 1);
+		vn_to_f64(&v, (const unsigned char *)q + (size_t)i * vn_dtype_size(b->dtype), b->dtype, 1);
+		if (!(u == v || (isnan(u) && isnan(v))))
+			most = fabs(u - v) <= most ? most : fabs(u - v); /* NaN: it is */
+	}
+	vn_recording_release(j->r, x->entry);
+	vn_recording_release(j->r, y->entry);
+	if (most != 0)
+		return vn_map_fail(j, y->rule, "%s and %s are both %s, and differ by up to %.3g", a->name, b->name, x->name, most);
+	return VN_OK;
 }
 
 static int by_name(const void *a, const void *b, void *context)
@@ -278,8 +311,13 @@ static vn_status check_names(vn_map_job *j)
 	for (int i = 0; i < j->n_out; i++) {
 		const vn_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
 		if (before && same_name(j, before, o)) {
-			if (is_fallback(j, o) && !is_fallback(j, before))
+			if (is_fallback(j, o) && (!is_fallback(j, before) || (is_copy(j, o) && is_copy(j, before)))) {
+				const vn_status st = is_copy(j, o) ? check_copy(j, before, o) : VN_OK;
+				if (st)
+					return st;
+				j->use->spare++;
 				continue;
+			}
 			return vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s", vn_recording_entry(j->r, before->entry)->name,
 			            vn_recording_entry(j->r, o->entry)->name, o->name);
 		}
@@ -304,7 +342,7 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 	          .chosen = malloc((size_t)m->n * sizeof(int)) };
 	vn_status st = VN_OK;
 
-	use->mapped = use->ignored = use->left = 0;
+	use->mapped = use->ignored = use->left = use->spare = 0;
 	if (!j.rule || !j.n || !j.chosen)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(*r));
 	for (size_t i = 0; !st && i < count; i++)

@@ -27,6 +27,7 @@ typedef struct vn_map_rule {
 	char  *op, *family;   /* globs: only of this operation, in this family; NULL: any */
 	bool   ignore;        /* nothing of ours */
 	bool   fallback;      /* only where no other tensor is the same checkpoint */
+	bool   copy;          /* the same numbers as the other tensor that is this checkpoint, where there is one */
 } vn_map_rule;
 
 typedef struct vn_name_map {
@@ -50,6 +51,7 @@ typedef struct vn_map_use {
 	void              (*say)(void *context, const char *words); /* what was decided by content; NULL */
 	void               *context;
 	int                 mapped, ignored, left; /* set: tensors that rules spoke of, dropped, and those of neither */
+	int                 spare;  /* set: of those spoken of, left out since another tensor is that checkpoint */
 } vn_map_use;
 
 /* *r becomes a derived recording that the map's names are ours in; where no rule
@@ -57,7 +59,7 @@ typedef struct vn_map_use {
  * A tensor whose shape does not fit what its axes say keeps its shape under its new name.
  * `either` is decided by layer{n}.attn_residual = layer{n}.input + it, which holds for the first
  * of the two or not, where these were recorded.
- * Errors   two tensors that become one, parts that do not add up, an `either` that nothing decides:
+ * Errors   two tensors that become one, copies that differ, parts that do not add up, an `either` that nothing decides:
  *          file, line and column of the rule. */
 vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err);
 

@@ -41,9 +41,13 @@ static void label(vn_entry *e, const char *axes)
 	e->axes[n] = '\0';
 }
 
-static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e)
+/* Its numbers are there, and its axes are not what they were said to be: nobody shall take it for what it should be. */
+static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e, const char *said)
 {
-	e->axes[0] = '\0';
+	const vn_map_rule *k = &j->m->rule[o->rule];
+	if (k->n_plus || k->cut)
+		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", vn_recording_entry(j->r, o->entry)->name, said);
+	label(e, said);
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
 
@@ -58,8 +62,13 @@ static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char
 
 static void cut(const vn_map_rule *k, vn_looks *w, vn_dims *from)
 {
+	/* As long as the whole is: on a rank it may have been gathered already, and what is one rank's is shorter. */
 	const int i = k->cut ? vn_dims_find(from, k->cut) : -1;
-	const int64_t most = i >= 0 ? vn_looks_size(w, k->cut) : -1;
+	vn_like  whole = *w->like;
+	vn_looks all = *w;
+	whole.ranks = 1;
+	all.like = &whole;
+	const int64_t most = i >= 0 ? vn_looks_size(&all, k->cut) : -1;
 	if (most >= 0 && from->atom[i].size > most)
 		from->atom[i].size = most;
 }
@@ -82,11 +91,11 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	if (!ruled && !k->n_plus && !k->cut && (!*e->axes || strcmp(e->axes, w.axes) == 0))
 		return vn_derive_keep(j->made, &made, 0, o->entry, j->err);
 	if (!vn_dims_parse(*axes ? axes : w.axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &w))
-		return keep_shape(j, o, &made);
+		return keep_shape(j, o, &made, axes);
 	cut(k, &w, &from);
 	if (!target_dims(&from, k->to_axes ? k->to_axes : *w.axes ? w.axes : axes, &to, text, sizeof text)
 	    || !(piece = vn_dims_pieces(&from, &to, 0, o->entry, &shape, &n)))
-		return keep_shape(j, o, &made);
+		return keep_shape(j, o, &made, axes);
 	made.shape = shape;
 	label(&made, k->to_axes ? w.axes : text);
 	if (!(all = malloc((size_t)n * (size_t)(1 + k->n_plus) * sizeof *all))) {

@@ -19,7 +19,7 @@ typedef struct reader {
 	vn_name_map *m;
 	unsigned     seen;
 	vn_map_rule *rule;
-	bool         had_ignore, had_fallback;
+	bool         had_ignore, had_fallback, had_copy;
 } reader;
 
 static vn_status number_of(reader *r, const char *text, int *times)
@@ -183,8 +183,10 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return yes(r, key, &r->had_ignore, &rule->ignore);
 	if (strcmp(key, "fallback") == 0)
 		return yes(r, key, &r->had_fallback, &rule->fallback);
+	if (strcmp(key, "copy") == 0)
+		return yes(r, key, &r->had_copy, &rule->copy);
 	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, either, parts, along, axes, to_axes, cut, op, "
-	                       "family, fallback, ignore", key);
+	                       "family, fallback, copy, ignore", key);
 }
 
 static bool has_axis(const char *text, const char *word)
@@ -214,6 +216,7 @@ static vn_status check_rule(reader *r)
 	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is none of axes"
 	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is none of axes"
 	                  : k->to_axes && !k->axes ? "to_axes without axes"
+	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy, and fallback, parts, plus or either"
 	                  : k->to_axes && k->parts ? "to_axes and parts" : NULL;
 	if (wrong)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
@@ -257,7 +260,7 @@ static vn_status rules(reader *r)
 			m->room = room;
 		}
 		r->rule = &m->rule[m->n++];
-		r->had_ignore = r->had_fallback = false;
+		r->had_ignore = r->had_fallback = r->had_copy = false;
 		*r->rule = (vn_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
 		if ((st = vn_yaml_map(r->y, "a rule (from, to...)", rule_key, r)) || (st = check_rule(r)))
 			return st;

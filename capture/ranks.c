@@ -1,7 +1,6 @@
-/* ranks.c: see ranks.h. */
-#include "capture/ranks.h"
+/* ranks.c: see ranks.h: which files are one run, and what is cut along an axis. */
+#include "capture/ranks_inside.h"
 
-#include "capture/derive.h"
 #include "capture/dims.h"
 #include "libref/base/text.h"
 
@@ -12,22 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RANKS = 256, MOST_SAID = 8 };
-
-typedef struct job {
-	vn_recording *const *rank; /* in order */
-	vn_recording *made;
-	int           n, said;
-	vn_ranks_use *use;
-	vn_error     *err;
-} job;
-
-__attribute__((format(printf, 2, 3)))
-static void say(job *j, const char *format, ...)
+void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 {
 	char text[500];
 	va_list args;
-	if (!j->use->say || j->said++ >= MOST_SAID)
+	if (!j->use->say || j->said++ >= VN_RANKS_SAID)
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
@@ -40,12 +28,12 @@ static void say(job *j, const char *format, ...)
 static bool fact(const vn_recording *r, const char *key, int64_t *x)
 {
 	const char *text = vn_facts_get(vn_recording_run(r), key);
-	return text && vn_text_whole(text, 0, MOST_RANKS, x);
+	return text && vn_text_whole(text, 0, VN_MOST_JOINED, x);
 }
 
 static vn_status in_order(vn_recording **rank, int n, vn_error *err)
 {
-	vn_recording *place[MOST_RANKS] = { NULL };
+	vn_recording *place[VN_MOST_JOINED] = { NULL };
 	int     say = 0;
 	int64_t at, size;
 	for (int i = 0; i < n; i++)
@@ -89,112 +77,46 @@ static vn_status same_run(vn_recording *const *rank, int n, vn_error *err)
 	return VN_OK;
 }
 
-/* The entries of one checkpoint in all ranks. */
-static vn_status entries_of(const job *j, int i, int *entry)
+/* A rank that was cut off, or ran otherwise, is no part of this run. */
+static vn_status same_kind(vn_recording *const *rank, int n, bool allow_incomplete, vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[0], i);
+	static const char *const key[] = { "engine", "precision", "kv" };
+	for (int i = 0; i < n; i++) {
+		const char *path = vn_recording_path(rank[i]), *mine = vn_recording_family(rank[i]), *first = vn_recording_family(rank[0]);
+		if (!vn_recording_complete(rank[i]) && !allow_incomplete)
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: is incomplete: its run was interrupted or still goes on (--allow incomplete)", path);
+		if ((mine && first && strcmp(mine, first) != 0))
+			return vn_fail(err, VN_ERR_MISMATCH, "%s: is of a %.40s, %s of a %.40s: not ranks of one run", path, mine, vn_recording_path(rank[0]), first);
+		for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
+			const char *a = vn_facts_get(vn_recording_run(rank[0]), key[k]), *b = vn_facts_get(vn_recording_run(rank[i]), key[k]);
+			if ((a || b) && (!a || !b || strcmp(a, b) != 0))
+				return vn_fail(err, VN_ERR_MISMATCH, "%s: %s %.40s, %s %.40s: not ranks of one run", path, key[k], b ? b : "unknown",
+				               vn_recording_path(rank[0]), a ? a : "unknown");
+		}
+	}
+	return VN_OK;
+}
+
+/* The entries of one checkpoint in all ranks; -1 where a rank does not have it. base: the first that has. */
+static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, int *missing)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[base], i);
+	*missing = -1;
 	for (int k = 0; k < j->n; k++)
-		if ((entry[k] = k ? vn_recording_find(j->rank[k], e->step, e->name) : i) < 0)
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[k]), e->name, e->step,
-			               vn_recording_path(j->rank[0]));
-	for (int k = 1; k < j->n; k++) {
+		if ((entry[k] = k == base ? i : vn_recording_find(j->rank[k], e->step, e->name)) < 0)
+			*missing = k;
+	for (int k = 0; k < j->n; k++) {
+		if (k == base || entry[k] < 0)
+			continue;
 		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
 		if (d->shape.rank != e->shape.rank || d->dtype != e->dtype)
 			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s of rank %d, %s of rank %d in %s", vn_recording_path(j->rank[k]), e->name,
-			               vn_dtype_name(d->dtype), d->shape.rank, vn_dtype_name(e->dtype), e->shape.rank, vn_recording_path(j->rank[0]));
+			               vn_dtype_name(d->dtype), d->shape.rank, vn_dtype_name(e->dtype), e->shape.rank, vn_recording_path(j->rank[base]));
+		if (*d->axes && *e->axes && strcmp(d->axes, e->axes) != 0)
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: the axes of %s are '%s', in %s '%s'", vn_recording_path(j->rank[k]), e->name, d->axes,
+			               vn_recording_path(j->rank[base]), e->axes);
 	}
 	return VN_OK;
-}
-
-/* ---- the same on all ranks ------------------------------------------------------------------ */
-
-/* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
-static vn_status first_other(job *j, const int *entry, int from, int to, int *other, double *most)
-{
-	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
-	const int64_t   n = vn_shape_count(&e->shape);
-	const size_t    size = vn_dtype_size(e->dtype);
-	const void     *a, *b;
-	vn_status st = vn_recording_data(j->rank[from], entry[from], &a, j->err);
-	*other = -1;
-	*most = 0;
-	for (int k = from + 1; !st && k < to && *other < 0; k++) {
-		if ((st = vn_recording_data(j->rank[k], entry[k], &b, j->err)))
-			break;
-		if (n && memcmp(a, b, (size_t)n * size) != 0)
-			*other = k;
-		for (int64_t i = 0; *other == k && i < n; i++) {
-			double x, y;
-			vn_to_f64(&x, (const unsigned char *)a + (size_t)i * size, e->dtype, 1);
-			vn_to_f64(&y, (const unsigned char *)b + (size_t)i * size, e->dtype, 1);
-			*most = fabs(x - y) > *most ? fabs(x - y) : *most;
-		}
-		vn_recording_release(j->rank[k], entry[k]);
-	}
-	vn_recording_release(j->rank[from], entry[from]);
-	return st;
-}
-
-static vn_status check_replicas(job *j, const int *entry, int from, int to)
-{
-	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
-	int    other;
-	double most;
-	const vn_status st = first_other(j, entry, from, to, &other, &most);
-	if (st || other < 0)
-		return st;
-	if (!j->use->allow_replicas)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s by up to %.3g (--allow replicas compares rank "
-		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), most, from);
-	say(j, "%s: ranks %d and %d should have the same and differ by up to %.3g: rank %d's is compared", e->name, from, other, most, from);
-	return VN_OK;
-}
-
-/* A row-parallel product before its all-reduce, or a table of which each rank has some rows. */
-static bool may_be_partial(const vn_entry *e)
-{
-	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
-	const vn_point_info *p = vn_entry_point(e);
-	for (size_t i = 0; p && i < sizeof list / sizeof *list; i++)
-		if (strcmp(p->name, list[i]) == 0)
-			return true;
-	return false;
-}
-
-static void boxes_of_sum(const job *j, const vn_entry *e, const int *entry, vn_piece *piece)
-{
-	for (int k = 0; k < j->n; k++) {
-		int64_t step = 1;
-		piece[k] = (vn_piece) { .base = k, .entry = entry[k] };
-		for (int a = e->shape.rank - 1; a >= 0; a--) {
-			piece[k].size[a] = e->shape.dim[a];
-			piece[k].stride[a] = step;
-			step *= e->shape.dim[a];
-		}
-	}
-}
-
-static vn_status replicated(job *j, int i, const int *entry)
-{
-	const vn_entry *e = vn_recording_entry(j->rank[0], i);
-	vn_piece piece[MOST_RANKS];
-	int      other;
-	double   most;
-	vn_status st;
-	if (may_be_partial(e)) {
-		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
-			return st;
-		if (other >= 0) {
-			say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
-			j->use->summed++;
-			boxes_of_sum(j, e, entry, piece);
-			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
-		}
-	} else if ((st = check_replicas(j, entry, 0, j->n))) {
-		return st;
-	}
-	j->use->same++;
-	return vn_derive_keep(j->made, e, 0, i, j->err);
 }
 
 /* ---- put together along an axis ------------------------------------------------------------ */
@@ -205,7 +127,7 @@ typedef struct parts {
 	int64_t size[3]; /* on one rank */
 } parts;
 
-static vn_status parts_of(const job *j, const vn_entry *e, const char *axis, int64_t length, parts *p)
+static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *axis, int64_t length, parts *p)
 {
 	static const char *const fused[2][3] = { { "q_proj", "k_proj", "v_proj" }, { "gdn_q", "gdn_k", "gdn_v" } };
 	const int which = strcmp(axis, "qkv") == 0 ? 0 : strcmp(axis, "lin_mix") == 0 ? 1 : -1;
@@ -238,11 +160,11 @@ static vn_status parts_of(const job *j, const vn_entry *e, const char *axis, int
 }
 
 /* taken[k]: is rank k's in it? whole: how long the axis shall be; -1: as long as comes together. */
-static vn_status concatenate(job *j, int i, const int *entry, int axis, const char *word, const bool *taken, int64_t whole)
+static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken, int64_t whole)
 {
 	const vn_entry *e = vn_recording_entry(j->rank[0], i);
 	vn_entry  made = *e;
-	vn_piece  piece[3 * MOST_RANKS];
+	vn_piece  piece[3 * VN_MOST_JOINED];
 	parts     p;
 	int       n = 0;
 	int64_t   at = 0;
@@ -287,38 +209,71 @@ static vn_status concatenate(job *j, int i, const int *entry, int axis, const ch
 }
 
 /* More ranks than heads of keys: so many ranks have the same one. */
-static vn_status one_of_each(job *j, int i, const int *entry, int axis, int64_t heads)
+static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis, int64_t heads)
 {
-	bool      taken[MOST_RANKS] = { false };
+	bool      taken[VN_MOST_JOINED] = { false };
 	const int each = (int)(j->n / heads);
 	vn_status st = VN_OK;
 	for (int k = 0; !st && k < j->n; k += each) {
 		taken[k] = true;
-		st = check_replicas(j, entry, k, k + each);
+		st = vn_ranks_check_replicas(j, entry, k, k + each);
 	}
 	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
 }
 
-static vn_status join(job *j, int i)
+/* Some ranks have it and others not: what was gathered to them is whole. */
+static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[0], i);
+	vn_like  whole = *j->use->like;
+	whole.ranks = 1;
+	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[base], e->step));
+	int64_t  wanted = 1, had = 1;
+	vn_status st = VN_OK;
+	for (int a = 0; a < looks.shape.rank; a++)
+		wanted *= looks.shape.dim[a];
+	had = vn_shape_count(&e->shape);
+	if (looks.shape.rank != e->shape.rank || had != wanted)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]), e->name, e->step,
+		               vn_recording_path(j->rank[base]));
+	for (int k = base + 1; !st && k < j->n; k++)
+		if (entry[k] >= 0) {
+			const int two[2] = { entry[base], entry[k] };
+			vn_ranks_job pair = *j;
+			vn_recording *const both[2] = { j->rank[base], j->rank[k] };
+			pair.rank = both;
+			pair.n = 2;
+			if (!(st = vn_ranks_same_shape(&pair, two)))
+				st = vn_ranks_check_replicas(&pair, two, 0, 2);
+		}
+	if (st)
+		return st;
+	vn_ranks_say(j, "%s: whole on rank %d, and not on rank %d", e->name, base, missing);
+	j->use->same++;
+	return vn_derive_keep(j->made, e, base, entry[base], j->err);
+}
+
+static vn_status join(vn_ranks_job *j, int base, int i)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[base], i);
 	const char *axes = vn_entry_axes(e), *why;
-	int       entry[MOST_RANKS], axis = -1;
-	bool      all[MOST_RANKS];
+	int       entry[VN_MOST_JOINED], axis = -1, missing;
+	bool      all[VN_MOST_JOINED];
 	int64_t   sum = 0;
 	vn_dims   dims;
-	vn_status st = entries_of(j, i, entry);
+	vn_status st = entries_of(j, base, i, entry, &missing);
 
 	memset(all, 1, sizeof all);
 	if (st)
 		return st;
+	if (missing >= 0)
+		return on_some(j, base, e, entry, missing);
 	if (!*axes || !vn_dims_parse(axes, &dims, &why) || dims.n != e->shape.rank)
 		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s does not say what its axes are: how its ranks go together is not known",
 		               vn_recording_path(j->rank[0]), e->name);
 	for (int k = 0; k < dims.n && axis < 0; k++)
 		axis = vn_like_sharded(dims.atom[k].word) ? k : -1;
 	if (axis < 0)
-		return replicated(j, i, entry);
+		return vn_ranks_replicated(j, entry);
 	const char *word = dims.atom[axis].word;
 	/* On one rank the whole is asked for: that of the other side. */
 	vn_like  whole = *j->use->like;
@@ -328,36 +283,54 @@ static vn_status join(job *j, int i)
 	for (int k = 0; k < j->n; k++)
 		sum += vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
 	if (wanted > 0 && e->shape.dim[axis] == wanted && sum != wanted)
-		return replicated(j, i, entry); /* gathered already, on all of them */
+		return vn_ranks_replicated(j, entry); /* gathered already, on all of them */
 	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
 		return one_of_each(j, i, entry, axis, wanted);
-	return concatenate(j, i, entry, axis, word, all, strcmp(word, "vocab") == 0 ? wanted : -1);
+	/* Of a vocabulary each rank has the same share of a padded one. */
+	const bool vocab = strcmp(word, "vocab") == 0;
+	if (wanted > 0 && (vocab ? sum < wanted : sum != wanted))
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together: is a rank missing?",
+		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name);
+	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
+}
+
+/* "rank0.h5 and 3 more ranks", what reports call it. */
+static void name_of(vn_recording *const *rank, int n, char *text, size_t room)
+{
+	size_t used = (size_t)snprintf(text, room, "%s", vn_recording_path(rank[0]));
+	for (int i = 1; i < n && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(rank[i]));
+	if (used >= room)
+		snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(rank[0]), n - 1);
 }
 
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err)
 {
-	job j = { .rank = rank, .n = n, .use = use, .err = err };
-	vn_status st = n > MOST_RANKS ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", MOST_RANKS) : VN_OK;
+	vn_ranks_job j = { .rank = rank, .n = n, .use = use, .err = err };
+	char name[1024];
+	vn_status st = n > VN_MOST_JOINED ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", VN_MOST_JOINED) : VN_OK;
 
 	use->placed = use->summed = use->same = 0;
 	*r = NULL;
-	if (!st && !(st = in_order(rank, n, err)) && !(st = same_run(rank, n, err)))
-		st = vn_derive(vn_recording_path(rank[0]), rank, n, &j.made, err);
+	if (!st && !(st = in_order(rank, n, err)) && !(st = same_kind(rank, n, use->allow_incomplete, err)) && !(st = same_run(rank, n, err))) {
+		name_of(rank, n, name, sizeof name);
+		st = vn_derive(name, rank, n, &j.made, err);
+	}
 	if (!j.made) {
 		for (int i = 0; i < n; i++)
 			vn_recording_close(rank[i]);
 		return st;
 	}
 	vn_derive_forget_model(j.made);
-	for (int i = 0; !st && i < vn_recording_count(rank[0]); i++)
-		st = join(&j, i);
-	/* What only others have would be left out without a word. */
-	for (int k = 1; !st && k < n; k++)
+	/* Of every checkpoint once, from the first rank that has it. */
+	for (int k = 0; !st && k < n; k++)
 		for (int i = 0; !st && i < vn_recording_count(rank[k]); i++) {
 			const vn_entry *e = vn_recording_entry(rank[k], i);
-			if (vn_recording_find(rank[0], e->step, e->name) < 0)
-				st = vn_fail(err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(rank[0]), e->name, e->step,
-				             vn_recording_path(rank[k]));
+			bool before = false;
+			for (int q = 0; q < k && !before; q++)
+				before = vn_recording_find(rank[q], e->step, e->name) >= 0;
+			if (!before)
+				st = join(&j, k, i);
 		}
 	if (!st)
 		st = vn_derive_end(j.made, err);

@@ -3,7 +3,8 @@
  * By the rules of specs/models.md, chapter 8: what is cut along an axis is put together
  * along it (fused products part by part), what every rank has is one, and must be the
  * same, and attn_out, down_proj and embeddings that are not the same are partial sums,
- * and are added.
+ * and are added, unless the residual stream behind them shows that one rank's alone was
+ * added there. What only some ranks have was gathered to them, and must be whole.
  */
 #ifndef VN_CAPTURE_RANKS_H
 #define VN_CAPTURE_RANKS_H
@@ -12,6 +13,7 @@
 
 typedef struct vn_ranks_use {
 	const vn_like *like;   /* of the whole; its ranks are n */
+	bool  allow_incomplete;
 	bool  allow_replicas;  /* what should be the same and is not: the first rank's, and a word, not an error */
 	void (*say)(void *context, const char *words); /* what was decided by content; NULL */
 	void  *context;
@@ -21,8 +23,8 @@ typedef struct vn_ranks_use {
 /* *r is made of rank (n), which it takes, also on failure. In their order, or where all
  * say in /run which rank of how many they are (rank, world_size) in that. The weights and
  * the plan of a rank are not the model's and are forgotten.
- * Errors   a rank missing, twice or of another run, a tensor that a rank does not have, shapes
- *          that do not add up, replicas that disagree. */
+ * Errors   a rank missing, twice, incomplete, of another run, engine, precision or family, part of a
+ *          tensor that a rank does not have, shapes that do not add up, replicas that disagree. */
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err);
 
 #endif

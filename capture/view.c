@@ -162,6 +162,25 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 	return VN_OK;
 }
 
+vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err)
+{
+	char axes[sizeof r->entry->axes];
+	separate_steps(r);
+	vn_recording_release(r, i);
+	i = primary(r, i);
+	const int axis = vn_axes_find(vn_entry_axes(&r->entry[i]), "token");
+	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 || first + rows > r->entry[i].shape.dim[axis])
+		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name, first, first + rows - 1);
+	snprintf(axes, sizeof axes, "%s", r->entry[i].axes);
+	vn_view *v = view_of(r, i, err);
+	if (!v)
+		return VN_ERR_NOMEM;
+	v->from[axis] += first;
+	v->shape.dim[axis] = rows;
+	rename_all(r, i, axes);
+	return VN_OK;
+}
+
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
 {
 	vn_step *s = NULL;

@@ -23,4 +23,7 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
  * tensor of the step that has an axis of tokens as long as the rows it kept. */
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err);
 
+/* The same of entry i alone, and every other name of its tensor: [first, first + rows) of the rows it has. */
+vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "capture/view.h"
 #include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,14 +83,59 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 	return st;
 }
 
+/* The rows of an entry along its tokens; -1: it has none. */
+static int64_t rows_of(const vn_entry *e)
+{
+	const int axis = vn_axes_find(vn_entry_axes(e), "token");
+	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+}
+
+static int64_t step_rows(const vn_recording *r, int step)
+{
+	const vn_step *s = vn_recording_step(r, step);
+	return s ? s->rows : 0;
+}
+
+/* Engines that only want the next token make the end of the run for the last row alone: then that row of the other is compared. */
+static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+{
+	const char *first[2] = { NULL, NULL };
+	int       n[2] = { 0, 0 };
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(other); i++) {
+		const vn_entry *d = vn_recording_entry(other, i);
+		const int there = d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
+		if (there < 0)
+			continue;
+		const int64_t mine = rows_of(vn_recording_entry(c->ref, there)), theirs = rows_of(d);
+		/* Of a step of which one row was kept, that row says itself which it is. */
+		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->ref, d->step) > 1;
+		const bool cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
+		if (!cut_theirs && !cut_mine)
+			continue;
+		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;
+		n[cut_mine]++;
+		st = cut_mine ? vn_view_entry_rows(c->ref, there, mine - 1, 1, err) : vn_view_entry_rows(other, i, theirs - 1, 1, err);
+	}
+	for (int k = 0; k < 2; k++)
+		if (n[k] && c->notes.n < MOST_NOTES)
+			vn_lines_add(&c->notes, "%d tensors of the %s have one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
+			             k ? who : "reference", first[k], k ? "reference" : who);
+	return st;
+}
+
 vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
 {
-	const vn_status st = align_rows(c, other, who, true, err); /* first: shapes are compared by axes */
-	return st ? st : align_axes(c, other, who, err);
+	vn_status st = align_rows(c, other, who, true, err); /* first: shapes are compared by axes */
+	if (!st && !(st = align_last(c, other, who, true, err)))
+		st = align_axes(c, other, who, err);
+	return st;
 }
 
 vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err)
 {
-	const vn_status st = align_rows(c, floor, who, false, err);
-	return st ? st : align_axes(c, floor, who, err);
+	vn_status st = align_rows(c, floor, who, false, err);
+	if (!st && !(st = align_last(c, floor, who, false, err)))
+		st = align_axes(c, floor, who, err);
+	return st;
 }

@@ -32,7 +32,7 @@ typedef struct command {
 static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N]\n"
+	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N] [--ref-batch-row N]\n"
 	        "                       [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
 	        "                       [--all] [--quiet] [--threads N] [--force]\n"
@@ -40,7 +40,7 @@ static void usage(FILE *to)
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
 	        "  --ref-names MAP the same of REF\n"
-	        "  --batch-row N   which prompt of a batched CAND, from 0\n"
+	        "  --batch-row N   which prompt of a batched CAND, from 0; --ref-batch-row N of a batched REF\n"
 	        "  --shard         the candidate is the recordings of all ranks of a tensor-parallel run\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
@@ -88,6 +88,11 @@ static int add_path(command *k, const char *path)
 	return 0;
 }
 
+static int add_row(const char *option, int64_t *row)
+{
+	return vn_text_whole(optarg, 0, INT32_MAX, row) ? 0 : complain("%s takes a number from 0, not '%s'", option, optarg);
+}
+
 static int add_names(const char *option, const char **list, int *n)
 {
 	if (*n == VN_MOST_MAPS)
@@ -99,12 +104,13 @@ static int add_names(const char *option, const char **list, int *n)
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE, NAMES, REF_NAMES, BATCH_ROW, SHARD };
+	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE, NAMES, REF_NAMES, BATCH_ROW, REF_BATCH_ROW, SHARD };
 	static const struct option options[] = {
 		VN_COMPARING_OPTIONS,
 		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
 		{ "baseline", required_argument, NULL, BASELINE }, { "names", required_argument, NULL, NAMES },
 		{ "ref-names", required_argument, NULL, REF_NAMES }, { "batch-row", required_argument, NULL, BATCH_ROW },
+		{ "ref-batch-row", required_argument, NULL, REF_BATCH_ROW },
 		{ "shard", no_argument, NULL, SHARD },
 		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
 		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "force", no_argument, NULL, FORCE },
@@ -122,10 +128,8 @@ static int arguments(command *k, int argc, char **argv)
 		case NAMES:    st = add_names("--names", k->sides.names, &k->sides.n_names); break;
 		case REF_NAMES: st = add_names("--ref-names", k->sides.ref_names, &k->sides.n_ref_names); break;
 		case SHARD:    k->shard = true; break;
-		case BATCH_ROW:
-			if (!vn_text_whole(optarg, 0, INT32_MAX, &k->sides.batch_row))
-				st = complain("--batch-row takes a number from 0, not '%s'", optarg);
-			break;
+		case BATCH_ROW: st = add_row("--batch-row", &k->sides.batch_row); break;
+		case REF_BATCH_ROW: st = add_row("--ref-batch-row", &k->sides.ref_batch_row); break;
 		case FORMAT:   st = add_form(k, vn_report_by_name(optarg)); break;
 		case 'o':      st = add_path(k, optarg); break;
 		case ALL:      k->all = true; break;
@@ -361,7 +365,7 @@ static int compare_folders(const command *k)
 
 int cmd_compare(int argc, char **argv)
 {
-	command k = { .sides.batch_row = -1 };
+	command k = { .sides.batch_row = -1, .sides.ref_batch_row = -1 };
 	const int said = arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;

@@ -6,6 +6,7 @@
 #include "compare/names.h"
 
 #include "libref/exec/ref.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -113,13 +114,24 @@ static vn_status sink_write(void *ctx, const void *data, size_t elements, vn_err
 	return VN_OK;
 }
 
+/* Of a checkpoint that is compared by its last row alone (align.c). */
+static void last_row(vn_tensor *f, const vn_entry *e)
+{
+	const int64_t rows = f->shape.rank ? f->shape.dim[0] : 0;
+	if (vn_axes_find(vn_entry_axes(e), "token") != 0 || e->shape.dim[0] != 1 || rows < 2)
+		return;
+	f->shape.dim[0] = 1;
+	f->data = (const unsigned char *)f->data + (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
+}
+
 static vn_status floor_of(sink *s, vn_checkpoint *p, vn_error *err)
 {
-	const vn_tensor f = { s->dtype, s->shape, s->data };
+	vn_tensor f = { s->dtype, s->shape, s->data };
 	const vn_entry *e = vn_recording_entry(s->c->ref, p->ref);
 	vn_tensor   r;
 	vn_measured m;
-	if (!vn_shape_equal(&s->shape, &e->shape)) {
+	last_row(&f, e);
+	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", p->name);
 		return VN_OK;
 	}

@@ -29,8 +29,10 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_add(&s->c->notes, "%s: %d names by %s%s%s", s->who, use.mapped, m->name ? m->name : m->path, use.left ? ", others as they are" : "",
-		             use.ignored ? ", steps in between left out" : "");
+		vn_lines_add(&s->c->notes, "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
+		             use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left, use.ignored + use.spare);
+	else if (asked && use.ignored)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: %s leaves out %d of its tensors and names none", vn_recording_path(*r), m->path, use.ignored);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
 		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");
@@ -50,14 +52,14 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 	return st;
 }
 
-static vn_status take_row(int64_t row, vn_recording **r, vn_error *err)
+static vn_status take_row(int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	const int64_t batch = vn_recording_batch(*r);
 	if (batch == 0)
-		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: --batch-row %" PRId64 ", and it is not a batch", vn_recording_path(*r), row);
+		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", and it is not a batch", vn_recording_path(*r), option, row);
 	if (row < 0 && batch > 1)
-		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: --batch-row 0 to %" PRId64 " says which is compared",
-		               vn_recording_path(*r), batch, batch - 1);
+		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
+		               vn_recording_path(*r), batch, option, batch - 1);
 	return vn_batched_row(r, row < 0 ? 0 : row, err);
 }
 
@@ -71,17 +73,18 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 }
 
 /* One file as a checkpoint file. */
-static vn_status settle(side *s, const char *const *names, int n, int64_t row, vn_recording **r, vn_error *err)
+static vn_status settle(side *s, const char *const *names, int n, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
-	if (!st && !(st = take_row(row, r, err)))
+	if (!st && !(st = take_row(row, r, option, err)))
 		st = gather_pages(s, r, err);
 	return st;
 }
 
 static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 {
-	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS, .say = say, .context = s };
+	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS,
+	                     .allow_incomplete = s->c->options->allow & VN_ALLOW_INCOMPLETE, .say = say, .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->cand, err);
 	if (!st)
 		vn_lines_add(&s->c->notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
@@ -122,11 +125,11 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		plan = own = config ? vn_contract_plan(config) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = settle(&left, s->ref_names, s->n_ref_names, -1, &c->ref, err)))
+	if ((st = settle(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))
 		goto done;
 	vn_like_init(&right.like, c->ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++)
-		st = settle(&right, s->names, s->n_names, s->batch_row, &rank[i], err);
+		st = settle(&right, s->names, s->n_names, s->batch_row, &rank[i], "--batch-row", err);
 	if (st)
 		goto done;
 	if (s->n_cand > 1) {

@@ -18,7 +18,7 @@ typedef struct vn_sides {
 	const char *floor;              /* NULL: none */
 	const char *names[VN_MOST_MAPS], *ref_names[VN_MOST_MAPS]; /* name maps, in order */
 	int         n_names, n_ref_names;
-	int64_t     batch_row;          /* of a batched candidate; -1: not said */
+	int64_t     batch_row, ref_batch_row; /* of a batched candidate, of a batched reference; -1: not said */
 } vn_sides;
 
 /* c->ref, c->cand and c->floor, also where it fails: vn_comparison_close closes what is there. What was decided on

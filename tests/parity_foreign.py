@@ -8,6 +8,7 @@ any more once something in it is wrong. Prints how many checkpoints each compare
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,7 +38,7 @@ def run(*args):
 def expect(what, status, *args, says="", least=0):
     """compare with these arguments ends so, says that somewhere, and compared at least so many."""
     global bad
-    out = f"{what.replace(' ', '_').replace('/', '_')}.json"
+    out = re.sub(r'\W+', '_', what) + ".json"
     r = run("compare", *args, "-o", out, "--force")
     n = worst = 0
     if r.returncode < 2:
@@ -114,7 +115,7 @@ def as_they_come():
         expect(f"transformers {family} as the reference", 0, theirs, f"{family}.h5", "--ref-names", "hf", "--allow", "extra", "--limits", "fp32.yaml", least=33)
 
         def swapped(step, family=family):
-            a, b = ("transformer.h.1.mlp.c_fc", "transformer.h.1.mlp.act") if family == "gpt2" else ("model.layers.1.mlp.gate_proj", "model.layers.1.mlp.up_proj")
+            a, b = ("transformer.h.1.ln_1", "transformer.h.1.ln_2") if family == "gpt2" else ("model.layers.1.mlp.gate_proj", "model.layers.1.mlp.up_proj")
             x, y = step[a][()], step[b][()]
             step[a][...], step[b][...] = y, x
         expect(f"transformers {family}, two swapped", 1, f"{family}.h5", edited(theirs, "bad.h5", swapped), *keep)
@@ -272,7 +273,81 @@ def ranks():
     def cached(step):
         step["layer0"]["k_rope"][...] = 2 * step["layer0"]["k_rope"][()]
     expect("groups of keys that disagree", 2, "llama.h5", "--shard", p[0], edited(p[1], "wrong.h5", cached), *p[2:], *keep, says="layer0.k_rope should be")
+    def wide(step):
+        a = step["layer1"]["mlp_norm"][()]
+        del step["layer1"]["mlp_norm"]
+        step["layer1"].create_dataset("mlp_norm", data=np.tile(a, (1, 400))).attrs["axes"] = "token hidden"
+    expect("a replica of another shape", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", wide), *keep, says="and every rank should have the same")
+
+    def zero(step):
+        step["layer0"]["attn_out"][...] = 0
+    expect("a rank whose part is zero", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", zero), *keep, says="no part of a sum")
+
+    def noisy(step):
+        step["layer0"]["attn_out"][...] += 0.5
+    expect("replicas that are no partial sums", 2, "llama.h5", "--shard", *p[:5], edited(p[5], "wrong.h5", noisy), *keep, says="no partial sum")
+
+    def marked(to, **run):
+        with open(p[5], "rb") as a, open(to, "wb") as b:
+            b.write(a.read())
+        with h5py.File(to, "r+") as f:
+            for key, value in run.items():
+                (f if key == "complete" else f["run"]).attrs[key] = value
+        return to
+    expect("an incomplete rank", 2, "llama.h5", "--shard", *p[:5], marked("wrong.h5", complete=0), *keep, says="is incomplete")
+    expect("a rank of another precision", 2, "llama.h5", "--shard", *p[:5], marked("wrong.h5", precision="bf16"), *keep, says="not ranks of one run")
+    q = write_ranks("llama", g, 2, numbered=False)
+    expect("a rank missing, and none says of how many", 2, "llama.h5", "--shard", *write_ranks("llama", g, 3, numbered=False)[:2], *keep, says="is a rank missing?")
+
+    def gathered(step):
+        del step["logits"]
+        step.create_dataset("logits", data=g["logits"][0]).attrs["axes"] = "token vocab"
+
+    def without(step):
+        del step["logits"]
+    q = write_ranks("llama", g, 2, numbered=False)
+    expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep)
+    expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
+    expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="has no logits in step 0")
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
+
+
+def loose_ends():
+    """Copies that differ, axes that are not so, the last row alone."""
+    keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+    hf = os.path.join(FIXTURES, "foreign", "hf-llama.h5")
+
+    def other(step):
+        step["model.layers.1.mlp"][0, 3, 5] += 1
+    expect("two names of one result that differ", 2, "llama.h5", edited(hf, "bad.h5", other), "--names", "hf", *keep, says="are both layer1.down_proj")
+
+    def last(step):
+        for name in ("lm_head", "logits"):
+            a = step[name][()]
+            del step[name]
+            step.create_dataset(name, data=a[:, -1:])
+    expect("logits of the last token", 0, "llama.h5", edited(hf, "last.h5", last), "--names", "hf", *keep, says="taken as the last token")
+    expect("the last token as the reference", 0, "last.h5", "llama.h5", "--ref-names", "hf", "--allow", "extra", "--limits", "fp32.yaml", says="taken as the last token")
+    expect("the last token, with a floor", 0, "llama.h5", "last.h5", "--names", "hf", "--allow", "missing", "--model", os.path.join(FIXTURES, "llama-trained"))
+
+    def first(step):
+        last(step)
+        step["logits"][...] = step["lm_head"][...] = h5py.File(hf, "r")["step.0/logits"][:, :1]
+    expect("logits of the first token", 1, "llama.h5", edited(hf, "bad.h5", first), "--names", "hf", *keep)
+
+    g = golden("llama")
+    with Foreign("mine.h5", IDS) as f:
+        for layer in range(2):
+            f.put(f"mine.{layer}.ao", g[f"layer{layer}.attn_out"][0])
+            f.put(f"mine.{layer}.junk", 1000 + g[f"layer{layer}.attn_out"][0])
+    for rule, status, says in (
+        ('to: "layer{n}.attn_out"', 0, ""), ('to: "layer{n}.attn_out", axes: "token (head 7)"', 1, "misshapen"), ('to: "layer{n}.attn_out", axes: "token head dim"', 1, "misshapen"),
+        ('to: "layer{n}.attn_out", axes: "token hidden", plus: ["mine.{n}.junk"]', 1, "outside"),
+        ('to: "layer{n}.attn_out", axes: "token head dim", plus: ["mine.{n}.junk"]', 2, "is not 'token head dim'"),
+    ):
+        with open("mine.yaml", "w", encoding="utf-8") as f:
+            f.write('version: 1\nrules:\n  - { from: "mine.{n}.ao", ' + rule + ' }\n  - { from: "*junk", ignore: true }\n')
+        expect(f"a map: {rule[23:] or 'plain'}"[:52], status, "llama.h5", "mine.h5", "--names", "mine.yaml", *keep, "--points", "layer*.attn_out", says=says)
 
 
 # ---- pages -------------------------------------------------------------------------------
@@ -352,6 +427,8 @@ def batches():
     with Foreign("one.h5", [IDS], [np.arange(T)]) as f:
         for name, (a, axes) in g.items():
             f.put(name, a[None], "batch " + axes)
+    expect("two batches", 0, "batch.h5", "batch.h5", "--batch-row", "1", "--ref-batch-row", "1", "--limits", "fp32.yaml", least=len(g) - 4)
+    expect("two rows", 2, "batch.h5", "batch.h5", "--batch-row", "1", "--ref-batch-row", "0", says="token ids")
     expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
 
 
@@ -360,6 +437,7 @@ with tempfile.TemporaryDirectory() as folder:
     as_they_come()
     vllm()
     ranks()
+    loose_ends()
     pages()
     batches()
 print("all agree" if not bad else f"{bad} do not")

@@ -1,0 +1,198 @@
+/* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/ranks_inside.h"
+
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
+static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
+	const int64_t   n = vn_shape_count(&e->shape);
+	const size_t    size = vn_dtype_size(e->dtype);
+	const void     *a, *b;
+	vn_status st = vn_recording_data(j->rank[from], entry[from], &a, j->err);
+	*other = -1;
+	*most = 0;
+	for (int k = from + 1; !st && k < to && *other < 0; k++) {
+		if ((st = vn_recording_data(j->rank[k], entry[k], &b, j->err)))
+			break;
+		if (n && memcmp(a, b, (size_t)n * size) != 0)
+			*other = k;
+		for (int64_t i = 0; *other == k && i < n; i++) {
+			double x, y;
+			vn_to_f64(&x, (const unsigned char *)a + (size_t)i * size, e->dtype, 1);
+			vn_to_f64(&y, (const unsigned char *)b + (size_t)i * size, e->dtype, 1);
+			*most = fabs(x - y) > *most ? fabs(x - y) : *most;
+		}
+		vn_recording_release(j->rank[k], entry[k]);
+	}
+	vn_recording_release(j->rank[from], entry[from]);
+	return st;
+}
+
+vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, int to)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
+	int    other;
+	double most;
+	const vn_status st = first_other(j, entry, from, to, &other, &most);
+	if (st || other < 0)
+		return st;
+	if (!j->use->allow_replicas)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s by up to %.3g (--allow replicas compares rank "
+		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), most, from);
+	vn_ranks_say(j, "%s: ranks %d and %d should have the same and differ by up to %.3g: rank %d's is compared", e->name, from, other, most, from);
+	return VN_OK;
+}
+
+/* What every rank has has one shape. */
+vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
+	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	for (int k = 1; k < j->n; k++) {
+		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
+		if (!vn_shape_equal(&d->shape, &e->shape))
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s, and every rank should have the same", vn_recording_path(j->rank[k]), e->name,
+			               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b));
+	}
+	return VN_OK;
+}
+
+/* A row-parallel product before its all-reduce, or a table of which each rank has some rows. */
+static bool may_be_partial(const vn_entry *e)
+{
+	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
+	const vn_point_info *p = vn_entry_point(e);
+	for (size_t i = 0; p && i < sizeof list / sizeof *list; i++)
+		if (strcmp(p->name, list[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_zero(vn_ranks_job *j, int k, int entry)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[k], entry);
+	const int64_t   n = vn_shape_count(&e->shape);
+	const void *data;
+	bool zero = n > 0 && !vn_recording_data(j->rank[k], entry, &data, NULL);
+	for (int64_t i = 0; zero && i < n; i++) {
+		double x;
+		vn_to_f64(&x, (const unsigned char *)data + (size_t)i * vn_dtype_size(e->dtype), e->dtype, 1);
+		zero = x == 0;
+	}
+	vn_recording_release(j->rank[k], entry);
+	return zero;
+}
+
+/* |whole - a - parts of ranks [from, to)|^2 over |those|^2, of replicated tensors of rank 0; -1: cannot be said. */
+static double left_over(vn_ranks_job *j, int step, const char *whole, const char *a, const int *entry, int from, int to)
+{
+	vn_recording *r = j->rank[0];
+	const int list[2] = { vn_recording_find(r, step, whole), vn_recording_find(r, step, a) };
+	const int64_t n = vn_shape_count(&vn_recording_entry(r, entry[0])->shape);
+	double *x = malloc(((size_t)n + 1) * sizeof *x), *y = calloc((size_t)n + 1, sizeof *y), off = -1, size = 0;
+	const void *data;
+	bool good = x && y && list[0] >= 0 && list[1] >= 0;
+	for (int k = 0; good && k < 2; k++)
+		good = vn_shape_count(&vn_recording_entry(r, list[k])->shape) == n;
+	for (int k = from; good && k < to; k++)
+		if ((good = !vn_recording_data(j->rank[k], entry[k], &data, NULL))) {
+			vn_to_f64(x, data, vn_recording_entry(j->rank[k], entry[k])->dtype, (size_t)n);
+			for (int64_t i = 0; i < n; i++)
+				y[i] += x[i];
+			vn_recording_release(j->rank[k], entry[k]);
+		}
+	for (int64_t i = 0; good && i < n; i++)
+		size += y[i] * y[i];
+	for (int k = 0; good && k < 2; k++)
+		if ((good = !vn_recording_data(r, list[k], &data, NULL))) {
+			vn_to_f64(x, data, vn_recording_entry(r, list[k])->dtype, (size_t)n);
+			for (int64_t i = 0; i < n; i++)
+				y[i] = k == 0 ? x[i] - y[i] : y[i] - x[i];
+			vn_recording_release(r, list[k]);
+		}
+	if (good && size > 0) {
+		off = 0;
+		for (int64_t i = 0; i < n; i++)
+			off += y[i] * y[i];
+		off /= size;
+	}
+	free(x);
+	free(y);
+	return off;
+}
+
+/* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */
+static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
+{
+	enum { CLOSES = 100 };
+	const vn_point_info *p = vn_entry_point(e);
+	const bool mlp = strcmp(p->name, "down_proj") == 0;
+	char whole[VN_NAME_MAX], before[VN_NAME_MAX];
+	if (!mlp && strcmp(p->name, "attn_out") != 0)
+		return false;
+	snprintf(whole, sizeof whole, "layer%d.%s", e->layer, mlp ? "output" : "attn_residual");
+	snprintf(before, sizeof before, "layer%d.%s", e->layer, mlp ? "attn_residual" : "input");
+	if (!mlp && vn_recording_find(j->rank[0], e->step, before) < 0) {
+		snprintf(before, sizeof before, e->layer > 0 ? "layer%d.output" : "embed", e->layer - 1);
+	}
+	const double together = left_over(j, e->step, whole, before, entry, 0, j->n);
+	for (int k = 0; together >= 0 && k < j->n; k++) {
+		const double alone = left_over(j, e->step, whole, before, entry, k, k + 1);
+		if (alone >= 0 && alone * CLOSES < 1 && alone < together)
+			return true;
+	}
+	return false;
+}
+
+static void boxes_of_sum(const vn_ranks_job *j, const vn_entry *e, const int *entry, vn_piece *piece)
+{
+	for (int k = 0; k < j->n; k++) {
+		int64_t step = 1;
+		piece[k] = (vn_piece) { .base = k, .entry = entry[k] };
+		for (int a = e->shape.rank - 1; a >= 0; a--) {
+			piece[k].size[a] = e->shape.dim[a];
+			piece[k].stride[a] = step;
+			step *= e->shape.dim[a];
+		}
+	}
+}
+
+vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
+{
+	const int i = entry[0];
+	const vn_entry *e = vn_recording_entry(j->rank[0], i);
+	vn_piece piece[VN_MOST_JOINED];
+	int      other;
+	double   most;
+	vn_status st = vn_ranks_same_shape(j, entry);
+	if (st)
+		return st;
+	if (may_be_partial(e)) {
+		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
+			return st;
+		for (int k = 0; other >= 0 && !vn_entry_point(e)->outside && k < j->n; k++)
+			if (is_zero(j, k, entry[k]))
+				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, and not on the other ranks: no part of a sum", vn_recording_path(j->rank[k]),
+				               e->name);
+		if (other >= 0 && reduced_already(j, e, entry))
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank 0 has, and differs from %s by up to %.3g: no partial sum, since the residual "
+			               "stream behind it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), most);
+		if (other >= 0) {
+			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
+			j->use->summed++;
+			boxes_of_sum(j, e, entry, piece);
+			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
+		}
+	} else if ((st = vn_ranks_check_replicas(j, entry, 0, j->n))) {
+		return st;
+	}
+	j->use->same++;
+	return vn_derive_keep(j->made, e, 0, i, j->err);
+}
