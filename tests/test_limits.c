@@ -214,6 +214,24 @@ static void limits_that_cannot_fail_are_warned_about(void)
 	CU_ASSERT_EQUAL(l->n_warnings, 6);
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: cosine: -1 can never fail"));
 	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { nonfinite: 1.0e+6, differing: 1.0e+15, kl_mean: 10, kl_p99: 50, kl_max: 50, max_abs: 1.0e+9 }\n");
+	CU_ASSERT_EQUAL_FATAL(l->n_warnings, 5); /* of max_abs it depends on the tensor */
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[2], "t.yaml:2: kl_mean: 10 lets unrelated logits pass"));
+	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { nonfinite: 999999, differing: 9.0e+14, kl_mean: 9.9, kl_p99: 49, kl_max: 49 }\n");
+	CU_ASSERT_EQUAL(l->n_warnings, 0);
+	vn_limits_destroy(l);
+}
+
+static void bitwise_is_no_limit_that_is_warned_about(void)
+{
+	vn_limits *l = NULL;
+	vn_error   err;
+	CU_ASSERT_EQUAL_FATAL(vn_limits_bitwise(&l, &err), VN_OK);
+	CU_ASSERT_EQUAL(l->n_warnings, 0);
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_DIFFERING).value, 0.0);
+	CU_ASSERT_TRUE(limit_of(l, "logits", VN_PLAIN, VN_M_NONFINITE).value >= 1e15); /* equal NaNs are equal */
+	vn_limits_destroy(l);
 }
 
 static void a_nan_keeps_to_no_limit(void)
@@ -352,6 +370,7 @@ int main(void)
 		TEST(rules_have_a_shape),
 		TEST(what_yaml_can_do_beyond_the_language_is_refused),
 		TEST(limits_that_cannot_fail_are_warned_about),
+		TEST(bitwise_is_no_limit_that_is_warned_about),
 		TEST(a_nan_keeps_to_no_limit),
 		TEST(a_file_wins_over_what_it_extends),
 		TEST(circles_and_ways_out_of_the_folder_are_refused),
