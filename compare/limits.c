@@ -64,7 +64,17 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value >= 1 ? "can never fail" : NULL;
 	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
 		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
-	return NULL;
+	/* Counts: a tensor of 1e15 elements has no file, and one of a million NaN is no use to anybody. */
+	if (m == VN_M_NONFINITE)
+		return value >= 1e6 ? "can hardly fail" : NULL;
+	if (m == VN_M_DIFFERING)
+		return value >= 1e15 ? "can never fail" : NULL;
+	/* All scores alike are ln V from certainty, 12 of 150,000 tokens: a mean of 10 is that of other logits. */
+	if (m == VN_M_KL_MEAN)
+		return value >= 10 ? "lets unrelated logits pass" : NULL;
+	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
+		return value >= 50 ? "can hardly fail" : NULL;
+	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 
 static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
@@ -109,8 +119,12 @@ bool vn_limits_mention(const vn_limits *l, vn_metric m)
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 {
 	static const char text[] = "version: 1\nname: bitwise\n"
-	                           "defaults: { differing: 0, nonfinite: 9.0e+15, why: the same bits in every element }\n";
-	return vn_limits_parse("--bitwise", text, sizeof text - 1, l, err);
+	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
+	const vn_status st = vn_limits_parse("--bitwise", text, sizeof text - 1, l, err);
+	/* Any number of them. Nobody may write that: in a file it is warned about, and `none` is 0. */
+	if (!st)
+		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = 9.0e15;
+	return st;
 }
 
 void vn_limits_destroy(vn_limits *l)

@@ -21,7 +21,7 @@ typedef struct vn_rule {
 	char *file;       /* as it was opened */
 	int   line;       /* where the rule starts */
 	char *match;      /* NULL: defaults */
-	char *why;        /* NULL: none given */
+	char *why;        /* never empty in a rule; of defaults NULL: none given */
 	bool  shipped;    /* from a file that was extended, or from one of vernier's own */
 	bool  hit;        /* it matched a checkpoint */
 	struct {

@@ -231,6 +231,9 @@ static vn_status keys(body *b)
 	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
 	if (!st && b->is_rule && !b->inner && !b->rule->match)
 		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
+	/* A number nobody can defend is argued about when it breaks. The defaults of a file are what its name and head say. */
+	if (!st && b->is_rule && !b->inner && (!b->rule->why || !b->rule->why[strspn(b->rule->why, " \t\n")]))
+		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: say what the limit rests on");
 	return st;
 }
 

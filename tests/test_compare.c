@@ -529,9 +529,9 @@ static void a_floor_of_zero_allows_no_difference(void)
 static void limits_that_judge_nothing_are_trouble(void)
 {
 	trial t = { 0 }, u = { 0 };
-	compare(&t, "good", "good", "version: 1\nrules: [ { match: nothing, nmse: 1.0e-3 } ]\n");
+	compare(&t, "good", "good", "version: 1\nrules: [ { match: nothing, nmse: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_EQUAL(t.st, VN_ERR_USAGE);
-	compare(&u, "good", "good", "version: 1\nrules: [ { match: embed, kl_mean: 1.0e-3 } ]\n");
+	compare(&u, "good", "good", "version: 1\nrules: [ { match: embed, kl_mean: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_FALSE(u.c.within); /* only logits have that */
 	finish(&t);
 	finish(&u);
@@ -540,7 +540,7 @@ static void limits_that_judge_nothing_are_trouble(void)
 static void a_rule_that_matches_nothing_is_warned_about(void)
 {
 	trial t = { 0 };
-	compare(&t, "good", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3 } ]\n");
+	compare(&t, "good", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_EQUAL_FATAL(t.c.warnings.n, 1);
 	CU_ASSERT_STRING_EQUAL(t.c.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
 	finish(&t);

@@ -52,8 +52,8 @@ static void the_last_rule_that_matches_wins_key_by_key(void)
 	                     "defaults: { nmse: 1.0e-3, cosine: 0.9 }\n"
 	                     "rules:\n"
 	                     "  - { match: 'layer*.q_rope', nmse: 1.0e-5, why: first }\n"
-	                     "  - { match: 'layer3.*', nmse: 2.0e-5 }\n"
-	                     "  - { match: 'layer3.*', max_abs: 7 }\n");
+	                     "  - { match: 'layer3.*', nmse: 2.0e-5, why: second }\n"
+	                     "  - { match: 'layer3.*', max_abs: 7, why: third }\n");
 	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_NMSE).value, 1e-3);
 	CU_ASSERT_EQUAL(limit_of(l, "layer1.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-5);
 	const vn_limit nmse = limit_of(l, "layer3.q_rope", VN_PLAIN, VN_M_NMSE);
@@ -69,7 +69,7 @@ static void the_last_rule_that_matches_wins_key_by_key(void)
 
 static void defaults_come_before_rules_wherever_they_stand(void)
 {
-	vn_limits *l = parse("rules: [ { match: a, nmse: 1 } ]\ndefaults: { nmse: 2 }\nversion: 1\n");
+	vn_limits *l = parse("rules: [ { match: a, nmse: 1, why: w } ]\ndefaults: { nmse: 2 }\nversion: 1\n");
 	CU_ASSERT_EQUAL(limit_of(l, "a", VN_PLAIN, VN_M_NMSE).value, 1.0);
 	CU_ASSERT_EQUAL(limit_of(l, "b", VN_PLAIN, VN_M_NMSE).value, 2.0);
 	vn_limits_destroy(l);
@@ -77,7 +77,7 @@ static void defaults_come_before_rules_wherever_they_stand(void)
 
 static void a_limit_can_be_lifted_again(void)
 {
-	vn_limits *l = parse("version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: x, nmse: none } ]\n");
+	vn_limits *l = parse("version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: x, nmse: none, why: w } ]\n");
 	CU_ASSERT_PTR_NULL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).rule);
 	CU_ASSERT_PTR_NOT_NULL(limit_of(l, "y", VN_PLAIN, VN_M_NMSE).rule);
 	vn_limits_destroy(l);
@@ -87,7 +87,7 @@ static void a_limit_goes_by_depth_from_the_first_layer_to_the_last(void)
 {
 	vn_limits *l = parse("version: 1\ndefaults:\n  nmse: { first: 1.0e-6, last: 1.0e-2 }\n"
 	                     "  cosine: { last: 0.99, first: 0.9999 }\n  without_floor: { rmse: { first: 4, last: 1 } }\n"
-	                     "rules: [ { match: layer1.v_proj, nmse: 5 }, { match: layer2.v_proj, nmse: { first: 1, last: 1 } } ]\n");
+	                     "rules: [ { match: layer1.v_proj, nmse: 5, why: w }, { match: layer2.v_proj, nmse: { first: 1, last: 1 }, why: w } ]\n");
 	l->layers = 5;
 	CU_ASSERT_EQUAL(limit_of(l, "embed", VN_PLAIN, VN_M_NMSE).value, 1e-6);
 	CU_ASSERT_EQUAL(limit_of(l, "layer0.q_rope", VN_PLAIN, VN_M_NMSE).value, 1e-6);
@@ -175,6 +175,10 @@ static void nothing_is_said_twice(void)
 static void rules_have_a_shape(void)
 {
 	refused("version: 1\nrules: [ { nmse: 1 } ]\n", "t.yaml:2:10: a rule without match");
+	refused("version: 1\nrules:\n  - { match: a, nmse: 1, why: w }\n  - match: b\n    nmse: 1\n",
+	        "t.yaml:4:5: a rule without why: say what the limit rests on");
+	refused("version: 1\nrules: [ { match: a, nmse: 1, why: '' } ]\n", "t.yaml:2:10: a rule without why");
+	refused("version: 1\nrules: [ { match: a, nmse: 1, why: ' ' } ]\n", "t.yaml:2:10: a rule without why");
 	refused("version: 1\nrules: { match: a }\n", "t.yaml:2:8: rules must be a list");
 	refused("version: 1\nrules: [ a ]\n", "t.yaml:2:10: expected a map");
 	refused("version: 1\ndefaults: 3\n", "t.yaml:2:11: expected a map");
@@ -209,6 +213,24 @@ static void limits_that_cannot_fail_are_warned_about(void)
 	                     "  nmse_over_floor: 0.5, rmse_over_floor: { first: 2, last: 1.0e+9 } }\n");
 	CU_ASSERT_EQUAL(l->n_warnings, 6);
 	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: cosine: -1 can never fail"));
+	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { nonfinite: 1.0e+6, differing: 1.0e+15, kl_mean: 10, kl_p99: 50, kl_max: 50, max_abs: 1.0e+9 }\n");
+	CU_ASSERT_EQUAL_FATAL(l->n_warnings, 5); /* of max_abs it depends on the tensor */
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[2], "t.yaml:2: kl_mean: 10 lets unrelated logits pass"));
+	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { nonfinite: 999999, differing: 9.0e+14, kl_mean: 9.9, kl_p99: 49, kl_max: 49 }\n");
+	CU_ASSERT_EQUAL(l->n_warnings, 0);
+	vn_limits_destroy(l);
+}
+
+static void bitwise_is_no_limit_that_is_warned_about(void)
+{
+	vn_limits *l = NULL;
+	vn_error   err;
+	CU_ASSERT_EQUAL_FATAL(vn_limits_bitwise(&l, &err), VN_OK);
+	CU_ASSERT_EQUAL(l->n_warnings, 0);
+	CU_ASSERT_EQUAL(limit_of(l, "logits", VN_PLAIN, VN_M_DIFFERING).value, 0.0);
+	CU_ASSERT_TRUE(limit_of(l, "logits", VN_PLAIN, VN_M_NONFINITE).value >= 1e15); /* equal NaNs are equal */
 	vn_limits_destroy(l);
 }
 
@@ -251,8 +273,8 @@ static void a_file_wins_over_what_it_extends(void)
 {
 	vn_limits *l;
 	vn_error err;
-	put("base.yaml", "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3 } ]\n");
-	put("own.yaml", "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5 } ]\n");
+	put("base.yaml", "version: 1\ndefaults: { nmse: 1, cosine: 0.5 }\nrules: [ { match: logits, nmse: 2, kl_mean: 3, why: w } ]\n");
+	put("own.yaml", "version: 1\nextends: base.yaml\ndefaults: { nmse: 4 }\nrules: [ { match: logits, kl_mean: 5, why: w } ]\n");
 	CU_ASSERT_EQUAL_FATAL(get("own.yaml", &l, &err), VN_OK);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_NMSE).value, 4.0);
 	CU_ASSERT_EQUAL(limit_of(l, "x", VN_PLAIN, VN_M_COSINE).value, 0.5);
@@ -348,6 +370,7 @@ int main(void)
 		TEST(rules_have_a_shape),
 		TEST(what_yaml_can_do_beyond_the_language_is_refused),
 		TEST(limits_that_cannot_fail_are_warned_about),
+		TEST(bitwise_is_no_limit_that_is_warned_about),
 		TEST(a_nan_keeps_to_no_limit),
 		TEST(a_file_wins_over_what_it_extends),
 		TEST(circles_and_ways_out_of_the_folder_are_refused),

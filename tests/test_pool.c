@@ -2,7 +2,7 @@
  * one row says nothing. */
 #include "tests/pool_help.h"
 
-static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 } } ]\n";
+static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";
 
 static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 {
@@ -65,8 +65,8 @@ static void the_prompt_is_judged_by_itself(void)
 
 static void few_rows_have_no_ratio_but_a_cap(void)
 {
-	static const char lower[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-6 } } ]\n";
-	static const char bare[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4 } ]\n";
+	static const char lower[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-6 }, why: w } ]\n";
+	static const char bare[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, why: w } ]\n";
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
@@ -87,7 +87,7 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 
 static void a_share_is_of_all_steps(void)
 {
-	static const char share[] = "version: 1\nrules: [ { match: logits, argmax_agreement: 0.95 } ]\n";
+	static const char share[] = "version: 1\nrules: [ { match: logits, argmax_agreement: 0.95, why: w } ]\n";
 	double factor[MOST + 1];
 	trial  t = { 0 };
 

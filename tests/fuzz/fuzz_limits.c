@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static const char seed[] =
 	"version: 1\nname: x\ndefaults: { nmse_over_floor: 4, nonfinite: 0, without_floor: { nmse: 2.0e-3 }, worst_token_nmse: { first: 1.0e-6, last: 1.0e-3 }, why: \"a\" }\n"
 	"rules:\n  - match: \"layer*.{q,k}_rope\"\n    cosine: 0.99999\n    max_abs: 2.5e-2\n    why: >\n      folded\n"
-	"  - { match: logits, kl_mean: 1.0e-3, missing: allowed, nmse: none }\n";
+	"  - { match: logits, kl_mean: 1.0e-3, missing: allowed, nmse: none, why: measured }\n";
 static const char *const piece[] = { "&a ", "*a", "!!x ", "[", "{", "- ", ": ", "\t", "\xff", "\0", "---\n", "? ", "| ",
                                      "nmse: ", "1e999", "%YAML 9.9\n", "\"", "<<: ", "{ first: 1, last: 2 }", "first: " };
 
