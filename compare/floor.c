@@ -222,7 +222,6 @@ static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref,
 static vn_status by_running(vn_comparison *c, vn_error *err)
 {
 	vn_policy policy;
-	vn_model *model = NULL;
 	vn_ref   *ref = NULL;
 	bool     *want = NULL;
 	vn_names  names = { 0 };
@@ -234,8 +233,9 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 	else if (!vn_policy_from_name(precision_of(c->cand), &policy))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: precision '%.40s' is none of %s; say --floor-precision",
 		               vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names);
-	if ((st = vn_model_open(c->options->model, &model, err)))
+	if ((st = vn_model_open(c->options->model, &c->model, err)))
 		return st;
+	const vn_model *model = c->model;
 	const vn_plan *plan = vn_model_plan(model);
 	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
 		goto done;
@@ -259,7 +259,6 @@ done:
 	free(s.next);
 	free(want);
 	vn_names_finish(&names);
-	vn_model_close(model);
 	return st;
 }
 
