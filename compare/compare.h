@@ -75,12 +75,16 @@ typedef struct vn_check {
  * the value is none, or the limit is 0 and the value is not. */
 double vn_check_used(const vn_check *k);
 
-/* What came of computing it again on the candidate's own inputs (replay.h); nmse each. */
+/* What came of computing it again on the candidate's own inputs (replay.h); nmse but where it says otherwise. */
 typedef struct vn_replayed {
 	double  local, floor, inherited;
-	double  gain;  /* NaN: the inputs have no error, or none that is known */
-	int64_t bad;   /* not finite on one side only */
-	int     span;  /* nodes from captured tensors to here, its own included */
+	double  local_token, floor_token; /* nmse of the worst token */
+	double  local_max, floor_max;     /* largest error of one element, not squared */
+	double  gain;   /* NaN: the inputs have no error, or none that is known */
+	int64_t bad;    /* not finite on one side only */
+	int     span;   /* nodes from captured tensors to here, its own included */
+	int     behind; /* local is beyond its floor, but the span holds what this checkpoint was charged with; -1 */
+	bool    captured; /* what reads it was computed from other numbers than these: the capture is wrong, not the operation */
 } vn_replayed;
 
 typedef struct vn_checkpoint {
@@ -155,6 +159,7 @@ typedef struct vn_comparison {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
 	vn_limits     *limits;
 	vn_model      *model;      /* options->model, opened; NULL */
+	vn_policy      policy;     /* the candidate's, where there is a model */
 	bool           replayed;   /* origins are what replay.h says */
 	const vn_compare_options *options;
 	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
@@ -205,6 +210,8 @@ vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_er
 vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
+/* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
+void      vn_assume_policy(vn_comparison *c);
 /* floor of every measured checkpoint, from the recording c->floor or from a run
  * of the reference engine on options->model; nothing when there is neither. */
 vn_status vn_floor(vn_comparison *c, vn_error *err);

@@ -89,7 +89,7 @@ static void cell(FILE *out, int width, const char *format, double x)
 /* In multiples of its floor what it added itself, and how much it magnified. */
 static void replay_cells(const page *p, const vn_checkpoint *k)
 {
-	const double local = vn_local_over_floor(k);
+	const double local = vn_local_shown(k);
 	if (!k->replayed)
 		fprintf(p->out, "  %8s  %5s", "-", "-");
 	else {

@@ -67,7 +67,10 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
 	text[0] = 0;
-	if (c->n_origins == 1)
+	if (c->n_origins && c->first < 0)
+		add(text, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
+		    c->n_origins > 1 ? ", the first of several," : "");
+	else if (c->n_origins == 1)
 		add(text, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
 	else if (c->n_origins > 1)
 		add(text, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
@@ -82,23 +85,34 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 
 const char *vn_say_origin(const vn_comparison *c)
 {
+	if (c->n_origins == 1 && c->point[c->origins[0]].replay.captured)
+		return "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
 	if (c->replayed)
 		return c->n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
 		                        : "computed again on the candidate's own inputs it comes out otherwise";
 	return c->n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
 }
 
-const char *vn_say_replay(const vn_checkpoint *p, char text[VN_WORDS])
+const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
+	char label[VN_LABEL];
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
 	add(text, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
+	if (vn_local_peak(p) > VN_PEAK_LIMIT)
+		add(text, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
+		    p->replay.local_max / p->replay.floor_max);
 	add(text, ", inherited %.2g", p->replay.inherited);
 	if (!isnan(p->replay.gain))
 		add(text, ", which is %.2g times what came in", p->replay.gain);
 	if (p->replay.span > 1)
-		add(text, "; of %d operations from captured tensors to here", p->replay.span);
+		add(text, "; of the %d operations between captured tensors and here", p->replay.span);
+	if (p->replay.captured)
+		add(text, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
+	if (p->replay.behind >= 0)
+		add(text, c->point[p->replay.behind].replay.captured ? "; right on what %s should be" : "; the error of %s may be all of it",
+		    vn_label(&c->point[p->replay.behind], label));
 	return text;
 }
 
