@@ -1,5 +1,6 @@
 /* compare.c: see compare.h. */
 #include "compare/baseline.h"
+#include "compare/replay.h"
 
 #include "capture/damage.h"
 #include "capture/identities.h"
@@ -180,7 +181,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = check_alone(c, err)))
+	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return sum_up(c, err);
 }
@@ -193,6 +194,7 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->pool);
 	free(c->few);
 	free(c->origins);
+	vn_model_close(c->model);
 	vn_comparison_drop_graph(c);
 	vn_lines_free(&c->notes);
 	vn_lines_free(&c->warnings);

@@ -75,6 +75,18 @@ typedef struct vn_check {
  * the value is none, or the limit is 0 and the value is not. */
 double vn_check_used(const vn_check *k);
 
+/* What came of computing it again on the candidate's own inputs (replay.h); nmse but where it says otherwise. */
+typedef struct vn_replayed {
+	double  local, floor, inherited;
+	double  local_token, floor_token; /* nmse of the worst token */
+	double  local_max, floor_max;     /* largest error of one element, not squared */
+	double  gain;   /* NaN: the inputs have no error, or none that is known */
+	int64_t bad;    /* not finite on one side only */
+	int     span;   /* nodes from captured tensors to here, its own included */
+	int     behind; /* local is beyond its floor, but the span holds what this checkpoint was charged with; -1 */
+	bool    captured; /* what reads it was computed from other numbers than these: the capture is wrong, not the operation */
+} vn_replayed;
+
 typedef struct vn_checkpoint {
 	const char    *name;      /* borrowed from the recording */
 	int            step, order, layer;
@@ -94,6 +106,8 @@ typedef struct vn_checkpoint {
 	int            n_checks;
 	int            worst;     /* the broken check that is farthest out; -1 */
 	bool           origin;
+	bool           replayed;
+	vn_replayed    replay;
 	vn_since       since;
 	double         was;       /* of the worst check, in the baseline; NaN: no number */
 } vn_checkpoint;
@@ -133,7 +147,8 @@ typedef struct vn_compare_options {
 	unsigned    allow;
 	int         threads;       /* 0: one a processor */
 	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
-	const char *model;         /* compute the floor with these weights; NULL */
+	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
+	bool        replay;        /* also where everything is within its limits */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
@@ -143,6 +158,9 @@ typedef struct vn_graph vn_graph; /* localise.c */
 typedef struct vn_comparison {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
 	vn_limits     *limits;
+	vn_model      *model;      /* options->model, opened; NULL */
+	vn_policy      policy;     /* the candidate's, where there is a model */
+	bool           replayed;   /* origins are what replay.h says */
 	const vn_compare_options *options;
 	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
 	vn_checkpoint *point;      /* in execution order; extras last */
@@ -192,6 +210,8 @@ vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_er
 vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
+/* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
+void      vn_assume_policy(vn_comparison *c);
 /* floor of every measured checkpoint, from the recording c->floor or from a run
  * of the reference engine on options->model; nothing when there is neither. */
 vn_status vn_floor(vn_comparison *c, vn_error *err);

@@ -71,6 +71,24 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 	return vn_measure_points(c, &batch, err);
 }
 
+void vn_assume_policy(vn_comparison *c)
+{
+	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
+
+	if (c->options->floor_policy)
+		c->policy = *c->options->floor_policy;
+	if (c->options->floor_policy || vn_policy_from_name(precision_of(c->cand), &c->policy))
+		return;
+	for (int i = 0; i < vn_recording_count(c->cand); i++)
+		in[vn_recording_entry(c->cand, i)->dtype]++;
+	for (int d = 0; d < VN_N_DTYPES; d++)
+		if (in[d] > in[most] && vn_policy_from_name(vn_dtype_name((vn_dtype)d), &c->policy))
+			most = d;
+	vn_policy_from_name(vn_dtype_name((vn_dtype)most), &c->policy);
+	vn_lines_add(&c->notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
+	             vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names, vn_policy_name(c->policy));
+}
+
 /* ---- by running ------------------------------------------------------------ */
 
 typedef struct sink {
@@ -233,21 +251,16 @@ static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref,
 
 static vn_status by_running(vn_comparison *c, vn_error *err)
 {
-	vn_policy policy;
-	vn_model *model = NULL;
 	vn_ref   *ref = NULL;
 	bool     *want = NULL;
 	vn_names  names = { 0 };
 	sink      s = { .c = c, .now = -1 };
 	vn_status st;
 
-	if (c->options->floor_policy)
-		policy = *c->options->floor_policy;
-	else if (!vn_policy_from_name(precision_of(c->cand), &policy))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: precision '%.40s' is none of %s; say --floor-precision",
-		               vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names);
-	if ((st = vn_model_open(c->options->model, &model, err)))
+	vn_assume_policy(c);
+	if ((st = vn_model_open(c->options->model, &c->model, err)))
 		return st;
+	const vn_model *model = c->model;
 	const vn_plan *plan = vn_model_plan(model);
 	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
 		goto done;
@@ -258,11 +271,11 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
-	const vn_ref_options o = { .policy = policy, .threads = c->options->threads, .progress = true };
+	const vn_ref_options o = { .policy = c->policy, .threads = c->options->threads, .progress = true };
 	if ((st = vn_ref_create(plan, vn_model_weights(model), &o, &ref, err))
 	    || (st = run_steps(c, &names, ref, &s, want, err)))
 		goto done;
-	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(policy),
+	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(c->policy),
 	         vn_model_path(model));
 done:
 	vn_ref_destroy(ref);
@@ -271,7 +284,6 @@ done:
 	free(s.next);
 	free(want);
 	vn_names_finish(&names);
-	vn_model_close(model);
 	return st;
 }
 

@@ -3,6 +3,7 @@
  * graph of the plan, are all inside: the graph decides, not the list, so that
  * a bad v is not attn_out's fault. */
 #include "compare/compare.h"
+#include "compare/reach.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,52 +79,16 @@ static void push(vn_graph *g, size_t cell)
 	g->stack[g->depth++] = cell;
 }
 
-static void push_input(vn_graph *g, const vn_plan *plan, size_t step, const vn_node *node, int i)
+static void push_reached(void *graph, size_t step, int value, bool all_rows)
 {
-	push(g, step * g->values + (size_t)vn_plan_root(plan, node->in[i]));
+	vn_graph *g = graph;
+	(void)all_rows; /* of tensors that are compared whole */
+	push(g, step * g->values + (size_t)value);
 }
 
-/* What a state is after a step: the value that shows it, or else what went into it in all steps so far. */
-static void push_state(vn_graph *g, const vn_plan *plan, size_t step, const vn_state *s)
-{
-	const vn_node *node = &plan->node[s->node];
-
-	if (s->value >= 0)
-		push(g, step * g->values + (size_t)s->value);
-	for (size_t k = 0; s->value < 0 && k <= step; k++)
-		for (int i = 0; i < node->n_in; i++)
-			if (s->input < 0 || s->input == i)
-				push_input(g, plan, k, node, i);
-}
-
-/* What a value of a step is made of: the inputs of its node, and what the steps
- * before left in the node's states. A state that grows is read with the rows
- * of this step in it, so it stands for that input. */
 static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
 {
-	const size_t    step = cell / g->values;
-	const vn_value *v = &plan->value[cell % g->values];
-	const vn_node  *node = &plan->node[v->node];
-	const vn_state *shown = v->state >= 0 ? &plan->state[v->state] : NULL;
-
-	if (shown && shown->input >= 0) {
-		if (step > 0)
-			push_state(g, plan, step - 1, shown);
-		push_input(g, plan, step, node, shown->input);
-		return;
-	}
-	for (int k = 0; k < node->n_state; k++)
-		if (plan->state[node->state[k]].input < 0 && step > 0)
-			push_state(g, plan, step - 1, &plan->state[node->state[k]]);
-	for (int i = node->n_in - 1; i >= 0; i--) {
-		int k = 0;
-		while (k < node->n_state && plan->state[node->state[k]].input != i)
-			k++;
-		if (k < node->n_state)
-			push_state(g, plan, step, &plan->state[node->state[k]]);
-		else
-			push_input(g, plan, step, node, i);
-	}
+	vn_reach_inputs(plan, cell / g->values, (int)(cell % g->values), true, push_reached, g);
 }
 
 int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)

@@ -73,6 +73,8 @@ void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE 
 	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
 	for (int i = 0; i < x->profile.words.n; i++)
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+	if (k->replayed)
+		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
 	values(out, "reference", x, 0);
 	values(out, "candidate", x, 1);
 	statistics(out, "reference", &x->stats[0], colour);

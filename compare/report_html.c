@@ -40,7 +40,7 @@ static void origins(const vn_comparison *c, FILE *out)
 	}
 	if (c->n_origins > NAMED)
 		fprintf(out, " and %d more", c->n_origins - NAMED);
-	fprintf(out, "<br><span class=\"dim\">What %s computed from is within limits.</span></dd>\n", c->n_origins > 1 ? "each was" : "it was");
+	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
@@ -58,7 +58,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 		vn_xml_text(out, vn_op_of(c, p));
 	}
 	if (c->n_origins == 1 && p->origin)
-		fputs("<br><span class=\"dim\">It is the only origin: what it was computed from is within limits.</span>", out);
+		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
 	vn_xml_text(out, vn_say_failure(p, text));
 	if (broken && broken->rule && broken->rule->why) {

@@ -2,6 +2,7 @@
  *
  * report_json_told.c writes what is told in full. */
 #include "compare/baseline.h"
+#include "compare/replay.h"
 #include "compare/report_json.h"
 
 #include <math.h>
@@ -104,6 +105,26 @@ static void shortened(json_t *j, const vn_checkpoint *p)
 	json_object_set_new(j, "brief", json_true());
 }
 
+/* What the operation did itself, and what it was given (replay.h). */
+static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
+{
+	json_t *j = json_object(), *flags = json_object();
+	vn_json_put_real(j, "local", p->replay.local, flags);
+	vn_json_put_real(j, "local_floor", p->replay.floor, flags);
+	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
+	vn_json_put_real(j, "worst_token_over_floor", p->replay.local_token / p->replay.floor_token, flags);
+	vn_json_put_real(j, "max_abs_over_floor", p->replay.local_max / p->replay.floor_max, flags);
+	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
+	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
+	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
+	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->point[p->replay.behind]) : json_null());
+	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
+	vn_json_put_real(j, "gain", p->replay.gain, flags);
+	json_object_set_new(j, "span", json_integer(p->replay.span));
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
 static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool brief)
 {
 	const vn_entry *e = vn_entry_of(c, p);
@@ -119,6 +140,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
 	json_object_set_new(j, "fails", json_boolean(p->fails));
 	json_object_set_new(j, "origin", json_boolean(p->origin));
+	if (p->replayed)
+		json_object_set_new(j, "replay", replayed(c, p));
 	if (p->since > VN_UNCHANGED)
 		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
 	if (isfinite(p->was))

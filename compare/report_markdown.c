@@ -42,7 +42,7 @@ static void origins(const vn_comparison *c, FILE *out)
 	}
 	if (c->n_origins > NAMED)
 		fprintf(out, " and %d more", c->n_origins - NAMED);
-	fprintf(out, ": what %s computed from is within limits\n", c->n_origins > 1 ? "they were" : "it was");
+	fprintf(out, ": %s\n", vn_say_origin(c));
 }
 
 /* Where it begins, and the rule that broke. */

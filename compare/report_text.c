@@ -1,5 +1,6 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
 #include "compare/baseline.h"
+#include "compare/replay.h"
 #include "compare/report.h"
 
 #include "libref/base/text.h"
@@ -85,6 +86,21 @@ static void cell(FILE *out, int width, const char *format, double x)
 	fprintf(out, "  %*s", width, text);
 }
 
+/* In multiples of its floor what it added itself, and how much it magnified. */
+static void replay_cells(const page *p, const vn_checkpoint *k)
+{
+	const double local = vn_local_shown(k);
+	if (!k->replayed)
+		fprintf(p->out, "  %8s  %5s", "-", "-");
+	else {
+		cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
+		if (isnan(k->replay.gain))
+			fprintf(p->out, "  %5s", "-");
+		else
+			cell(p->out, 5, "%.2g", k->replay.gain);
+	}
+}
+
 static void row(const page *p, const vn_checkpoint *k)
 {
 	char label[VN_LABEL], words[VN_WORDS];
@@ -101,6 +117,8 @@ static void row(const page *p, const vn_checkpoint *k)
 		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
+	if (p->c->replayed)
+		replay_cells(p, k);
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
@@ -215,8 +233,8 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 static void table(const page *p)
 {
 	const vn_comparison *c = p->c;
-	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        "x floor", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
+	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	        "x floor", c->replayed ? "   local   gain  " : "", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
 	for (int i = 0; i < c->n_points; ) {
 		int j = i;
 		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */
@@ -283,6 +301,15 @@ static void origins_line(const page *p)
 	fputc('\n', p->out);
 }
 
+static void cleared_lines(const page *p)
+{
+	vn_lines lines = { 0 };
+	vn_say_cleared(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%-10s %s\n", i ? "" : "cleared", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
 /* What most people want to know, before any table: where it starts, and the rule that it broke. */
 static void first_screen(const page *p)
 {
@@ -302,6 +329,7 @@ static void first_screen(const page *p)
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);
+		cleared_lines(p);
 	}
 	fputc('\n', p->out);
 }

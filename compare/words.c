@@ -1,6 +1,8 @@
 /* words.c: see words.h. */
 #include "compare/words.h"
 
+#include "compare/replay.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -65,15 +67,69 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
 	text[0] = 0;
-	if (c->n_origins == 1)
-		add(text, "It starts at %s: what that was computed from is within limits.",
-		    vn_label(&c->point[c->origins[0]], label));
+	if (c->n_origins && c->first < 0)
+		add(text, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
+		    c->n_origins > 1 ? ", the first of several," : "");
+	else if (c->n_origins == 1)
+		add(text, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
 	else if (c->n_origins > 1)
 		add(text, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+	else if (c->first >= 0 && c->replayed)
+		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label),
+		    "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
 	else if (c->first >= 0)
 		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
 		    ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
 	return text;
+}
+
+const char *vn_say_origin(const vn_comparison *c)
+{
+	if (c->n_origins == 1 && c->point[c->origins[0]].replay.captured)
+		return "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
+	if (c->replayed)
+		return c->n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
+		                        : "computed again on the candidate's own inputs it comes out otherwise";
+	return c->n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
+}
+
+const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	text[0] = 0;
+	if (!p->replayed)
+		return text;
+	add(text, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
+	if (vn_local_peak(p) > VN_PEAK_LIMIT)
+		add(text, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
+		    p->replay.local_max / p->replay.floor_max);
+	add(text, ", inherited %.2g", p->replay.inherited);
+	if (!isnan(p->replay.gain))
+		add(text, ", which is %.2g times what came in", p->replay.gain);
+	if (p->replay.span > 1)
+		add(text, "; of the %d operations between captured tensors and here", p->replay.span);
+	if (p->replay.captured)
+		add(text, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
+	if (p->replay.behind >= 0)
+		add(text, c->point[p->replay.behind].replay.captured ? "; right on what %s should be" : "; the error of %s may be all of it",
+		    vn_label(&c->point[p->replay.behind], label));
+	return text;
+}
+
+void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
+{
+	enum { NAMED = 4 };
+	char label[VN_LABEL];
+	int n = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (!p->replayed || p->status != VN_OUTSIDE || vn_local_beyond(p) || !(p->replay.gain >= VN_GAIN_NAMED))
+			continue;
+		if (n++ < NAMED)
+			vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(p, label), p->replay.gain);
+	}
+	if (n > NAMED)
+		vn_lines_add(lines, "%d more that magnify and add nothing themselves", n - NAMED);
 }
 
 /* ---- one check ------------------------------------------------------------------- */

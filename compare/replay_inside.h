@@ -1,0 +1,80 @@
+/* replay_inside.h: what replay.c and replay_node.c share. */
+#ifndef VN_COMPARE_REPLAY_INSIDE_H
+#define VN_COMPARE_REPLAY_INSIDE_H
+
+#include "compare/names.h"
+#include "compare/replay.h"
+#include "compare/trace.h"
+#include "libref/exec/ref.h"
+
+enum { VN_OWN, VN_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
+
+/* What a node handed over: one of its outputs. */
+typedef struct vn_made {
+	int            value;
+	vn_dtype       dtype;
+	vn_shape       shape;
+	unsigned char *data;
+	size_t         have, room;
+} vn_made;
+
+typedef struct vn_replay_engine {
+	vn_ref   *ref;
+	vn_policy policy;
+	vn_made   out[VN_MAX_OUT + 2];
+	int       n_out;
+} vn_replay_engine;
+
+/* What was computed of a value that came out otherwise. */
+typedef struct vn_saved {
+	int   value, point;
+	void *data[VN_N_ENGINES]; /* whole */
+} vn_saved;
+
+enum { VN_SAVED = 8 }; /* the last so many of a step: they are as large as the model's widest values */
+
+typedef struct vn_replay {
+	vn_comparison   *c;
+	const vn_plan   *plan;   /* the model's */
+	vn_names         names;
+	vn_replay_engine e[VN_N_ENGINES];
+	vn_trace         trace;
+	bool            *want;   /* (values) */
+	int             *point;  /* (values) of this step: its checkpoint, which is both measured and in the plan; -1 */
+	double          *error;  /* (values): relative error of the candidate against the reference; NaN: not known */
+	const vn_step   *step;
+	int              at;     /* the step, counted from 0 */
+	vn_saved         saved[VN_SAVED];
+	int              n_saved;
+} vn_replay;
+
+static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
+{
+	return vn_value_shape(&r->plan->value[value], r->step->tokens, r->step->position + r->step->tokens);
+}
+
+/* ---- replay_node.c: one node ---------------------------------------------------------------- */
+
+/* Where engine e puts what it makes. */
+vn_sink   vn_replay_sink(vn_replay_engine *e);
+/* Node k of the step: run by both engines, judged, and the candidate's numbers put in the place of what it made. */
+vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
+
+vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
+/* What the candidate has of it against what the engines made: p->replay, but span and behind. */
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_checkpoint *p, vn_error *err);
+/* The candidate's numbers of a measured checkpoint into both engines. */
+vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
+/* Never in memory, or made of what others put there. */
+bool      vn_replay_no_place(const vn_plan *plan, int value);
+
+/* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
+
+/* Keeps what was computed of a value that came out otherwise in the candidate. */
+vn_status vn_replay_save(vn_replay *r, int value, vn_error *err);
+void      vn_replay_forget(vn_replay *r);
+/* Node k came out otherwise. Does it come out right when an input that came out otherwise too is what was computed? Then it
+ * is that one's capture that is wrong, this node is cleared, and what was computed stays in its place. */
+vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* trace.h: what stands between a value and the captured tensors it was computed from.
+ *
+ * Cells are (step, value), steps counted from 0. A replay fills them as it goes: which
+ * values it took from the candidate (all rows, or only those that were captured), and who
+ * was found to add an error of its own. Where inputs are missing, an error may come from
+ * any operation of the span; one that was already charged to somebody is not charged again.
+ */
+#ifndef VN_COMPARE_TRACE_H
+#define VN_COMPARE_TRACE_H
+
+#include "libref/plan/plan.h"
+
+#include <stdint.h>
+
+typedef enum vn_kept_rows { VN_KEPT_NOTHING, VN_KEPT_ROWS, VN_KEPT_ALL } vn_kept_rows;
+
+typedef struct vn_trace {
+	const vn_plan *plan;   /* borrowed */
+	size_t         steps;
+	unsigned char *kept;   /* (steps, values) vn_kept_rows */
+	int           *blamed; /* (steps, values): the checkpoint whose span it is part of; -1 */
+	uint32_t      *stamp, now; /* of this walk; once more for all rows */
+	size_t        *span, *todo, n_span, n_todo, room_span, room_todo; /* cells; todo in twos, with a bit for all rows */
+	bool           failed; /* no memory */
+} vn_trace;
+
+vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err);
+void      vn_trace_finish(vn_trace *t); /* safe on a zeroed one */
+
+void      vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
+
+/* Walks back from a value, which was just computed, to what was taken from the candidate. *nodes: how many operations that
+ * is, its own included. *blamed: a checkpoint that one of them was charged to; -1. */
+vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err);
+/* Charges all of the span that was walked last. */
+void      vn_trace_blame(vn_trace *t, int point);
+
+#endif

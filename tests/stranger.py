@@ -1,0 +1,205 @@
+"""stranger.py: an engine of somebody else's, and its recordings.
+
+A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, shares no code with vernier and writes
+hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told to: {checkpoint name: fault}.
+"""
+import json
+import os
+
+import h5py
+import numpy as np
+
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
+TYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
+
+# What can go wrong with the operation that makes a checkpoint of this name. Each is large enough that no rounding explains it.
+FAULTS = {
+    "embed": ("scaled", "one token"),
+    "attn_norm": ("no weight", "no mean square", "centred", "one channel"),
+    "q_proj": ("no bias", "two biases", "transposed", "one channel", "scaled"),
+    "k_proj": ("no bias", "two biases", "scaled", "one token"),
+    "v_proj": ("no bias", "two biases", "heads exchanged", "scaled"),
+    "q_norm": ("no weight", "left out", "centred"),
+    "k_norm": ("no weight", "left out", "centred"),
+    "q_rope": ("interleaved", "theta", "position + 1", "last position", "first head alone", "left out"),
+    "k_rope": ("interleaved", "theta", "position + 1", "last position", "first head alone", "left out"),
+    "attn_context": ("head map", "no scale", "no mask", "window", "one channel"),
+    "attn_out": ("scaled", "one channel", "one token"),
+    "attn_residual": ("left out", "twice"),
+    "mlp_norm": ("no weight", "no mean square", "centred"),
+    "gate_proj": ("transposed", "scaled", "one channel"),
+    "up_proj": ("scaled", "one token"),
+    "mlp_act": ("gelu", "exchanged", "one channel"),
+    "down_proj": ("scaled", "one channel", "one token"),
+    "output": ("left out", "twice"),
+    "final_norm": ("no weight", "centred"),
+    "logits": ("scaled", "one channel"),
+}
+
+
+def prompt(name):
+    with open(os.path.join(FIXTURES, "prompts", name + ".ids"), encoding="ascii") as f:
+        return [int(i) for i in f.read().split(",")]
+
+
+def load(model):
+    """(config, weights in float64)."""
+    with open(os.path.join(model, "config.json"), encoding="utf-8") as f:
+        config = json.load(f)
+    with open(os.path.join(model, "model.safetensors"), "rb") as f:
+        data = f.read()
+    n, weights = int.from_bytes(data[:8], "little"), {}
+    for name, t in json.loads(data[8 : 8 + n]).items():
+        if name != "__metadata__":
+            raw = data[8 + n + t["data_offsets"][0] : 8 + n + t["data_offsets"][1]]
+            x = (np.frombuffer(raw, "<u2").astype("<u4") << 16).view("<f4") if t["dtype"] == "BF16" else np.frombuffer(raw, TYPES[t["dtype"]])
+            weights[name] = x.astype("f8").reshape(t["shape"])
+    return config, weights
+
+
+def rotate(x, theta, positions, pairs="half"):
+    K = x.shape[-1]
+    angle = np.asarray(positions)[:, None, None] * theta ** -(np.arange(0, K, 2) / K)
+    cos, sin, y = np.cos(angle), np.sin(angle), np.empty_like(x)
+    a, b = (np.s_[..., : K // 2], np.s_[..., K // 2 :]) if pairs == "half" else (np.s_[..., 0::2], np.s_[..., 1::2])
+    y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
+    return y
+
+
+def norm(x, weight, eps, f=None):
+    if f == "left out":
+        return x
+    if f == "centred":
+        x = x - x.mean(-1, keepdims=True)
+    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean(-1, keepdims=True)) + eps * (10 if f == "eps" else 1))
+    return x if f == "no weight" else weight * x
+
+
+def linear(x, weight, bias, f=None):
+    if f == "transposed":
+        weight = np.ascontiguousarray(weight).reshape(weight.shape[::-1]).T
+    return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, 1.0)
+
+
+def rope(x, theta, f=None):
+    T = len(x)
+    if f == "left out":
+        return x
+    y = rotate(x, 1e4 if f == "theta" else theta, {"position + 1": np.arange(1, T + 1), "last position": np.full(T, T - 1)}.get(f, np.arange(T)),
+               "interleaved" if f == "interleaved" else "half")
+    if f == "first head alone":
+        y[:, 1:] = x[:, 1:]
+    return y
+
+
+def attend(q, k, v, store, f=None):
+    T, H, K = q.shape
+    G, y = k.shape[1], np.empty_like(q)
+    seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
+    if f == "window":
+        seen &= ~np.tril(seen, -16)
+    for h in range(H):
+        g = h % G if f == "head map" else h // (H // G)
+        s = np.where(seen, q[:, h] @ k[:, g].T / (1.0 if f == "no scale" else np.sqrt(K)), -np.inf)
+        e = np.exp(s - s.max(-1, keepdims=True))
+        y[:, h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8") @ v[:, g]
+    return y
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def gated(gate, up, f=None):
+    if f == "gelu":
+        return gelu(gate) * up
+    if f == "exchanged":
+        gate, up = up, gate
+    return gate / (1 + np.exp(-gate)) * up
+
+
+def add(x, y, f=None):
+    return x if f == "left out" else x + y * (2 if f == "twice" else 1)
+
+
+def spoilt(x, f):
+    """Whatever the operation is."""
+    x = x.copy()
+    if f == "scaled":
+        x *= 1.05
+    elif f == "one channel":
+        x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
+    elif f == "one token":
+        x[len(x) // 2] *= 1.1
+    elif f == "heads exchanged":
+        x = x[:, ::-1]
+    return x
+
+
+def engine(model, ids, faults, store, since=0):
+    """{name: (array, axes)}. Rows before `since` are computed without the faults."""
+    c, w = load(model)
+    r, T = {}, len(ids)
+    K, eps = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], c["rms_norm_eps"]
+    theta = c.get("rope_theta") or c["rope_parameters"]["rope_theta"]
+    w = {n: t.astype(store).astype("f8") for n, t in w.items()}
+
+    def put(name, axes, make):
+        f = faults.get(name, faults.get("*"))
+        x = make(None)
+        if f:
+            x = np.concatenate([x[:since], spoilt(make(f), f)[since:]])
+        r[name] = (x.astype(store), axes)
+        return r[name][0].astype("f8")
+
+    def scaled_norm(name, axes, x, weight):
+        return put(name, axes, lambda f: norm(x, w[weight + ".weight"], eps, f))
+
+    def product(name, axes, x, weight, *shape):
+        return put(name, axes, lambda f: linear(x, w[weight + ".weight"], w.get(weight + ".bias", 0.0), f).reshape(T, *(shape or (-1,))))
+
+    hidden = "token hidden"
+    x = put("embed", hidden, lambda f: w["model.embed_tokens.weight"][ids])
+    for n in range(c["num_hidden_layers"]):
+        m, p = f"model.layers.{n}.", f"layer{n}."
+        a = scaled_norm(p + "attn_norm", hidden, x, m + "input_layernorm")
+        q, k, v = (product(p + s + "_proj", f"token {h} dim", a, m + f"self_attn.{s}_proj", -1, K)
+                   for s, h in (("q", "head"), ("k", "kv_head"), ("v", "kv_head")))
+        late = faults.get(p + "q_rope") == "norm behind rope"
+        if c["model_type"] == "qwen3":
+            q = scaled_norm(p + "q_norm", "token head dim", q, m + "self_attn.q_norm")
+            k = scaled_norm(p + "k_norm", "token kv_head dim", k, m + "self_attn.k_norm")
+        q = put(p + "q_rope", "token head dim",
+                lambda f: norm(rope(q, theta), w[m + "self_attn.q_norm.weight"], eps) if f and late else rope(q, theta, f))
+        k = put(p + "k_rope", "token kv_head dim", lambda f: rope(k, theta, f))
+        y = put(p + "attn_context", "token head dim", lambda f: attend(q, k, v, store, f))
+        y = product(p + "attn_out", hidden, y.reshape(T, -1), m + "self_attn.o_proj")
+        x = put(p + "attn_residual", hidden, lambda f: add(x, y, f))
+        a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")
+        gate, up = (product(p + s, "token ffn", a, m + "mlp." + s) for s in ("gate_proj", "up_proj"))
+        act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, f))
+        y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
+        x = put(p + "output", hidden, lambda f: add(x, y, f))
+    x = scaled_norm("final_norm", hidden, x, "model.norm")
+    product("logits", "token vocab", x, "model.embed_tokens" if c["tie_word_embeddings"] else "lm_head")
+    return r
+
+
+def write(path, model, ids, tensors, precision, calls=None, rows=None):
+    """calls: tokens of each step. rows: only so many, the last, of each."""
+    calls = calls or [len(ids)]
+    with h5py.File(path, "w") as f:
+        f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
+        run = f.create_group("run")
+        run.attrs.update(engine="numpy", precision=precision)
+        run["token_ids"], run["positions"] = np.array(ids, "<i4"), np.arange(len(ids), dtype="<i4")
+        with open(os.path.join(model, "config.json"), encoding="utf-8") as config:
+            f.create_group("model").attrs.update(config=config.read())
+        position = 0
+        for number, tokens in enumerate(calls):
+            step, first = f.create_group(f"step.{number}"), max(0, tokens - rows) if rows else 0
+            step.attrs.update(position=position, tokens=tokens, first_row=first, rows=tokens - first)
+            for order, (name, (x, axes)) in enumerate(tensors.items()):
+                step[name.replace(".", "/")] = x[position + first : position + tokens]
+                step[name.replace(".", "/")].attrs.update(order=order, axes=axes)
+            position += tokens
