@@ -63,13 +63,13 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	return VN_OK;
 }
 
-/* forced: (n_nodes) on the reference; NULL: none. */
-static vn_status place(hybrid *h, const bool *forced, vn_error *err)
+/* forced: (n_nodes) on the reference, as that precision or their own. */
+static vn_status place(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
 {
 	h->forced = 0;
 	for (int i = 0; i < h->plan->n_nodes; i++) {
-		const bool      ref = forced && forced[i];
-		const vn_status st = side_for(h, h->o.gpu && !ref, h->policy[i], &h->on[i], err);
+		const bool      ref = forced[i];
+		const vn_status st = side_for(h, h->o.gpu && !ref, ref && as ? *as : h->policy[i], &h->on[i], err);
 		if (st) /* which node asks for what cannot be had */
 			return st == VN_ERR_UNSUPPORTED ? vn_context(err, st, "%s", h->plan->value[h->plan->node[i].out[0]].name) : st;
 		h->forced += ref;
@@ -270,7 +270,7 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 	if (!st) /* the first, whether a node is left for it or not */
 		st = side_for(h, o->gpu, o->policy, &first, err);
 	if (!st)
-		st = place(h, forced, err);
+		st = place(h, forced, NULL, err);
 	free(forced);
 	return st;
 }
@@ -297,8 +297,8 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	return VN_OK;
 }
 
-vn_status vn_hybrid_force(const vn_engine *e, const bool *node, vn_error *err)
+vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)
 {
 	reset(e->self);
-	return place(e->self, node, err);
+	return place(e->self, node, as, err);
 }

@@ -26,7 +26,8 @@
 vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 
 /* Of an engine that vn_hybrid_open made: these nodes (n_nodes) run on the reference
- * from now on, the others do not. The engine is reset. */
-vn_status vn_hybrid_force(const vn_engine *e, const bool *node, vn_error *err);
+ * from now on, the others do not. as: in this precision; NULL: in their own. The
+ * engine is reset. */
+vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err);
 
 #endif

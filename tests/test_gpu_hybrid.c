@@ -167,7 +167,7 @@ static void any_subset_gives_the_run_and_taps_do_not_change_it(void)
 				keep a, b;
 				for (int i = 0; i < p->n_nodes; i++)
 					force[i] = (uniform() + 1.0) / 2.0 < share;
-				CU_ASSERT_EQUAL(vn_hybrid_force(&e, force, NULL), VN_OK);
+				CU_ASSERT_EQUAL(vn_hybrid_force(&e, force, NULL, NULL), VN_OK);
 				record(&e, p, true, &a);
 				for (int v = 0; v < p->n_values; v++)
 					if (p->value[v].alias_of < 0 && p->value[v].point != VN_POINT_ATTN_SCORES) { /* infinities */
