@@ -4,6 +4,7 @@
 #include "capture/interrupt.h"
 #include "capture/prompt.h"
 #include "capture/run.h"
+#include "capture/toggles.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -18,7 +19,7 @@ enum { MOST_PATTERNS = 256 };
 typedef struct options {
 	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
 	bool        no_special;
-	const char *pattern[MOST_PATTERNS];
+	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
 	/* as given, for complaints */
 	const char *device_text, *decode_text, *temperature_text, *seed_text, *kv_text, *block_text;
 	vn_engine_options run;
@@ -27,7 +28,7 @@ typedef struct options {
 
 enum { FIRST = 256 }; /* of getopt's numbers: those below are letters */
 
-enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, DEVICE, KV, BLOCK_SIZE, VALIDATE,
+enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, DEVICE, KV, BLOCK_SIZE, VALIDATE,
        GUARD, FORCE, OUTPUT, HELP, N_OPTIONS };
 
 static const struct {
@@ -40,12 +41,14 @@ static const struct {
 	[POINTS]      = { "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
 	[LAYERS]      = { "layers", "A-B",         "of those inside layers, only these layers" },
 	[TOKENS]      = { "tokens", "last|A-B",    "only the rows of these tokens" },
-	[PRECISION]   = { "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said" },
+	[PRECISION]   = { "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said;\n"
+	                                           "                                     f32@GLOB: what makes these checkpoints does so in f32" },
 	[THREADS]     = { "threads", "N",          "of the CPU, one a processor unless said; changes no bit" },
 	[DECODE]      = { "decode", "N",           "then decode N tokens, each a step of its own" },
 	[TEMPERATURE] = { "temperature", "T",      "with --decode: draw at this temperature; 0, the greedy choice, unless said" },
 	[SEED]        = { "seed", "S",             "with --decode: of the draws" },
 	[FORCE_IDS]   = { "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
+	[FORCE_REF]   = { "force-ref", "GLOB",     "what makes these checkpoints runs on the reference, inside the GPU run; may be repeated" },
 	[DEVICE]      = { "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
 	[KV]          = { "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
 	[BLOCK_SIZE]  = { "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
@@ -78,6 +81,25 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status add_glob(const char **list, int *n, const char *option, vn_error *err)
+{
+	if (*n == MOST_PATTERNS)
+		return vn_fail(err, VN_ERR_USAGE, "%s can be given at most %d times", option, MOST_PATTERNS);
+	list[(*n)++] = optarg;
+	return VN_OK;
+}
+
+/* Of the run, once; of some nodes, P@GLOB, as often as need be. */
+static vn_status read_precision(options *o, vn_error *err)
+{
+	if (strchr(optarg, '@'))
+		return add_glob(o->precise, &o->run.n_precise, "--precision", err);
+	if (o->recipe.precision)
+		return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
+	o->recipe.precision = optarg;
+	return VN_OK;
+}
+
 static vn_status read_option(options *o, int c, char *const *argv, vn_error *err)
 {
 	vn_recipe *r = &o->recipe;
@@ -90,16 +112,15 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	case FORCE_IDS: o->forced_text = optarg; break;
 	case PROMPT:    o->prompt_text = optarg; break;
 	case NO_SPECIAL: o->no_special = true; break;
-	case PRECISION: r->precision = optarg; break;
+	case PRECISION: return read_precision(o, err);
+	case FORCE_REF: return add_glob(o->forced, &o->run.n_force_ref, "--force-ref", err);
 	case FORCE:     r->force = true; break;
 	case VALIDATE:  o->run.validate = true; break;
 	case GUARD:     o->run.guard = true; break;
 	case TOKENS:    return read_tokens(optarg, r, err);
 	case POINTS:
-		if (r->n_patterns == MOST_PATTERNS)
-			return vn_fail(err, VN_ERR_USAGE, "--points can be given at most %d times", MOST_PATTERNS);
-		o->pattern[r->n_patterns++] = optarg;
-		return vn_glob_check(optarg, err);
+		st = add_glob(o->pattern, &r->n_patterns, "--points", err);
+		return st ? st : vn_glob_check(optarg, err);
 	case LAYERS:
 		st = vn_read_range("--layers", optarg, &a, &b, err);
 		r->first_layer = (int)a;
@@ -173,7 +194,7 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
 		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
-	const char *gpu_alone = o->device_text ? "--device" : o->kv_text ? "--kv" : o->block_text ? "--block-size"
+	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->device_text ? "--device" : o->kv_text ? "--kv" : o->block_text ? "--block-size"
 	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine", gpu_alone);
@@ -199,7 +220,7 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 		c = c == 'o' ? OUTPUT : c >= FIRST ? c - FIRST : -c;
 		if (c == HELP)
 			return 1;
-		if (c >= 0 && c != POINTS && known[c].value && given[c])
+		if (c >= 0 && c != POINTS && c != PRECISION && c != FORCE_REF && known[c].value && given[c])
 			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
 		else
 			*st = read_option(o, c, argv, err);
@@ -209,6 +230,8 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 	if (!*st)
 		*st = check(o, argc, argv, err);
 	o->recipe.pattern = o->pattern;
+	o->run.force_ref = o->forced;
+	o->run.precise = o->precise;
 	return 0;
 }
 
@@ -221,15 +244,41 @@ static void join(int argc, char **argv, char *text, size_t room)
 		at += (size_t)snprintf(text + at, room - at, " %s", argv[i]);
 }
 
+/* VERNIER_FORCE_REF says the same as --force-ref, for whoever runs us; list and text are to be freed. */
+static vn_status heed_environment(options *o, char **text, const char ***list, vn_error *err)
+{
+	const char *said = getenv("VERNIER_FORCE_REF");
+	int         n;
+	vn_status   st;
+
+	if (!o->run.gpu || !said || !*said)
+		return VN_OK;
+	if (!(*text = strdup(said)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
+	if ((st = vn_toggles_split(*text, list, &n, err)))
+		return st;
+	const char **all = realloc(*list, ((size_t)n + MOST_PATTERNS) * sizeof *all);
+	if (!all)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for VERNIER_FORCE_REF");
+	*list = all;
+	memcpy(all + n, o->forced, (size_t)o->run.n_force_ref * sizeof *all);
+	o->run.force_ref = all;
+	o->run.n_force_ref += n;
+	return VN_OK;
+}
+
 static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_engine   e = { 0 };
 	vn_prompt   prompt = { 0 };
 	int32_t    *forced = NULL;
-	const char *warning;
+	char       *text = NULL;
+	const char **list = NULL, *warning;
 	vn_status   st;
 
+	if ((st = heed_environment(o, &text, &list, err)))
+		goto done;
 	if ((o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_model_open(o->model, &m, err)) ||
 	    (st = vn_prompt_read(o->model, o->ids_text, o->prompt_text, !o->no_special, &prompt, err)))
@@ -250,6 +299,8 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 done:
 	vn_engine_close(&e);
 	vn_model_close(m);
+	free(list);
+	free(text);
 	free(forced);
 	vn_prompt_finish(&prompt);
 	return st;

@@ -20,6 +20,14 @@ typedef struct vn_engine {
 	void      (*reset)(void *self);
 	void      (*facts)(void *self, vn_facts *f);
 	void      (*destroy)(void *self);
+	/* The same call in parts; NULL of an engine that is made of others. flush: the
+	 * taps so far are handed over. end never fails without keep. */
+	vn_status (*begin)(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
+	vn_status (*run)(void *self, int from, int to, vn_error *err);
+	vn_status (*read)(void *self, int value, void *data, vn_error *err);
+	vn_status (*write)(void *self, int value, const void *data, vn_error *err);
+	vn_status (*flush)(void *self, vn_error *err);
+	vn_status (*end)(void *self, bool keep, vn_error *err);
 } vn_engine;
 
 typedef struct vn_engine_options {
@@ -30,6 +38,13 @@ typedef struct vn_engine_options {
 	bool      validate, guard; /* gpu */
 	bool      paged;           /* gpu: the cache in blocks */
 	int       block;           /* tokens of one; 0: 16 */
+	bool      quiet;           /* no progress on the terminal */
+	/* Some nodes elsewhere, or in another precision: then the engine is a hybrid
+	 * one (capture/hybrid.h). Borrowed for the call. */
+	const char *const *force_ref;  /* gpu: globs of nodes that run on the reference */
+	int                n_force_ref;
+	const char *const *precise;    /* "f32@GLOB": the last that matches a node holds */
+	int                n_precise;
 } vn_engine_options;
 
 /* Progress goes to the terminal; a signal (capture/interrupt.h) ends the call at

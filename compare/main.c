@@ -42,6 +42,7 @@ static const struct {
 	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL },
 	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL },
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
+	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },
 	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model", NEVER },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER },

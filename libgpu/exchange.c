@@ -43,6 +43,18 @@ static vn_buffer *slot_of(vn_gpu *g, int value, const char *what, vn_error *err)
 	return &g->arena.slot[g->arena.slot_of[root]];
 }
 
+vn_status vn_gpu_flush(vn_gpu *g, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = vn_pass_is_open(g, err)))
+		return st;
+	if ((st = vn_staging_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
+		return vn_pass_failed(g, st);
+	g->foreign_used = 0;
+	return VN_OK;
+}
+
 vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
 {
 	vn_buffer *b;
@@ -60,10 +72,7 @@ vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err)
 		st = vn_pieces_state(&g->walk, root, b, false, data, err);
 	else
 		st = vn_staging_bring(&g->walk, root, b, 0, vn_walk_elements(&g->walk, root), data, err);
-	if (st || (st = vn_staging_flush(&g->walk, err)) || (st = vn_device_complaint(&g->device, err)))
-		return vn_pass_failed(g, st);
-	g->foreign_used = 0;
-	return VN_OK;
+	return st ? vn_pass_failed(g, st) : vn_gpu_flush(g, err);
 }
 
 /* Room for so many bytes that no copy still to be executed reads. */

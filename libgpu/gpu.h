@@ -92,12 +92,15 @@ vn_status vn_gpu_forward(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn
  *        returns. Taps see what was run here, not what was written. A state of
  *        fixed size is written like a value that its node makes; one that grows
  *        is not.
+ * flush  submits, waits and hands over the taps so far: before somebody else writes
+ *        into the same sink.
  * end    passes over the rest, submits, waits, hands over the taps. keep: the
  *        position advances. Without it, and without a call, end does nothing. */
 vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err);
 vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err);
 vn_status vn_gpu_read(vn_gpu *g, int value, void *data, vn_error *err);
 vn_status vn_gpu_write(vn_gpu *g, int value, const void *data, vn_error *err);
+vn_status vn_gpu_flush(vn_gpu *g, vn_error *err);
 vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err);
 
 int64_t   vn_gpu_position(const vn_gpu *g);

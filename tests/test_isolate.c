@@ -1,0 +1,269 @@
+/* test_isolate.c: the search for what repairs a run, with oracles whose answer is known. */
+#include "compare/isolate.h"
+#include "tests/suite.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 400 };
+
+/* Good when one of some sets is wholly on; an empty first set is always on. */
+typedef struct fake {
+	int n, sets, size[4], member[4][8];
+	int asked, fail_at, lie_at; /* -1: never */
+	bool spoiled;               /* by toggle 0, whatever else is on */
+} fake;
+
+static vn_status answer(void *ctx, const bool *on, bool *good, vn_error *err)
+{
+	fake *f = ctx;
+
+	if (f->asked == f->fail_at)
+		return vn_fail(err, VN_ERR_IO, "the engine is gone");
+	*good = false;
+	for (int s = 0; s < f->sets; s++) {
+		bool all = true;
+		for (int i = 0; i < f->size[s]; i++)
+			all &= on[f->member[s][i]];
+		*good |= all;
+	}
+	if (f->spoiled && on[0] && f->sets)
+		*good = false;
+	*good ^= f->asked++ == f->lie_at;
+	return VN_OK;
+}
+
+static vn_isolated isolate(fake *f)
+{
+	vn_isolated x;
+	vn_error    err = { "" };
+	CU_ASSERT_EQUAL(vn_isolate(f->n, answer, f, NULL, 0, &x, &err), VN_OK);
+	CU_ASSERT_EQUAL(x.runs, f->asked);
+	return x;
+}
+
+static bool is_set(const vn_isolated *x, int at, int size, const int *member)
+{
+	if (at >= x->n_sets || x->size[at] != size)
+		return false;
+	int on = 0;
+	for (int i = 0; i < x->n; i++)
+		on += x->set[at][i];
+	for (int i = 0; i < size; i++)
+		on -= x->set[at][member[i]];
+	return on == 0;
+}
+
+static fake oracle(int n)
+{
+	return (fake){ .n = n, .fail_at = -1, .lie_at = -1 };
+}
+
+static void a_healthy_run_has_nothing_to_isolate(void)
+{
+	fake f = oracle(20);
+	f.sets = 1; /* the empty one */
+	vn_isolated x = isolate(&f);
+	CU_ASSERT(x.healthy);
+	CU_ASSERT_EQUAL(x.n_sets, 0);
+	CU_ASSERT_EQUAL(x.runs, 1);
+	vn_isolated_finish(&x);
+}
+
+static void where_nothing_helps_there_are_no_sets(void)
+{
+	fake f = oracle(20);
+	vn_isolated x = isolate(&f);
+	CU_ASSERT_FALSE(x.healthy);
+	CU_ASSERT_FALSE(x.helps);
+	CU_ASSERT_EQUAL(x.n_sets, 0);
+	CU_ASSERT_EQUAL(x.runs, 2);
+	vn_isolated_finish(&x);
+}
+
+static void one_culprit_of_many_is_found_in_a_few_runs(void)
+{
+	for (int at = 0; at < 360; at += 7) {
+		fake f = oracle(360);
+		f.sets = f.size[0] = 1;
+		f.member[0][0] = at;
+		vn_isolated x = isolate(&f);
+		CU_ASSERT(x.helps);
+		CU_ASSERT_EQUAL(x.n_sets, 1);
+		CU_ASSERT(is_set(&x, 0, 1, &at));
+		CU_ASSERT(x.runs <= 22); /* 2 log2(360) and four */
+		vn_isolated_finish(&x);
+	}
+}
+
+static void two_that_only_help_together_are_one_set(void)
+{
+	for (int a = 0; a < 60; a += 5)
+		for (int b = a + 1; b < 60; b += 7) {
+			const int both[] = { a, b };
+			fake f = oracle(60);
+			f.sets = 1;
+			f.size[0] = 2;
+			memcpy(f.member[0], both, sizeof both);
+			vn_isolated x = isolate(&f);
+			CU_ASSERT_EQUAL(x.n_sets, 1);
+			CU_ASSERT(is_set(&x, 0, 2, both));
+			CU_ASSERT(x.runs <= 60);
+			vn_isolated_finish(&x);
+		}
+}
+
+static void either_of_several_is_a_set_each_and_the_smaller_comes_first(void)
+{
+	const int one[] = { 31 }, three[] = { 2, 7, 11 };
+	fake f = oracle(40);
+	f.sets = 2;
+	f.size[0] = 3;
+	f.size[1] = 1;
+	memcpy(f.member[0], three, sizeof three);
+	memcpy(f.member[1], one, sizeof one);
+	vn_isolated x = isolate(&f);
+	CU_ASSERT_EQUAL(x.n_sets, 2);
+	CU_ASSERT(is_set(&x, 0, 1, one));
+	CU_ASSERT(is_set(&x, 1, 3, three));
+	CU_ASSERT_FALSE(x.more);
+	vn_isolated_finish(&x);
+}
+
+/* Replacing one more can make it worse: two wrongs. */
+static void a_toggle_that_spoils_what_others_repair_is_left_out(void)
+{
+	const int need[] = { 9 };
+	fake f = oracle(16);
+	f.sets = f.size[0] = 1;
+	f.member[0][0] = need[0];
+	vn_isolated x = isolate(&f);
+	CU_ASSERT(is_set(&x, 0, 1, need));
+	vn_isolated_finish(&x);
+	f.spoiled = true;
+	f.asked = 0;
+	bool hint[16] = { false };
+	memset(hint + 8, 1, 4);
+	const bool *const hints[] = { hint };
+	CU_ASSERT_EQUAL(vn_isolate(16, answer, &f, hints, 1, &x, NULL), VN_OK);
+	CU_ASSERT_FALSE(x.helps); /* all of them do not */
+	vn_isolated_finish(&x);
+}
+
+static void a_good_hint_saves_runs_and_a_bad_one_costs_one(void)
+{
+	bool hint[2][MOST] = { { false } };
+	const bool *const hints[] = { hint[0], hint[1] };
+	const int at = 201;
+	vn_isolated x;
+
+	hint[0][3] = true;
+	hint[1][at] = hint[1][5] = true;
+	fake f = oracle(MOST);
+	f.sets = f.size[0] = 1;
+	f.member[0][0] = at;
+	CU_ASSERT_EQUAL(vn_isolate(MOST, answer, &f, hints, 2, &x, NULL), VN_OK);
+	CU_ASSERT(is_set(&x, 0, 1, &at));
+	CU_ASSERT(x.runs <= 9);
+	vn_isolated_finish(&x);
+}
+
+static void more_sets_than_are_looked_for_is_said(void)
+{
+	fake f = oracle(40);
+	vn_isolated x;
+	f.sets = 4;
+	for (int s = 0; s < 4; s++) {
+		f.size[s] = 1;
+		f.member[s][0] = 9 * s;
+	}
+	x = isolate(&f);
+	CU_ASSERT_EQUAL(x.n_sets, 4);
+	CU_ASSERT_FALSE(x.more);
+	vn_isolated_finish(&x);
+}
+
+static void an_oracle_that_fails_or_changes_its_mind_is_an_error(void)
+{
+	vn_isolated x;
+	int         refused = 0, runs = 12;
+
+	for (int at = 0; at < runs; at++) {
+		vn_error err = { "" };
+		fake f = oracle(12);
+		f.sets = f.size[0] = 1;
+		f.member[0][0] = 7;
+		if (at == 0) {
+			x = isolate(&f);
+			runs = x.runs;
+			vn_isolated_finish(&x);
+			f.asked = 0;
+		}
+		f.fail_at = at;
+		CU_ASSERT_EQUAL(vn_isolate(12, answer, &f, NULL, 0, &x, &err), VN_ERR_IO);
+		vn_isolated_finish(&x);
+		f = oracle(12);
+		f.sets = f.size[0] = 1;
+		f.member[0][0] = 7;
+		f.lie_at = at;
+		refused += vn_isolate(12, answer, &f, NULL, 0, &x, &err) == VN_ERR_UNSUPPORTED;
+		vn_isolated_finish(&x);
+	}
+	CU_ASSERT(refused > 0);
+}
+
+static uint64_t seed = 3;
+
+static int draw(int n)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (int)((seed >> 33) % (unsigned)n);
+}
+
+static void any_set_that_is_found_is_good_and_none_of_it_can_be_left_out(void)
+{
+	for (int trial = 0; trial < 400; trial++) {
+		fake f = oracle(1 + draw(45));
+		f.sets = 1 + draw(4);
+		for (int s = 0; s < f.sets; s++) {
+			f.size[s] = 1 + draw(f.n < 6 ? f.n : 6);
+			for (int i = 0; i < f.size[s]; i++)
+				f.member[s][i] = draw(f.n);
+		}
+		vn_isolated x = isolate(&f);
+		CU_ASSERT(x.n_sets >= 1);
+		for (int k = 0; k < x.n_sets; k++) {
+			bool good;
+			answer(&f, x.set[k], &good, NULL);
+			CU_ASSERT(good);
+			for (int i = 0; i < f.n; i++)
+				if (x.set[k][i]) {
+					x.set[k][i] = false;
+					answer(&f, x.set[k], &good, NULL);
+					CU_ASSERT_FALSE(good);
+					x.set[k][i] = true;
+				}
+		}
+		vn_isolated_finish(&x);
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_healthy_run_has_nothing_to_isolate),
+		TEST(where_nothing_helps_there_are_no_sets),
+		TEST(one_culprit_of_many_is_found_in_a_few_runs),
+		TEST(two_that_only_help_together_are_one_set),
+		TEST(either_of_several_is_a_set_each_and_the_smaller_comes_first),
+		TEST(a_toggle_that_spoils_what_others_repair_is_left_out),
+		TEST(a_good_hint_saves_runs_and_a_bad_one_costs_one),
+		TEST(more_sets_than_are_looked_for_is_said),
+		TEST(an_oracle_that_fails_or_changes_its_mind_is_an_error),
+		TEST(any_set_that_is_found_is_good_and_none_of_it_can_be_left_out),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("isolate", tests);
+}
