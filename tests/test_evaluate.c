@@ -88,7 +88,7 @@ static void reset(void *self)
 
 static vn_engine engine(formula *f)
 {
-	return (vn_engine) { "formula", f, forward, position, reset, NULL, NULL };
+	return (vn_engine) { .name = "formula", .self = f, .forward = forward, .position = position, .reset = reset };
 }
 
 /* What the engine's numbers are once stored. */
