@@ -103,12 +103,11 @@ class Run:
 
 
 class Best:
-    """The least of several runs, each number for itself."""
+    """The least of several runs, each number for itself; of memory the most."""
 
-    def __init__(self, command, repeat):
-        self.runs = [Run(command) for _ in range(repeat)]
-        self.clock, self.cpu = min(r.clock for r in self.runs), min(r.cpu for r in self.runs)
-        self.memory = max(r.memory for r in self.runs)
+    def __init__(self, runs):
+        self.clock, self.cpu = min(r.clock for r in runs), min(r.cpu for r in runs)
+        self.memory = max(r.memory for r in runs)
 
     def __str__(self):
         return f"{self.clock:7.3f} s ({self.cpu:.3f} of processors)"
@@ -127,26 +126,34 @@ def busy():
     return f"the machine was busy before we began (load {load:.1f} on {cores} processors)" if load > 0.3 * cores else ""
 
 
+def in_turn(commands, repeat):
+    """Runs them one after the other, again and again, so that a busy moment meets all of them."""
+    runs = [[] for _ in commands]
+    for _ in range(repeat):
+        for command, list_of in zip(commands, runs):
+            list_of.append(Run(command))
+    return [Best(r) for r in runs]
+
+
 def against(vernier, name, first, second, limits, repeat):
     """Times one pair of recordings; how many times as long the others took, None where one is not installed."""
     into_cache(first, second)
     print(f"{name}, {os.path.getsize(first) / 1e9:.2f} and {os.path.getsize(second) / 1e9:.2f} GB")
     command = [vernier, "compare", first, second, "--limits", limits]
-    often = max(repeat, 5)
-    ours = Best(command, often)
-    print(f"  vernier compare  {ours}   all runs: {' '.join(f'{r.clock:.3f}' for r in ours.runs)}")
-    others = {}
+    ratios, most = {}, 0
     for what, other in (("numpy and h5py", [sys.executable, "-c", NUMPY, first, second]),
                         ("h5diff -d 1e-3", ["h5diff", "-d", "1e-3", first, second]),
                         ("cat of both", ["cat", first, second])):
-        others[what] = Best(other, often if what == "cat of both" else repeat) if shutil.which(other[0]) else None
-    again = Best(command, often)
-    print(f"  vernier compare  {again}   once more")
-    clock = max(ours.clock, again.clock)  # so that no lucky moment decides
-    for what, t in others.items():
-        print(f"  {what:14}   {t}   {t.clock / clock:6.2f} times as long, {t.cpu / max(ours.cpu, again.cpu):.2f} times the work"
-              if t else f"  {what:14}   not installed")
-    return {"memory": max(ours.memory, again.memory), **{what: t and t.clock / clock for what, t in others.items()}}
+        if not shutil.which(other[0]):
+            print(f"  {what:14}   not installed")
+            ratios[what] = None
+            continue
+        ours, t = in_turn((command, other), repeat if what != "cat of both" else max(repeat, 10))
+        print(f"  vernier compare  {ours}")
+        print(f"  {what:14}   {t}   {t.clock / ours.clock:6.2f} times as long, {t.cpu / ours.cpu:.2f} times the work")
+        ratios[what] = t.clock / ours.clock
+        most = max(most, ours.memory)
+    return {"memory": most, **ratios}
 
 
 def linear(vernier, sizes, folder, repeat):
@@ -155,7 +162,7 @@ def linear(vernier, sizes, folder, repeat):
     for gb in sorted(sizes):
         a, b, _, limits = recordings(folder, gb, halves=False)
         into_cache(a, b)
-        t = Best([vernier, "compare", a, b, "--limits", limits], repeat)
+        t, = in_turn([[vernier, "compare", a, b, "--limits", limits]], repeat)
         rises = before is not None and t.cpu / gb > 1.25 * before
         missed += rises or t.memory > MEMORY
         print(f"{'MISSED' if rises or t.memory > MEMORY else 'reached':8} pairs of {gb:g} GB: {t}   {t.clock / gb:.3f} s a GB "
