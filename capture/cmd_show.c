@@ -16,7 +16,7 @@ static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step
                             "exit status: 0 shown, and with --check all of it holds; 1 some does not; 2 trouble\n";
 
 /* How much of a tensor is printed. */
-enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
+enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_PROMPTS = 8, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
 
 void vn_show_put(const char *text)
 {
@@ -94,7 +94,8 @@ static void show_run(const vn_recording *r)
 	int64_t         n = vn_recording_tokens(r, &ids, NULL);
 	int             steps = vn_recording_steps(r, &step);
 	char *const    *said = vn_recording_token_text(r);
-	const int64_t   prompt = steps > 1 && step[0].position == 0 ? step[0].tokens : n;
+	const int64_t   batch = vn_recording_batch(r);
+	const int64_t   prompt = steps > 1 && batch == 0 && step[0].position == 0 ? step[0].tokens : n;
 
 	printf("\nrun\n");
 	put_fact("created", vn_recording_root(r, "created"));
@@ -102,7 +103,15 @@ static void show_run(const vn_recording *r)
 	put_fact("tool_version", vn_recording_root(r, "tool_version"));
 	for (int i = 0; i < f->n; i++)
 		put_fact(f->fact[i].key, f->fact[i].value);
-	put_ids("tokens", ids, said, prompt);
+	if (batch) {
+		char text[96];
+		snprintf(text, sizeof text, "%" PRId64 " prompt%s of %" PRId64 " tokens", batch, batch == 1 ? "" : "s", n / batch);
+		put_fact("batch", text);
+	}
+	for (int64_t i = 0; i < batch && i < FIRST_PROMPTS; i++)
+		put_ids(i == 0 ? "tokens" : "", ids + i * (n / batch), said ? said + i * (n / batch) : NULL, n / batch);
+	if (!batch)
+		put_ids("tokens", ids, said, prompt);
 	if (prompt < n)
 		put_ids("then", ids + prompt, said ? said + prompt : NULL, n - prompt);
 }

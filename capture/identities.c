@@ -1,5 +1,5 @@
 /* identities.c: see identities.h. */
-#include "capture/identities.h"
+#include "capture/identities_inside.h"
 
 #include "libref/base/text.h"
 
@@ -10,63 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 3, PIECE = 2048 };
-
-typedef struct walk {
-	vn_recording  *r;
-	vn_identities *found;
-	vn_error      *err;
-	vn_status      st;
-	int            step, layer;
-	const vn_step *at;
-} walk;
-
-/* Tensors of one identity, under their names. */
-typedef struct set {
-	int             n, entry[MOST_INPUTS];
-	const vn_entry *e[MOST_INPUTS];
-	const unsigned char *data[MOST_INPUTS];
-} set;
-
-static bool load(walk *w, set *s, int layer, const char *point)
-{
-	char name[VN_NAME_MAX];
-	if (layer < 0)
-		snprintf(name, sizeof name, "%s", point);
-	else
-		snprintf(name, sizeof name, "layer%d.%s", layer, point);
-	const int i = w->st ? -1 : vn_recording_find(w->r, w->step, name);
-	const void *data = NULL;
-	if (i < 0 || vn_shape_count(&vn_recording_entry(w->r, i)->shape) == 0 || (w->st = vn_recording_data(w->r, i, &data, w->err)))
-		return false;
-	s->entry[s->n] = i;
-	s->e[s->n] = vn_recording_entry(w->r, i);
-	s->data[s->n++] = data;
-	return true;
-}
-
-static void release(walk *w, set *s)
-{
-	for (int i = 0; i < s->n; i++)
-		vn_recording_release(w->r, s->entry[i]);
-	vn_recording_forget(w->r);
-	s->n = 0;
-}
-
-static double value(const set *s, int which, int64_t i)
-{
-	double x;
-	vn_to_f64(&x, s->data[which] + (size_t)i * vn_dtype_size(s->e[which]->dtype), s->e[which]->dtype, 1);
-	return x;
-}
-
-static void piece(const set *s, int which, int64_t from, size_t n, double *x)
-{
-	vn_to_f64(x, s->data[which] + (size_t)from * vn_dtype_size(s->e[which]->dtype), s->e[which]->dtype, n);
-}
-
 __attribute__((format(printf, 4, 5)))
-static void broken(walk *w, int64_t count, int64_t of, const char *format, ...)
+static void broken(vn_walk *w, int64_t count, int64_t of, const char *format, ...)
 {
 	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
 	va_list args;
@@ -83,7 +28,7 @@ static void broken(walk *w, int64_t count, int64_t of, const char *format, ...)
 	vn_text_clean(k->words);
 }
 
-static bool same_shape(const set *s)
+static bool same_shape(const vn_parts *s)
 {
 	for (int i = 1; i < s->n; i++)
 		if (!vn_shape_equal(&s->e[0]->shape, &s->e[i]->shape))
@@ -93,23 +38,29 @@ static bool same_shape(const set *s)
 
 /* ---- the residual stream ----------------------------------------------------------------- */
 
-/* Each of the three may have been rounded when it was stored, and the sum as well. */
-static void sum(walk *w, const char *whole, const char *a, const char *b)
+/* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
+ * of its format times it, so most are seen to hold without asking for ULPs. */
+static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
 {
-	set     s = { 0 };
-	double  x[MOST_INPUTS][PIECE], most = 0;
+	vn_parts s = { 0 };
+	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
 	int64_t count = 0, at = -1;
-	if (load(w, &s, w->layer, whole) && load(w, &s, w->layer, a) && load(w, &s, w->layer, b) && same_shape(&s)) {
+	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		double unit[VN_MOST_INPUTS];
 		w->found->checked++;
-		for (int64_t i = 0; i < n; i += PIECE) {
-			const size_t m = (size_t)(n - i < PIECE ? n - i : PIECE);
-			for (int k = 0; k < MOST_INPUTS; k++)
-				piece(&s, k, i, m, x[k]);
+		for (int k = 0; k < VN_MOST_INPUTS; k++)
+			unit[k] = s.e[k]->dtype < VN_N_ENGINE_DTYPES ? vn_dtype_ulp(s.e[k]->dtype, 1.0) / 2 : 0;
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			const size_t m = vn_piece_size(n - i);
+			for (int k = 0; k < VN_MOST_INPUTS; k++)
+				vn_parts_piece(&s, k, i, m, x[k]);
+			if (vn_count_sums(x[0], x[1], x[2], unit, m) == m)
+				continue;
 			for (size_t j = 0; j < m; j++) {
 				const double off = fabs(x[0][j] - (x[1][j] + x[2][j]));
 				double allowed = 0;
-				for (int k = 0; k < MOST_INPUTS; k++)
+				for (int k = 0; k < VN_MOST_INPUTS; k++)
 					allowed += vn_dtype_ulp(s.e[k]->dtype, x[k][j]);
 				if (!isfinite(x[0][j]) || off <= allowed)
 					continue;
@@ -124,40 +75,46 @@ static void sum(walk *w, const char *whole, const char *a, const char *b)
 			broken(w, count, n, "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64 " elements are off by more than rounding, most %.3g "
 			       "at element %" PRId64, w->layer, whole, a, b, count, n, most, at);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
-static void chain(walk *w)
+static void chain(vn_walk *w)
 {
-	set s = { 0 };
-	if (w->layer > 0 && load(w, &s, w->layer, "input") && load(w, &s, w->layer - 1, "output") && same_shape(&s)
+	vn_parts s = { 0 };
+	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") && same_shape(&s)
 	    && s.e[0]->dtype == s.e[1]->dtype && s.data[0] != s.data[1]) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		int64_t count = 0;
 		w->found->checked++;
-		for (int64_t i = 0; i < n; i++) {
-			const double a = value(&s, 0, i), b = value(&s, 1, i);
-			count += !(a == b || (isnan(a) && isnan(b)));
+		const size_t size = vn_dtype_size(s.e[0]->dtype);
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			const size_t m = vn_piece_size(n - i);
+			if (memcmp(s.data[0] + (size_t)i * size, s.data[1] + (size_t)i * size, m * size) == 0)
+				continue;
+			double a[VN_PIECE], b[VN_PIECE];
+			vn_parts_piece(&s, 0, i, m, a);
+			vn_parts_piece(&s, 1, i, m, b);
+			for (size_t j = 0; j < m; j++)
+				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
 		}
 		if (count)
 			broken(w, count, n, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ", w->layer, w->layer - 1,
 			       count, n);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
 /* What a rotation multiplies lengths by; 0: not known here. */
-static double factor_of(const walk *w, const char *name)
+static double factor_of(const vn_walk *w, const char *name)
 {
 	const vn_plan *p = vn_recording_plan(w->r);
 	char full[VN_NAME_MAX];
 	snprintf(full, sizeof full, "layer%d.%s", w->layer, name);
-	for (int i = 0; p && i < p->n_values; i++) {
+	const int i = p ? vn_plan_find(p, full) : -1;
+	if (i >= 0) {
 		const vn_value *v = &p->value[i];
-		if (strcmp(v->name, full) != 0)
-			continue;
 		const vn_node *node = &p->node[v->node];
 		if (node->op != VN_OP_ROPE)
 			return 0;
@@ -168,10 +125,10 @@ static double factor_of(const walk *w, const char *name)
 	return p ? 0 : 1;
 }
 
-static void rotation(walk *w, const char *after, const char *norm, const char *projected)
+static void rotation(vn_walk *w, const char *after, const char *norm, const char *projected)
 {
-	set s = { 0 };
-	if (factor_of(w, after) > 0 && load(w, &s, w->layer, after) && (load(w, &s, w->layer, norm) || load(w, &s, w->layer, projected))
+	vn_parts s = { 0 };
+	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || vn_parts_load(w, &s, w->layer, projected))
 	    && same_shape(&s) && s.e[0]->shape.rank == 3) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
@@ -180,11 +137,13 @@ static void rotation(walk *w, const char *after, const char *norm, const char *p
 		double  most = 0;
 		w->found->checked++;
 		for (int64_t i = 0; i < rows; i++) {
-			double a = 0, b = 0;
-			for (int64_t k = 0; k < width; k++) {
-				const double x = value(&s, 0, i * width + k), y = value(&s, 1, i * width + k);
-				a += x * x;
-				b += y * y;
+			double a = 0, b = 0, x[VN_PIECE];
+			for (int64_t k = 0; k < width; k += VN_PIECE) {
+				const size_t m = vn_piece_size(width - k);
+				vn_parts_piece(&s, 0, i * width + k, m, x);
+				a += vn_squares(x, m);
+				vn_parts_piece(&s, 1, i * width + k, m, x);
+				b += vn_squares(x, m);
 			}
 			/* Roundings of single columns, and of the sines and cosines. */
 			const double off = fabs(sqrt(a) - sqrt(b));
@@ -199,13 +158,13 @@ static void rotation(walk *w, const char *after, const char *norm, const char *p
 			       "first token %" PRId64 ", head %" PRId64, w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most,
 			       first / shape->dim[1], first % shape->dim[1]);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
-static void probs(walk *w)
+static void probs(vn_walk *w)
 {
-	set s = { 0 };
-	if (load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at) {
+	vn_parts s = { 0 };
+	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at && s.e[0]->shape.dim[1] == w->at->rows) {
 		const vn_shape *shape = &s.e[0]->shape;
 		const int64_t H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
 		int64_t sums = 0, later = 0, range = 0;
@@ -213,13 +172,16 @@ static void probs(walk *w)
 		w->found->checked++;
 		for (int64_t row = 0; row < H * T; row++) {
 			const int64_t position = w->at->position + w->at->first_row + row % T;
-			double total = 0;
+			double total = 0, p[VN_PIECE];
 			bool   out = false, ahead = false;
-			for (int64_t k = 0; k < S; k++) {
-				const double p = value(&s, 0, row * S + k);
-				total += p;
-				out = out || !(p >= 0 && p <= 1 + allowed);
-				ahead = ahead || (k > position && p != 0);
+			for (int64_t k = 0; k < S; k += VN_PIECE) {
+				const size_t  m = vn_piece_size(S - k);
+				const int64_t seen = position + 1 - k; /* of this piece */
+				const size_t  from = seen <= 0 ? 0 : seen < (int64_t)m ? (size_t)seen : m;
+				vn_parts_piece(&s, 0, row * S + k, m, p);
+				total += vn_total(p, m);
+				out = out || vn_count_between(p, 0, 1 + allowed, m) != m;
+				ahead = ahead || vn_count_between(p + from, 0, 0, m - from) != m - from;
 			}
 			range += out;
 			later += ahead;
@@ -233,15 +195,16 @@ static void probs(walk *w)
 		if (sums)
 			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer, sums, H * T);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
 /* The first token of a sequence sees itself alone. */
-static void first_row(walk *w)
+static void first_row(vn_walk *w)
 {
-	set s = { 0 };
-	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 && load(w, &s, w->layer, "attn_context")
-	    && load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3
+	vn_parts s = { 0 };
+	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 && vn_parts_load(w, &s, w->layer, "attn_context")
+	    && s.e[0]->shape.dim[0] == w->at->rows
+	    && vn_parts_load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3
 	    && s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 && s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
 		const int64_t H = s.e[0]->shape.dim[1], K = s.e[0]->shape.dim[2], group = H / s.e[1]->shape.dim[1];
 		int64_t count = 0;
@@ -249,7 +212,7 @@ static void first_row(walk *w)
 		for (int64_t h = 0; h < H; h++) {
 			bool same = true;
 			for (int64_t k = 0; k < K; k++) {
-				const double x = value(&s, 0, h * K + k), v = value(&s, 1, h / group * K + k);
+				const double x = vn_parts_value(&s, 0, h * K + k), v = vn_parts_value(&s, 1, h / group * K + k);
 				same = same && fabs(x - v) <= vn_dtype_ulp(s.e[0]->dtype, v) + vn_dtype_ulp(s.e[1]->dtype, v);
 			}
 			count += !same;
@@ -258,26 +221,28 @@ static void first_row(walk *w)
 			broken(w, count, H, "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64 " heads: another head map, "
 			       "a mask, or another v", w->layer, count, H);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
 /* ---- the rest --------------------------------------------------------------------------------- */
 
-static void range(walk *w, const char *point, double low, double high, const char *words)
+static void range(vn_walk *w, const char *point, double low, double high, const char *words)
 {
-	set s = { 0 };
-	if (load(w, &s, w->layer, point)) {
+	vn_parts s = { 0 };
+	if (vn_parts_load(w, &s, w->layer, point)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		int64_t count = 0;
 		w->found->checked++;
-		for (int64_t i = 0; i < n; i++) {
-			const double x = value(&s, 0, i);
-			count += !(x >= low && x <= high);
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			double x[VN_PIECE];
+			const size_t m = vn_piece_size(n - i);
+			vn_parts_piece(&s, 0, i, m, x);
+			count += (int64_t)(m - vn_count_between(x, low, high, m));
 		}
 		if (count)
 			broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words, count, n);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
 /* Positions are in embed where the family learns them. */
@@ -290,29 +255,49 @@ static bool embeds_tokens_alone(const vn_recording *r)
 	return p != NULL;
 }
 
-static void rows(walk *w)
+static int by_id(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Rows that differ from the row before of the same id. A sorted list: a prompt may have a hundred thousand tokens. */
+static int64_t other_rows(vn_walk *w, const unsigned char *data, size_t row, const int32_t *id, int64_t n)
+{
+	int64_t  count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
+	if (!key) {
+		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
+		return 0;
+	}
+	for (int64_t t = 0; t < n; t++)
+		key[t] = (int64_t)id[t] * ((int64_t)1 << 32) + t;
+	qsort(key, (size_t)n, sizeof *key, by_id);
+	for (int64_t i = 1; i < n; i++) {
+		const size_t u = (size_t)(uint32_t)key[i - 1], t = (size_t)(uint32_t)key[i];
+		count += id[u] == id[t] && memcmp(data + u * row, data + t * row, row) != 0;
+	}
+	free(key);
+	return count;
+}
+
+static void rows(vn_walk *w)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(w->r, &ids, NULL);
-	set s = { 0 };
-	if (w->at && embeds_tokens_alone(w->r) && load(w, &s, -1, "embed") && s.e[0]->shape.rank == 2) {
+	vn_parts s = { 0 };
+	if (w->at && embeds_tokens_alone(w->r) && vn_parts_load(w, &s, -1, "embed") && s.e[0]->shape.rank == 2) {
 		const int64_t T = s.e[0]->shape.dim[0], D = s.e[0]->shape.dim[1], from = w->at->position + w->at->first_row;
 		const size_t  row = (size_t)D * vn_dtype_size(s.e[0]->dtype);
-		int64_t count = 0;
+		const int64_t have = T < n - from ? T : n - from; /* of ids */
 		w->found->checked++;
-		for (int64_t t = 1; t < T && from + t < n; t++)
-			for (int64_t u = t - 1; u >= 0; u--)
-				if (ids[from + u] == ids[from + t]) {
-					count += memcmp(s.data[0] + (size_t)u * row, s.data[0] + (size_t)t * row, row) != 0;
-					break;
-				}
+		const int64_t count = have > 1 ? other_rows(w, s.data[0], row, ids + from, have) : 0;
 		if (count)
 			broken(w, count, T, "embed has other rows for one token id in %" PRId64 " of %" PRId64 " rows: other tokens, or another order", count, T);
 	}
-	release(w, &s);
+	vn_parts_done(w, &s);
 }
 
-static void layer(walk *w)
+static void layer(vn_walk *w)
 {
 	chain(w);
 	sum(w, "attn_residual", "input", "attn_out");
@@ -329,7 +314,7 @@ vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *co
 {
 	const vn_step *step;
 	const int      steps = vn_recording_steps(r, &step);
-	walk           w = { .r = r, .found = found, .err = err };
+	vn_walk        w = { .r = r, .found = found, .err = err };
 	int            layers = 0;
 
 	*found = (vn_identities) { 0 };
@@ -349,6 +334,7 @@ vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *co
 			if (!wanted || wanted(context, w.step, w.layer))
 				layer(&w);
 	}
+	vn_parts_drop(&w);
 	return w.st;
 }
 

@@ -36,7 +36,8 @@ typedef struct vn_identities {
 /* Which layers to look at; -1 is what is outside layers. */
 typedef bool vn_identity_wanted(void *context, int step, int layer);
 
-/* Reads every tensor that takes part, once for each identity. wanted NULL: all.
+/* Reads every tensor that takes part, a layer's once as far as they are small; memory: 48 MiB and the largest three.
+ * Tensors whose axes are in another order than the point's are not looked at. wanted NULL: all.
  * vn_identities_free afterwards, whatever happened. */
 vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err);
 void      vn_identities_free(vn_identities *found);

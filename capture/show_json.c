@@ -89,9 +89,9 @@ static json_t *whole(const vn_recording *r)
 			(json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
 	for (int i = 0; i < vn_recording_count(r); i++)
 		json_array_append_new(tensors, tensor(r, i));
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
 	                 text(vn_recording_root(r, "created")), "tool", text(vn_recording_root(r, "tool")), "tool_version",
-	                 text(vn_recording_root(r, "tool_version")), "run", facts, "token_ids", ids(id, n), "positions",
+	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch", (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions",
 	                 ids(position, n), "token_text", words(vn_recording_token_text(r), n), "model", "family", text(vn_recording_family(r)), "provenance",
 	                 text(vn_recording_provenance(r)), "format", text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 }

@@ -93,8 +93,8 @@ enum { SAID_ALONE = 8 };
 static bool diverges(void *context, int step, int layer)
 {
 	const vn_comparison *c = context;
-	const vn_checkpoint *first = &c->point[c->first];
-	if (first->step == step && first->layer == layer)
+	const vn_checkpoint *first = c->first >= 0 ? &c->point[c->first] : NULL;
+	if (!first || (first->step == step && first->layer == layer))
 		return true;
 	for (int i = 0; i < c->n_origins && i < SAID_ALONE; i++)
 		if (c->point[c->origins[i]].step == step && c->point[c->origins[i]].layer == layer)
@@ -105,23 +105,27 @@ static bool diverges(void *context, int step, int layer)
 static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
 {
 	vn_identities x;
-	const vn_status st = vn_identities_of(r, diverges, c, &x, err);
+	vn_error why = { "" };
+	vn_status st = vn_identities_of(r, diverges, c, &x, &why);
+	if (st && st != VN_ERR_NOMEM && st != VN_ERR_INTERRUPTED) /* a tensor nobody can read: judged where it was to be compared */
+		vn_lines_add(&c->warnings, "%s by itself: not all could be looked at: %s", who, why.text);
+	else if (st)
+		*err = why;
 	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
 		vn_lines_add(&c->warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
 		             x.broken[i].step ? "/" : "", x.broken[i].words);
 	if (!st && x.n > SAID_ALONE)
 		vn_lines_add(&c->warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
 	vn_identities_free(&x);
-	return st;
+	return st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED ? st : VN_OK;
 }
 
-/* Where it starts, what must hold in one file tells a wrong label or a wrong place from wrong numbers. */
+/* Where it starts, what must hold in one file tells a wrong label or a wrong place from wrong numbers. Where nothing
+ * diverges all of both files is looked at: two recordings by one recorder agree in whatever it does wrong. */
 static vn_status check_alone(vn_comparison *c, vn_error *err)
 {
-	vn_status st = VN_OK;
-	if (c->first >= 0 && !(st = alone(c, "the reference", c->ref, err)))
-		st = alone(c, "the candidate", c->cand, err);
-	return st;
+	const vn_status st = alone(c, "the reference", c->ref, err);
+	return st ? st : alone(c, "the candidate", c->cand, err);
 }
 
 /* Of the model where a plan tells, else as far as the recordings go: what limits by depth go by. */
