@@ -168,6 +168,7 @@ static vn_status sink_end(void *ctx, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = s->now; !st && i >= 0; i = s->next[i])
 		st = floor_of(s, &s->c->point[i], err);
+	vn_recording_forget(s->c->ref);
 	return st;
 }
 

@@ -31,7 +31,7 @@
 #define VN_LOCAL_LIMIT 4.0
 #define VN_PEAK_LIMIT 16.0
 /* A node that is cleared by name magnifies what it was given by so much. */
-#define VN_GAIN_NAMED 2.0
+#define VN_GAIN_NAMED 1.25
 
 /* replay of every measured checkpoint that the model's plan has, and from it origins. Needs c->model; nothing where there is
  * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */

@@ -250,5 +250,9 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
+	if (r->e[VN_OWN].n_out) { /* pages of the files are not to add up beside the weights */
+		vn_recording_forget(r->c->ref);
+		vn_recording_forget(r->c->cand);
+	}
 	return st;
 }

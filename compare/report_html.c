@@ -43,6 +43,15 @@ static void origins(const vn_comparison *c, FILE *out)
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
+static void cleared(const vn_comparison *c, FILE *out)
+{
+	vn_lines lines = { 0 };
+	vn_say_cleared(c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		line(out, i ? "" : "cleared", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char text[VN_WORDS];
@@ -70,6 +79,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	for (int i = 0; x && i < x->profile.words.n; i++)
 		line(out, i ? "" : "profile", x->profile.words.line[i]);
 	origins(c, out);
+	cleared(c, out);
 }
 
 static void story(const vn_comparison *c, const vn_story *s, FILE *out)
@@ -85,6 +95,8 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	        vn_say_counts(c, text));
 	if (first >= 0)
 		beginning(c, s, first, out);
+	else
+		origins(c, out);
 	vn_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		line(out, i ? "" : "baseline", scores.line[i]);

@@ -75,6 +75,8 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 	for (int i = 0; !x && i < p->n_checks; i++)
 		if (!p->check[i].holds)
 			fprintf(to, "%s\n", vn_say_check(p, &p->check[i], words));
+	if (!x && p->replayed)
+		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
 	if (p->worst < 0) /* also in the text: GitLab shows no message */
 		fprintf(to, "%s\n", vn_say_failure(p, words));
 	if (fclose(to) != 0 || !text) {

@@ -5,6 +5,7 @@
  * table as there is room for, and the rest is counted. What comes from files stands in
  * code spans and fenced blocks, where nothing is markup, a mention or a link. */
 #include "compare/markup.h"
+#include "compare/replay.h"
 #include "compare/report.h"
 
 #include <math.h>
@@ -30,6 +31,41 @@ static void item(FILE *out, const char *title, const char *text)
 	fputc('\n', out);
 }
 
+static void number(FILE *out, const char *format, double x, bool known)
+{
+	fputs(" | ", out);
+	if (!known)
+		fputc('-', out);
+	else if (isfinite(x))
+		fprintf(out, format, x);
+	else
+		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
+}
+
+/* What each added itself, and what it was given. */
+static void replayed_origins(const vn_comparison *c, FILE *out)
+{
+	char label[VN_LABEL];
+	vn_lines cleared = { 0 };
+	fputs("\n| origin | itself, \u00d7 floor | nmse itself | inherited | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
+	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+		const vn_checkpoint *p = &c->point[c->origins[i]];
+		fputs("| ", out);
+		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
+		number(out, "%.3g", vn_local_shown(p), p->replayed);
+		number(out, "%.2e", p->replay.local, p->replayed);
+		number(out, "%.2e", p->replay.inherited, p->replayed);
+		number(out, "%.2g", p->replay.gain, p->replayed && !isnan(p->replay.gain));
+		number(out, "%.0f", p->replay.span, p->replayed);
+		fputs(" |\n", out);
+	}
+	fputc('\n', out);
+	vn_say_cleared(c, &cleared);
+	for (int i = 0; i < cleared.n; i++)
+		item(out, "Cleared", cleared.line[i]);
+	vn_lines_free(&cleared);
+}
+
 static void origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
@@ -43,6 +79,8 @@ static void origins(const vn_comparison *c, FILE *out)
 	if (c->n_origins > NAMED)
 		fprintf(out, " and %d more", c->n_origins - NAMED);
 	fprintf(out, ": %s\n", vn_say_origin(c));
+	if (c->replayed)
+		replayed_origins(c, out);
 }
 
 /* Where it begins, and the rule that broke. */
@@ -69,6 +107,8 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
 	if (first >= 0)
 		beginning(c, s, first, out);
+	else
+		origins(c, out);
 	vn_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		item(out, i ? "Better" : "Baseline", scores.line[i]);
@@ -164,17 +204,6 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 }
 
 /* ---- the table --------------------------------------------------------------------- */
-
-static void number(FILE *out, const char *format, double x, bool known)
-{
-	fputs(" | ", out);
-	if (!known)
-		fputc('-', out);
-	else if (isfinite(x))
-		fprintf(out, format, x);
-	else
-		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
-}
 
 static void row(const vn_checkpoint *p, FILE *out)
 {

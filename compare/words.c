@@ -116,20 +116,31 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 	return text;
 }
 
+static bool magnifies(const vn_checkpoint *p)
+{
+	return p->replayed && p->status == VN_OUTSIDE && !vn_local_beyond(p) && p->replay.gain >= VN_GAIN_NAMED;
+}
+
 void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 {
 	enum { NAMED = 4 };
 	char label[VN_LABEL];
-	int n = 0;
+	int named[NAMED], n = 0, all = 0;
 	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
-		if (!p->replayed || p->status != VN_OUTSIDE || vn_local_beyond(p) || !(p->replay.gain >= VN_GAIN_NAMED))
+		if (!magnifies(&c->point[i]))
 			continue;
-		if (n++ < NAMED)
-			vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(p, label), p->replay.gain);
+		int at = n < NAMED ? n++ : NAMED; /* the largest first */
+		for (; at > 0 && c->point[named[at - 1]].replay.gain < c->point[i].replay.gain; at--)
+			if (at < NAMED)
+				named[at] = named[at - 1];
+		if (at < NAMED)
+			named[at] = i;
+		all++;
 	}
-	if (n > NAMED)
-		vn_lines_add(lines, "%d more that magnify and add nothing themselves", n - NAMED);
+	for (int i = 0; i < n; i++)
+		vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(&c->point[named[i]], label), c->point[named[i]].replay.gain);
+	if (all > n)
+		vn_lines_add(lines, "%d more that magnify and add nothing themselves", all - n);
 }
 
 /* ---- one check ------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_origin(const vn_comparison *c);
 /* "itself nmse 0.5 (1e+07 x floor), inherited 3e-07, ...": of one that was replayed; else "". */
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
-/* Operations that are outside and only magnify what they were given, a line each. */
+/* Operations that are outside and only magnify what they were given, a line each, those that do it most. */
 void vn_say_cleared(const vn_comparison *c, vn_lines *lines);
 
 /* "worst_token_nmse_over_floor 812, limit 16 at token 3 (fp16-acc32.yaml:10)", with

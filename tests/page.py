@@ -66,6 +66,7 @@ def make_pages():
 
     change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
     compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
+    compare("ref.h5", "bad.h5", "replay.html", "--model", MODEL)
     compare("ref.h5", "half.h5", "healthy.html", "--floor", "half.h5", status=0)
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
@@ -156,6 +157,16 @@ def a_click_opens_a_cell(b):
     assert b.ask("[...document.querySelectorAll('svg[role=img]')].every((s) => s.getAttribute('aria-label').length > 20)")
 
 
+def what_an_operation_added_itself_is_told(b):
+    b.open("replay.html")
+    assert "Itself, or its inputs" in text(b, "#detail-body") and "captured wrongly" in text(b, "#detail-body"), text(b, "#detail-body")
+    assert b.ask("document.querySelector('#growth path.local').getAttribute('d').length") > 5 and "replayed" in text(b, ".key")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert "itself (local)" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
+    b.open("bad.html")
+    assert "itself (local)" not in text(b, "#detail-body") and not b.ask("document.querySelector('.k-local').checkVisibility()")
+
+
 def keys_reach_every_cell(b):
     active = "document.activeElement.getAttribute('aria-label')"
     b.screen(*SCREENS["light"])
@@ -242,9 +253,9 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "healthy", "known", "deep", "steps", "evil":
+            for name in "bad", "replay", "healthy", "known", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
                          names_stay_text, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

@@ -27,6 +27,7 @@ FIXTURES = stranger.FIXTURES
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
 STORES = {"f16": "<f2", "f32": "<f4"}
 IDS = stranger.prompt("p070")
+LIMITS = os.path.join(FIXTURES, "..", "specs", "limits", "fp16-acc32.yaml")
 CALLS = [58] + [1] * 12
 rng = random.Random(5)
 
@@ -240,6 +241,24 @@ def decoding(b):
                   [f"step.{s}/{name}" for s in range(since - 57, 13)])
 
 
+def precisions(b):
+    """One that is none of vernier's is taken for the format of the tensors, and the report says so."""
+    model, family = model_of("qwen2"), "qwen2"
+
+    def noted(names):
+        def check(report, found):
+            note = any("is taken for f16" in n for n in report["notes"])
+            return "" if found == names and note else f"{found}, not {names}; notes {report['notes']}", len(set(found) - set(names))
+        return check
+    for name in (None, "layer0.q_rope", "layer1.mlp_norm"):
+        r = stranger.engine(model, IDS, {name: stranger.FAULTS[name.split(".")[1]][0]} if name else {}, "<f2")
+        cand = b.at(f"precision.{name}.h5")
+        stranger.write(cand, model, IDS, r, "mixed, as we do")
+        names = [name] if name else []
+        b.ask("a precision of its own", str(name), family, b.reference(family), cand, noted(names), "--limits", LIMITS)
+        b.ask("a precision of its own", f"{name}, --floor-precision", family, b.reference(family), cand, names, "--floor-precision", "f16", "--limits", LIMITS)
+
+
 # ---- wrong captures -----------------------------------------------------------------------------
 
 
@@ -354,6 +373,7 @@ def main():
         two_faults(b, 32)
         spans(b)
         decoding(b)
+        precisions(b)
         captures(b)
         small_edits(b)
         foreign(b)

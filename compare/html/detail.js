@@ -52,6 +52,21 @@ function profile(d) {
 	];
 }
 
+// What the operation added itself, computed again on the candidate's own inputs.
+function replayTable(c) {
+	const r = c.replay, none = r.not_finite ?? {}, value = (key) => r[key] ?? none[key] ?? "–";
+	const words = [r.span > 1 ? `of the ${r.span} operations between captured tensors and here` : "",
+		r.captured ? "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after" : "",
+		r.behind ? `not charged here: ${r.behind} may be all of it` : ""].filter((x) => x);
+	return make("div", {}, table(["", "nmse", "× its floor"], [
+		{ class: r.beyond && !r.behind ? "broken" : undefined, cells: ["itself (local)", value("local"), value("local_over_floor")] },
+		{ cells: ["itself, worst token", "", value("worst_token_over_floor")] },
+		{ cells: ["itself, worst element", "", value("max_abs_over_floor")] },
+		{ cells: ["came with its inputs (inherited)", value("inherited"), ""] },
+		{ cells: ["which is so many times their error (gain)", r.gain ?? "–", ""] },
+	]), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
+}
+
 function inputs(d) {
 	if (d.inputs === null)
 		return make("p", { class: "dim" }, "No plan says what this was computed from.");
@@ -79,6 +94,7 @@ function drawDetail() {
 	byId("detail-body").replaceChildren(...[
 		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
 		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
+		c.replay ? make("h3", {}, "Itself, or its inputs") : null, c.replay ? replayTable(c) : null,
 		...(d ? profile(d) : [untold(c)]),
 		d ? make("h3", {}, "Side by side") : null,
 		d ? make("div", { class: "side" }, valuesTable(d), statisticsTable(d)) : null,

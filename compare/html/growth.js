@@ -39,6 +39,7 @@ function path(points) {
 }
 
 const nmseOf = (c) => (c.elements ? c.metrics.nmse ?? Infinity : null);
+const localOf = (c) => (c.replay ? c.replay.local ?? Infinity : null);
 const floorOf = (c) => c.floor?.nmse ?? null;
 
 // The limit on nmse there, in numbers of nmse.
@@ -74,11 +75,12 @@ function drawGrowth(wanted) {
 	const mine = curves.get(point);
 	const all = [...curves.values()].flat();
 	const layers = [...new Set(all.map((c) => c.layer))].sort((a, b) => a - b);
-	const scale = scaleOf(all.flatMap((c) => [nmseOf(c), c.layer >= 0 ? floorOf(c) : null]).concat(mine.map(limitOf)));
+	const scale = scaleOf(all.flatMap((c) => [nmseOf(c), c.layer >= 0 ? floorOf(c) : null]).concat(mine.map(limitOf), mine.map(localOf)));
 	if (!scale) {
 		box.replaceChildren(make("p", { class: "dim" }, "No error anywhere: nothing to draw."));
 		return;
 	}
+	document.querySelector(".k-local").hidden = !mine.some((c) => c.replay);
 	const width = Math.max(260, box.clientWidth), last = layers[layers.length - 1], first = layers[0];
 	const x = (layer) => LEFT + (width - LEFT - RIGHT) * (last === first ? 0.5 : (layer - first) / (last - first));
 	const line = (cs, value) => path(cs.map((c) => [x(c.layer), value(c) === null ? null : scale.y(value(c))]));
@@ -93,6 +95,7 @@ function drawGrowth(wanted) {
 		selected && selected.layer >= 0 ? draw("line", { class: "here", x1: x(selected.layer), x2: x(selected.layer), y1: TOP, y2: HEIGHT - BOTTOM }) : null,
 		draw("path", { class: "limit", d: line(mine, limitOf) }),
 		draw("path", { class: "floor", d: line(mine, floorOf) }),
+		draw("path", { class: "local", d: line(mine, localOf) }),
 		draw("path", { class: "error", d: line(mine, nmseOf) }),
 		...mine.filter((c) => mine.length < 3 && nmseOf(c) !== null).map((c) => draw("circle", { class: "dot", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 3 })),
 		...mine.filter((c) => c.fails && nmseOf(c) !== null).map((c) => draw("circle", { class: "beyond", cx: x(c.layer), cy: scale.y(nmseOf(c)), r: 2.5 }))),
