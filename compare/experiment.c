@@ -2,6 +2,7 @@
 #include "compare/experiment_inside.h"
 
 #include "capture/hybrid.h"
+#include "capture/interrupt.h"
 #include "compare/sides.h"
 #include "compare/words.h"
 
@@ -242,6 +243,8 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_trial *t, vn_er
 
 	if (st)
 		return st;
+	if (vn_interrupted()) /* by a signal that a command did not heed */
+		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	x->runs++;
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
