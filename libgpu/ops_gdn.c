@@ -54,7 +54,8 @@ static void l2_norm(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_L2_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
-			.y = in_floats(y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps }, rows, 1);
+			.y = in_floats(y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps,
+			.divisor = norm_divisor(n, 1), .eps_outside = (uint32_t)n->c.norm.eps_outside }, rows, 1);
 	}
 }
 
@@ -114,7 +115,8 @@ static void gated_norm(vn_walk *w, const vn_node *n)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_GATED_NORM, &(vn_push_gated_norm){ .x = in_buffer(w, x, r * N),
 			.z = in_buffer(w, z, r * N), .g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows,
-			.N = (uint32_t)N, .eps = (float)n->c.norm.eps }, rows, 1);
+			.N = (uint32_t)N, .eps = (float)n->c.norm.eps, .divisor = norm_divisor(n, N),
+			.eps_outside = (uint32_t)n->c.norm.eps_outside }, rows, 1);
 	}
 }
 

@@ -10,13 +10,15 @@
 // One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "root.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real  x, z, g, y;
 	uint  R, N;
-	float eps;
+	float eps, divisor;
+	uint  eps_outside;
 } p;
 
 shared float part[LANES];
@@ -39,7 +41,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = sqrt(part[0] / float(p.N) + p.eps);
+		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
 		for (uint n = lane; n < p.N; n += LANES)
 			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * silu(float(p.z.v[row + n])));
 		barrier(); // part is read above and written by the next row

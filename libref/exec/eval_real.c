@@ -35,19 +35,33 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	return ok;
 }
 
+/* A weight vector over again, as often as it goes into a row of N. */
+static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
+{
+	const int64_t n = w->shape.dim[0];
+	real         *once = vector(w, policy), *v = n == N ? once : malloc((size_t)N * sizeof *v);
+
+	for (int64_t i = 0; once && v && v != once && i < N; i++)
+		v[i] = once[i % n];
+	if (v != once)
+		free(once);
+	return v;
+}
+
 /* All norms with a weight. */
 static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
-	const int64_t N = a->w[0]->shape.dim[0], R = count / N;
-	real         *g = vector(a->w[0], a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
-	const bool    ok = g && (bias || !a->w[1]);
+	const int64_t  N = n->c.norm.width ? n->c.norm.width : a->w[0]->shape.dim[0], R = count / N;
+	const vn_norm *c = &n->c.norm;
+	real          *g = repeated(a->w[0], N, a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	const bool     ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
-		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, a->threads);
 	else if (ok && n->op == VN_OP_GATED_NORM)
-		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, a->threads);
 	else if (ok)
-		REAL(vn_rms_norm)(out, a->in[0], g, n->c.norm.offset, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, a->threads);
 	free(g);
 	free(bias);
 	return ok;
@@ -121,7 +135,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_act_apply)(out, a->in[0], n->c.act.act, count, a->threads);
 		break;
 	case VN_OP_GATED:
-		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, n->c.act.form, count, a->threads);
 		break;
 	case VN_OP_ADD:
 		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
@@ -130,7 +144,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		ok = conv(n, a, out);
 		break;
 	case VN_OP_L2_NORM:
-		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, n->c.norm.eps, a->threads);
+		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, a->threads);
 		break;
 	case VN_OP_LOG_DECAY:
 		ok = log_decay(a, row, out);
