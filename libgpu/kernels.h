@@ -115,25 +115,26 @@ typedef struct vn_push_map {
 
 typedef struct vn_push_causal_conv {
 	uint64_t x, w, before, y;
-	uint32_t T, X, J, pad;
+	uint32_t T, X, J, linear, ahead, last;
 } vn_push_causal_conv;
 
 typedef struct vn_push_log_decay {
 	uint64_t x, A, dt, y;
-	uint32_t T, N;
+	uint32_t T, N, form, pad;
 } vn_push_log_decay;
 
 typedef struct vn_push_delta_rule {
 	uint64_t q, k, v, g, beta, before, after, y;
 	uint32_t T, nk, nv, dk, dv;
 	float    scale;
+	uint32_t form, head_map, restart, P;
 } vn_push_delta_rule;
 
 typedef struct vn_push_gated_norm {
 	uint64_t x, z, g, y;
 	uint32_t R, N;
 	float    eps, divisor;
-	uint32_t eps_outside, pad;
+	uint32_t eps_outside, gate, gate_first, pad;
 } vn_push_gated_norm;
 
 #endif

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+import faults_gdn
 from faults_truth import ACTS
 
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
@@ -107,6 +108,18 @@ def linear(t, fault, layer, point, x):
         b = {"W6": None, "W7": 2 * b, "W7.four": 4 * b}[fault]
     elif fault == "W8" and b is not None and point in ("k_proj", "v_proj"):
         b = t.bias(layer, other)
+    elif fault == "G3" and point in ("gdn_b", "gdn_a"):
+        w = t.matrix(layer, "gdn_a" if point == "gdn_b" else "gdn_b")
+    elif fault == "G18.head" and point == "gdn_z":
+        w = np.roll(w, -t.c["linear_value_head_dim"], 0)
+    elif fault == "P15" and point in ("attn_out", "down_proj"):
+        x = np.where(np.arange(x.shape[1]) < x.shape[1] // 2, x, 0)
+    elif fault in ("P16.twice", "P16.average") and point in ("attn_out", "down_proj"):
+        by = 2 if fault == "P16.twice" else 0.5
+        w, b = by * w, None if b is None else by * b
+    elif fault == "P17" and point == "c_attn":
+        order = np.arange(3 * t.D).reshape(3, 2, -1).transpose(1, 0, 2).ravel()
+        w, b = w[order], b[order]
     elif fault in TWINS and layer >= 0:
         at = 0 if TWINS[fault] is None else layer + TWINS[fault]
         if at == layer or not 0 <= at < t.L or t.is_linear(at) != t.is_linear(layer) and t.w(t.name(at, point)) is None:
@@ -180,6 +193,10 @@ def norm(t, fault, layer, point, x, get):
         return t.normed(t.normed(x, g, b, **kw), g, b, **kw)
     elif fault == "N19" and point == "mlp_norm":
         x = get(f"layer{layer}.input")
+    elif fault == "G18.sigmoid" and gated:
+        return t.normed(x, g, **kw) * ACTS["sigmoid"](gate)
+    elif fault == "G18.first" and gated:
+        return t.normed(x * ACTS["silu"](gate), g, **kw)
     elif fault == "M7" and point == "final_norm":
         x = get("embed")
     elif fault in TWINS and layer >= 0:
@@ -261,10 +278,12 @@ def predict(t, fault, layer, point, x, get):
         return activation(t, fault, x)
     if t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or point == "attn_gate" or t.hybrid and point == "q_proj":
         return split(t, fault, point, x[0])
-    if point.endswith("norm"):
+    if point.endswith("norm"): # gdn_norm, too
         return norm(t, fault, layer, point, x, get)
     if point == "attn_gated":
-        return ACTS["sigmoid"](x[0]) * x[1] if fault is None else None
+        return {None: ACTS["sigmoid"](x[0]) * x[1], "G20.missing": x[1], "G20.silu": ACTS["silu"](x[0]) * x[1]}.get(fault)
+    if point.startswith("gdn_") and point not in ("gdn_qkv", "gdn_z", "gdn_b", "gdn_a"):
+        return faults_gdn.predict(t, fault, layer, point, x) if x else None
     if len(x) == 1:
         y = linear(t, fault, layer, point, x[0])
         return y

@@ -76,8 +76,42 @@ def wrong(z, o):
     return float(np.max(np.abs(z - o)) / max(np.max(np.abs(z)), 1e-30))
 
 
+def taken_for(fault, name, sound):
+    """The checkpoint that is recorded in place of another."""
+    odd = ("attn_scores", "attn_probs", "gate_act", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "gdn_state", "gdn_conv_state", "input")
+    names = [n for n in sound if n != "ids" and n.split(".")[-1] not in odd]
+    layer, point = name.split(".") if "." in name else ("", name)
+    fixed = {"P10.context": "attn_context", "P10.out": "attn_out", "P10.gated": "attn_gated"}
+    if fault in fixed:
+        return f"{layer}.{fixed[fault]}"
+    if fault == "P21":
+        return "final_norm"
+    if fault == "P20":
+        return f"layer{int(layer[5:]) - 1}.{point}"
+    alike = [n for n in names if sound[n].size == sound[name].size]
+    return alike[alike.index(name) + (1 if fault == "P7" else -1)]
+
+
+def check_capture(vernier, model, fault, sound, out):
+    """The same for a fault of the recording alone: one checkpoint is another, and nothing else changes."""
+    tried = 0
+    said = run(vernier, model, out, fault + "@nothing.at.all")
+    for name in said.strip().split("it fits ")[-1].replace(", ...", "").split(", ")[-6:]:
+        faulty = run(vernier, model, out, f"{fault}@{name}")
+        if isinstance(faulty, str):
+            return faulty.strip(), tried, 0.0
+        changed = [n for n in sound if n != "ids" and faulty[n].tobytes() != sound[n].tobytes() and not n.endswith(".input")]
+        other = taken_for(fault, name, sound)
+        if changed != [name] or faulty[name].tobytes() != sound[other].tobytes():
+            return f"{name}: {', '.join(changed)} changed; {name} was to be {other}", tried, 0.0
+        tried += 1
+    return None, tried, 0.0
+
+
 def check(vernier, model, truth, fault, sound, out):
     """What is wrong, or None; and how many nodes were looked at."""
+    if fault[:3] in ("P6", "P7", "P10", "P20", "P21"):
+        return check_capture(vernier, model, fault, sound, out)
     names = [n for n in sound if n != "ids"]
     for where in [f"layer{l}" for l in reversed(range(truth.L))] + ["*"]:
         faulty = run(vernier, model, out, f"{fault}@{where}")

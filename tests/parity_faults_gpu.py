@@ -20,7 +20,9 @@ from parity_hf import FAMILIES, FIXTURES
 
 SHADERS = ("R1", "R3.plus", "R4.across", "R8", "R9", "R12", "A1.twice", "A2", "A3.strict", "A3.ahead", "A4", "A5.wide", "A6", "A14",
            "N2", "N3.layer", "N3.rms", "N4", "N5", "N6", "N6.gated", "N9", "N10", "N14.twice", "M1.relu", "M1.quick", "M2", "M3.both",
-           "M3.none", "W1", "W2.heads", "W3.halves", "W6")
+           "M3.none", "W1", "W2.heads", "W3.halves", "W6", "P7", "P15",
+           "G1.raw", "G2.softplus", "G4", "G5.missing", "G5.mean", "G7.none", "G7.factor", "G7.late", "G8.output", "G8.memory", "G9", "G10",
+           "G12", "G13", "G16", "G18.sigmoid", "G18.first", "G20.missing")
 
 
 def check(vernier, device, model, fault):

@@ -70,19 +70,20 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps,
+	                                   n->c.conv.linear, n->c.conv.ahead, a->threads);
 
 	free(w);
 	return ok;
 }
 
-static bool log_decay(const vn_args *a, int64_t row, real *out)
+static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out)
 {
 	real *A_log = vector(a->w[0], a->policy), *dt_bias = vector(a->w[1], a->policy);
 	bool  ok = A_log && dt_bias;
 
 	if (ok)
-		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row);
+		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, n->c.decay.form);
 	free(A_log);
 	free(dt_bias);
 	return ok;
@@ -92,7 +93,8 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 {
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
 		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
-		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->threads });
+		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.restart,
+		a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
@@ -147,7 +149,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, a->threads);
 		break;
 	case VN_OP_LOG_DECAY:
-		ok = log_decay(a, row, out);
+		ok = log_decay(n, a, row, out);
 		break;
 	case VN_OP_DELTA_RULE:
 		ok = delta_rule(n, a, out);

@@ -45,11 +45,26 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
+/* The gates of a row, when they are not silu's behind the norm: activated into y, and what is normed into y too. */
+static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c)
+{
+	REAL(vn_act_apply)(y, z, (vn_act)c->gate, N, 1);
+	if (c->gate_first)
+		for (int64_t n = 0; n < N; n++)
+			y[n] *= x[n];
+	const double scale = 1.0 / root(sum_of_squares(c->gate_first ? y : x, N), N, c);
+	for (int64_t n = 0; n < N; n++)
+		y[n] = (real)((double)y[n] * (c->gate_first ? 1.0 : (double)x[n]) * scale * (double)g[n]);
+}
+
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c));
+		if (c->gate != VN_SILU || c->gate_first)
+			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c);
+		else
+			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c));
 }
 
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads)

@@ -24,7 +24,8 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
 void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
- *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n]) */
+ *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
+ * c->gate: another activation; c->gate_first: of x silu(z) in place of x, and no gate behind it. */
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* Rows of length one.   x, y (R,N)
@@ -91,12 +92,14 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
+ * or, linear, without silu; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
  * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int threads);
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
+                          int threads);
 
 /* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N);
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form); /* vn_decay_form */
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
  * Per value head h, with q and k of head h / (nv/nk) and S = state[h], for t in turn:
@@ -108,6 +111,9 @@ typedef struct REAL(vn_delta) {
 	real       *state;
 	int64_t     tokens, key_heads, value_heads, dk, dv;
 	double      scale;
+	int64_t     past;
+	int         form, head_map; /* vn_delta_form, vn_head_map */
+	int64_t     restart;
 	int         threads;
 } REAL(vn_delta);
 

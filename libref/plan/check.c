@@ -273,7 +273,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 
@@ -292,6 +292,8 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
+	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map >= VN_N_HEAD_MAPS || n->c.delta.restart < 0)
+		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
 	return VN_OK;
 }
 
@@ -320,9 +322,11 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g", n->c.norm.offset);
-		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || n->c.norm.divisor < 0))
+		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0))
 			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->c.norm.eps_outside, n->c.norm.keep_mean,
 			                n->c.norm.divisor);
+		if (good && n->op == VN_OP_GATED_NORM && n->c.norm.gate != VN_SILU && n->c.norm.gate != VN_SIGMOID)
+			return node_bad(w, i, "no such activation");
 		if (good && n->c.norm.width && (n->op != VN_OP_RMS_NORM || n->c.norm.width < 1 || row(x) % n->c.norm.width ||
 		                                n->c.norm.width % x->size[x->rank - 1]))
 			return node_bad(w, i, "%d columns cannot be normed together", n->c.norm.width);
@@ -344,7 +348,7 @@ static vn_status fits(const walk *w, int i)
 		good = conv_fits(n, x, y, m);
 		break;
 	case VN_OP_LOG_DECAY:
-		good = row(x) && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		good = row(x) && (unsigned)n->c.decay.form < VN_N_DECAY_FORMS && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);

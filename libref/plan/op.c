@@ -69,6 +69,9 @@ static const row table[] = {
 	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
 	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
+	{ VN_OP_CAUSAL_CONV,      "linear",               FLAG,  AT(conv.linear), 0, 1 },
+	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, AT(conv.ahead), 0, 65536 },
+	{ VN_OP_LOG_DECAY, "form",                 WHOLE, AT(decay.form), 0, VN_N_DECAY_FORMS - 1 },
 	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_L2_NORM,   "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
 	{ VN_OP_L2_NORM,   "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
@@ -77,8 +80,13 @@ static const row table[] = {
 	{ VN_OP_DELTA_RULE, "value_heads",         WHOLE, AT(delta.value_heads), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
+	{ VN_OP_DELTA_RULE, "form",                WHOLE, AT(delta.form), 0, VN_N_DELTA_FORMS - 1 },
+	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_DELTA_RULE, "restart",             WHOLE, AT(delta.restart), 0, 2147483647 },
 	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
+	{ VN_OP_GATED_NORM, "gate",                WHOLE, AT(norm.gate), 0, VN_N_ACTS - 1 },
+	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  AT(norm.gate_first), 0, 1 },
 	{ VN_OP_GATED_NORM, "divisor",             WHOLE, AT(norm.divisor), 0, 2147483647 },
 };
 
@@ -138,7 +146,7 @@ bool vn_const_is_optional(vn_op op, int i)
 {
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
-		"ahead", "head_map", "leak", "padding", "form",
+		"ahead", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)

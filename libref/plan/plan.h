@@ -66,11 +66,24 @@ typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_G
 /* The key head of query head h: h / (H/G), h mod G. */
 typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_N_HEAD_MAPS } vn_head_map;
 
+/* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
+typedef enum vn_decay_form {
+	VN_DECAY_USUAL, VN_DECAY_POSITIVE, VN_DECAY_RAW, VN_DECAY_NEGATED, VN_DECAY_LINEAR, VN_N_DECAY_FORMS
+} vn_decay_form;
+/* Of VN_OP_DELTA_RULE: the state does not decay; decays by g, not exp(g); decays between update and read; the output
+ * is read before the update; the memory before the decay; nothing is taken off the new value. */
+typedef enum vn_delta_form {
+	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
+	VN_DELTA_NO_DELTA, VN_N_DELTA_FORMS
+} vn_delta_form;
+
 typedef struct vn_norm {
 	double eps;
 	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
 	int    eps_outside; /* 1: eps joins the root, not what is under it */
 	int    divisor;     /* of the sum of squares; 0: the width (of l2_norm: 1) */
+	int    gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
+	int    gate_first;  /* gated_norm: 1: x is gated, then normed */
 	int    keep_mean;   /* layer_norm: 1: the mean is not subtracted */
 	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
 } vn_norm;
@@ -107,10 +120,20 @@ typedef union vn_consts {
 		vn_act act;
 		int    form; /* VN_OP_GATED: vn_gate_form */
 	} act; /* VN_OP_ACT and VN_OP_GATED */
-	struct { int channels, taps; } conv;
+	struct {
+		int channels, taps;
+		/* For experiments: */
+		int linear;       /* 1: without silu */
+		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
+	} conv;
+	struct { int form; } decay; /* for experiments: vn_decay_form */
 	struct {
 		double scale;         /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
+		/* For experiments: */
+		int    form;      /* vn_delta_form */
+		int    head_map;  /* vn_head_map, of the value heads */
+		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
 	} delta;
 } vn_consts;
 
