@@ -20,6 +20,9 @@ typedef struct options {
 	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
 	bool        no_special;
 	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
+	const char *inject[MOST_PATTERNS];
+	int         n_inject;
+	char        injected[VN_FACT_VALUE]; /* all of them */
 	/* as given, for complaints */
 	const char *device_text, *decode_text, *temperature_text, *seed_text, *kv_text, *block_text;
 	vn_engine_options run;
@@ -28,7 +31,7 @@ typedef struct options {
 
 enum { FIRST = 256 }; /* of getopt's numbers: those below are letters */
 
-enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, DEVICE, KV, BLOCK_SIZE, VALIDATE,
+enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, INJECT, DEVICE, KV, BLOCK_SIZE, VALIDATE,
        GUARD, FORCE, OUTPUT, HELP, N_OPTIONS };
 
 static const struct {
@@ -49,6 +52,7 @@ static const struct {
 	[SEED]        = { "seed", "S",             "with --decode: of the draws" },
 	[FORCE_IDS]   = { "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
 	[FORCE_REF]   = { "force-ref", "GLOB",     "what makes these checkpoints runs on the reference, inside the GPU run; may be repeated" },
+	[INJECT]      = { "inject", "FAULT@GLOB",  "make this fault where these checkpoints are made; vernier points --faults; may be repeated" },
 	[DEVICE]      = { "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
 	[KV]          = { "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
 	[BLOCK_SIZE]  = { "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
@@ -121,6 +125,8 @@ static vn_status read_option(options *o, int c, char *const *argv, vn_error *err
 	case POINTS:
 		st = add_glob(o->pattern, &r->n_patterns, "--points", err);
 		return st ? st : vn_glob_check(optarg, err);
+	case INJECT:
+		return add_glob(o->inject, &o->n_inject, "--inject", err);
 	case LAYERS:
 		st = vn_read_range("--layers", optarg, &a, &b, err);
 		r->first_layer = (int)a;
@@ -220,7 +226,7 @@ static int read_options(options *o, int argc, char **argv, vn_status *st, vn_err
 		c = c == 'o' ? OUTPUT : c >= FIRST ? c - FIRST : -c;
 		if (c == HELP)
 			return 1;
-		if (c >= 0 && c != POINTS && c != PRECISION && c != FORCE_REF && known[c].value && given[c])
+		if (c >= 0 && c != POINTS && c != PRECISION && c != FORCE_REF && c != INJECT && known[c].value && given[c])
 			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
 		else
 			*st = read_option(o, c, argv, err);
@@ -267,10 +273,29 @@ static vn_status heed_environment(options *o, char **text, const char ***list, v
 	return VN_OK;
 }
 
+/* A faulty copy of the model, for the engine alone: the recording is that of the model. */
+static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_error *err)
+{
+	size_t    at = 0;
+	vn_status st = o->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
+
+	for (int i = 0; !st && i < o->n_inject; i++) {
+		if ((st = vn_faulty_inject(*f, o->inject[i], err)))
+			return vn_context(err, st, "--inject");
+		at += (size_t)snprintf(o->injected + at, sizeof o->injected - at, "%s%s", i ? " " : "", o->inject[i]);
+		if (at >= sizeof o->injected)
+			return vn_fail(err, VN_ERR_USAGE, "--inject: all together they may be %zu letters long", sizeof o->injected - 1);
+	}
+	o->run.faulty = *f;
+	o->recipe.inject = o->n_inject ? o->injected : NULL;
+	return st;
+}
+
 static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_engine   e = { 0 };
+	vn_faulty  *faulty = NULL;
 	vn_prompt   prompt = { 0 };
 	int32_t    *forced = NULL;
 	char       *text = NULL;
@@ -291,13 +316,14 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
-	if ((st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
+	if ((st = make_faulty(o, m, &faulty, err)) || (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
 	if (!(st = vn_engine_open(&e, m, &o->run, err)))
 		st = vn_record(&o->recipe, m, &e, done, err);
 done:
 	vn_engine_close(&e);
+	vn_faulty_destroy(faulty);
 	vn_model_close(m);
 	free(list);
 	free(text);

@@ -1,11 +1,12 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
 #include "libref/model/model.h"
+#include "libref/plan/fault.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier points [MODEL]\n";
+static const char usage[] = "usage: vernier points [--faults] [MODEL]\n";
 
 static void list_points(void)
 {
@@ -46,7 +47,23 @@ static void list_values(const vn_plan *p)
 	}
 }
 
-static vn_status points(const char *path, vn_error *err)
+/* All faults, or with a plan what each fits there. */
+static void list_faults(const vn_plan *p)
+{
+	printf("%-14s %s%s\n", "fault", p ? "fits   " : "", "what it is");
+	for (int i = 0; i < vn_n_faults(); i++) {
+		const char *why;
+		const int   n = p ? vn_fault_count(i, p, &why) : 0;
+		if (!p)
+			printf("%-14s %s\n", vn_fault_id(i), vn_fault_means(i));
+		else if (n)
+			printf("%-14s %-6d %s\n", vn_fault_id(i), n, vn_fault_means(i));
+		else
+			printf("%-14s %-6s %s: %s\n", vn_fault_id(i), "-", vn_fault_means(i), why);
+	}
+}
+
+static vn_status points(const char *path, bool faults, vn_error *err)
 {
 	vn_model   *m;
 	const char *warning;
@@ -56,15 +73,21 @@ static vn_status points(const char *path, vn_error *err)
 		return st;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier points: warning: %s\n", warning);
-	list_values(vn_model_plan(m));
+	if (faults)
+		list_faults(vn_model_plan(m));
+	else
+		list_values(vn_model_plan(m));
 	vn_model_close(m);
 	return VN_OK;
 }
 
 int cmd_points(int argc, char **argv)
 {
-	vn_error err;
+	const bool faults = argc > 1 && strcmp(argv[1], "--faults") == 0;
+	vn_error   err;
 
+	argc -= faults;
+	argv += faults;
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		fputs(usage, stdout);
 		return 0;
@@ -73,9 +96,11 @@ int cmd_points(int argc, char **argv)
 		fprintf(stderr, "vernier points: one model or none, then what is '%s'?\n%s", argv[argc - 1], usage);
 		return 2;
 	}
-	if (argc < 2) {
+	if (argc < 2 && faults) {
+		list_faults(NULL);
+	} else if (argc < 2) {
 		list_points();
-	} else if (points(argv[1], &err)) {
+	} else if (points(argv[1], faults, &err)) {
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}

@@ -14,6 +14,16 @@ static bool stop(void *ctx)
 	return vn_interrupted();
 }
 
+const vn_plan *vn_engine_plan(const vn_model *m, const vn_engine_options *o)
+{
+	return o->faulty ? vn_faulty_plan(o->faulty) : vn_model_plan(m);
+}
+
+const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o)
+{
+	return o->faulty ? vn_faulty_weights(o->faulty) : vn_model_weights(m);
+}
+
 /* ---- the reference ------------------------------------------------------------ */
 
 static vn_status ref_forward(void *self, const int32_t *ids, int64_t n, const vn_taps *taps, vn_error *err)
@@ -79,11 +89,11 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 {
 	const vn_ref_options ro = { .policy = o->policy, .threads = o->threads, .progress = !o->quiet, .stop = stop };
 	vn_ref   *ref;
-	vn_status st = vn_ref_create(vn_model_plan(m), vn_model_weights(m), &ro, &ref, err);
+	vn_status st = vn_ref_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &ro, &ref, err);
 
 	if (!st)
 		*e = (vn_engine){ "ref", ref, ref_forward, ref_position, ref_reset, ref_facts, ref_destroy,
-		                  ref_begin, ref_run, ref_read, ref_write, ref_flush, ref_end };
+		                  ref_begin, ref_run, ref_read, ref_write, ref_flush, ref_end, vn_engine_plan(m, o)->n_values };
 	return st;
 }
 
@@ -150,11 +160,11 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 	const vn_gpu_options go = { .policy = o->policy, .device = o->device, .validate = o->validate, .guard = o->guard,
 	                            .paged = o->paged, .block = o->block, .progress = !o->quiet, .stop = stop };
 	vn_gpu   *gpu;
-	vn_status st = vn_gpu_create(vn_model_plan(m), vn_model_weights(m), &go, &gpu, err);
+	vn_status st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
 
 	if (!st)
 		*e = (vn_engine){ "gpu", gpu, gpu_forward, gpu_position, gpu_reset, gpu_facts, gpu_destroy,
-		                  gpu_begin, gpu_run, gpu_read, gpu_write, gpu_flush, gpu_end };
+		                  gpu_begin, gpu_run, gpu_read, gpu_write, gpu_flush, gpu_end, vn_engine_plan(m, o)->n_values };
 	return st;
 }
 #else

@@ -9,6 +9,7 @@
 
 #include "libref/base/facts.h"
 #include "libref/model/model.h"
+#include "libref/plan/fault.h"
 #include "libref/plan/policy.h"
 #include "libref/plan/tap.h"
 
@@ -28,6 +29,7 @@ typedef struct vn_engine {
 	vn_status (*write)(void *self, int value, const void *data, vn_error *err);
 	vn_status (*flush)(void *self, vn_error *err);
 	vn_status (*end)(void *self, bool keep, vn_error *err);
+	int         n_values; /* of the plan it runs: taps->want is as long */
 } vn_engine;
 
 typedef struct vn_engine_options {
@@ -45,10 +47,13 @@ typedef struct vn_engine_options {
 	int                n_force_ref;
 	const char *const *precise;    /* "f32@GLOB": the last that matches a node holds */
 	int                n_precise;
+	const vn_faulty *faulty;   /* run this in place of the model's plan and weights; NULL: those */
 } vn_engine_options;
 
 /* Progress goes to the terminal; a signal (capture/interrupt.h) ends the call at
  * hand with VN_ERR_INTERRUPTED. The gpu engine is refused where it was not built in. */
+const vn_plan   *vn_engine_plan(const vn_model *m, const vn_engine_options *o); /* what it is going to run */
+const vn_tensor *vn_engine_weights(const vn_model *m, const vn_engine_options *o);
 vn_status vn_engine_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err);
 void      vn_engine_close(vn_engine *e); /* safe on a zeroed one */
 

@@ -54,6 +54,8 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	o.gpu = gpu;
 	o.policy = policy;
 	o.quiet = h->o.quiet || h->n > 0; /* one line of progress, not two */
+	if (!gpu && h->o.gpu)
+		o.faulty = NULL; /* the reference repairs what it is given */
 	side *s = &h->side[h->n];
 	if ((st = vn_engine_open(&s->e, h->model, &o, err)))
 		return st;
@@ -284,7 +286,11 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 	if (!h)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
 	h->model = m;
-	h->plan = vn_model_plan(m);
+	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
+		destroy(h);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "a fault that adds nodes, or changes what they read, cannot run beside the sound reference");
+	}
+	h->plan = vn_engine_plan(m, o);
 	h->o = *o;
 	h->o.force_ref = h->o.precise = NULL;
 	h->o.n_force_ref = h->o.n_precise = 0;
@@ -293,7 +299,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 		return st;
 	}
 	*e = (vn_engine){ .name = h->side[0].e.name, .self = h, .forward = forward, .position = position, .reset = reset,
-	                  .facts = facts, .destroy = destroy };
+	                  .facts = facts, .destroy = destroy, .n_values = h->plan->n_values };
 	return VN_OK;
 }
 

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, const vn_taps *asked, bool scores, vn_error *err)
+vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores, vn_error *err)
 {
 	*l = (vn_listener){ .plan = plan, .asked = *asked, .logits = -1 };
-	if (!(l->want = malloc((size_t)plan->n_values * sizeof *l->want + 1)))
+	if (!(l->want = calloc((size_t)(n_values > plan->n_values ? n_values : plan->n_values) + 1, sizeof *l->want)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
 	if (!scores)
 		return VN_OK;

@@ -29,7 +29,8 @@ typedef struct vn_listener {
 
 /* asked: as for the engine, without the listener. VN_ERR_UNSUPPORTED: the scores
  * are wanted and the plan has none. vn_listener_finish in any case. */
-vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, const vn_taps *asked, bool scores, vn_error *err);
+/* n_values: of the plan that runs, which may have more values (fault.h). */
+vn_status vn_listener_init(vn_listener *l, const vn_plan *plan, int n_values, const vn_taps *asked, bool scores, vn_error *err);
 void      vn_listener_finish(vn_listener *l);
 
 /* The taps to give to the next call of an engine with `past` tokens in its cache;

@@ -69,6 +69,8 @@ static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
 	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
 	vn_facts_set(facts, "precision", "%s", r->precision);
 	vn_facts_set(facts, "command", "%s", r->command);
+	if (r->inject)
+		vn_facts_set(facts, "inject", "%s", r->inject);
 	if (r->decode == 0)
 		return;
 	vn_facts_set(facts, "decode", "%" PRId64, r->decode);
@@ -222,7 +224,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 		goto done;
 
 	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_store_sink(s) };
-	if ((st = vn_listener_init(&l, plan, &asked, r->decode > 0 && !r->forced, err)) ||
+	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
 	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
 		goto done;
 	done->tensors = vn_store_tensors(s, &done->bytes);

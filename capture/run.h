@@ -26,6 +26,7 @@ typedef struct vn_recipe {
 	vn_tap_rows        rows;
 	int64_t            first, last;             /* VN_ROWS_RANGE */
 	const char        *precision, *command;
+	const char        *inject;                  /* faults of the engine, as words; NULL: none */
 	int                threads;                 /* for the table of weights; 0: one a processor */
 } vn_recipe;
 

@@ -44,7 +44,7 @@ static const struct {
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },
-	{ "points",  cmd_points,  "[MODEL]",                        "the checkpoints there are, or of a model", NEVER },
+	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER },

@@ -12,23 +12,30 @@
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
-static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32, "rms_norm.comp, l2_norm.comp");
-static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44, "layer_norm.comp");
+static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32 && offsetof(vn_push_rms_norm, G) == 48, "rms_norm.comp, l2_norm.comp");
+static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, eps_outside) == 56, "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
               offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
-static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36, "rope.comp");
+static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 && offsetof(vn_push_rope, pairing) == 40, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
-              offsetof(vn_push_attention, table) == 88, "mask.glsl");
+              offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108, "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
-static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40, "causal_conv.comp");
-static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36, "log_decay.comp");
-static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84, "delta_rule.comp");
-static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40, "gated_norm.comp");
+static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, last) == 52, "causal_conv.comp");
+static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 && offsetof(vn_push_log_decay, form) == 40, "log_decay.comp");
+static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84 && offsetof(vn_push_delta_rule, P) == 100, "delta_rule.comp");
+static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 && offsetof(vn_push_gated_norm, eps_outside) == 48 && offsetof(vn_push_gated_norm, gate_first) == 56, "gated_norm.comp");
 static_assert(sizeof(vn_push_attention) <= 128 && sizeof(vn_push_delta_rule) <= 128, "a device need not take more");
-static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28, "map.glsl");
-static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_N_ACTS == 4, "map.glsl");
+static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 && offsetof(vn_push_map, form) == 32, "map.glsl");
+static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_RELU == 4 &&
+              VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_N_ACTS == 7, "map.glsl");
+static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map.glsl");
+static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope.comp");
+static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4, "log_decay.comp");
+static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
+              VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_N_DELTA_FORMS == 7, "delta_rule.comp");
+static_assert(VN_HEADS_MODULO == 1 && VN_N_HEAD_MAPS == 2, "mask.glsl");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 

@@ -62,7 +62,8 @@ typedef struct vn_push_embed {
 typedef struct vn_push_rms_norm {
 	uint64_t x, g, y;
 	uint32_t R, N;
-	float    eps, offset;
+	float    eps, offset, divisor;
+	uint32_t eps_outside, G, pad;
 } vn_push_rms_norm;
 
 typedef struct vn_push_layer_norm {
@@ -70,6 +71,8 @@ typedef struct vn_push_layer_norm {
 	uint32_t R, N;
 	float    eps;
 	uint32_t has_bias;
+	float    offset, divisor;
+	uint32_t eps_outside, keep_mean;
 } vn_push_layer_norm;
 
 typedef struct vn_push_slice {
@@ -85,7 +88,7 @@ typedef struct vn_push_linear {
 
 typedef struct vn_push_rope {
 	uint64_t x, table, y;
-	uint32_t T, H, K, R;
+	uint32_t T, H, K, R, pairing, pad;
 } vn_push_rope;
 
 typedef struct vn_push_attention {
@@ -96,6 +99,8 @@ typedef struct vn_push_attention {
 	uint32_t h0, j0, n_keys;
 	uint32_t B;
 	uint64_t table;
+	int32_t  ahead;
+	uint32_t head_map, leak, padding;
 } vn_push_attention;
 
 typedef struct vn_push_pages {
@@ -105,30 +110,31 @@ typedef struct vn_push_pages {
 
 typedef struct vn_push_map {
 	uint64_t a, b, y;
-	uint32_t n, act;
+	uint32_t n, act, form, pad;
 } vn_push_map;
 
 typedef struct vn_push_causal_conv {
 	uint64_t x, w, before, y;
-	uint32_t T, X, J, pad;
+	uint32_t T, X, J, linear, ahead, last;
 } vn_push_causal_conv;
 
 typedef struct vn_push_log_decay {
 	uint64_t x, A, dt, y;
-	uint32_t T, N;
+	uint32_t T, N, form, pad;
 } vn_push_log_decay;
 
 typedef struct vn_push_delta_rule {
 	uint64_t q, k, v, g, beta, before, after, y;
 	uint32_t T, nk, nv, dk, dv;
 	float    scale;
+	uint32_t form, head_map, restart, P;
 } vn_push_delta_rule;
 
 typedef struct vn_push_gated_norm {
 	uint64_t x, z, g, y;
 	uint32_t R, N;
-	float    eps;
-	uint32_t pad;
+	float    eps, divisor;
+	uint32_t eps_outside, gate, gate_first, pad;
 } vn_push_gated_norm;
 
 #endif

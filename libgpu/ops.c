@@ -24,7 +24,8 @@ static void embed(vn_walk *w, const vn_node *n)
 static void rms_norm(vn_walk *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
+	const int64_t   G = v->size[v->rank - 1], N = n->c.norm.width ? n->c.norm.width : G;
+	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
 	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
 
 	for (int64_t r = 0; r < R; r += step) {
@@ -34,7 +35,8 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
-			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset }, rows, 1);
+			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N),
+			.eps_outside = (uint32_t)n->c.norm.eps_outside, .G = (uint32_t)G }, rows, 1);
 	}
 }
 
@@ -54,7 +56,9 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_LAYER_NORM, &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
-			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0 }, rows, 1);
+			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
+			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .eps_outside = (uint32_t)n->c.norm.eps_outside,
+			.keep_mean = (uint32_t)n->c.norm.keep_mean }, rows, 1);
 	}
 }
 
@@ -136,7 +140,7 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_ROPE, &(vn_push_rope){ .x = in_buffer(w, x, t * H * K),
 			.table = table + (uint64_t)(t * R) * 4, .y = in_buffer(w, y, t * H * K), .T = (uint32_t)T,
-			.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R }, groups(T * H * K, 64), 1);
+			.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(T * H * K, 64), 1);
 	}
 }
 
@@ -150,7 +154,9 @@ static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int6
 		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale,
-		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address };
+		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
+		.ahead = n->c.attention.ahead, .head_map = (uint32_t)n->c.attention.head_map, .leak = (uint32_t)n->c.attention.leak,
+		.padding = (uint32_t)n->c.attention.padding };
 }
 
 static void reads_state(vn_walk *w, const vn_node *n, int slot)
@@ -234,7 +240,7 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
-static void map(vn_walk *w, vn_kernel kernel, vn_act act, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
+static void map(vn_walk *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
                 int64_t y_at, int64_t n)
 {
 	const int64_t step = (int64_t)1 << 30;
@@ -246,7 +252,7 @@ static void map(vn_walk *w, vn_kernel kernel, vn_act act, vn_buffer *a, vn_buffe
 			vn_encode_reads(&w->g->encoder, b);
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_map){ .a = in_buffer(w, a, at + e),
-			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part, .act = act },
+			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part, .act = act, .form = (uint32_t)form },
 			groups(part, 64), 1);
 	}
 }
@@ -256,7 +262,7 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map(w, VN_K_ACT, n->c.act.act, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
+	map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
 }
 
 void vn_ops_encode(vn_walk *w, int node)
@@ -297,13 +303,14 @@ void vn_ops_encode(vn_walk *w, int node)
 		break;
 	case VN_OP_ACT:
 		if (here)
-			map(w, VN_K_ACT, n->c.act.act, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
+			map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, VN_K_GATED, n->c.act.act, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, VN_K_GATED, n->c.act.act, n->c.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
+		    buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ADD:
-		map(w, VN_K_ADD, VN_N_ACTS, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
+		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	default:
 		if (!vn_ops_gdn(w, n))

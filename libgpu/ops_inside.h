@@ -57,6 +57,12 @@ static inline int64_t groups(int64_t n, int64_t each)
 	return (n + each - 1) / each;
 }
 
+/* What a norm of rows of n divides the sum of squares by. */
+static inline float norm_divisor(const vn_node *n, int64_t usual)
+{
+	return (float)(n->c.norm.divisor ? n->c.norm.divisor : usual);
+}
+
 /* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */
 bool vn_ops_gdn(vn_walk *w, const vn_node *n);
 

@@ -31,7 +31,7 @@ static vn_status fill_table(const vn_rope *r, const vn_list *lists, float *table
 	vn_rope_frequencies(r, lists, past + tokens, freq, &factor);
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < half; i++) {
-			const float angle = freq[i] * (float)(past + t);
+			const float angle = vn_rope_angle(r, freq[i], past + t);
 			*table++ = (float)cos((double)angle) * factor;
 			*table++ = (float)sin((double)angle) * factor;
 		}

@@ -19,6 +19,12 @@ static double activation(vn_act act, double x)
 		return 0.5 * x * (1.0 + tanh(sqrt(2.0 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)));
 	case VN_SIGMOID:
 		return 1.0 / (1.0 + exp(-x));
+	case VN_RELU:
+		return x > 0.0 ? x : 0.0;
+	case VN_QUICK_GELU:
+		return x / (1.0 + exp(-1.702 * x));
+	case VN_IDENTITY:
+		return x;
 	default:
 		return x / (1.0 + exp(-x));
 	}
@@ -27,6 +33,8 @@ static double activation(vn_act act, double x)
 /* By how much an error of the argument of its exponential grows in an activation. */
 static double steepness(vn_act act, double x)
 {
+	if (act == VN_QUICK_GELU)
+		return 1.702 * fabs(x);
 	return act == VN_GELU_TANH ? 1.6 * (fabs(x) + 0.045 * pow(fabs(x), 3)) : 0.0;
 }
 

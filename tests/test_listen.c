@@ -137,7 +137,7 @@ static void a_store_gets_what_it_asked_for(const setting *o, int64_t piece)
 	memset(&through, 0, sizeof through);
 	choose(o, want, &direct, &t);
 	choose(o, want, &through, &u);
-	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, &u, true, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, 0, &u, true, NULL), VN_OK);
 	for (int64_t past = 0; past < 9; past += past ? 1 : 7) {
 		const int64_t tokens = past ? 1 : 7;
 		direct.begun = through.begun = 0;
@@ -183,7 +183,7 @@ static void without_ears_nothing_more_is_asked_of_the_engine(void)
 	vn_listener   l;
 
 	choose(&o, want, &s, &t);
-	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, &t, false, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, 0, &t, false, NULL), VN_OK);
 	for (int64_t past = 0; past < 8; past += 7) {
 		int64_t       first, count, own_first, own_count;
 		const int64_t tokens = past ? 1 : 7;
@@ -195,7 +195,7 @@ static void without_ears_nothing_more_is_asked_of_the_engine(void)
 		CU_ASSERT_FALSE(asked.want[vn_plan_find(plan, "logits")]);
 	}
 	vn_listener_finish(&l);
-	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, &t, true, NULL), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_listener_init(&l, plan, 0, &t, true, NULL), VN_OK);
 	const vn_taps quiet = vn_listener_taps(&l, 0, 7, false); /* not of this call */
 	CU_ASSERT_FALSE(quiet.want[vn_plan_find(plan, "logits")]);
 	forward(&quiet, 0, 7, 5);
@@ -215,7 +215,7 @@ static void a_model_without_scores_is_refused(void)
 	vn_plan_layer(b, -1);
 	vn_plan_embed(b, vn_plan_weight(b, "embed", 2, (int64_t[]){ V, D }), VN_POINT_EMBED);
 	CU_ASSERT_EQUAL_FATAL(vn_plan_finish(b, &other, NULL), VN_OK);
-	CU_ASSERT_EQUAL(vn_listener_init(&l, other, &t, true, &err), VN_ERR_UNSUPPORTED);
+	CU_ASSERT_EQUAL(vn_listener_init(&l, other, 0, &t, true, &err), VN_ERR_UNSUPPORTED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no scores"));
 	vn_listener_finish(&l);
 	vn_plan_destroy(other);

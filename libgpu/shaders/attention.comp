@@ -1,7 +1,7 @@
 #version 460
 // attention: context of a block of queries of one head, streaming over keys.
 //
-//   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g = h / (H/G)
+//   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: key_head(h)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
 //   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out
@@ -58,12 +58,12 @@ void score_tile(uint i0, uint j0, uint keys, uint g)
 		}
 	}
 	[[unroll]] for (uint r = 0; r < 4; r++)
-		ps[(r0 + r) * KEYS + c] = s[r] * p.scale;
+		ps[(r0 + r) * KEYS + c] = masked(i0 + r0 + r, j, s[r] * p.scale);
 }
 
 void block(uint i0, uint h)
 {
-	const uint id = gl_LocalInvocationID.x, g = h / (p.H / p.G);
+	const uint id = gl_LocalInvocationID.x, g = key_head(h);
 	const uint r = id / 16, lane = id % 16; // this lane's query and its sixteenth, in the softmax
 	float top = -INFINITY, sum = 0.0;       // of query r; the same in its 16 lanes
 	float acc[QUERIES][2];
@@ -125,14 +125,14 @@ void block(uint i0, uint h)
 	}
 
 	if (lane == 0)
-		total[r] = sum;
+		total[r] = with_padding(sum, top);
 	barrier();
 	[[unroll]] for (uint half_ = 0; half_ < 2; half_++) {
 		const uint d = id + half_ * LANES;
 		if (d < p.K)
 			[[unroll]] for (uint n = 0; n < QUERIES; n++)
 				if (i0 + n < p.T)
-					put(p.y, ((i0 + n) * p.H + h) * p.K + d, acc[n][half_] / total[n]);
+					put(p.y, ((i0 + n) * p.H + h) * p.K + d, keys_end(i0 + n) > keys_begin(i0 + n) ? acc[n][half_] / total[n] : 0.0);
 	}
 	barrier(); // qs and total are read above
 }

@@ -21,18 +21,18 @@ layout(local_size_x = 128) in;
 shared float qs[KMAX];
 shared float tops[LANES], sums[LANES];
 
-float score(uint j, uint g)
+float score(uint i, uint j, uint g)
 {
 	const uint k = kv_row(j, g);
 	float s = 0.0;
 	for (uint d = 0; d < p.K; d++)
 		s += qs[d] * float(p.k.v[k + d]);
-	return s * p.scale;
+	return masked(i, j, s * p.scale);
 }
 
 void row(uint i)
 {
-	const uint lane = gl_LocalInvocationID.x, g = p.h0 / (p.H / p.G);
+	const uint lane = gl_LocalInvocationID.x, g = key_head(p.h0);
 
 	for (uint d = lane; d < p.K; d += LANES)
 		qs[d] = float(p.q.v[(i * p.H + p.h0) * p.K + d]);
@@ -40,7 +40,7 @@ void row(uint i)
 
 	float top = -INFINITY, sum = 0.0;
 	for (uint j = keys_begin(i) + lane; j < keys_end(i); j += LANES) {
-		const float s = score(j, g), most = max(top, s);
+		const float s = score(i, j, g), most = max(top, s);
 		const float base = most == -INFINITY ? 0.0 : most;
 		sum = sum * exp_(top - base) + exp_(s - base);
 		top = most;
@@ -58,10 +58,10 @@ void row(uint i)
 		barrier();
 	}
 	top = tops[0] == -INFINITY ? 0.0 : tops[0];
-	sum = sums[0];
+	sum = with_padding(sums[0], top);
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
-		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(j, g) - top) / sum : 0.0);
+		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(i, j, g) - top) / sum : 0.0);
 	}
 	barrier(); // qs, tops and sums are read above
 }

@@ -17,7 +17,7 @@ layout(local_size_x = 64) in;
 
 void main()
 {
-	const uint g = p.h0 / (p.H / p.G);
+	const uint g = key_head(p.h0);
 
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.n_keys; e += gl_NumWorkGroups.x * 64) {
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;

@@ -15,6 +15,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real x, w, before, y;
 	uint T, X, J;
+	uint linear, ahead, last; // for experiments: no silu, taps further on; rows from x to the end of the call
 } p;
 
 void main()
@@ -23,11 +24,13 @@ void main()
 		const uint t = e / p.X, c = e % p.X;
 		float sum = 0.0;
 		for (uint j = 0; j < p.J; j++) {
-			const uint  row = t + j; // of r
+			const uint  row = t + j + p.ahead; // of r
+			if (row >= p.last + p.J - 1)
+				continue;
 			// each load made a float by itself: a choice between halves would be arithmetic in half
 			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c]) : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
 			sum += float(p.w.v[c * p.J + j]) * r;
 		}
-		put(p.y, e, silu(sum));
+		put(p.y, e, p.linear != 0 ? sum : silu(sum));
 	}
 }

@@ -27,7 +27,10 @@ layout(push_constant) uniform Push {
 	Real  y;
 	uint  T, nk, nv, dk, dv;
 	float scale;
+	uint  form, head_map, restart, P; // for experiments: vn_delta_form, vn_head_map; P: the first token's position
 } p;
+
+const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6;
 
 shared float qs[2][DKMAX], ks[2][DKMAX];
 shared float fold_m[LANES], fold_o[LANES];
@@ -44,7 +47,7 @@ void load(uint t, uint head)
 void block(uint h, uint col0)
 {
 	const uint id = gl_LocalInvocationID.x, part = id / COLS, c = id % COLS, col = col0 + c;
-	const uint head = h / (p.nv / p.nk), state = h * p.dk * p.dv + col;
+	const uint head = p.head_map == 1 ? h % p.nk : h / (p.nv / p.nk), state = h * p.dk * p.dv + col;
 	const bool real_ = col < p.dv; // lanes without a column come along for the barriers
 	float s[MINE];
 
@@ -57,13 +60,16 @@ void block(uint h, uint col0)
 
 	for (uint t = 0; t < p.T; t++) {
 		const uint  at = t * p.nv + h, now = t % 2;
-		const float decay = exp_(p.g.v[at]);
+		const float g = p.g.v[at], decay = p.form == NO_DECAY ? 1.0 : p.form == FACTOR ? g : exp_(g);
+		const float first = p.form == DECAY_LATE ? 1.0 : decay, late = p.form == DECAY_LATE ? decay : 1.0;
+		const bool  lost = p.restart != 0 && (p.P + t) % p.restart == 0;
 		float m = 0.0, o = 0.0;
 
 		[[unroll]] for (uint i = 0; i < MINE; i++)
 			if (i * PARTS + part < p.dk) {
-				s[i] *= decay;
-				m += ks[now][i * PARTS + part] * s[i];
+				const float old = lost ? 0.0 : s[i];
+				s[i] = old * first;
+				m += ks[now][i * PARTS + part] * (p.form == MEMORY_FIRST ? old : s[i]);
 			}
 		fold_m[id] = m;
 		if (t + 1 < p.T)
@@ -72,12 +78,15 @@ void block(uint h, uint col0)
 		m = 0.0;
 		for (uint n = 0; n < PARTS; n++)
 			m += fold_m[n * COLS + c];
+		if (p.form == NO_DELTA)
+			m = 0.0;
 		const float d = real_ ? float(p.beta.v[at]) * (float(p.v.v[at * p.dv + col]) - m) : 0.0;
 
 		[[unroll]] for (uint i = 0; i < MINE; i++)
 			if (i * PARTS + part < p.dk) {
-				s[i] += ks[now][i * PARTS + part] * d;
-				o += qs[now][i * PARTS + part] * s[i];
+				const float old = s[i];
+				s[i] = (old + ks[now][i * PARTS + part] * d) * late;
+				o += qs[now][i * PARTS + part] * (p.form == READ_FIRST ? old : s[i]);
 			}
 		fold_o[id] = o;
 		barrier();

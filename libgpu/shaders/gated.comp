@@ -2,6 +2,7 @@
 // gated: an activated gate times a value, element by element.
 //
 //   y[e] = f(gate[e]) * up[e]      f: map.glsl
+//   form: or f(gate[e] * up[e]), or f(gate[e]) * f(up[e])
 //
 //   a: gate (n) real in     b: up (n) real in     y (n) real out
 //   push      vn_push_map
@@ -14,6 +15,8 @@
 
 void main()
 {
-	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		put(p.y, e, activate(float(p.a.v[e])) * float(p.b.v[e]));
+	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64) {
+		const float gate = float(p.a.v[e]), up = float(p.b.v[e]);
+		put(p.y, e, p.form == PRODUCT ? activate(gate * up) : activate(gate) * (p.form == BOTH ? activate(up) : up));
+	}
 }

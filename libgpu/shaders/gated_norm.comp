@@ -10,16 +10,23 @@
 // One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "root.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real  x, z, g, y;
 	uint  R, N;
-	float eps;
+	float eps, divisor;
+	uint  eps_outside, gate, gate_first; // gate: 0 silu, 3 sigmoid
 } p;
 
 shared float part[LANES];
+
+float gated(float z)
+{
+	return p.gate == 3 ? 1.0 / (1.0 + exp_(-z)) : silu(z);
+}
 
 void main()
 {
@@ -29,7 +36,7 @@ void main()
 		const uint row = r * p.N;
 		float ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES) {
-			const float x = float(p.x.v[row + n]);
+			const float x = float(p.x.v[row + n]) * (p.gate_first != 0 ? gated(float(p.z.v[row + n])) : 1.0);
 			ss += x * x;
 		}
 		part[lane] = ss;
@@ -39,9 +46,9 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = sqrt(part[0] / float(p.N) + p.eps);
+		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
 		for (uint n = lane; n < p.N; n += LANES)
-			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * silu(float(p.z.v[row + n])));
+			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * gated(float(p.z.v[row + n])));
 		barrier(); // part is read above and written by the next row
 	}
 }

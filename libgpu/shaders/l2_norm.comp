@@ -10,6 +10,7 @@
 // Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "root.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
@@ -17,7 +18,8 @@ layout(push_constant) uniform Push {
 	Real  x, g;
 	Float y;
 	uint  R, N;
-	float eps;
+	float eps, offset, divisor;
+	uint  eps_outside;
 } p;
 
 shared float part[LANES];
@@ -40,7 +42,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = sqrt(part[0] + p.eps);
+		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
 		for (uint n = lane; n < p.N; n += LANES)
 			p.y.v[row + n] = float(p.x.v[row + n]) / root;
 		barrier(); // part is read above and written by the next row

@@ -1,7 +1,7 @@
 #version 460
 // layer_norm: norm by mean and variance, one workgroup per row.
 //
-//   y[r,n] = g[n] * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + b[n]
+//   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + b[n]
 //
 //   x (R,N) real in     g (N) real in     b (N) real in, or none     y (R,N) real out
 //   push      vn_push_layer_norm
@@ -12,6 +12,7 @@
 // order depends on LANES alone, so a device repeats itself bit for bit.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "root.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
@@ -20,6 +21,8 @@ layout(push_constant) uniform Push {
 	uint  R, N;
 	float eps;
 	uint  has_bias;
+	float offset, divisor;
+	uint  eps_outside, keep_mean;
 } p;
 
 shared float part[LANES];
@@ -49,15 +52,15 @@ void main()
 		float sum = 0.0, ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES)
 			sum += float(p.x.v[row + n]);
-		const float mean = fold(sum) / float(p.N);
+		const float all = fold(sum), mean = p.keep_mean != 0 ? 0.0 : all / float(p.N);
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			ss += d * d;
 		}
-		const float root = sqrt(fold(ss) / float(p.N) + p.eps);
+		const float root = root_of(fold(ss), p.divisor, p.eps, p.eps_outside);
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
-			put(p.y, row + n, float(p.g.v[n]) * (d / root) + (p.has_bias != 0 ? float(p.b.v[n]) : 0.0));
+			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (d / root) + (p.has_bias != 0 ? float(p.b.v[n]) : 0.0));
 		}
 	}
 }

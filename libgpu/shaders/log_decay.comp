@@ -13,7 +13,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real  x, A, dt;
 	Float y;
-	uint  T, N;
+	uint  T, N, form; // vn_decay_form, 0 but for experiments
 } p;
 
 // max(u,0) + log(1 + e), e = exp(-|u|) in [0,1]. Vulkan's log may be off by 2^-21 absolutely, which is all
@@ -36,6 +36,8 @@ void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.N; e += gl_NumWorkGroups.x * 64) {
 		const uint n = e % p.N;
-		p.y.v[e] = -exp_(float(p.A.v[n])) * softplus(float(p.x.v[e]) + float(p.dt.v[n]));
+		const float A = float(p.A.v[n]), u = float(p.x.v[e]) + float(p.dt.v[n]);
+		const float rate = p.form == 1 ? exp_(A) : p.form == 2 ? A : p.form == 3 ? -A : -exp_(A);
+		p.y.v[e] = rate * (p.form == 4 ? u : softplus(u));
 	}
 }

@@ -3,9 +3,11 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real a, b, y; // act: b is not read
 	uint n, act;  // act: VN_SILU...
+	uint form;    // gated: VN_GATE_USUAL...
 } p;
 
-const uint SILU = 0, GELU = 1, GELU_TANH = 2;
+const uint SILU = 0, GELU = 1, GELU_TANH = 2, RELU = 4, QUICK_GELU = 5, IDENTITY = 6;
+const uint PRODUCT = 1, BOTH = 2;
 
 // erfc(z) exp(z^2) for z >= 0 is t exp(P(t)), t = 1 / (1 + z/2): a fit of degree 8
 // to z = 9.5, where exp(-z^2) is 0 in float. With x = -z sqrt 2, exp(-z^2) is
@@ -36,6 +38,12 @@ float activate(float x)
 		return gelu(x);
 	case GELU_TANH: // (1 + tanh u) / 2 = 1 / (1 + exp(-2u)); 2 sqrt(2/pi)
 		return x / (1.0 + exp_(-1.5957691216 * (x + 0.044715 * x * x * x)));
+	case RELU: // a NaN stays one
+		return x < 0.0 ? 0.0 : x;
+	case QUICK_GELU:
+		return x / (1.0 + exp_(-1.702 * x));
+	case IDENTITY:
+		return x;
 	default: // sigmoid
 		return 1.0 / (1.0 + exp_(-x));
 	}

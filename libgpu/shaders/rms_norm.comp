@@ -3,7 +3,9 @@
 //
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
-//   x (R,N) real in     g (N) real in     y (R,N) real out
+//   root.glsl has the root; g may be shorter than a row, and is then repeated
+//
+//   x (R,N) real in     g (G) real in     y (R,N) real out
 //   push      vn_push_rms_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
@@ -12,13 +14,15 @@
 // depends on LANES alone, so a device repeats itself bit for bit.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
+#include "root.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
 layout(push_constant) uniform Push {
 	Real  x, g, y;
 	uint  R, N;
-	float eps, offset;
+	float eps, offset, divisor;
+	uint  eps_outside, G;
 } p;
 
 shared float part[LANES];
@@ -41,9 +45,9 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = sqrt(part[0] / float(p.N) + p.eps);
+		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
 		for (uint n = lane; n < p.N; n += LANES)
-			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (float(p.x.v[row + n]) / root));
+			put(p.y, row + n, (p.offset + float(p.g.v[n % p.G])) * (float(p.x.v[row + n]) / root));
 		barrier(); // part is read above and written by the next row
 	}
 }

@@ -35,19 +35,33 @@ static bool linear(const vn_node *n, const vn_args *a, real *out)
 	return ok;
 }
 
+/* A weight vector over again, as often as it goes into a row of N. */
+static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
+{
+	const int64_t n = w->shape.dim[0];
+	real         *once = vector(w, policy), *v = n == N ? once : malloc((size_t)N * sizeof *v);
+
+	for (int64_t i = 0; once && v && v != once && i < N; i++)
+		v[i] = once[i % n];
+	if (v != once)
+		free(once);
+	return v;
+}
+
 /* All norms with a weight. */
 static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
-	const int64_t N = a->w[0]->shape.dim[0], R = count / N;
-	real         *g = vector(a->w[0], a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
-	const bool    ok = g && (bias || !a->w[1]);
+	const int64_t  N = n->c.norm.width ? n->c.norm.width : a->w[0]->shape.dim[0], R = count / N;
+	const vn_norm *c = &n->c.norm;
+	real          *g = repeated(a->w[0], N, a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
+	const bool     ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
-		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, a->threads);
 	else if (ok && n->op == VN_OP_GATED_NORM)
-		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, a->threads);
 	else if (ok)
-		REAL(vn_rms_norm)(out, a->in[0], g, n->c.norm.offset, R, N, n->c.norm.eps, a->threads);
+		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, a->threads);
 	free(g);
 	free(bias);
 	return ok;
@@ -56,19 +70,20 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps,
+	                                   n->c.conv.linear, n->c.conv.ahead, a->threads);
 
 	free(w);
 	return ok;
 }
 
-static bool log_decay(const vn_args *a, int64_t row, real *out)
+static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out)
 {
 	real *A_log = vector(a->w[0], a->policy), *dt_bias = vector(a->w[1], a->policy);
 	bool  ok = A_log && dt_bias;
 
 	if (ok)
-		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row);
+		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, n->c.decay.form);
 	free(A_log);
 	free(dt_bias);
 	return ok;
@@ -78,7 +93,8 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 {
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
 		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
-		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->threads });
+		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.restart,
+		a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
@@ -121,7 +137,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_act_apply)(out, a->in[0], n->c.act.act, count, a->threads);
 		break;
 	case VN_OP_GATED:
-		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, n->c.act.form, count, a->threads);
 		break;
 	case VN_OP_ADD:
 		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
@@ -130,10 +146,10 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		ok = conv(n, a, out);
 		break;
 	case VN_OP_L2_NORM:
-		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, n->c.norm.eps, a->threads);
+		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, a->threads);
 		break;
 	case VN_OP_LOG_DECAY:
-		ok = log_decay(a, row, out);
+		ok = log_decay(n, a, row, out);
 		break;
 	case VN_OP_DELTA_RULE:
 		ok = delta_rule(n, a, out);

@@ -45,27 +45,47 @@ static void gather(double *dst, const real *src, int64_t rows, int64_t heads, in
 			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
 }
 
+/* The key head that a query head reads. */
+static int64_t key_head(const vn_consts *c, int64_t head)
+{
+	const int H = c->attention.heads, G = c->attention.kv_heads;
+
+	return c->attention.head_map == VN_HEADS_MODULO ? head % G : head / (H / G);
+}
+
 /* s (rows, S): scores of queries [row, row + rows) against keys [0, S). */
 static void scores(room *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
 	const int H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
-	gather(m->kv, a->k, S, G, head / (H / G), K);
+	gather(m->kv, a->k, S, G, key_head(a->c, head), K);
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, a->c->attention.scale, m->q, K,
 	            m->kv, K, 0.0, m->s, (int)S);
 }
 
-/* The keys [*from, *to) that the query at absolute position p may see, of S. */
-static void visible(const vn_consts *c, int64_t p, int64_t S, int64_t *from, int64_t *to)
+/* The keys [*from, *to) that the mask leaves to the query at absolute position p, of S. */
+static void allowed(const vn_consts *c, int64_t p, int64_t S, int64_t *from, int64_t *to)
 {
-	*to = c->attention.causal && p + 1 < S ? p + 1 : S;
+	const int64_t behind = p + 1 + c->attention.ahead;
+
+	*to = c->attention.causal && behind < S ? (behind > 0 ? behind : 0) : S;
 	*from = c->attention.window && p - c->attention.window + 1 > 0 ? p - c->attention.window + 1 : 0;
 }
 
-/* In place, n >= 1 numbers. The largest and the sum in eight lanes each. */
+/* The keys that it sees. */
+static void visible(const vn_consts *c, int64_t p, int64_t S, int64_t *from, int64_t *to)
+{
+	allowed(c, p, S, from, to);
+	if (c->attention.leak) {
+		*from = 0;
+		*to = S;
+	}
+}
+
+/* In place, n >= 1 numbers, beside `padding` more that are 0. The largest and the sum in eight lanes each. */
 VN_CLONES
-static void softmax_row(double *s, int64_t n)
+static void softmax_row(double *s, int64_t n, int padding)
 {
 	enum { LANES = 8 };
 	const int64_t whole = n / LANES * LANES;
@@ -90,7 +110,9 @@ static void softmax_row(double *s, int64_t n)
 			sum[l] += s[j + l];
 	for (int64_t j = whole; j < n; j++)
 		sum[0] += s[j];
-	const double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+	double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+	if (padding)
+		total += padding * vn_exp(-top[0]);
 	for (int64_t j = 0; j < n; j++)
 		s[j] /= total;
 }
@@ -101,9 +123,14 @@ static void softmax(double *s, const REAL(vn_attend) *a, int64_t row, int64_t ro
 	for (int64_t r = 0; r < rows; r++, s += S) {
 		int64_t from, to;
 
+		allowed(a->c, a->past + row + r, S, &from, &to);
+		if (a->c->attention.leak) {
+			memset(s, 0, (size_t)from * 8);
+			memset(s + to, 0, (size_t)(S - to) * 8);
+		}
 		visible(a->c, a->past + row + r, S, &from, &to);
 		if (to > from)
-			softmax_row(s + from, to - from);
+			softmax_row(s + from, to - from, a->c->attention.padding);
 		memset(s, 0, (size_t)from * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);
 	}
@@ -112,8 +139,10 @@ static void softmax(double *s, const REAL(vn_attend) *a, int64_t row, int64_t ro
 /* Keys that some query of the rows may see: none lies beyond. */
 static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 {
-	int64_t S = a->past + a->tokens, to = a->past + row + rows;
-	return a->c->attention.causal && to < S ? to : S;
+	int64_t S = a->past + a->tokens, from, to;
+
+	visible(a->c, a->past + row + rows - 1, S, &from, &to);
+	return to > 1 ? to : 1;
 }
 
 /* Keys whose values are not all finite, made zero. Returns the first; keys: none.
@@ -137,14 +166,14 @@ static int64_t hide_bad(double *v, int64_t keys, int64_t K)
 /* ctx (K) of one query that may see a bad key: exactly the keys it sees, bad ones as they are. */
 static void sum_visible(double *ctx, const double *p, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t keys)
 {
-	const int H = a->c->attention.heads, G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
+	const int G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
 	int64_t   from, to;
 
 	visible(a->c, a->past + row, keys, &from, &to);
 	memset(ctx, 0, (size_t)K * 8);
 	for (int64_t j = from; j < to; j++)
 		for (int d = 0; d < K; d++)
-			ctx[d] += p[j] * (double)a->v[(j * G + head / (H / G)) * K + d];
+			ctx[d] += p[j] * (double)a->v[(j * G + key_head(a->c, head)) * K + d];
 }
 
 /* The context of queries [row, row + ROWS) of one head, or as many as there are. */
@@ -155,13 +184,17 @@ static void block(real *context, room *m, const REAL(vn_attend) *a, int64_t head
 
 	scores(m, a, head, row, rows, keys);
 	softmax(m->s, a, row, rows, keys);
-	gather(m->kv, a->v, keys, G, head / (H / G), K);
+	gather(m->kv, a->v, keys, G, key_head(a->c, head), K);
 	const int64_t bad = hide_bad(m->kv, keys, K);
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, 0.0,
 	            m->ctx, K);
-	for (int64_t r = 0; bad < keys && r < rows; r++)
-		if (!a->c->attention.causal || a->past + row + r >= bad)
+	for (int64_t r = 0; bad < keys && r < rows; r++) {
+		int64_t from, to;
+
+		visible(a->c, a->past + row + r, keys, &from, &to);
+		if (to > bad)
 			sum_visible(m->ctx + r * K, m->s + r * keys, a, head, row + r, keys);
+	}
 	for (int64_t r = 0; r < rows; r++)
 		for (int d = 0; d < K; d++)
 			context[((row + r) * H + head) * K + d] = (real)m->ctx[r * K + d];

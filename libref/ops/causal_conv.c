@@ -11,7 +11,7 @@ enum { SHARE = 512 }; /* channels at a time: their sums stay in the first cache 
 
 /* y (n): one token of n channels. x: its row and the J-1 before it, oldest first; w: (J) rows of n taps. */
 VN_CLONES
-static void channels(real *y, const real *const *x, const double *w, int64_t X, int64_t J, int64_t from, int64_t n)
+static void channels(real *y, const real *const *x, const double *w, int64_t X, int64_t J, int64_t from, int64_t n, int linear)
 {
 	double sum[SHARE];
 
@@ -22,18 +22,25 @@ static void channels(real *y, const real *const *x, const double *w, int64_t X, 
 		for (int64_t c = 0; c < n; c++)
 			sum[c] += wj[c] * (double)xj[c];
 	}
-	for (int64_t c = 0; c < n; c++)
+	for (int64_t c = 0; linear && c < n; c++)
+		y[from + c] = (real)sum[c];
+	for (int64_t c = 0; !linear && c < n; c++)
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int threads)
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
+                          int threads)
 {
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps); /* (J,X) */
-	int           failed = !taps;
+	real         *none = ahead ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
+	int           failed = !taps || (ahead && !none);
 
-	if (failed)
+	if (failed) {
+		free(taps);
+		free(none);
 		return false;
+	}
 	for (int64_t c = 0; c < X; c++)
 		for (int64_t j = 0; j < J; j++)
 			taps[j * X + c] = (double)w[c * J + j];
@@ -51,14 +58,15 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 			if (!row)
 				continue; /* but come to the loop: a team shares it */
 			for (int64_t j = 0; j < J; j++) {
-				const int64_t at = t - (J - 1) + j;
-				row[j] = at < 0 ? state + (J - 1 + at) * X : x + at * X;
+				const int64_t at = t - (J - 1) + j + ahead;
+				row[j] = at >= T ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
-			channels(y + t * X, row, taps, X, J, from, X - from < SHARE ? X - from : SHARE);
+			channels(y + t * X, row, taps, X, J, from, X - from < SHARE ? X - from : SHARE, linear);
 		}
 		free(row);
 	}
 	free(taps);
+	free(none);
 	/* Ascending, from rows further on. */
 	for (int64_t i = 0; i < J - 1; i++) {
 		const int64_t at = T - (J - 1) + i;

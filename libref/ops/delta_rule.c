@@ -20,7 +20,7 @@ VN_CLONES
 static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
-	const int64_t at_key = h / (nv / nk) * dk, at_value = h * dv + from, at_state = h * dk * dv + from;
+	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from, at_state = h * dk * dv + from;
 
 	for (int64_t i = 0; i < dk; i++)
 		for (int64_t c = 0; c < COLS; c++)
@@ -29,19 +29,28 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 	for (int64_t t = 0; t < a->tokens; t++) {
 		const real  *q = a->q + t * nk * dk + at_key, *k = a->k + t * nk * dk + at_key; /* (dk) */
 		const real  *v = a->v + t * nv * dv + at_value;                                 /* (n) */
-		const double decay = vn_exp((double)a->g[t * nv + h]), beta = (double)a->beta[t * nv + h];
+		const double g = (double)a->g[t * nv + h], beta = (double)a->beta[t * nv + h];
+		const double decay = a->form == VN_DELTA_NO_DECAY ? 1.0 : a->form == VN_DELTA_FACTOR ? g : vn_exp(g);
+		/* When it decays: before the update, or late. Factors of 1 change no bit. */
+		const double before = a->form == VN_DELTA_DECAY_LATE ? 1.0 : decay, late = a->form == VN_DELTA_DECAY_LATE ? decay : 1.0;
+		const double memory = a->form == VN_DELTA_NO_DELTA ? 0.0 : a->form == VN_DELTA_MEMORY_FIRST ? 1.0 : before;
+		const double update = a->form == VN_DELTA_READ_FIRST ? 0.0 : 1.0;
 		double       m[COLS] = { 0 }, d[COLS] = { 0 }, o[COLS] = { 0 };
 
+		if (a->restart && (a->past + t) % a->restart == 0)
+			for (int64_t i = 0; i < dk * COLS; i++)
+				s[i] = 0.0;
 		/* m = k^T S of the decayed state; the factor is one for all and comes last. */
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++)
 				m[c] += (double)k[i] * s[i * COLS + c];
 		for (int64_t c = 0; c < n; c++)
-			d[c] = beta * ((double)v[c] - decay * m[c]);
+			d[c] = beta * ((double)v[c] - memory * m[c]);
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++) {
-				s[i * COLS + c] = decay * s[i * COLS + c] + (double)k[i] * d[c];
-				o[c] += (double)q[i] * s[i * COLS + c];
+				const double old = before * s[i * COLS + c], new = (double)k[i] * d[c];
+				s[i * COLS + c] = late * (old + new);
+				o[c] += (double)q[i] * (late * (old + update * new));
 			}
 		for (int64_t c = 0; c < n; c++)
 			y[t * nv * dv + at_value + c] = (real)(a->scale * o[c]);

@@ -61,6 +61,15 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 	case VN_SIGMOID:
 		EACH(1.0 / (1.0 + vn_exp(-u)));
 		break;
+	case VN_RELU: /* a NaN stays one */
+		EACH(u < 0.0 ? 0.0 : u);
+		break;
+	case VN_QUICK_GELU:
+		EACH(u / (1.0 + vn_exp(-1.702 * u)));
+		break;
+	case VN_IDENTITY:
+		EACH(u);
+		break;
 	case VN_N_ACTS:
 		break;
 	}
@@ -68,14 +77,29 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, act, n, threads);
+	REAL(vn_gated)(y, x, NULL, act, VN_GATE_USUAL, n, threads);
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads)
+/* The same of a gated product in another form; what goes between is rounded to a real. */
+static void share_of(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n)
+{
+	if (form == VN_GATE_USUAL) {
+		share(y, gate, up, act, n);
+	} else if (form == VN_GATE_BOTH) {
+		share(y, up, NULL, act, n);
+		share(y, gate, y, act, n);
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			y[i] = gate[i] * up[i];
+		share(y, y, NULL, act, n);
+	}
+}
+
+void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int64_t i = 0; i < n; i += SHARE)
-		share(y + i, gate + i, up ? up + i : NULL, act, n - i < SHARE ? n - i : SHARE);
+		share_of(y + i, gate + i, up ? up + i : NULL, act, form, n - i < SHARE ? n - i : SHARE);
 }
 
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)

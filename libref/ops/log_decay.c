@@ -9,11 +9,14 @@ static double softplus(double u)
 	return u > 20.0 ? u : log1p(exp(u));
 }
 
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N)
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form)
 {
 	for (int64_t n = 0; n < N; n++) {
-		const double rate = -exp((double)A_log[n]);
-		for (int64_t t = 0; t < T; t++)
-			y[t * N + n] = (real)(rate * softplus((double)x[t * N + n] + (double)dt_bias[n]));
+		const double A = (double)A_log[n];
+		const double rate = form == VN_DECAY_POSITIVE ? exp(A) : form == VN_DECAY_RAW ? A : form == VN_DECAY_NEGATED ? -A : -exp(A);
+		for (int64_t t = 0; t < T; t++) {
+			const double u = (double)x[t * N + n] + (double)dt_bias[n];
+			y[t * N + n] = (real)(rate * (form == VN_DECAY_LINEAR ? u : softplus(u)));
+		}
 	}
 }

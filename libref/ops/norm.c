@@ -18,16 +18,23 @@ static double sum_of_squares(const real *x, int64_t N)
 	return (ss[0] + ss[1]) + (ss[2] + ss[3]);
 }
 
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, double offset, int64_t R, int64_t N, double eps, int threads)
+/* The root that a row is divided by; ss: its sum of squares, usual: what that is divided by when c does not say. */
+static double root(double ss, int64_t usual, const vn_norm *c)
+{
+	const double mean = ss / (double)(c->divisor ? c->divisor : usual);
+	return c->eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
+}
+
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;  /* (N) */
 		real        *yr = y + r * N;  /* (N) */
-		const double scale = 1.0 / sqrt(sum_of_squares(xr, N) / (double)N + eps);
+		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c);
 
 		for (int64_t n = 0; n < N; n++)
-			yr[n] = (real)((double)xr[n] * scale * (double)((real)offset + g[n]));
+			yr[n] = (real)((double)xr[n] * scale * (double)((real)c->offset + g[n]));
 	}
 }
 
@@ -38,25 +45,40 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, double eps, int threads)
+/* The gates of a row, when they are not silu's behind the norm: activated into y, and what is normed into y too. */
+static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c)
+{
+	REAL(vn_act_apply)(y, z, (vn_act)c->gate, N, 1);
+	if (c->gate_first)
+		for (int64_t n = 0; n < N; n++)
+			y[n] *= x[n];
+	const double scale = 1.0 / root(sum_of_squares(c->gate_first ? y : x, N), N, c);
+	for (int64_t n = 0; n < N; n++)
+		y[n] = (real)((double)y[n] * (c->gate_first ? 1.0 : (double)x[n]) * scale * (double)g[n]);
+}
+
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / sqrt(sum_of_squares(x + r * N, N) / (double)N + eps));
+		if (c->gate != VN_SILU || c->gate_first)
+			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c);
+		else
+			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c));
 }
 
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, double eps, int threads)
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
-		const double scale = 1.0 / sqrt(sum_of_squares(x + r * N, N) + eps);
+		const double scale = 1.0 / root(sum_of_squares(x + r * N, N), 1, c);
 
 		for (int64_t n = 0; n < N; n++)
 			y[r * N + n] = (real)((double)x[r * N + n] * scale);
 	}
 }
 
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, double eps, int threads)
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
@@ -67,12 +89,12 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };
 		for (int64_t n = 0; n < N; n++)
 			sum[n % 4] += (double)xr[n];
-		const double mean = ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
+		const double mean = c->keep_mean ? 0.0 : ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 
-		const double scale = 1.0 / sqrt(((ss[0] + ss[1]) + (ss[2] + ss[3])) / (double)N + eps);
+		const double scale = 1.0 / root((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c);
 		for (int64_t n = 0; n < N; n++)
-			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)g[n] + (bias ? (double)bias[n] : 0.0));
+			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) + (bias ? (double)bias[n] : 0.0));
 	}
 }

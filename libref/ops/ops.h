@@ -17,18 +17,20 @@
  *   y[t,d] = w[ids[t],d] */
 void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, int64_t D, vn_policy policy);
 
-/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   offset: 0, or 1 where weights are kept less one
+/* Root-mean-square norm over rows.   x, y (R,N)   g (N)   c->offset: 0, or 1 where weights are kept less one
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
- * offset + g[n] is a real: files exist that store this sum, and they mean the same model. */
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, double offset, int64_t R, int64_t N, double eps, int threads);
+ * offset + g[n] is a real: files exist that store this sum, and they mean the same model.
+ * Of all norms c->divisor and c->eps_outside change the root as vn_norm says. */
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
- *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n]) */
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, double eps, int threads);
+ *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
+ * c->gate: another activation; c->gate_first: of x silu(z) in place of x, and no gate behind it. */
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* Rows of length one.   x, y (R,N)
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, double eps, int threads);
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* Rows of a table from position past on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
@@ -40,8 +42,8 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 
 
 /* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
- *   y[r,n] = g[n] * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n] */
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, double eps, int threads);
+ *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]      offset as above */
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, int threads);
 
 /* A stored matrix (M,N). Transposed: it lies as (N,M). Products are the same to
  * the bit either way. */
@@ -67,11 +69,12 @@ bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bia
 /* Rotary positions.   x, y (T,H,K)   row t at position past + t   lists: rope.h
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
- *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R */
+ *   y[i + R/2] = x[i + R/2] cos a + x[i] sin a        y[d] = x[d] for d >= R
+ * or other pairs and angles, as rope says (vn_rope_pair, vn_rope_angle) */
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K);
 
 /* Attention over a cache.   q (T,H,K)   k, v (S,G,K), S = past + T   context (T,H,K)
- *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G)
+ *   s[h,i,j]   = scale * sum_d q[i,h,d] k[j,g,d]          g = h / (H/G), or as head_map says
  *   p[h,i,:]   = softmax over the visible j of s[h,i,:]    visible: plan.h
  *   context[i,h,:] = sum_j p[h,i,j] v[j,g,:] */
 typedef struct REAL(vn_attend) {
@@ -89,12 +92,14 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
+ * or, linear, without silu; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
  * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int threads);
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
+                          int threads);
 
 /* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
-void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N);
+void REAL(vn_log_decay)(real *y, const real *x, const real *A_log, const real *dt_bias, int64_t T, int64_t N, int form); /* vn_decay_form */
 
 /* Gated delta rule.   q, k (T,nk,dk)   v, y (T,nv,dv)   g, beta (T,nv)   state (nv,dk,dv)
  * Per value head h, with q and k of head h / (nv/nk) and S = state[h], for t in turn:
@@ -106,15 +111,17 @@ typedef struct REAL(vn_delta) {
 	real       *state;
 	int64_t     tokens, key_heads, value_heads, dk, dv;
 	double      scale;
+	int64_t     past;
+	int         form, head_map; /* vn_delta_form, vn_head_map */
+	int64_t     restart;
 	int         threads;
 } REAL(vn_delta);
 
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
 
-/* Elementwise, n numbers. Activations are computed in double. */
 /* Elementwise, n numbers. Activations (specs/models.md) are computed in double. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
-void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int64_t n, int threads);
+void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n, int threads); /* vn_gate_form */
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 #if VN_REAL == 32

@@ -8,6 +8,7 @@
 #include "libref/ops/rope_table.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K)
 {
@@ -20,7 +21,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 	vn_rope_frequencies(rope, lists, past + T, f, &af);
 	for (int64_t t = 0; t < T; t++) {
 		for (int64_t i = 0; i < half; i++) {
-			float angle = (float)(past + t) * f[i];
+			const float angle = vn_rope_angle(rope, f[i], past + t);
 			c[i] = vn_rope_cos(angle) * af;
 			s[i] = vn_rope_sin(angle) * af;
 		}
@@ -28,13 +29,14 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 			const real *xh = x + (t * H + h) * K;  /* (K) */
 			real       *yh = y + (t * H + h) * K;  /* (K) */
 
+			memcpy(yh, xh, (size_t)K * sizeof *yh);
 			for (int64_t i = 0; i < half; i++) {
-				double a = (double)xh[i], b = (double)xh[i + half];
-				yh[i] = (real)(a * (double)c[i] - b * (double)s[i]);
-				yh[i + half] = (real)(b * (double)c[i] + a * (double)s[i]);
+				int64_t j, k;
+				vn_rope_pair(rope, K, i, &j, &k);
+				const double a = (double)xh[j], b = (double)xh[k];
+				yh[j] = (real)(a * (double)c[i] - b * (double)s[i]);
+				yh[k] = (real)(b * (double)c[i] + a * (double)s[i]);
 			}
-			for (int64_t d = 2 * half; d < K; d++)
-				yh[d] = xh[d];
 		}
 	}
 	free(f);

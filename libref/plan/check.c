@@ -182,6 +182,8 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "no such kind of RoPE");
 	if (r->short_factor < 0 || r->short_factor > w->p->n_lists || r->long_factor < 0 || r->long_factor > w->p->n_lists)
 		return node_bad(w, i, "no such list");
+	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
+		return node_bad(w, i, "pairing is %d, half_angles %d, turn %g", r->pairing, r->half_angles, r->turn);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
@@ -234,6 +236,10 @@ static vn_status check_attention(const walk *w, int i)
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
+	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (n->c.attention.leak & ~1) || n->c.attention.padding < 0 ||
+	    abs(n->c.attention.ahead) > 1 << 24)
+		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d", n->c.attention.head_map, n->c.attention.leak,
+		                n->c.attention.padding, n->c.attention.ahead);
 	return VN_OK;
 }
 
@@ -267,7 +273,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 
@@ -286,6 +292,8 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
+	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map >= VN_N_HEAD_MAPS || n->c.delta.restart < 0)
+		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
 	return VN_OK;
 }
 
@@ -312,8 +320,16 @@ static vn_status fits(const walk *w, int i)
 		good = norm_fits(x, y, m, bias) && (n->n_in < 2 || same(x, &p->value[n->in[1]]));
 		if (good && !(isfinite(n->c.norm.eps) && n->c.norm.eps >= 0.0))
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
-		if (good && n->op == VN_OP_RMS_NORM && !isfinite(n->c.norm.offset))
+		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g", n->c.norm.offset);
+		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0))
+			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->c.norm.eps_outside, n->c.norm.keep_mean,
+			                n->c.norm.divisor);
+		if (good && n->op == VN_OP_GATED_NORM && n->c.norm.gate != VN_SILU && n->c.norm.gate != VN_SIGMOID)
+			return node_bad(w, i, "no such activation");
+		if (good && n->c.norm.width && (n->op != VN_OP_RMS_NORM || n->c.norm.width < 1 || row(x) % n->c.norm.width ||
+		                                n->c.norm.width % x->size[x->rank - 1]))
+			return node_bad(w, i, "%d columns cannot be normed together", n->c.norm.width);
 		break;
 	case VN_OP_LINEAR:
 		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
@@ -332,7 +348,7 @@ static vn_status fits(const walk *w, int i)
 		good = conv_fits(n, x, y, m);
 		break;
 	case VN_OP_LOG_DECAY:
-		good = row(x) && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		good = row(x) && (unsigned)n->c.decay.form < VN_N_DECAY_FORMS && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);
@@ -345,6 +361,8 @@ static vn_status fits(const walk *w, int i)
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
 		return node_bad(w, i, "no such activation");
+	if (good && n->op == VN_OP_GATED && (unsigned)n->c.act.form >= VN_N_GATE_FORMS)
+		return node_bad(w, i, "no such form of a gated product");
 	return good ? VN_OK : node_bad(w, i, "its sizes do not fit together");
 }
 

@@ -22,7 +22,14 @@ typedef struct row {
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
+	{ VN_OP_RMS_NORM,  "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
+	{ VN_OP_RMS_NORM,  "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
+	{ VN_OP_RMS_NORM,  "width",                WHOLE, AT(norm.width), 0, 2147483647 },
 	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_LAYER_NORM, "offset",              REAL,  AT(norm.offset), -1e6, 1e6 },
+	{ VN_OP_LAYER_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
+	{ VN_OP_LAYER_NORM, "divisor",             WHOLE, AT(norm.divisor), 0, 2147483647 },
+	{ VN_OP_LAYER_NORM, "keep_mean",           FLAG,  AT(norm.keep_mean), 0, 1 },
 	{ VN_OP_LINEAR,    "transposed",           FLAG,  AT(linear.transposed), 0, 1 },
 	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
 	{ VN_OP_SLICE,     "from",                 WHOLE, AT(slice.from), 0, 2147483647 },
@@ -43,23 +50,44 @@ static const row table[] = {
 	{ VN_OP_ROPE,      "truncate",             TRUTH, AT(rope.rope.truncate), 0, 1 },
 	{ VN_OP_ROPE,      "short_factor",         LIST,  AT(rope.rope.short_factor), 0, 4096 },
 	{ VN_OP_ROPE,      "long_factor",          LIST,  AT(rope.rope.long_factor), 0, 4096 },
+	{ VN_OP_ROPE,      "pairing",              WHOLE, AT(rope.rope.pairing), 0, VN_N_PAIRINGS - 1 },
+	{ VN_OP_ROPE,      "offset",               WHOLE, AT(rope.rope.offset), -16777216, 16777216 },
+	{ VN_OP_ROPE,      "turn",                 REAL,  AT(rope.rope.turn), -1024, 1024 },
+	{ VN_OP_ROPE,      "half_angles",          FLAG,  AT(rope.rope.half_angles), 0, 1 },
 	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
 	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
 	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
+	{ VN_OP_ATTENTION, "ahead",                WHOLE, AT(attention.ahead), -65536, 65536 },
+	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_ATTENTION, "leak",                 FLAG,  AT(attention.leak), 0, 1 },
+	{ VN_OP_ATTENTION, "padding",              WHOLE, AT(attention.padding), 0, 65536 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
+	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
 	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
+	{ VN_OP_CAUSAL_CONV,      "linear",               FLAG,  AT(conv.linear), 0, 1 },
+	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, AT(conv.ahead), 0, 65536 },
+	{ VN_OP_LOG_DECAY, "form",                 WHOLE, AT(decay.form), 0, VN_N_DECAY_FORMS - 1 },
 	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_L2_NORM,   "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
+	{ VN_OP_L2_NORM,   "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
 	{ VN_OP_DELTA_RULE, "scale",               REAL,  AT(delta.scale), -1e30, 1e30 },
 	{ VN_OP_DELTA_RULE, "key_heads",           WHOLE, AT(delta.key_heads), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_heads",         WHOLE, AT(delta.value_heads), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
+	{ VN_OP_DELTA_RULE, "form",                WHOLE, AT(delta.form), 0, VN_N_DELTA_FORMS - 1 },
+	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_DELTA_RULE, "restart",             WHOLE, AT(delta.restart), 0, 2147483647 },
 	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
+	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
+	{ VN_OP_GATED_NORM, "gate",                WHOLE, AT(norm.gate), 0, VN_N_ACTS - 1 },
+	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  AT(norm.gate_first), 0, 1 },
+	{ VN_OP_GATED_NORM, "divisor",             WHOLE, AT(norm.divisor), 0, 2147483647 },
 };
 
 static const char *const op_names[VN_N_OPS] = {
@@ -72,6 +100,7 @@ static const char *const op_names[VN_N_OPS] = {
 
 static const char *const act_names[VN_N_ACTS] = {
 	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
+	[VN_RELU] = "relu", [VN_QUICK_GELU] = "quick_gelu", [VN_IDENTITY] = "identity",
 };
 
 const char *vn_op_name(vn_op op)
@@ -115,13 +144,14 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const struct { vn_op op; const char *name; } later[] = {
-		{ VN_OP_RMS_NORM, "offset" }, { VN_OP_LINEAR, "transposed" }, { VN_OP_ROPE, "short_factor" }, { VN_OP_ROPE, "long_factor" },
+	static const char *const later[] = {
+		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
+		"ahead", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
-		if (later[k].op == op && strcmp(later[k].name, vn_const_name(op, i)) == 0)
-			return true;
+		if (strcmp(later[k], vn_const_name(op, i)) == 0)
+			return op != VN_OP_SLICE; /* whose width has always been there */
 	return false;
 }
 

@@ -58,8 +58,35 @@ typedef enum vn_op {
 	VN_N_OPS
 } vn_op;
 
-/* specs/models.md, "Activations". VN_GELU is the exact one, by the error function. */
-typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_N_ACTS } vn_act;
+/* specs/models.md, "Activations". VN_GELU is the exact one, by the error function.
+ * The last three are no family's: an experiment puts them in another's place. */
+typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_N_ACTS } vn_act;
+/* What a gated product is: f(gate) up, f(gate up), f(gate) f(up). */
+typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_GATE_FORMS } vn_gate_form;
+/* The key head of query head h: h / (H/G), h mod G. */
+typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_N_HEAD_MAPS } vn_head_map;
+
+/* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
+typedef enum vn_decay_form {
+	VN_DECAY_USUAL, VN_DECAY_POSITIVE, VN_DECAY_RAW, VN_DECAY_NEGATED, VN_DECAY_LINEAR, VN_N_DECAY_FORMS
+} vn_decay_form;
+/* Of VN_OP_DELTA_RULE: the state does not decay; decays by g, not exp(g); decays between update and read; the output
+ * is read before the update; the memory before the decay; nothing is taken off the new value. */
+typedef enum vn_delta_form {
+	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
+	VN_DELTA_NO_DELTA, VN_N_DELTA_FORMS
+} vn_delta_form;
+
+typedef struct vn_norm {
+	double eps;
+	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
+	int    eps_outside; /* 1: eps joins the root, not what is under it */
+	int    divisor;     /* of the sum of squares; 0: the width (of l2_norm: 1) */
+	int    gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
+	int    gate_first;  /* gated_norm: 1: x is gated, then normed */
+	int    keep_mean;   /* layer_norm: 1: the mean is not subtracted */
+	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
+} vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
 enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
@@ -68,15 +95,11 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* Those of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
-/* Constants, by operation: what an experiment can change. What a formula has
- * beside them (which half of a head a rotation pairs, that a norm divides by the
- * root of the mean square) is the engine's own; further constants join here when
- * an experiment needs them. */
+/* Constants, by operation: what an experiment can change. Further constants join
+ * here when an experiment needs them. One that is there for experiments alone (fault.h)
+ * is 0 in every family: 0 is then the usual formula, bit for bit. */
 typedef union vn_consts {
-	struct {
-		double eps;
-		double offset;        /* rms_norm: added to the weight, in the width of the arithmetic */
-	} norm;                   /* of the other norms eps alone */
+	vn_norm norm;
 	struct { int transposed; } linear; /* 1: w is stored (N,M), as GPT-2's files have it */
 	/* Of every `stride` columns of x, [from, from + width). A row may hold several
 	 * such blocks (heads); what is taken of them follows one another. */
@@ -87,12 +110,30 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
+		/* For experiments: */
+		int    ahead;     /* causal: key j is visible to query i when j <= i + ahead. A query that sees none: context 0 */
+		int    head_map;  /* vn_head_map */
+		int    leak;      /* 1: a key out of sight has score 0, and is seen */
+		int    padding;   /* further keys of score 0, of value 0 */
 	} attention;
-	struct { vn_act act; } act; /* VN_OP_ACT and VN_OP_GATED */
-	struct { int channels, taps; } conv;
+	struct {
+		vn_act act;
+		int    form; /* VN_OP_GATED: vn_gate_form */
+	} act; /* VN_OP_ACT and VN_OP_GATED */
+	struct {
+		int channels, taps;
+		/* For experiments: */
+		int linear;       /* 1: without silu */
+		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
+	} conv;
+	struct { int form; } decay; /* for experiments: vn_decay_form */
 	struct {
 		double scale;         /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
+		/* For experiments: */
+		int    form;      /* vn_delta_form */
+		int    head_map;  /* vn_head_map, of the value heads */
+		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
 	} delta;
 } vn_consts;
 

@@ -1,6 +1,8 @@
 /* rope.c: the rotary frequencies of a model, one float per pair of columns. */
 #include "libref/plan/rope.h"
 
+#include "libref/base/dtype.h"
+
 #include <assert.h>
 #include <math.h>
 
@@ -254,4 +256,22 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 		else if (r->type == VN_ROPE_LLAMA3)
 			inv_freq[i] = llama3(r, inv_freq[i]);
 	}
+}
+
+float vn_rope_angle(const vn_rope *r, float f, int64_t position)
+{
+	float p = (float)(position + r->offset);
+
+	if (r->half_angles) {
+		p = vn_f16_to_f32(vn_f32_to_f16(p));
+		f = vn_f16_to_f32(vn_f32_to_f16(f));
+		return vn_f16_to_f32(vn_f32_to_f16(p * f)) * (r->turn != 0.0 ? (float)r->turn : 1.0f);
+	}
+	return p * f * (r->turn != 0.0 ? (float)r->turn : 1.0f);
+}
+
+void vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_t *second)
+{
+	*first = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i : i;
+	*second = r->pairing == VN_PAIR_NEIGHBOURS ? 2 * i + 1 : i + (r->pairing == VN_PAIR_ACROSS ? K : r->rotary_dim) / 2;
 }

@@ -35,6 +35,10 @@ typedef enum vn_rope_type {
 	VN_N_ROPES
 } vn_rope_type;
 
+/* Which columns of a head turn together, pair i < R/2: i and i + R/2, 2i and 2i + 1, i and
+ * i + K/2 (K the width of the head). Models of our families have the first. */
+typedef enum vn_pairing { VN_PAIR_HALVES, VN_PAIR_NEIGHBOURS, VN_PAIR_ACROSS, VN_N_PAIRINGS } vn_pairing;
+
 /* A list of numbers that belongs to a plan. */
 typedef struct vn_list {
 	int    n;
@@ -64,6 +68,11 @@ typedef struct vn_rope {
 	int    pow_block;         /* exponents per vector step of the torch that made the
 	                             reference: 32 AVX-512, 16 AVX2, anything above R/2 none;
 	                             0 means 32 */
+	/* For experiments: */
+	int    pairing;           /* vn_pairing */
+	int    offset;            /* added to every position */
+	double turn;              /* multiplies every angle; 0 means 1 */
+	int    half_angles;       /* 1: position, frequency and their product are rounded to f16 */
 } vn_rope;
 
 /* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
@@ -72,5 +81,11 @@ typedef struct vn_rope {
  * sequence so far, those of the call included; dynamic and longrope alone look at it.
  * Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
 void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor);
+
+/* The angle, in radians, of a pair with frequency f for the token at this position: the
+ * product of floats. */
+float vn_rope_angle(const vn_rope *r, float f, int64_t position);
+/* The two columns of pair i in a head of K. */
+void  vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_t *second);
 
 #endif

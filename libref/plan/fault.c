@@ -1,0 +1,205 @@
+/* fault.c: the table of faults, and injecting one by its id: see fault.h. */
+#include "libref/plan/fault_inside.h"
+
+#include "libref/base/glob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const vn_fault_chapter *const chapters[] = {
+	&vn_faults_rope, &vn_faults_attention, &vn_faults_weights, &vn_faults_norms, &vn_faults_mlp, &vn_faults_capture,
+	&vn_faults_gdn,
+};
+enum { N_CHAPTERS = sizeof chapters / sizeof *chapters };
+
+static const vn_fault_row *row_of(int fault)
+{
+	int c = 0;
+
+	while (fault >= chapters[c]->n)
+		fault -= chapters[c++]->n;
+	return &chapters[c]->row[fault];
+}
+
+int vn_n_faults(void)
+{
+	int n = 0;
+
+	for (int c = 0; c < N_CHAPTERS; c++)
+		n += chapters[c]->n;
+	return n;
+}
+
+const char *vn_fault_id(int fault)
+{
+	return row_of(fault)->id;
+}
+
+const char *vn_fault_means(int fault)
+{
+	return row_of(fault)->means;
+}
+
+/* "A1" names A1.missing, the first of its variants; "A" names nothing. */
+static bool names(const char *given, size_t n, const char *id)
+{
+	return strncmp(given, id, n) == 0 && (id[n] == '\0' || id[n] == '.');
+}
+
+static int find(const char *id, size_t n)
+{
+	for (int i = 0; i < vn_n_faults(); i++)
+		if (n > 0 && names(id, n, vn_fault_id(i)))
+			return i;
+	return -1;
+}
+
+int vn_fault_find(const char *id)
+{
+	return find(id, strlen(id));
+}
+
+const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
+{
+	const vn_fault_row *r = row_of(fault);
+	const vn_node      *n = &p->node[node];
+
+	if (!(r->ops >> n->op & 1))
+		return "it is for another operation";
+	return r->why_not ? r->why_not(r, p, n) : vn_fault_const_why_not(r, p, n);
+}
+
+int vn_fault_count(int fault, const vn_plan *p, const char **why)
+{
+	const char *last = NULL;
+	int         n = 0;
+
+	for (int i = 0; i < p->n_nodes; i++) {
+		const char *not = vn_fault_why_not(fault, p, i);
+		n += !not;
+		if (not && (row_of(fault)->ops >> p->node[i].op & 1))
+			last = not;
+	}
+	if (why)
+		*why = last ? last : "the model has no such operation";
+	return n;
+}
+
+/* ---- injecting ------------------------------------------------------------------------ */
+
+vn_status vn_faulty_create(const vn_plan *plan, const vn_tensor *weights, vn_faulty **faulty, vn_error *err)
+{
+	vn_faulty *f = *faulty = calloc(1, sizeof *f);
+	vn_status  st = f ? vn_plan_clone(plan, &f->plan, err) : VN_ERR_NOMEM;
+
+	if (!st && !(f->weight = malloc(((size_t)plan->n_weights + 1) * sizeof *f->weight)))
+		st = VN_ERR_NOMEM;
+	if (st) {
+		vn_faulty_destroy(f);
+		*faulty = NULL;
+		return vn_fail(err, st, "no memory for a copy of a plan of %d nodes", plan->n_nodes);
+	}
+	f->sound = plan;
+	memcpy(f->weight, weights, (size_t)plan->n_weights * sizeof *f->weight);
+	return VN_OK;
+}
+
+void vn_faulty_destroy(vn_faulty *f)
+{
+	if (!f)
+		return;
+	vn_plan_destroy(f->plan);
+	for (int i = 0; i < f->n_own; i++)
+		free(f->own[i]);
+	free(f->own);
+	free(f->weight);
+	free(f);
+}
+
+const vn_plan   *vn_faulty_plan(const vn_faulty *f)    { return f->plan; }
+const vn_tensor *vn_faulty_weights(const vn_faulty *f) { return f->weight; }
+
+bool vn_faulty_keeps_nodes(const vn_faulty *f)
+{
+	bool same = f->plan->n_nodes == f->sound->n_nodes && f->plan->n_values == f->sound->n_values;
+
+	for (int i = 0; same && i < f->plan->n_nodes; i++) {
+		const vn_node *a = &f->plan->node[i], *b = &f->sound->node[i];
+		same = a->n_in == b->n_in && a->n_out == b->n_out && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0 &&
+		       memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) == 0;
+	}
+	return same;
+}
+
+/* Does the node make a checkpoint that the pattern selects? */
+static bool selected(const vn_plan *p, int node, const char *glob)
+{
+	char layer[32];
+
+	if (strchr(p->value[p->node[node].out[0]].name, '~'))
+		return false; /* a fault's own */
+	snprintf(layer, sizeof layer, "layer%d", p->node[node].layer);
+	if (p->node[node].layer >= 0 && vn_glob_match(glob, layer))
+		return true;
+	for (int v = 0; v < p->n_values; v++)
+		if (p->value[v].node == node && vn_glob_match(glob, p->value[v].name))
+			return true;
+	return false;
+}
+
+/* ", it fits layer0.q_rope, layer0.k_rope, ...", or why there is nothing. */
+static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, vn_error *err)
+{
+	enum { SOME = 6 };
+	const vn_plan *p = f->plan;
+	const char    *why;
+	char           list[SOME * VN_NAME_MAX] = "";
+	size_t         at = 0;
+	int            n = vn_fault_count(fault, p, &why), k = 0;
+
+	if (n == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing in this model: %s", what, why);
+	for (int i = 0; i < p->n_nodes && k < SOME; i++)
+		if (!vn_fault_why_not(fault, p, i))
+			at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", k++ ? ", " : "", p->value[p->node[i].out[0]].name);
+	return vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing there; in this model it fits %s%s", what, list, n > k ? ", ..." : "");
+}
+
+static vn_status make(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
+{
+	const vn_status st = r->make ? r->make(r, f, node, err) : vn_const_set(&f->plan->node[node], r->name, r->x, err);
+
+	return st ? st : vn_plan_settle(f->plan, err);
+}
+
+vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
+{
+	const char  *at = strchr(what, '@');
+	const int    fault = find(what, at ? (size_t)(at - what) : strlen(what));
+	vn_status    st = VN_OK;
+	int         *target, n = 0;
+
+	if (fault < 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no such fault: vernier points --faults lists them", what);
+	if (!at)
+		return vn_fail(err, VN_ERR_USAGE, "%s: where? %s@layer0.*, for one", what, what);
+	if ((st = vn_glob_check(at + 1, err)))
+		return st;
+	if (!(target = malloc(((size_t)f->plan->n_nodes + 1) * sizeof *target)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
+	/* By what they make, because nodes are put in between. */
+	for (int i = 0; i < f->plan->n_nodes; i++)
+		if (!vn_fault_why_not(fault, f->plan, i) && selected(f->plan, i, at + 1))
+			target[n++] = f->plan->node[i].out[0];
+	if (n == 0)
+		st = fits_nothing(f, fault, what, err);
+	f->kept = 0;
+	for (int i = 0; !st && i < n; i++)
+		if ((st = make(f, row_of(fault), f->plan->value[target[i]].node, err)))
+			st = vn_context(err, st, "%s: %s", what, f->plan->value[target[i]].name);
+	if (!st && f->kept && f->kept == n)
+		st = vn_fail(err, VN_ERR_USAGE, "%s: the weights there stay what they are", what);
+	free(target);
+	return st;
+}

@@ -1,0 +1,49 @@
+/* fault.h: the known mistakes of inference engines, made on purpose.
+ *
+ * The catalogue of specs/models.md, 9.3 to 9.9, as one table: an id ("R1"), with a
+ * variant where the catalogue has several ("A1.twice"), and one line in words. Every
+ * fault is data: a changed copy of a plan and of the table of weights beside it
+ * (a constant, an operation, an input, a weight). So whatever runs a plan runs a
+ * faulty one, the reference and the GPU alike, and nothing of an engine knows of faults.
+ *
+ * A faulty plan has the values of the plan it was made of under the same numbers, and
+ * perhaps further ones behind them, which are nobody's checkpoints: a recording is
+ * made as if the plan were the sound one.
+ *
+ * Owner    plan and weights given are borrowed and must outlive the faulty ones.
+ * Threads  one at a time.
+ */
+#ifndef VN_LIBREF_PLAN_FAULT_H
+#define VN_LIBREF_PLAN_FAULT_H
+
+#include "libref/plan/plan.h"
+
+int         vn_n_faults(void);
+const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
+const char *vn_fault_means(int fault); /* one line */
+/* By its id; an id without its variant is the first of them. -1: none. */
+int         vn_fault_find(const char *id);
+/* Why a fault cannot be made at a node, half a sentence; NULL: it can. */
+const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
+/* How many nodes of a plan it fits; *why (NULL: not asked): of the nodes of its kind
+ * that it does not fit, the reason of the last, or why there is none. */
+int         vn_fault_count(int fault, const vn_plan *p, const char **why);
+
+/* A plan with its weights, to be made faulty. */
+typedef struct vn_faulty vn_faulty;
+
+vn_status vn_faulty_create(const vn_plan *plan, const vn_tensor *weights, vn_faulty **f, vn_error *err);
+void      vn_faulty_destroy(vn_faulty *f);
+
+/* "ID@GLOB": at every node that makes a checkpoint of such a name ("layer2.q_rope",
+ * or "layer2" for all of the layer) and that the fault fits. Refused in one line that
+ * says what is there: an unknown id, a pattern that fits nothing, a weight in a format
+ * that it does not fit. Then the faulty plan is to be destroyed. */
+vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
+
+/* Its nodes read and make the values that the sound plan's do: either can take a node over from the other. */
+bool             vn_faulty_keeps_nodes(const vn_faulty *f);
+const vn_plan   *vn_faulty_plan(const vn_faulty *f);
+const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */
+
+#endif

@@ -1,0 +1,195 @@
+/* fault_capture.c: faults of buffers, captures and tensor-parallel ranks (specs/models.md, 9.8).
+ *
+ * A faulty capture is a change of the plan, too: the node makes a value of the fault's
+ * own, which is what later nodes read, and the checkpoint is something else. */
+#include "libref/plan/fault_inside.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Of operations whose first output goes by itself; what is made on demand or stored wide stays out. */
+static bool plain(const vn_plan *p, const vn_node *n)
+{
+	const vn_value *y = &p->value[n->out[0]];
+	return !y->on_demand && !y->wide && !strchr(y->name, '~');
+}
+
+static bool alike(const vn_plan *p, int a, int b)
+{
+	const vn_value *x = &p->value[a], *y = &p->value[b];
+	return a != b && !y->on_demand && !y->wide && y->state < 0 && x->size[0] == VN_T && y->size[0] == VN_T &&
+	       vn_value_row(x) == vn_value_row(y) && !strchr(y->name, '~');
+}
+
+/* The checkpoint of as many numbers that is made next before a node, or after it; -1. */
+static int neighbour(const vn_plan *p, const vn_node *n, int step)
+{
+	for (int i = (int)(n - p->node) + step; i >= 0 && i < p->n_nodes; i += step)
+		if (alike(p, n->out[0], p->node[i].out[0]))
+			return p->node[i].out[0];
+	return -1;
+}
+
+/* What is recorded in its place. */
+enum { BEFORE, AFTER, CONTEXT, OUT, GATED, LAYER_BEFORE, FINAL };
+
+static int other(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const vn_point at = vn_fault_point(p, n);
+	int            v = -1;
+
+	switch ((int)r->x) {
+	case BEFORE:
+		return neighbour(p, n, -1);
+	case AFTER:
+		return neighbour(p, n, 1);
+	case CONTEXT:
+		v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1;
+		break;
+	case OUT:
+		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1;
+		break;
+	case GATED:
+		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1;
+		break;
+	case LAYER_BEFORE:
+		v = n->layer > 0 ? vn_fault_value(p, n->layer - 1, at) : -1;
+		break;
+	case FINAL:
+		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
+		break;
+	}
+	return v >= 0 && alike(p, n->out[0], v) ? v : -1;
+}
+
+static const char *there(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	return !plain(p, n) ? "it is made on demand, or stored in full width" : other(r, p, n) < 0 ? "there is no such checkpoint of its size" : NULL;
+}
+
+/* The node makes a value of its own from here on, and `maker` behind node `at` (which is it
+ * or a later one) makes the checkpoint. */
+static vn_status hide(vn_faulty *f, int node, int at, vn_node maker, vn_error *err)
+{
+	const int v = f->plan->node[node].out[0];
+	int       own;
+	vn_status st = vn_fault_insert(f, at + 1, maker, v, &own, err);
+
+	if (st)
+		return st;
+	for (int i = 0; i < f->plan->n_nodes; i++)
+		for (int k = 0; i != at + 1 && k < f->plan->node[i].n_in; k++)
+			if (f->plan->node[i].in[k] == v)
+				f->plan->node[i].in[k] = own;
+	vn_node *n = &f->plan->node[at + 1];
+	for (int k = 0; k < n->n_in; k++)
+		if (n->in[k] == v)
+			n->in[k] = own;
+	f->plan->node[node].out[0] = own;
+	n->out[0] = v;
+	return VN_OK;
+}
+
+static vn_status record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_plan *p = f->plan;
+	const int      u = other(r, p, &p->node[node]), made = p->value[u].node, row = (int)vn_value_row(&p->value[u]);
+	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u } };
+
+	return hide(f, node, made > node ? made : node, copy, err);
+}
+
+/* ---- ranks ------------------------------------------------------------------------------------------ */
+
+static const char *row_parallel(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const vn_point at = vn_fault_point(p, n);
+	(void)r;
+	return at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ      ? "it is for the products that ranks share: attn_out, down_proj"
+	     : vn_value_row(&p->value[n->in[0]]) % 2                    ? "two ranks cannot share its columns" : NULL;
+}
+
+/* Of two ranks' columns those of the first: W (M, N), or (N, M) when x < 0. */
+static void first_rank(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	const int64_t rows = s->dim[0], cols = s->dim[1];
+
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t k = 0; k < cols; k++)
+			y[i * cols + k] = (r->x < 0 ? i < rows / 2 : k < cols / 2) ? x[i * cols + k] : 0.0;
+}
+
+static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_fault_row with = *r;
+	vn_node      whole = f->plan->node[node], part = whole;
+	vn_status    st;
+
+	with.x = whole.c.linear.transposed ? -1 : 1;
+	if ((st = vn_fault_change_weight(&with, f, node, 0, first_rank, err)))
+		return st;
+	part.w[0] = f->plan->node[node].w[0];
+	f->plan->node[node].w[0] = whole.w[0];
+	return hide(f, node, node, part, err);
+}
+
+static vn_status reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int k = 0; k < 2 && !st; k++)
+		if (f->plan->node[node].w[k] >= 0)
+			st = vn_fault_change_weight(r, f, node, k, vn_fault_times, err);
+	return st;
+}
+
+static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const int M = (int)vn_value_row(&p->value[n->out[0]]);
+	(void)r;
+	return vn_fault_point(p, n) != VN_POINT_C_ATTN ? "it is for queries, keys and values in one product" : M % 6 ? "two ranks cannot share its rows" : NULL;
+}
+
+/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1: of the M outputs, which lie last in a transposed matrix. */
+static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	const bool    last = r->x < 0 && s->rank > 1;
+	const int64_t M = s->dim[last], N = vn_shape_count(s) / M, part = M / 6;
+
+	for (int64_t m = 0; m < M; m++) {
+		const int64_t block = m / part, from = (block % 3 * 2 + block / 3) * part + m % part;
+		for (int64_t n = 0; n < N; n++)
+			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
+	}
+}
+
+static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_fault_row with = *r;
+	vn_status    st = VN_OK;
+
+	with.x = f->plan->node[node].c.linear.transposed ? -1 : 1;
+	for (int k = 0; k < 2 && !st; k++)
+		if (f->plan->node[node].w[k] >= 0)
+			st = vn_fault_change_weight(&with, f, node, k, by_ranks, err);
+	return st;
+}
+
+#define ANY (VN_ON(EMBED) | VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(LINEAR) | VN_ON(SLICE) | VN_ON(ROPE) | VN_ON(ATTENTION) | \
+             VN_ON(ACT) | VN_ON(GATED) | VN_ON(ADD) | VN_ON(GATED_NORM))
+
+static const vn_fault_row rows[] = {
+	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
+	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
+	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },
+	{ "P10.out", "what attention gives is recorded after its projection, not before", VN_ON(ATTENTION), there, record_other, NULL, OUT },
+	{ "P10.gated", "what attention gives is recorded after its gate, not before", VN_ON(ATTENTION), there, record_other, NULL, GATED },
+	{ "P15", "the part of one rank of two is recorded, not the sum", VN_ON(LINEAR), row_parallel, partial, NULL, 0 },
+	{ "P16.twice", "the sum of two ranks is taken twice", VN_ON(LINEAR), row_parallel, reduced, NULL, 2 },
+	{ "P16.average", "the average of two ranks, not their sum", VN_ON(LINEAR), row_parallel, reduced, NULL, 0.5 },
+	{ "P17", "shards of a fused product joined rank by rank", VN_ON(LINEAR), fused, joined, NULL, 0 },
+	{ "P20", "the layer before is recorded", ANY, there, record_other, NULL, LAYER_BEFORE },
+	{ "P21", "the last layer's output is recorded after the last norm", VN_ON(ADD), there, record_other, NULL, FINAL },
+};
+
+const vn_fault_chapter vn_faults_capture = { rows, sizeof rows / sizeof *rows };

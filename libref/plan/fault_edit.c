@@ -1,0 +1,220 @@
+/* fault_edit.c: looking at a plan and changing it, for the chapters of faults. */
+#include "libref/plan/fault_inside.h"
+
+#include "libref/base/dtype.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- looking ------------------------------------------------------------------------ */
+
+double vn_fault_const(const vn_node *n, const char *name)
+{
+	for (int i = 0; vn_const_name(n->op, i); i++)
+		if (strcmp(vn_const_name(n->op, i), name) == 0)
+			return vn_const_get(n, i);
+	return 0.0;
+}
+
+int vn_fault_value(const vn_plan *p, int layer, vn_point point)
+{
+	for (int v = 0; v < p->n_values; v++)
+		if (p->value[v].layer == layer && p->value[v].point == point)
+			return vn_plan_root(p, v);
+	return -1;
+}
+
+int vn_fault_width(const vn_plan *p)
+{
+	const int v = vn_fault_value(p, -1, VN_POINT_EMBED);
+
+	return v < 0 ? 0 : (int)vn_value_row(&p->value[v]);
+}
+
+const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
+{
+	const int      v = n->layer < 0 || layer < 0 || layer >= p->layers ? -1 : vn_fault_value(p, layer, vn_fault_point(p, n));
+	const vn_node *t = v < 0 ? NULL : &p->node[p->value[v].node];
+
+	if (!t || t == n || t->op != n->op || t->n_w != n->n_w)
+		return NULL;
+	for (int i = 0; i < n->n_w; i++)
+		if ((n->w[i] < 0) != (t->w[i] < 0) || (n->w[i] >= 0 && !vn_shape_equal(&p->weight[n->w[i]].shape, &p->weight[t->w[i]].shape)))
+			return NULL;
+	return t;
+}
+
+const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)p;
+	return vn_fault_const(n, r->name) == r->x ? "it is so already" : NULL;
+}
+
+/* ---- changing ------------------------------------------------------------------------ */
+
+static vn_status no_memory(vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for a fault");
+}
+
+vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value, vn_error *err)
+{
+	vn_plan  *p = f->plan;
+	vn_node  *nodes = realloc(p->node, ((size_t)p->n_nodes + 1) * sizeof *nodes);
+	vn_value *values;
+
+	if (nodes)
+		p->node = nodes;
+	if (!nodes || !(values = realloc(p->value, ((size_t)p->n_values + 1) * sizeof *values)))
+		return no_memory(err);
+	p->value = values;
+	*value = p->n_values;
+	vn_value more = values[like];
+	more.alias_of = -1;
+	snprintf(more.name, sizeof more.name, "%.*s~%d", VN_NAME_MAX - 16, values[like].name, *value);
+	values[*value] = more;
+	n.n_out = 1;
+	n.out[0] = p->n_values++;
+	memmove(p->node + at + 1, p->node + at, (size_t)(p->n_nodes - at) * sizeof *p->node);
+	p->node[at] = n;
+	p->n_nodes++;
+	for (int v = 0; v < p->n_values; v++)
+		p->value[v].node += v != *value && p->value[v].node >= at;
+	p->value[*value].node = at;
+	return VN_OK;
+}
+
+void vn_fault_copy_of(vn_faulty *f, int node, int value)
+{
+	vn_node  *n = &f->plan->node[node];
+	const int row = (int)vn_value_row(&f->plan->value[value]);
+
+	n->op = VN_OP_SLICE;
+	memset(&n->c, 0, sizeof n->c);
+	n->c.slice.stride = n->c.slice.width = row;
+	n->n_in = 1;
+	n->in[0] = value;
+	n->n_w = 0;
+	n->n_out = 1;
+}
+
+static bool own(vn_faulty *f, void *memory)
+{
+	void **more = realloc(f->own, ((size_t)f->n_own + 1) * sizeof *more);
+
+	if (!more)
+		return false;
+	f->own = more;
+	f->own[f->n_own++] = memory;
+	return true;
+}
+
+double *vn_fault_numbers(const vn_faulty *f, int weight)
+{
+	const vn_tensor *w = &f->weight[weight];
+	const size_t     n = (size_t)vn_shape_count(&w->shape);
+	double          *x = malloc((n ? n : 1) * sizeof *x);
+
+	if (x)
+		vn_to_f64(x, w->data, w->dtype, n);
+	return x;
+}
+
+vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err)
+{
+	vn_plan     *p = f->plan;
+	vn_weight   *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
+	vn_tensor   *tensors = NULL;
+	const vn_shape s = shape ? *shape : p->weight[like].shape;
+	void        *bytes = NULL;
+
+	if (weights) {
+		p->weight = weights;
+		tensors = realloc(f->weight, ((size_t)p->n_weights + 1) * sizeof *tensors);
+	}
+	if (tensors)
+		f->weight = tensors;
+	/* What a file's format cannot hold (a sum of two halves) would be another fault: in f32, or f64 where that is the file's. */
+	const vn_dtype as = f->weight[like].dtype == VN_F64 ? VN_F64 : VN_F32;
+	const size_t   n = (size_t)vn_shape_count(&s);
+	bool           good = tensors && (!numbers || (bytes = malloc(vn_dtype_bytes(as, n ? n : 1))));
+	if (good && bytes && !own(f, bytes)) {
+		free(bytes);
+		good = false;
+	}
+	if (good) {
+		weights[p->n_weights] = weights[like];
+		weights[p->n_weights].shape = s;
+		tensors[p->n_weights] = f->weight[like];
+		tensors[p->n_weights].shape = s;
+		if (bytes) {
+			vn_from_f64(bytes, as, numbers, n);
+			tensors[p->n_weights].dtype = as;
+			tensors[p->n_weights].data = bytes;
+		}
+		*weight = p->n_weights++;
+	}
+	free(numbers);
+	return good ? VN_OK : no_memory(err);
+}
+
+vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err)
+{
+	const int      w = f->plan->node[node].w[slot];
+	const vn_shape s = f->plan->weight[w].shape;
+	double        *x = vn_fault_numbers(f, w), *y = vn_fault_numbers(f, w);
+	int            new = -1;
+
+	if (!x || !y) {
+		free(x);
+		free(y);
+		return no_memory(err);
+	}
+	change(r, &s, x, y);
+	const bool same = memcmp(x, y, (size_t)vn_shape_count(&s) * sizeof *x) == 0;
+	free(x);
+	if (same) {
+		f->kept++;
+		free(y);
+		return VN_OK;
+	}
+	const vn_status st = vn_fault_weight(f, w, y, NULL, &new, err);
+	if (!st)
+		f->plan->node[node].w[slot] = new;
+	return st;
+}
+
+void vn_fault_times(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	for (int64_t i = 0; i < vn_shape_count(s); i++)
+		y[i] = x[i] * r->x;
+}
+
+/* ---- for rows ------------------------------------------------------------------------- */
+
+const char *vn_fault_anywhere(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r, (void)p, (void)n;
+	return NULL;
+}
+
+const char *vn_fault_biased(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r, (void)p;
+	return n->w[1] < 0 ? "it has no bias" : NULL;
+}
+
+vn_status vn_fault_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r, (void)err;
+	f->plan->node[node].w[1] = -1;
+	return VN_OK;
+}
+
+vn_status vn_fault_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r, (void)err;
+	vn_fault_copy_of(f, node, f->plan->node[node].in[0]);
+	return VN_OK;
+}

@@ -1,0 +1,101 @@
+/* fault_inside.h: what the chapters of the catalogue share: rows, and the ways to change a plan.
+ *
+ * Inside libref/plan only. A chapter (fault_rope.c...) is a table of rows and the
+ * functions they name. A function that makes a fault may leave what follows from the
+ * rest (value.node, last_use, states) as it is: vn_plan_settle comes after it.
+ */
+#ifndef VN_LIBREF_PLAN_FAULT_INSIDE_H
+#define VN_LIBREF_PLAN_FAULT_INSIDE_H
+
+#include "libref/plan/fault.h"
+
+struct vn_faulty {
+	const vn_plan *sound; /* what it was made of; its values and weights have the same numbers here */
+	vn_plan   *plan;   /* the copy */
+	vn_tensor *weight; /* (n_weights of the copy) */
+	void     **own;    /* the numbers of weights that are ours */
+	int        n_own;
+	int        kept;   /* weights that a change left as they were */
+};
+
+typedef struct vn_fault_row vn_fault_row;
+
+struct vn_fault_row {
+	const char *id, *means;
+	unsigned    ops;      /* of the nodes that it is for: VN_ON(ROPE) | ... */
+	/* Beyond them; half a sentence, or NULL when it fits. NULL: as of a constant. */
+	const char *(*why_not)(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+	/* NULL: constant `name` becomes x. */
+	vn_status   (*make)(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
+	const char *name;
+	double      x;        /* a parameter, whose meaning is the functions' */
+};
+
+#define VN_ON(op) (1u << VN_OP_##op)
+
+typedef struct vn_fault_chapter {
+	const vn_fault_row *row;
+	int                 n;
+} vn_fault_chapter;
+
+extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
+	vn_faults_capture, vn_faults_gdn;
+
+/* ---- looking (fault_edit.c) --------------------------------------------------------- */
+
+/* The node that makes an input. */
+static inline const vn_node *vn_fault_maker(const vn_plan *p, const vn_node *n, int input)
+{
+	return &p->node[p->value[n->in[input]].node];
+}
+
+static inline vn_point vn_fault_point(const vn_plan *p, const vn_node *n)
+{
+	return p->value[n->out[0]].point;
+}
+
+double   vn_fault_const(const vn_node *n, const char *name);
+/* The value of a point in a layer, not a second name; -1: none. */
+int      vn_fault_value(const vn_plan *p, int layer, vn_point point);
+int      vn_fault_width(const vn_plan *p);  /* D of the model */
+/* The node of another layer that does what this one does, NULL: there is none with weights of those shapes. */
+const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer);
+
+/* What a node was before anything was injected. */
+static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
+{
+	return &f->sound->node[f->sound->value[f->plan->node[node].out[0]].node];
+}
+
+/* "it is so already" when constant r->name is r->x: for constants. */
+const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+
+/* ---- changing (fault_edit.c) -------------------------------------------------------- */
+
+/* A node with one output like value `like`, put in before node `at`; later nodes have a
+ * number more. *value: the new value, nobody's checkpoint. */
+vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value, vn_error *err);
+/* The node becomes a copy of a value of the shape of its output. */
+void      vn_fault_copy_of(vn_faulty *f, int node, int value);
+/* A weight more: these numbers (the call takes them, also when it fails) or, with
+ * NULL, the bytes of weight `like`; dtype and shape as like's. shape NULL: like's. */
+vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err);
+/* The numbers of a weight, the caller's to free(); NULL: no memory. */
+double   *vn_fault_numbers(const vn_faulty *f, int weight);
+
+/* The node's weight `slot` becomes what change makes of its numbers: x (count), as it
+ * is; y (count), to be filled. */
+typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
+vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err);
+
+/* y = x times r->x. */
+void vn_fault_times(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
+
+/* ---- for rows -------------------------------------------------------------------------- */
+
+const char *vn_fault_anywhere(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* NULL */
+const char *vn_fault_biased(const vn_fault_row *r, const vn_plan *p, const vn_node *n);   /* weight 1 is there */
+vn_status   vn_fault_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
+vn_status   vn_fault_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err); /* a copy of input 0 */
+
+#endif

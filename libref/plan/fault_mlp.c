@@ -1,0 +1,69 @@
+/* fault_mlp.c: faults of the feed-forward part, the embedding and the output (specs/models.md, 9.7). */
+#include "libref/plan/fault_inside.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *of_mlp(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	return vn_fault_point(p, n) != VN_POINT_MLP_ACT ? "it is for the activation of the feed-forward part" : vn_fault_const_why_not(r, p, n);
+}
+
+/* x: rows by which a table is moved; 0: it is multiplied by the root of its width. */
+static void other_table(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	const int64_t V = s->dim[0], D = s->dim[1], by = (int64_t)r->x;
+
+	for (int64_t v = 0; v < V; v++)
+		for (int64_t d = 0; d < D; d++)
+			y[v * D + d] = by ? x[(v + by + V) % V * D + d] : x[v * D + d] * sqrt((double)D);
+}
+
+static vn_status table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	return vn_fault_change_weight(r, f, node, 0, other_table, err);
+}
+
+static const char *last_norm(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return vn_fault_point(p, n) != VN_POINT_FINAL_NORM ? "it is for the last norm" : NULL;
+}
+
+static vn_status of_embedding(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r, (void)err;
+	f->plan->node[node].in[0] = vn_fault_value(f->plan, -1, VN_POINT_EMBED);
+	return VN_OK;
+}
+
+static const char *output(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return vn_fault_point(p, n) != VN_POINT_LOGITS ? "it is for the logits" : NULL;
+}
+
+static vn_status temperature(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	return vn_fault_change_weight(r, f, node, 0, vn_fault_times, err);
+}
+
+#define EITHER (VN_ON(ACT) | VN_ON(GATED))
+
+static const vn_fault_row rows[] = {
+	{ "M1.gelu", "gelu by the error function for the activation", EITHER, of_mlp, NULL, "act", VN_GELU },
+	{ "M1.tanh", "gelu by tanh for the activation", EITHER, of_mlp, NULL, "act", VN_GELU_TANH },
+	{ "M1.silu", "silu for the activation", EITHER, of_mlp, NULL, "act", VN_SILU },
+	{ "M1.relu", "relu for the activation", EITHER, of_mlp, NULL, "act", VN_RELU },
+	{ "M1.quick", "gelu by 1.702 x for the activation", EITHER, of_mlp, NULL, "act", VN_QUICK_GELU },
+	{ "M2", "the activation of gate times up", VN_ON(GATED), of_mlp, NULL, "form", VN_GATE_PRODUCT },
+	{ "M3.both", "the activation of gate and of up", VN_ON(GATED), of_mlp, NULL, "form", VN_GATE_BOTH },
+	{ "M3.none", "no activation", EITHER, of_mlp, NULL, "act", VN_IDENTITY },
+	{ "M4", "the embedding multiplied by the root of its width", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 0 },
+	{ "M5.plus", "the embedding of the next id", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 1 },
+	{ "M5.minus", "the embedding of the id before", VN_ON(EMBED), vn_fault_anywhere, table, NULL, -1 },
+	{ "M7", "the layers contribute nothing: the last norm reads the embedding", VN_ON(RMS_NORM) | VN_ON(LAYER_NORM), last_norm, of_embedding, NULL, 0 },
+	{ "M9.temperature", "logits at a temperature of 2", VN_ON(LINEAR), output, temperature, NULL, 0.5 },
+};
+
+const vn_fault_chapter vn_faults_mlp = { rows, sizeof rows / sizeof *rows };

@@ -1,0 +1,28 @@
+# --inject: a faulty run says so, is recorded as the sound model's, and differs from there on.
+M=$FIXTURES/qwen2-trained
+ids=@$FIXTURES/prompts/p017.ids
+try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
+run() { vernier capture ref "$M" --ids "$ids" "$@" 2>/dev/null || echo failed; }
+run -o sound.h5
+run -o faulty.h5 --inject R1@layer1.q_rope --inject W6@layer1.v_proj
+"${PYTHON:-python3}" - <<'PY'
+import h5py
+a, b = h5py.File("sound.h5"), h5py.File("faulty.h5")
+print("inject:", b["run"].attrs["inject"], "| sound:", a["run"].attrs.get("inject"))
+print("plan:", "the same" if list(a["plan/nodes"][()]) == list(b["plan/nodes"][()]) else "another")
+changed = []
+def look(name, d):
+    if isinstance(d, h5py.Dataset) and d[()].tobytes() != b["step.0"][name][()].tobytes():
+        changed.append((int(d.attrs["order"]), name))
+a["step.0"].visititems(look)
+print("changed:", *(n for _, n in sorted(changed)))
+PY
+vernier compare sound.h5 faulty.h5 --format json | grep -o '"first_divergence": "[^"]*"'
+run -o decoded.h5 --decode 2 --inject A2@layer0 && vernier show decoded.h5 | head -n 1 | sed 's/ .*//'
+try capture ref "$M" --ids 1,2 -o a.h5 --inject R99@layer0
+try capture ref "$M" --ids 1,2 -o a.h5 --inject R1
+try capture ref "$M" --ids 1,2 -o a.h5 --inject 'R1@layer9.*'
+try capture ref "$M" --ids 1,2 -o a.h5 --inject 'A5@*'
+try capture ref "$M" --ids 1,2 -o a.h5 --inject 'R1@layer{0'
+vernier points --faults "$M" | sed -n '1p; /^R1 /p; /^A5.missing/p; /^W10/p'
+try points --faults "$M" extra

@@ -1,0 +1,290 @@
+"""faults_rules.py: the faults themselves, for faults_truth.py: per operation, the sound formula and what each fault makes of it."""
+import math
+
+import numpy as np
+
+import faults_gdn
+from faults_truth import ACTS
+
+THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
+EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
+TWINS = {"W9.next": 1, "W9.before": -1, "W9.first": None}
+ORDERS = {"W2." + o: o for o in ("qvk", "kqv", "kvq", "vqk", "vkq")}
+
+
+def rope(t, fault, point, x, get, layer):
+    if fault is None:
+        return t.rotate(x)
+    if fault in THETA:
+        return t.rotate(x, t.frequencies(THETA[fault]))
+    if fault in ("R3b.q", "R3b.k") and point[0] != fault[-1]:
+        return None
+    proj = lambda: get(f"layer{layer}.{point[0]}_proj")
+    weight = lambda: t.w(t.name(layer, point[0] + "_norm"))
+    one = 1.0 if t.hybrid else 0.0
+    rules = {
+        "R1": lambda: t.rotate(x, pairing="neighbours"), "R3.plus": lambda: t.rotate(x, shift=1), "R3.minus": lambda: t.rotate(x, shift=-1),
+        "R3b.q": lambda: t.rotate(x, shift=1), "R3b.k": lambda: t.rotate(x, shift=1),
+        "R4.all": lambda: t.rotate(x, t.frequencies(R=t.K)), "R4.across": lambda: t.rotate(x, pairing="across"),
+        "R4.exponent": lambda: t.rotate(x, t.frequencies(divide=t.K)), "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
+        "R5.factor": lambda: t.rotate(x, af=1), "R6.squared": lambda: t.rotate(x, af=t.factor() ** 2), "R6.root": lambda: t.rotate(x, af=t.factor() ** 0.5),
+        "R6.context": lambda: t.rotate(x, t.frequencies(context=t.c["max_position_embeddings"])),
+        "R6.ramp": lambda: t.rotate(x, t.frequencies(truncate=False)),
+        "R7.kept": lambda: t.rotate(x, t.frequencies(band=1)), "R7.scaled": lambda: t.rotate(x, t.frequencies(band=0)),
+        "R8": lambda: t.rotate(x, turn=-1), "R10": lambda: t.rotate(x, turn=2), "R12": lambda: x, "R13": lambda: t.rotate(x, half=True),
+        "N8.applied": lambda: t.rotate(t.normed(x, 1.0)), "N10": lambda: t.normed(t.rotate(proj()), weight(), offset=one),
+    }
+    return rules[fault]() if fault in rules else None
+
+
+def attention(t, fault, x):
+    q, k, v = x
+    K, scale = t.K, t.K ** -0.5
+    if fault == "A11.kv":
+        return t.attend(q, v, k)
+    if fault == "A11.qk":
+        return t.attend(k, q, v)
+    if fault == "R9":
+        return t.attend(q, k, t.rotate(v))
+    rules = {
+        None: {}, "A1.missing": {"scale": 1.0}, "A1.twice": {"scale": scale ** 2}, "A1.hidden": {"scale": t.D ** -0.5},
+        "A1.head": {"scale": 1 / K}, "A1.rotated": {"scale": t.R ** -0.5},
+        "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i}, "A3.ahead": {"mask": lambda i, j: j <= i + 1},
+        "A4": {"leak": True}, "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
+        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"modulo": True}, "A14": {"padding": 8},
+    }
+    return t.attend(q, k, v, **rules[fault]) if fault in rules else None
+
+
+def cache(t, fault, point, q, k, v):
+    rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
+    return rules[fault][point == "v_cache"] if fault in rules else None
+
+
+def halves_to_neighbours(w, K):
+    """The rows of each head in GGUF's order: row 2i is row i, row 2i + 1 is row i + K/2."""
+    order = np.arange(K).reshape(2, K // 2).T.ravel()
+    return w.reshape(-1, K, *w.shape[1:])[:, order].reshape(w.shape)
+
+
+def read_as_other(t, name):
+    x, dtype, raw = t.files[t.file(name)]
+    if dtype == "F16":
+        return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32).astype(np.float64).reshape(x.shape)
+    return np.frombuffer(raw, "<f2").astype(np.float64).reshape(x.shape)
+
+
+def sheared(w, pad):
+    wide = np.concatenate([w, np.zeros((len(w), pad))], 1)
+    return wide.ravel()[:w.size].reshape(w.shape)
+
+
+def truncated(w):
+    return (w.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+
+
+def linear(t, fault, layer, point, x):
+    stored = t.w(t.name(layer, point))      # as the file has it
+    w, b = t.matrix(layer, point), t.bias(layer, point)
+    turned = t.gpt2 and point != "logits"
+    back = (lambda m: m.T) if turned else (lambda m: m)
+    other = {"gate_proj": "up_proj", "up_proj": "gate_proj", "k_proj": "v_proj", "v_proj": "k_proj"}.get(point)
+    heads = x.shape[1] if x.ndim == 3 else 0
+    x = x.reshape(len(x), -1)
+    if w is None:
+        return None
+    if fault is None:
+        pass
+    elif fault == "W1" and w.shape[0] == w.shape[1]:
+        w = w.T
+    elif fault == "W1b" and stored.shape[0] != stored.shape[1]:
+        w = stored.reshape(w.shape) if turned else stored.reshape(stored.shape[::-1]).T
+    elif fault == "W4.weights" and other in ("gate_proj", "up_proj") and not t.gpt2:
+        w, b = t.matrix(layer, other), t.bias(layer, other)
+    elif fault == "W5" and other in ("gate_proj", "up_proj") and not t.gpt2:
+        both = np.concatenate([t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")])
+        w = both[point == "up_proj"::2]
+    elif fault in ("W6", "W7", "W7.four") and b is not None:
+        b = {"W6": None, "W7": 2 * b, "W7.four": 4 * b}[fault]
+    elif fault == "W8" and b is not None and point in ("k_proj", "v_proj"):
+        b = t.bias(layer, other)
+    elif fault == "G3" and point in ("gdn_b", "gdn_a"):
+        w = t.matrix(layer, "gdn_a" if point == "gdn_b" else "gdn_b")
+    elif fault == "G18.head" and point == "gdn_z":
+        w = np.roll(w, -t.c["linear_value_head_dim"], 0)
+    elif fault == "P15" and point in ("attn_out", "down_proj"):
+        x = np.where(np.arange(x.shape[1]) < x.shape[1] // 2, x, 0)
+    elif fault in ("P16.twice", "P16.average") and point in ("attn_out", "down_proj"):
+        by = 2 if fault == "P16.twice" else 0.5
+        w, b = by * w, None if b is None else by * b
+    elif fault == "P17" and point == "c_attn":
+        order = np.arange(3 * t.D).reshape(3, 2, -1).transpose(1, 0, 2).ravel()
+        w, b = w[order], b[order]
+    elif fault in TWINS and layer >= 0:
+        at = 0 if TWINS[fault] is None else layer + TWINS[fault]
+        if at == layer or not 0 <= at < t.L or t.is_linear(at) != t.is_linear(layer) and t.w(t.name(at, point)) is None:
+            return None
+        if t.matrix(at, point) is None or t.matrix(at, point).shape != w.shape:
+            return None
+        w, b = t.matrix(at, point), t.bias(at, point)
+    elif fault == "W10" and point == "logits":
+        w = t.w("wte.weight" if t.gpt2 else "embed_tokens.weight")
+    elif fault == "W11" and point == "logits":
+        w = np.zeros_like(w)
+    elif fault == "W12":
+        w = back(read_as_other(t, t.name(layer, point)))
+    elif fault == "W13":
+        w = truncated(w)
+    elif fault == "W14":
+        w = np.clip(np.where(np.abs(w) < 2.0 ** -14, 0, w), -65504, 65504)
+    elif fault == "W18":
+        w = back(sheared(stored, 8))
+    elif fault == "W19" and point == "logits":
+        w = np.roll(w, len(w) // 2, 0)
+    elif fault == "M9.temperature" and point == "logits":
+        w = w / 2
+    elif fault == "A8" and point == "attn_out" and heads > 1:
+        x = x.reshape(len(x), heads, -1).transpose(0, 2, 1).reshape(x.shape)
+    elif fault == "R1b" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
+        w, b = halves_to_neighbours(w, t.K), None if b is None else halves_to_neighbours(b, t.K)
+    else:
+        return None
+    return x @ w.T + (0 if b is None else b)
+
+
+def norm(t, fault, layer, point, x, get):
+    g, b = t.w(t.name(layer, point)), t.w(t.name(layer, point, "bias"))
+    x, gate = x[0], x[1] if len(x) > 1 else None
+    gated = gate is not None
+    kw = {"centre": t.gpt2, "offset": 1.0 if t.hybrid and not gated else 0.0}
+    N = x.shape[-1]
+    pair = {"q_norm": "k_norm", "k_norm": "q_norm", "attn_norm": "mlp_norm", "mlp_norm": "attn_norm"}.get(point)
+    if fault is None:
+        pass
+    elif fault in EPS:
+        kw["eps"] = EPS[fault]
+    elif fault == "N2":
+        kw["outside"] = True
+    elif fault == "N3.layer" and not t.gpt2 and not gated:
+        kw["centre"] = True
+    elif fault == "N3.rms" and t.gpt2:
+        kw["centre"] = False
+    elif fault == "N4":
+        kw["divisor"] = N - 1
+    elif fault == "N5":
+        kw["divisor"] = 1
+    elif fault == "N6" and not gated:
+        kw["offset"] = 1 - kw["offset"]
+    elif fault == "N6.gated" and gated:
+        kw["offset"] = 1.0
+    elif fault == "N7.weight":
+        g, kw["offset"] = 1.0, 0.0
+    elif fault == "N7.bias" and b is not None:
+        b = None
+    elif fault == "N8.skipped" and point in ("q_norm", "k_norm"):
+        return x
+    elif fault == "N9" and point in ("q_norm", "k_norm") and x.shape[1] > 1:
+        return t.normed(x.reshape(len(x), -1), np.tile(g, x.shape[1]), **kw).reshape(x.shape)
+    elif fault == "N11" and point in ("q_norm", "k_norm") or fault == "N12" and point in ("attn_norm", "mlp_norm"):
+        g, b = t.w(t.name(layer, pair)), t.w(t.name(layer, pair, "bias"))
+    elif fault == "N16.skipped" and point == "final_norm":
+        return x
+    elif fault == "N16.twice" and point == "final_norm":
+        return t.normed(t.normed(x, g, b, **kw), g, b, **kw)
+    elif fault == "N19" and point == "mlp_norm":
+        x = get(f"layer{layer}.input")
+    elif fault == "G18.sigmoid" and gated:
+        return t.normed(x, g, **kw) * ACTS["sigmoid"](gate)
+    elif fault == "G18.first" and gated:
+        return t.normed(x * ACTS["silu"](gate), g, **kw)
+    elif fault == "M7" and point == "final_norm":
+        x = get("embed")
+    elif fault in TWINS and layer >= 0:
+        at = 0 if TWINS[fault] is None else layer + TWINS[fault]
+        if at == layer or not 0 <= at < t.L or t.w(t.name(at, point)) is None:
+            return None
+        g, b = t.w(t.name(at, point)), t.w(t.name(at, point, "bias"))
+    else:
+        return None
+    y = t.normed(x, g, b, **kw)
+    return y * ACTS["silu"](gate) if gated else y
+
+
+def residual(fault, layer, point, a, b, get):
+    rules = {
+        None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b,
+        "N13": lambda: get(f"layer{layer}." + ("attn_norm" if point == "attn_residual" else "mlp_norm")) + b,
+    }
+    return rules[fault]() if fault in rules else None
+
+
+def activation(t, fault, x):
+    act = ACTS[t.act]
+    gate, up = (x[0], 1.0) if t.gpt2 else x
+    if fault and fault.startswith("M1."):
+        return ACTS[fault[3:]](gate) * up if fault[3:] != t.act else None
+    if fault == "M3.none":
+        return gate * up
+    rules = {None: lambda: act(gate) * up}
+    if not t.gpt2:
+        rules |= {"M2": lambda: act(gate * up), "M3.both": lambda: act(gate) * act(up), "W4.act": lambda: act(up) * gate}
+    return rules[fault]() if fault in rules else None
+
+
+def embedding(t, fault, ids):
+    name = "wte.weight" if t.gpt2 else "embed_tokens.weight"
+    E = t.w(name)
+    rules = {None: lambda: E, "M4": lambda: E * math.sqrt(t.D), "M5.plus": lambda: np.roll(E, -1, 0), "M5.minus": lambda: np.roll(E, 1, 0),
+             "W12": lambda: read_as_other(t, name), "W19": lambda: np.roll(E, len(E) // 2, 0)}
+    return rules[fault]()[ids] if fault in rules else None
+
+
+def split(t, fault, point, x):
+    """GPT-2's fused product, Qwen3.5's queries and gates."""
+    if t.gpt2:
+        D, which = t.D, "qkv".index(point[0])
+        if fault == "W2.heads":
+            return x.reshape(len(x), t.H, 3, t.K)[:, :, which]
+        part = which if fault is None else ORDERS[fault].index(point[0]) if fault in ORDERS else None
+        if part is None or fault is not None and part == which:
+            return None
+        return x[:, part * D:part * D + D].reshape(len(x), t.H, t.K)
+    second = point == "attn_gate"
+    x = x.reshape(len(x), t.H, 2, t.K)
+    if fault == "W3.halves":
+        return x.reshape(len(x), 2, t.H, t.K)[:, int(second)]
+    return x[:, :, int(second != (fault == "W3.gate"))] if fault in (None, "W3.gate") else None
+
+
+def predict(t, fault, layer, point, x, get):
+    ids = get("ids").astype(int) if point in ("embed", "token_embed", "pos_embed") else None
+    if point in ("q_rope", "k_rope"):
+        return rope(t, fault, point, x[0], get, layer)
+    if point in ("attn_scores", "attn_probs", "attn_context"):
+        y = attention(t, fault, x)
+        return None if y is None else y[point]
+    if point in ("k_cache", "v_cache"):
+        return cache(t, fault, point, *x)
+    if point == "token_embed" or point == "embed" and not t.gpt2:
+        return embedding(t, fault, ids)
+    if point == "pos_embed":
+        p = t.w("wpe.weight")[:len(ids) + 1]
+        return p[:-1] if fault is None else p[1:] if fault == "R15.shifted" else None
+    if point == "embed":
+        return x[0] + x[1] if fault is None else x[0] if fault == "R15.missing" else None
+    if point in ("attn_residual", "output"):
+        return residual(fault, layer, point, x[0], x[1], get)
+    if point == "mlp_act":
+        return activation(t, fault, x)
+    if t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or point == "attn_gate" or t.hybrid and point == "q_proj":
+        return split(t, fault, point, x[0])
+    if point.endswith("norm"): # gdn_norm, too
+        return norm(t, fault, layer, point, x, get)
+    if point == "attn_gated":
+        return {None: ACTS["sigmoid"](x[0]) * x[1], "G20.missing": x[1], "G20.silu": ACTS["silu"](x[0]) * x[1]}.get(fault)
+    if point.startswith("gdn_") and point not in ("gdn_qkv", "gdn_z", "gdn_b", "gdn_a"):
+        return faults_gdn.predict(t, fault, layer, point, x) if x else None
+    if len(x) == 1:
+        y = linear(t, fault, layer, point, x[0])
+        return y
+    return None

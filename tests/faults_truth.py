@@ -1,0 +1,223 @@
+"""faults_truth.py: what every fault of the catalogue makes of a node's inputs, in numpy.
+
+Written from specs/models.md (sections 1 and 9.3 to 9.9), a model's config.json and its weights. Calls nothing of ours.
+Truth(model).predict(fault, checkpoint, recorded) is the tensor that the node behind a checkpoint makes of the recorded
+inputs when the engine has the fault there; None when the fault is not one of that node. fault None: the sound formula.
+"""
+import json
+import math
+import os
+import struct
+
+import numpy as np
+
+DTYPES = {"F32": "<f4", "F16": "<f2", "F64": "<f8"}
+
+
+def safetensors(path):
+    data = open(path, "rb").read()
+    n, = struct.unpack("<Q", data[:8])
+    head = json.loads(data[8:8 + n])
+    out = {}
+    for name, t in head.items():
+        if name == "__metadata__":
+            continue
+        raw = data[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]]
+        if t["dtype"] == "BF16":
+            x = (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
+        else:
+            x = np.frombuffer(raw, DTYPES[t["dtype"]])
+        out[name] = (x.astype(np.float64).reshape(t["shape"]), t["dtype"], raw)
+    return out
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+erf = np.vectorize(math.erf)
+ACTS = {
+    "silu": lambda x: x * sigmoid(x),
+    "gelu": lambda x: 0.5 * x * (1 + erf(x / math.sqrt(2))),
+    "tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    "relu": lambda x: np.maximum(x, 0),
+    "quick": lambda x: x * sigmoid(1.702 * x),
+    "none": lambda x: x,
+    "sigmoid": sigmoid,
+}
+
+LINEARS = {"c_attn": "attn.c_attn", "q_proj": "self_attn.q_proj", "k_proj": "self_attn.k_proj", "v_proj": "self_attn.v_proj",
+           "qg_proj": "self_attn.q_proj", "attn_out": "self_attn.o_proj", "gate_proj": "mlp.gate_proj", "up_proj": "mlp.up_proj",
+           "down_proj": "mlp.down_proj", "gdn_qkv": "linear_attn.in_proj_qkv", "gdn_z": "linear_attn.in_proj_z",
+           "gdn_b": "linear_attn.in_proj_b", "gdn_a": "linear_attn.in_proj_a"}
+GPT2 = {"c_attn": "attn.c_attn", "attn_out": "attn.c_proj", "up_proj": "mlp.c_fc", "down_proj": "mlp.c_proj", "attn_norm": "ln_1",
+        "mlp_norm": "ln_2"}
+NORMS = {"attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm", "q_norm": "self_attn.q_norm",
+         "k_norm": "self_attn.k_norm", "gdn_norm": "linear_attn.norm"}
+
+
+class Truth:
+    def __init__(self, model):
+        self.c = c = json.load(open(os.path.join(model, "config.json")))
+        self.files = safetensors(os.path.join(model, "model.safetensors"))
+        self.gpt2 = c["model_type"] == "gpt2"
+        self.hybrid = c["model_type"] == "qwen3_5_text"
+        self.D = c["n_embd"] if self.gpt2 else c["hidden_size"]
+        self.H = c["n_head"] if self.gpt2 else c["num_attention_heads"]
+        self.G = self.H if self.gpt2 else c["num_key_value_heads"]
+        self.K = c.get("head_dim") or self.D // self.H
+        self.L = c["n_layer"] if self.gpt2 else c["num_hidden_layers"]
+        self.eps = c["layer_norm_epsilon"] if self.gpt2 else c["rms_norm_eps"]
+        window = None if self.gpt2 or c.get("use_sliding_window") is False else c.get("sliding_window")
+        types = c.get("layer_types") or ["sliding_attention"] * self.L
+        self.windows = [window if kind == "sliding_attention" else None for kind in types]
+        self.window = window # of the layer at hand
+        self.act = {"gelu_new": "tanh", "silu": "silu"}[c["activation_function"] if self.gpt2 else c["hidden_act"]]
+        self.rope = {} if self.gpt2 else c["rope_parameters"]
+        self.R = int(self.K * self.rope.get("partial_rotary_factor", 1.0))
+
+    # ---- weights ------------------------------------------------------------------------------------
+
+    def file(self, name):
+        for prefix in ("", "model.", "transformer."):
+            if prefix + name in self.files:
+                return prefix + name
+        return None
+
+    def w(self, name):
+        found = self.file(name)
+        return None if found is None else self.files[found][0]
+
+    def name(self, layer, point, kind="weight"):
+        if point == "final_norm":
+            return ("ln_f." if self.gpt2 else "norm.") + kind
+        if point == "logits":
+            tied = self.c["tie_word_embeddings"]
+            return ("wte.weight" if self.gpt2 else "embed_tokens.weight" if tied else "lm_head.weight") if kind == "weight" else "-"
+        if self.gpt2:
+            return f"h.{layer}.{GPT2.get(point, '-')}.{kind}"
+        stem = {**LINEARS, **NORMS}.get(point, "-")
+        if point == "attn_out" and self.is_linear(layer):
+            stem = "linear_attn.out_proj"
+        return f"layers.{layer}.{stem}.{kind}"
+
+    def is_linear(self, layer):
+        return self.hybrid and self.c["layer_types"][layer] == "linear_attention"
+
+    def matrix(self, layer, point):
+        """(M, N)"""
+        w = self.w(self.name(layer, point))
+        return w if w is None or w.ndim != 2 else w.T if self.gpt2 and point != "logits" else w
+
+    def bias(self, layer, point):
+        return self.w(self.name(layer, point, "bias"))
+
+    # ---- operations ------------------------------------------------------------------------------------
+
+    def factor(self):
+        """yarn's, of cosine and sine."""
+        return 0.1 * math.log(self.rope["factor"]) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
+
+    def yarn(self, f, theta, R, context=None, truncate=True):
+        at = lambda n: R * math.log((context or self.rope["original_max_position_embeddings"]) / (2 * math.pi * n)) / (2 * math.log(theta))
+        low, high = at(32), at(1)
+        if truncate:
+            low, high = math.floor(low), math.ceil(high)
+        low, high = max(low, 0), min(high, R - 1)
+        ramp = np.clip((np.arange(R // 2) - low) / (high - low + (0.001 if low == high else 0)), 0, 1)
+        return f / self.rope["factor"] * ramp + f * (1 - ramp)
+
+    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, truncate=True):
+        R = R or self.R
+        f = (theta or self.rope["rope_theta"]) ** (-2.0 * np.arange(R // 2) / (divide or R))
+        if (kind or self.rope["rope_type"]) == "llama3":
+            r = self.rope
+            L0, low, high = r["original_max_position_embeddings"], r["low_freq_factor"], r["high_freq_factor"]
+            wave = 2 * math.pi / f
+            t = np.clip((L0 / wave - low) / (high - low), 0, 1)
+            if band is not None:
+                t = np.where((t > 0) & (t < 1), band, t)
+            f = (1 - t) * f / r["factor"] + t * f
+        if (kind or self.rope["rope_type"]) == "yarn":
+            f = self.yarn(f, theta or self.rope["rope_theta"], R, context, truncate)
+        return f
+
+    def rotate(self, x, f=None, af=None, pairing="halves", shift=0, turn=1, half=False):
+        f = self.frequencies() if f is None else f
+        n, K, y = len(f), x.shape[2], x.copy()
+        if half:
+            p, g = np.arange(len(x)).astype(np.float16), f.astype(np.float32).astype(np.float16)
+            a = (p[:, None].astype(np.float32) * g.astype(np.float32)).astype(np.float16).astype(np.float64)
+        else:
+            a = np.outer(np.arange(len(x)) + shift, f)
+        af = self.factor() if af is None else af
+        c, s = af * np.cos(turn * a)[:, None], af * np.sin(turn * a)[:, None]
+        i = np.arange(n)
+        one, two = {"halves": (i, i + n), "neighbours": (2 * i, 2 * i + 1), "across": (i, i + K // 2)}[pairing]
+        y[:, :, one] = x[:, :, one] * c - x[:, :, two] * s
+        y[:, :, two] = x[:, :, two] * c + x[:, :, one] * s
+        return y
+
+    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None):
+        eps = self.eps if eps is None else eps
+        if centre:
+            x = x - x.mean(-1, keepdims=True)
+        ms = (x * x).sum(-1, keepdims=True) / (divisor or x.shape[-1])
+        root = np.sqrt(ms) + eps if outside else np.sqrt(ms + eps)
+        return x / root * (offset + g) + (0 if b is None else b)
+
+    def attend(self, q, k, v, scale=None, mask=None, window=0, modulo=False, leak=False, padding=0):
+        T, H, G = len(q), q.shape[1], k.shape[1]
+        head = np.arange(H) % G if modulo else np.arange(H) // (H // G)
+        scale = self.K ** -0.5 if scale is None else scale
+        s = np.einsum("ihd,jhd->hij", q, k[:, head]) * scale
+        i, j = np.arange(T)[:, None], np.arange(T)[None]
+        see = (j <= i) if mask is None else mask(i, j)
+        window = self.window if window == 0 else window
+        if window:
+            see = see & (j > i - window)
+        z = np.where(see, s, 0.0 if leak else -np.inf)
+        top = np.max(z, -1, keepdims=True)
+        e = np.exp(z - np.where(np.isfinite(top), top, 0))
+        total = e.sum(-1, keepdims=True) + padding * np.exp(-np.where(np.isfinite(top), top, 0))
+        p = np.where(total > 0, e / np.where(total > 0, total, 1), 0)
+        return {"attn_scores": s, "attn_probs": p, "attn_context": np.einsum("hij,jhd->ihd", p, v[:, head])}
+
+    # ---- the sound model, node by node -----------------------------------------------------------------------
+
+    def inputs(self, layer, point):
+        """The recorded tensors that a node reads."""
+        at = lambda *names: [f"layer{layer}.{n}" for n in names]
+        q = "q_rope" if not self.gpt2 else "q_proj"
+        k = "k_rope" if not self.gpt2 else "k_proj"
+        normed = not self.gpt2 and self.w(self.name(layer, "q_norm")) is not None
+        table = {
+            "attn_norm": at("input"), "c_attn": at("attn_norm"), "qg_proj": at("attn_norm"), "v_proj": at("attn_norm"),
+            "q_proj": at("qg_proj" if self.hybrid else "attn_norm"), "k_proj": at("attn_norm"), "attn_gate": at("qg_proj"),
+            "q_norm": at("q_proj"), "k_norm": at("k_proj"),
+            "q_rope": at("q_norm" if normed else "q_proj"), "k_rope": at("k_norm" if normed else "k_proj"),
+            "attn_scores": at(q, k, "v_proj"), "attn_probs": at(q, k, "v_proj"), "attn_context": at(q, k, "v_proj"),
+            "k_cache": at(q, k, "v_proj"), "v_cache": at(q, k, "v_proj"),
+            "attn_gated": at("attn_gate", "attn_context"),
+            "attn_out": at("gdn_norm" if self.is_linear(max(layer, 0)) else "attn_gated" if self.hybrid else "attn_context"),
+            "attn_residual": at("input", "attn_out"), "mlp_norm": at("attn_residual"), "gate_proj": at("mlp_norm"),
+            "up_proj": at("mlp_norm"), "mlp_act": at("up_proj") if self.gpt2 else at("gate_proj", "up_proj"),
+            "down_proj": at("mlp_act"), "output": at("attn_residual", "down_proj"),
+            "final_norm": [f"layer{self.L - 1}.output"], "logits": ["final_norm"], "embed": ["token_embed", "pos_embed"],
+            "gdn_qkv": at("attn_norm"), "gdn_z": at("attn_norm"), "gdn_b": at("attn_norm"), "gdn_a": at("attn_norm"),
+            "gdn_conv": at("gdn_qkv"), "gdn_q_conv": at("gdn_conv"), "gdn_k_conv": at("gdn_conv"), "gdn_v": at("gdn_conv"),
+            "gdn_q": at("gdn_q_conv"), "gdn_k": at("gdn_k_conv"), "gdn_beta": at("gdn_b"), "gdn_g": at("gdn_a"),
+            "gdn_core": at("gdn_q", "gdn_k", "gdn_v", "gdn_g", "gdn_beta"), "gdn_norm": at("gdn_core", "gdn_z"),
+        }
+        if self.gpt2 and point in ("q_proj", "k_proj", "v_proj"):
+            return at("c_attn")
+        if point == "embed" and not self.gpt2:
+            return []
+        return table.get(point, [])
+
+    def predict(self, fault, checkpoint, recorded):
+        from faults_rules import predict
+        layer, point = (int(checkpoint[5:checkpoint.index(".")]), checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)
+        self.window = self.windows[max(layer, 0)]
+        get = lambda name: recorded[name].astype(np.float64)
+        return predict(self, fault, layer, point, [get(n) for n in self.inputs(layer, point)], get)

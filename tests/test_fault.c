@@ -1,0 +1,164 @@
+/* test_fault.c: known mistakes made on purpose: the table, where each fits, what injecting leaves. What each does
+ * to the numbers: parity_faults.py. */
+#include "libref/model/model.h"
+#include "libref/plan/fault.h"
+#include "tests/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const families[] = { "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text" };
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static vn_model *open_fixture(const char *family)
+{
+	char      path[512];
+	vn_model *m = NULL;
+
+	snprintf(path, sizeof path, VERNIER_SOURCE "/fixtures/%s-trained", family);
+	CU_ASSERT_EQUAL_FATAL(vn_model_open(path, &m, NULL), VN_OK);
+	return m;
+}
+
+static void every_fault_has_an_id_of_its_own_and_a_line(void)
+{
+	for (int i = 0; i < vn_n_faults(); i++) {
+		CU_ASSERT(strlen(vn_fault_id(i)) >= 2 && strlen(vn_fault_means(i)) > 5);
+		CU_ASSERT(!strpbrk(vn_fault_id(i), "@ ,") && !strchr(vn_fault_means(i), '\n'));
+		for (int k = 0; k < i; k++)
+			CU_ASSERT_STRING_NOT_EQUAL(vn_fault_id(i), vn_fault_id(k));
+	}
+}
+
+static void an_id_without_its_variant_is_the_first_of_them(void)
+{
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("A1")), "A1.missing");
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("A1.twice")), "A1.twice");
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("N1")), "N1.1e-5");
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("R1")), "R1");
+	const char *none[] = { "", "R", "A", "A1.", "A1.tw", "r1", "R99", "." };
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+		CU_ASSERT_EQUAL(vn_fault_find(none[i]), -1);
+}
+
+static bool other_weights(const vn_faulty *f, const vn_plan *sound)
+{
+	return vn_faulty_plan(f)->n_weights != sound->n_weights;
+}
+
+/* One node of one model. */
+static void try_node(const vn_model *m, const vn_plan *copy, int fault, int node, int *made)
+{
+	const vn_plan *p = vn_model_plan(m);
+	const char    *name = p->value[p->node[node].out[0]].name;
+	char           what[VN_NAME_MAX + 32];
+	vn_faulty     *f = NULL;
+	vn_error       e;
+
+	snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), name);
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(p, vn_model_weights(m), &f, NULL), VN_OK);
+	CU_ASSERT_TRUE(vn_plan_equal(vn_faulty_plan(f), p));
+	if (vn_fault_why_not(fault, p, node)) {
+		CU_ASSERT_EQUAL(vn_faulty_inject(f, what, &e), VN_ERR_USAGE);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.text, what));
+		CU_ASSERT_TRUE(vn_plan_equal(vn_faulty_plan(f), p));
+	} else if (vn_faulty_inject(f, what, &e)) { /* the format of the weights says no */
+		CU_ASSERT(strstr(e.text, "stay what they are") || strstr(e.text, "not f16 or bf16"));
+	} else {
+		const vn_plan *q = vn_faulty_plan(f);
+		CU_ASSERT_EQUAL(vn_plan_check(q, NULL), VN_OK);
+		CU_ASSERT(!vn_plan_equal(q, p) || other_weights(f, p));
+		CU_ASSERT(q->n_values >= p->n_values);
+		for (int v = 0; v < p->n_values; v++)
+			CU_ASSERT_STRING_EQUAL(q->value[v].name, p->value[v].name);
+		for (int w = 0; w < q->n_weights; w++)
+			CU_ASSERT(vn_shape_equal(&q->weight[w].shape, &vn_faulty_weights(f)[w].shape));
+		++*made;
+	}
+	CU_ASSERT_TRUE(vn_plan_equal(copy, p)); /* the sound plan stays sound */
+	vn_faulty_destroy(f);
+}
+
+static void every_fault_is_made_where_it_fits_and_refused_elsewhere(void)
+{
+	int *made = calloc((size_t)vn_n_faults(), sizeof *made);
+
+	for (int i = 0; i < N_FAMILIES; i++) {
+		vn_model *m = open_fixture(families[i]);
+		vn_plan  *copy = NULL;
+		CU_ASSERT_EQUAL_FATAL(vn_plan_clone(vn_model_plan(m), &copy, NULL), VN_OK);
+		for (int k = 0; k < vn_n_faults(); k++)
+			for (int n = 0; n < copy->n_nodes; n++)
+				try_node(m, copy, k, n, &made[k]);
+		vn_plan_destroy(copy);
+		vn_model_close(m);
+	}
+	for (int k = 0; k < vn_n_faults(); k++) /* yarn, bands and mixed windows are no fixture's: parity_faults.py makes them */
+		CU_ASSERT(made[k] || strncmp(vn_fault_id(k), "R5.f", 4) == 0 || strncmp(vn_fault_id(k), "R6", 2) == 0 ||
+		          strncmp(vn_fault_id(k), "R7", 2) == 0 || strcmp(vn_fault_id(k), "A5.layer") == 0);
+	free(made);
+}
+
+static void refuse(const char *family, const char *what, const char *says)
+{
+	vn_model  *m = open_fixture(family);
+	vn_faulty *f = NULL;
+	vn_error   e = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_faulty_inject(f, what, &e), VN_ERR_USAGE);
+	CU_ASSERT_PTR_NOT_NULL(strstr(e.text, says));
+	vn_faulty_destroy(f);
+	vn_model_close(m);
+}
+
+static void what_cannot_be_is_refused_by_saying_what_can(void)
+{
+	refuse("qwen2", "R99@*", "no such fault");
+	refuse("qwen2", "R1", "R1@layer0.*");
+	refuse("qwen2", "@layer0.*", "no such fault");
+	refuse("qwen2", "R1@", "pattern");
+	refuse("qwen2", "R1@layer{0", "{");
+	refuse("qwen2", "R1@layer7.*", "it fits layer0.q_rope, layer0.k_rope, layer1.q_rope, layer1.k_rope");
+	refuse("qwen2", "R1@layer0.mlp_norm", "it fits layer0.q_rope");
+	refuse("mistral", "A6@*", "every map of its heads is the same");
+	refuse("gpt2", "R1@*", "no such operation");
+	refuse("llama", "W13@*", "stay what they are"); /* bf16 as they are */
+	refuse("qwen2", "W12@layer0.q_proj", "not f16 or bf16");
+}
+
+/* Each on what those before it left. */
+static void faults_add_up(void)
+{
+	vn_model  *m = open_fixture("qwen3");
+	vn_faulty *f = NULL;
+
+	CU_ASSERT_EQUAL_FATAL(vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, NULL), VN_OK);
+	const char *all[] = { "R1@layer1.*", "N14.twice@layer0", "R9@*", "N11@layer1", "W4.weights@layer*", "W5@layer0", "R2@layer1.q_rope", "N16.twice@*", "N10@layer0" };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		CU_ASSERT_EQUAL(vn_faulty_inject(f, all[i], NULL), VN_OK);
+	const vn_plan *p = vn_faulty_plan(f);
+	const vn_node *k = &p->node[p->value[vn_plan_find(p, "layer1.k_rope")].node], *q = &p->node[p->value[vn_plan_find(p, "layer1.q_rope")].node];
+	CU_ASSERT(q->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS && k->c.rope.rope.pairing == VN_PAIR_NEIGHBOURS);
+	CU_ASSERT(q->c.rope.rope.theta == 1e4 && k->c.rope.rope.theta == 1e6);
+	vn_error e;
+	CU_ASSERT_EQUAL(vn_faulty_inject(f, "R1@layer1.*", &e), VN_ERR_USAGE); /* it is so already */
+	/* Exchanged once, weights are not exchanged back by the second of the two. */
+	const vn_plan *s = vn_model_plan(m);
+	const int      a = vn_plan_find(s, "layer1.q_norm"), b = vn_plan_find(s, "layer1.k_norm");
+	CU_ASSERT_EQUAL(p->node[p->value[a].node].w[0], s->node[s->value[b].node].w[0]);
+	CU_ASSERT_EQUAL(p->node[p->value[b].node].w[0], s->node[s->value[a].node].w[0]);
+	vn_faulty_destroy(f);
+	vn_model_close(m);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(every_fault_has_an_id_of_its_own_and_a_line), TEST(an_id_without_its_variant_is_the_first_of_them),
+		TEST(every_fault_is_made_where_it_fits_and_refused_elsewhere), TEST(what_cannot_be_is_refused_by_saying_what_can),
+		TEST(faults_add_up), CU_TEST_INFO_NULL
+	};
+	return run_suite("fault", tests);
+}
