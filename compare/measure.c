@@ -227,11 +227,15 @@ void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
 
 static void give_back_behind(const work *w, int64_t unit)
 {
-	const int64_t stretch = VN_GIVE_BACK / (w->rows * w->pair.inner) + 1; /* in units */
-	if (!w->pair.mapped || w->pair.outer != 1 || (unit + 1) % stretch != 0 || unit < 2 * stretch)
+	const vn_pair *p = &w->pair;
+	const int64_t stretch = VN_GIVE_BACK / (p->outer * w->rows * p->inner) + 1; /* in units */
+	if (!p->mapped || (unit + 1) % stretch != 0 || unit < 2 * stretch)
 		return;
-	const int64_t to = (unit + 1 - stretch) * w->rows * w->pair.inner;
-	vn_pair_give_back(&w->pair, to - stretch * w->rows * w->pair.inner, to);
+	/* A row of heads before tokens lies in as many places as there are heads. */
+	for (int64_t i = 0; i < p->outer; i++) {
+		const int64_t to = (i * p->rows + (unit + 1 - stretch) * w->rows) * p->inner;
+		vn_pair_give_back(p, to - stretch * w->rows * p->inner, to);
+	}
 }
 
 /* The job that unit u belongs to. */
