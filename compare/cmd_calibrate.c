@@ -3,6 +3,7 @@
 #include "compare/commands.h"
 #include "compare/options.h"
 #include "compare/output.h"
+#include "compare/sides.h"
 #include "compare/words.h"
 
 #include "capture/place.h"
@@ -31,6 +32,7 @@ typedef struct command {
 	double      margin;
 	bool        force;
 	vn_comparing   how;
+	vn_sides       sides; /* names; files are above */
 	vn_calibration fit;
 } command;
 
@@ -38,7 +40,8 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier calibrate REF CAND... [--ref REF CAND...]... -o LIMITS [--margin X] [--name NAME]\n"
 	        "                         [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                         [--points GLOB]... [--allow %s]\n"
+	        "                         [--names MAP]... [--ref-names MAP]... [--points GLOB]...\n"
+	        "                         [--allow %s]\n"
 	        "                         [--threads N] [--force]\n"
 	        "  fits limits to recordings that are known to be healthy: the first is the reference of those behind it\n"
 	        "  --ref REF       the reference of the candidates from here on: another prompt, another model\n"
@@ -48,7 +51,7 @@ static void usage(FILE *to)
 	        "  --floor FILE    a recording of the REF before it in the candidates' precision: limits are multiples of the\n"
 	        "                  floor, with plain ones for where there is none; for each REF, or for none\n"
 	        "  --model MODEL   the same, computed here\n"
-	        "  --floor-precision, --points, --allow, --threads: as in compare\n"
+	        "  --names, --ref-names, --floor-precision, --points, --allow, --threads: as in compare, of all CAND and REF\n"
 	        "  --force         replace LIMITS\n"
 	        "exit status: 0 written, 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
 }
@@ -98,14 +101,23 @@ static int check(const command *k)
 	return vn_check_floor("calibrate", &k->how, floors > 0);
 }
 
+static int add_names(const char *map, const char **list, int *n)
+{
+	if (*n == VN_MOST_MAPS)
+		return complain("more than %d name maps", VN_MOST_MAPS);
+	list[(*n)++] = map;
+	return 0;
+}
+
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { REF = 256, FLOOR, MARGIN, NAME, FORCE };
+	enum { REF = 256, FLOOR, MARGIN, NAME, FORCE, NAMES, REF_NAMES };
 	static const struct option options[] = {
 		VN_COMPARING_OPTIONS,
 		{ "ref", required_argument, NULL, REF }, { "floor", required_argument, NULL, FLOOR },
 		{ "margin", required_argument, NULL, MARGIN }, { "name", required_argument, NULL, NAME },
+		{ "names", required_argument, NULL, NAMES }, { "ref-names", required_argument, NULL, REF_NAMES },
 		{ "output", required_argument, NULL, 'o' },
 		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
@@ -120,6 +132,8 @@ static int arguments(command *k, int argc, char **argv)
 		case FLOOR:
 			st = !k->ref ? complain("--floor stands behind its reference") : vn_option_once("calibrate", "--floor", optarg, &k->floor);
 			break;
+		case NAMES:  st = add_names(optarg, k->sides.names, &k->sides.n_names); break;
+		case REF_NAMES: st = add_names(optarg, k->sides.ref_names, &k->sides.n_ref_names); break;
 		case NAME:   st = vn_option_once("calibrate", "--name", optarg, &k->name); break;
 		case 'o':    st = vn_option_once("calibrate", "-o", optarg, &k->output); break;
 		case FORCE:  k->force = true; break;
@@ -142,7 +156,13 @@ static vn_status look(command *k, pair *p, vn_error *err)
 	vn_comparison *c = &p->c;
 	vn_status st;
 	c->options = &k->how.o;
-	if ((st = vn_comparison_open(c, p->ref, p->cand, p->floor, err))
+	vn_sides sides = k->sides;
+	sides.ref = p->ref;
+	sides.cand = &p->cand;
+	sides.n_cand = 1;
+	sides.floor = p->floor;
+	sides.batch_row = -1;
+	if ((st = vn_sides_open(&sides, c, err))
 	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	return vn_calibration_add(&k->fit, c, err);

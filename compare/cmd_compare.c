@@ -355,6 +355,8 @@ static int compare_folders(const command *k)
 		if (o && !k->quiet)
 			for (int i = 0; i < p.n; i++)
 				printf("%s%-8s %s  %s\n", i ? "" : "== together\n", words[o[i].status], p.pair[i].name, o[i].words);
+		for (int side = 0; o && !k->quiet && side < 2; side++)
+			vn_folder_left(side ? k->cand : k->ref, p.folders[side], p.others[side], stdout);
 		free(o);
 	}
 	vn_folder_pairs_free(&p);

@@ -3,6 +3,7 @@
 #include "compare/commands.h"
 #include "compare/limits_use.h"
 #include "compare/options.h"
+#include "compare/sides.h"
 
 #include "libref/plan/point.h"
 
@@ -11,12 +12,14 @@
 
 static void usage(FILE *to)
 {
-	fputs("usage: vernier limits FILE [NAME...] [--recording REC [--dtype D]] [--format text|json] [--threads N]\n"
+	fputs("usage: vernier limits FILE [NAME...] [--recording REC [--dtype D] [--names MAP]...]\n"
+	      "                      [--format text|json] [--threads N]\n"
 	      "  checks a limits file and shows the limits of each checkpoint NAME (layer3.q_rope), or of one\n"
 	      "  checkpoint of every point; then what can be limited\n"
 	      "  --recording REC  rule by rule: which checkpoints of REC it matches, what of it holds there in the end; and\n"
 	      "                   the limits tried on REC's tensors: what zeros keep to, what rounding alone breaks\n"
 	      "  --dtype D        the format of the candidate: f16, bf16, f32...; REC's own unless said\n"
+	      "  --names MAP      REC's names are another engine's, as in compare\n"
 	      "  --format F       json: schema vernier-limits/1\n"
 	      "  --threads N      at most so many; one a processor unless said\n"
 	      "FILE may be the name of one of vernier's own: q8_0.yaml\n"
@@ -91,6 +94,8 @@ typedef struct command {
 	int         n_names, threads;
 	bool        json, has_dtype;
 	vn_dtype    dtype;
+	const char *map[VN_MOST_MAPS];
+	int         n_maps;
 } command;
 
 #define complain(...) vn_complain("limits", __VA_ARGS__)
@@ -101,7 +106,7 @@ static int arguments(command *k, int argc, char **argv)
 	static const struct option options[] = {
 		{ "recording", required_argument, NULL, 'r' }, { "dtype", required_argument, NULL, 'd' },
 		{ "format", required_argument, NULL, 'f' }, { "threads", required_argument, NULL, 't' },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
+		{ "names", required_argument, NULL, 'n' }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, st = 0;
 
@@ -115,6 +120,11 @@ static int arguments(command *k, int argc, char **argv)
 				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
 			k->has_dtype = true;
 			break;
+		case 'n':
+			if (k->n_maps == VN_MOST_MAPS)
+				return complain("more than %d --names", VN_MOST_MAPS);
+			k->map[k->n_maps++] = optarg;
+			break;
 		case 'f': st = vn_option_json("limits", optarg, &k->json); break;
 		case 't': st = vn_option_threads("limits", optarg, &k->threads); break;
 		case 'h': usage(stdout); return 1;
@@ -124,8 +134,8 @@ static int arguments(command *k, int argc, char **argv)
 		return st;
 	if (optind >= argc)
 		return complain("which FILE?");
-	if (k->has_dtype && !k->recording)
-		return complain("--dtype is tried on a recording: give --recording too");
+	if ((k->has_dtype || k->n_maps) && !k->recording)
+		return complain("%s is of a recording: give --recording too", k->has_dtype ? "--dtype" : "--names");
 	k->file = argv[optind];
 	k->name = (const char **)argv + optind + 1;
 	k->n_names = argc - optind - 1;
@@ -154,11 +164,23 @@ static void print(const command *k, const vn_limits_use *u)
 	show_metrics();
 }
 
+/* As compare sees one. *both: to be closed, whatever happened. */
+static vn_status open_recording(const command *k, vn_comparison *both, vn_error *err)
+{
+	if (!k->n_maps)
+		return vn_recording_open(k->recording, &both->ref, err);
+	vn_sides sides = { .ref = k->recording, .cand = &k->recording, .n_cand = 1, .n_names = k->n_maps, .n_ref_names = k->n_maps, .batch_row = -1 };
+	memcpy(sides.names, k->map, sizeof k->map);
+	memcpy(sides.ref_names, k->map, sizeof k->map);
+	return vn_sides_open(&sides, both, err);
+}
+
 int cmd_limits(int argc, char **argv)
 {
 	command       k = { 0 };
 	vn_limits_use u = { 0 };
-	vn_recording *r = NULL;
+	vn_compare_options none = { 0 };
+	vn_comparison both = { .options = &none };
 	vn_error      err = { "" };
 	const int     said = arguments(&k, argc, argv);
 	if (said)
@@ -166,10 +188,10 @@ int cmd_limits(int argc, char **argv)
 
 	vn_status st = vn_limits_open(k.file, &u.limits, &err);
 	if (!st && k.recording)
-		st = vn_recording_open(k.recording, &r, &err);
+		st = open_recording(&k, &both, &err);
 	if (!st) {
-		u.recording = r;
-		if (!r) {
+		u.recording = both.ref;
+		if (!both.ref) {
 			u.name = k.n_names ? k.name : points();
 			u.n = k.n_names ? k.n_names : VN_N_POINTS;
 		}
@@ -183,6 +205,6 @@ int cmd_limits(int argc, char **argv)
 		fprintf(stderr, "vernier limits: %s\n", err.text);
 	vn_limits_use_free(&u);
 	vn_limits_destroy(u.limits);
-	vn_recording_close(r);
+	vn_comparison_close(&both);
 	return st == VN_OK && fflush(stdout) == 0 ? 0 : 2;
 }

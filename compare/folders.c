@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SUFFIX ".h5"
+static const char *const suffix[] = { ".h5", ".hdf5" };
 
 bool vn_is_folder(const char *path)
 {
@@ -17,14 +17,29 @@ bool vn_is_folder(const char *path)
 	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
 }
 
-static bool is_recording(const char *folder, const char *name)
+static bool named_so(const char *name)
+{
+	const size_t n = strlen(name);
+	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
+		const size_t k = strlen(suffix[i]);
+		if (n > k && name[0] != '.' && strcmp(name + n - k, suffix[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+typedef enum kind { RECORDING, FOLDER, OTHER } kind;
+
+static kind kind_of(const char *folder, const char *name)
 {
 	char path[PATH_MAX];
-	const size_t n = strlen(name), k = strlen(SUFFIX);
-	const int    m = snprintf(path, sizeof path, "%s/%s", folder, name);
-	struct stat  s;
-	return n > k && name[0] != '.' && strcmp(name + n - k, SUFFIX) == 0 && m > 0 && m < (int)sizeof path && stat(path, &s) == 0
-	    && S_ISREG(s.st_mode);
+	struct stat s;
+	const int   m = snprintf(path, sizeof path, "%s/%s", folder, name);
+	if (m <= 0 || m >= (int)sizeof path || stat(path, &s) != 0)
+		return OTHER;
+	if (S_ISDIR(s.st_mode))
+		return FOLDER;
+	return S_ISREG(s.st_mode) && named_so(name) ? RECORDING : OTHER;
 }
 
 static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *err)
@@ -51,9 +66,15 @@ static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error
 	vn_status st = VN_OK;
 	if (!d)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
-	while (!st && (e = readdir(d)))
-		if (is_recording(folder, e->d_name))
+	while (!st && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		const kind k = kind_of(folder, e->d_name);
+		if (k == RECORDING)
 			st = add(p, e->d_name, side, err);
+		p->folders[side] += k == FOLDER;
+		p->others[side] += k == OTHER;
+	}
 	closedir(d);
 	return st;
 }
@@ -70,7 +91,7 @@ vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs 
 	if ((st = list(ref, p, 0, err)) || (st = list(cand, p, 1, err)))
 		return st;
 	if (p->n == 0)
-		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*" SUFFIX ")", ref, cand);
+		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*.h5, *.hdf5)", ref, cand);
 	qsort(p->pair, (size_t)p->n, sizeof *p->pair, by_name);
 	return VN_OK;
 }
@@ -83,10 +104,28 @@ void vn_folder_pairs_free(vn_folder_pairs *p)
 	*p = (vn_folder_pairs) { 0 };
 }
 
+static void count(int n, const char *what, FILE *out)
+{
+	if (n)
+		fprintf(out, "%d %s%s", n, what, n == 1 ? "" : "s");
+}
+
+void vn_folder_left(const char *folder, int folders, int others, FILE *out)
+{
+	if (!folders && !others)
+		return;
+	fprintf(out, "not looked at: ");
+	count(folders, "folder", out);
+	fputs(folders && others ? ", " : "", out);
+	count(others, "other file", out);
+	fprintf(out, " in %s\n", folder);
+}
+
 bool vn_folder_report(const char *path, const char *name, char *text)
 {
 	const char  *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
 	const size_t stem = dot && dot != path && dot[-1] != '/' ? (size_t)(dot - path) : strlen(path);
-	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(strlen(name) - strlen(SUFFIX)), name, path + stem);
+	const size_t k = strlen(name), cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0; /* a.h5 and a.hdf5 have reports of their own */
+	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
 	return n > 0 && n < PATH_MAX;
 }

@@ -21,6 +21,9 @@
  *   - a rounding smaller than what the run's own sums leave: of f16-acc16 one to
  *     bfloat16, of bfloat16 any to as many bits;
  *   - words that explain and decide nothing: created, tool, command, provenance.
+ *
+ * Name maps, shards of ranks, rows of a batch and caches in pages are undone before a
+ * comparison begins (sides.h), and not tried here: tests/parity_foreign.py mutates those.
  */
 #ifndef VN_COMPARE_SELFTEST_H
 #define VN_COMPARE_SELFTEST_H
@@ -75,6 +78,9 @@ typedef struct vn_expected {
 	const char    *says;   /* in a refusal, a warning or the detail; NULL: nothing */
 } vn_expected;
 
+/* What a tensor may say of itself, and need not (specs/checkpoint.md). */
+typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM_STATISTICS } vn_claim;
+
 /* One of numbers, bits, edit and file says how. numbers: x (T,W) of target, which
  * become honest ones; bits: the same as they are stored; edit: anything in the
  * file; file: the file as bytes. */
@@ -84,6 +90,7 @@ typedef struct vn_mutation {
 	vn_side     side;
 	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
+	vn_claim    claim;    /* seen only by what target says of itself on both sides */
 	void      (*numbers)(const vn_patient *p, double *x);
 	void      (*bits)(const vn_patient *p, unsigned char *raw);
 	void      (*edit)(vn_edit *e, const vn_patient *p);

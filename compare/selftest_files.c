@@ -102,12 +102,12 @@ const vn_mutation vn_selftest_files[] = {
 	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual, .want = REFUSED("virtual") },
 	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten, .want = REFUSED("never written") },
 	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap, .want = REFUSED("stored") },
-	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap,
+	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST, .edit = packed_gap,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_WORST_TOKEN_NMSE, .says = "was changed after it was recorded" } },
 	{ "packed-rot", "a byte of compressed numbers changed", VN_NEEDS_TENSOR, .edit = rotten, .want = { .status = VN_UNREADABLE } },
-	{ "rot", "numbers changed behind the digest's back", VN_NEEDS_PAIR, .edit = rot,
+	{ "rot", "numbers changed behind the digest's back", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "was changed after it was recorded" } },
 	{ "digest", "a digest that is none", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
-	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .edit = bad_statistics, .want = REFUSED("nan -1") },
+	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics, .want = REFUSED("nan -1") },
 	{ .name = NULL }
 };

@@ -56,6 +56,41 @@ static void line(const vn_selftest *s, const char *group, const char *name, int 
 	fprintf(out, " %-34s %-58s %s\n", full, o->expected, o->found);
 }
 
+/* Not tried with any pair, for want of something: of these nothing was shown. */
+static const char *untried(const vn_selftest *s, int i)
+{
+	const char *why = NULL;
+	for (int p = 0; p < s->n_pairs; p++) {
+		const vn_outcome *o = of(s, p, i);
+		if (o->caught < VN_NOT_RUN)
+			return NULL;
+		why = o->caught == VN_NOT_RUN ? o->found : why;
+	}
+	return why;
+}
+
+/* "120: no tensor of...; 11: no plan", the reasons in order of appearance. Returns how many mutations. */
+static int reasons(const vn_selftest *s, FILE *out)
+{
+	int all = 0;
+	for (int i = 1; i <= s->n_mutations; i++) {
+		const char *why = untried(s, i), *other;
+		int         n = why != NULL, before = 0;
+		for (int k = 1; why && k <= s->n_mutations; k++)
+			if (k != i && (other = untried(s, k)) && strcmp(other, why) == 0) {
+				n++;
+				before += k < i;
+			}
+		if (n && !before) {
+			fprintf(out, "%s%d: %s", all ? "; " : "\nnot tried: ", n, why);
+			all += n;
+		}
+	}
+	if (all)
+		fputc('\n', out);
+	return all;
+}
+
 void vn_selftest_text(const vn_selftest *s, FILE *out)
 {
 	const int missed = vn_selftest_count(s, VN_MISSED), none = vn_selftest_count(s, VN_NOT_RUN);
@@ -75,7 +110,9 @@ void vn_selftest_text(const vn_selftest *s, FILE *out)
 			line(s, g->name, m->name, i++, out);
 	for (int p = 0; p < s->n_pairs; p++)
 		alarms += of(s, p, 0)->caught == VN_MISSED;
-	fprintf(out, "\n%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n", missed ? "MISSED" : "all caught",
+	const int nothing = reasons(s, out);
+	fprintf(out, "%s%s: %d caught, %d missed, %d false alarm%s, %d not run; of %d mutations, %d pair%s\n", nothing ? "" : "\n",
+	        missed ? "MISSED" : nothing ? "all that ran were caught" : "all caught",
 	        vn_selftest_count(s, VN_CAUGHT), missed - alarms, alarms, alarms == 1 ? "" : "s", none, s->n_mutations, s->n_pairs, s->n_pairs == 1 ? "" : "s");
 }
 

@@ -114,7 +114,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "five-axes", "more axes than anything has", VN_NEEDS_TENSOR, .edit = five_axes, .want = REFUSED("rank 5") },
 	{ "one-number", "one number in place of all", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN("shape") },
 	{ "axes-said-otherwise", "the dims string turned", VN_NEEDS_HEADS, .edit = words_turned, .want = MISSHAPEN("axes") },
-	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .edit = other_basis, .want = MISSHAPEN("basis") },
+	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis, .want = MISSHAPEN("basis") },
 	{ "format-said-otherwise", "a format that is not the numbers'", VN_NEEDS_TENSOR, .edit = said_otherwise, .want = REFUSED("attribute dtype") },
 	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },

@@ -153,6 +153,19 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
 };
 
+/* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
+static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e)
+{
+	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
+	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
+	switch (claim) {
+	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis, so none that could be another";
+	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest, so nobody can say that it was changed";
+	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics, so none that could be wrong";
+	default:                  return NULL;
+	}
+}
+
 const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
 {
 	const vn_weight_row *rows;
@@ -175,6 +188,9 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 		return lacks[m->needs];
 	if (m->plan && !planned)
 		return lacks[VN_NEEDS_PLAN];
+	const char *why = *target ? unsaid(c, m->claim, *target) : NULL;
+	if (why)
+		return why;
 	if (m->fine == VN_FINEST && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and limits without one are wider than this: --floor";
 	return NULL;

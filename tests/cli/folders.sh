@@ -7,9 +7,19 @@ for p in p002 p017; do
 	cp cand/$p.h5 floor/
 done
 touch ref/notes.txt
-say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | grep -E '^(==|within |OUTSIDE |trouble |refused|vernier compare)|folder' ; echo "[${PIPESTATUS[0]}]"; }
+say() { echo "\$ vernier compare $*"; vernier compare "$@" 2>&1 | grep -E '^(==|not looked|within |OUTSIDE |trouble |refused|vernier compare)|folder' ; echo "[${PIPESTATUS[0]}]"; }
 say ref cand
 say ref cand --floor floor
+mkdir cand/old cand/older
+cp cand/p017.h5 cand/old
+mkdir ref5 cand5
+cp ref/p002.h5 ref5/a.h5
+cp ref/p002.h5 ref5/b.hdf5
+cp cand/p002.h5 cand5/b.hdf5
+cp cand/p002.h5 cand5/a.h5
+touch cand5/.hidden.h5
+say ref5 cand5 -o five.json
+ls five*
 say ref cand --floor floor/p002.h5
 cp ref/p002.h5 ref/p003.h5
 say ref cand

@@ -34,7 +34,14 @@ for c in r['checkpoints']:
     if 'q_rope' in c['name']:
         print(c['name'], [(l['metric'], l['limit'], l['rule']['line']) for l in c['limits'] if l['metric'] in ('nmse', 'max_abs') and not l['without_floor']])
 "
+echo "== names of another engine: of a recording here, of runs that limits are fitted to"
+vernier limits fp32.yaml --recording "$FIXTURES/foreign/hf-llama.h5" --names hf | sed -n '1,3p'
+vernier capture ref "$FIXTURES/llama-trained" --ids "@$FIXTURES/prompts/p017.ids" -o llama.h5 2>/dev/null
+vernier calibrate llama.h5 "$FIXTURES/foreign/hf-llama.h5" --names hf --allow missing,extra -o hf.yaml
+vernier compare llama.h5 "$FIXTURES/foreign/hf-llama.h5" --names hf --allow missing,extra --limits hf.yaml | tail -n 1
+vernier calibrate "$FIXTURES/foreign/hf-llama.h5" llama.h5 --ref-names hf --allow missing,extra -o fh.yaml
 echo "== complaints"
+vernier limits own.yaml --names hf 2>&1 | head -n 1
 vernier limits own.yaml --dtype f16 2>&1 | head -n 1
 vernier limits own.yaml --recording ref.h5 --dtype q4_k 2>&1 | head -n 1
 vernier limits own.yaml --recording own.yaml

@@ -33,6 +33,26 @@ print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x
 print(sorted({x['group'] for x in m}), {x['exit'] for x in m if x['outcome'] == 'caught'})
 print(*[x['name'] + ': ' + x['found'] for x in m if x['outcome'] != 'caught'], sep='\n')"
 
+# The least that is a recording: of what it does not say nothing is tried, and the last lines say so.
+$PYTHON -c "
+import h5py
+s, d = h5py.File('qwen2.f32.h5'), h5py.File('least.h5', 'w')
+d.attrs.update(format='vernier-checkpoint', format_version=1, complete=1)
+run = d.create_group('run')
+run.attrs.update(engine='somebody', precision='f32')
+run['token_ids'], run['positions'] = s['run/token_ids'][()], s['run/positions'][()]
+step = d.create_group('step.0')
+step.attrs.update(s['step.0'].attrs)
+def put(name, x):
+    if isinstance(x, h5py.Dataset):
+        step.create_dataset(name, data=x[()]).attrs.update({k: x.attrs[k] for k in ('order', 'layer', 'point', 'axes')})
+s['step.0'].visititems(put)"
+vernier selftest least.h5 >said
+echo "[$?]"
+grep ^MISSED said
+tail -2 said
+vernier selftest "$FIXTURES/foreign/hf-llama.h5" | tail -2
+
 # A pair that is not healthy; what cannot be asked.
 vernier selftest qwen2.f32.h5 qwen2.f16.h5 --limits fp32.yaml --only names/missing | tail -3 | sed 's/  */ /g'
 echo "[${PIPESTATUS[0]}]"
