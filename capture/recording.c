@@ -152,8 +152,8 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* A step says which rows of its call are here: what stands by tokens has so many, or one, the last (engines that
- * make scores for the next token only). */
+/* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
+ * last (vn_entry_last). */
 static vn_status check_rows(const vn_recording *r, vn_error *err)
 {
 	for (int i = 0; i < r->n_entries; i++) {
@@ -163,7 +163,7 @@ static vn_status check_rows(const vn_recording *r, vn_error *err)
 		for (int k = 0; k < r->n_steps; k++)
 			if (r->step[k].number == e->step)
 				rows = r->step[k].rows;
-		if (rows >= 0 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] != rows && e->shape.dim[axis] != 1)
+		if (rows >= 0 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] != rows && !(e->shape.dim[axis] == 1 && vn_entry_last(e)))
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
 			               rows, e->name, e->shape.dim[axis]);
 	}

@@ -71,6 +71,8 @@ const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 const vn_point_info *vn_entry_point(const vn_entry *e);
 /* The dims string of an entry: the file's own, or its point's, or "". */
 const char     *vn_entry_axes(const vn_entry *e);
+/* Is it behind the last layer? Engines that only want the next token make the scores of the last row alone, and what they come from. */
+bool            vn_entry_last(const vn_entry *e);
 /* By name, through aliases of the plan too; -1 when absent. */
 int             vn_recording_find(const vn_recording *r, int step, const char *name);
 

@@ -148,6 +148,12 @@ const vn_point_info *vn_entry_point(const vn_entry *e)
 	return NULL;
 }
 
+bool vn_entry_last(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	return p && (p == vn_point_get(VN_POINT_FINAL_NORM) || p == vn_point_get(VN_POINT_LOGITS));
+}
+
 const char *vn_entry_axes(const vn_entry *e)
 {
 	const vn_point_info *p = *e->axes ? NULL : vn_entry_point(e);

@@ -105,7 +105,7 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
 		const int there = d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
-		if (there < 0)
+		if (there < 0 || !vn_entry_last(d))
 			continue;
 		const int64_t mine = rows_of(vn_recording_entry(c->ref, there)), theirs = rows_of(d);
 		/* Of a step of which one row was kept, that row says itself which it is. */
