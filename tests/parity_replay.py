@@ -330,7 +330,7 @@ def foreign(b):
         theirs = os.path.join(FIXTURES, "foreign", f"hf-{family}.h5")
         b.ask("healthy, transformers' modules", family, family, ref, theirs, [], "--names", "hf")
         gpt2 = family == "gpt2"
-        name, point = ("transformer.h.1.mlp.act", "layer1.mlp_act") if gpt2 else ("model.layers.1.mlp.up_proj", "layer1.up_proj")
+        name, point = ("transformer.h.1.mlp.c_fc", "layer1.up_proj") if gpt2 else ("model.layers.1.mlp.up_proj", "layer1.up_proj")
 
         def change(step, name=name):
             step[name][...] = step[name][()] * 1.02
