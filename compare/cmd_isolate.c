@@ -18,7 +18,8 @@ enum { MOST = 64 };
 typedef struct command {
 	const char *model, *ids, *prompt, *forced, *path, *precision, *as;
 	const char *gpu_alone; /* an option that is for the GPU of this process alone; NULL */
-	const char *point[MOST], *precise[MOST];
+	const char *point[MOST], *precise[MOST], *inject[MOST];
+	int         n_inject;
 	bool        no_special, json, form_said, force;
 	vn_policy   as_policy;
 	vn_experiment_options o;
@@ -35,6 +36,7 @@ static void usage(FILE *to)
 	        "  --points GLOB   judge by these checkpoints alone\n"
 	        "  --precision P   of the GPU run, f16 unless said; P@GLOB: of the nodes that make these checkpoints\n"
 	        "  --reference-precision P  of what is replaced; the run's unless said. P: %s\n"
+	        "  --inject FAULT@GLOB  make this fault in the GPU run, to see it found; vernier points --faults\n"
 	        "  --device N, --kv contiguous|paged  of the GPU\n"
 	        "  --check CMD     another engine: sh runs CMD with the names to replace in VERNIER_FORCE_REF, comma-separated;\n"
 	        "                  it ends with 0 where the run is good, with 1 where it is bad\n"
@@ -46,7 +48,7 @@ static void usage(FILE *to)
 	        "exit status: 0 nothing to isolate, 1 outside the limits, isolated or not, 2 trouble\n", vn_allow_names, vn_policy_names);
 }
 
-enum { IDS = 256, PROMPT, NO_SPECIAL, FORCE_IDS, LIMITS, POINTS, PRECISION, AS, DEVICE, KV, CHECK, RECORDING, ALLOW, THREADS, FORMAT, FORCE };
+enum { IDS = 256, PROMPT, NO_SPECIAL, FORCE_IDS, LIMITS, POINTS, PRECISION, AS, DEVICE, KV, CHECK, RECORDING, ALLOW, THREADS, FORMAT, FORCE, INJECT };
 
 static vn_status put(const char **list, int *n, const char *option, vn_error *err)
 {
@@ -81,6 +83,9 @@ static vn_status read_option(command *k, int c, char *const *argv, vn_error *err
 			return put(k->precise, &k->o.cand.n_precise, "--precision", err);
 		k->precision = optarg;
 		break;
+	case INJECT:
+		k->gpu_alone = "--inject";
+		return put(k->inject, &k->n_inject, "--inject", err);
 	case DEVICE:
 		k->gpu_alone = "--device";
 		st = vn_read_whole("--device", optarg, 0, 255, &n, err);
@@ -158,7 +163,7 @@ static int read_options(command *k, int argc, char **argv, vn_status *st, vn_err
 		{ "ids", 1, NULL, IDS }, { "prompt", 1, NULL, PROMPT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
 		{ "force-ids", 1, NULL, FORCE_IDS }, { "limits", 1, NULL, LIMITS }, { "points", 1, NULL, POINTS },
 		{ "precision", 1, NULL, PRECISION }, { "reference-precision", 1, NULL, AS }, { "device", 1, NULL, DEVICE },
-		{ "kv", 1, NULL, KV }, { "check", 1, NULL, CHECK }, { "check-recording", 1, NULL, RECORDING }, { "allow", 1, NULL, ALLOW },
+		{ "kv", 1, NULL, KV }, { "inject", 1, NULL, INJECT }, { "check", 1, NULL, CHECK }, { "check-recording", 1, NULL, RECORDING }, { "allow", 1, NULL, ALLOW },
 		{ "threads", 1, NULL, THREADS }, { "format", 1, NULL, FORMAT }, { "output", 1, NULL, 'o' }, { "force", 0, NULL, FORCE },
 		{ "help", 0, NULL, 'h' }, { 0 },
 	};
@@ -214,10 +219,25 @@ static vn_status isolate(command *k, bool *healthy, vn_error *err)
 	return st;
 }
 
+/* A faulty copy of the model for the GPU; what is replaced is sound. */
+static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_error *err)
+{
+	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
+
+	for (int i = 0; i < k->n_inject && !st; i++)
+		if ((st = vn_faulty_inject(*f, k->inject[i], err)))
+			return vn_context(err, st, "--inject");
+	if (!st && *f && !vn_faulty_keeps_nodes(*f))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "--inject: a fault that adds nodes, or changes what they read, cannot run beside the sound reference");
+	k->o.cand.faulty = *f;
+	return st;
+}
+
 static vn_status run(command *k, bool *healthy, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_prompt   text = { 0 };
+	vn_faulty  *faulty = NULL;
 	int32_t    *forced = NULL;
 	const char *warning;
 	vn_status   st;
@@ -225,7 +245,7 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	if ((k->path && (st = vn_place_check(k->path, k->force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, k->force, err))) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
-	    (st = vn_model_open(k->model, &m, err)) ||
+	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->ids || k->prompt) && (st = vn_prompt_read(k->model, k->ids, k->prompt, !k->no_special, &text, err))))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
@@ -237,6 +257,7 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	vn_interrupt_catch();
 	st = isolate(k, healthy, err);
 done:
+	vn_faulty_destroy(faulty);
 	vn_model_close(m);
 	free(forced);
 	vn_prompt_finish(&text);
