@@ -124,9 +124,9 @@ double *vn_fault_numbers(const vn_faulty *f, int weight)
 vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err)
 {
 	vn_plan     *p = f->plan;
+	const vn_shape s = shape ? *shape : p->weight[like].shape; /* which may lie in what moves now */
 	vn_weight   *weights = realloc(p->weight, ((size_t)p->n_weights + 1) * sizeof *weights);
 	vn_tensor   *tensors = NULL;
-	const vn_shape s = shape ? *shape : p->weight[like].shape;
 	void        *bytes = NULL;
 
 	if (weights) {
