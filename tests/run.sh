@@ -29,7 +29,8 @@ if [ "$quick" != --quick ]; then
 	configure_and_build asan
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
 	# The long comparisons of numbers run the same code as the suites and the command-line tests: once is enough.
-	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j2 -E '^parity_(decode|gpu|evaluate)'
+	long='^(parity_(decode|gpu|evaluate|replay|faults)|metrics_twin)'
+	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j2 -E "$long"
 	echo "== thread sanitizer, on what uses threads"
 	configure_and_build tsan -DVERNIER_GPU=OFF
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ref_calls|eval|ops|store|store_trouble|metrics|compare|stats|model)$'
@@ -37,7 +38,7 @@ if [ "$quick" != --quick ]; then
 	for gpu in OFF ON; do
 		CC=clang cmake -S . -B build/clang-gpu-$gpu -G Ninja -DVERNIER_WERROR=ON -DVERNIER_GPU=$gpu >/dev/null
 		cmake --build build/clang-gpu-$gpu -- --quiet
-		ctest --test-dir build/clang-gpu-$gpu --output-on-failure -j2 -L 'unit|parity'
+		ctest --test-dir build/clang-gpu-$gpu --output-on-failure -j2 -L 'unit|parity' -E "$long"
 	done
 fi
 echo "== all tests passed"
