@@ -443,7 +443,7 @@ static void norms_of_heads_are_their_formulas(void)
 			CU_ASSERT(worst(y, l2, R * N, po, true, 16, 1) <= 1.0);
 			eval(&(vn_node){ .op = VN_OP_GATED_NORM, .n_in = 2, .n_w = 1, .c.norm.eps = 1e-6 }, po, false, 2, R, N, N, in, (int64_t[]){ N, N }, &w, NULL, 0, y);
 			CU_ASSERT(worst(y, gated, R * N, po, false, 16, 64) <= 1.0);
-			eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { 1e-6, 1.0 } }, po, false, 2, R, N, N, in, &N, &w, NULL, 0, y);
+			eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, po, false, 2, R, N, N, in, &N, &w, NULL, 0, y);
 			CU_ASSERT(worst(y, one, R * N, po, false, po.storage == VN_F64 ? 16 : 0x1p28, 16) <= 1.0); /* 1 + g is rounded, too */
 			free(x), free(z), free(g), free(y), free(l2), free(gated), free(one);
 		}
@@ -462,8 +462,8 @@ static void a_norm_of_one_plus_w_is_the_norm_of_their_float_sum(void)
 		sum[n] = (double)(1.0f + (float)g[n]);
 	}
 	const vn_tensor w = weight(g, 1, N, 0, 0), ws = weight(sum, 1, N, 0, 0);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { 1e-6, 1.0 } }, policies[0], false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
-	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { 1e-6, 0.0 } }, policies[0], false, 1, 1, N, N, in, rows, &ws, NULL, 0, b);
+	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6, .offset = 1.0 } }, policies[0], false, 1, 1, N, N, in, rows, &w, NULL, 0, a);
+	eval(&(vn_node){ .op = VN_OP_RMS_NORM, .n_in = 1, .n_w = 1, .c.norm = { .eps = 1e-6 } }, policies[0], false, 1, 1, N, N, in, rows, &ws, NULL, 0, b);
 	CU_ASSERT(memcmp(a, b, sizeof a) == 0);
 	free(x), free(g);
 }
