@@ -2,7 +2,6 @@
 #include "capture/name_map_inside.h"
 
 #include "capture/dims.h"
-#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <inttypes.h>
@@ -23,10 +22,9 @@ static vn_entry named(const vn_entry *from, const char *name)
 	const char *dot = strchr(name, '.');
 	vn_entry e = *from;
 	vn_point p;
-	int64_t  layer = -1;
 	snprintf(e.name, sizeof e.name, "%s", name);
 	e.point[0] = e.op[0] = e.basis[0] = '\0';
-	e.layer = strncmp(name, "layer", 5) == 0 && vn_text_digits(name + 5, &layer) ? (int)layer : -1;
+	e.layer = vn_name_layer(name);
 	if (vn_point_from_name(dot ? dot + 1 : name, &p)) {
 		snprintf(e.point, sizeof e.point, "%s", vn_point_get(p)->name);
 		snprintf(e.basis, sizeof e.basis, "%s", vn_point_get(p)->basis);
