@@ -2,6 +2,7 @@
 #include "capture/name_map_inside.h"
 
 #include "capture/derive.h"
+#include "capture/numbers.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -120,29 +121,6 @@ static int source_of(const vn_map_job *j, int step, const char *name)
 	return -1;
 }
 
-/* |whole - a - b|^2 over |b|^2; -1: cannot be said. */
-static double left_over(vn_map_job *j, int whole, int a, int b)
-{
-	const int      list[3] = { whole, a, b };
-	const vn_entry *e[3];
-	const void     *data[3];
-	double x[3], off = 0, size = 0;
-	bool   good = true;
-	for (int i = 0; i < 3; i++) {
-		e[i] = vn_recording_entry(j->r, list[i]);
-		good = good && vn_shape_count(&e[i]->shape) == vn_shape_count(&e[0]->shape) && !vn_recording_data(j->r, list[i], &data[i], j->err);
-	}
-	for (int64_t i = 0; good && i < vn_shape_count(&e[0]->shape); i++) {
-		for (int k = 0; k < 3; k++)
-			vn_to_f64(&x[k], (const unsigned char *)data[k] + (size_t)i * vn_dtype_size(e[k]->dtype), e[k]->dtype, 1);
-		off += (x[0] - x[1] - x[2]) * (x[0] - x[1] - x[2]);
-		size += x[2] * x[2];
-	}
-	for (int i = 0; i < 3; i++)
-		vn_recording_release(j->r, list[i]);
-	return good && size > 0 ? off / size : -1;
-}
-
 static void say_choice(const vn_map_job *j, const vn_entry *e, const char *name, const char *why)
 {
 	char text[5 * VN_NAME_MAX];
@@ -191,7 +169,7 @@ static vn_status decide(vn_map_job *j, int k)
 			a = source_of(j, e->step, input);
 		}
 		const int whole = source_of(j, e->step, residual);
-		const double off = j->chosen[k] < 0 && whole >= 0 && a >= 0 ? left_over(j, whole, a, i) : -1;
+		const double off = j->chosen[k] < 0 && whole >= 0 && a >= 0 ? vn_left_over((vn_operand) { j->r, whole }, (vn_operand) { j->r, a }, &(vn_operand) { j->r, i }, 1) : -1;
 		if (off >= 0) {
 			j->chosen[k] = off * CLOSES > 1;
 			snprintf(why, sizeof why, "%s %s %s + it", residual, j->chosen[k] ? "is not" : "is", input);
@@ -264,22 +242,24 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 {
 	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
 	const int64_t   n = vn_shape_count(&a->shape);
-	const void     *p, *q;
-	double u, v, most = 0;
-	vn_status st;
+	double most = 0;
 	if (n != vn_shape_count(&b->shape))
 		return vn_map_fail(j, y->rule, "%s and %s are both %s, and have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
 		                   vn_shape_count(&b->shape));
-	if ((st = vn_recording_data(j->r, x->entry, &p, j->err)) || (st = vn_recording_data(j->r, y->entry, &q, j->err)))
-		return st;
-	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&u, (const unsigned char *)p + (size_t)i * vn_dtype_size(a->dtype), a->dtype, 1);
-		vn_to_f64(&v, (const unsigned char *)q + (size_t)i * vn_dtype_size(b->dtype), b->dtype, 1);
-		if (!(u == v || (isnan(u) && isnan(v))))
-			most = fabs(u - v) <= most ? most : fabs(u - v); /* NaN: it is */
+	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
+	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if ((st = vn_numbers_read(p, at, m, j->err)) || (st = vn_numbers_read(q, at, m, j->err)))
+			break;
+		for (size_t i = 0; i < m; i++)
+			if (!(p->x[i] == q->x[i] || (isnan(p->x[i]) && isnan(q->x[i]))))
+				most = fabs(p->x[i] - q->x[i]) <= most ? most : fabs(p->x[i] - q->x[i]); /* NaN: it is */
 	}
-	vn_recording_release(j->r, x->entry);
-	vn_recording_release(j->r, y->entry);
+	vn_numbers_close(p);
+	vn_numbers_close(q);
+	if (st)
+		return st;
 	if (most != 0)
 		return vn_map_fail(j, y->rule, "%s and %s are both %s, and differ by up to %.3g", a->name, b->name, x->name, most);
 	return VN_OK;

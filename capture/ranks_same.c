@@ -1,4 +1,5 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/numbers.h"
 #include "capture/ranks_inside.h"
 
 #include "libref/plan/point.h"
@@ -8,30 +9,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
+static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
+{
+	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
+	vn_numbers  *a = vn_numbers_open(r, i, err), *b = a ? vn_numbers_open(s, k, err) : NULL;
+	vn_status    st = b ? VN_OK : VN_ERR_NOMEM;
+	*most = -1;
+	for (int64_t at = 0; !st && at < vn_numbers_count(a); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(a), at);
+		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) || memcmp(a->raw, b->raw, n * size) == 0)
+			continue;
+		*most = *most < 0 ? 0 : *most;
+		for (size_t j = 0; j < n; j++)
+			*most = fabs(a->x[j] - b->x[j]) > *most ? fabs(a->x[j] - b->x[j]) : *most;
+	}
+	vn_numbers_close(a);
+	vn_numbers_close(b);
+	return st;
+}
+
 /* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
 static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
-	const int64_t   n = vn_shape_count(&e->shape);
-	const size_t    size = vn_dtype_size(e->dtype);
-	const void     *a, *b;
-	vn_status st = vn_recording_data(j->rank[from], entry[from], &a, j->err);
+	vn_status st = VN_OK;
 	*other = -1;
-	*most = 0;
 	for (int k = from + 1; !st && k < to && *other < 0; k++) {
-		if ((st = vn_recording_data(j->rank[k], entry[k], &b, j->err)))
-			break;
-		if (n && memcmp(a, b, (size_t)n * size) != 0)
-			*other = k;
-		for (int64_t i = 0; *other == k && i < n; i++) {
-			double x, y;
-			vn_to_f64(&x, (const unsigned char *)a + (size_t)i * size, e->dtype, 1);
-			vn_to_f64(&y, (const unsigned char *)b + (size_t)i * size, e->dtype, 1);
-			*most = fabs(x - y) > *most ? fabs(x - y) : *most;
-		}
-		vn_recording_release(j->rank[k], entry[k]);
+		st = apart(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
+		*other = *most >= 0 ? k : -1;
 	}
-	vn_recording_release(j->rank[from], entry[from]);
 	return st;
 }
 
@@ -77,55 +83,26 @@ static bool may_be_partial(const vn_entry *e)
 
 static bool is_zero(vn_ranks_job *j, int k, int entry)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[k], entry);
-	const int64_t   n = vn_shape_count(&e->shape);
-	const void *data;
-	bool zero = n > 0 && !vn_recording_data(j->rank[k], entry, &data, NULL);
-	for (int64_t i = 0; zero && i < n; i++) {
-		double x;
-		vn_to_f64(&x, (const unsigned char *)data + (size_t)i * vn_dtype_size(e->dtype), e->dtype, 1);
-		zero = x == 0;
+	vn_numbers *s = vn_numbers_open(j->rank[k], entry, NULL);
+	bool zero = s && vn_numbers_count(s) > 0;
+	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
+		zero = !vn_numbers_read(s, at, n, NULL);
+		for (size_t i = 0; zero && i < n; i++)
+			zero = s->x[i] == 0;
 	}
-	vn_recording_release(j->rank[k], entry);
+	vn_numbers_close(s);
 	return zero;
 }
 
-/* |whole - a - parts of ranks [from, to)|^2 over |those|^2, of replicated tensors of rank 0; -1: cannot be said. */
+/* Of parts of ranks [from, to), and replicated tensors of rank 0. */
 static double left_over(vn_ranks_job *j, int step, const char *whole, const char *a, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
-	const int list[2] = { vn_recording_find(r, step, whole), vn_recording_find(r, step, a) };
-	const int64_t n = vn_shape_count(&vn_recording_entry(r, entry[0])->shape);
-	double *x = malloc(((size_t)n + 1) * sizeof *x), *y = calloc((size_t)n + 1, sizeof *y), off = -1, size = 0;
-	const void *data;
-	bool good = x && y && list[0] >= 0 && list[1] >= 0;
-	for (int k = 0; good && k < 2; k++)
-		good = vn_shape_count(&vn_recording_entry(r, list[k])->shape) == n;
-	for (int k = from; good && k < to; k++)
-		if ((good = !vn_recording_data(j->rank[k], entry[k], &data, NULL))) {
-			vn_to_f64(x, data, vn_recording_entry(j->rank[k], entry[k])->dtype, (size_t)n);
-			for (int64_t i = 0; i < n; i++)
-				y[i] += x[i];
-			vn_recording_release(j->rank[k], entry[k]);
-		}
-	for (int64_t i = 0; good && i < n; i++)
-		size += y[i] * y[i];
-	for (int k = 0; good && k < 2; k++)
-		if ((good = !vn_recording_data(r, list[k], &data, NULL))) {
-			vn_to_f64(x, data, vn_recording_entry(r, list[k])->dtype, (size_t)n);
-			for (int64_t i = 0; i < n; i++)
-				y[i] = k == 0 ? x[i] - y[i] : y[i] - x[i];
-			vn_recording_release(r, list[k]);
-		}
-	if (good && size > 0) {
-		off = 0;
-		for (int64_t i = 0; i < n; i++)
-			off += y[i] * y[i];
-		off /= size;
-	}
-	free(x);
-	free(y);
-	return off;
+	vn_operand    part[VN_MOST_JOINED];
+	for (int k = from; k < to; k++)
+		part[k - from] = (vn_operand) { j->rank[k], entry[k] };
+	return vn_left_over((vn_operand) { r, vn_recording_find(r, step, whole) }, (vn_operand) { r, vn_recording_find(r, step, a) }, part, to - from);
 }
 
 /* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */

@@ -1,0 +1,84 @@
+/* numbers.c: see numbers.h. */
+#include "capture/numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err)
+{
+	vn_numbers *s = malloc(sizeof *s);
+	if (!s) {
+		vn_fail(err, VN_ERR_NOMEM, "%s: no memory to look at %s", vn_recording_path(r), vn_recording_entry(r, entry)->name);
+		return NULL;
+	}
+	s->recording = r;
+	s->entry = entry;
+	return s;
+}
+
+void vn_numbers_close(vn_numbers *s)
+{
+	if (s)
+		vn_recording_release(s->recording, s->entry);
+	free(s);
+}
+
+int64_t vn_numbers_count(const vn_numbers *s)
+{
+	return vn_shape_count(&vn_recording_entry(s->recording, s->entry)->shape);
+}
+
+size_t vn_numbers_left(int64_t n, int64_t at)
+{
+	return n - at < VN_NUMBERS ? (size_t)(n - at) : VN_NUMBERS;
+}
+
+vn_status vn_numbers_raw(vn_numbers *s, int64_t at, size_t n, vn_error *err)
+{
+	return vn_recording_read(s->recording, s->entry, at, (int64_t)n, s->raw, err);
+}
+
+vn_status vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err)
+{
+	const vn_status st = vn_numbers_raw(s, at, n, err);
+	if (!st)
+		vn_to_f64(s->x, s->raw, vn_recording_entry(s->recording, s->entry)->dtype, n);
+	return st;
+}
+
+static bool next(vn_operand o, vn_numbers **s, int64_t at, size_t n)
+{
+	*s = *s ? *s : vn_numbers_open(o.recording, o.entry, NULL);
+	return *s && !vn_numbers_read(*s, at, n, NULL);
+}
+
+double vn_left_over(vn_operand whole, vn_operand a, const vn_operand *part, int n_parts)
+{
+	vn_numbers **s = calloc((size_t)n_parts + 2, sizeof *s);
+	double  y[VN_NUMBERS], off = 0, size = 0;
+	bool    good = s && whole.entry >= 0 && a.entry >= 0;
+	const int64_t n = good ? vn_shape_count(&vn_recording_entry(whole.recording, whole.entry)->shape) : 0;
+
+	good = good && vn_shape_count(&vn_recording_entry(a.recording, a.entry)->shape) == n;
+	for (int k = 0; good && k < n_parts; k++)
+		good = vn_shape_count(&vn_recording_entry(part[k].recording, part[k].entry)->shape) == n;
+	for (int64_t at = 0; good && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		memset(y, 0, sizeof y);
+		for (int k = 0; good && k < n_parts; k++) {
+			good = next(part[k], &s[k + 2], at, m);
+			for (size_t i = 0; good && i < m; i++)
+				y[i] += s[k + 2]->x[i];
+		}
+		good = good && next(whole, &s[0], at, m) && next(a, &s[1], at, m);
+		for (size_t i = 0; good && i < m; i++) {
+			const double rest = s[0]->x[i] - s[1]->x[i] - y[i];
+			off += rest * rest;
+			size += y[i] * y[i];
+		}
+	}
+	for (int k = 0; s && k < n_parts + 2; k++)
+		vn_numbers_close(s[k]);
+	free(s);
+	return good && size > 0 ? off / size : -1;
+}

@@ -1,0 +1,39 @@
+/* numbers.h: the numbers of tensors from one end to the other, a piece at a time.
+ *
+ * What is decided by content (replicas, partial sums, which of two names) is decided so: no more
+ * than a piece of each tensor is in memory, whatever their size.
+ */
+#ifndef VN_CAPTURE_NUMBERS_H
+#define VN_CAPTURE_NUMBERS_H
+
+#include "capture/recording.h"
+
+enum { VN_NUMBERS = 4096 };
+
+typedef struct vn_numbers {
+	vn_recording *recording;
+	int           entry;
+	unsigned char raw[VN_NUMBERS * 8]; /* the piece, in the tensor's dtype */
+	double        x[VN_NUMBERS];       /* the same */
+} vn_numbers;
+
+/* Tensor entry of a recording; NULL: no memory. vn_numbers_close gives back what was loaded for it. */
+vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err);
+void        vn_numbers_close(vn_numbers *s);
+int64_t     vn_numbers_count(const vn_numbers *s);
+/* How many are left of n at `at`, at most VN_NUMBERS. */
+size_t      vn_numbers_left(int64_t n, int64_t at);
+/* The piece from number `at` on into raw; and into x. */
+vn_status   vn_numbers_raw(vn_numbers *s, int64_t at, size_t n, vn_error *err);
+vn_status   vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err);
+
+/* |whole - a - sum of parts|^2 over |sum of parts|^2, each an entry of a recording: how well a residual stream closes.
+ * -1: cannot be said (another size, unreadable, parts of zeros). */
+typedef struct vn_operand {
+	vn_recording *recording;
+	int           entry; /* -1: it is not there */
+} vn_operand;
+
+double vn_left_over(vn_operand whole, vn_operand a, const vn_operand *part, int n);
+
+#endif
