@@ -13,12 +13,18 @@
 
 typedef struct vn_pair {
 	const unsigned char *data[2]; /* [0] reference, [1] candidate */
+	int64_t  origin;              /* the number of the element that data begin with */
 	vn_dtype dtype[2], grid;
 	int64_t  n, outer, rows, inner;
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
 	bool     mapped;              /* data are shared mappings */
 } vn_pair;
+
+static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
+{
+	return p->data[side] + (size_t)(at - p->origin) * vn_dtype_size(p->dtype[side]);
+}
 
 /* Sums over positions finite on both sides. float64 squared does not fit into a double, and of two tensors
  * one may be as large as the other is small: r, c and d = c-r are taken in units of 2^scale, each its own, so
@@ -81,8 +87,8 @@ typedef struct vn_size {
 } vn_size;
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
 
-/* The metrics of logits, rows along the last axis. */
-vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
-                            vn_measured *m, vn_error *err);
+/* The metrics of logits of a job, rows along the last axis. windows: (threads), for a job that is read in parts. */
+struct vn_window;
+vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
 
 #endif
