@@ -282,7 +282,7 @@ void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
 static void give_back_behind(const work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
-	const int64_t stretch = VN_GIVE_BACK / (p->outer * w->rows * p->inner) + 1; /* in units */
+	const int64_t stretch = vn_pair_stretch(p) / (p->outer * w->rows * p->inner) + 1; /* in units */
 	if (!p->mapped || w->parts || (unit + 1) % stretch != 0 || unit < 2 * stretch)
 		return;
 	/* A row of heads before tokens lies in as many places as there are heads. */
@@ -364,7 +364,7 @@ static void end_job(pass *p, int i, int thread)
 	vn_error why = { "" };
 	if (!w->failed)
 		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, &p->job[i], &why), &why);
-	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= VN_GIVE_BACK) /* small ones later, all at once */
+	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= vn_pair_stretch(&w->pair)) /* small ones later, all at once */
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 

@@ -59,8 +59,11 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
 /* Of a mapped pair: elements from..to are not needed soon and shall not count as memory. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* At so many elements a time. */
-#define VN_GIVE_BACK (1 << 21)
+/* At so many a time, 16 MB of both sides. */
+static inline int64_t vn_pair_stretch(const vn_pair *p)
+{
+	return (int64_t)((16 << 20) / (vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1])));
+}
 
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);

@@ -167,7 +167,7 @@ typedef struct pass {
 static void score_some(void *ctx, int thread)
 {
 	pass *s = ctx;
-	const int64_t stretch = VN_GIVE_BACK / s->width + 1;
+	const int64_t stretch = vn_pair_stretch(s->p) / s->width + 1;
 	for (int64_t i; (i = s->next++) < s->rows;) {
 		vn_error why = { "" };
 		vn_pair  here = *s->p;

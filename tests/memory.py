@@ -42,30 +42,30 @@ def write(path, tensors, tokens=T, **run):
 class Bench:
     def __init__(self, vernier, folder):
         self.vernier, self.folder, self.missed = vernier, folder, 0
-        self.limits = self.path("limits.yaml")
-        with open(self.limits, "w") as f:
-            f.write("version: 1\ndefaults: { nmse: 1.0e+9, nonfinite: 0 }\n")
+        for name, nmse in (("wide.yaml", "1.0e+9"), ("none.yaml", "0")):
+            with open(self.path(name), "w") as f:
+                f.write(f"version: 1\ndefaults: {{ nmse: {nmse}, nonfinite: 0 }}\n")
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def metrics(self, *arguments):
+    def metrics(self, arguments, outside=False):
         """Metrics of every checkpoint, and MB."""
         report = self.path("report.json")
-        command = [self.vernier, "compare", *arguments, "--limits", self.limits, "--format", "json"]
+        command = [self.vernier, "compare", *arguments, "--limits", self.path("none.yaml" if outside else "wide.yaml"), "--format", "json"]
         out = subprocess.run([sys.executable, "-I", "-S", "-c", WATCH, report, *command], stdout=subprocess.PIPE, check=True).stdout.split()
-        if out[1] != b"0":
+        if int(out[1]) != outside:
             sys.exit(f"{' '.join(command)}: status {out[1].decode()}")
         with open(report) as f:
             points = json.load(f)["checkpoints"]
         os.unlink(report)
         return {p["name"]: p["metrics"] for p in points}, float(out[0])
 
-    def check(self, what, arguments, twin=None):
-        got, memory = self.metrics(*arguments)
+    def check(self, what, arguments, twin=None, outside=False):
+        got, memory = self.metrics(arguments, outside)
         ok = memory <= BOUND
         if twin:
-            same = got == self.metrics(*twin)[0]
+            same = got == self.metrics(twin)[0]
             ok = ok and same
             what += "" if same else ", and other digits than its twin"
         self.missed += not ok
@@ -90,6 +90,7 @@ def main():
 
         write(c[1], {"layer0.attn_scores": (other.transpose(1, 0, 2), "token head key")})
         b.check("axes in another order", (a, c[1]), (a, c[0]))
+        b.check("axes in another order, outside its limits and told of", (a, c[1]), outside=True)
         for k in range(2):
             write(c[2 + k], {"layer0.attn_scores": (other[H // 2 * k:H // 2 * (k + 1)], "head token key")}, rank=k, world_size=2)
         b.check("two ranks' heads", (a, "--shard", c[2], c[3]), (a, c[0]))
@@ -101,6 +102,7 @@ def main():
         write(c[0], {"layer0.down_proj": (whole, "token hidden")})
         write(c[1], {"layer0.down_proj": (whole.T, "hidden token")})
         b.check("tokens last", (a, c[1]), (a, c[0]))
+        b.check("as it lies in both files, outside its limits and told of", (a, c[0]), outside=True)
         write(c[2], {"layer0.down_proj": (part, "token hidden")}, rank=0, world_size=2)
         write(c[3], {"layer0.down_proj": (np.full_like(part, 1.5), "token hidden")}, rank=1, world_size=2)
         b.check("the sum of two ranks", (a, "--shard", c[2], c[3]), (a, c[0]))
