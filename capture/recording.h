@@ -86,15 +86,15 @@ void      vn_recording_release(vn_recording *r, int i);
 bool      vn_recording_mapped(const vn_recording *r, int i);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */
-typedef struct vn_box {
+typedef struct vn_region {
 	int64_t from[VN_MAX_RANK], size[VN_MAX_RANK];
-} vn_box;
+} vn_region;
 
-int64_t   vn_box_count(const vn_box *box, int rank);
+int64_t   vn_region_count(const vn_region *box, int rank);
 /* The numbers of a part of entry i, in the tensor's order, one after the other: a box, or elements [from, from + n).
  * Takes less than 1 MB of stack beside `to`, and 8 bytes a number where several tensors are added; only what is
  * compressed, chunked or big-endian in its file is held as a whole until vn_recording_release (same i). */
-vn_status vn_recording_read_box(vn_recording *r, int i, const vn_box *box, void *to, vn_error *err);
+vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err);
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err);
 /* Pages of the mapped file that were read count as memory until this. Data that was handed out stays valid. */
 void      vn_recording_forget(vn_recording *r);

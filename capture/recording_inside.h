@@ -27,7 +27,7 @@ typedef struct vn_gathered {
 } vn_gathered;
 
 /* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
-vn_status vn_gathered_box(vn_recording *r, const vn_gathered *gathered, const vn_box *box, void *to, vn_error *err);
+vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
 
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {

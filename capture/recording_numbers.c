@@ -72,12 +72,12 @@ static void release_pieces(const vn_recording *r, const vn_gathered *g)
 static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, void **made, vn_error *err)
 {
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
-	vn_box all = { .from = { 0 } };
+	vn_region all = { .from = { 0 } };
 	void  *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (to == MAP_FAILED)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
 	memcpy(all.size, shape->dim, sizeof all.size);
-	const vn_status st = gathered ? vn_gathered_box(r, gathered, &all, to, err) : vn_recording_read_box(r, i, &all, to, err);
+	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, to, err) : vn_recording_read_region(r, i, &all, to, err);
 	if (st)
 		munmap(to, bytes);
 	else

@@ -159,7 +159,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 
 /* ---- parts of a tensor --------------------------------------------------------------------- */
 
-static nest dense(const vn_box *box, int rank, vn_dtype dtype)
+static nest dense(const vn_region *box, int rank, vn_dtype dtype)
 {
 	nest k = { .rank = rank, .dtype = dtype };
 	int64_t step = 1;
@@ -172,7 +172,7 @@ static nest dense(const vn_box *box, int rank, vn_dtype dtype)
 }
 
 /* A box of what pieces make. to: zeros, and doubles, when they are added. */
-static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_box *box, unsigned char *to, vn_error *err)
+static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_region *box, unsigned char *to, vn_error *err)
 {
 	const size_t width = g->how == VN_JOIN_SUMMED ? sizeof(double) : vn_dtype_size(g->dtype);
 	vn_status st = VN_OK;
@@ -199,9 +199,9 @@ static vn_status pieces(vn_recording *r, const vn_gathered *g, const vn_box *box
 }
 
 /* Sums are made in double: ranks add in any order and we in one, and a rounding of ours is not theirs. */
-static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_box *box, void *to, vn_error *err)
+static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
-	const size_t n = (size_t)vn_box_count(box, g->shape.rank);
+	const size_t n = (size_t)vn_region_count(box, g->shape.rank);
 	double *x = calloc(n ? n : 1, sizeof *x);
 	if (!x)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to add %zu numbers", r->path, n);
@@ -212,7 +212,7 @@ static vn_status sums(vn_recording *r, const vn_gathered *g, const vn_box *box, 
 	return st;
 }
 
-int64_t vn_box_count(const vn_box *box, int rank)
+int64_t vn_region_count(const vn_region *box, int rank)
 {
 	int64_t n = 1;
 	for (int a = 0; a < rank; a++)
@@ -220,7 +220,7 @@ int64_t vn_box_count(const vn_box *box, int rank)
 	return n;
 }
 
-vn_status vn_gathered_box(vn_recording *r, const vn_gathered *g, const vn_box *box, void *to, vn_error *err)
+vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_region *box, void *to, vn_error *err)
 {
 	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
 }
@@ -249,14 +249,14 @@ static const vn_shape *own_shape(const vn_recording *r, int i)
 	return r->source[i].view ? &r->source[i].view->whole : &r->entry[i].shape;
 }
 
-static vn_status own_box(vn_recording *r, int i, const vn_box *box, void *to, vn_error *err)
+static vn_status own_box(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
 	const vn_extent *s = &r->source[i];
 	const vn_shape  *whole = own_shape(r, i);
 	if (s->gathered && s->gathered->whole)
-		return vn_recording_read_box(r->base[s->gathered->base], s->gathered->entry, box, to, err);
+		return vn_recording_read_region(r->base[s->gathered->base], s->gathered->entry, box, to, err);
 	if (s->gathered)
-		return vn_gathered_box(r, s->gathered, box, to, err);
+		return vn_gathered_region(r, s->gathered, box, to, err);
 	nest    k = dense(box, whole->rank, r->entry[i].dtype);
 	int64_t step = 1, at = 0;
 	for (int a = whole->rank - 1; a >= 0; a--) {
@@ -268,13 +268,13 @@ static vn_status own_box(vn_recording *r, int i, const vn_box *box, void *to, vn
 }
 
 /* A run of elements is a few boxes: the axes from `axis` on, elements [from, to) of them. */
-static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from, int64_t to, vn_box *box, unsigned char **out, vn_error *err)
+static vn_status run_of_boxes(vn_recording *r, int i, bool own, const vn_shape *shape, int axis, int64_t from, int64_t to, vn_region *box, unsigned char **out, vn_error *err)
 {
 	int64_t inner = 1;
 	vn_status st = VN_OK;
 	if (axis == shape->rank) {
-		st = own ? own_box(r, i, box, *out, err) : vn_recording_read_box(r, i, box, *out, err);
-		*out += (size_t)vn_box_count(box, shape->rank) * vn_dtype_size(r->entry[i].dtype);
+		st = own ? own_box(r, i, box, *out, err) : vn_recording_read_region(r, i, box, *out, err);
+		*out += (size_t)vn_region_count(box, shape->rank) * vn_dtype_size(r->entry[i].dtype);
 		return st;
 	}
 	for (int a = axis + 1; a < shape->rank; a++) {
@@ -321,12 +321,12 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 		if (s->gathered->whole)
 			return flat(r->base[s->gathered->base], s->gathered->entry, false, from, n, to, err);
 	}
-	vn_box box;
+	vn_region box;
 	unsigned char *out = to;
 	return run_of_boxes(r, i, own, own ? own_shape(r, i) : &r->entry[i].shape, 0, from, from + n, &box, &out, err);
 }
 
-vn_status vn_recording_read_box(vn_recording *r, int i, const vn_box *box, void *to, vn_error *err)
+vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err)
 {
 	const vn_view *v = r->source[i = vn_recording_primary(r, i)].view;
 	if (!v)
