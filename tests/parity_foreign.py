@@ -136,8 +136,12 @@ def as_they_come():
                     del step[f"kqv_out-{n}"]
                     step.move(f"attn_out-{n}", f"kqv_out-{n}")
             expect(f"llama.cpp {family}, kqv_out as it was", 0, ref, edited(theirs, "older.h5", older), *keep, says="kqv_out-0 is taken as layer0.attn_out", least=35)
-
         if family == "llama":
+            def unsaid(step):
+                older(step)
+                step["ffn_inp-0"][0, 0] = np.nan
+            expect(f"llama.cpp {family}, a NaN tells nothing", 1, ref, edited(theirs, "odd.h5", unsaid), *keep, says="kqv_out-1 is taken as layer1.attn_out", least=35)
+
             def undecided(step):
                 for name in [n for n in step if n.startswith(("attn_out", "ffn_inp", "kqv-"))]:
                     del step[name]
