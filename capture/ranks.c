@@ -3,6 +3,7 @@
 
 #include "capture/dims.h"
 #include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -143,11 +144,10 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 		vn_looks looks = vn_like_of(j->use->like, name, vn_recording_step(j->rank[0], e->step));
 		p->size[k] = looks.shape.rank < 2 ? -1 : 1;
 		for (int a = 1; a < looks.shape.rank; a++) {
-			char word[24] = "";
-			const char *at = looks.axes;
-			for (int skip = 0; skip < a; skip++)
-				at += strcspn(at, " ") + 1;
-			snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
+			char   word[24];
+			size_t n;
+			const char *at = vn_axes_word(looks.axes, a, &n);
+			snprintf(word, sizeof word, "%.*s", (int)n, at);
 			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
 		}
 		if (p->size[k] < 0)

@@ -203,13 +203,9 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 	size_t used = 0;
 	*text = 0;
 	for (int i = 0; i < rank && used < room; i++) {
-		const char *p = axes;
-		for (int k = 0; k < order[i] && *p; k++) {
-			p += strcspn(p, " ");
-			p += strspn(p, " ");
-		}
-		const int n = (int)strcspn(p, " ");
-		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", n, p)
+		size_t n;
+		const char *p = vn_axes_word(axes, order[i], &n);
+		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", (int)n, p)
 		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
 	}
 }
