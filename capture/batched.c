@@ -1,11 +1,10 @@
 /* batched.c: see batched.h. */
 #include "capture/batched.h"
 
-#include "capture/derive.h"
+#include "capture/box.h"
 #include "capture/dims.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,43 +100,33 @@ static vn_status place(job *j, int entry)
 	const vn_step  *s = vn_recording_step(j->r, e->step);
 	vn_dims     dims;
 	const char *why;
-	vn_entry    made = *e;
-	vn_piece    box = { .entry = entry };
-	int64_t     stride[VN_MAX_RANK], step = 1;
+	vn_box      box;
 	int         keys = -1, n = 1;
-	size_t      used = 0;
 
 	if (!*vn_entry_axes(e) || !vn_dims_parse(vn_entry_axes(e), &dims, &why) || dims.n != e->shape.rank || vn_dims_find(&dims, "batch") < 0)
 		return vn_derive_keep(j->made, e, 0, entry, j->err); /* of no prompt in particular: a table, a weight */
-	for (int k = e->shape.rank - 1; k >= 0; k--) {
-		stride[k] = step;
-		step *= e->shape.dim[k];
-	}
-	made.shape.rank = 0;
-	made.axes[0] = '\0';
+	vn_box_begin(&box, 0, entry, e);
 	for (int k = 0; k < e->shape.rank; k++) {
 		const char *word = dims.atom[k].word;
-		const int   at = made.shape.rank;
 		int64_t     length = e->shape.dim[k];
+		bool        real = false;
 		if (strcmp(word, "batch") == 0) {
 			if (length != j->batch)
 				return vn_fail(j->err, VN_ERR_FORMAT, "%s: %s: a batch of %" PRId64 ", the run has %" PRId64, vn_recording_path(j->r), e->name,
 				               length, j->batch);
-			box.from += j->row * stride[k];
+			box.piece.from += j->row * box.stride[k];
 			continue;
 		}
 		if (strcmp(word, "token") == 0 && length == s->rows) {
 			const int64_t first = s->position + s->first_row;
 			length = j->before[first + s->rows] - j->before[first];
-			box.from += (real_runs(j, first, first + s->rows, j->runs) ? j->runs[0].from : 0) * stride[k];
+			box.piece.from += (real_runs(j, first, first + s->rows, j->runs) ? j->runs[0].from : 0) * box.stride[k];
 		} else if (strcmp(word, "key") == 0 && length == s->position + s->tokens) {
-			keys = at;
+			real = true;
 			length = j->before[length];
 		}
-		box.size[at] = made.shape.dim[at] = length;
-		box.stride[at] = stride[k];
-		made.shape.rank++;
-		used += (size_t)snprintf(made.axes + used, sizeof made.axes - used, "%s%s", at ? " " : "", word);
+		const int at = vn_box_axis(&box, k, length, word);
+		keys = real ? at : keys;
 	}
 	if (keys >= 0)
 		n = real_runs(j, 0, s->position + s->tokens, j->runs);
@@ -145,15 +134,15 @@ static vn_status place(job *j, int entry)
 	if (!piece)
 		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), e->name);
 	for (int64_t i = 0, at = 0; i < n; i++) {
-		piece[i] = box;
+		piece[i] = box.piece;
 		if (keys >= 0) {
 			piece[i].to[keys] = at;
 			piece[i].size[keys] = j->runs[i].n;
-			piece[i].from += j->runs[i].from * box.stride[keys];
+			piece[i].from += j->runs[i].from * box.piece.stride[keys];
 			at += j->runs[i].n;
 		}
 	}
-	const vn_status st = vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
+	const vn_status st = vn_derive_add(j->made, &box.made, piece, n, VN_JOIN_PLACED, j->err);
 	free(piece);
 	return st;
 }

@@ -1,6 +1,7 @@
 /* ranks.c: see ranks.h: which files are one run, and what is cut along an axis. */
 #include "capture/ranks_inside.h"
 
+#include "capture/box.h"
 #include "capture/dims.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -172,16 +173,13 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 	for (int part = 0; !st && part < p.n; part++)
 		for (int k = 0; k < j->n; k++) {
 			const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
-			int64_t stride[VN_MAX_RANK], step = 1, before = 0;
+			int64_t before = 0;
 			if (!taken[k])
 				continue;
-			for (int a = d->shape.rank - 1; a >= 0; a--) {
-				stride[a] = step;
-				step *= d->shape.dim[a];
+			for (int a = d->shape.rank - 1; a >= 0; a--)
 				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
 					return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
 					               vn_recording_path(j->rank[0]));
-			}
 			if (p.n > 1 && d->shape.dim[axis] != e->shape.dim[axis])
 				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
 				               vn_recording_path(j->rank[0]));
@@ -192,11 +190,8 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 				size = whole - at; /* a vocabulary is padded at its end */
 			if (size <= 0)
 				continue;
-			piece[n] = (vn_piece) { .base = k, .entry = entry[k], .from = before * stride[axis] };
-			for (int a = 0; a < d->shape.rank; a++) {
-				piece[n].size[a] = d->shape.dim[a];
-				piece[n].stride[a] = stride[a];
-			}
+			piece[n] = vn_box_whole(k, entry[k], d);
+			piece[n].from = before * piece[n].stride[axis];
 			piece[n].size[axis] = size;
 			piece[n++].to[axis] = at;
 			at += size;

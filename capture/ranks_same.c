@@ -1,4 +1,5 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/box.h"
 #include "capture/ranks_inside.h"
 #include "capture/residual.h"
 
@@ -119,19 +120,6 @@ static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry
 	return false;
 }
 
-static void boxes_of_sum(const vn_ranks_job *j, const vn_entry *e, const int *entry, vn_piece *piece)
-{
-	for (int k = 0; k < j->n; k++) {
-		int64_t step = 1;
-		piece[k] = (vn_piece) { .base = k, .entry = entry[k] };
-		for (int a = e->shape.rank - 1; a >= 0; a--) {
-			piece[k].size[a] = e->shape.dim[a];
-			piece[k].stride[a] = step;
-			step *= e->shape.dim[a];
-		}
-	}
-}
-
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 {
 	const int i = entry[0];
@@ -155,7 +143,8 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
 			j->use->summed++;
-			boxes_of_sum(j, e, entry, piece);
+			for (int k = 0; k < j->n; k++)
+				piece[k] = vn_box_whole(k, entry[k], e);
 			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
 		}
 	} else if ((st = vn_ranks_check_replicas(j, entry, 0, j->n))) {
