@@ -5,6 +5,7 @@
 #include "capture/name_map.h"
 #include "capture/paged.h"
 #include "capture/ranks.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,12 +40,26 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	return VN_OK;
 }
 
+/* A name in a layer that is no point of ours may be several of ours in one product. */
+static bool may_be_fused(const vn_recording *r)
+{
+	vn_point p;
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		if (vn_name_layer(e->name) >= 0 && !vn_point_from_name(strchr(e->name, '.') + 1, &p))
+			return true;
+	}
+	return false;
+}
+
 static vn_status map_all(side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
 {
 	vn_name_map *m;
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i <= n; i++) {
 		const bool asked = i < n;
+		if (!asked && !may_be_fused(*r))
+			break;
 		if (!(st = vn_name_map_open(asked ? names[i] : "fused", &m, err)))
 			st = map_names(s, m, asked, r, err);
 		vn_name_map_destroy(m);
