@@ -2,6 +2,7 @@
 #include "capture/name_map_inside.h"
 
 #include "capture/derive.h"
+#include "capture/dims.h"
 #include "capture/residual.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
@@ -189,7 +190,7 @@ static vn_status decide(vn_map_job *j, int k)
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static vn_status add(vn_map_job *j, int entry, int part, const char *pattern)
+static vn_status add(vn_map_job *j, int entry, int n, int part, const char *pattern)
 {
 	if (j->n_out == j->room) {
 		const int room = j->room ? 2 * j->room : 256;
@@ -200,9 +201,31 @@ static vn_status add(vn_map_job *j, int entry, int part, const char *pattern)
 		j->room = room;
 	}
 	vn_map_outcome *o = &j->out[j->n_out++];
-	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = j->n[entry], .part = part };
-	if (!vn_map_name(pattern, j->n[entry], o->name, sizeof o->name))
+	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
+	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
 		return vn_map_fail(j, o->rule, "%s becomes a name of more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
+	return VN_OK;
+}
+
+/* How many tensors lie along the axis of `each`. */
+static vn_status indices(vn_map_job *j, int entry, int *n)
+{
+	enum { MOST_EACH = 4096 };
+	const vn_map_rule *k = &j->m->rule[j->rule[entry]];
+	const vn_entry    *e = vn_recording_entry(j->r, entry);
+	vn_dims     d;
+	const char *why;
+	int64_t     size = -1;
+	if (vn_dims_parse(k->axes, &d, &why)) {
+		/* vn_dims_fit may find a first axis missing. */
+		const int axis = d.atom[vn_dims_find(&d, k->each)].axis - (d.rank - e->shape.rank);
+		size = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+	}
+	if (size < 0)
+		return vn_map_fail(j, j->rule[entry], "the shape of %s is not '%s'", e->name, k->axes);
+	if (size > MOST_EACH)
+		return vn_map_fail(j, j->rule[entry], "%s has %" PRId64 " along %s, more than %d", e->name, size, k->each, MOST_EACH);
+	*n = (int)size;
 	return VN_OK;
 }
 
@@ -216,17 +239,22 @@ static vn_status collect(vn_map_job *j)
 		j->use->mapped += rule && !rule->ignore;
 		j->use->ignored += rule && rule->ignore;
 		if (k == VN_MAP_LEFT) {
-			st = add(j, i, -1, vn_recording_entry(j->r, i)->name);
+			st = add(j, i, -1, -1, vn_recording_entry(j->r, i)->name);
 			continue;
 		}
 		if (!rule || rule->ignore)
 			continue;
-		if (rule->either[0])
-			st = add(j, i, -1, rule->either[j->chosen[k]]);
-		if (!st && rule->to)
-			st = add(j, i, -1, rule->to);
-		for (int p = 0; !st && p < rule->n_parts; p++)
-			st = add(j, i, p, rule->parts[p]);
+		int first = j->n[i], end = first + 1;
+		if (rule->each && (st = indices(j, i, &end)))
+			break;
+		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
+			if (rule->either[0])
+				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
+			if (!st && rule->to)
+				st = add(j, i, n, -1, rule->to);
+			for (int p = 0; !st && p < rule->n_parts; p++)
+				st = add(j, i, n, p, rule->parts[p]);
+		}
 	}
 	return st;
 }

@@ -20,7 +20,7 @@ int vn_scan_real(const vn_scan *s, hid_t o, const char *object, const char *name
 /* Each attribute of an object as a frame: numbers and strings as text. */
 void vn_scan_attributes(const vn_scan *s, hid_t o, const char *object, int frame);
 
-/* What a dataset holds and how. Refused: rank above 4, sizes beyond counting,
+/* What a dataset holds and how. Refused: rank above VN_MAX_RANK, sizes beyond counting,
  * foreign storage and filters, more bytes than the file can hold. */
 typedef struct vn_extent {
 	int     rank;

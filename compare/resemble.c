@@ -212,7 +212,8 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 
 static void permuted(search *s)
 {
-	static const int orders[][VN_MAX_RANK] = {
+	enum { TURNED = 4 }; /* axes at most */
+	static const int orders[][TURNED] = {
 		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
 	};
 	const vn_shape *shape = &s->ref.shape;
@@ -221,8 +222,8 @@ static void permuted(search *s)
 		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
 		int64_t stride = 1;
 		double  nmse;
-		bool    fits = shape->rank > 1, moves = false;
-		for (int i = 0; i < VN_MAX_RANK; i++)
+		bool    fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
+		for (int i = 0; i < TURNED; i++)
 			fits = fits && (i < shape->rank || orders[k][i] == i);
 		for (int i = shape->rank - 1; fits && i >= 0; i--) {
 			m.stride[orders[k][i]] = stride;

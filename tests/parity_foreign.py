@@ -397,6 +397,48 @@ def pages():
     expect("too short a table", 2, "qwen2.h5", edited("paged.h5", "bad.h5", short), *keep, says="do not hold 17 tokens")
 
 
+def caches():
+    """Caches of more than one layer, or of keys and values, in one tensor, by a map."""
+    g = golden("qwen3")
+    keep = ["--limits", "fp32.yaml", "--points", "layer*.{k,v}_cache"]
+    kv = np.stack([[g[f"layer{n}.{p}"][0] for p in ("k_rope", "v_proj")] for n in range(2)])  # layer kv key kv_head dim
+    slots, table = 4, rng.permutation(7)[:5].astype("i4")
+    pages = rng.standard_normal((2, 2, 8, slots) + kv.shape[3:]).astype("f4")
+    for p in range(T):
+        pages[:, :, table[p // slots], p % slots] = kv[:, :, p]
+    heads_first = kv.transpose(0, 1, 3, 2, 4)
+    both = 'parts: ["layer{n}.k_cache", "layer{n}.v_cache"], along: kv'
+
+    def case(what, status, rules, tensors, says=""):
+        with open("caches.yaml", "w", encoding="utf-8") as f:
+            f.write("version: 1\nrules:\n" + "".join(f"  - {{ {r} }}\n" for r in rules))
+        with Foreign("caches.h5", IDS) as f:
+            for name, a in tensors.items():
+                f.put(name, a)
+        expect(what, status, "qwen3.h5", "caches.h5", "--names", "caches.yaml", *keep, least=0 if status > 1 else 4, says=says)
+
+    one = [f'from: "cache.{{n}}.{p}", to: "layer{{n}}.{p}_cache", axes: "batch kv_head key dim"' for p in "kv"]
+    case("caches of heads first", 0, one, {f"cache.{n}.{p}": heads_first[n, i][None] for n in range(2) for i, p in enumerate("kv")})
+    layers = [f'from: "{p}", to: "layer{{n}}.{p}_cache", each: layer, axes: "layer batch kv_head key dim"' for p in "kv"]
+    case("caches with a layer axis", 0, layers, {p: heads_first[:, i][:, None] for i, p in enumerate("kv")})
+    case("caches with a layer axis, layers swapped", 1, layers, {p: heads_first[::-1, i][:, None] for i, p in enumerate("kv")})
+    case("caches with a layer axis and no batch", 2, layers, {p: heads_first[:, i] for i, p in enumerate("kv")}, says="the shape of k is not")
+    stacked = [f'from: "cache.{{n}}", {both}, axes: "kv batch key kv_head dim"']
+    case("keys and values in one", 0, stacked, {f"cache.{n}": kv[n][:, None] for n in range(2)})
+    case("values and keys in one", 1, stacked, {f"cache.{n}": kv[n, ::-1][:, None] for n in range(2)})
+    case("all of them in one", 0, [f'from: past, {both}, each: layer, axes: "layer kv batch kv_head key dim"'], {"past": heads_first[:, :, None]})
+    case("keys and values in one, three of them", 2, stacked, {f"cache.{n}": kv[n, [0, 1, 1]][:, None] for n in range(2)}, says="has 3 numbers along kv")
+    paged = [f'from: "cache.{{n}}", {both}, axes: "kv block slot kv_head dim"']
+    case("keys and values in blocks", 0, paged, {**{f"cache.{n}": pages[n] for n in range(2)}, "block_table": table}, says="4 caches gathered from their blocks")
+    case("all of them in blocks", 0, [f'from: past, {both}, each: layer, axes: "layer kv block slot kv_head dim"'], {"past": pages, "block_table": table})
+    case("blocks with no table", 2, paged, {f"cache.{n}": pages[n] for n in range(2)}, says="has no block_table")
+    case("seven axes", 2, one, {"cache.0.k": heads_first[:, :, None, None]}, says="cache.0.k: rank 7, more than 6")
+    case("each of an axis in a group", 2, ['from: past, to: "layer{n}.k_cache", each: layer, axes: "(layer key) kv_head dim"'], {"past": kv[0, 0]},
+         says="caches.yaml:3:5: each is none of axes, or shares one")
+    case("each beside a layer", 2, ['from: "cache.{n}", to: "layer{n}.k_cache", each: layer, axes: "layer key kv_head dim"'], {"cache.0": kv[:, 0]},
+         says="caches.yaml:3:5: each says what {n} is, and from has {n}")
+
+
 # ---- batches -----------------------------------------------------------------------------
 
 
@@ -443,6 +485,7 @@ with tempfile.TemporaryDirectory() as folder:
     ranks()
     loose_ends()
     pages()
+    caches()
     batches()
 print("all agree" if not bad else f"{bad} do not")
 sys.exit(bad > 0)

@@ -489,7 +489,7 @@ static void absurd_sizes_are_refused(void)
 
 	H5Dclose(put_data(step, "rank8", H5T_IEEE_F32LE, 8, eight, H5P_DEFAULT, NULL));
 	done(f, step);
-	is_refused("/step.0/rank8", "rank 8, more than 4");
+	is_refused("/step.0/rank8", "rank 8, more than 6");
 
 	f = make(&step);
 	H5Dclose(put_data(step, "huge", H5T_IEEE_F32LE, 2, huge, H5P_DEFAULT, NULL));
