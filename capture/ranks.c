@@ -7,6 +7,7 @@
 #include "libref/plan/point.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -289,14 +290,26 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
-/* "rank0.h5 and 3 more ranks", what reports call it. */
-static void name_of(vn_recording *const *rank, int n, char *text, size_t room)
+/* "runs/rank0.h5 + rank1.h5", what reports call it: the folder once where it is one; where that is too long a line, "rank0.h5 and 3 more ranks", and notes. */
+static void name_of(const vn_ranks_job *j, char *text, size_t room)
 {
-	size_t used = (size_t)snprintf(text, room, "%s", vn_recording_path(rank[0]));
-	for (int i = 1; i < n && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(rank[i]));
-	if (used >= room)
-		snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(rank[0]), n - 1);
+	char   line[PATH_MAX + 40];
+	const char *first = vn_recording_path(j->rank[0]), *slash = strrchr(first, '/');
+	size_t used = (size_t)snprintf(text, room, "%s", first), folder = slash ? (size_t)(slash + 1 - first) : 0;
+	bool   same = true;
+	for (int i = 1; i < j->n; i++) {
+		const char *path = vn_recording_path(j->rank[i]), *end = strrchr(path, '/');
+		same = same && (end ? (size_t)(end + 1 - path) : 0) == folder && memcmp(path, first, folder) == 0;
+	}
+	for (int i = 1; i < j->n && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(j->rank[i]) + (same ? folder : 0));
+	if (used < room)
+		return;
+	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
+	for (int i = 0; j->use->say && i < j->n; i++) {
+		snprintf(line, sizeof line, "rank %d is %s", i, vn_recording_path(j->rank[i]));
+		j->use->say(j->use->context, vn_text_clean(line));
+	}
 }
 
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err)
@@ -308,7 +321,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 	use->placed = use->summed = use->same = 0;
 	*r = NULL;
 	if (!st && !(st = in_order(rank, n, err)) && !(st = same_kind(rank, n, use->allow_incomplete, err)) && !(st = same_run(rank, n, err))) {
-		name_of(rank, n, name, sizeof name);
+		name_of(&j, name, sizeof name);
 		st = vn_derive(name, rank, n, &j.made, err);
 	}
 	if (!j.made) {

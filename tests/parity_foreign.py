@@ -9,6 +9,7 @@ any more once something in it is wrong. Prints how many checkpoints each compare
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,11 @@ rng = np.random.default_rng(7)
 with open(os.path.join(FIXTURES, "prompts", "p017.ids"), encoding="utf-8") as f:
     IDS = [int(i) for i in f.read().split(",")]
 T = len(IDS)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
 def run(*args):
@@ -316,6 +322,26 @@ def ranks():
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
 
 
+def reports_name_every_rank():
+    """In every form of report; also where their paths together are longer than a line."""
+    global bad
+    p = write_ranks("qwen2", golden("qwen2"), 6)
+    one, many = ["d" * 200] * 6, [str(i) * 200 for i in range(6)]
+    for folder in {*one, *many}:
+        os.mkdir(folder)
+    forms = ("txt", "json", "xml", "md", "html")
+    for what, folders, said, where in (("here", None, p, forms), ("in one folder", one, p, forms),
+                                       ("in six", many, [f"{d}/{x}" for d, x in zip(many, p)], ("txt", "json", "html"))):
+        paths = [shutil.copy(x, f"{folders[i]}/{x}") for i, x in enumerate(p)] if folders else p
+        out = [f"named.{form}" for form in forms]
+        r = run("compare", "qwen2.h5", "--shard", *paths, "--allow", "missing", "--limits", "fp32.yaml", "--points", "layer0.attn_norm", "--force",
+                "--format", "text", *[x for o in out for x in ("-o", o)])
+        lacks = [f"named.{form}: {x}" for form in where for x in said if x not in read(f"named.{form}")]
+        good = r.returncode == 0 and not lacks
+        bad += not good
+        print(f"{'ok' if good else 'BAD':4} reports name 6 ranks, {what}" + "".join(f"\n     not in {x}" for x in lacks) + r.stderr)
+
+
 def loose_ends():
     """Copies that differ, axes that are not so, the last row alone."""
     keep = ["--allow", "missing", "--limits", "fp32.yaml"]
@@ -483,6 +509,7 @@ with tempfile.TemporaryDirectory() as folder:
     as_they_come()
     vllm()
     ranks()
+    reports_name_every_rank()
     loose_ends()
     pages()
     caches()
