@@ -155,7 +155,7 @@ static vn_status look(command *k, pair *p, vn_error *err)
 	sides.cand = &p->cand;
 	sides.n_cand = 1;
 	sides.floor = p->floor;
-	sides.batch_row = -1;
+	sides.batch_row = sides.ref_batch_row = -1;
 	if ((st = vn_sides_open(&sides, c, err))
 	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
 		return st;

@@ -40,7 +40,7 @@ static void usage(FILE *to)
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
 	        "  --ref-names MAP the same of REF\n"
-	        "  --batch-row N   which prompt of a batched CAND, from 0; --ref-batch-row N of a batched REF\n"
+	        "  --batch-row N   which prompt of a CAND of several, from 0; --ref-batch-row N of such a REF\n"
 	        "  --shard         the candidate is the recordings of all ranks of a tensor-parallel run\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"

@@ -504,6 +504,69 @@ def batches():
     expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
 
 
+def packed():
+    """Prompts one behind the other, as engines with a continuous batch have them; then a step with a token of each."""
+    g = golden("qwen3")
+    keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+    before, behind = 6, 9  # tokens of the prompts around ours
+    n = before + T + behind
+    other = lambda k: list(rng.integers(0, 500, k))
+    ids = other(before) + IDS + other(behind)
+    positions = [*range(before), *range(T), *range(behind)]
+
+    def around(a, axes, last=False):
+        if last:
+            return rng.standard_normal((3, a.shape[-1])).astype("f4") * [[1], [0], [1]] + [[0], [1], [0]] * a[-1]
+        whole = rng.standard_normal([n if w in ("token", "key") else k for w, k in zip(axes.split(), a.shape)]).astype("f4")
+        whole[tuple(slice(before, before + T) if w in ("token", "key") else slice(None) for w in axes.split())] = a
+        return whole
+
+    def write(path, ids, positions, last=False):
+        with Foreign(path, ids, positions) as f:
+            for name, (a, axes) in g.items():
+                a = around(a, axes, last and name == "logits")
+                f.put(name, a[None] if np.ndim(ids) == 2 else a.astype("f4"), "batch " * (np.ndim(ids) == 2) + axes)
+            for layer in range(2):
+                f.put(f"layer{layer}.k_cache", around(g[f"layer{layer}.k_rope"][0], "key kv_head dim"), "key kv_head dim")
+
+    write("packed.h5", ids, positions)
+    expect("one of three prompts in a row", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g))
+    expect("another of them", 2, "qwen3.h5", "packed.h5", "--batch-row", "2", *keep, says="token ids: 17 in the reference, 9 in the candidate")
+    expect("one beyond them", 2, "qwen3.h5", "packed.h5", "--batch-row", "3", *keep, says="a batch of 3 has no row 3")
+    expect("all of them", 0, "packed.h5", "packed.h5", "--limits", "fp32.yaml", least=len(g), says="3 prompts one behind the other, compared as they are")
+    expect("one as the reference", 0, "packed.h5", "qwen3.h5", "--ref-batch-row", "1", "--allow", "extra", "--limits", "fp32.yaml", least=len(g))
+
+    def leaks(step):  # the first key of the prompt before in place of ours
+        a = step["layer1"]["k_cache"]
+        a[before] = a[0]
+    expect("a key of the prompt before", 1, "qwen3.h5", edited("packed.h5", "bad.h5", leaks), "--batch-row", "1", *keep, says="layer1.k_cache")
+    write("packed.h5", ids, positions, last=True)
+    expect("logits of the last token of each", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g), says="taken as the last token")
+    expect("of another prompt's", 1, "packed.h5", edited("packed.h5", "bad.h5", lambda s: s["logits"].__setitem__(1, s["logits"][0])), "--ref-batch-row", "1",
+           "--batch-row", "1", *keep, says="logits")
+    write("packed.h5", [ids], [positions])
+    expect("three prompts in a batch of one", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g) - 2)
+
+    # Decoding: a step of one token each, then positions that are of none of the prompts.
+    model = os.path.join(FIXTURES, "qwen3-trained")
+    run("capture", "ref", model, "--ids", f"@{FIXTURES}/prompts/p017.ids", "--force-ids", "5,9", "--points", "*.q_rope", "-o", "steps.h5", "--force")
+    with h5py.File("steps.h5", "r") as s, Foreign("packed.h5", ids + [7, 5, 8, 7, 9, 8], positions + [before, T, behind, before + 1, T + 1, behind + 1]) as f:
+        for k in range(3):
+            step = f.f.require_group(f"step.{k}")
+            step.attrs.update(position=n + 3 * (k - 1) if k else 0, tokens=3 if k else n)
+            for layer in range(2):
+                a = s[f"step.{k}/layer{layer}/q_rope"][()]
+                whole = rng.standard_normal((3 if k else n, *a.shape[1:])).astype("f4")
+                whole[1 if k else before:][:len(a)] = a
+                step[f"layer{layer}/q_rope"] = whole
+    expect("one of three that decode", 0, "steps.h5", "packed.h5", "--batch-row", "1", *keep, least=6)
+
+    def astray(step):
+        step.file["run/positions"][n + 4] = 3
+    expect("a step of other prompts", 2, "steps.h5", edited("packed.h5", "bad.h5", astray), "--batch-row", "1", *keep,
+           says="/step.2: its tokens do not go on with the 3 prompts")
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     as_they_come()
@@ -514,5 +577,6 @@ with tempfile.TemporaryDirectory() as folder:
     pages()
     caches()
     batches()
+    packed()
 print("all agree" if not bad else f"{bad} do not")
 sys.exit(bad > 0)
