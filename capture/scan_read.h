@@ -9,6 +9,11 @@
 __attribute__((noreturn, format(printf, 3, 4)))
 void vn_refuse(const vn_scan *s, const char *object, const char *format, ...);
 
+/* n zeroed elements by malloc, or the end. */
+void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size);
+/* Strings of fixed length, n bytes, may be padded by blanks and lack the NUL: text has room for it. */
+void  vn_scan_end_text(hid_t type, char *text, size_t n);
+
 /* The file through our driver, read-only. */
 hid_t vn_scan_open(const vn_scan *s);
 
