@@ -1,11 +1,12 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/box.h"
 #include "capture/ranks_inside.h"
+#include "capture/residual.h"
 
 #include "libref/plan/point.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
@@ -90,78 +91,33 @@ static bool is_zero(vn_ranks_job *j, int k, int entry)
 	return zero;
 }
 
-/* |whole - a - parts of ranks [from, to)|^2 over |those|^2, of replicated tensors of rank 0; -1: cannot be said. */
-static double left_over(vn_ranks_job *j, int step, const char *whole, const char *a, const int *entry, int from, int to)
+/* What is left of the residual stream once the parts of ranks [from, to) are taken out; -1: cannot be said. */
+static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
-	const int list[2] = { vn_recording_find(r, step, whole), vn_recording_find(r, step, a) };
-	const int64_t n = vn_shape_count(&vn_recording_entry(r, entry[0])->shape);
-	double *x = malloc(((size_t)n + 1) * sizeof *x), *y = calloc((size_t)n + 1, sizeof *y), off = -1, size = 0;
-	const void *data;
-	bool good = x && y && list[0] >= 0 && list[1] >= 0;
-	for (int k = 0; good && k < 2; k++)
-		good = vn_shape_count(&vn_recording_entry(r, list[k])->shape) == n;
-	for (int k = from; good && k < to; k++)
-		if ((good = !vn_recording_data(j->rank[k], entry[k], &data, NULL))) {
-			vn_to_f64(x, data, vn_recording_entry(j->rank[k], entry[k])->dtype, (size_t)n);
-			for (int64_t i = 0; i < n; i++)
-				y[i] += x[i];
-			vn_recording_release(j->rank[k], entry[k]);
-		}
-	for (int64_t i = 0; good && i < n; i++)
-		size += y[i] * y[i];
-	for (int k = 0; good && k < 2; k++)
-		if ((good = !vn_recording_data(r, list[k], &data, NULL))) {
-			vn_to_f64(x, data, vn_recording_entry(r, list[k])->dtype, (size_t)n);
-			for (int64_t i = 0; i < n; i++)
-				y[i] = k == 0 ? x[i] - y[i] : y[i] - x[i];
-			vn_recording_release(r, list[k]);
-		}
-	if (good && size > 0) {
-		off = 0;
-		for (int64_t i = 0; i < n; i++)
-			off += y[i] * y[i];
-		off /= size;
-	}
-	free(x);
-	free(y);
-	return off;
+	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
+	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) }, { r, vn_recording_find(r, step, s->before[0]) } };
+	int     n = 2;
+	if (term[1].entry < 0)
+		term[1].entry = vn_recording_find(r, step, s->before[1]);
+	for (int k = from; k < to; k++)
+		term[n++] = (vn_term) { j->rank[k], entry[k] };
+	return vn_residual_left(term, n);
 }
 
 /* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */
 static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
 {
-	enum { CLOSES = 100 };
-	const vn_point_info *p = vn_entry_point(e);
-	const bool mlp = strcmp(p->name, "down_proj") == 0;
-	char whole[VN_NAME_MAX], before[VN_NAME_MAX];
-	if (!mlp && strcmp(p->name, "attn_out") != 0)
+	vn_stream s;
+	if (!vn_stream_around(vn_entry_point(e)->name, e->layer, &s))
 		return false;
-	snprintf(whole, sizeof whole, "layer%d.%s", e->layer, mlp ? "output" : "attn_residual");
-	snprintf(before, sizeof before, "layer%d.%s", e->layer, mlp ? "attn_residual" : "input");
-	if (!mlp && vn_recording_find(j->rank[0], e->step, before) < 0) {
-		snprintf(before, sizeof before, e->layer > 0 ? "layer%d.output" : "embed", e->layer - 1);
-	}
-	const double together = left_over(j, e->step, whole, before, entry, 0, j->n);
+	const double together = left_over(j, e->step, &s, entry, 0, j->n);
 	for (int k = 0; together >= 0 && k < j->n; k++) {
-		const double alone = left_over(j, e->step, whole, before, entry, k, k + 1);
-		if (alone >= 0 && alone * CLOSES < 1 && alone < together)
+		const double alone = left_over(j, e->step, &s, entry, k, k + 1);
+		if (vn_residual_closes(alone) && alone < together)
 			return true;
 	}
 	return false;
-}
-
-static void boxes_of_sum(const vn_ranks_job *j, const vn_entry *e, const int *entry, vn_piece *piece)
-{
-	for (int k = 0; k < j->n; k++) {
-		int64_t step = 1;
-		piece[k] = (vn_piece) { .base = k, .entry = entry[k] };
-		for (int a = e->shape.rank - 1; a >= 0; a--) {
-			piece[k].size[a] = e->shape.dim[a];
-			piece[k].stride[a] = step;
-			step *= e->shape.dim[a];
-		}
-	}
 }
 
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
@@ -187,7 +143,8 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
 			j->use->summed++;
-			boxes_of_sum(j, e, entry, piece);
+			for (int k = 0; k < j->n; k++)
+				piece[k] = vn_box_whole(k, entry[k], e);
 			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
 		}
 	} else if ((st = vn_ranks_check_replicas(j, entry, 0, j->n))) {

@@ -1,6 +1,8 @@
 /* profile.c: see profile.h; the words are in profile_words.c. */
 #include "compare/profile.h"
 
+#include "libref/plan/point.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -78,7 +80,8 @@ static void sum_up(vn_profile *p, const vn_tensor *ref, const vn_tensor *cand, t
 
 static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n, vn_error *err)
 {
-	const size_t word = strcspn(axes, " ");
+	size_t word;
+	axes = vn_axes_word(axes, i, &word);
 	if (word && word < sizeof a->name)
 		snprintf(a->name, sizeof a->name, "%.*s", (int)word, axes);
 	else
@@ -98,12 +101,9 @@ vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char 
 	vn_status st;
 
 	*p = (vn_profile) { .n_axes = ref->shape.rank ? ref->shape.rank : 1, .n = vn_shape_count(&ref->shape) };
-	for (int i = 0; i < p->n_axes; i++) {
+	for (int i = 0; i < p->n_axes; i++)
 		if ((st = axis_of(&p->axis[i], i, axes, ref->shape.rank ? ref->shape.dim[i] : 1, err)))
 			return st;
-		axes += strcspn(axes, " ");
-		axes += strspn(axes, " ");
-	}
 	sum_up(p, ref, cand, &all);
 	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
