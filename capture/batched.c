@@ -1,11 +1,11 @@
 /* batched.c: see batched.h. */
 #include "capture/batched.h"
 
-#include "capture/derive.h"
+#include "capture/box.h"
 #include "capture/dims.h"
+#include "capture/packed.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +17,7 @@ typedef struct run {
 typedef struct job {
 	vn_recording *r, *made;
 	int64_t   row, batch, columns;
+	bool      packed;          /* the row is one of `batch` prompts one behind the other */
 	int32_t  *ids, *positions; /* of the row, without padding */
 	int64_t   n;
 	bool     *real;            /* (columns) */
@@ -41,15 +42,35 @@ static int real_runs(const job *j, int64_t from, int64_t to, run *list)
 	return n;
 }
 
+int64_t vn_batched_count(const vn_recording *r)
+{
+	return vn_recording_batch(r) > 0 ? vn_recording_batch(r) : vn_packed_count(r);
+}
+
+/* Those that are no padding, and of this prompt. */
+static vn_status which_are_real(job *j, const int32_t *ids, const int32_t *positions, vn_error *err)
+{
+	int64_t  *of = j->packed ? malloc(((size_t)j->columns + 1) * sizeof *of) : NULL;
+	vn_status st = !j->packed ? VN_OK : of ? vn_packed_prompts(j->r, of, err)
+	                          : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
+	for (int64_t i = 0; !st && i < j->columns; i++) {
+		const int64_t at = j->packed ? i : j->row * j->columns + i;
+		j->real[i] = positions[at] >= 0 && ids[at] >= 0 && (!of || of[i] == j->row);
+	}
+	free(of);
+	return st;
+}
+
 static vn_status read_row(job *j, vn_error *err)
 {
 	const int32_t *ids, *positions;
 	const vn_step *step;
 	const int64_t all = vn_recording_tokens(j->r, &ids, &positions);
-	j->batch = vn_recording_batch(j->r);
+	j->batch = vn_batched_count(j->r);
+	j->packed = vn_packed_count(j->r) > 0;
 	if (j->row < 0 || j->row >= j->batch)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a batch of %" PRId64 " has no row %" PRId64, vn_recording_path(j->r), j->batch, j->row);
-	j->columns = all / j->batch;
+	j->columns = j->packed ? all : all / j->batch;
 	const size_t n = (size_t)j->columns + 1;
 	const int steps = vn_recording_steps(j->r, &step);
 	j->ids = malloc(n * sizeof *j->ids);
@@ -60,10 +81,12 @@ static vn_status read_row(job *j, vn_error *err)
 	j->runs = malloc(n * sizeof *j->runs);
 	if (!j->ids || !j->positions || !j->real || !j->before || !j->step || !j->runs)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for a row", vn_recording_path(j->r));
-	ids += j->row * j->columns;
-	positions += j->row * j->columns;
+	const vn_status st = which_are_real(j, ids, positions, err);
+	if (st)
+		return st;
+	ids += j->packed ? 0 : j->row * j->columns;
+	positions += j->packed ? 0 : j->row * j->columns;
 	for (int64_t i = 0; i < j->columns; i++) {
-		j->real[i] = positions[i] >= 0 && ids[i] >= 0;
 		j->before[i + 1] = j->before[i] + j->real[i];
 		if (j->real[i]) {
 			j->ids[j->n] = ids[i];
@@ -94,50 +117,50 @@ static vn_status cut_steps(job *j, vn_error *err)
 	return VN_OK;
 }
 
+/* Is it of several prompts? A table or a weight is not. */
+static bool of_prompts(const job *j, const vn_entry *e, vn_dims *d)
+{
+	const char *axes = vn_entry_axes(e), *why;
+	return *axes && vn_dims_parse(axes, d, &why) && d->n == e->shape.rank
+	       && (vn_dims_find(d, "batch") >= 0 || (j->packed && (vn_dims_find(d, "token") >= 0 || vn_dims_find(d, "key") >= 0)));
+}
+
 /* The boxes of one tensor: one of the batch, the real ones of its tokens and of its keys. */
 static vn_status place(job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const vn_step  *s = vn_recording_step(j->r, e->step);
 	vn_dims     dims;
-	const char *why;
-	vn_entry    made = *e;
-	vn_piece    box = { .entry = entry };
-	int64_t     stride[VN_MAX_RANK], step = 1;
+	vn_box      box;
 	int         keys = -1, n = 1;
-	size_t      used = 0;
 
-	if (!*vn_entry_axes(e) || !vn_dims_parse(vn_entry_axes(e), &dims, &why) || dims.n != e->shape.rank || vn_dims_find(&dims, "batch") < 0)
-		return vn_derive_keep(j->made, e, 0, entry, j->err); /* of no prompt in particular: a table, a weight */
-	for (int k = e->shape.rank - 1; k >= 0; k--) {
-		stride[k] = step;
-		step *= e->shape.dim[k];
-	}
-	made.shape.rank = 0;
-	made.axes[0] = '\0';
+	if (!of_prompts(j, e, &dims))
+		return vn_derive_keep(j->made, e, 0, entry, j->err);
+	vn_box_begin(&box, 0, entry, e);
 	for (int k = 0; k < e->shape.rank; k++) {
 		const char *word = dims.atom[k].word;
-		const int   at = made.shape.rank;
 		int64_t     length = e->shape.dim[k];
+		bool        real = false;
 		if (strcmp(word, "batch") == 0) {
 			if (length != j->batch)
 				return vn_fail(j->err, VN_ERR_FORMAT, "%s: %s: a batch of %" PRId64 ", the run has %" PRId64, vn_recording_path(j->r), e->name,
 				               length, j->batch);
-			box.from += j->row * stride[k];
+			box.piece.from += j->row * box.stride[k];
 			continue;
 		}
 		if (strcmp(word, "token") == 0 && length == s->rows) {
 			const int64_t first = s->position + s->first_row;
 			length = j->before[first + s->rows] - j->before[first];
-			box.from += (real_runs(j, first, first + s->rows, j->runs) ? j->runs[0].from : 0) * stride[k];
+			box.piece.from += (real_runs(j, first, first + s->rows, j->runs) ? j->runs[0].from : 0) * box.stride[k];
+		} else if (j->packed && strcmp(word, "token") == 0 && length == j->batch && vn_entry_last(e)) {
+			length = 1; /* the last token of each prompt */
+			box.piece.from += j->row * box.stride[k];
 		} else if (strcmp(word, "key") == 0 && length == s->position + s->tokens) {
-			keys = at;
+			real = true;
 			length = j->before[length];
 		}
-		box.size[at] = made.shape.dim[at] = length;
-		box.stride[at] = stride[k];
-		made.shape.rank++;
-		used += (size_t)snprintf(made.axes + used, sizeof made.axes - used, "%s%s", at ? " " : "", word);
+		const int at = vn_box_axis(&box, k, length, word);
+		keys = real ? at : keys;
 	}
 	if (keys >= 0)
 		n = real_runs(j, 0, s->position + s->tokens, j->runs);
@@ -145,15 +168,15 @@ static vn_status place(job *j, int entry)
 	if (!piece)
 		return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), e->name);
 	for (int64_t i = 0, at = 0; i < n; i++) {
-		piece[i] = box;
+		piece[i] = box.piece;
 		if (keys >= 0) {
 			piece[i].to[keys] = at;
 			piece[i].size[keys] = j->runs[i].n;
-			piece[i].from += j->runs[i].from * box.stride[keys];
+			piece[i].from += j->runs[i].from * box.piece.stride[keys];
 			at += j->runs[i].n;
 		}
 	}
-	const vn_status st = vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
+	const vn_status st = vn_derive_add(j->made, &box.made, piece, n, VN_JOIN_PLACED, j->err);
 	free(piece);
 	return st;
 }

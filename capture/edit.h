@@ -41,8 +41,8 @@ typedef enum vn_edit_way {
 	VN_EDIT_VIRTUAL     /* a view of another dataset */
 } vn_edit_way;
 void vn_edit_replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_way way);
-/* The same with five axes, a 1 in front; more than vn_shape holds. */
-void vn_edit_five_axes(vn_edit *e, const char *object, const vn_tensor *t);
+/* The same with ones in front, and more axes than vn_shape holds. */
+void vn_edit_many_axes(vn_edit *e, const char *object, const vn_tensor *t);
 
 /* Attributes, new or in place of the old; text NULL: none any more. */
 void vn_edit_text(vn_edit *e, const char *object, const char *key, const char *text);

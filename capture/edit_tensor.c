@@ -154,8 +154,11 @@ void vn_edit_replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit
 	replace(e, object, t, way, t->shape.rank, dim);
 }
 
-void vn_edit_five_axes(vn_edit *e, const char *object, const vn_tensor *t)
+void vn_edit_many_axes(vn_edit *e, const char *object, const vn_tensor *t)
 {
-	hsize_t dim[5] = { 1, 1, 1, 1, (hsize_t)vn_shape_count(&t->shape) };
-	replace(e, object, t, VN_EDIT_PLAIN, 5, dim);
+	hsize_t dim[VN_MAX_RANK + 1];
+	for (int i = 0; i < VN_MAX_RANK; i++)
+		dim[i] = 1;
+	dim[VN_MAX_RANK] = (hsize_t)vn_shape_count(&t->shape);
+	replace(e, object, t, VN_EDIT_PLAIN, VN_MAX_RANK + 1, dim);
 }

@@ -1,5 +1,6 @@
 /* identities.c: see identities.h. */
 #include "capture/identities_inside.h"
+#include "capture/residual.h"
 
 #include "libref/base/text.h"
 
@@ -313,8 +314,8 @@ static void rows(vn_walk *w)
 static void layer(vn_walk *w)
 {
 	chain(w);
-	sum(w, "attn_residual", "input", "attn_out");
-	sum(w, "output", "attn_residual", "down_proj");
+	for (int i = 0; i < VN_RESIDUALS; i++)
+		sum(w, vn_residuals[i].whole, vn_residuals[i].before, vn_residuals[i].added);
 	rotation(w, "q_rope", "q_norm", "q_proj");
 	rotation(w, "k_rope", "k_norm", "k_proj");
 	probs(w);

@@ -25,12 +25,10 @@ static void note_length(vn_like *l, const char *word, size_t n, int64_t size)
 
 static void note_lengths(vn_like *l, const char *axes, const vn_shape *shape)
 {
-	for (int k = 0; k < shape->rank && *axes; k++) {
-		const size_t n = strcspn(axes, " ");
-		note_length(l, axes, n, shape->dim[k]);
-		axes += n;
-		axes += strspn(axes, " ");
-	}
+	size_t n;
+	const char *w = vn_axes_word(axes, 0, &n);
+	for (int k = 0; k < shape->rank && n; w = vn_axes_word(axes, ++k, &n))
+		note_length(l, w, n, shape->dim[k]);
 }
 
 void vn_like_init(vn_like *l, const vn_recording *r, const vn_plan *plan, int ranks)

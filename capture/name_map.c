@@ -2,7 +2,9 @@
 #include "capture/name_map_inside.h"
 
 #include "capture/derive.h"
+#include "capture/dims.h"
 #include "capture/numbers.h"
+#include "capture/residual.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -137,11 +139,26 @@ static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
 	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
 }
 
+/* The first of the two is what attention adds to the residual stream. */
+static void by_stream(vn_map_job *j, int k, int i, char *why, size_t room)
+{
+	const int step = vn_recording_entry(j->r, i)->step;
+	vn_stream s;
+	vn_stream_around("attn_out", j->n[i], &s);
+	int       which = 0, before = source_of(j, step, s.before[0]);
+	if (before < 0)
+		before = source_of(j, step, s.before[which = 1]);
+	const double left = vn_residual_left((const vn_term[]) { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } }, 3);
+	if (left < 0)
+		return;
+	j->chosen[k] = !vn_residual_closes(left);
+	snprintf(why, room, "%s %s %s + it", s.after, j->chosen[k] ? "is not" : "is", s.before[which]);
+}
+
 /* By the first layer where it can be seen; the others are of the same engine. */
 static vn_status decide(vn_map_job *j, int k)
 {
-	enum { CLOSES = 100 }; /* 1 part in so many: half a sum leaves about half */
-	char name[2][VN_NAME_MAX], residual[VN_NAME_MAX], input[VN_NAME_MAX], why[3 * VN_NAME_MAX];
+	char name[2][VN_NAME_MAX], why[3 * VN_NAME_MAX];
 	int  last = -1;
 	for (int i = 0; i < vn_recording_count(j->r) && j->chosen[k] < 0; i++) {
 		const vn_entry *e = vn_recording_entry(j->r, i);
@@ -161,19 +178,8 @@ static vn_status decide(vn_map_job *j, int k)
 				snprintf(why, sizeof why, "it has the numbers of that, and not those of %s", name[side]);
 			}
 		}
-		snprintf(residual, sizeof residual, "layer%d.attn_residual", j->n[i]);
-		snprintf(input, sizeof input, "layer%d.input", j->n[i]);
-		int a = source_of(j, e->step, input);
-		if (a < 0) {
-			snprintf(input, sizeof input, j->n[i] > 0 ? "layer%d.output" : "embed", j->n[i] - 1);
-			a = source_of(j, e->step, input);
-		}
-		const int whole = source_of(j, e->step, residual);
-		const double off = j->chosen[k] < 0 && whole >= 0 && a >= 0 ? vn_left_over((vn_operand) { j->r, whole }, (vn_operand) { j->r, a }, &(vn_operand) { j->r, i }, 1) : -1;
-		if (off >= 0) {
-			j->chosen[k] = off * CLOSES > 1;
-			snprintf(why, sizeof why, "%s %s %s + it", residual, j->chosen[k] ? "is not" : "is", input);
-		}
+		if (j->chosen[k] < 0)
+			by_stream(j, k, i, why, sizeof why);
 		if (j->chosen[k] >= 0)
 			say_choice(j, e, name[j->chosen[k]], why);
 	}
@@ -185,7 +191,7 @@ static vn_status decide(vn_map_job *j, int k)
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static vn_status add(vn_map_job *j, int entry, int part, const char *pattern)
+static vn_status add(vn_map_job *j, int entry, int n, int part, const char *pattern)
 {
 	if (j->n_out == j->room) {
 		const int room = j->room ? 2 * j->room : 256;
@@ -196,9 +202,31 @@ static vn_status add(vn_map_job *j, int entry, int part, const char *pattern)
 		j->room = room;
 	}
 	vn_map_outcome *o = &j->out[j->n_out++];
-	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = j->n[entry], .part = part };
-	if (!vn_map_name(pattern, j->n[entry], o->name, sizeof o->name))
+	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
+	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
 		return vn_map_fail(j, o->rule, "%s becomes a name of more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
+	return VN_OK;
+}
+
+/* How many tensors lie along the axis of `each`. */
+static vn_status indices(vn_map_job *j, int entry, int *n)
+{
+	enum { MOST_EACH = 4096 };
+	const vn_map_rule *k = &j->m->rule[j->rule[entry]];
+	const vn_entry    *e = vn_recording_entry(j->r, entry);
+	vn_dims     d;
+	const char *why;
+	int64_t     size = -1;
+	if (vn_dims_parse(k->axes, &d, &why)) {
+		/* vn_dims_fit may find a first axis missing. */
+		const int axis = d.atom[vn_dims_find(&d, k->each)].axis - (d.rank - e->shape.rank);
+		size = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+	}
+	if (size < 0)
+		return vn_map_fail(j, j->rule[entry], "the shape of %s is not '%s'", e->name, k->axes);
+	if (size > MOST_EACH)
+		return vn_map_fail(j, j->rule[entry], "%s has %" PRId64 " along %s, more than %d", e->name, size, k->each, MOST_EACH);
+	*n = (int)size;
 	return VN_OK;
 }
 
@@ -212,17 +240,22 @@ static vn_status collect(vn_map_job *j)
 		j->use->mapped += rule && !rule->ignore;
 		j->use->ignored += rule && rule->ignore;
 		if (k == VN_MAP_LEFT) {
-			st = add(j, i, -1, vn_recording_entry(j->r, i)->name);
+			st = add(j, i, -1, -1, vn_recording_entry(j->r, i)->name);
 			continue;
 		}
 		if (!rule || rule->ignore)
 			continue;
-		if (rule->either[0])
-			st = add(j, i, -1, rule->either[j->chosen[k]]);
-		if (!st && rule->to)
-			st = add(j, i, -1, rule->to);
-		for (int p = 0; !st && p < rule->n_parts; p++)
-			st = add(j, i, p, rule->parts[p]);
+		int first = j->n[i], end = first + 1;
+		if (rule->each && (st = indices(j, i, &end)))
+			break;
+		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
+			if (rule->either[0])
+				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
+			if (!st && rule->to)
+				st = add(j, i, n, -1, rule->to);
+			for (int p = 0; !st && p < rule->n_parts; p++)
+				st = add(j, i, n, p, rule->parts[p]);
+		}
 	}
 	return st;
 }

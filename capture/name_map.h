@@ -22,6 +22,7 @@ typedef struct vn_map_rule {
 	char **parts;         /* cut along an axis into these */
 	int    n_parts;
 	char  *along;
+	char  *each;          /* one for each index of that axis, which is then {n}; NULL */
 	char  *axes, *to_axes; /* dims strings, with groups: "batch token (head dim)"; NULL: as the file or the point says */
 	char  *cut;           /* an axis of which only the first are ours; NULL */
 	char  *op, *family;   /* globs: only of this operation, in this family; NULL: any */

@@ -8,7 +8,7 @@ enum { VN_MAP_LEFT = -1, VN_MAP_GONE = -2 };
 
 /* What one tensor becomes. */
 typedef struct vn_map_outcome {
-	int  entry, rule, n; /* rule: VN_MAP_LEFT: stays */
+	int  entry, rule, n; /* rule: VN_MAP_LEFT: stays. n: what {n} is */
 	int  part;           /* -1: the whole */
 	char name[VN_NAME_MAX];
 } vn_map_outcome;

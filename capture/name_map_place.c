@@ -43,19 +43,32 @@ static void label(vn_entry *e, const char *axes)
 static vn_status keep_shape(vn_map_job *j, const vn_map_outcome *o, vn_entry *e, const char *said)
 {
 	const vn_map_rule *k = &j->m->rule[o->rule];
-	if (k->n_plus || k->cut)
+	if (k->n_plus || k->cut || k->each)
 		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", vn_recording_entry(j->r, o->entry)->name, said);
 	label(e, said);
 	return vn_derive_keep(j->made, e, 0, o->entry, j->err);
 }
 
-/* `to` as text: a batch of several stays the outermost axis. */
+/* `to` as text: a batch of several stays the outermost axis, and keys in blocks stay in them (paged.h). */
 static bool target_dims(const vn_dims *from, const char *axes, vn_dims *to, char *text, size_t room)
 {
-	const int batch = vn_dims_find(from, "batch");
-	const char *why;
-	const bool several = batch >= 0 && from->atom[batch].size > 1 && strncmp(axes, "batch", 5) != 0;
-	return snprintf(text, room, "%s%s", several ? "batch " : "", axes) < (int)room && *text && vn_dims_parse(text, to, &why);
+	const int   batch = vn_dims_find(from, "batch"), key = vn_axes_find(axes, "key");
+	const bool  several = batch >= 0 && from->atom[batch].size > 1 && strncmp(axes, "batch", 5) != 0;
+	const bool  paged = key >= 0 && vn_dims_find(from, "block") >= 0 && vn_dims_find(from, "slot") >= 0;
+	size_t      n = 0;
+	const char *at = paged ? vn_axes_word(axes, key, &n) : axes, *why;
+	return snprintf(text, room, "%s%.*s%s%s", several ? "batch " : "", (int)(at - axes), axes, paged ? "block slot" : "", at + n) < (int)room
+	       && *text && vn_dims_parse(text, to, &why);
+}
+
+/* Of the axis of `each` this outcome has one index: returns where it begins. */
+static int64_t take_index(const vn_map_rule *k, const vn_map_outcome *o, vn_dims *from)
+{
+	if (!k->each)
+		return 0;
+	vn_atom *a = &from->atom[vn_dims_find(from, k->each)];
+	a->size = 1;
+	return o->n * a->stride;
 }
 
 static void cut(const vn_map_rule *k, vn_looks *w, vn_dims *from)
@@ -91,6 +104,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	if (!vn_dims_parse(*axes ? axes : w.axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &w))
 		return keep_shape(j, o, &made, axes);
 	cut(k, &w, &from);
+	const int64_t start = take_index(k, o, &from);
 	if (!target_dims(&from, k->to_axes ? k->to_axes : *w.axes ? w.axes : axes, &to, text, sizeof text)
 	    || !(piece = vn_dims_pieces(&from, &to, 0, o->entry, &shape, &n)))
 		return keep_shape(j, o, &made, axes);
@@ -100,6 +114,8 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 		st = vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for %s", vn_recording_path(j->r), o->name);
 		goto done;
 	}
+	for (int p = 0; p < n; p++)
+		piece[p].from += start;
 	memcpy(all, piece, (size_t)n * sizeof *all);
 	for (int i = 0; i < k->n_plus; i++) {
 		char term[VN_NAME_MAX];
@@ -173,6 +189,7 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 
 	if (!vn_dims_parse(k->axes, &from, &why) || !vn_dims_fit(&from, &e->shape, vn_looks_size, &own))
 		return vn_map_fail(j, o->rule, "the shape of %s is not '%s'", e->name, k->axes);
+	const int64_t start = take_index(k, o, &from);
 	const int along = vn_dims_find(&from, k->along);
 	for (int i = 0; i < k->n_parts; i++) {
 		char name[VN_NAME_MAX];
@@ -193,7 +210,7 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 	if (!piece)
 		return vn_map_fail(j, o->rule, "%s cannot be cut out of %s: their axes do not fit", o->name, e->name);
 	for (int i = 0; i < n; i++)
-		piece[i].from += before * from.atom[along].stride;
+		piece[i].from += start + before * from.atom[along].stride;
 	vn_entry made = named(e, o->name);
 	made.shape = shape;
 	label(&made, text);

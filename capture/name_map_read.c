@@ -169,6 +169,8 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return names(r, key, &rule->parts, &rule->n_parts, 2, MOST_NAMES);
 	if (strcmp(key, "along") == 0)
 		return vn_yaml_copy(r->y, key, &rule->along);
+	if (strcmp(key, "each") == 0)
+		return vn_yaml_copy(r->y, key, &rule->each);
 	if (strcmp(key, "axes") == 0)
 		return axes(r, key, &rule->axes);
 	if (strcmp(key, "to_axes") == 0)
@@ -185,8 +187,8 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return yes(r, key, &r->had_fallback, &rule->fallback);
 	if (strcmp(key, "copy") == 0)
 		return yes(r, key, &r->had_copy, &rule->copy);
-	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, either, parts, along, axes, to_axes, cut, op, "
-	                       "family, fallback, copy, ignore", key);
+	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, either, parts, along, each, axes, to_axes, cut, "
+	                       "op, family, fallback, copy, ignore", key);
 }
 
 static bool has_axis(const char *text, const char *word)
@@ -194,6 +196,17 @@ static bool has_axis(const char *text, const char *word)
 	vn_dims dims;
 	const char *why;
 	return text && vn_dims_parse(text, &dims, &why) && vn_dims_find(&dims, word) >= 0;
+}
+
+/* An axis of that word and no other. */
+static bool has_whole_axis(const char *text, const char *word)
+{
+	vn_dims dims;
+	const char *why;
+	if (!text || !vn_dims_parse(text, &dims, &why))
+		return false;
+	const int i = vn_dims_find(&dims, word);
+	return i >= 0 && (i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) && (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis);
 }
 
 static bool same_words(const char *a, const char *b)
@@ -214,6 +227,9 @@ static vn_status check_rule(reader *r)
 	                  : k->parts && !k->along ? "parts without along"
 	                  : k->along && !k->parts ? "along without parts"
 	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is none of axes"
+	                  : k->each && !has_whole_axis(k->axes, k->each) ? "each is none of axes, or shares one"
+	                  : k->each && same_words(k->each, k->along) ? "each and along are the same axis"
+	                  : k->each && (k->n_plus || k->cut || k->ignore || k->either[0]) ? "each, and plus, cut, either or ignore"
 	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is none of axes"
 	                  : k->to_axes && !k->axes ? "to_axes without axes"
 	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy, and fallback, parts, plus or either"
@@ -222,6 +238,9 @@ static vn_status check_rule(reader *r)
 		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
 	const char *const all[] = { k->to, k->either[0], k->either[1] };
 	st = number_of(r, k->from, &in);
+	if (!st && k->each && in)
+		return vn_yaml_fail_at(r->y, k->line, k->column, "each says what {n} is, and from has {n}");
+	in += k->each != NULL;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (!st && all[i] && !(st = number_of(r, all[i], &out)) && out > in)
 			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has {n}, from has none", all[i]);
@@ -346,6 +365,7 @@ void vn_name_map_destroy(vn_name_map *m)
 		free(k->either_axes[1]);
 		free_names(k->parts, k->n_parts);
 		free(k->along);
+		free(k->each);
 		free(k->axes);
 		free(k->to_axes);
 		free(k->cut);

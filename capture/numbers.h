@@ -36,13 +36,4 @@ vn_status   vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err);
 double      vn_numbers_value(vn_numbers *s, int64_t at);
 bool        vn_numbers_are_few(const vn_numbers *s); /* up to 16 MB */
 
-/* |whole - a - sum of parts|^2 over |sum of parts|^2, each an entry of a recording: how well a residual stream closes.
- * -1: cannot be said (another size, unreadable, parts of zeros). */
-typedef struct vn_operand {
-	vn_recording *recording;
-	int           entry; /* -1: it is not there */
-} vn_operand;
-
-double vn_left_over(vn_operand whole, vn_operand a, const vn_operand *part, int n);
-
 #endif

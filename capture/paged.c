@@ -1,7 +1,7 @@
 /* paged.c: see paged.h. */
 #include "capture/paged.h"
 
-#include "capture/derive.h"
+#include "capture/box.h"
 #include "capture/dims.h"
 
 #include <inttypes.h>
@@ -45,10 +45,7 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 	const char     *path = vn_recording_path(r);
 	const int       t = table_of(r, e);
 	const int64_t   blocks = e->shape.dim[block], slots = e->shape.dim[slot], keys = s->position + s->tokens;
-	int64_t  stride[VN_MAX_RANK], step = 1;
-	vn_piece box = { .entry = entry };
-	vn_entry whole = *e;
-	size_t   used = 0;
+	vn_box   box;
 	int      key = -1;
 	const void *data;
 	vn_status st;
@@ -64,21 +61,12 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 		               table->shape.dim[0], slots, keys);
 	if ((st = vn_recording_data(r, t, &data, err)))
 		return st;
-	for (int k = e->shape.rank - 1; k >= 0; k--) {
-		stride[k] = step;
-		step *= e->shape.dim[k];
-	}
-	whole.shape.rank = 0;
-	whole.axes[0] = '\0';
+	vn_box_begin(&box, 0, entry, e);
 	for (int k = 0; k < e->shape.rank; k++) {
-		const int at = whole.shape.rank;
-		if (k == slot)
-			continue;
-		key = k == block ? at : key;
-		box.size[at] = whole.shape.dim[at] = k == block ? keys : e->shape.dim[k];
-		box.stride[at] = stride[k == block ? slot : k];
-		whole.shape.rank++;
-		used += (size_t)snprintf(whole.axes + used, sizeof whole.axes - used, "%s%s", at ? " " : "", k == block ? "key" : dims->atom[k].word);
+		if (k == block)
+			key = vn_box_axis(&box, slot, keys, "key"); /* one block's slots */
+		else if (k != slot)
+			vn_box_axis(&box, k, e->shape.dim[k], dims->atom[k].word);
 	}
 	vn_piece *piece = malloc(((size_t)used_blocks + 1) * sizeof *piece);
 	if (!piece)
@@ -89,14 +77,14 @@ static vn_status gather(vn_recording *r, vn_recording *made, int entry, const vn
 		if (number < 0 || number >= blocks)
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: block %" PRId64 " is number %" PRId32 ", there are %" PRId64, path, table->name, b, number,
 			             blocks);
-		piece[b] = box;
+		piece[b] = box.piece;
 		piece[b].to[key] = b * slots;
 		piece[b].size[key] = keys - b * slots < slots ? keys - b * slots : slots;
-		piece[b].from = number * stride[block];
+		piece[b].from = number * box.stride[block];
 	}
 	vn_recording_release(r, t);
 	if (!st)
-		st = vn_derive_add(made, &whole, piece, (int)used_blocks, VN_JOIN_PLACED, err);
+		st = vn_derive_add(made, &box.made, piece, (int)used_blocks, VN_JOIN_PLACED, err);
 	free(piece);
 	return st;
 }

@@ -196,7 +196,7 @@ static const char *read_weight(const json_t *j, vn_weight *w)
 
 	if (!copy_name(json_object_get(j, "name"), w->name))
 		return "no name, or one longer than 127 bytes";
-	if (!json_is_array(shape) || json_array_size(shape) > VN_MAX_RANK)
+	if (!json_is_array(shape) || json_array_size(shape) > VN_PLAN_RANK)
 		return "no shape, or one of more than 4 axes";
 	w->shape.rank = (int)json_array_size(shape);
 	for (int i = 0; i < w->shape.rank; i++)
@@ -220,7 +220,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 	v->layer = (int)x;
 	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
 	v->wide = json_is_true(json_object_get(j, "wide"));
-	if (!json_is_array(sizes) || json_array_size(sizes) < 1 || json_array_size(sizes) > VN_MAX_RANK)
+	if (!json_is_array(sizes) || json_array_size(sizes) < 1 || json_array_size(sizes) > VN_PLAN_RANK)
 		return "no sizes, or more than 4";
 	v->rank = (int)json_array_size(sizes);
 	for (int i = 0; i < v->rank; i++) {

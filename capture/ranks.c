@@ -1,10 +1,13 @@
 /* ranks.c: see ranks.h: which files are one run, and what is cut along an axis. */
 #include "capture/ranks_inside.h"
 
+#include "capture/box.h"
 #include "capture/dims.h"
 #include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -143,11 +146,10 @@ static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *
 		vn_looks looks = vn_like_of(j->use->like, name, vn_recording_step(j->rank[0], e->step));
 		p->size[k] = looks.shape.rank < 2 ? -1 : 1;
 		for (int a = 1; a < looks.shape.rank; a++) {
-			char word[24] = "";
-			const char *at = looks.axes;
-			for (int skip = 0; skip < a; skip++)
-				at += strcspn(at, " ") + 1;
-			snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
+			char   word[24];
+			size_t n;
+			const char *at = vn_axes_word(looks.axes, a, &n);
+			snprintf(word, sizeof word, "%.*s", (int)n, at);
 			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
 		}
 		if (p->size[k] < 0)
@@ -172,16 +174,13 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 	for (int part = 0; !st && part < p.n; part++)
 		for (int k = 0; k < j->n; k++) {
 			const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
-			int64_t stride[VN_MAX_RANK], step = 1, before = 0;
+			int64_t before = 0;
 			if (!taken[k])
 				continue;
-			for (int a = d->shape.rank - 1; a >= 0; a--) {
-				stride[a] = step;
-				step *= d->shape.dim[a];
+			for (int a = d->shape.rank - 1; a >= 0; a--)
 				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
 					return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
 					               vn_recording_path(j->rank[0]));
-			}
 			if (p.n > 1 && d->shape.dim[axis] != e->shape.dim[axis])
 				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
 				               vn_recording_path(j->rank[0]));
@@ -192,11 +191,8 @@ static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis,
 				size = whole - at; /* a vocabulary is padded at its end */
 			if (size <= 0)
 				continue;
-			piece[n] = (vn_piece) { .base = k, .entry = entry[k], .from = before * stride[axis] };
-			for (int a = 0; a < d->shape.rank; a++) {
-				piece[n].size[a] = d->shape.dim[a];
-				piece[n].stride[a] = stride[a];
-			}
+			piece[n] = vn_box_whole(k, entry[k], d);
+			piece[n].from = before * piece[n].stride[axis];
 			piece[n].size[axis] = size;
 			piece[n++].to[axis] = at;
 			at += size;
@@ -294,14 +290,26 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
 }
 
-/* "rank0.h5 and 3 more ranks", what reports call it. */
-static void name_of(vn_recording *const *rank, int n, char *text, size_t room)
+/* "runs/rank0.h5 + rank1.h5", what reports call it: the folder once where it is one; where that is too long a line, "rank0.h5 and 3 more ranks", and notes. */
+static void name_of(const vn_ranks_job *j, char *text, size_t room)
 {
-	size_t used = (size_t)snprintf(text, room, "%s", vn_recording_path(rank[0]));
-	for (int i = 1; i < n && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(rank[i]));
-	if (used >= room)
-		snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(rank[0]), n - 1);
+	char   line[PATH_MAX + 40];
+	const char *first = vn_recording_path(j->rank[0]), *slash = strrchr(first, '/');
+	size_t used = (size_t)snprintf(text, room, "%s", first), folder = slash ? (size_t)(slash + 1 - first) : 0;
+	bool   same = true;
+	for (int i = 1; i < j->n; i++) {
+		const char *path = vn_recording_path(j->rank[i]), *end = strrchr(path, '/');
+		same = same && (end ? (size_t)(end + 1 - path) : 0) == folder && memcmp(path, first, folder) == 0;
+	}
+	for (int i = 1; i < j->n && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(j->rank[i]) + (same ? folder : 0));
+	if (used < room)
+		return;
+	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
+	for (int i = 0; j->use->say && i < j->n; i++) {
+		snprintf(line, sizeof line, "rank %d is %s", i, vn_recording_path(j->rank[i]));
+		j->use->say(j->use->context, vn_text_clean(line));
+	}
 }
 
 vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err)
@@ -313,7 +321,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 	use->placed = use->summed = use->same = 0;
 	*r = NULL;
 	if (!st && !(st = in_order(rank, n, err)) && !(st = same_kind(rank, n, use->allow_incomplete, err)) && !(st = same_run(rank, n, err))) {
-		name_of(rank, n, name, sizeof name);
+		name_of(&j, name, sizeof name);
 		st = vn_derive(name, rank, n, &j.made, err);
 	}
 	if (!j.made) {

@@ -1,12 +1,13 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/box.h"
 #include "capture/numbers.h"
 #include "capture/ranks_inside.h"
+#include "capture/residual.h"
 
 #include "libref/plan/point.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
@@ -95,50 +96,33 @@ static bool is_zero(vn_ranks_job *j, int k, int entry)
 	return zero;
 }
 
-/* Of parts of ranks [from, to), and replicated tensors of rank 0. */
-static double left_over(vn_ranks_job *j, int step, const char *whole, const char *a, const int *entry, int from, int to)
+/* What is left of the residual stream once the parts of ranks [from, to) are taken out; -1: cannot be said. */
+static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
 {
 	vn_recording *r = j->rank[0];
-	vn_operand    part[VN_MOST_JOINED];
+	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
+	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) }, { r, vn_recording_find(r, step, s->before[0]) } };
+	int     n = 2;
+	if (term[1].entry < 0)
+		term[1].entry = vn_recording_find(r, step, s->before[1]);
 	for (int k = from; k < to; k++)
-		part[k - from] = (vn_operand) { j->rank[k], entry[k] };
-	return vn_left_over((vn_operand) { r, vn_recording_find(r, step, whole) }, (vn_operand) { r, vn_recording_find(r, step, a) }, part, to - from);
+		term[n++] = (vn_term) { j->rank[k], entry[k] };
+	return vn_residual_left(term, n);
 }
 
 /* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */
 static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
 {
-	enum { CLOSES = 100 };
-	const vn_point_info *p = vn_entry_point(e);
-	const bool mlp = strcmp(p->name, "down_proj") == 0;
-	char whole[VN_NAME_MAX], before[VN_NAME_MAX];
-	if (!mlp && strcmp(p->name, "attn_out") != 0)
+	vn_stream s;
+	if (!vn_stream_around(vn_entry_point(e)->name, e->layer, &s))
 		return false;
-	snprintf(whole, sizeof whole, "layer%d.%s", e->layer, mlp ? "output" : "attn_residual");
-	snprintf(before, sizeof before, "layer%d.%s", e->layer, mlp ? "attn_residual" : "input");
-	if (!mlp && vn_recording_find(j->rank[0], e->step, before) < 0) {
-		snprintf(before, sizeof before, e->layer > 0 ? "layer%d.output" : "embed", e->layer - 1);
-	}
-	const double together = left_over(j, e->step, whole, before, entry, 0, j->n);
+	const double together = left_over(j, e->step, &s, entry, 0, j->n);
 	for (int k = 0; together >= 0 && k < j->n; k++) {
-		const double alone = left_over(j, e->step, whole, before, entry, k, k + 1);
-		if (alone >= 0 && alone * CLOSES < 1 && alone < together)
+		const double alone = left_over(j, e->step, &s, entry, k, k + 1);
+		if (vn_residual_closes(alone) && alone < together)
 			return true;
 	}
 	return false;
-}
-
-static void boxes_of_sum(const vn_ranks_job *j, const vn_entry *e, const int *entry, vn_piece *piece)
-{
-	for (int k = 0; k < j->n; k++) {
-		int64_t step = 1;
-		piece[k] = (vn_piece) { .base = k, .entry = entry[k] };
-		for (int a = e->shape.rank - 1; a >= 0; a--) {
-			piece[k].size[a] = e->shape.dim[a];
-			piece[k].stride[a] = step;
-			step *= e->shape.dim[a];
-		}
-	}
 }
 
 vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
@@ -164,7 +148,8 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
 			j->use->summed++;
-			boxes_of_sum(j, e, entry, piece);
+			for (int k = 0; k < j->n; k++)
+				piece[k] = vn_box_whole(k, entry[k], e);
 			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
 		}
 	} else if ((st = vn_ranks_check_replicas(j, entry, 0, j->n))) {

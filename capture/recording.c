@@ -1,4 +1,5 @@
 /* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
+#include "capture/packed.h"
 #include "capture/recording_inside.h"
 
 #include "libref/base/mapped.h"
@@ -153,19 +154,21 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 }
 
 /* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
- * last (vn_entry_last). */
+ * last (vn_entry_last), of each prompt. */
 static vn_status check_rows(const vn_recording *r, vn_error *err)
 {
+	const int64_t prompts = vn_packed_count(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
 		const int       axis = vn_axes_find(e->axes, "token");
+		const int64_t   n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
 		int64_t         rows = -1;
 		for (int k = 0; k < r->n_steps; k++)
 			if (r->step[k].number == e->step)
 				rows = r->step[k].rows;
-		if (rows >= 0 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] != rows && !(e->shape.dim[axis] == 1 && vn_entry_last(e)))
+		if (rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e)))
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
-			               rows, e->name, e->shape.dim[axis]);
+			               rows, e->name, n);
 	}
 	return VN_OK;
 }

@@ -9,6 +9,11 @@
 __attribute__((noreturn, format(printf, 3, 4)))
 void vn_refuse(const vn_scan *s, const char *object, const char *format, ...);
 
+/* n zeroed elements by malloc, or the end. */
+void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size);
+/* Strings of fixed length, n bytes, may be padded by blanks and lack the NUL: text has room for it. */
+void  vn_scan_end_text(hid_t type, char *text, size_t n);
+
 /* The file through our driver, read-only. */
 hid_t vn_scan_open(const vn_scan *s);
 
@@ -20,7 +25,7 @@ int vn_scan_real(const vn_scan *s, hid_t o, const char *object, const char *name
 /* Each attribute of an object as a frame: numbers and strings as text. */
 void vn_scan_attributes(const vn_scan *s, hid_t o, const char *object, int frame);
 
-/* What a dataset holds and how. Refused: rank above 4, sizes beyond counting,
+/* What a dataset holds and how. Refused: rank above VN_MAX_RANK, sizes beyond counting,
  * foreign storage and filters, more bytes than the file can hold. */
 typedef struct vn_extent {
 	int     rank;

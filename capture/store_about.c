@@ -149,9 +149,11 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 
 /* ---- /model and /plan ---------------------------------------------------------- */
 
+enum { WEIGHT_SHAPE_TEXT = 96 }; /* of four axes; readers of older versions take no more */
+
 /* A row of /model/weights as it is in the file. */
 typedef struct row {
-	char    name[VN_NAME_MAX], dtype[8], shape[VN_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
+	char    name[VN_NAME_MAX], dtype[8], shape[WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
 	double  min, max, mean, rms;
 	int64_t nan, inf;
 } row;
@@ -160,7 +162,7 @@ static hid_t row_type(void)
 {
 	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
 		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },     { "dtype", offsetof(row, dtype), 8, 0 },
-		{ "shape", offsetof(row, shape), VN_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
+		{ "shape", offsetof(row, shape), WEIGHT_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
 		{ "min", offsetof(row, min), 0, 1 },                 { "max", offsetof(row, max), 0, 1 },
 		{ "mean", offsetof(row, mean), 0, 1 },               { "rms", offsetof(row, rms), 0, 1 },
 		{ "nan", offsetof(row, nan), 0, 0 },                 { "inf", offsetof(row, inf), 0, 0 },

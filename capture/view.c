@@ -11,16 +11,6 @@
 
 /* ---- words ---------------------------------------------------------------------------- */
 
-static const char *word(const char *axes, int i, size_t *n)
-{
-	for (; i > 0 && *axes; i--) {
-		axes += strcspn(axes, " ");
-		axes += strspn(axes, " ");
-	}
-	*n = strcspn(axes, " ");
-	return axes;
-}
-
 bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_RANK])
 {
 	bool taken[VN_MAX_RANK] = { false }, moves = false;
@@ -28,10 +18,10 @@ bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_
 	for (int i = 0; i < VN_MAX_RANK; i++)
 		order[i] = i;
 	for (int i = 0; i < rank; i++) {
-		const char *want = word(to, i, &n);
+		const char *want = vn_axes_word(to, i, &n);
 		int at = -1, times = 0;
 		for (int k = 0; k < rank; k++) {
-			const char *have = word(from, k, &m);
+			const char *have = vn_axes_word(from, k, &m);
 			if (n && n == m && memcmp(want, have, n) == 0) {
 				at = k;
 				times++;
@@ -43,8 +33,8 @@ bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_
 		order[i] = at;
 		moves = moves || at != i;
 	}
-	word(from, rank, &n);
-	word(to, rank, &m);
+	vn_axes_word(from, rank, &n);
+	vn_axes_word(to, rank, &m);
 	return moves && !n && !m;
 }
 
@@ -128,7 +118,7 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 		return VN_ERR_NOMEM;
 	const vn_view old = *v;
 	for (int k = 0; k < v->shape.rank; k++) {
-		const char *w = word(r->entry[i].axes, order[k], &n);
+		const char *w = vn_axes_word(r->entry[i].axes, order[k], &n);
 		v->order[k] = old.order[order[k]];
 		v->from[k] = old.from[order[k]];
 		v->shape.dim[k] = old.shape.dim[order[k]];

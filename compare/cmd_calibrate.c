@@ -101,14 +101,6 @@ static int check(const command *k)
 	return vn_check_floor("calibrate", &k->how, floors > 0);
 }
 
-static int add_names(const char *map, const char **list, int *n)
-{
-	if (*n == VN_MOST_MAPS)
-		return complain("more than %d name maps", VN_MOST_MAPS);
-	list[(*n)++] = map;
-	return 0;
-}
-
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
@@ -132,8 +124,10 @@ static int arguments(command *k, int argc, char **argv)
 		case FLOOR:
 			st = !k->ref ? complain("--floor stands behind its reference") : vn_option_once("calibrate", "--floor", optarg, &k->floor);
 			break;
-		case NAMES:  st = add_names(optarg, k->sides.names, &k->sides.n_names); break;
-		case REF_NAMES: st = add_names(optarg, k->sides.ref_names, &k->sides.n_ref_names); break;
+		case NAMES:  st = vn_option_more("calibrate", "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
+		case REF_NAMES:
+			st = vn_option_more("calibrate", "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
+			break;
 		case NAME:   st = vn_option_once("calibrate", "--name", optarg, &k->name); break;
 		case 'o':    st = vn_option_once("calibrate", "-o", optarg, &k->output); break;
 		case FORCE:  k->force = true; break;
@@ -161,7 +155,7 @@ static vn_status look(command *k, pair *p, vn_error *err)
 	sides.cand = &p->cand;
 	sides.n_cand = 1;
 	sides.floor = p->floor;
-	sides.batch_row = -1;
+	sides.batch_row = sides.ref_batch_row = -1;
 	if ((st = vn_sides_open(&sides, c, err))
 	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
 		return st;

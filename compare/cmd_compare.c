@@ -40,7 +40,7 @@ static void usage(FILE *to)
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
 	        "  --ref-names MAP the same of REF\n"
-	        "  --batch-row N   which prompt of a batched CAND, from 0; --ref-batch-row N of a batched REF\n"
+	        "  --batch-row N   which prompt of a CAND of several, from 0; --ref-batch-row N of such a REF\n"
 	        "  --shard         the candidate is the recordings of all ranks of a tensor-parallel run\n"
 	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
 	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
@@ -95,14 +95,6 @@ static int add_row(const char *option, int64_t *row)
 	return vn_text_whole(optarg, 0, INT32_MAX, row) ? 0 : complain("%s takes a number from 0, not '%s'", option, optarg);
 }
 
-static int add_names(const char *option, const char **list, int *n)
-{
-	if (*n == VN_MOST_MAPS)
-		return complain("more than %d %s", VN_MOST_MAPS, option);
-	list[(*n)++] = optarg;
-	return 0;
-}
-
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
@@ -127,8 +119,10 @@ static int arguments(command *k, int argc, char **argv)
 		case LIMITS:   st = vn_option_once("compare", "--limits", optarg, &k->limits); break;
 		case FLOOR:    st = vn_option_once("compare", "--floor", optarg, &k->floor); break;
 		case BASELINE: st = vn_option_once("compare", "--baseline", optarg, &k->how.o.baseline); break;
-		case NAMES:    st = add_names("--names", k->sides.names, &k->sides.n_names); break;
-		case REF_NAMES: st = add_names("--ref-names", k->sides.ref_names, &k->sides.n_ref_names); break;
+		case NAMES:    st = vn_option_more("compare", "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
+		case REF_NAMES:
+			st = vn_option_more("compare", "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
+			break;
 		case SHARD:    k->shard = true; break;
 		case BATCH_ROW: st = add_row("--batch-row", &k->sides.batch_row); break;
 		case REF_BATCH_ROW: st = add_row("--ref-batch-row", &k->sides.ref_batch_row); break;
@@ -198,6 +192,20 @@ static bool colours(void)
 	return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
 }
 
+/* One of the reports. */
+typedef struct one_report {
+	const vn_report_form    *form;
+	const vn_comparison     *c;
+	const vn_story          *story;
+	vn_report_options        o;
+} one_report;
+
+static vn_status write_report(const void *context, FILE *out, vn_error *err)
+{
+	const one_report *r = context;
+	return r->form->write(r->c, r->story, &r->o, out, err);
+}
+
 static vn_status report(const command *k, vn_comparison *c, const char *chosen, vn_error *err)
 {
 	vn_story  story;
@@ -207,17 +215,9 @@ static vn_status report(const command *k, vn_comparison *c, const char *chosen, 
 		tells = k->report[i].form->tells > tells ? k->report[i].form->tells : tells;
 	st = vn_story_of(c, tells, &story, err);
 	for (int i = 0; !st && i < k->n_reports; i++) {
-		const vn_report_options o = { .colour = !k->report[i].path && colours(), .all = k->all, .limits_chosen = chosen };
-		vn_output out;
-		vn_error  lost;
-		if ((st = vn_output_open(&out, k->report[i].path, k->force, err)))
-			break;
-		st = k->report[i].form->write(c, &story, &o, out.file, err);
-		const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
-		if (!st && closed) {
-			*err = lost;
-			st = closed;
-		}
+		const one_report r = { .form = k->report[i].form, .c = c, .story = &story,
+		                       .o = { .colour = !k->report[i].path && colours(), .all = k->all, .limits_chosen = chosen } };
+		st = vn_output_report(k->report[i].path, k->force, write_report, &r, err);
 	}
 	vn_story_free(&story);
 	return st;

@@ -1,27 +1,29 @@
 /* cmd_evaluate.c: vernier evaluate MODEL: a text through the reference and the engine under test. */
 #include "compare/commands.h"
 #include "compare/evaluate_report.h"
+#include "compare/options.h"
 #include "compare/output.h"
 
-#include "capture/arguments.h"
 #include "capture/interrupt.h"
 #include "capture/place.h"
 #include "capture/prompt.h"
 
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64 };
 
 typedef struct command {
-	const char *model, *ids, *text, *path, *precision;
+	const char *model, *ids, *text, *precision;
 	const char *device_text; /* as given, for complaints */
-	bool        no_special, json, form_said, force, ref;
+	bool        no_special, ref;
 	int64_t     window, stride; /* 0: unsaid */
 	vn_engine_options   cand;
 	vn_evaluate_options o;
+	vn_reporting        report;
 } command;
+
+#define complain(...) vn_complain("evaluate", __VA_ARGS__)
 
 static void usage(FILE *to)
 {
@@ -42,126 +44,84 @@ static void usage(FILE *to)
 	        "exit status: 0 done, 2 trouble\n", vn_policy_names, WINDOW_DEFAULT, DECODE_DEFAULT);
 }
 
-static vn_status read_format(command *k, const char *name, vn_error *err)
-{
-	if (strcmp(name, "text") != 0 && strcmp(name, "json") != 0)
-		return vn_fail(err, VN_ERR_USAGE, "--format is text or json, not '%s'", name);
-	k->json = strcmp(name, "json") == 0;
-	k->form_said = true;
-	return VN_OK;
-}
-
-static vn_status read_candidate(command *k, const char *name, vn_error *err)
+static int read_candidate(command *k, const char *name)
 {
 	k->ref = strcmp(name, "ref") == 0;
-	return k->ref || strcmp(name, "gpu") == 0
-	       ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--candidate is gpu or ref, not '%s'", name);
+	return k->ref || strcmp(name, "gpu") == 0 ? 0 : complain("--candidate is gpu or ref, not '%s'", name);
 }
 
-enum { IDS = 256, WINDOW, STRIDE, DECODE, CANDIDATE, PRECISION, DEVICE, THREADS, FORMAT, FORCE, TEXT, NO_SPECIAL };
+enum { IDS = 256, WINDOW, STRIDE, DECODE, CANDIDATE, PRECISION, DEVICE, THREADS, TEXT, NO_SPECIAL };
 
-static vn_status read_option(command *k, int c, char *const *argv, vn_error *err)
+static int read_option(void *context, int c, const char *value, char *const *argv)
 {
-	int64_t   n = 0;
-	vn_status st;
+	command *k = context;
+	int64_t  n = 0;
+	int      st;
 
 	switch (c) {
-	case IDS:       k->ids = optarg; return VN_OK;
-	case TEXT:      k->text = optarg; return VN_OK;
-	case NO_SPECIAL: k->no_special = true; return VN_OK;
-	case 'o':       k->path = optarg; return VN_OK;
-	case FORCE:     k->force = true; return VN_OK;
-	case PRECISION: k->precision = optarg; return VN_OK;
-	case FORMAT:    return read_format(k, optarg, err);
-	case CANDIDATE: return read_candidate(k, optarg, err);
-	case WINDOW:    return vn_read_whole("--window", optarg, 2, INT32_MAX, &k->window, err);
-	case STRIDE:    return vn_read_whole("--stride", optarg, 1, INT32_MAX, &k->stride, err);
-	case DECODE:    return vn_read_whole("--decode", optarg, 0, INT32_MAX, &k->o.decode, err);
+	case IDS:        k->ids = value; return 0;
+	case TEXT:       k->text = value; return 0;
+	case NO_SPECIAL: k->no_special = true; return 0;
+	case PRECISION:  k->precision = value; return 0;
+	case CANDIDATE:  return read_candidate(k, value);
+	case WINDOW:     return vn_option_whole("evaluate", "--window", value, 2, INT32_MAX, &k->window);
+	case STRIDE:     return vn_option_whole("evaluate", "--stride", value, 1, INT32_MAX, &k->stride);
+	case DECODE:     return vn_option_whole("evaluate", "--decode", value, 0, INT32_MAX, &k->o.decode);
+	case THREADS:    return vn_option_threads("evaluate", value, &k->o.threads);
 	case DEVICE:
-		k->device_text = optarg;
-		st = vn_read_whole("--device", optarg, 0, 255, &n, err);
+		k->device_text = value;
+		st = vn_option_whole("evaluate", "--device", value, 0, 255, &n);
 		k->cand.device = (int)n;
 		return st;
-	case THREADS:
-		st = vn_read_whole("--threads", optarg, 1, 4096, &n, err);
-		k->o.threads = (int)n;
-		return st;
-	case ':':
-		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
 	default:
-		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+		return vn_option_reporting("evaluate", c, value, argv, &k->report);
 	}
 }
 
 /* What the options say together. */
-static vn_status check(command *k, int argc, char **argv, vn_error *err)
+static int check(command *k, int argc, char **argv)
 {
-	const char *end = k->path ? strrchr(k->path, '.') : NULL;
-
-	if (argc - optind < 1)
-		return vn_fail(err, VN_ERR_USAGE, "a model is needed");
-	if (argc - optind > 1)
-		return vn_fail(err, VN_ERR_USAGE, "one model, then what is '%s'?", argv[optind + 1]);
+	if (vn_option_model("evaluate", argc, argv, &k->model))
+		return 2;
 	if (!k->ids && !k->text)
-		return vn_fail(err, VN_ERR_USAGE, "--text FILE or --ids LIST is needed: the text to evaluate");
+		return complain("--text FILE or --ids LIST is needed: the text to evaluate");
 	if (k->ids && (k->text || k->no_special))
-		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens, then what is %s?", k->text ? "--text" : "--no-special-tokens");
+		return complain("--ids says which tokens, then what is %s?", k->text ? "--text" : "--no-special-tokens");
 	if (k->ref && k->device_text)
-		return vn_fail(err, VN_ERR_USAGE, "--device is for the gpu engine");
+		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
 	if (!vn_policy_from_name(k->precision, &k->cand.policy))
-		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, k->precision);
-	if (!k->form_said)
-		k->json = end && strcmp(end, ".json") == 0;
-	k->model = argv[optind];
+		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
 	k->cand.gpu = !k->ref;
 	k->cand.threads = k->o.threads;
-	return VN_OK;
-}
-
-/* 0: go on; 1: help was asked for. */
-static int read_options(command *k, int argc, char **argv, vn_status *st, vn_error *err)
-{
-	static const struct option longs[] = {
-		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
-		{ "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
-		{ "candidate", 1, NULL, CANDIDATE }, { "precision", 1, NULL, PRECISION }, { "device", 1, NULL, DEVICE },
-		{ "threads", 1, NULL, THREADS }, { "format", 1, NULL, FORMAT }, { "output", 1, NULL, 'o' },
-		{ "force", 0, NULL, FORCE }, { "help", 0, NULL, 'h' }, { 0 },
-	};
-	int c;
-
-	*k = (command) { .o.decode = DECODE_DEFAULT, .cand.device = -1 };
-	*st = VN_OK;
-	optind = 0; /* start afresh */
-	opterr = 0;
-	while (!*st && (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return 1;
-		*st = read_option(k, c, argv, err);
-	}
-	if (!*st)
-		*st = check(k, argc, argv, err);
 	return 0;
 }
 
-static vn_status report(const command *k, const vn_evaluated *x, vn_error *err)
+/* 0: go on; 1: help was asked for; 2: wrong. */
+static int arguments(command *k, int argc, char **argv)
 {
-	vn_output out;
-	vn_error  lost;
-	vn_status st = vn_output_open(&out, k->path, k->force, err);
+	static const struct option longs[] = {
+		VN_REPORTING_OPTIONS,
+		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
+		{ "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
+		{ "candidate", 1, NULL, CANDIDATE }, { "precision", 1, NULL, PRECISION }, { "device", 1, NULL, DEVICE },
+		{ "threads", 1, NULL, THREADS }, { "help", 0, NULL, 'h' }, { 0 },
+	};
+	*k = (command) { .o.decode = DECODE_DEFAULT, .cand.device = -1 };
+	const int st = vn_option_all(argc, argv, ":o:h", longs, read_option, k);
+	return st ? st : check(k, argc, argv);
+}
 
-	if (st)
-		return st;
-	if (k->json)
-		st = vn_evaluate_json(x, out.file, err);
-	else
-		vn_evaluate_text(x, out.file);
-	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
-	if (!st && closed && err)
-		*err = lost;
-	return st ? st : closed;
+typedef struct shown { bool json; const vn_evaluated *x; } shown;
+
+static vn_status write_report(const void *context, FILE *out, vn_error *err)
+{
+	const shown *s = context;
+	if (s->json)
+		return vn_evaluate_json(s->x, out, err);
+	vn_evaluate_text(s->x, out);
+	return VN_OK;
 }
 
 /* Both engines over the text. */
@@ -178,7 +138,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		for (int s = 0; s < 2; s++)
 			engine[s].facts(engine[s].self, &x.engine[s]);
-		st = report(k, &x, err);
+		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
 	}
 	vn_engine_close(&engine[1]);
 	vn_engine_close(&engine[0]);
@@ -192,7 +152,7 @@ static vn_status run(command *k, vn_error *err)
 	const char *warning;
 	vn_status   st;
 
-	if ((k->path && (st = vn_place_check(k->path, k->force, err))) || (st = vn_model_open(k->model, &m, err)) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, k->ids, NULL, false, &text, err)))
 		goto done;
@@ -217,18 +177,14 @@ done:
 
 int cmd_evaluate(int argc, char **argv)
 {
-	command   k;
-	vn_error  err = { "" };
-	vn_status st;
+	command  k;
+	vn_error err = { "" };
+	const int said = arguments(&k, argc, argv);
 
-	if (read_options(&k, argc, argv, &st, &err)) {
+	if (said == 1)
 		usage(stdout);
-		return 0;
-	}
-	if (st) {
-		fprintf(stderr, "vernier evaluate: %s\n(vernier evaluate --help)\n", err.text);
-		return 2;
-	}
+	if (said)
+		return said == 1 ? 0 : 2;
 	if (run(&k, &err)) {
 		fprintf(stderr, "vernier evaluate: %s\n", err.text);
 		return 2;

@@ -16,14 +16,17 @@
 enum { MOST = 64 };
 
 typedef struct command {
-	const char *model, *ids, *prompt, *forced, *path, *precision, *as;
+	const char *model, *ids, *prompt, *forced, *precision, *as;
 	const char *gpu_alone; /* an option that is for the GPU of this process alone; NULL */
 	const char *point[MOST], *precise[MOST], *inject[MOST];
 	int         n_inject;
-	bool        no_special, json, form_said, force;
+	bool        no_special;
 	vn_policy   as_policy;
 	vn_experiment_options o;
+	vn_reporting report;
 } command;
+
+#define complain(...) vn_complain("isolate", __VA_ARGS__)
 
 static void usage(FILE *to)
 {
@@ -48,161 +51,131 @@ static void usage(FILE *to)
 	        "exit status: 0 nothing to isolate, 1 outside the limits, isolated or not, 2 trouble\n", vn_allow_names, vn_policy_names);
 }
 
-enum { IDS = 256, PROMPT, NO_SPECIAL, FORCE_IDS, LIMITS, POINTS, PRECISION, AS, DEVICE, KV, CHECK, RECORDING, ALLOW, THREADS, FORMAT, FORCE, INJECT };
+enum { IDS = 256, PROMPT, NO_SPECIAL, FORCE_IDS, LIMITS, POINTS, PRECISION, AS, DEVICE, KV, CHECK, RECORDING, ALLOW, THREADS, INJECT };
 
-static vn_status put(const char **list, int *n, const char *option, vn_error *err)
+static int put(const char *option, const char *value, const char **list, int *n)
 {
-	if (*n == MOST)
-		return vn_fail(err, VN_ERR_USAGE, "%s can be given at most %d times", option, MOST);
-	list[(*n)++] = optarg;
-	return VN_OK;
+	return vn_option_more("isolate", option, value, list, n, MOST);
 }
 
-static vn_status read_option(command *k, int c, char *const *argv, vn_error *err)
+static int read_option(void *context, int c, const char *value, char *const *argv)
 {
-	int64_t   n = 0;
-	vn_status st = VN_OK;
+	command *k = context;
+	vn_error err;
+	int64_t  n = 0;
+	int      st = 0;
 
 	switch (c) {
-	case IDS:        k->ids = optarg; break;
-	case PROMPT:     k->prompt = optarg; break;
+	case IDS:        k->ids = value; break;
+	case PROMPT:     k->prompt = value; break;
 	case NO_SPECIAL: k->no_special = true; break;
-	case FORCE_IDS:  k->forced = optarg; break;
-	case LIMITS:     k->o.limits = optarg; break;
-	case AS:         k->as = optarg; break;
-	case CHECK:      k->o.check = optarg; break;
-	case RECORDING:  k->o.recording = optarg; break;
-	case FORCE:      k->force = true; break;
-	case 'o':        k->path = optarg; break;
+	case FORCE_IDS:  k->forced = value; break;
+	case LIMITS:     k->o.limits = value; break;
+	case AS:         k->as = value; break;
+	case CHECK:      k->o.check = value; break;
+	case RECORDING:  k->o.recording = value; break;
 	case POINTS:
-		st = vn_glob_check(optarg, err);
-		return st ? st : put(k->point, &k->o.recipe.n_patterns, "--points", err);
+		return vn_glob_check(value, &err) ? complain("%s", err.text) : put("--points", value, k->point, &k->o.recipe.n_patterns);
 	case PRECISION:
 		k->gpu_alone = "--precision";
-		if (strchr(optarg, '@'))
-			return put(k->precise, &k->o.cand.n_precise, "--precision", err);
-		k->precision = optarg;
+		if (strchr(value, '@'))
+			return put("--precision", value, k->precise, &k->o.cand.n_precise);
+		k->precision = value;
 		break;
 	case INJECT:
 		k->gpu_alone = "--inject";
-		return put(k->inject, &k->n_inject, "--inject", err);
+		return put("--inject", value, k->inject, &k->n_inject);
 	case DEVICE:
 		k->gpu_alone = "--device";
-		st = vn_read_whole("--device", optarg, 0, 255, &n, err);
+		st = vn_option_whole("isolate", "--device", value, 0, 255, &n);
 		k->o.cand.device = (int)n;
 		break;
 	case KV:
 		k->gpu_alone = "--kv";
-		k->o.cand.paged = strcmp(optarg, "paged") == 0;
-		if (!k->o.cand.paged && strcmp(optarg, "contiguous") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--kv is contiguous or paged, not '%s'", optarg);
+		k->o.cand.paged = strcmp(value, "paged") == 0;
+		if (!k->o.cand.paged && strcmp(value, "contiguous") != 0)
+			return complain("--kv is contiguous or paged, not '%s'", value);
 		break;
 	case THREADS:
-		st = vn_read_whole("--threads", optarg, 1, 1024, &n, err);
-		k->o.cand.threads = k->o.compare.threads = (int)n;
+		st = vn_option_threads("isolate", value, &k->o.compare.threads);
+		k->o.cand.threads = k->o.compare.threads;
 		break;
-	case ALLOW: {
-		const char *bad = vn_allow_parse(optarg, &k->o.compare.allow);
-		if (bad)
-			return vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'", vn_allow_names, bad);
-		break;
-	}
-	case FORMAT:
-		k->json = strcmp(optarg, "json") == 0;
-		k->form_said = true;
-		if (!k->json && strcmp(optarg, "text") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--format is text or json, not '%s'", optarg);
-		break;
-	case ':':
-		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
+	case ALLOW:
+		return vn_option_allow("isolate", value, &k->o.compare.allow);
 	default:
-		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+		return vn_option_reporting("isolate", c, value, argv, &k->report);
 	}
 	return st;
 }
 
 /* What the options say together. */
-static vn_status check(command *k, int argc, char **argv, vn_error *err)
+static int check(command *k, int argc, char **argv)
 {
-	const char *end = k->path ? strrchr(k->path, '.') : NULL;
-
-	if (argc - optind < 1)
-		return vn_fail(err, VN_ERR_USAGE, "a model is needed");
-	if (argc - optind > 1)
-		return vn_fail(err, VN_ERR_USAGE, "one model, then what is '%s'?", argv[optind + 1]);
+	if (vn_option_model("isolate", argc, argv, &k->model))
+		return 2;
 	if (k->o.recording && !k->o.check)
-		return vn_fail(err, VN_ERR_USAGE, "--check-recording is what a --check CMD writes");
+		return complain("--check-recording is what a --check CMD writes");
 	if (k->o.check && (k->gpu_alone || k->as))
-		return vn_fail(err, VN_ERR_USAGE, "%s is of the GPU run, and --check runs another engine", k->as ? "--reference-precision" : k->gpu_alone);
+		return complain("%s is of the GPU run, and --check runs another engine", k->as ? "--reference-precision" : k->gpu_alone);
 	if (k->o.check && !k->o.recording && k->o.limits)
-		return vn_fail(err, VN_ERR_USAGE, "--limits needs --check-recording: the exit status of --check has its own");
+		return complain("--limits needs --check-recording: the exit status of --check has its own");
 	if (!k->ids && !k->prompt && !(k->o.check && !k->o.recording))
-		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --prompt TEXT is needed (or @FILE): the tokens to run");
+		return complain("--ids LIST or --prompt TEXT is needed (or @FILE): the tokens to run");
 	if (k->ids && (k->prompt || k->no_special))
-		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is %s?", k->prompt ? "--prompt" : "--no-special-tokens");
+		return complain("--ids says which tokens to run, then what is %s?", k->prompt ? "--prompt" : "--no-special-tokens");
 	if (!k->precision)
 		k->precision = "f16";
 	if (!vn_policy_from_name(k->precision, &k->o.cand.policy))
-		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, k->precision);
+		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
 	if (k->as && !vn_policy_from_name(k->as, &k->as_policy))
-		return vn_fail(err, VN_ERR_USAGE, "--reference-precision is one of %s, not '%s'", vn_policy_names, k->as);
-	if (!k->form_said)
-		k->json = end && strcmp(end, ".json") == 0;
-	k->model = argv[optind];
+		return complain("--reference-precision is one of %s, not '%s'", vn_policy_names, k->as);
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;
 	k->o.recipe.pattern = k->point;
-	return VN_OK;
+	return 0;
 }
 
-/* 0: go on; 1: help was asked for. */
-static int read_options(command *k, int argc, char **argv, vn_status *st, vn_error *err)
+/* 0: go on; 1: help was asked for; 2: wrong. */
+static int arguments(command *k, int argc, char **argv)
 {
 	static const struct option longs[] = {
+		VN_REPORTING_OPTIONS,
 		{ "ids", 1, NULL, IDS }, { "prompt", 1, NULL, PROMPT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
 		{ "force-ids", 1, NULL, FORCE_IDS }, { "limits", 1, NULL, LIMITS }, { "points", 1, NULL, POINTS },
 		{ "precision", 1, NULL, PRECISION }, { "reference-precision", 1, NULL, AS }, { "device", 1, NULL, DEVICE },
-		{ "kv", 1, NULL, KV }, { "inject", 1, NULL, INJECT }, { "check", 1, NULL, CHECK }, { "check-recording", 1, NULL, RECORDING }, { "allow", 1, NULL, ALLOW },
-		{ "threads", 1, NULL, THREADS }, { "format", 1, NULL, FORMAT }, { "output", 1, NULL, 'o' }, { "force", 0, NULL, FORCE },
-		{ "help", 0, NULL, 'h' }, { 0 },
+		{ "kv", 1, NULL, KV }, { "inject", 1, NULL, INJECT }, { "check", 1, NULL, CHECK }, { "check-recording", 1, NULL, RECORDING },
+		{ "allow", 1, NULL, ALLOW }, { "threads", 1, NULL, THREADS }, { "help", 0, NULL, 'h' }, { 0 },
 	};
-	int c;
-
-	*k = (command){ .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
-	*st = VN_OK;
-	optind = 0; /* start afresh */
-	opterr = 0;
-	while (!*st && (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1) {
-		if (c == 'h')
-			return 1;
-		*st = read_option(k, c, argv, err);
-	}
-	if (!*st)
-		*st = check(k, argc, argv, err);
-	return 0;
+	*k = (command) { .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
+	const int st = vn_option_all(argc, argv, ":o:h", longs, read_option, k);
+	return st ? st : check(k, argc, argv);
 }
 
 /* ---- the command ------------------------------------------------------------------ */
 
+typedef struct shown {
+	bool                   json;
+	vn_repair_about        about;
+	const vn_experiment   *x;
+	const vn_repair       *r;
+} shown;
+
+static vn_status write_report(const void *context, FILE *out, vn_error *err)
+{
+	const shown *s = context;
+	if (s->json)
+		return vn_repair_json(&s->about, s->x, s->r, out, err);
+	vn_repair_text(&s->about, s->x, s->r, out);
+	return VN_OK;
+}
+
 static vn_status report(const command *k, const vn_experiment *x, const vn_repair *r, vn_error *err)
 {
-	const vn_repair_about about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu",
-	                                .precision = k->o.check ? NULL : k->precision, .tokens = k->o.recipe.n_ids + k->o.recipe.decode };
-	vn_output out;
-	vn_error  lost;
-	vn_status st = vn_output_open(&out, k->path, k->force, err);
-
-	if (st)
-		return st;
-	if (k->json)
-		st = vn_repair_json(&about, x, r, out.file, err);
-	else
-		vn_repair_text(&about, x, r, out.file);
-	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
-	if (!st && closed && err)
-		*err = lost;
-	return st ? st : closed;
+	const shown s = { .json = k->report.json, .x = x, .r = r,
+	                  .about = { .model = k->model, .candidate = k->o.check ? k->o.check : "gpu", .precision = k->o.check ? NULL : k->precision,
+	                             .tokens = k->o.recipe.n_ids + k->o.recipe.decode } };
+	return vn_output_report(k->report.path, k->report.force, write_report, &s, err);
 }
 
 static vn_status isolate(command *k, bool *healthy, vn_error *err)
@@ -242,8 +215,8 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	const char *warning;
 	vn_status   st;
 
-	if ((k->path && (st = vn_place_check(k->path, k->force, err))) ||
-	    (k->o.recording && (st = vn_place_check(k->o.recording, k->force, err))) ||
+	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) ||
+	    (k->o.recording && (st = vn_place_check(k->o.recording, k->report.force, err))) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->ids || k->prompt) && (st = vn_prompt_read(k->model, k->ids, k->prompt, !k->no_special, &text, err))))
@@ -266,19 +239,15 @@ done:
 
 int cmd_isolate(int argc, char **argv)
 {
-	command   k;
-	vn_error  err = { "" };
-	vn_status st;
-	bool      healthy = false;
+	command  k;
+	vn_error err = { "" };
+	bool     healthy = false;
+	const int said = arguments(&k, argc, argv);
 
-	if (read_options(&k, argc, argv, &st, &err)) {
+	if (said == 1)
 		usage(stdout);
-		return 0;
-	}
-	if (st) {
-		fprintf(stderr, "vernier isolate: %s\n(vernier isolate --help)\n", err.text);
-		return 2;
-	}
+	if (said)
+		return said == 1 ? 0 : 2;
 	if (run(&k, &healthy, &err)) {
 		fprintf(stderr, "vernier isolate: %s\n", err.text);
 		return 2;

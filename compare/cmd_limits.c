@@ -120,11 +120,7 @@ static int arguments(command *k, int argc, char **argv)
 				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
 			k->has_dtype = true;
 			break;
-		case 'n':
-			if (k->n_maps == VN_MOST_MAPS)
-				return complain("more than %d --names", VN_MOST_MAPS);
-			k->map[k->n_maps++] = optarg;
-			break;
+		case 'n': st = vn_option_more("limits", "--names", optarg, k->map, &k->n_maps, VN_MOST_MAPS); break;
 		case 'f': st = vn_option_json("limits", optarg, &k->json); break;
 		case 't': st = vn_option_threads("limits", optarg, &k->threads); break;
 		case 'h': usage(stdout); return 1;

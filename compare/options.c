@@ -1,6 +1,7 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
 
+#include "capture/arguments.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -27,6 +28,20 @@ int vn_option_once(const char *command, const char *option, const char *value, c
 	return 0;
 }
 
+int vn_option_more(const char *command, const char *option, const char *value, const char **list, int *n, int most)
+{
+	if (*n == most)
+		return vn_complain(command, "more than %d %s", most, option);
+	list[(*n)++] = value;
+	return 0;
+}
+
+int vn_option_whole(const char *command, const char *option, const char *value, int64_t low, int64_t high, int64_t *to)
+{
+	vn_error err;
+	return vn_read_whole(option, value, low, high, to, &err) ? vn_complain(command, "%s", err.text) : 0;
+}
+
 int vn_option_threads(const char *command, const char *value, int *threads)
 {
 	int64_t n;
@@ -49,16 +64,53 @@ int vn_option_wrong(const char *command, int c, char *const *argv)
 	return vn_complain(command, c == ':' ? "%s needs a value" : "unknown option '%s'", argv[optind - 1]);
 }
 
+int vn_option_all(int argc, char *const *argv, const char *shorts, const struct option *longs, vn_option_reader *read, void *context)
+{
+	int c, st = 0;
+	optind = 0; /* start afresh */
+	opterr = 0;
+	while (!st && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1)
+		st = c == 'h' ? 1 : read(context, c, optarg, argv);
+	return st;
+}
+
+int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
+{
+	if (argc - optind < 1)
+		return vn_complain(command, "a model is needed");
+	if (argc - optind > 1)
+		return vn_complain(command, "one model, then what is '%s'?", argv[optind + 1]);
+	*model = argv[optind];
+	return 0;
+}
+
+int vn_option_reporting(const char *command, int c, const char *value, char *const *argv, vn_reporting *k)
+{
+	const char *end;
+	switch (c) {
+	case VN_OPTION_FORCE:
+		k->force = true;
+		return 0;
+	case VN_OPTION_FORMAT:
+		k->said = true;
+		return vn_option_json(command, value, &k->json);
+	case 'o':
+		k->path = value;
+		end = strrchr(value, '.');
+		k->json = k->said ? k->json : end && strcmp(end, ".json") == 0;
+		return 0;
+	default:
+		return vn_option_wrong(command, c, argv);
+	}
+}
+
 static int add_points(const char *command, const char *glob, vn_comparing *k)
 {
 	vn_error err;
 	if (vn_glob_check(glob, &err))
 		return vn_complain(command, "--points: %s", err.text);
-	if (k->o.n_points == VN_MAX_POINTS)
-		return vn_complain(command, "more than %d --points", VN_MAX_POINTS);
-	k->point[k->o.n_points++] = glob;
 	k->o.points = k->point;
-	return 0;
+	return vn_option_more(command, "--points", glob, k->point, &k->o.n_points, VN_MAX_POINTS);
 }
 
 static int read_precision(const char *command, const char *name, vn_comparing *k)
@@ -69,9 +121,9 @@ static int read_precision(const char *command, const char *name, vn_comparing *k
 	return 0;
 }
 
-static int read_allow(const char *command, const char *words, vn_comparing *k)
+int vn_option_allow(const char *command, const char *words, unsigned *allow)
 {
-	const char *bad = vn_allow_parse(words, &k->o.allow);
+	const char *bad = vn_allow_parse(words, allow);
 	return bad ? vn_complain(command, "--allow takes %s, not '%s'", vn_allow_names, bad) : 0;
 }
 
@@ -81,7 +133,7 @@ int vn_option_comparing(const char *command, int c, const char *value, char *con
 	case VN_OPTION_MODEL:     return vn_option_once(command, "--model", value, &k->o.model);
 	case VN_OPTION_PRECISION: return read_precision(command, value, k);
 	case VN_OPTION_POINTS:    return add_points(command, value, k);
-	case VN_OPTION_ALLOW:     return read_allow(command, value, k);
+	case VN_OPTION_ALLOW:     return vn_option_allow(command, value, &k->o.allow);
 	case VN_OPTION_REPLAY:    k->o.replay = true; return 0;
 	case VN_OPTION_THREADS:   return vn_option_threads(command, value, &k->o.threads);
 	default:                  return vn_option_wrong(command, c, argv);

@@ -18,11 +18,39 @@ int vn_complain(const char *command, const char *format, ...);
 
 /* option ("--floor", for the complaint) is given once: value goes to *to, which was NULL. */
 int vn_option_once(const char *command, const char *option, const char *value, const char **to);
+/* option is given at most `most` times: value goes behind the *n of list. */
+int vn_option_more(const char *command, const char *option, const char *value, const char **list, int *n, int most);
+/* A whole number, low to high. */
+int vn_option_whole(const char *command, const char *option, const char *value, int64_t low, int64_t high, int64_t *to);
 int vn_option_threads(const char *command, const char *value, int *threads);
 /* --format text|json */
 int vn_option_json(const char *command, const char *value, bool *json);
+/* --allow WORDS */
+int vn_option_allow(const char *command, const char *words, unsigned *allow);
 /* getopt's ':' and '?', for a short-option string that begins with ':' or "-:". */
 int vn_option_wrong(const char *command, int c, char *const *argv);
+
+/* getopt_long over all of argv, each option by `read` (c as getopt_long gave it, value or NULL), which returns as the readers
+ * here do. 0: all read; 1: --help or -h. shorts begins with ':'; what is left of argv begins at optind. */
+typedef int vn_option_reader(void *context, int c, const char *value, char *const *argv);
+int vn_option_all(int argc, char *const *argv, const char *shorts, const struct option *longs, vn_option_reader *read, void *context);
+/* The one argument behind the options. */
+int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
+
+/* Of a command with one report: text or json, to stdout or -o PATH. */
+typedef struct vn_reporting {
+	const char *path;
+	bool        json, said /* which */, force;
+} vn_reporting;
+
+enum { VN_OPTION_FORMAT = 768, VN_OPTION_FORCE };
+
+#define VN_REPORTING_OPTIONS \
+	{ "format", required_argument, NULL, VN_OPTION_FORMAT }, { "output", required_argument, NULL, 'o' }, \
+	{ "force", no_argument, NULL, VN_OPTION_FORCE }
+
+/* One of them; anything else is vn_option_wrong's. -o PATH ending in .json is json where nothing was said. */
+int vn_option_reporting(const char *command, int c, const char *value, char *const *argv, vn_reporting *k);
 
 /* The options of whatever compares: how, not what. Must stay where it is while o is in use. */
 typedef struct vn_comparing {

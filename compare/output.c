@@ -63,3 +63,17 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		unlink(o->temporary);
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
 }
+
+vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err)
+{
+	vn_output out;
+	vn_error  lost;
+	vn_status st = vn_output_open(&out, path, force, err);
+	if (st)
+		return st;
+	st = write(context, out.file, err);
+	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
+	if (!st && closed && err)
+		*err = lost;
+	return st ? st : closed;
+}

@@ -27,4 +27,8 @@ bool      vn_same_file(const char *a, const char *b);
 /* Move into place when good, else remove. Safe on a zeroed one. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
 
+/* A whole report, to path or stdout, by that function. */
+typedef vn_status vn_output_writer(const void *context, FILE *out, vn_error *err);
+vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err);
+
 #endif

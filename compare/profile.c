@@ -1,6 +1,8 @@
 /* profile.c: see profile.h; the words are in profile_words.c. */
 #include "compare/profile.h"
 
+#include "libref/plan/point.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -97,7 +99,8 @@ static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals
 
 static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n, vn_error *err)
 {
-	const size_t word = strcspn(axes, " ");
+	size_t word;
+	axes = vn_axes_word(axes, i, &word);
 	if (word && word < sizeof a->name)
 		snprintf(a->name, sizeof a->name, "%.*s", (int)word, axes);
 	else
@@ -117,12 +120,9 @@ static vn_status profile(const vn_shape *shape, const char *axes, const side *re
 	vn_status st;
 
 	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape) };
-	for (int i = 0; i < p->n_axes; i++) {
+	for (int i = 0; i < p->n_axes; i++)
 		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
 			return st;
-		axes += strcspn(axes, " ");
-		axes += strspn(axes, " ");
-	}
 	if ((st = sum_up(p, ref, cand, &all, err)))
 		return st;
 	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;

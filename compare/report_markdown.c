@@ -19,7 +19,8 @@ enum {
 	NAMED = 12,         /* origins */
 	LINES = 4,          /* of a profile, of what logits come to */
 	SHOWN = 200,        /* bytes of a name, of a rule... */
-	FACT = 160          /* of a fact of a run: 2 x 32 of them at most */
+	FACT = 160,         /* of a fact of a run: 2 x 32 of them at most */
+	PATHS = 1100        /* of the files of a side: the ranks of a run */
 };
 
 /* ---- the first lines ------------------------------------------------------------ */
@@ -171,15 +172,20 @@ static void details(const vn_comparison *c, const vn_story *s, FILE *out)
 	}
 }
 
-static void fact(FILE *out, const char *key, const char *ref, const char *cand)
+static void fact_of(FILE *out, const char *key, const char *ref, const char *cand, size_t most)
 {
 	fputs("| ", out);
 	vn_markdown_code(out, key, FACT, 1);
 	fputs(" | ", out);
-	vn_markdown_code(out, ref ? ref : "-", FACT, 1);
+	vn_markdown_code(out, ref ? ref : "-", most, 1);
 	fputs(" | ", out);
-	vn_markdown_code(out, cand ? cand : "-", FACT, 1);
+	vn_markdown_code(out, cand ? cand : "-", most, 1);
 	fputs(" |\n", out);
+}
+
+static void fact(FILE *out, const char *key, const char *ref, const char *cand)
+{
+	fact_of(out, key, ref, cand, FACT);
 }
 
 static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
@@ -194,7 +200,7 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 	for (int i = 0; i < c->warnings.n && i < 8; i++)
 		item(out, "Warning", c->warnings.line[i]);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
-	fact(out, "path", vn_recording_path(c->ref), vn_recording_path(c->cand));
+	fact_of(out, "path", vn_recording_path(c->ref), vn_recording_path(c->cand), PATHS);
 	for (int i = 0; i < r->n; i++)
 		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
 	for (int i = 0; i < d->n; i++)

@@ -198,20 +198,17 @@ static void name_axes(const char *axes, const int *order, int rank, char *text, 
 	size_t used = 0;
 	*text = 0;
 	for (int i = 0; i < rank && used < room; i++) {
-		const char *p = axes;
-		for (int k = 0; k < order[i] && *p; k++) {
-			p += strcspn(p, " ");
-			p += strspn(p, " ");
-		}
-		const int n = (int)strcspn(p, " ");
-		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", n, p)
+		size_t n;
+		const char *p = vn_axes_word(axes, order[i], &n);
+		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", (int)n, p)
 		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
 	}
 }
 
 static void permuted(search *s)
 {
-	static const int orders[][VN_MAX_RANK] = {
+	enum { TURNED = 4 }; /* axes at most */
+	static const int orders[][TURNED] = {
 		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
 	};
 	const vn_shape *shape = s->shape;
@@ -220,8 +217,8 @@ static void permuted(search *s)
 		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
 		int64_t stride = 1;
 		double  nmse;
-		bool    fits = shape->rank > 1, moves = false;
-		for (int i = 0; i < VN_MAX_RANK; i++)
+		bool    fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
+		for (int i = 0; i < TURNED; i++)
 			fits = fits && (i < shape->rank || orders[k][i] == i);
 		for (int i = shape->rank - 1; fits && i >= 0; i--) {
 			m.stride[orders[k][i]] = stride;

@@ -32,7 +32,7 @@ static void column_less(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_
 static void column_more(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } }); }
 static void one_list(vn_edit *e, const vn_patient *p)       { reshape(e, p, (vn_shape) { 1, { p->T * p->W } }); }
 static void no_columns(vn_edit *e, const vn_patient *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
-static void five_axes(vn_edit *e, const vn_patient *p)      { vn_edit_five_axes(e, p->at, &p->t); }
+static void many_axes(vn_edit *e, const vn_patient *p)      { vn_edit_many_axes(e, p->at, &p->t); }
 
 static void scalar(vn_edit *e, const vn_patient *p)
 {
@@ -111,7 +111,7 @@ const vn_mutation vn_selftest_shapes[] = {
 	{ "row-less", "a token less", VN_NEEDS_TENSOR, .edit = row_less, .want = REFUSED("rows") },
 	{ "last-row-alone", "the last token alone, where all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone, .want = REFUSED("rows") },
 	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = REFUSED("rows") },
-	{ "five-axes", "more axes than anything has", VN_NEEDS_TENSOR, .edit = five_axes, .want = REFUSED("rank 5") },
+	{ "seven-axes", "more axes than anything has", VN_NEEDS_TENSOR, .edit = many_axes, .want = REFUSED("rank 7") },
 	{ "one-number", "one number in place of all", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN("shape") },
 	{ "axes-said-otherwise", "the dims string turned", VN_NEEDS_HEADS, .edit = words_turned, .want = MISSHAPEN("axes") },
 	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis, .want = MISSHAPEN("basis") },

@@ -5,6 +5,7 @@
 #include "capture/name_map.h"
 #include "capture/paged.h"
 #include "capture/ranks.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,12 +40,26 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	return VN_OK;
 }
 
+/* A name in a layer that is no point of ours may be several of ours in one product. */
+static bool may_be_fused(const vn_recording *r)
+{
+	vn_point p;
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		if (vn_name_layer(e->name) >= 0 && !vn_point_from_name(strchr(e->name, '.') + 1, &p))
+			return true;
+	}
+	return false;
+}
+
 static vn_status map_all(side *s, const char *const *names, int n, vn_recording **r, vn_error *err)
 {
 	vn_name_map *m;
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i <= n; i++) {
 		const bool asked = i < n;
+		if (!asked && !may_be_fused(*r))
+			break;
 		if (!(st = vn_name_map_open(asked ? names[i] : "fused", &m, err)))
 			st = map_names(s, m, asked, r, err);
 		vn_name_map_destroy(m);
@@ -52,15 +67,23 @@ static vn_status map_all(side *s, const char *const *names, int n, vn_recording 
 	return st;
 }
 
-static vn_status take_row(int64_t row, vn_recording **r, const char *option, vn_error *err)
+/* Rows of a batch, or prompts one behind the other, which the only row of a batch may hold as well. */
+static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
-	const int64_t batch = vn_recording_batch(*r);
-	if (batch == 0)
-		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", and it is not a batch", vn_recording_path(*r), option, row);
-	if (row < 0 && batch > 1)
+	const vn_status st = vn_recording_batch(*r) == 1 ? vn_batched_row(r, 0, err) : VN_OK;
+	const int64_t rows = st ? 0 : vn_recording_batch(*r), prompts = st ? 0 : vn_batched_count(*r);
+	if (st)
+		return st;
+	if (prompts == 0)
+		return row <= 0 ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: %s %" PRId64 ", and it is of one prompt", vn_recording_path(*r), option, row);
+	if (row >= 0)
+		return vn_batched_row(r, row, err);
+	if (rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
-		               vn_recording_path(*r), batch, option, batch - 1);
-	return vn_batched_row(r, row < 0 ? 0 : row, err);
+		               vn_recording_path(*r), rows, option, rows - 1);
+	vn_lines_add(&s->c->notes, "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
+	             prompts, option, prompts - 1);
+	return VN_OK;
 }
 
 static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
@@ -76,7 +99,7 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 static vn_status settle(side *s, const char *const *names, int n, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
-	if (!st && !(st = take_row(row, r, option, err)))
+	if (!st && !(st = take_row(s, row, r, option, err)))
 		st = gather_pages(s, r, err);
 	return st;
 }

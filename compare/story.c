@@ -2,6 +2,7 @@
 #include "compare/report.h"
 
 #include "libref/base/text.h"
+#include "libref/plan/point.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -36,12 +37,12 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 	size_t used = 0;
 	text[0] = 0;
 	for (int i = 0; i < e->shape.rank && used < room; i++) {
-		const size_t n = strcspn(axes, " ");
+		size_t n;
+		const char *axis = vn_axes_word(axes, i, &n);
 		char token[SAID_BYTES + 16];
-		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axes, n ? " " : "", at[i],
-		                       n == 5 && strncmp(axes, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
+		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis, n ? " " : "", at[i],
+		                       n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
 		used += k > 0 ? (size_t)k : 0;
-		axes += n + strspn(axes + n, " ");
 	}
 }
 

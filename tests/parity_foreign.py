@@ -9,6 +9,7 @@ any more once something in it is wrong. Prints how many checkpoints each compare
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,11 @@ rng = np.random.default_rng(7)
 with open(os.path.join(FIXTURES, "prompts", "p017.ids"), encoding="utf-8") as f:
     IDS = [int(i) for i in f.read().split(",")]
 T = len(IDS)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
 
 
 def run(*args):
@@ -136,8 +142,12 @@ def as_they_come():
                     del step[f"kqv_out-{n}"]
                     step.move(f"attn_out-{n}", f"kqv_out-{n}")
             expect(f"llama.cpp {family}, kqv_out as it was", 0, ref, edited(theirs, "older.h5", older), *keep, says="kqv_out-0 is taken as layer0.attn_out", least=35)
-
         if family == "llama":
+            def unsaid(step):
+                older(step)
+                step["ffn_inp-0"][0, 0] = np.nan
+            expect(f"llama.cpp {family}, a NaN tells nothing", 1, ref, edited(theirs, "odd.h5", unsaid), *keep, says="kqv_out-1 is taken as layer1.attn_out", least=35)
+
             def undecided(step):
                 for name in [n for n in step if n.startswith(("attn_out", "ffn_inp", "kqv-"))]:
                     del step[name]
@@ -312,6 +322,26 @@ def ranks():
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
 
 
+def reports_name_every_rank():
+    """In every form of report; also where their paths together are longer than a line."""
+    global bad
+    p = write_ranks("qwen2", golden("qwen2"), 6)
+    one, many = ["d" * 200] * 6, [str(i) * 200 for i in range(6)]
+    for folder in {*one, *many}:
+        os.mkdir(folder)
+    forms = ("txt", "json", "xml", "md", "html")
+    for what, folders, said, where in (("here", None, p, forms), ("in one folder", one, p, forms),
+                                       ("in six", many, [f"{d}/{x}" for d, x in zip(many, p)], ("txt", "json", "html"))):
+        paths = [shutil.copy(x, f"{folders[i]}/{x}") for i, x in enumerate(p)] if folders else p
+        out = [f"named.{form}" for form in forms]
+        r = run("compare", "qwen2.h5", "--shard", *paths, "--allow", "missing", "--limits", "fp32.yaml", "--points", "layer0.attn_norm", "--force",
+                "--format", "text", *[x for o in out for x in ("-o", o)])
+        lacks = [f"named.{form}: {x}" for form in where for x in said if x not in read(f"named.{form}")]
+        good = r.returncode == 0 and not lacks
+        bad += not good
+        print(f"{'ok' if good else 'BAD':4} reports name 6 ranks, {what}" + "".join(f"\n     not in {x}" for x in lacks) + r.stderr)
+
+
 def loose_ends():
     """Copies that differ, axes that are not so, the last row alone."""
     keep = ["--allow", "missing", "--limits", "fp32.yaml"]
@@ -393,6 +423,48 @@ def pages():
     expect("too short a table", 2, "qwen2.h5", edited("paged.h5", "bad.h5", short), *keep, says="do not hold 17 tokens")
 
 
+def caches():
+    """Caches of more than one layer, or of keys and values, in one tensor, by a map."""
+    g = golden("qwen3")
+    keep = ["--limits", "fp32.yaml", "--points", "layer*.{k,v}_cache"]
+    kv = np.stack([[g[f"layer{n}.{p}"][0] for p in ("k_rope", "v_proj")] for n in range(2)])  # layer kv key kv_head dim
+    slots, table = 4, rng.permutation(7)[:5].astype("i4")
+    pages = rng.standard_normal((2, 2, 8, slots) + kv.shape[3:]).astype("f4")
+    for p in range(T):
+        pages[:, :, table[p // slots], p % slots] = kv[:, :, p]
+    heads_first = kv.transpose(0, 1, 3, 2, 4)
+    both = 'parts: ["layer{n}.k_cache", "layer{n}.v_cache"], along: kv'
+
+    def case(what, status, rules, tensors, says=""):
+        with open("caches.yaml", "w", encoding="utf-8") as f:
+            f.write("version: 1\nrules:\n" + "".join(f"  - {{ {r} }}\n" for r in rules))
+        with Foreign("caches.h5", IDS) as f:
+            for name, a in tensors.items():
+                f.put(name, a)
+        expect(what, status, "qwen3.h5", "caches.h5", "--names", "caches.yaml", *keep, least=0 if status > 1 else 4, says=says)
+
+    one = [f'from: "cache.{{n}}.{p}", to: "layer{{n}}.{p}_cache", axes: "batch kv_head key dim"' for p in "kv"]
+    case("caches of heads first", 0, one, {f"cache.{n}.{p}": heads_first[n, i][None] for n in range(2) for i, p in enumerate("kv")})
+    layers = [f'from: "{p}", to: "layer{{n}}.{p}_cache", each: layer, axes: "layer batch kv_head key dim"' for p in "kv"]
+    case("caches with a layer axis", 0, layers, {p: heads_first[:, i][:, None] for i, p in enumerate("kv")})
+    case("caches with a layer axis, layers swapped", 1, layers, {p: heads_first[::-1, i][:, None] for i, p in enumerate("kv")})
+    case("caches with a layer axis and no batch", 2, layers, {p: heads_first[:, i] for i, p in enumerate("kv")}, says="the shape of k is not")
+    stacked = [f'from: "cache.{{n}}", {both}, axes: "kv batch key kv_head dim"']
+    case("keys and values in one", 0, stacked, {f"cache.{n}": kv[n][:, None] for n in range(2)})
+    case("values and keys in one", 1, stacked, {f"cache.{n}": kv[n, ::-1][:, None] for n in range(2)})
+    case("all of them in one", 0, [f'from: past, {both}, each: layer, axes: "layer kv batch kv_head key dim"'], {"past": heads_first[:, :, None]})
+    case("keys and values in one, three of them", 2, stacked, {f"cache.{n}": kv[n, [0, 1, 1]][:, None] for n in range(2)}, says="has 3 numbers along kv")
+    paged = [f'from: "cache.{{n}}", {both}, axes: "kv block slot kv_head dim"']
+    case("keys and values in blocks", 0, paged, {**{f"cache.{n}": pages[n] for n in range(2)}, "block_table": table}, says="4 caches gathered from their blocks")
+    case("all of them in blocks", 0, [f'from: past, {both}, each: layer, axes: "layer kv block slot kv_head dim"'], {"past": pages, "block_table": table})
+    case("blocks with no table", 2, paged, {f"cache.{n}": pages[n] for n in range(2)}, says="has no block_table")
+    case("seven axes", 2, one, {"cache.0.k": heads_first[:, :, None, None]}, says="cache.0.k: rank 7, more than 6")
+    case("each of an axis in a group", 2, ['from: past, to: "layer{n}.k_cache", each: layer, axes: "(layer key) kv_head dim"'], {"past": kv[0, 0]},
+         says="caches.yaml:3:5: each is none of axes, or shares one")
+    case("each beside a layer", 2, ['from: "cache.{n}", to: "layer{n}.k_cache", each: layer, axes: "layer key kv_head dim"'], {"cache.0": kv[:, 0]},
+         says="caches.yaml:3:5: each says what {n} is, and from has {n}")
+
+
 # ---- batches -----------------------------------------------------------------------------
 
 
@@ -432,13 +504,79 @@ def batches():
     expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
 
 
+def packed():
+    """Prompts one behind the other, as engines with a continuous batch have them; then a step with a token of each."""
+    g = golden("qwen3")
+    keep = ["--allow", "missing", "--limits", "fp32.yaml"]
+    before, behind = 6, 9  # tokens of the prompts around ours
+    n = before + T + behind
+    other = lambda k: list(rng.integers(0, 500, k))
+    ids = other(before) + IDS + other(behind)
+    positions = [*range(before), *range(T), *range(behind)]
+
+    def around(a, axes, last=False):
+        if last:
+            return rng.standard_normal((3, a.shape[-1])).astype("f4") * [[1], [0], [1]] + [[0], [1], [0]] * a[-1]
+        whole = rng.standard_normal([n if w in ("token", "key") else k for w, k in zip(axes.split(), a.shape)]).astype("f4")
+        whole[tuple(slice(before, before + T) if w in ("token", "key") else slice(None) for w in axes.split())] = a
+        return whole
+
+    def write(path, ids, positions, last=False):
+        with Foreign(path, ids, positions) as f:
+            for name, (a, axes) in g.items():
+                a = around(a, axes, last and name == "logits")
+                f.put(name, a[None] if np.ndim(ids) == 2 else a.astype("f4"), "batch " * (np.ndim(ids) == 2) + axes)
+            for layer in range(2):
+                f.put(f"layer{layer}.k_cache", around(g[f"layer{layer}.k_rope"][0], "key kv_head dim"), "key kv_head dim")
+
+    write("packed.h5", ids, positions)
+    expect("one of three prompts in a row", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g))
+    expect("another of them", 2, "qwen3.h5", "packed.h5", "--batch-row", "2", *keep, says="token ids: 17 in the reference, 9 in the candidate")
+    expect("one beyond them", 2, "qwen3.h5", "packed.h5", "--batch-row", "3", *keep, says="a batch of 3 has no row 3")
+    expect("all of them", 0, "packed.h5", "packed.h5", "--limits", "fp32.yaml", least=len(g), says="3 prompts one behind the other, compared as they are")
+    expect("one as the reference", 0, "packed.h5", "qwen3.h5", "--ref-batch-row", "1", "--allow", "extra", "--limits", "fp32.yaml", least=len(g))
+
+    def leaks(step):  # the first key of the prompt before in place of ours
+        a = step["layer1"]["k_cache"]
+        a[before] = a[0]
+    expect("a key of the prompt before", 1, "qwen3.h5", edited("packed.h5", "bad.h5", leaks), "--batch-row", "1", *keep, says="layer1.k_cache")
+    write("packed.h5", ids, positions, last=True)
+    expect("logits of the last token of each", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g), says="taken as the last token")
+    expect("of another prompt's", 1, "packed.h5", edited("packed.h5", "bad.h5", lambda s: s["logits"].__setitem__(1, s["logits"][0])), "--ref-batch-row", "1",
+           "--batch-row", "1", *keep, says="logits")
+    write("packed.h5", [ids], [positions])
+    expect("three prompts in a batch of one", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g) - 2)
+
+    # Decoding: a step of one token each, then positions that are of none of the prompts.
+    model = os.path.join(FIXTURES, "qwen3-trained")
+    run("capture", "ref", model, "--ids", f"@{FIXTURES}/prompts/p017.ids", "--force-ids", "5,9", "--points", "*.q_rope", "-o", "steps.h5", "--force")
+    with h5py.File("steps.h5", "r") as s, Foreign("packed.h5", ids + [7, 5, 8, 7, 9, 8], positions + [before, T, behind, before + 1, T + 1, behind + 1]) as f:
+        for k in range(3):
+            step = f.f.require_group(f"step.{k}")
+            step.attrs.update(position=n + 3 * (k - 1) if k else 0, tokens=3 if k else n)
+            for layer in range(2):
+                a = s[f"step.{k}/layer{layer}/q_rope"][()]
+                whole = rng.standard_normal((3 if k else n, *a.shape[1:])).astype("f4")
+                whole[1 if k else before:][:len(a)] = a
+                step[f"layer{layer}/q_rope"] = whole
+    expect("one of three that decode", 0, "steps.h5", "packed.h5", "--batch-row", "1", *keep, least=6)
+
+    def astray(step):
+        step.file["run/positions"][n + 4] = 3
+    expect("a step of other prompts", 2, "steps.h5", edited("packed.h5", "bad.h5", astray), "--batch-row", "1", *keep,
+           says="/step.2: its tokens do not go on with the 3 prompts")
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     as_they_come()
     vllm()
     ranks()
+    reports_name_every_rank()
     loose_ends()
     pages()
+    caches()
     batches()
+    packed()
 print("all agree" if not bad else f"{bad} do not")
 sys.exit(bad > 0)

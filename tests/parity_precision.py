@@ -18,20 +18,10 @@ import subprocess
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "fixtures"))
-
-try:
-    import numpy as np
-    import torch
-    import transformers
-
-    import golden
-    from parity_gpu import nmse, over, worst_token
-    from parity_hf import FAMILIES, FIXTURES, record, tensors
-except ImportError as e:
-    print(f"SKIPPED: no {e.name} in this Python")
-    sys.exit(77)
+from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
+import numpy as np
+from parity_gpu import nmse, over, worst_token
+from parity_hf import FAMILIES, FIXTURES, record, tensors
 
 PROMPTS = ("p017", "p200")  # inside one chunk of 64 tokens and window, and beyond
 

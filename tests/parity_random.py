@@ -16,20 +16,10 @@ import shutil
 import sys
 import tempfile
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "fixtures"))
-
-try:
-    import torch
-    import transformers
-
-    import golden
-    import random_model
-    import parity_gpu
-    import parity_hf
-except ImportError as e:
-    print(f"SKIPPED: no {e.name} in this Python")
-    sys.exit(77)
+from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
+import random_model
+import parity_gpu
+import parity_hf
 
 SCALINGS = {
     "linear": '{"rope_type": "linear", "factor": 3.5}',

@@ -250,7 +250,7 @@ static void a_weight_of_another_shape_is_named_with_both_shapes(void)
 
 	toy_build(&m, VN_F16);
 	toy_tensor *t = toy_find(&m, Q0);
-	*t = (toy_tensor){ .rank = 5, .dim = { 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16", .name = Q0 };
+	*t = (toy_tensor){ .rank = 7, .dim = { 1, 1, 1, 1, 1, 16, 16 }, .bytes = t->bytes, .data = t->data, .dtype = "F16", .name = Q0 };
 	refused(&m, TOY_CONFIG, VN_ERR_SHAPE, Q0, "high rank");
 }
 

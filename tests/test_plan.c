@@ -208,6 +208,27 @@ static void names_of_operations_and_points_lead_back_to_them(void)
 	CU_ASSERT_STRING_EQUAL(vn_act_name(VN_GELU_TANH), "gelu_tanh");
 }
 
+static void the_words_of_a_dims_string_are_counted_from_0(void)
+{
+	static const char *const same[] = { "token kv_head dim", " token  kv_head dim ", "token   kv_head  dim" };
+	size_t n;
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT(strncmp(vn_axes_word(same[i], 0, &n), "token", 5) == 0 && n == 5);
+		CU_ASSERT(strncmp(vn_axes_word(same[i], 1, &n), "kv_head", 7) == 0 && n == 7);
+		CU_ASSERT(strncmp(vn_axes_word(same[i], 2, &n), "dim", 3) == 0 && n == 3);
+		vn_axes_word(same[i], 3, &n);
+		CU_ASSERT_EQUAL(n, 0);
+		vn_axes_word(same[i], 9, &n);
+		CU_ASSERT_EQUAL(n, 0);
+		CU_ASSERT_EQUAL(vn_axes_find(same[i], "kv_head"), 1);
+		CU_ASSERT_EQUAL(vn_axes_find(same[i], "head"), -1);
+		CU_ASSERT_EQUAL(vn_axes_find(same[i], "kv"), -1);
+	}
+	vn_axes_word("", 0, &n);
+	CU_ASSERT_EQUAL(n, 0);
+	CU_ASSERT_EQUAL(vn_axes_find("", ""), -1);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -220,6 +241,7 @@ int main(void)
 		TEST(a_shape_puts_in_the_numbers_of_the_call),
 		TEST(the_checkpoints_of_gpt2_are_there_in_order),
 		TEST(names_of_operations_and_points_lead_back_to_them),
+		TEST(the_words_of_a_dims_string_are_counted_from_0),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("plan", tests);

@@ -102,7 +102,7 @@ typedef struct toy_tensor {
 	char     name[128];
 	char     dtype[16];   /* the word in the header */
 	int      rank;
-	int      dim[5];
+	int      dim[8];
 	size_t   bytes;
 	unsigned char *data;
 } toy_tensor;

@@ -10,7 +10,8 @@
 
 #include <stdbool.h>
 
-#define VN_MAX_RANK 4
+/* Caches of all layers in one: layer, keys and values, block, slot, head, dim. */
+#define VN_MAX_RANK 6
 
 typedef struct vn_shape {
 	int     rank;             /* 0: one element */
@@ -23,7 +24,7 @@ typedef struct vn_tensor {
 	const void *data; /* may be unaligned when it lies in a mapped file */
 } vn_tensor;
 
-#define VN_SHAPE_TEXT 96
+#define VN_SHAPE_TEXT 128 /* six numbers of 19 digits */
 
 int64_t vn_shape_count(const vn_shape *s);                     /* elements; product of the dims */
 bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);

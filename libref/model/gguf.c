@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, WHAT = 128 };
+enum { STRING_MAX = 1 << 30, ARRAY_MAX = 1 << 30, TENSOR_NAME = 64, ALIGNMENT = 32, GGUF_MAX_RANK = 4, WHAT = 128 };
 
 /* Bytes of the smallest key with its value, and of the smallest tensor's entry:
  * so many of each fit into a file at the most. */
@@ -217,8 +217,8 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	t->path = r->path;
 	if (st || (st = take_u32(r, &rank)))
 		return st;
-	if (rank > VN_MAX_RANK)
-		return BAD(r, "rank %" PRIu32 ", at most %d", rank, VN_MAX_RANK);
+	if (rank > GGUF_MAX_RANK)
+		return BAD(r, "rank %" PRIu32 ", at most %d", rank, GGUF_MAX_RANK);
 	t->t.shape.rank = (int)rank;
 	for (uint32_t i = rank; i > 0; i--) { /* the file has the innermost first */
 		if ((st = take_u64(r, &dim)))

@@ -83,7 +83,7 @@ int vn_plan_weight(vn_builder *b, const char *name, int rank, const int64_t *dim
 	vn_plan  *p = b->plan;
 	vn_weight w = { .shape.rank = rank };
 
-	assert(rank <= VN_MAX_RANK);
+	assert(rank <= VN_PLAN_RANK);
 	for (int i = 0; i < rank; i++)
 		w.shape.dim[i] = dim[i];
 	if (snprintf(w.name, sizeof w.name, "%s", name) >= (int)sizeof w.name)

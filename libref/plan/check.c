@@ -88,7 +88,7 @@ static vn_status check_weights(const vn_plan *p, vn_error *err)
 		const vn_shape *s = &p->weight[i].shape;
 		int64_t         n = INT64_MAX / 16; /* bytes must be a number, too */
 
-		bool good = memchr(p->weight[i].name, '\0', VN_NAME_MAX) && s->rank >= 0 && s->rank <= VN_MAX_RANK;
+		bool good = memchr(p->weight[i].name, '\0', VN_NAME_MAX) && s->rank >= 0 && s->rank <= VN_PLAN_RANK;
 		for (int k = 0; good && k < s->rank; k++) {
 			good = s->dim[k] >= 1 && s->dim[k] <= INT32_MAX && s->dim[k] <= n;
 			n = good ? n / s->dim[k] : n;
@@ -109,7 +109,7 @@ static vn_status check_values(const vn_plan *p, vn_error *err)
 			why = "no name, or no point";
 		else if (v->layer < -1 || v->layer >= p->layers)
 			why = "its layer is none of the model's";
-		else if (v->rank < 1 || v->rank > VN_MAX_RANK)
+		else if (v->rank < 1 || v->rank > VN_PLAN_RANK)
 			why = "no sizes, or more than 4";
 		for (int k = 0; !why && k < v->rank; k++)
 			if (v->size[k] < 1 && v->size[k] != VN_T && v->size[k] != VN_S)

@@ -33,6 +33,7 @@
 #define VN_MAX_STATE 2 /* of one node */
 
 enum { VN_T = -1, VN_S = -2 };
+enum { VN_PLAN_RANK = 4 }; /* axes of a value, a state or a weight at most */
 
 /* What an operation computes, with the letters of specs/models.md. Inputs,
  * weights and outputs stand in the order of the slots of vn_node. */
@@ -157,7 +158,7 @@ typedef struct vn_value {
 	int      state;    /* -1, or the state that it shows */
 	int      alias_of; /* -1, or the value whose second name this is (then node, slot and state are its) */
 	int      rank;
-	int      size[VN_MAX_RANK];  /* VN_T, VN_S or a number */
+	int      size[VN_PLAN_RANK]; /* VN_T, VN_S or a number */
 	int      last_use; /* last node that reads it; -1: none does */
 	/* Not needed by any node: made only when somebody taps it (attention
 	 * scores and probabilities, an activation inside a gated product). */
@@ -174,7 +175,7 @@ typedef struct vn_state {
 	             * size is fixed, and the node makes it anew from what it was */
 	bool wide;  /* kept and shown as float32 (float64 under f64), whatever the storage format */
 	int  rank;
-	int  size[VN_MAX_RANK]; /* VN_S first: a row a token; without it the size is fixed */
+	int  size[VN_PLAN_RANK]; /* VN_S first: a row a token; without it the size is fixed */
 } vn_state;
 
 typedef struct vn_weight {

@@ -74,14 +74,24 @@ int vn_point_from_name(const char *name, vn_point *p)
 	return 0;
 }
 
+const char *vn_axes_word(const char *axes, int i, size_t *n)
+{
+	axes += strspn(axes, " ");
+	for (; i > 0; i--) {
+		axes += strcspn(axes, " ");
+		axes += strspn(axes, " ");
+	}
+	*n = strcspn(axes, " ");
+	return axes;
+}
+
 int vn_axes_find(const char *axes, const char *word)
 {
-	for (int a = 0; *axes; a++) {
-		const size_t n = strcspn(axes, " ");
-		if (n == strlen(word) && memcmp(axes, word, n) == 0)
+	size_t n;
+	const char *w = vn_axes_word(axes, 0, &n);
+	for (int a = 0; n; w = vn_axes_word(axes, ++a, &n))
+		if (n == strlen(word) && memcmp(w, word, n) == 0)
 			return a;
-		axes += n + strspn(axes + n, " ");
-	}
 	return -1;
 }
 

@@ -8,6 +8,7 @@
 #define VN_LIBREF_PLAN_POINT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum vn_point {
 	VN_POINT_TOKEN_EMBED,
@@ -70,6 +71,8 @@ typedef struct vn_point_info {
 } vn_point_info;
 
 const vn_point_info *vn_point_get(vn_point p);
+/* Word i of a dims string, from 0, and its length: the words end where that is 0. */
+const char *vn_axes_word(const char *axes, int i, size_t *n);
 /* Which word of a dims string this is, from 0; -1 when none. */
 int vn_axes_find(const char *axes, const char *word);
 

@@ -22,7 +22,7 @@ static void read_tensors(const vn_gguf *f, const uint8_t *data, size_t size)
 	for (size_t i = 0; i < vn_gguf_count(f); i++) {
 		const vn_gguf_tensor *t = vn_gguf_at(f, i);
 		const uint8_t        *p = t->t.data;
-		if (vn_gguf_find(f, t->name) != t || t->t.shape.rank < 0 || t->t.shape.rank > VN_MAX_RANK || p < data || p + t->bytes > data + size ||
+		if (vn_gguf_find(f, t->name) != t || t->t.shape.rank < 0 || t->t.shape.rank > 4 || p < data || p + t->bytes > data + size ||
 		    t->bytes != vn_dtype_bytes(t->t.dtype, (size_t)vn_shape_count(&t->t.shape)))
 			abort();
 		for (size_t k = 0; k < t->bytes; k++)

@@ -32,9 +32,10 @@ static const char seed[] =
 	"  - from: \"Qcur-{n}*\"\n    op: ROPE\n    to: \"layer{n}.q_rope\"\n    axes: \"token head (freq 2)\"\n    to_axes: \"token head (2 freq)\"\n"
 	"  - { from: \"a.{n}\", plus: [\"b.{n}\"], to: \"layer{n}.output\", cut: key, fallback: true }\n"
 	"  - { from: \"k-{n}\", either: [{ to: \"layer{n}.a\" }, { to: \"layer{n}.b\", axes: \"token (head dim)\" }] }\n"
-	"  - { from: qkv, parts: [q, k, v], along: qkv, axes: \"token qkv\" }\n  - { from: \"*drop\", ignore: true }\n";
+	"  - { from: qkv, parts: [q, k, v], along: qkv, axes: \"token qkv\" }\n"
+	"  - { from: past, to: \"layer{n}.k_cache\", each: layer, axes: \"layer key kv_head dim\" }\n  - { from: \"*drop\", ignore: true }\n";
 static const char *const piece[] = { "&a ", "*a", "!!x ", "[", "{", "- ", ": ", "(", ")", "\xff", "\0", "---\n", "{n}", "| ",
-                                     "from: ", "99999999999", "}", "\"", "plus: ", "{ to: x }", "axes: " };
+                                     "from: ", "99999999999", "}", "\"", "plus: ", "{ to: x }", "axes: ", "each: " };
 
 int main(int argc, char **argv)
 {

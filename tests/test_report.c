@@ -1,0 +1,200 @@
+/* test_report.c: what reports say of comparisons, and the manual of the commands. */
+#include "compare/commands.h"
+#include "compare/report.h"
+#include "tests/faulty_help.h"
+
+#include "capture/commands.h"
+
+#include <jansson.h>
+
+static void against_good(trial *t, const char *name, const fault *f)
+{
+	record("good", &(fault) { 0 });
+	record(name, f);
+	compare(t, "good", name, strict);
+}
+
+/* The caller's to free. */
+static char *report_of(trial *t, const char *form)
+{
+	char  *text = NULL;
+	size_t n = 0;
+	FILE  *f = open_memstream(&text, &n);
+	const vn_report_options o = { .limits_chosen = "test" };
+	vn_story s;
+	CU_ASSERT_EQUAL(vn_story_of(&t->c, 9, &s, &t->err), VN_OK);
+	CU_ASSERT_EQUAL(vn_report_by_name(form)->write(&t->c, &s, &o, f, &t->err), VN_OK);
+	vn_story_free(&s);
+	fclose(f);
+	return text;
+}
+
+static json_t *json_of(trial *t)
+{
+	char   *text = report_of(t, "json");
+	json_t *j = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	free(text);
+	CU_ASSERT_PTR_NOT_NULL(j);
+	return j;
+}
+
+static void json_says_the_same_and_knows_no_nan(void)
+{
+	trial t = { 0 }, zero = { 0 };
+	against_good(&t, "nan", &(fault) { .nan_in = "layer1.mlp_norm" });
+	json_t *j = json_of(&t);
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "schema")), "vernier-compare/1");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "verdict")), "outside");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_object_get(j, "first_divergence")), "layer1.mlp_norm");
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "origins")), 1);
+	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "checkpoints")), (size_t)t.c.n_points);
+	const json_t *d = json_array_get(json_object_get(j, "divergences"), 0);
+	const json_t *cand = json_object_get(d, "candidate");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(cand, "first"), 0)), "nan");
+	json_decref(j);
+
+	/* 17 digits read back as the same double. */
+	against_good(&zero, "v", &(fault) { .bias_of = "layer0.v_proj" });
+	j = json_of(&zero);
+	for (int i = 0; i < zero.c.n_points; i++) {
+		const json_t *p = json_array_get(json_object_get(j, "checkpoints"), (size_t)i);
+		CU_ASSERT_EQUAL(json_real_value(json_object_get(json_object_get(p, "metrics"), "nmse")),
+		                zero.c.point[i].m.value[VN_M_NMSE]);
+	}
+	json_decref(j);
+	finish(&t);
+	finish(&zero);
+}
+
+static void the_text_names_origin_values_and_rule(void)
+{
+	trial t = { 0 };
+	against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
+	char *text = report_of(&t, "text");
+	static const char top[] = "verdict    OUTSIDE limits: ", end[] = "\nOUTSIDE limits: ";
+	CU_ASSERT_EQUAL(strncmp(text, top, sizeof top - 1), 0);
+	char *table = strstr(text, "\n\n"), *last = strstr(text, end);
+	CU_ASSERT_FATAL(table && last);
+	CU_ASSERT_STRING_EQUAL(strchr(last + sizeof end, '\n'), "\n"); /* the last line, too */
+	*table = 0; /* above it, without scrolling */
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nfirst      layer1.k_rope\nrule       "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
+	*table = '\n';
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "first divergence and origin: layer1.k_rope   layer 1, point k_rope, op rope"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(t.yaml:2)"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "worst element  token "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "within limits: layer1.k_proj"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "It starts at layer1.k_rope"));
+	CU_ASSERT_PTR_NULL(strchr(text, '\033')); /* no colour unless asked for */
+	free(text);
+	finish(&t);
+}
+
+static void a_value_just_beyond_its_limit_is_seen_to_be(void)
+{
+	static const struct { double value, limit; const char *says; } cases[] = {
+		{ 0.01000001, 0.01, "norm_ratio 0.01000001 from 1, limit 0.01 (" },
+		{ 0.02, 0.0123456, "norm_ratio 0.02 from 1, limit 0.0123456 (" },
+		{ 0.0100000000000000019, 0.01, "norm_ratio 0.010000000000000002 from 1, limit 0.01 (" },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		trial t = { 0 };
+		against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
+		vn_checkpoint *p = &t.c.point[t.c.first];
+		for (int k = 0; k < p->n_checks; k++)
+			if (p->check[k].metric == VN_M_NORM_RATIO) {
+				p->check[k].value = cases[i].value;
+				p->check[k].limit = cases[i].limit;
+				p->check[k].holds = false;
+				p->worst = k;
+			}
+		char *text = report_of(&t, "text");
+		int said = 0;
+		for (const char *at_it = text; (at_it = strstr(at_it, cases[i].says)) != NULL; at_it++)
+			said++;
+		CU_ASSERT_EQUAL(said, 3); /* on top, in the table and in full */
+		free(text);
+		finish(&t);
+	}
+}
+
+static void words_of_allow_are_checked(void)
+{
+	unsigned set = 0;
+	CU_ASSERT_PTR_NULL(vn_allow_parse("token_ids,missing", &set));
+	CU_ASSERT_EQUAL(set, VN_ALLOW_TOKEN_IDS | VN_ALLOW_MISSING);
+	for (const char *word = vn_allow_names; word; word = strchr(word, '|') ? strchr(word, '|') + 1 : NULL) {
+		char one[40];
+		snprintf(one, sizeof one, "%.*s", (int)strcspn(word, "|"), word);
+		CU_ASSERT_PTR_NULL(vn_allow_parse(one, &set)); /* each that is offered is known */
+	}
+	CU_ASSERT_STRING_EQUAL(vn_allow_parse("missing,everything", &set), "everything");
+	CU_ASSERT_PTR_NOT_NULL(vn_allow_parse("miss", &set));
+}
+
+/* What a command says to --help: to a file in the folder, and back. */
+static void help_of(int (*command)(int, char **), char *text, size_t room)
+{
+	char *args[] = { (char[]) { "x" }, (char[]) { "--help" }, NULL };
+	const int screen = dup(STDOUT_FILENO);
+	fflush(stdout);
+	FILE *f = fopen(at("help"), "w+");
+	CU_ASSERT_FATAL(screen >= 0 && f && dup2(fileno(f), STDOUT_FILENO) >= 0);
+	CU_ASSERT_EQUAL(command(2, args), 0);
+	fflush(stdout);
+	dup2(screen, STDOUT_FILENO);
+	close(screen);
+	rewind(f);
+	text[fread(text, 1, room - 1, f)] = 0;
+	fclose(f);
+}
+
+static void the_manual_has_every_option_of_the_help(void)
+{
+	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
+		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "isolate", cmd_isolate }, { "evaluate", cmd_evaluate },
+		{ "calibrate", cmd_calibrate }, { "show", cmd_show }, { "points", cmd_points }, { "limits", cmd_limits }, { "selftest", cmd_selftest }, { "synth", cmd_synth },
+	};
+	static char page[1 << 16];
+	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");
+	CU_ASSERT_FATAL(f != NULL);
+	page[fread(page, 1, sizeof page - 1, f)] = 0;
+	fclose(f);
+	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+		char help[8192], begin[40];
+		help_of(commands[i].run, help, sizeof help);
+		CU_ASSERT_PTR_NOT_NULL(strstr(help, "usage: vernier "));
+		/* its own section: from its name to the next command's */
+		snprintf(begin, sizeof begin, ".BI \"%s ", commands[i].name);
+		const char *from = strstr(page, begin), *to = NULL;
+		CU_ASSERT_PTR_NOT_NULL_FATAL(from);
+		if (i + 1 < sizeof commands / sizeof *commands) {
+			snprintf(begin, sizeof begin, ".BI \"%s ", commands[i + 1].name);
+			to = strstr(from, begin);
+		} else {
+			to = strstr(from, ".SH ");
+		}
+		CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+		for (const char *o = help; (o = strstr(o, "--")) != NULL; o += 2) {
+			char option[40];
+			snprintf(option, sizeof option, "%.*s", (int)(2 + strspn(o + 2, "abcdefghijklmnopqrstuvwxyz-")), o);
+			const char *there = strstr(from, option);
+			if (!there || there > to)
+				printf("\n    %s: %s is not in the manual\n", commands[i].name, option);
+			CU_ASSERT(there && there < to);
+		}
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_value_just_beyond_its_limit_is_seen_to_be),
+		TEST(json_says_the_same_and_knows_no_nan),
+		TEST(the_text_names_origin_values_and_rule),
+		TEST(words_of_allow_are_checked),
+		TEST(the_manual_has_every_option_of_the_help),
+		CU_TEST_INFO_NULL,
+	};
+	return run_faulty("reports", tests);
+}
