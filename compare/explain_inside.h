@@ -1,0 +1,29 @@
+/* explain_inside.h: what explain.c and explain_fit.c share. */
+#ifndef VN_COMPARE_EXPLAIN_INSIDE_H
+#define VN_COMPARE_EXPLAIN_INSIDE_H
+
+#include "compare/explain.h"
+#include "compare/local.h"
+#include "compare/probe.h"
+
+/* Tries to explain one checkpoint: the probe stands at it. */
+typedef struct vn_trial {
+	vn_comparison  *c;
+	vn_probe       *probe;
+	vn_explanation *x;
+	int64_t         elements;
+	double          scale;    /* largest number of the sound checkpoint */
+} vn_trial;
+
+/* h->id, words, node and capture are filled in: what the plan and weights leave, and into x where that is little. Neither touched nor
+ * of the shape: nothing. */
+vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
+/* The same of numbers that were made otherwise. own, fine: of the candidate's shape. */
+vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
+/* Does it explain the checkpoint? */
+bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
+
+/* explain_fit.c: parameters, and arrangements of what the operation gives. */
+vn_status vn_try_fits(vn_trial *t, vn_error *err);
+
+#endif
