@@ -1,7 +1,6 @@
 /* explain.c: see explain.h. The catalogue is walked here; what is fitted is in explain_fit.c. */
 #include "compare/explain_inside.h"
 
-#include "compare/profile.h"
 #include "libref/plan/fault.h"
 
 #include <math.h>
@@ -188,17 +187,6 @@ static void conclude(vn_trial *t)
 		x->margin = told(&x->by[x->n_alias]) / best;
 }
 
-static vn_status say_looks(vn_trial *t, const vn_tensor *sound, vn_error *err)
-{
-	vn_profile p;
-	vn_status  st = vn_profile_of(sound, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), &p, err);
-
-	for (int i = 0; !st && i < p.words.n; i++)
-		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);
-	vn_profile_free(&p);
-	return st;
-}
-
 static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
@@ -221,10 +209,10 @@ static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *
 		conclude(t);
 		if (!x->n_fit && !like) {
 			x->fitted = true;
-			if (!(st = vn_try_fits(t, err)))
+			if (!(st = vn_try_fits(t, &own, &fine, err)))
 				conclude(t);
 			if (!st && !x->n_fit)
-				st = say_looks(t, &own, err);
+				st = vn_say_looks(t, &own, err);
 		}
 	}
 	free((void *)(uintptr_t)own.data);

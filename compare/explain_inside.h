@@ -12,7 +12,6 @@ typedef struct vn_trial {
 	vn_probe       *probe;
 	vn_explanation *x;
 	int64_t         elements;
-	double          scale;    /* largest number of the sound checkpoint */
 } vn_trial;
 
 /* h->id, words, node and capture are filled in: what the plan and weights leave, and into x where that is little. Neither touched nor
@@ -23,7 +22,19 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 /* Does it explain the checkpoint? */
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
 
-/* explain_fit.c: parameters, and arrangements of what the operation gives. */
-vn_status vn_try_fits(vn_trial *t, vn_error *err);
+/* The same with a node of the model's plan changed. */
+vn_status vn_try_node(vn_trial *t, int node, const vn_node *as, vn_hypothesis *h, vn_error *err);
+__attribute__((format(printf, 2, 3)))
+void      vn_hypothesis_say(vn_hypothesis *h, const char *format, ...);
+
+/* explain_fit.c: parameters, then arrangements. own, fine: what the operation as it should be gives. */
+vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+/* explain_rope.c */
+vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err);
+/* explain_arrange.c */
+vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+
+/* explain_looks.c: the error in words, into x->looks. */
+vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);
 
 #endif
