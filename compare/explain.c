@@ -280,6 +280,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 			st = explain_point(&t, x, c->origins[i], err);
 	}
 	vn_probe_destroy(t.probe);
+	vn_explain_settle(c, x);
 	return st;
 }
 

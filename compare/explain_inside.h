@@ -37,4 +37,7 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 /* explain_looks.c: the error in words, into x->looks. */
 vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);
 
+/* explain_settle.c: of all explanations, once they are there: the order of aliases, and separate. */
+void vn_explain_settle(const vn_comparison *c, vn_explanations *x);
+
 #endif
