@@ -150,7 +150,7 @@ static went how_it_went(const vn_trial *t)
 	return p->replay.captured ? NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? WENT_ON : UNKNOWN;
 }
 
-/* only: of these hypotheses alone; NULL: all. */
+/* only: of its answers and the next best alone; NULL: all. */
 static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
@@ -162,7 +162,7 @@ static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error
 	for (int k = 0; !st && k < n; k++)
 		for (int f = 0; !st && f < vn_n_faults(); f++) {
 			bool wanted = !only;
-			for (int i = 0; only && i < only->n; i++)
+			for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 				wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
 			if (wanted && !vn_fault_why_not(f, plan, span[k]))
 				st = try_fault(t, f, span[k], how, err);
