@@ -200,12 +200,11 @@ static vn_status heads(arranged *r, const char *axes, vn_error *err)
 	bool    moved = false;
 	char    list[160] = "";
 
-	for (const char *at = axes; *at; at += strspn(at, " "), axis++) {
-		const size_t n = strcspn(at, " ");
-		if (n >= 4 && strncmp(at + n - 4, "head", 4) == 0)
+	for (size_t n; axis < r->like->shape.rank; axis++) {
+		const char *word = vn_axes_word(axes, axis, &n);
+		if (n >= 4 && strncmp(word + n - 4, "head", 4) == 0)
 			break;
-		outer *= axis < r->like->shape.rank ? r->like->shape.dim[axis] : 1;
-		at += n;
+		outer *= r->like->shape.dim[axis];
 	}
 	if (axis >= r->like->shape.rank || r->like->shape.dim[axis] < 2 || r->like->shape.dim[axis] > HEADS_MAX)
 		return VN_OK;
@@ -288,11 +287,10 @@ static vn_status turned_axes(arranged *r, const char *axes, vn_error *err)
 		permute(s, orders[i], r->own, r->a);
 		permute(s, orders[i], r->fine, r->b);
 		for (int k = 0; k < s->rank; k++) {
-			const char *at = axes;
-			for (int j = 0; j < orders[i][k]; j++)
-				at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' ');
+			size_t n;
+			const char *word = vn_axes_word(axes, orders[i][k], &n);
 			const size_t used = strlen(order);
-			snprintf(order + used, sizeof order - used, "%s%.*s", k ? " " : "", (int)strcspn(at, " "), at);
+			snprintf(order + used, sizeof order - used, "%s%.*s", k ? " " : "", (int)n, word);
 		}
 		vn_hypothesis_say(&h, "its bytes are those of (%s)", order);
 		st = judge(r, &h, err);
