@@ -67,7 +67,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		return;
 	if (!x->n_fit) {
 		if (x->n)
-			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g floors of %.3g (%.0f at most are a healthy operation's)", x->by[0].id,
+			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
@@ -78,7 +78,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		const vn_hypothesis *h = &x->by[x->n_alias];
 		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "it leaves %.3g floors of %.3g%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
 	if (x->n_alias > 1)
 		list_aliases(c, x, lines);
 }
