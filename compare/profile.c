@@ -95,12 +95,12 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, vn_profile *p, vn_error *err)
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
 
-	*p = (vn_profile) { .n_axes = ref->shape.rank ? ref->shape.rank : 1, .n = vn_shape_count(&ref->shape) };
+	*p = (vn_profile) { .n_axes = ref->shape.rank ? ref->shape.rank : 1, .n = vn_shape_count(&ref->shape), .noise = noise };
 	for (int i = 0; i < p->n_axes; i++)
 		if ((st = axis_of(&p->axis[i], i, axes, ref->shape.rank ? ref->shape.dim[i] : 1, err)))
 			return st;

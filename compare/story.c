@@ -61,7 +61,7 @@ static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, v
 	if (!(st = vn_entry_tensor(c->ref, p->ref, &ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &cand, err))) {
 		side(&ref, 0, d);
 		side(&cand, 1, d);
-		st = vn_profile_of(&ref, &cand, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), &d->profile, err);
+		st = vn_profile_of(&ref, &cand, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), 0, &d->profile, err);
 	}
 	vn_recording_release(c->cand, p->cand);
 	vn_recording_release(c->ref, p->ref);
