@@ -1,12 +1,13 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
+#include "libref/base/glob.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier points [--faults] [MODEL]\n";
+static const char usage[] = "usage: vernier points [--faults[=GLOB]] [MODEL]\n";
 
 static void list_points(void)
 {
@@ -63,7 +64,16 @@ static void list_faults(const vn_plan *p)
 	}
 }
 
-static vn_status points(const char *path, bool faults, vn_error *err)
+/* Of the faults that a pattern selects: a line for each place where it can be made. */
+static void list_places(const vn_plan *p, const char *glob)
+{
+	for (int i = 0; i < vn_n_faults(); i++)
+		for (int k = 0; vn_glob_match(glob, vn_fault_id(i)) && k < p->n_nodes; k++)
+			if (!vn_fault_why_not(i, p, k))
+				printf("%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
+}
+
+static vn_status points(const char *path, const char *faults, vn_error *err)
 {
 	vn_model   *m;
 	const char *warning;
@@ -73,7 +83,9 @@ static vn_status points(const char *path, bool faults, vn_error *err)
 		return st;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier points: warning: %s\n", warning);
-	if (faults)
+	if (faults && *faults)
+		list_places(vn_model_plan(m), faults);
+	else if (faults)
 		list_faults(vn_model_plan(m));
 	else
 		list_values(vn_model_plan(m));
@@ -83,11 +95,18 @@ static vn_status points(const char *path, bool faults, vn_error *err)
 
 int cmd_points(int argc, char **argv)
 {
-	const bool faults = argc > 1 && strcmp(argv[1], "--faults") == 0;
-	vn_error   err;
+	static const char option[] = "--faults";
+	const size_t n = sizeof option - 1;
+	const bool   faults = argc > 1 && strncmp(argv[1], option, n) == 0 && (argv[1][n] == 0 || argv[1][n] == '=');
+	const char  *which = faults ? argv[1] + n + (argv[1][n] == '=') : NULL;
+	vn_error     err;
 
 	argc -= faults;
 	argv += faults;
+	if (faults && *which && vn_glob_check(which, &err)) {
+		fprintf(stderr, "vernier points: --faults: %s\n", err.text);
+		return 2;
+	}
 	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
 		fputs(usage, stdout);
 		return 0;
@@ -96,11 +115,15 @@ int cmd_points(int argc, char **argv)
 		fprintf(stderr, "vernier points: one model or none, then what is '%s'?\n%s", argv[argc - 1], usage);
 		return 2;
 	}
+	if (argc < 2 && faults && *which) {
+		fprintf(stderr, "vernier points: --faults=%s: where in which model?\n%s", which, usage);
+		return 2;
+	}
 	if (argc < 2 && faults) {
 		list_faults(NULL);
 	} else if (argc < 2) {
 		list_points();
-	} else if (points(argv[1], faults, &err)) {
+	} else if (points(argv[1], which, &err)) {
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}

@@ -16,9 +16,8 @@
 
 enum { MAX_REPORTS = 8 };
 
-#define complain(...) vn_complain("compare", __VA_ARGS__)
-
 typedef struct command {
+	const char *name; /* compare, explain */
 	const char *ref, *cand, *limits, *floor;
 	char      *const *ranks; /* with --shard: cand and the other ranks' */
 	int         n_ranks;
@@ -29,14 +28,14 @@ typedef struct command {
 	vn_comparing how;
 } command;
 
-static void usage(FILE *to)
+static void usage(const char *name, FILE *to)
 {
-	fprintf(to, "usage: vernier compare REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
+	fprintf(to, "usage: vernier %s REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
 	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N] [--ref-batch-row N]\n"
-	        "                       [--replay] [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
+	        "                       [--replay] [--explain] [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
 	        "                       [--all] [--quiet] [--threads N] [--force]\n"
-	        "       vernier compare REF --shard RANK0 RANK1...     and the same options\n"
+	        "       vernier %s REF --shard RANK0 RANK1...     and the same options\n"
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
 	        "  --ref-names MAP the same of REF\n"
@@ -47,6 +46,7 @@ static void usage(FILE *to)
 	        "  --model MODEL   the same, computed here; and where something is outside, every operation is computed again on the\n"
 	        "                  candidate's own inputs: what it added itself, and what came with its inputs\n"
 	        "  --replay        that also where nothing is outside\n"
+	        "  --explain       which known mistake reproduces each origin; needs --model\n"
 	        "  --floor-precision P  of that run, instead of the candidate's own\n"
 	        "  --bitwise       no limits: equal formats and equal bits, or where they first differ\n"
 	        "  --baseline FILE a JSON report of an earlier comparison: what is outside and no worse than there is known\n"
@@ -59,17 +59,17 @@ static void usage(FILE *to)
 	        "  --quiet, -q     nothing on stdout: the exit status, and reports with -o\n"
 	        "  --threads N     at most so many; one a processor unless said\n"
 	        "  --force         replace reports that exist\n"
-	        "exit status: 0 within limits, 1 outside, 2 trouble\n", vn_policy_names, vn_allow_names,
-	        vn_report_names);
+	        "exit status: 0 within limits, 1 outside, 2 trouble\n", name, vn_policy_names, vn_allow_names,
+	        vn_report_names, name);
 }
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
 static int add_form(command *k, const vn_report_form *form)
 {
 	if (!form)
-		return complain("--format takes %s, not '%s'", vn_report_names, optarg);
+		return vn_complain(k->name, "--format takes %s, not '%s'", vn_report_names, optarg);
 	if (k->n_reports == MAX_REPORTS)
-		return complain("more than %d reports", MAX_REPORTS);
+		return vn_complain(k->name, "more than %d reports", MAX_REPORTS);
 	k->report[k->n_reports++].form = form;
 	return 0;
 }
@@ -77,10 +77,10 @@ static int add_form(command *k, const vn_report_form *form)
 static int add_path(command *k, const char *path)
 {
 	if (!*path)
-		return complain("-o needs a path");
+		return vn_complain(k->name, "-o needs a path");
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
-			return complain("two reports into one file, %s", path);
+			return vn_complain(k->name, "two reports into one file, %s", path);
 	if (k->n_reports == 0 || k->report[k->n_reports - 1].path) {
 		const int st = add_form(k, vn_report_by_suffix(path));
 		if (st)
@@ -90,9 +90,9 @@ static int add_path(command *k, const char *path)
 	return 0;
 }
 
-static int add_row(const char *option, int64_t *row)
+static int add_row(const command *k, const char *option, int64_t *row)
 {
-	return vn_text_whole(optarg, 0, INT32_MAX, row) ? 0 : complain("%s takes a number from 0, not '%s'", option, optarg);
+	return vn_text_whole(optarg, 0, INT32_MAX, row) ? 0 : vn_complain(k->name, "%s takes a number from 0, not '%s'", option, optarg);
 }
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
@@ -116,36 +116,38 @@ static int arguments(command *k, int argc, char **argv)
 	opterr = 0;
 	while (!st && (c = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1)
 		switch (c) {
-		case LIMITS:   st = vn_option_once("compare", "--limits", optarg, &k->limits); break;
-		case FLOOR:    st = vn_option_once("compare", "--floor", optarg, &k->floor); break;
-		case BASELINE: st = vn_option_once("compare", "--baseline", optarg, &k->how.o.baseline); break;
-		case NAMES:    st = vn_option_more("compare", "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
+		case LIMITS:   st = vn_option_once(k->name, "--limits", optarg, &k->limits); break;
+		case FLOOR:    st = vn_option_once(k->name, "--floor", optarg, &k->floor); break;
+		case BASELINE: st = vn_option_once(k->name, "--baseline", optarg, &k->how.o.baseline); break;
+		case NAMES:    st = vn_option_more(k->name, "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
 		case REF_NAMES:
-			st = vn_option_more("compare", "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
+			st = vn_option_more(k->name, "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
 			break;
 		case SHARD:    k->shard = true; break;
-		case BATCH_ROW: st = add_row("--batch-row", &k->sides.batch_row); break;
-		case REF_BATCH_ROW: st = add_row("--ref-batch-row", &k->sides.ref_batch_row); break;
+		case BATCH_ROW: st = add_row(k, "--batch-row", &k->sides.batch_row); break;
+		case REF_BATCH_ROW: st = add_row(k, "--ref-batch-row", &k->sides.ref_batch_row); break;
 		case FORMAT:   st = add_form(k, vn_report_by_name(optarg)); break;
 		case 'o':      st = add_path(k, optarg); break;
 		case ALL:      k->all = true; break;
 		case FORCE:    k->force = true; break;
 		case BITWISE:  k->how.o.bitwise = true; break;
 		case 'q':      k->quiet = true; break;
-		case 'h':      usage(stdout); return 1;
-		default:       st = vn_option_comparing("compare", c, optarg, argv, &k->how); break;
+		case 'h':      usage(k->name, stdout); return 1;
+		default:       st = vn_option_comparing(k->name, c, optarg, argv, &k->how); break;
 		}
 	if (st)
 		return st;
 	if (k->shard && argc - optind < 3)
-		return complain("--shard takes a reference and the recordings of two ranks or more; %d files given", argc - optind);
+		return vn_complain(k->name, "--shard takes a reference and the recordings of two ranks or more; %d files given", argc - optind);
 	if (k->shard && argc - optind > 1 + VN_MOST_RANKS)
-		return complain("more than %d ranks", VN_MOST_RANKS);
+		return vn_complain(k->name, "more than %d ranks", VN_MOST_RANKS);
 	if (!k->shard && argc - optind != 2)
-		return complain(argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
+		return vn_complain(k->name, argc - optind > 2 ? "two recordings, not %d" : "which two recordings? %d given", argc - optind);
 	if (k->how.o.bitwise && (k->limits || k->floor || k->how.o.model))
-		return complain("--bitwise leaves nothing to limits and floors: give one or the other");
-	if ((st = vn_check_floor("compare", &k->how, k->floor)))
+		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
+	if (k->how.o.explain && !k->how.o.model)
+		return vn_complain(k->name, "an explanation is computed with the weights: give --model MODEL");
+	if ((st = vn_check_floor(k->name, &k->how, k->floor)))
 		return st;
 	k->ref = argv[optind];
 	k->cand = argv[optind + 1];
@@ -155,7 +157,7 @@ static int arguments(command *k, int argc, char **argv)
 		k->report[k->n_reports++].form = vn_report_by_name("text");
 	for (int i = 0; k->quiet && i < k->n_reports; i++)
 		if (!k->report[i].path)
-			return complain("--quiet leaves nothing for stdout: --format %s needs -o PATH", k->report[i].form->name);
+			return vn_complain(k->name, "--quiet leaves nothing for stdout: --format %s needs -o PATH", k->report[i].form->name);
 	return 0;
 }
 
@@ -269,7 +271,7 @@ static outcome compare_files(const command *k)
 	if (st) {
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
-		fprintf(stderr, "vernier compare: %s%s\n", err.text,
+		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
 		        c.refusals.n ? " (--allow WORDS overrides by name)" : "");
 	}
 	o.status = st ? 2 : c.within ? 0 : 1;
@@ -323,7 +325,7 @@ static outcome compare_pair(const command *k, const vn_folder_pair *p)
 	fflush(stdout); /* before what stderr has to say of it */
 	if (command_of(k, p->name, room, &one))
 		return compare_files(&one);
-	fprintf(stderr, "vernier compare: %s: the path is too long\n", p->name);
+	fprintf(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
 	o.status = 2;
 	return o;
 }
@@ -337,7 +339,7 @@ static int compare_folders(const command *k)
 
 	for (int i = 0; i < k->n_reports; i++)
 		if (!k->report[i].path && k->report[i].form->write != vn_report_text)
-			return complain("--format %s of two folders is many files: -o says where", k->report[i].form->name);
+			return vn_complain(k->name, "--format %s of two folders is many files: -o says where", k->report[i].form->name);
 	if (k->floor && !vn_is_folder(k->floor)) {
 		vn_fail(&err, VN_ERR_USAGE, "--floor %s: for two folders the floors are in a folder as well, by the same names", k->floor);
 		p = (vn_folder_pairs) { 0 };
@@ -361,17 +363,26 @@ static int compare_folders(const command *k)
 	}
 	vn_folder_pairs_free(&p);
 	if (*err.text) {
-		fprintf(stderr, "vernier compare: %s\n", err.text);
+		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
 		return 2;
 	}
 	return fflush(stdout) == 0 ? worst : 2;
 }
 
-int cmd_compare(int argc, char **argv)
+static int compare(command k, int argc, char **argv)
 {
-	command k = { .sides.batch_row = -1, .sides.ref_batch_row = -1 };
 	const int said = arguments(&k, argc, argv);
 	if (said)
 		return said == 1 ? 0 : 2;
 	return k.n_ranks == 1 && vn_is_folder(k.ref) && vn_is_folder(k.cand) ? compare_folders(&k) : compare_files(&k).status;
+}
+
+int cmd_compare(int argc, char **argv)
+{
+	return compare((command) { .name = "compare", .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	return compare((command) { .name = "explain", .how.o = { .explain = true, .replay = true }, .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
 }

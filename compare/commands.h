@@ -6,6 +6,7 @@
 
 int cmd_calibrate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_evaluate(int argc, char **argv);
 int cmd_isolate(int argc, char **argv);
 int cmd_limits(int argc, char **argv);

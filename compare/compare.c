@@ -1,5 +1,6 @@
 /* compare.c: see compare.h. */
 #include "compare/baseline.h"
+#include "compare/explain.h"
 #include "compare/replay.h"
 
 #include "capture/damage.h"
@@ -128,6 +129,16 @@ static vn_status check_alone(vn_comparison *c, vn_error *err)
 	return st ? st : alone(c, "the candidate", c->cand, err);
 }
 
+static vn_status explain(vn_comparison *c, vn_error *err)
+{
+	if (!c->options->explain)
+		return VN_OK;
+	if (!(c->why = calloc(1, sizeof *c->why)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
+	const vn_status st = vn_explain(c, c->why, err);
+	return st ? vn_context(err, st, "explain") : VN_OK;
+}
+
 /* Of the model where a plan tells, else as far as the recordings go: what limits by depth go by. */
 static int layers_of(const vn_comparison *c)
 {
@@ -185,7 +196,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err)) || (st = check_alone(c, err)))
+	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
+	    || (st = explain(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return sum_up(c, err);
 }
@@ -201,6 +213,9 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->pool);
 	free(c->few);
 	free(c->origins);
+	if (c->why)
+		vn_explanations_free(c->why);
+	free(c->why);
 	vn_model_close(c->model);
 	vn_comparison_drop_graph(c);
 	vn_lines_free(&c->notes);

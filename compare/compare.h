@@ -149,6 +149,7 @@ typedef struct vn_compare_options {
 	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
 	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
 	bool        replay;        /* also where everything is within its limits */
+	bool        explain;       /* which known mistake reproduces each origin (explain.h) */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
@@ -174,6 +175,7 @@ typedef struct vn_comparison {
 	int            first;      /* first divergence; -1 */
 	int           *origins, n_origins;
 	vn_graph      *graph;
+	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
 	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
 	vn_lines       notes, warnings, refusals;
 	bool           bits;       /* measure differing: some limit speaks of it */

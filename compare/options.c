@@ -135,6 +135,7 @@ int vn_option_comparing(const char *command, int c, const char *value, char *con
 	case VN_OPTION_POINTS:    return add_points(command, value, k);
 	case VN_OPTION_ALLOW:     return vn_option_allow(command, value, &k->o.allow);
 	case VN_OPTION_REPLAY:    k->o.replay = true; return 0;
+	case VN_OPTION_EXPLAIN:   k->o.explain = true; return 0;
 	case VN_OPTION_THREADS:   return vn_option_threads(command, value, &k->o.threads);
 	default:                  return vn_option_wrong(command, c, argv);
 	}

@@ -59,7 +59,7 @@ typedef struct vn_comparing {
 	const char *point[VN_MAX_POINTS];
 } vn_comparing;
 
-enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_ALLOW, VN_OPTION_THREADS, VN_OPTION_REPLAY };
+enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_ALLOW, VN_OPTION_THREADS, VN_OPTION_REPLAY, VN_OPTION_EXPLAIN };
 
 /* Rows of getopt_long's table. */
 #define VN_COMPARING_OPTIONS \
@@ -68,6 +68,7 @@ enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_A
 	{ "points", required_argument, NULL, VN_OPTION_POINTS }, \
 	{ "allow", required_argument, NULL, VN_OPTION_ALLOW }, \
 	{ "replay", no_argument, NULL, VN_OPTION_REPLAY }, \
+	{ "explain", no_argument, NULL, VN_OPTION_EXPLAIN }, \
 	{ "threads", required_argument, NULL, VN_OPTION_THREADS }
 
 /* One of them, c as getopt_long gave it; anything else is vn_option_wrong's. */

@@ -114,12 +114,12 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-static vn_status profile(const vn_shape *shape, const char *axes, const side *ref, const side *cand, vn_profile *p, vn_error *err)
+static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
 
-	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape) };
+	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape), .noise = noise };
 	for (int i = 0; i < p->n_axes; i++)
 		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
 			return st;
@@ -133,15 +133,15 @@ static vn_status profile(const vn_shape *shape, const char *axes, const side *re
 	return vn_profile_say(p, err);
 }
 
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, vn_profile *p, vn_error *err)
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
 {
-	return profile(&ref->shape, axes, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
+	return profile(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
 }
 
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
-	return profile(&e->shape, vn_entry_axes(e), &(side) { .part = ref }, &(side) { .part = cand }, p, err);
+	return profile(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

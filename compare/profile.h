@@ -8,7 +8,9 @@
  * Words are said only where an axis splits in two: sorted by relative error
  * error[i] / ref[i], its indices show a gap of at least 16 (100 where an index
  * has fewer than 16 elements, whose energies scatter by themselves), and what is
- * above the gap is less than all. Where nothing splits, nothing is said.
+ * above the gap is less than all. Where nothing splits, nothing is said. With a floor
+ * relative errors that it explains are none: what rounds a little is not apart from what
+ * is exact.
  */
 #ifndef VN_COMPARE_PROFILE_H
 #define VN_COMPARE_PROFILE_H
@@ -30,6 +32,7 @@ typedef struct vn_profile {
 	vn_axis_profile axis[VN_MAX_RANK];
 	int64_t         n, bad;   /* elements; of them bad */
 	double          error, ref;
+	double          noise;    /* error / ref of an index up to which it counts as none */
 	double          factor;   /* least squares: c is nearest to factor r; 1 when r is zero */
 	double          apart;    /* error that is left then, over ref */
 	double          offset;   /* mean of c - r */
@@ -38,10 +41,10 @@ typedef struct vn_profile {
 } vn_profile;
 
 /* Of two tensors of one shape with at least one element; sums are in double and
- * in row-major order. axes: the dims string, or "". The only failure is memory.
+ * in row-major order. axes: the dims string, or "". noise as in vn_profile; 0: none is known. The only failure is memory.
  * vn_profile_free afterwards, whatever happened. */
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, vn_profile *p, vn_error *err);
-/* The same of tensors of recordings, whatever their size. */
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err);
+/* The same of tensors of recordings, whatever their size; no noise is known. */
 vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);
 

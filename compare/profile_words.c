@@ -31,14 +31,15 @@ static int by_error(const void *a, const void *b)
 }
 
 /* An index of next to no size of its own is measured against the others. */
-static void rank(const vn_axis_profile *a, ranked *r)
+static void rank(const vn_axis_profile *a, double noise, ranked *r)
 {
 	double mean = 0;
 	for (int64_t i = 0; i < a->n; i++)
 		mean += a->ref[i] / (double)a->n;
 	for (int64_t i = 0; i < a->n; i++) {
 		const double size = fmax(a->ref[i], 1e-3 * mean);
-		r[i] = (ranked) { size > 0 ? a->error[i] / size : a->error[i], i };
+		const double e = size > 0 ? a->error[i] / size : a->error[i];
+		r[i] = (ranked) { e > noise ? e : 0, i };
 	}
 	qsort(r, (size_t)a->n, sizeof *r, by_error);
 }
@@ -185,7 +186,7 @@ static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, 
 	if (r[from - 1].e > 0)
 		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->error, way);
 	else
-		vn_lines_add(&p->words, "%s %s all of the error, the others are exact%s", text, carry, way);
+		vn_lines_add(&p->words, "%s %s all of the error, the others are %s%s", text, carry, p->noise > 0 ? "within their floor" : "exact", way);
 }
 
 static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
@@ -196,7 +197,7 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 		say_bad(p, a, hit);
 	if (!(p->error > 0))
 		return;
-	rank(a, r);
+	rank(a, p->noise, r);
 	const int64_t from = split(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
 	if (from > 0) {
 		say_split(p, a, r, from, hit);

@@ -49,40 +49,6 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 
 /* ---- origins --------------------------------------------------------------------------------- */
 
-double vn_local_over_floor(const vn_checkpoint *p)
-{
-	return !p->replayed ? (double)NAN : p->replay.bad ? (double)INFINITY : p->replay.local / p->replay.floor;
-}
-
-static double square(double x)
-{
-	return x * x;
-}
-
-double vn_local_peak(const vn_checkpoint *p)
-{
-	const vn_replayed *r = &p->replay;
-	if (!p->replayed)
-		return (double)NAN;
-	/* a floor of zeros is no floor: then neither is the error but zero */
-	const double token = r->local_token > 0 ? r->local_token / r->floor_token : 0;
-	const double most = r->local_max > 0 ? square(r->local_max / r->floor_max) : 0;
-	return token > most ? token : most;
-}
-
-double vn_local_shown(const vn_checkpoint *p)
-{
-	const double all = vn_local_over_floor(p), peak = vn_local_peak(p);
-	return peak > all ? peak : all;
-}
-
-bool vn_local_beyond(const vn_checkpoint *p)
-{
-	/* Of so few numbers a floor may be next to nothing by luck (compare.h). */
-	const double loose = p->m.n < VN_FEW_NUMBERS ? 4 : 1;
-	return p->replayed && !(vn_local_over_floor(p) <= loose * VN_LOCAL_LIMIT && vn_local_peak(p) <= loose * VN_PEAK_LIMIT);
-}
-
 /* With what each added itself known, the graph need not be asked: an origin may well stand on an input that is wrong. */
 static vn_status name_origins(vn_comparison *c, vn_error *err)
 {

@@ -23,27 +23,13 @@
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H
 
-#include "compare/compare.h"
+#include "compare/local.h"
 
-/* A local error beyond so many of its floors is the operation's own: nmse; and that of the worst token, or the square of the
- * worst element's error, where nmse does not see what is wrong with one token of thousands, or with one channel. Healthy
- * engines come to 3.0 and 5.3 at most (tests/parity_replay.py). */
-#define VN_LOCAL_LIMIT 4.0
-#define VN_PEAK_LIMIT 16.0
 /* A node that is cleared by name magnifies what it was given by so much. */
 #define VN_GAIN_NAMED 1.25
 
 /* replay of every measured checkpoint that the model's plan has, and from it origins. Needs c->model; nothing where there is
  * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
-
-/* Local error in multiples of its floor; NaN: not replayed. */
-double vn_local_over_floor(const vn_checkpoint *p);
-/* The worst token's nmse, or the square of the worst element's error, in multiples of its floor: the larger. */
-double vn_local_peak(const vn_checkpoint *p);
-/* The larger of both: one number for a column. */
-double vn_local_shown(const vn_checkpoint *p);
-/* Is the error of this one its operation's own? */
-bool   vn_local_beyond(const vn_checkpoint *p);
 
 #endif

@@ -63,29 +63,6 @@ static const vn_made *find_made(const vn_replay_engine *e, int value)
 
 /* ---- what it added itself -------------------------------------------------------------------- */
 
-/* Of the square of half an ulp of 1, one rounding to a format leaves this much as nmse (specs/models.md 1.8 has 4.3e-8 of
- * f16). Sums in float32 leave some hundred times more, in whatever order, and no fault is so small. */
-#define ROUNDING 0.18
-#define SUMS     400
-
-static double least_floor(vn_dtype storage)
-{
-	const double half = ldexp(1, -vn_dtype_digits(storage) - 1);
-	return ROUNDING * half * half * (vn_dtype_digits(storage) > 10 ? SUMS : 1);
-}
-
-/* Positions where one of the two is finite and the other is not. */
-static int64_t one_side_bad(const vn_measured *m)
-{
-	return 2 * (m->n - m->finite) - (m->nan[0] + m->inf[0] + m->nan[1] + m->inf[1]);
-}
-
-/* 0 where there is nothing to compare. */
-static double value_of(const vn_measured *m, vn_metric which)
-{
-	return m->finite ? m->value[which] : 0.0;
-}
-
 /* The inputs' relative errors together; NaN where none is known. */
 static double error_in(const vn_replay *r, const vn_node *node)
 {
@@ -107,26 +84,18 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int   threads = c->options->threads;
-	const double least = least_floor(r->e[VN_OWN].policy.storage);
 	vn_tensor   cand, ref;
-	vn_measured local, floor, given;
+	vn_measured given;
 	vn_status   st;
 
 	if ((st = vn_entry_tensor(c->cand, p->cand, &cand, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
-	    || (st = vn_measure(&a, &cand, axes, false, threads, &local, err))
-	    || (st = vn_measure(&b, &a, axes, false, threads, &floor, err))
+	    || (st = vn_local_measure(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, threads, &p->replay, err))
 	    || (st = vn_measure(&ref, &b, axes, false, threads, &given, err)))
 		return st;
 	p->replayed = true;
-	p->replay = (vn_replayed) {
-		.local = value_of(&local, VN_M_NMSE), .floor = fmax(value_of(&floor, VN_M_NMSE), least),
-		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE), .floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
-		/* half an ulp of the largest number is half an ulp of 1 or more, times it */
-		.local_max = value_of(&local, VN_M_MAX_ABS), .floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
-		.inherited = value_of(&given, VN_M_NMSE), .bad = one_side_bad(&local), .behind = -1,
-		.gain = in > 0 ? sqrt(value_of(&given, VN_M_NMSE)) / in : (double)NAN,
-	};
-
+	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
+	p->replay.behind = -1;
+	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->cand, p->cand);
 	vn_recording_release(c->ref, p->ref);
 	return VN_OK;

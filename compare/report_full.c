@@ -1,4 +1,5 @@
 /* report_full.c: one checkpoint with everything that is known of it, in lines. */
+#include "compare/explain_words.h"
 #include "compare/report.h"
 
 #include <inttypes.h>
@@ -40,6 +41,20 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_told *d)
 	}
 }
 
+static void explained(FILE *out, const vn_comparison *c, int point)
+{
+	const vn_explanation *x = vn_explanation_of(c, point);
+	char     text[VN_EXPLAINED];
+	vn_lines more = { 0 };
+	if (!x)
+		return;
+	fprintf(out, "  %-14s %s\n", "explained", vn_say_explained(c, x, text));
+	vn_say_explained_more(c, x, &more);
+	for (int i = 0; i < more.n; i++)
+		fprintf(out, "  %-14s %s\n", "", more.line[i]);
+	vn_lines_free(&more);
+}
+
 void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out)
 {
 	const vn_checkpoint *k = &c->point[x->point];
@@ -75,6 +90,7 @@ void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE 
 		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
+	explained(out, c, x->point);
 	values(out, "reference", x, 0);
 	values(out, "candidate", x, 1);
 	statistics(out, "reference", &x->stats[0], colour);

@@ -6,6 +6,7 @@
  * in, which are the JSON report. What recordings say reaches the page in two ways:
  * escaped, by vn_xml_text, and as strings in that JSON, which the script makes text
  * nodes of. */
+#include "compare/explain_words.h"
 #include "compare/markup.h"
 #include "compare/page.h"
 #include "compare/report.h"
@@ -41,6 +42,15 @@ static void origins(const vn_comparison *c, FILE *out)
 	if (c->n_origins > NAMED)
 		fprintf(out, " and %d more", c->n_origins - NAMED);
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
+}
+
+static void explained(const vn_comparison *c, FILE *out)
+{
+	vn_lines lines = { 0 };
+	vn_say_explanations(c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		line(out, i ? "" : "explained", lines.line[i]);
+	vn_lines_free(&lines);
 }
 
 static void cleared(const vn_comparison *c, FILE *out)
@@ -97,6 +107,7 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 		beginning(c, s, first, out);
 	else
 		origins(c, out);
+	explained(c, out);
 	vn_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		line(out, i ? "" : "baseline", scores.line[i]);

@@ -250,6 +250,8 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	for (int i = 0; i < c->n_origins; i++)
 		json_array_append_new(origins, vn_json_name(&c->point[c->origins[i]]));
 	json_object_set_new(j, "origins", origins);
+	if (c->why)
+		json_object_set_new(j, "explanations", vn_json_explanations(c));
 	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
 	json_object_set_new(j, "reference", recording(c->ref));
 	json_object_set_new(j, "candidate", recording(c->cand));

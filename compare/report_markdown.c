@@ -4,6 +4,7 @@
  * short whatever the files hold; then the runs, then details, then as many rows of the
  * table as there is room for, and the rest is counted. What comes from files stands in
  * code spans and fenced blocks, where nothing is markup, a mention or a link. */
+#include "compare/explain_words.h"
 #include "compare/markup.h"
 #include "compare/replay.h"
 #include "compare/report.h"
@@ -67,6 +68,15 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 	vn_lines_free(&cleared);
 }
 
+static void explained(const vn_comparison *c, FILE *out)
+{
+	vn_lines why = { 0 };
+	vn_say_explanations(c, &why);
+	for (int i = 0; i < why.n && i < LINES; i++)
+		item(out, "Explained", why.line[i]);
+	vn_lines_free(&why);
+}
+
 static void origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
@@ -80,6 +90,7 @@ static void origins(const vn_comparison *c, FILE *out)
 	if (c->n_origins > NAMED)
 		fprintf(out, " and %d more", c->n_origins - NAMED);
 	fprintf(out, ": %s\n", vn_say_origin(c));
+	explained(c, out);
 	if (c->replayed)
 		replayed_origins(c, out);
 }

@@ -1,5 +1,6 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
 #include "compare/baseline.h"
+#include "compare/explain_words.h"
 #include "compare/replay.h"
 #include "compare/report.h"
 
@@ -301,6 +302,15 @@ static void origins_line(const page *p)
 	fputc('\n', p->out);
 }
 
+static void explained_lines(const page *p)
+{
+	vn_lines lines = { 0 };
+	vn_say_explanations(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%-10s %s\n", i ? "" : "explained", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
 static void cleared_lines(const page *p)
 {
 	vn_lines lines = { 0 };
@@ -331,6 +341,7 @@ static void first_screen(const page *p)
 		origins_line(p);
 		cleared_lines(p);
 	}
+	explained_lines(p);
 	fputc('\n', p->out);
 }
 

@@ -212,7 +212,7 @@ def norm(t, fault, layer, point, x, get):
 
 def residual(fault, layer, point, a, b, get):
     rules = {
-        None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b,
+        None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b, "N14.added": lambda: a,
         "N13": lambda: get(f"layer{layer}." + ("attn_norm" if point == "attn_residual" else "mlp_norm")) + b,
     }
     return rules[fault]() if fault in rules else None

@@ -67,6 +67,9 @@ def make_pages():
     change("half.h5", "bad.h5", step0__layer0__q_rope=heads, step0__layer1__mlp_act=nan)
     compare("ref.h5", "bad.h5", "bad.html", "--floor", "half.h5")
     compare("ref.h5", "bad.h5", "replay.html", "--model", MODEL)
+    capture("wrong.h5", "--precision", "f16", "--points", "*", "--inject", "R1@layer1.q_rope")
+    capture("all.h5", "--points", "*")
+    compare("all.h5", "wrong.h5", "explain.html", "--model", MODEL, "--explain")
     compare("ref.h5", "half.h5", "healthy.html", "--floor", "half.h5", status=0)
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
@@ -243,6 +246,17 @@ def the_story_needs_no_script(b):
     b.call("Emulation.setScriptExecutionDisabled", value=False)
 
 
+def which_mistake_it_is_stands_with_the_details(b):
+    b.screen(*SCREENS["light"])
+    b.open("explain.html")
+    assert "R1: RoPE pairs columns" in text(b, "header"), text(b, "header")
+    b.click("[aria-label^='layer 1, q_rope:']")
+    assert "Which mistake it is" in text(b, "#detail-body") and "R1: RoPE pairs columns" in text(b, "#detail-body")
+    b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The nearest of')).click()")
+    assert "times as much" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
+    assert not b.complaints, b.complaints
+
+
 def main():
     program = browser.find()
     if not program:
@@ -253,9 +267,9 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "replay", "healthy", "known", "deep", "steps", "evil":
+            for name in "bad", "replay", "explain", "healthy", "known", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
                          names_stay_text, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

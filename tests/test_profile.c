@@ -25,7 +25,7 @@ static vn_profile of(const char *axes, vn_shape shape)
 	const vn_tensor r = { VN_F32, shape, ref }, c = { VN_F32, shape, cand };
 	vn_profile p;
 	vn_error   err;
-	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, axes, &p, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_profile_of(&r, &c, axes, 0, &p, &err), VN_OK);
 	return p;
 }
 

@@ -67,6 +67,14 @@ function replayTable(c) {
 	]), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
+// Which known mistakes reproduce it, and how near the others come.
+function explanation(e) {
+	const left = (h) => h.left ?? h.not_finite?.left, rows = (list, word) => list.map((h) => ({ class: word ? "answer" : undefined, cells: [h.id || "–", h.words + (word && h.at !== e.checkpoint ? `, at ${h.at}` : ""), left(h)] }));
+	return make("div", {}, make("p", {}, e.words), make("ul", { class: "words" }, ...e.details.map((d) => make("li", {}, d))),
+		make("details", {}, make("summary", {}, `The nearest of ${e.tried} that were tried`),
+			table(["id", "mistake", "left, × floor"], [...rows(e.answers, true), ...rows(e.others, false)], { class: "stack" })));
+}
+
 function inputs(d) {
 	if (d.inputs === null)
 		return make("p", { class: "dim" }, "No plan says what this was computed from.");
@@ -84,7 +92,7 @@ function untold(c) {
 }
 
 function drawDetail() {
-	const c = selected, d = toldOf.get(labelOf(c));
+	const c = selected, d = toldOf.get(labelOf(c)), e = (report.explanations ?? []).find((x) => x.checkpoint === labelOf(c));
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
@@ -95,6 +103,7 @@ function drawDetail() {
 		make("dl", { class: "facts" }, ...facts.filter(([, v]) => v).flatMap(([k, v]) => [make("dt", {}, k), make("dd", { class: k === "status" ? (c.fails ? "outside" : "within") : undefined }, v)])),
 		c.limits.length ? make("h3", {}, "Limits") : null, c.limits.length ? (c.brief ? briefTable(c) : limitsTable(c)) : null,
 		c.replay ? make("h3", {}, "Itself, or its inputs") : null, c.replay ? replayTable(c) : null,
+		e ? make("h3", {}, "Which mistake it is") : null, e ? explanation(e) : null,
 		...(d ? profile(d) : [untold(c)]),
 		d ? make("h3", {}, "Side by side") : null,
 		d ? make("div", { class: "side" }, valuesTable(d), statisticsTable(d)) : null,

@@ -272,6 +272,7 @@ static const vn_fault_row rows[] = {
 	{ "N13", "the residual is taken behind the norm", VN_ON(ADD), residual, after_norm, NULL, 0 },
 	{ "N14.missing", "no residual", VN_ON(ADD), residual, no_residual, NULL, 0 },
 	{ "N14.twice", "what is added to the residual is added twice", VN_ON(ADD), residual, doubled, NULL, 1 },
+	{ "N14.added", "what is to be added to the residual is left out", VN_ON(ADD), residual, vn_fault_skipped, NULL, 0 },
 	{ "N14.doubled", "the residual doubled", VN_ON(ADD), residual, doubled, NULL, 0 },
 	{ "N16.skipped", "the last norm is skipped", OFFSET, at_points, vn_fault_skipped, NULL, VN_POINT_FINAL_NORM },
 	{ "N16.twice", "the last norm is applied twice", OFFSET, at_points, twice, NULL, VN_POINT_FINAL_NORM },

@@ -1,0 +1,295 @@
+/* explain.c: see explain.h. The catalogue is walked here; what is fitted is in explain_fit.c. */
+#include "compare/explain_inside.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Origins that are looked at one by one. Of further ones the answer of an origin of the same point is tried alone. */
+enum { IN_FULL = 6, AT_ALL = 400 };
+
+double vn_hypothesis_left(const vn_hypothesis *h)
+{
+	return h->used * VN_LOCAL_LIMIT;
+}
+
+static double told(const vn_hypothesis *h)
+{
+	const double left = vn_hypothesis_left(h);
+	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
+}
+
+bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
+{
+	return h->used <= 1 && !(h->used > t->x->sound.used / 4);
+}
+
+/* ---- one hypothesis ------------------------------------------------------------------------- */
+
+/* Keeps the list sorted, those that leave least first, and as long as it may be. */
+static void keep(vn_explanation *x, const vn_hypothesis *h)
+{
+	int at = x->n;
+
+	x->n_tried++;
+	while (at > 0 && (h->used < x->by[at - 1].used || isnan(x->by[at - 1].used)))
+		at--;
+	if (at == VN_EXPLAIN_KEPT)
+		return;
+	const int move = (x->n < VN_EXPLAIN_KEPT ? x->n : VN_EXPLAIN_KEPT - 1) - at;
+	memmove(x->by + at + 1, x->by + at, (size_t)move * sizeof *x->by);
+	x->by[at] = *h;
+	x->n += x->n < VN_EXPLAIN_KEPT;
+}
+
+static vn_status measure(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_local_measure(own, fine, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), t->c->policy.storage,
+	                                      t->c->options->threads, &h->local, err);
+	h->used = vn_local_used(&h->local, t->elements);
+	return st;
+}
+
+vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = measure(t, own, fine, h, err);
+	if (!st)
+		keep(t->x, h);
+	return st;
+}
+
+/* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
+#define FAR 1e4
+
+vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	vn_tensor own, fine;
+	vn_status st;
+
+	if (!vn_probe_touched(t->probe, plan, weights))
+		return VN_OK;
+	st = vn_probe_run(t->probe, plan, weights, VN_PROBE_OWN, &own, err);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st)
+		return st;
+	/* With itself for more precise numbers: the least floor that there is. */
+	if (!(st = measure(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
+		st = measure(t, &own, &fine, h, err);
+		free((void *)(uintptr_t)fine.data);
+	}
+	free((void *)(uintptr_t)own.data);
+	if (!st)
+		keep(t->x, h);
+	return st;
+}
+
+/* ---- the catalogue ------------------------------------------------------------------------------ */
+
+static bool reads(const vn_plan *p, int root)
+{
+	for (int i = 0; i < p->n_nodes; i++)
+		for (int k = 0; k < p->node[i].n_in; k++)
+			if (vn_plan_root(p, p->node[i].in[k]) == root)
+				return true;
+	return false;
+}
+
+/* Who reads it, as the model's plan has it, was found right on these numbers: the run did go on with them. */
+static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
+{
+	const int root = vn_plan_root(plan, vn_plan_find(plan, c->point[point].name));
+
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->step != c->point[point].step || !p->replayed || vn_local_beyond(p))
+			continue;
+		const int v = vn_plan_find(plan, p->name);
+		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
+		for (int k = 0; n && k < n->n_in; k++)
+			if (vn_plan_root(plan, n->in[k]) == root)
+				return true;
+	}
+	return false;
+}
+
+typedef enum went { UNKNOWN, WENT_ON, NOT_WENT_ON } went;
+
+static vn_status try_fault(vn_trial *t, int fault, int node, went how, vn_error *err)
+{
+	const vn_plan *plan = vn_probe_plan(t->probe);
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
+	vn_hypothesis  h = { .node = node };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
+
+	if (st)
+		return st;
+	snprintf(h.id, sizeof h.id, "%s", vn_fault_id(fault));
+	snprintf(h.words, sizeof h.words, "%s", vn_fault_means(fault));
+	snprintf(what, sizeof what, "%s@%s", h.id, plan->value[plan->node[node].out[0]].name);
+	if ((st = vn_faulty_inject(f, what, err)) == VN_ERR_USAGE)
+		st = VN_OK; /* weights that stay what they are, or are not of the format */
+	else if (!st) {
+		h.capture = reads(plan, root) && !reads(vn_faulty_plan(f), root);
+		if (how == UNKNOWN || h.capture == (how == NOT_WENT_ON))
+			st = vn_try(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
+	}
+	vn_faulty_destroy(f);
+	return st;
+}
+
+static went how_it_went(const vn_trial *t)
+{
+	const vn_checkpoint *p = &t->c->point[t->x->point];
+	return p->replay.captured ? NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? WENT_ON : UNKNOWN;
+}
+
+/* only: of its answers and the next best alone; NULL: all. */
+static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
+{
+	const vn_plan *plan = vn_probe_plan(t->probe);
+	const went     how = how_it_went(t);
+	int            n;
+	const int     *span = vn_probe_span(t->probe, &n);
+	vn_status      st = VN_OK;
+
+	for (int k = 0; !st && k < n; k++)
+		for (int f = 0; !st && f < vn_n_faults(); f++) {
+			bool wanted = !only;
+			for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
+				wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
+			if (wanted && !vn_fault_why_not(f, plan, span[k]))
+				st = try_fault(t, f, span[k], how, err);
+		}
+	return st;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------------ */
+
+static void conclude(vn_trial *t)
+{
+	vn_explanation *x = t->x;
+	const double best = x->n ? told(&x->by[0]) : 0;
+
+	x->n_fit = x->n_alias = 0;
+	x->margin = (double)INFINITY;
+	while (x->n_fit < x->n && vn_trial_fits(t, &x->by[x->n_fit]))
+		x->n_fit++;
+	while (x->n_alias < x->n_fit && told(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+		x->n_alias++;
+	if (x->n > x->n_alias)
+		x->margin = told(&x->by[x->n_alias]) / best;
+}
+
+static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	vn_tensor own = { 0 }, fine = { 0 };
+	vn_error  why = { "" };
+	vn_status st;
+
+	if ((st = vn_probe_at(t->probe, x->point, &why)) == VN_ERR_UNSUPPORTED) {
+		snprintf(x->why_not, sizeof x->why_not, "%.199s", why.text);
+		return VN_OK;
+	}
+	if (st) {
+		*err = why;
+		return st;
+	}
+	t->elements = t->c->point[x->point].m.n;
+	if (!(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &own, err)) &&
+	    !(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_FINE, &fine, err)) &&
+	    !(st = measure(t, &own, &fine, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
+		conclude(t);
+		if (!x->n_fit && !like) {
+			x->fitted = true;
+			if (!(st = vn_try_fits(t, &own, &fine, err)))
+				conclude(t);
+			if (!st && !x->n_fit)
+				st = vn_say_looks(t, &own, err);
+		}
+	}
+	free((void *)(uintptr_t)own.data);
+	free((void *)(uintptr_t)fine.data);
+	return st;
+}
+
+/* An explanation that fits of an origin of the same point, which is likely to be the answer here too. */
+static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
+{
+	const char *dot = strchr(c->point[point].name, '.');
+
+	for (int i = 0; dot && i < x->n; i++) {
+		const char *other = strchr(c->point[x->of[i].point].name, '.');
+		if (x->of[i].n_fit && x->of[i].like < 0 && other && strcmp(other, dot) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void clear(vn_explanation *x)
+{
+	x->n = x->n_tried = x->n_fit = x->n_alias = 0;
+	x->fitted = false;
+}
+
+static vn_status explain_point(vn_trial *t, vn_explanations *all, int point, vn_error *err)
+{
+	vn_explanation *x = &all->of[all->n];
+	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
+	vn_status       st;
+
+	*x = (vn_explanation) { .point = point, .like = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
+	t->x = x;
+	if (!x->by)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+	st = explain_one(t, like >= 0 ? &all->of[like] : NULL, err);
+	if (!st && like >= 0 && !x->n_fit) {
+		x->like = -1;
+		clear(x);
+		st = explain_one(t, NULL, err);
+	}
+	all->n++;
+	return st;
+}
+
+vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
+{
+	vn_trial  t = { .c = c };
+	vn_status st = VN_OK;
+
+	*x = (vn_explanations) { 0 };
+	if (!c->model || !c->replayed || !c->n_origins)
+		return VN_OK;
+	if (!(x->of = calloc((size_t)c->n_origins, sizeof *x->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->n_origins);
+	if ((st = vn_probe_create(c, &t.probe, err)))
+		return st;
+	for (int i = 0; !st && i < c->n_origins; i++) {
+		if (x->n == AT_ALL) {
+			x->left_out = c->n_origins - i;
+			break;
+		}
+		if (c->point[c->origins[i]].replayed)
+			st = explain_point(&t, x, c->origins[i], err);
+	}
+	vn_probe_destroy(t.probe);
+	vn_explain_settle(c, x);
+	return st;
+}
+
+void vn_explanations_free(vn_explanations *x)
+{
+	for (int i = 0; i < x->n; i++) {
+		free(x->of[i].by);
+		vn_lines_free(&x->of[i].looks);
+	}
+	free(x->of);
+	*x = (vn_explanations) { 0 };
+}

@@ -1,0 +1,65 @@
+/* explain.h: which known mistake reproduces a tensor that came out wrong.
+ *
+ * Every fault of the catalogue (libref/plan/fault.h) that can be made at the operation of
+ * an origin, or at one between it and what was captured, is a hypothesis: the checkpoint is
+ * computed with that fault on the candidate's own inputs, in the candidate's precision
+ * (probe.h), and what the candidate has is held against it as a replay holds it against
+ * the sound operation (local.h). A hypothesis explains the checkpoint when what is left
+ * is within its floor, as of a healthy operation, and a quarter of the error at most.
+ *
+ * Where none of the catalogue does, parameters are fitted (theta, eps, scales, an offset of
+ * positions, a factor), and what the operation gives is tried in other arrangements. Where
+ * none of these does, the error is put into words.
+ *
+ * Hypotheses that explain it and leave less than VN_EXPLAIN_APART times as much as the best
+ * cannot be told from it by these numbers: aliases.
+ */
+#ifndef VN_COMPARE_EXPLAIN_H
+#define VN_COMPARE_EXPLAIN_H
+
+#include "compare/compare.h"
+
+#define VN_EXPLAIN_APART 2.0
+/* Less than this of a floor is nothing: who reproduces bits is not better than who comes as near as rounding does. */
+#define VN_EXPLAIN_LEAST 0.25
+
+typedef struct vn_hypothesis {
+	char        id[24];      /* of the catalogue, "R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
+	char        words[240];  /* "RoPE with theta 10000" */
+	int         node;        /* of the model's plan: where it is made */
+	bool        capture;     /* of what was recorded, not of what the run went on with */
+	vn_replayed local;       /* what is left with it */
+	double      used;        /* vn_local_used of that: 1 is as much as a healthy operation may leave */
+} vn_hypothesis;
+
+typedef struct vn_explanation {
+	int            point;
+	vn_hypothesis *by;       /* what was tried, those that leave least first: VN_EXPLAIN_KEPT at most */
+	int            n, n_tried;
+	int            n_fit;    /* so many of them explain it; */
+	int            n_alias;  /* of these so many, from the first, cannot be told apart: 1 is a clear answer */
+	double         margin;   /* what the first that is no alias leaves over what the best leaves; INFINITY: none was tried */
+	bool           fitted;   /* by no fault of the catalogue as it is */
+	vn_hypothesis  sound;    /* what is left of the operation as it should be */
+	char           separate[240]; /* the input that would tell aliases apart; "" */
+	char           why_not[200];  /* it cannot be computed again; "" */
+	int            like;     /* explained as this one is, without trying everything: an index into the explanations; -1 */
+	vn_lines       looks;    /* the error in words, where nothing fits */
+} vn_explanation;
+
+enum { VN_EXPLAIN_KEPT = 8 };
+
+typedef struct vn_explanations {
+	vn_explanation *of;      /* an origin each, in their order */
+	int             n;
+	int             left_out; /* origins that were not looked at: there are too many */
+} vn_explanations;
+
+/* Explanations of c's origins, after vn_replay_run. Needs c->model. vn_explanations_free afterwards, whatever happened. */
+vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err);
+void      vn_explanations_free(vn_explanations *x);
+
+/* What is left, in floors: 4 is as much as a healthy operation may leave. */
+double vn_hypothesis_left(const vn_hypothesis *h);
+
+#endif

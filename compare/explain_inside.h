@@ -1,0 +1,43 @@
+/* explain_inside.h: what explain.c and explain_fit.c share. */
+#ifndef VN_COMPARE_EXPLAIN_INSIDE_H
+#define VN_COMPARE_EXPLAIN_INSIDE_H
+
+#include "compare/explain.h"
+#include "compare/local.h"
+#include "compare/probe.h"
+
+/* Tries to explain one checkpoint: the probe stands at it. */
+typedef struct vn_trial {
+	vn_comparison  *c;
+	vn_probe       *probe;
+	vn_explanation *x;
+	int64_t         elements;
+} vn_trial;
+
+/* h->id, words, node and capture are filled in: what the plan and weights leave, and into x where that is little. Neither touched nor
+ * of the shape: nothing. */
+vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
+/* The same of numbers that were made otherwise. own, fine: of the candidate's shape. */
+vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
+/* Does it explain the checkpoint? */
+bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
+
+/* The same with a node of the model's plan changed. */
+vn_status vn_try_node(vn_trial *t, int node, const vn_node *as, vn_hypothesis *h, vn_error *err);
+__attribute__((format(printf, 2, 3)))
+void      vn_hypothesis_say(vn_hypothesis *h, const char *format, ...);
+
+/* explain_fit.c: parameters, then arrangements. own, fine: what the operation as it should be gives. */
+vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+/* explain_rope.c */
+vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err);
+/* explain_arrange.c */
+vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+
+/* explain_looks.c: the error in words, into x->looks. */
+vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);
+
+/* explain_settle.c: of all explanations, once they are there: the order of aliases, and separate. */
+void vn_explain_settle(const vn_comparison *c, vn_explanations *x);
+
+#endif

@@ -1,0 +1,224 @@
+/* explain_rope.c: what a rotation was, read off its input and its output.
+ *
+ * A pair of columns is a complex number; output over input is af e^(i p f), p the position
+ * (specs/models.md 9.2). Summed over the heads of a token that is z[p], whose turn from
+ * token to token is f, as long as f is below pi; longer and longer lags make f more precise. */
+#include "compare/explain_inside.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN       6.283185307179586
+#define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
+#define SLOWEST    1e-7  /* a frequency below it is none */
+enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
+
+typedef struct turning {
+	vn_rope rope;
+	int     pairs;
+	int64_t tokens;
+	double complex *z;          /* (tokens) of one pair */
+	double  f[PAIRS_MAX];       /* radians a token */
+	double  start[PAIRS_MAX];   /* and at position 0 */
+	double  modulus[PAIRS_MAX]; /* output over input */
+	double  coherence;          /* the least of all pairs */
+} turning;
+
+static double real_at(const vn_tensor *t, int64_t at)
+{
+	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
+}
+
+/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. */
+static void one_pair(turning *r, const vn_tensor *x, const double *y, int i)
+{
+	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
+	double  ex = 0, ey = 0, sum = 0;
+	int64_t a, b;
+	double complex all = 0;
+
+	vn_rope_pair(&r->rope, K, i, &a, &b);
+	for (int64_t p = 0; p < r->tokens; p++) {
+		r->z[p] = 0;
+		for (int64_t h = 0; h < H; h++) {
+			const int64_t at = (p * H + h) * K;
+			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[at + a] + I * y[at + b];
+			r->z[p] += v * conj(u);
+			ex += creal(u * conj(u));
+			ey += creal(v * conj(v));
+		}
+		sum += cabs(r->z[p]);
+	}
+	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
+	r->modulus[i] = ex > 0 ? sqrt(ey / ex) : 1;
+	double f = 0;
+	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
+		double complex turn = 0;
+		for (int64_t p = 0; p + lag < r->tokens; p++)
+			turn += r->z[p + lag] * conj(r->z[p]);
+		const double seen = carg(turn);
+		f = (seen + TURN * round((f * (double)lag - seen) / TURN)) / (double)lag;
+	}
+	r->f[i] = f;
+	for (int64_t p = 0; p < r->tokens; p++)
+		all += r->z[p] * cexp(-I * f * (double)p);
+	r->start[i] = carg(all);
+}
+
+static vn_status look(vn_trial *t, turning *r, vn_error *err)
+{
+	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const size_t     n = (size_t)vn_shape_count(&c->shape);
+	vn_tensor        x;
+	vn_status        st = vn_probe_input(t->probe, 0, VN_PROBE_OWN, &x, err);
+
+	if (st)
+		return st;
+	r->coherence = 0;
+	r->tokens = x.shape.dim[0];
+	if (!vn_shape_equal(&x.shape, &c->shape) || x.shape.rank != 3 || r->pairs > PAIRS_MAX || r->tokens < 3)
+		return VN_OK; /* other rows of it than of its input */
+	double *y = malloc(n * sizeof *y);
+	r->z = malloc((size_t)r->tokens * sizeof *r->z);
+	if (!y || !r->z)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else {
+		vn_to_f64(y, c->data, c->dtype, n);
+		r->coherence = 1;
+		for (int i = 0; i < r->pairs; i++)
+			one_pair(r, &x, y, i);
+	}
+	free(y);
+	free(r->z);
+	return st;
+}
+
+/* ---- what may have made such turns ------------------------------------------------------------------ */
+
+static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, const char *id, vn_hypothesis *h, vn_error *err)
+{
+	vn_node n = vn_probe_plan(t->probe)->node[node];
+
+	snprintf(h->id, sizeof h->id, "%s", id);
+	n.c.rope.rope = *rope;
+	return vn_try_node(t, node, &n, h, err);
+}
+
+static vn_status fit_theta(vn_trial *t, int node, const turning *r, vn_error *err)
+{
+	vn_rope   rope = r->rope;
+	double    xy = 0, xx = 0;
+	char      text[32];
+	vn_status st = VN_OK;
+
+	for (int i = 1; i < r->pairs; i++)
+		if (r->f[i] > SLOWEST) {
+			const double x = 2.0 * i / rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
+			xy -= w * x * log(r->f[i]);
+			xx += w * x * x;
+		}
+	const double theta = xx > 0 ? exp(xy / xx) : 0;
+	if (!(theta > 1.01 && theta < 1e12))
+		return VN_OK;
+	rope.type = VN_ROPE_DEFAULT;
+	for (int digits = 1; !st && digits <= 6; digits++) { /* as few as will do: a person wrote it */
+		vn_hypothesis h = { 0 };
+		snprintf(text, sizeof text, "%.*g", digits, theta);
+		rope.theta = atof(text);
+		if (fabs(rope.theta / theta - 1) > 0.02)
+			continue;
+		vn_hypothesis_say(&h, "RoPE with theta %g", rope.theta);
+		st = try_rope(t, node, &rope, "R2", &h, err);
+		if (t->x->n && vn_trial_fits(t, &t->x->by[0]))
+			break;
+	}
+	return st;
+}
+
+static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *err)
+{
+	vn_rope       rope = r->rope;
+	vn_hypothesis h = { 0 };
+	int           best = 0;
+	double        least = (double)INFINITY;
+
+	for (int c = -OFFSETS; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++) {
+			const double d = r->start[i] - c * r->f[i];
+			miss += 1 - cos(d);
+		}
+		if (miss < least - 1e-9) {
+			least = miss;
+			best = c;
+		}
+	}
+	if (best == 0)
+		return VN_OK;
+	rope.offset += best;
+	vn_hypothesis_say(&h, "positions count from %d", rope.offset);
+	return try_rope(t, node, &rope, "R3", &h, err);
+}
+
+static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_rope       rope = r->rope;
+	vn_hypothesis h = { 0 };
+	double        xy = 0, xx = 0;
+
+	for (int i = 0; i < r->pairs; i++) {
+		xy += r->f[i] * (double)sound[i];
+		xx += (double)sound[i] * (double)sound[i];
+	}
+	const double by = xy / xx;
+	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
+		return VN_OK;
+	rope.turn = (rope.turn != 0 ? rope.turn : 1) * (fabs(by) < 1 ? 1 / round(1 / by * 1e4) * 1e4 : round(by * 1e4) / 1e4);
+	vn_hypothesis_say(&h, "every angle is %.5g times what it should be", rope.turn);
+	return try_rope(t, node, &rope, "R5", &h, err);
+}
+
+/* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */
+static vn_status fit_width(vn_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
+	vn_status      st = VN_OK;
+
+	for (int part = 1; !st && part <= 8; part++) {
+		vn_rope rope = p->node[node].c.rope.rope;
+		vn_hypothesis h = { 0 };
+		rope.rotary_dim = K * part / 8;
+		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
+			continue;
+		vn_hypothesis_say(&h, "RoPE turns %d of %d columns", rope.rotary_dim, K);
+		st = try_rope(t, node, &rope, "R4", &h, err);
+	}
+	return st;
+}
+
+vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
+	turning       *r = calloc(1, sizeof *r);
+	float         *sound = malloc(PAIRS_MAX * sizeof *sound), af;
+	vn_status      st = r && sound ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+
+	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node; pairing++) {
+		r->rope = p->node[node].c.rope.rope;
+		r->rope.pairing = pairing;
+		r->pairs = r->rope.rotary_dim / 2;
+		if ((st = look(t, r, err)) || r->coherence < COHERENT)
+			continue;
+		vn_rope_frequencies(&r->rope, p->list, r->tokens, sound, &af);
+		if (!(st = fit_theta(t, node, r, err)) && !(st = fit_offset(t, node, r, err)))
+			st = fit_stretch(t, node, r, sound, err);
+	}
+	free(sound);
+	free(r);
+	return st ? st : fit_width(t, node, err);
+}

@@ -1,0 +1,115 @@
+/* explain_words.c: see explain_words.h. */
+#include "compare/explain_words.h"
+#include "compare/local.h"
+#include "compare/words.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+__attribute__((format(printf, 2, 3)))
+static void add(char *text, const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text + used, VN_EXPLAINED - used, format, args);
+	va_end(args);
+}
+
+const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
+{
+	for (int i = 0; c->why && i < c->why->n; i++)
+		if (c->why->of[i].point == point)
+			return &c->why->of[i];
+	return NULL;
+}
+
+/* The checkpoint at which a hypothesis was made, where it is another than the one that is explained. */
+static const char *elsewhere(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+{
+	const vn_plan  *p = vn_model_plan(c->model);
+	const int       v = vn_plan_find(p, c->point[x->point].name);
+	return v >= 0 && p->value[vn_plan_root(p, v)].node == h->node ? NULL : p->value[p->node[h->node].out[0]].name;
+}
+
+const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
+{
+	text[0] = 0;
+	if (*x->why_not)
+		add(text, "not explained: %s", x->why_not);
+	else if (!x->n_fit)
+		add(text, "none of %d known mistakes fits", x->n_tried);
+	else {
+		const vn_hypothesis *h = &x->by[0];
+		const char *at = elsewhere(c, x, h);
+		add(text, "%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, at ? ", at " : "", at ? at : "");
+	}
+	return text;
+}
+
+static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+{
+	char text[VN_EXPLAINED] = "";
+	for (int i = 1; i < x->n_alias; i++) {
+		const char *at = elsewhere(c, x, &x->by[i]);
+		add(text, "%s%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, at ? ", at " : "", at ? at : "");
+	}
+	vn_lines_add(lines, "as good on these numbers: %s", text);
+	if (*x->separate)
+		vn_lines_add(lines, "to tell them apart: %s", x->separate);
+}
+
+void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+{
+	if (*x->why_not)
+		return;
+	if (!x->n_fit) {
+		if (x->n)
+			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
+			             *x->by[0].id ? ", " : "", x->by[0].words, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
+		for (int i = 0; i < x->looks.n; i++)
+			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
+		return;
+	}
+	char next[200] = "";
+	if (x->n > x->n_alias) {
+		const vn_hypothesis *h = &x->by[x->n_alias];
+		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
+	}
+	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	if (x->n_alias > 1)
+		list_aliases(c, x, lines);
+}
+
+/* One answer for both? */
+static bool alike(const vn_explanation *a, const vn_explanation *b)
+{
+	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0;
+}
+
+void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
+{
+	char label[VN_LABEL], text[VN_EXPLAINED];
+	for (int i = 0; c->why && i < c->why->n; i++) {
+		const vn_explanation *x = &c->why->of[i];
+		int more = 0;
+		bool said = false;
+		for (int k = 0; k < i; k++)
+			said = said || alike(x, &c->why->of[k]);
+		if (said)
+			continue;
+		for (int k = i + 1; k < c->why->n; k++)
+			more += alike(x, &c->why->of[k]);
+		vn_label(&c->point[x->point], label);
+		vn_say_explained(c, x, text);
+		if (more)
+			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
+		else
+			vn_lines_add(lines, "%s: %s", label, text);
+		vn_say_explained_more(c, x, lines);
+	}
+	if (c->why && c->why->left_out)
+		vn_lines_add(lines, "%d more origins were not looked at", c->why->left_out);
+}

@@ -1,0 +1,40 @@
+/* local.h: how far numbers are from what the reference computes of the same inputs, in units
+ * of what their precision alone does there.
+ *
+ * With A what the reference computes in the candidate's precision, B the same more
+ * precisely, C the candidate's numbers: the local error is C - A, its floor A - B, at
+ * least one rounding of the format. Both are taken over the whole tensor (nmse), over
+ * the worst token, and of the worst element.
+ */
+#ifndef VN_COMPARE_LOCAL_H
+#define VN_COMPARE_LOCAL_H
+
+#include "compare/compare.h"
+
+/* A local error beyond so many of its floors is the operation's own: nmse; and that of the worst token, or the square of the
+ * worst element's error, where nmse does not see what is wrong with one token of thousands, or with one channel. Healthy
+ * engines come to 3.0 and 5.3 at most (tests/parity_replay.py). */
+#define VN_LOCAL_LIMIT 4.0
+#define VN_PEAK_LIMIT 16.0
+
+/* Fills local, floor (and those of tokens and elements) and bad of *l, zeroes the rest. a, b, c: one shape. axes: the dims
+ * string. storage: of the candidate's precision. threads 0: one a processor. The only failure is memory. */
+vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
+                           vn_replayed *l, vn_error *err);
+
+/* The error in multiples of its floor. */
+double vn_local_ratio(const vn_replayed *l);
+/* The worst token's nmse, or the square of the worst element's error, in multiples of its floor: the larger. */
+double vn_local_worst(const vn_replayed *l);
+/* Both in one number: how much of what is allowed it uses; 1 is the limit. n: elements. */
+double vn_local_used(const vn_replayed *l, int64_t n);
+
+/* The same of a checkpoint. NaN: not replayed. */
+double vn_local_over_floor(const vn_checkpoint *p);
+double vn_local_peak(const vn_checkpoint *p);
+/* The larger of both: one number for a column. */
+double vn_local_shown(const vn_checkpoint *p);
+/* Is the error of this one its operation's own? */
+bool   vn_local_beyond(const vn_checkpoint *p);
+
+#endif
