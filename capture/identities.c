@@ -83,14 +83,15 @@ static void chain(vn_walk *w)
 {
 	vn_parts s = { 0 };
 	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") && same_shape(&s)
-	    && s.e[0]->dtype == s.e[1]->dtype && s.data[0] != s.data[1]) {
+	    && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		int64_t count = 0;
 		w->found->checked++;
 		const size_t size = vn_dtype_size(s.e[0]->dtype);
 		for (int64_t i = 0; i < n; i += VN_PIECE) {
 			const size_t m = vn_piece_size(n - i);
-			if (memcmp(s.data[0] + (size_t)i * size, s.data[1] + (size_t)i * size, m * size) == 0)
+			const unsigned char *p = vn_parts_raw(&s, 0, i, m), *q = vn_parts_raw(&s, 1, i, m);
+			if (!p || !q || memcmp(p, q, m * size) == 0)
 				continue;
 			double a[VN_PIECE], b[VN_PIECE];
 			vn_parts_piece(&s, 0, i, m, a);
@@ -263,20 +264,33 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Rows that differ from the row before of the same id. A sorted list: a prompt may have a hundred thousand tokens. */
-static int64_t other_rows(vn_walk *w, const unsigned char *data, size_t row, const int32_t *id, int64_t n)
+static int64_t other_rows(vn_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
+	const size_t size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
+	unsigned char *before = malloc(2 * size + 1), *now = before ? before + size : NULL;
 	int64_t  count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
-	if (!key) {
+	if (!key || !before) {
+		free(key);
+		free(before);
 		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
 		return 0;
 	}
 	for (int64_t t = 0; t < n; t++)
 		key[t] = (int64_t)id[t] * ((int64_t)1 << 32) + t;
 	qsort(key, (size_t)n, sizeof *key, by_id);
-	for (int64_t i = 1; i < n; i++) {
-		const size_t u = (size_t)(uint32_t)key[i - 1], t = (size_t)(uint32_t)key[i];
-		count += id[u] == id[t] && memcmp(data + u * row, data + t * row, row) != 0;
+	/* Far apart in the file: each would map the pages around it. */
+	for (int64_t i = 1, held = -1; !w->st && i < n; i++) {
+		const int64_t u = (int64_t)(uint32_t)key[i - 1], t = (int64_t)(uint32_t)key[i];
+		if (id[u] != id[t])
+			continue;
+		if ((held != u && (w->st = vn_recording_read(w->r, s->entry[0], u * row, row, before, w->err)))
+		    || (w->st = vn_recording_read(w->r, s->entry[0], t * row, row, now, w->err)))
+			break;
+		count += memcmp(before, now, size) != 0;
+		memcpy(before, now, size);
+		held = t;
 	}
+	free(before);
 	free(key);
 	return count;
 }
@@ -288,10 +302,9 @@ static void rows(vn_walk *w)
 	vn_parts s = { 0 };
 	if (w->at && embeds_tokens_alone(w->r) && vn_parts_load(w, &s, -1, "embed") && s.e[0]->shape.rank == 2) {
 		const int64_t T = s.e[0]->shape.dim[0], D = s.e[0]->shape.dim[1], from = w->at->position + w->at->first_row;
-		const size_t  row = (size_t)D * vn_dtype_size(s.e[0]->dtype);
 		const int64_t have = T < n - from ? T : n - from; /* of ids */
 		w->found->checked++;
-		const int64_t count = have > 1 ? other_rows(w, s.data[0], row, ids + from, have) : 0;
+		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
 		if (count)
 			broken(w, count, T, "embed has other rows for one token id in %" PRId64 " of %" PRId64 " rows: other tokens, or another order", count, T);
 	}
@@ -335,7 +348,7 @@ vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *co
 			if (!wanted || wanted(context, w.step, w.layer))
 				layer(&w);
 	}
-	vn_parts_drop(&w);
+	vn_parts_end(&w);
 	return w.st;
 }
 

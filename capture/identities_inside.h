@@ -7,6 +7,15 @@
 
 /* Pieces of three tensors fit into the nearest cache. */
 enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32 };
+/* A tensor that is larger, and not in its file as it is seen, is read so many numbers at a time. */
+enum { VN_WHOLE_BYTES = 16 << 20, VN_WINDOW = 65536 };
+
+/* Part of such a tensor: n numbers from number `from` on. */
+typedef struct vn_part {
+	int           entry;
+	int64_t       from, n;
+	unsigned char raw[VN_WINDOW * 8];
+} vn_part;
 
 typedef struct vn_walk {
 	vn_recording  *r;
@@ -17,13 +26,15 @@ typedef struct vn_walk {
 	const vn_step *at;
 	int            held[VN_MOST_HELD], n_held;
 	int64_t        bytes, read; /* of what is held; read since pages were given back */
+	vn_part       *part[VN_MOST_INPUTS];
 } vn_walk;
 
 /* Tensors of one identity, under their names. */
 typedef struct vn_parts {
 	int             n;
 	const vn_entry *e[VN_MOST_INPUTS];
-	const unsigned char *data[VN_MOST_INPUTS];
+	int             entry[VN_MOST_INPUTS];
+	const unsigned char *data[VN_MOST_INPUTS]; /* NULL: read in parts */
 	vn_walk        *w;
 } vn_parts;
 
@@ -33,6 +44,11 @@ bool    vn_parts_load(vn_walk *w, vn_parts *s, int layer, const char *point);
 /* The identity has been looked at. What was read stays for the next one that it is part of, while that is little. */
 void    vn_parts_done(vn_walk *w, vn_parts *s);
 void    vn_parts_drop(vn_walk *w);
+void    vn_parts_end(vn_walk *w); /* of all */
+/* n <= VN_WINDOW numbers of one of them as they are, until the next call for it; NULL: w->st says why not. */
+const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n);
+/* Are two of them one tensor under two names? */
+bool    vn_parts_same(const vn_parts *s, int a, int b);
 double  vn_parts_value(const vn_parts *s, int which, int64_t i);
 /* n <= VN_PIECE numbers of one of them, from number `from`. */
 void    vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x);

@@ -6,6 +6,8 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { HELD_BYTES = 48 << 20 };
 
@@ -18,6 +20,18 @@ void vn_parts_drop(vn_walk *w)
 	w->bytes = w->read = 0;
 }
 
+void vn_parts_end(vn_walk *w)
+{
+	vn_parts_drop(w);
+	for (int i = 0; i < VN_MOST_INPUTS; i++)
+		free(w->part[i]);
+}
+
+static int64_t bytes_of(const vn_entry *e)
+{
+	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
+}
+
 static void hold(vn_walk *w, int entry)
 {
 	const vn_entry *e = vn_recording_entry(w->r, entry);
@@ -25,7 +39,7 @@ static void hold(vn_walk *w, int entry)
 		if (w->held[i] == entry)
 			return;
 	w->held[w->n_held++] = entry;
-	w->bytes += vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
+	w->bytes += bytes_of(e);
 }
 
 /* Axes as the point's, as far as the file says: identities count them. */
@@ -48,12 +62,15 @@ bool vn_parts_load(vn_walk *w, vn_parts *s, int layer, const char *point)
 		snprintf(name, sizeof name, "layer%d.%s", layer, point);
 	const int i = w->st ? -1 : vn_recording_find(w->r, w->step, name);
 	const void *data = NULL;
-	if (i < 0 || vn_shape_count(&vn_recording_entry(w->r, i)->shape) == 0 || !in_order(vn_recording_entry(w->r, i), point)
-	    || (w->st = vn_recording_data(w->r, i, &data, w->err)))
+	const vn_entry *e = i < 0 ? NULL : vn_recording_entry(w->r, i);
+	if (!e || vn_shape_count(&e->shape) == 0 || !in_order(e, point))
+		return false;
+	if ((bytes_of(e) <= VN_WHOLE_BYTES || vn_recording_mapped(w->r, i)) && (w->st = vn_recording_data(w->r, i, &data, w->err)))
 		return false;
 	hold(w, i);
 	s->w = w;
-	s->e[s->n] = vn_recording_entry(w->r, i);
+	s->e[s->n] = e;
+	s->entry[s->n] = i;
 	s->data[s->n++] = data;
 	return true;
 }
@@ -65,22 +82,61 @@ void vn_parts_done(vn_walk *w, vn_parts *s)
 	s->n = 0;
 }
 
-double vn_parts_value(const vn_parts *s, int which, int64_t i)
+/* One part of a tensor after the other. */
+static const unsigned char *in_part(vn_walk *w, const vn_parts *s, int which, int64_t from, size_t n)
 {
-	double x;
-	vn_to_f64(&x, s->data[which] + (size_t)i * vn_dtype_size(s->e[which]->dtype), s->e[which]->dtype, 1);
-	return x;
+	const size_t  size = vn_dtype_size(s->e[which]->dtype);
+	const int64_t all = vn_shape_count(&s->e[which]->shape);
+	vn_part      *p = w->part[which];
+	if (!p && !(p = w->part[which] = calloc(1, sizeof *p))) {
+		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory to look at %s", s->e[which]->name);
+		return NULL;
+	}
+	if (p->entry != s->entry[which] || from < p->from || from + (int64_t)n > p->from + p->n) {
+		p->entry = s->entry[which];
+		p->from = from;
+		p->n = all - from < VN_WINDOW ? all - from : VN_WINDOW;
+		if ((w->st = vn_recording_read(w->r, p->entry, from, p->n, p->raw, w->err))) {
+			p->n = 0;
+			return NULL;
+		}
+	}
+	return p->raw + (size_t)(from - p->from) * size;
 }
 
-void vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x)
+const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n)
 {
 	const size_t size = vn_dtype_size(s->e[which]->dtype);
-	vn_to_f64(x, s->data[which] + (size_t)from * size, s->e[which]->dtype, n);
+	if (!s->data[which])
+		return in_part(s->w, s, which, from, n);
 	/* Of a file that is mapped every page read is memory, and a tensor may be larger than all of it. */
 	if ((s->w->read += (int64_t)(n * size)) > HELD_BYTES) {
 		vn_recording_forget(s->w->r);
 		s->w->read = 0;
 	}
+	return s->data[which] + (size_t)from * size;
+}
+
+bool vn_parts_same(const vn_parts *s, int a, int b)
+{
+	const int x = s->e[a]->same_as >= 0 ? s->e[a]->same_as : s->entry[a], y = s->e[b]->same_as >= 0 ? s->e[b]->same_as : s->entry[b];
+	return x == y;
+}
+
+double vn_parts_value(const vn_parts *s, int which, int64_t i)
+{
+	double x;
+	vn_parts_piece(s, which, i, 1, &x);
+	return x;
+}
+
+void vn_parts_piece(const vn_parts *s, int which, int64_t from, size_t n, double *x)
+{
+	const unsigned char *raw = vn_parts_raw(s, which, from, n);
+	if (raw)
+		vn_to_f64(x, raw, s->e[which]->dtype, n);
+	else
+		memset(x, 0, n * sizeof *x);
 }
 
 size_t vn_piece_size(int64_t left)

@@ -3,6 +3,7 @@
 
 #include "capture/derive.h"
 #include "capture/dims.h"
+#include "capture/numbers.h"
 #include "capture/residual.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
@@ -274,22 +275,24 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 {
 	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
 	const int64_t   n = vn_shape_count(&a->shape);
-	const void     *p, *q;
-	double u, v, most = 0;
-	vn_status st;
+	double most = 0;
 	if (n != vn_shape_count(&b->shape))
 		return vn_map_fail(j, y->rule, "%s and %s are both %s, and have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
 		                   vn_shape_count(&b->shape));
-	if ((st = vn_recording_data(j->r, x->entry, &p, j->err)) || (st = vn_recording_data(j->r, y->entry, &q, j->err)))
-		return st;
-	for (int64_t i = 0; i < n; i++) {
-		vn_to_f64(&u, (const unsigned char *)p + (size_t)i * vn_dtype_size(a->dtype), a->dtype, 1);
-		vn_to_f64(&v, (const unsigned char *)q + (size_t)i * vn_dtype_size(b->dtype), b->dtype, 1);
-		if (!(u == v || (isnan(u) && isnan(v))))
-			most = fabs(u - v) <= most ? most : fabs(u - v); /* NaN: it is */
+	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
+	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if ((st = vn_numbers_read(p, at, m, j->err)) || (st = vn_numbers_read(q, at, m, j->err)))
+			break;
+		for (size_t i = 0; i < m; i++)
+			if (!(p->x[i] == q->x[i] || (isnan(p->x[i]) && isnan(q->x[i]))))
+				most = fabs(p->x[i] - q->x[i]) <= most ? most : fabs(p->x[i] - q->x[i]); /* NaN: it is */
 	}
-	vn_recording_release(j->r, x->entry);
-	vn_recording_release(j->r, y->entry);
+	vn_numbers_close(p);
+	vn_numbers_close(q);
+	if (st)
+		return st;
 	if (most != 0)
 		return vn_map_fail(j, y->rule, "%s and %s are both %s, and differ by up to %.3g", a->name, b->name, x->name, most);
 	return VN_OK;

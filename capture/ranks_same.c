@@ -1,5 +1,6 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
 #include "capture/box.h"
+#include "capture/numbers.h"
 #include "capture/ranks_inside.h"
 #include "capture/residual.h"
 
@@ -9,30 +10,35 @@
 #include <math.h>
 #include <string.h>
 
+/* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
+static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
+{
+	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
+	vn_numbers  *a = vn_numbers_open(r, i, err), *b = a ? vn_numbers_open(s, k, err) : NULL;
+	vn_status    st = b ? VN_OK : VN_ERR_NOMEM;
+	*most = -1;
+	for (int64_t at = 0; !st && at < vn_numbers_count(a); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(a), at);
+		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) || memcmp(a->raw, b->raw, n * size) == 0)
+			continue;
+		*most = *most < 0 ? 0 : *most;
+		for (size_t j = 0; j < n; j++)
+			*most = fabs(a->x[j] - b->x[j]) > *most ? fabs(a->x[j] - b->x[j]) : *most;
+	}
+	vn_numbers_close(a);
+	vn_numbers_close(b);
+	return st;
+}
+
 /* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
 static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
-	const int64_t   n = vn_shape_count(&e->shape);
-	const size_t    size = vn_dtype_size(e->dtype);
-	const void     *a, *b;
-	vn_status st = vn_recording_data(j->rank[from], entry[from], &a, j->err);
+	vn_status st = VN_OK;
 	*other = -1;
-	*most = 0;
 	for (int k = from + 1; !st && k < to && *other < 0; k++) {
-		if ((st = vn_recording_data(j->rank[k], entry[k], &b, j->err)))
-			break;
-		if (n && memcmp(a, b, (size_t)n * size) != 0)
-			*other = k;
-		for (int64_t i = 0; *other == k && i < n; i++) {
-			double x, y;
-			vn_to_f64(&x, (const unsigned char *)a + (size_t)i * size, e->dtype, 1);
-			vn_to_f64(&y, (const unsigned char *)b + (size_t)i * size, e->dtype, 1);
-			*most = fabs(x - y) > *most ? fabs(x - y) : *most;
-		}
-		vn_recording_release(j->rank[k], entry[k]);
+		st = apart(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
+		*other = *most >= 0 ? k : -1;
 	}
-	vn_recording_release(j->rank[from], entry[from]);
 	return st;
 }
 
@@ -78,16 +84,15 @@ static bool may_be_partial(const vn_entry *e)
 
 static bool is_zero(vn_ranks_job *j, int k, int entry)
 {
-	const vn_entry *e = vn_recording_entry(j->rank[k], entry);
-	const int64_t   n = vn_shape_count(&e->shape);
-	const void *data;
-	bool zero = n > 0 && !vn_recording_data(j->rank[k], entry, &data, NULL);
-	for (int64_t i = 0; zero && i < n; i++) {
-		double x;
-		vn_to_f64(&x, (const unsigned char *)data + (size_t)i * vn_dtype_size(e->dtype), e->dtype, 1);
-		zero = x == 0;
+	vn_numbers *s = vn_numbers_open(j->rank[k], entry, NULL);
+	bool zero = s && vn_numbers_count(s) > 0;
+	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
+		zero = !vn_numbers_read(s, at, n, NULL);
+		for (size_t i = 0; zero && i < n; i++)
+			zero = s->x[i] == 0;
 	}
-	vn_recording_release(j->rank[k], entry);
+	vn_numbers_close(s);
 	return zero;
 }
 

@@ -7,7 +7,7 @@
  * on demand.
  *
  * Threads  open, close and read from one thread at a time; mapped bytes may be
- *          used by many.
+ *          used by many, and parts read by many at once.
  * Errors   name the file and the object.
  */
 #ifndef VN_CAPTURE_RECORDING_H
@@ -77,9 +77,25 @@ bool            vn_entry_last(const vn_entry *e);
 int             vn_recording_find(const vn_recording *r, int step, const char *name);
 
 /* The numbers of entry i. *data lies in the mapped file, or in memory that
- * vn_recording_release (same i) gives back; NULL data for an empty tensor. */
+ * vn_recording_release (same i) gives back; NULL data for an empty tensor.
+ * Whatever is compressed, seen otherwise (view.h) or gathered (derive.h) is
+ * made in memory as a whole: who does not need all of it reads parts. */
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err);
 void      vn_recording_release(vn_recording *r, int i);
+/* Are they in the mapped file as they are? */
+bool      vn_recording_mapped(const vn_recording *r, int i);
+
+/* A part of a tensor: size[k] indices from from[k] on along axis k. */
+typedef struct vn_region {
+	int64_t from[VN_MAX_RANK], size[VN_MAX_RANK];
+} vn_region;
+
+int64_t   vn_region_count(const vn_region *box, int rank);
+/* The numbers of a part of entry i, in the tensor's order, one after the other: a box, or elements [from, from + n).
+ * Takes less than 1 MB of stack beside `to`, and 8 bytes a number where several tensors are added; only what is
+ * compressed, chunked or big-endian in its file is held as a whole until vn_recording_release (same i). */
+vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err);
+vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err);
 /* Pages of the mapped file that were read count as memory until this. Data that was handed out stays valid. */
 void      vn_recording_forget(vn_recording *r);
 

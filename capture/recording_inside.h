@@ -1,4 +1,4 @@
-/* recording_inside.h: what recording.c, receive.c, view.c and derive.c share. Nobody else includes it. */
+/* recording_inside.h: what the files of recording.h, receive.c, view.c and derive.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_RECORDING_INSIDE_H
 #define VN_CAPTURE_RECORDING_INSIDE_H
 
@@ -15,9 +15,6 @@ typedef struct vn_view {
 	void    *made;         /* the numbers so, or NULL */
 } vn_view;
 
-/* to: room for v->shape. */
-void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to);
-
 /* A tensor made of others (derive.h): all of one, or pieces. */
 typedef struct vn_gathered {
 	bool      whole;
@@ -29,8 +26,8 @@ typedef struct vn_gathered {
 	vn_piece  piece[];
 } vn_gathered;
 
-/* to: room for gathered->shape; not of whole ones. */
-vn_status vn_gathered_make(vn_recording *r, const vn_gathered *gathered, void *to, vn_error *err);
+/* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
+vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
 
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
@@ -81,6 +78,11 @@ struct vn_recording {
 
 /* Entries in execution order, names of one tensor tied together; a name twice is refused. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
+
+/* The entry whose numbers those of entry i are: itself but where it is a second name. */
+int vn_recording_primary(const vn_recording *r, int i);
+/* What HDF5 must read, in memory as a whole until vn_recording_release; of a primary entry. Any thread. */
+vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
 
 /* Fill in what their files hold, checked; unsorted. The files are read at the same
  * time; of several that are refused the first is told of. */

@@ -1,4 +1,4 @@
-/* recording_numbers.c: the numbers of a recording: mapped, read by HDF5 in a child, gathered; see recording.h. */
+/* recording_numbers.c: the numbers of whole tensors: mapped, read by HDF5 in a child, gathered; see recording.h. */
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -49,75 +50,82 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 	return st;
 }
 
-/* Of a derived recording: gathered from what it is made of. */
-static vn_status make(vn_recording *r, int i, vn_error *err)
+/* Threads that measure parts of one tensor come here together. */
+vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
 {
-	vn_extent *s = &r->source[i];
-	void *to = mmap(NULL, (size_t)s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (to == MAP_FAILED)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
-	const vn_status st = vn_gathered_make(r, s->gathered, to, err);
-	if (st)
-		munmap(to, (size_t)s->bytes);
-	else
-		s->loaded = to;
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&one);
+	const vn_status st = r->source[i].loaded ? VN_OK : load(r, i, err);
+	*data = r->source[i].loaded;
+	pthread_mutex_unlock(&one);
 	return st;
 }
 
-static int primary(const vn_recording *r, int i)
+/* What was loaded to read pieces of it. */
+static void release_pieces(const vn_recording *r, const vn_gathered *g)
+{
+	for (int i = 0; i < g->n; i++)
+		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
+}
+
+/* All of a shape, into memory of its own: shared, so that its pages may be given back like those of a file. */
+static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, void **made, vn_error *err)
+{
+	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
+	vn_region all = { .from = { 0 } };
+	void  *to = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (to == MAP_FAILED)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
+	memcpy(all.size, shape->dim, sizeof all.size);
+	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, to, err) : vn_recording_read_region(r, i, &all, to, err);
+	if (st)
+		munmap(to, bytes);
+	else
+		*made = to;
+	return st;
+}
+
+int vn_recording_primary(const vn_recording *r, int i)
 {
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
 
-/* As the file has them. */
-static vn_status file_data(vn_recording *r, int i, const void **data, vn_error *err)
-{
-	vn_extent *s = &r->source[i];
-	vn_status  st = VN_OK;
-
-	if (s->offset >= 0) {
-		if (!r->map && (st = map_file(r, err)))
-			return st;
-		*data = r->map + s->offset;
-		return VN_OK;
-	}
-	if (s->gathered && s->gathered->whole)
-		return vn_recording_data(r->base[s->gathered->base], s->gathered->entry, data, err);
-	if (!s->loaded && (st = s->gathered ? make(r, i, err) : load(r, i, err)))
-		return st;
-	*data = s->loaded;
-	return VN_OK;
-}
-
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
 {
-	const vn_extent *s = &r->source[i = primary(r, i)];
-	const size_t     bytes = s->view ? (size_t)vn_shape_count(&s->view->shape) * vn_dtype_size(r->entry[i].dtype) : 0;
-	vn_status        st;
+	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_view   *v = s->view;
+	vn_status  st = VN_OK;
 
 	*data = NULL;
 	if (s->bytes == 0)
 		return VN_OK;
-	if ((st = file_data(r, i, data, err)) || !s->view)
-		return st;
-	if (!s->view->made) {
-		/* Shared, so that its pages may be given back like those of a file. */
-		void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-		if (p == MAP_FAILED)
-			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
-		vn_view_make(s->view, *data, r->entry[i].dtype, p);
-		s->view->made = p;
+	if (v) {
+		if (!v->made && vn_shape_count(&v->shape) && (st = whole(r, i, &v->shape, NULL, &v->made, err)))
+			return st;
+		*data = v->made;
+	} else if (s->offset >= 0) {
+		if (!r->map && (st = map_file(r, err)))
+			return st;
+		*data = r->map + s->offset;
+	} else if (s->gathered && s->gathered->whole) {
+		return vn_recording_data(r->base[s->gathered->base], s->gathered->entry, data, err);
+	} else if (s->gathered) {
+		if (!s->loaded && (st = whole(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
+			return st;
+		release_pieces(r, s->gathered);
+		*data = s->loaded;
+	} else {
+		return vn_recording_load(r, i, data, err);
 	}
-	*data = s->view->made;
 	return VN_OK;
 }
 
 void vn_recording_release(vn_recording *r, int i)
 {
-	vn_extent *s = &r->source[primary(r, i)];
+	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
 	vn_view   *v = s->view;
 	if (v && v->made)
-		munmap(v->made, (size_t)vn_shape_count(&v->shape) * vn_dtype_size(r->entry[primary(r, i)].dtype));
+		munmap(v->made, (size_t)vn_shape_count(&v->shape) * vn_dtype_size(r->entry[i].dtype));
 	if (v)
 		v->made = NULL;
 	if (s->loaded)
@@ -125,6 +133,8 @@ void vn_recording_release(vn_recording *r, int i)
 	s->loaded = NULL;
 	if (s->gathered && s->gathered->whole)
 		vn_recording_release(r->base[s->gathered->base], s->gathered->entry);
+	else if (s->gathered)
+		release_pieces(r, s->gathered);
 }
 
 void vn_recording_forget(vn_recording *r)

@@ -1,11 +1,13 @@
 /* residual.c: see residual.h. */
 #include "capture/residual.h"
 
+#include "capture/numbers.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PIECE = 512, CLOSES = 100 /* 1 part in so many */ };
+enum { CLOSES = 100 /* 1 part in so many */ };
 
 const vn_residual vn_residuals[VN_RESIDUALS] = {
 	{ "attn_residual", "input", "attn_out" },
@@ -28,49 +30,41 @@ bool vn_stream_around(const char *added, int layer, vn_stream *s)
 	return false;
 }
 
-static void add_up(const vn_term *term, const void *const *data, int n, int64_t count, double *left, double *size)
+/* The piece from `at` on of every term. */
+static bool add_up(vn_numbers *const *s, int n, int64_t at, size_t m, double *left, double *size)
 {
-	double x[PIECE], rest[PIECE], stream[PIECE];
-	for (int64_t i = 0; i < count; i += PIECE) {
-		const size_t m = count - i < PIECE ? (size_t)(count - i) : PIECE;
-		memset(rest, 0, sizeof rest);
-		for (int k = 0; k < n; k++) {
-			const vn_dtype dtype = vn_recording_entry(term[k].r, term[k].entry)->dtype;
-			vn_to_f64(x, (const unsigned char *)data[k] + (size_t)i * vn_dtype_size(dtype), dtype, m);
-			for (size_t j = 0; j < m; j++) {
-				if (k == 0)
-					stream[j] = x[j];
-				else if (k == 1)
-					stream[j] -= x[j];
-				else
-					rest[j] += x[j];
-			}
-		}
-		for (size_t j = 0; j < m; j++) {
-			*left += (stream[j] - rest[j]) * (stream[j] - rest[j]);
-			*size += rest[j] * rest[j];
-		}
+	double rest[VN_NUMBERS] = { 0 };
+	for (int k = 0; k < n; k++) {
+		if (vn_numbers_read(s[k], at, m, NULL))
+			return false;
+		for (size_t j = 0; k > 1 && j < m; j++)
+			rest[j] += s[k]->x[j];
 	}
+	for (size_t j = 0; j < m; j++) {
+		const double off = s[0]->x[j] - s[1]->x[j] - rest[j];
+		*left += off * off;
+		*size += rest[j] * rest[j];
+	}
+	return true;
 }
 
 double vn_residual_left(const vn_term *term, int n)
 {
-	const void *data[VN_MOST_TERMS];
+	vn_numbers *s[VN_MOST_TERMS] = { NULL };
 	int64_t count = 0;
 	double  left = 0, size = 0;
-	int     had = 0;
+	bool    good = true;
 	assert(n > 2 && n <= VN_MOST_TERMS);
-	for (bool good = true; good && had < n; had += good) {
-		const vn_term *t = &term[had];
-		const int64_t  own = t->entry < 0 ? -1 : vn_shape_count(&vn_recording_entry(t->r, t->entry)->shape);
-		count = had ? count : own;
-		good = own >= 0 && own == count && !vn_recording_data(t->r, t->entry, &data[had], NULL);
+	for (int k = 0; good && k < n; k++) {
+		const int64_t own = term[k].entry < 0 ? -1 : vn_shape_count(&vn_recording_entry(term[k].r, term[k].entry)->shape);
+		count = k ? count : own;
+		good = own >= 0 && own == count && (s[k] = vn_numbers_open(term[k].r, term[k].entry, NULL));
 	}
-	if (had == n)
-		add_up(term, data, n, count, &left, &size);
-	for (int k = 0; k < had; k++)
-		vn_recording_release(term[k].r, term[k].entry);
-	const double share = had == n && size > 0 ? left / size : -1;
+	for (int64_t at = 0; good && at < count; at += VN_NUMBERS)
+		good = add_up(s, n, at, vn_numbers_left(count, at), &left, &size);
+	for (int k = 0; k < n; k++)
+		vn_numbers_close(s[k]);
+	const double share = good && size > 0 ? left / size : -1;
 	return share >= 0 ? share : -1; /* and not of a NaN */
 }
 

@@ -40,11 +40,6 @@ bool vn_view_order(const char *from, const char *to, int rank, int order[VN_MAX_
 
 /* ---- names of one tensor ---------------------------------------------------------------- */
 
-static int primary(const vn_recording *r, int i)
-{
-	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
-}
-
 /* The entries of i's step, which lie together. */
 static void step_of(const vn_recording *r, int i, int *from, int *to)
 {
@@ -83,25 +78,6 @@ static void separate_steps(vn_recording *r)
 
 /* ---- making ---------------------------------------------------------------------------- */
 
-void vn_view_make(const vn_view *v, const unsigned char *from, vn_dtype dtype, unsigned char *to)
-{
-	const size_t size = vn_dtype_size(dtype);
-	int64_t index[VN_MAX_RANK] = { 0 }, stride[VN_MAX_RANK], step = 1;
-	const int64_t n = vn_shape_count(&v->shape);
-	for (int k = v->whole.rank - 1; k >= 0; k--) {
-		stride[k] = step;
-		step *= v->whole.dim[k];
-	}
-	for (int64_t i = 0; i < n; i++) {
-		int64_t at = 0;
-		for (int k = 0; k < v->shape.rank; k++)
-			at += (index[k] + v->from[k]) * stride[v->order[k]];
-		memcpy(to + (size_t)i * size, from + (size_t)at * size, size);
-		for (int k = v->shape.rank - 1; k >= 0 && ++index[k] == v->shape.dim[k]; k--)
-			index[k] = 0;
-	}
-}
-
 /* The view of a tensor, as it is where there is none yet. */
 static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 {
@@ -124,7 +100,7 @@ static void rename_all(vn_recording *r, int i, const char *axes)
 	int from, to;
 	step_of(r, i, &from, &to);
 	for (int k = from; k < to; k++)
-		if (primary(r, k) == i) {
+		if (vn_recording_primary(r, k) == i) {
 			r->entry[k].shape = r->source[i].view->shape;
 			r->entry[k].digest.hex[0] = '\0';
 			snprintf(r->entry[k].axes, sizeof r->entry[k].axes, "%s", axes);
@@ -135,7 +111,7 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 {
 	separate_steps(r);
 	vn_recording_release(r, i);
-	vn_view *v = view_of(r, i = primary(r, i), err);
+	vn_view *v = view_of(r, i = vn_recording_primary(r, i), err);
 	char     axes[sizeof r->entry->axes] = "";
 	size_t   used = 0, n;
 	if (!v)
@@ -157,7 +133,7 @@ vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows
 	char axes[sizeof r->entry->axes];
 	separate_steps(r);
 	vn_recording_release(r, i);
-	i = primary(r, i);
+	i = vn_recording_primary(r, i);
 	const int axis = vn_axes_find(vn_entry_axes(&r->entry[i]), "token");
 	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 || first + rows > r->entry[i].shape.dim[axis])
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name, first, first + rows - 1);

@@ -217,7 +217,7 @@ static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
 		return measured_since(b, p, c);
 	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
 		return VN_NEW;
-	char *now = written(c->detail);
+	char *now = written(c->detail ? c->detail : "");
 	const bool same = now && strcmp(detail ? detail : "", now) == 0;
 	free(now);
 	return same ? VN_KNOWN : VN_WORSE;

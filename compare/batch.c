@@ -3,7 +3,8 @@
  * Threads that wait for each other after every tensor lose more than they gain,
  * the more so on a busy machine; so pairs are gathered until they come to
  * BATCH_BYTES or BATCH_JOBS. Not all at once: what is mapped counts as memory
- * while it is looked at, and is given back after every batch.
+ * while it is looked at, and is given back after every batch. What is larger than
+ * WHOLE_BYTES and not in the files as it is measured is read in parts (window.h).
  */
 #include "compare/compare.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024 };
+enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024, WHOLE_BYTES = 16 << 20 };
 
 typedef struct pending {
 	vn_checkpoint *point;
@@ -28,7 +29,9 @@ static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const p
 {
 	const vn_status st = n > 0 ? vn_measure_many(job, n, c->options->threads, err) : VN_OK;
 	for (int i = 0; i < n; i++) {
-		if (!st)
+		if (!st && job[i].st)
+			b->unread(p[i].point, job[i].why.text);
+		else if (!st)
 			b->done(p[i].point, &job[i].m);
 		release(c, b, &p[i]);
 	}
@@ -37,11 +40,39 @@ static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const p
 	return st;
 }
 
+static int64_t bytes_in(vn_recording *r, int entry)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
+}
+
+static vn_tensor of_entry(const vn_recording *r, int entry)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	return (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
+}
+
+/* Not what lies in both files as it is measured: tokens first, and all of a token behind it. */
+static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->point->ref);
+	if (bytes_in(c->ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
+		return false;
+	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->ref, p->point->ref) || !vn_recording_mapped(b->other, p->entry);
+}
+
 static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)
 {
-	vn_status st = vn_entry_tensor(c->ref, p->point->ref, &job->ref, why);
-	if (!st)
+	vn_status st = VN_OK;
+	*job = (vn_job) { .ref = of_entry(c->ref, p->point->ref), .cand = of_entry(b->other, p->entry) };
+	if (in_parts(c, b, p)) {
+		job->from[0].recording = c->ref;
+		job->from[0].entry = p->point->ref;
+		job->from[1].recording = b->other;
+		job->from[1].entry = p->entry;
+	} else if (!(st = vn_entry_tensor(c->ref, p->point->ref, &job->ref, why))) {
 		st = vn_entry_tensor(b->other, p->entry, &job->cand, why);
+	}
 	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
 	job->scores = p->point->scores;
 	job->bits = c->bits;
@@ -52,12 +83,6 @@ static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_
 static int64_t bytes_of(const vn_tensor *t)
 {
 	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
-}
-
-static int64_t bytes_in(vn_recording *r, int entry)
-{
-	const vn_entry *e = vn_recording_entry(r, entry);
-	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
 }
 
 /* For the person who waits: in bytes, since checkpoints differ in size by thousands. */

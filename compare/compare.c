@@ -28,7 +28,7 @@ static void unreadable(vn_checkpoint *p, const char *why)
 {
 	p->status = VN_UNREADABLE;
 	p->fails = true;
-	snprintf(p->detail, sizeof p->detail, "%.199s", why);
+	vn_checkpoint_say(p, "%s", why);
 }
 
 /* Rules a person wrote that speak of nothing here: most likely a misspelt name. */
@@ -204,8 +204,11 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->n_points; i++)
+	for (int i = 0; i < c->n_points; i++) {
 		free(c->point[i].check);
+		free(c->point[i].detail);
+		free(c->point[i].floor);
+	}
 	free(c->point);
 	free(c->pool);
 	free(c->few);

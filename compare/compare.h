@@ -97,11 +97,11 @@ typedef struct vn_checkpoint {
 	int            few;       /* and of the multiples of the floor; -1: by itself */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
-	char           detail[200]; /* one line for statuses that are not measured */
+	char          *detail;    /* one line for statuses that are not measured; NULL: none */
 	vn_measured    m;         /* n == 0: not measured */
 	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
 	bool           has_floor;
-	double         floor[VN_N_METRICS]; /* NaN: not known */
+	double        *floor;     /* (VN_N_METRICS) where it has one; NaN: not known. vn_floor_value */
 	vn_check      *check;
 	int            n_checks;
 	int            worst;     /* the broken check that is farthest out; -1 */
@@ -241,8 +241,12 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 
 /* The tensor of an entry; vn_recording_release gives it back. */
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
-/* Fill floor from what the floor run was measured to be. */
+/* Fill floor from what the floor run was measured to be. Without memory for it it is not known, and what is limited by it fails. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
+/* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
+__attribute__((format(printf, 2, 3)))
+void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 
 /* The recorded values a checkpoint was computed from: indices into point of
  * the nearest ancestors that were compared, through those that were not.

@@ -90,7 +90,7 @@ static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 	*g = (vn_few) { .n = n };
 	for (int i = 0; i < n; i++) { /* the largest number, so that no square is lost */
 		vn_checkpoint *p = &c->point[in[i].point];
-		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], p->floor[VN_M_RMSE])));
+		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
 		p->few = c->n_few;
 		g->numbers += p->m.n;
 	}

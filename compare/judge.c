@@ -9,8 +9,15 @@ void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 {
 	/* A floor run that overflowed explains nothing. */
 	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
-	for (int i = 0; i < VN_N_METRICS; i++)
-		p->floor[i] = p->has_floor && m->has[i] ? m->value[i] : (double)NAN;
+	if (p->has_floor && !p->floor)
+		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
+	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
+		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
+}
+
+double vn_floor_value(const vn_checkpoint *p, vn_metric m)
+{
+	return p->has_floor ? p->floor[m] : (double)NAN;
 }
 
 static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
@@ -48,9 +55,9 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
 	if (few)
 		return (subject) { few->value[m], few->floor[m], true, true, few->n };
 	if (!vn_metric_get(m)->scores)
-		return (subject) { p->m.value[m], p->floor[m], p->m.has[m], p->has_floor, 0 };
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
 	if (p->pool < 0)
-		return (subject) { p->m.value[m], p->floor[m], p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
 	const vn_pool *pool = &c->pool[p->pool];
 	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
 }

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,17 @@ static void unfit(vn_checkpoint *p, vn_status_word status)
 	p->fails = true;
 }
 
+void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	free(p->detail);
+	p->detail = strdup(vn_text_clean(text)); /* axes and basis come from strangers */
+}
+
 /* Everything that keeps two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
@@ -66,31 +78,30 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %"
+		vn_checkpoint_say(p, "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %"
 		         PRId64 " after %" PRId64 " in the candidate", r->step, rs->tokens, rs->position, ds->tokens, ds->position);
 	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
+		vn_checkpoint_say(p, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
 		         " from %" PRId64 " in the candidate", rs->rows, rs->first_row, ds->rows, ds->first_row);
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "shape %s in the reference, %s in the candidate",
+		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",
 		         vn_shape_text(&r->shape, a), vn_shape_text(&d->shape, b));
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
+		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
+		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
 	} else if (c->options->bitwise && r->dtype != d->dtype) {
 		unfit(p, VN_MISSHAPEN);
-		snprintf(p->detail, sizeof p->detail, "%s in the reference, %s in the candidate: never the same bits",
+		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: never the same bits",
 		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
 	} else if (vn_shape_count(&r->shape) == 0) {
 		unfit(p, VN_EMPTY);
-		snprintf(p->detail, sizeof p->detail, "no elements: %s", vn_shape_text(&r->shape, a));
+		vn_checkpoint_say(p, "no elements: %s", vn_shape_text(&r->shape, a));
 	}
-	vn_text_clean(p->detail); /* axes and basis come from strangers */
 }
 
 static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
@@ -100,8 +111,6 @@ static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
 		.scores = is_scores(e), .pool = -1, .few = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
 	};
-	for (int i = 0; i < VN_N_METRICS; i++)
-		p->floor[i] = (double)NAN;
 	return p;
 }
 
@@ -118,7 +127,7 @@ static void mark_missing(vn_comparison *c, vn_checkpoint *p)
 	vn_limits_for(c->limits, p->name, &set);
 	p->status = VN_MISSING;
 	p->fails = !(c->options->allow & VN_ALLOW_MISSING) && !set.missing;
-	snprintf(p->detail, sizeof p->detail, "not in the candidate%s", p->fails ? "" : " (allowed)");
+	vn_checkpoint_say(p, "not in the candidate%s", p->fails ? "" : " (allowed)");
 }
 
 static void mark_extra(vn_comparison *c, vn_checkpoint *p)
@@ -127,7 +136,7 @@ static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 	vn_limits_for(c->limits, p->name, &set);
 	p->status = VN_EXTRA;
 	p->fails = !(c->options->allow & VN_ALLOW_EXTRA) && !set.extra;
-	snprintf(p->detail, sizeof p->detail, "not in the reference%s", p->fails ? "" : " (allowed)");
+	vn_checkpoint_say(p, "not in the reference%s", p->fails ? "" : " (allowed)");
 }
 
 /* What both sides hold under several names is compared once for every pair of tensors. */

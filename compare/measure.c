@@ -2,11 +2,11 @@
  *
  * Tokens are dealt to threads in units of about 64 Ki elements. A unit's sums
  * depend on the shape alone and are joined in order, so the number of threads
- * changes nothing.
+ * changes nothing. What is read in parts (window.h) is read some units at a time.
  */
 #include "compare/average.h"
 #include "compare/team.h"
-#include "compare/measure.h"
+#include "compare/window.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -44,8 +44,11 @@ static void join(vn_sums *a, const vn_sums *b)
 typedef struct work {
 	vn_pair  pair;
 	int64_t  rows;  /* of a unit */
-	int64_t  units, first; /* how many, and the number of the first among all units */
-	_Atomic int64_t left;  /* units that are not measured yet */
+	int64_t  units, each;  /* how many; a thread takes so many at once */
+	int64_t  turns, first; /* that many times, and the number of the first turn among all */
+	_Atomic int64_t left;  /* turns that are not measured yet */
+	bool     parts;        /* it is read in parts */
+	_Atomic bool    failed;
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
@@ -84,24 +87,67 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 	memset(s->count, 0, sizeof s->count);
 }
 
-static void measure_unit(const vn_kernel *k, work *w, int64_t which, vn_spread *spread)
+/* Rows of unit `which`, of outer indices [from, to). in: where they are; NULL: in the pair. */
+static void measure_rows(const vn_kernel *k, work *w, int64_t which, int64_t from, int64_t to, const vn_window *in, vn_spread *spread)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
-	vn_sums *u = &w->unit[which];
 	int64_t  since = 0;
-	*u = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
-	for (int64_t o = 0; o < p->outer; o++)
+	vn_pair  moved;
+	for (int64_t o = from; o < to; o++)
 		for (int64_t t = first; t < first + rows; t++) {
 			const int64_t at = (o * p->rows + t) * p->inner;
 			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
-			measure_run(k, p, at, n, u, w->row ? &w->row[t] : NULL, spread);
+			if (in)
+				moved = vn_window_of_row(in, p, o, t);
+			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
 			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
 				empty_spread(spread, w->count);
 				since = 0;
 			}
 		}
 	empty_spread(spread, w->count);
+}
+
+/* A unit of one row that is larger than a window. */
+static vn_status measure_wide_row(const vn_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in, vn_spread *spread, vn_error *err)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  most = in->most / p->inner; /* outer indices */
+	vn_status st = VN_OK;
+	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
+		n = p->outer - o < most ? p->outer - o : most;
+		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
+			measure_rows(k, w, row, o, o + n, in, spread);
+	}
+	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
+		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
+			const int64_t at = (o * p->rows + row) * p->inner + i;
+			n = p->inner - i < in->most ? p->inner - i : in->most; /* whole slices but at the end */
+			if ((st = vn_window_run(in, job, at, n, err)))
+				continue;
+			const vn_pair here = vn_window_of_run(in, p, at);
+			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread);
+			empty_spread(spread, w->count);
+		}
+	return st;
+}
+
+/* Units [unit, end) of a job. */
+static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end, vn_window *in, vn_spread *spread, vn_error *err)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
+	vn_status st = VN_OK;
+	for (int64_t i = unit; i < end; i++)
+		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
+	if (w->parts && rows * p->outer * p->inner > in->most)
+		return measure_wide_row(k, w, job, row, in, spread, err);
+	if (w->parts)
+		st = vn_window_rows(in, job, p, 0, p->outer, row, rows, err);
+	for (int64_t i = unit; !st && i < end; i++)
+		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread);
+	return st;
 }
 
 static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
@@ -140,7 +186,7 @@ static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measur
 		set(m, VN_M_MAX_ABS, max);
 }
 
-static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
+static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
 {
 	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
@@ -174,8 +220,6 @@ static void finish(const vn_kernel *k, const vn_pair *p, const vn_sums *s, const
 	m->grid = p->grid;
 	memcpy(m->nan, s->nan, sizeof m->nan);
 	memcpy(m->inf, s->inf, sizeof m->inf);
-	if (s->max_block >= 0)
-		find_max(k, p, s->max_block, m);
 }
 
 /* The token axis splits the shape; without one, slices stand for rows. */
@@ -201,14 +245,24 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 	return p;
 }
 
-static void join_units(const vn_kernel *k, const work *w, vn_measured *m)
+static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn_job *job, vn_error *err)
 {
+	vn_measured *m = &job->m;
+	vn_status st = VN_OK;
 	vn_sums sums = w->unit[0];
 	for (int64_t i = 1; i < w->units; i++)
 		join(&sums, &w->unit[i]);
-	finish(k, &w->pair, &sums, w->count, m);
+	finish(&w->pair, &sums, w->count, m);
+	if (sums.max_block >= 0) {
+		const int64_t at = sums.max_block, n = w->pair.n - at < VN_BLOCK ? w->pair.n - at : VN_BLOCK;
+		if (w->parts && (st = vn_window_run(in, job, at, n, err)))
+			return st;
+		const vn_pair here = w->parts ? vn_window_of_run(in, &w->pair, at) : w->pair;
+		find_max(k, &here, at, m);
+	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
+	return VN_OK;
 }
 
 /* A tensor of gigabytes, mapped, would count as memory to its last page. Whoever ends the last unit of a stretch gives
@@ -228,8 +282,8 @@ void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
 static void give_back_behind(const work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
-	const int64_t stretch = VN_GIVE_BACK / (p->outer * w->rows * p->inner) + 1; /* in units */
-	if (!p->mapped || (unit + 1) % stretch != 0 || unit < 2 * stretch)
+	const int64_t stretch = vn_pair_stretch(p) / (p->outer * w->rows * p->inner) + 1; /* in units */
+	if (!p->mapped || w->parts || (unit + 1) % stretch != 0 || unit < 2 * stretch)
 		return;
 	/* A row of heads before tokens lies in as many places as there are heads. */
 	for (int64_t i = 0; i < p->outer; i++) {
@@ -238,7 +292,7 @@ static void give_back_behind(const work *w, int64_t unit)
 	}
 }
 
-/* The job that unit u belongs to. */
+/* The job that turn u belongs to. */
 static work *work_of(work *w, int n, int64_t u)
 {
 	int lo = 0, hi = n - 1;
@@ -252,7 +306,17 @@ static work *work_of(work *w, int n, int64_t u)
 	return &w[lo];
 }
 
-static int64_t cut(work *w, const vn_job *job, int64_t first)
+/* Where files have the numbers in a few places, some units at a time are in the cache when they are measured; what is
+ * gathered is read better many at a time. */
+enum { FEW_UNITS = 4 };
+
+static bool in_files(const vn_job *job)
+{
+	return vn_recording_mapped(job->from[0].recording, job->from[0].entry) && vn_recording_mapped(job->from[1].recording, job->from[1].entry);
+}
+
+/* most: elements of a window. */
+static void cut(work *w, const vn_job *job, int64_t most)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
@@ -261,9 +325,12 @@ static int64_t cut(work *w, const vn_job *job, int64_t first)
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;
 	w->rows = w->rows < w->pair.rows ? w->rows : w->pair.rows;
-	w->first = first;
-	w->left = w->units;
-	return w->units;
+	w->parts = job->from[0].recording != NULL;
+	const int64_t unit = w->rows * token;
+	w->each = w->parts && unit > 0 && most > unit ? most / unit : 1;
+	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
+	w->turns = (w->units + w->each - 1) / w->each;
+	w->left = w->turns;
 }
 
 /* What the threads share. */
@@ -272,85 +339,115 @@ typedef struct pass {
 	vn_job    *job;    /* (n) */
 	work      *w;      /* (n) */
 	int        n;
-	int64_t    units;
+	int64_t    turns;
 	_Atomic int64_t next;
 	vn_spread *spread; /* (threads) */
+	vn_window *window; /* (threads); NULL: nothing is read in parts */
+	vn_sums    *unit;  /* of all jobs */
+	vn_squares *row;
+	vn_size    *size;
 } pass;
 
-/* Whoever ends the last unit of a job joins it. */
-static void end_job(pass *p, int i)
+/* The first failure of a job is told. */
+static void fail(pass *p, int i, vn_status st, const vn_error *why)
+{
+	if (st && !atomic_exchange(&p->w[i].failed, true)) {
+		p->job[i].st = st;
+		p->job[i].why = *why;
+	}
+}
+
+/* Whoever ends the last turn of a job joins it. */
+static void end_job(pass *p, int i, int thread)
 {
 	work *w = &p->w[i];
-	join_units(p->k, w, &p->job[i].m);
-	if (w->pair.mapped && !p->job[i].scores && w->pair.n >= VN_GIVE_BACK) /* small ones later, all at once */
+	vn_error why = { "" };
+	if (!w->failed)
+		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, &p->job[i], &why), &why);
+	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= vn_pair_stretch(&w->pair)) /* small ones later, all at once */
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
 static void measure_some(void *ctx, int thread)
 {
 	pass *p = ctx;
-	for (int64_t i; (i = p->next++) < p->units;) {
+	for (int64_t i; (i = p->next++) < p->turns;) {
 		work *w = work_of(p->w, p->n, i);
-		measure_unit(p->k, w, i - w->first, &p->spread[thread]);
-		give_back_behind(w, i - w->first);
+		const int     job = (int)(w - p->w);
+		const int64_t unit = (i - w->first) * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+		vn_error why = { "" };
+		if (!w->failed)
+			fail(p, job, measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread], &why), &why);
+		give_back_behind(w, unit);
 		if (--w->left == 0)
-			end_job(p, (int)(w - p->w));
+			end_job(p, job, thread);
 	}
+}
+
+/* Room for the sums of all jobs. */
+static bool make_room(work *w, int n, pass *p, int threads)
+{
+	int64_t units = 0, rows = 0;
+	for (int i = 0; i < n; i++) {
+		units += w[i].units;
+		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
+	}
+	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
+	p->row = calloc((size_t)rows + 1, sizeof *p->row);
+	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
+	p->spread = calloc((size_t)threads, sizeof *p->spread);
+	if (!p->unit || !p->row || !p->size || !p->spread)
+		return false;
+	units = rows = 0;
+	for (int i = 0; i < n; i++) {
+		w[i].unit = p->unit + units;
+		units += w[i].units;
+		if (!w[i].pair.tokens)
+			continue;
+		w[i].row = p->row + rows;
+		w[i].size = p->size + rows;
+		rows += w[i].pair.rows;
+	}
+	return true;
 }
 
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 {
-	const vn_kernel *k = vn_kernel_best();
-	work       *w = calloc((size_t)n + 1, sizeof *w);
-	vn_sums    *u = NULL;
-	vn_spread  *spread = NULL; /* (threads) */
-	vn_squares *row = NULL;
-	vn_size    *size = NULL;
-	int64_t     units = 0, rows = 0;
-	vn_status   st = VN_OK;
+	const int all = threads > 0 ? threads : vn_team_size();
+	pass p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	bool parts = false;
+	vn_status st = VN_OK;
 
-	for (int i = 0; w && i < n; i++) {
-		units += cut(&w[i], &job[i], units);
-		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
+	for (int i = 0; i < n; i++)
+		parts = parts || job[i].from[0].recording;
+	if (parts)
+		p.window = vn_windows_open(all);
+	for (int i = 0; p.w && i < n && (p.window || !parts); i++) {
+		cut(&p.w[i], &job[i], parts ? p.window->most : 0);
+		p.w[i].first = p.turns;
+		p.turns += p.w[i].turns;
+		job[i].st = VN_OK;
 	}
-	if (threads <= 0)
-		threads = vn_team_size();
-	if (threads > units)
-		threads = units > 0 ? (int)units : 1;
-	u = calloc((size_t)units + 1, sizeof *u);
-	spread = calloc((size_t)threads, sizeof *spread);
-	row = calloc((size_t)rows + 1, sizeof *row);
-	size = malloc(((size_t)rows + 1) * sizeof *size);
-	if (!w || !u || !spread || !row || !size) {
+	threads = p.turns < all ? (int)p.turns : all;
+	threads = threads > 0 ? threads : 1;
+	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
 	}
-	rows = 0;
-	for (int i = 0; i < n; i++) {
-		w[i].unit = u + w[i].first;
-		if (!w[i].pair.tokens)
-			continue;
-		w[i].row = row + rows;
-		w[i].size = size + rows;
-		rows += w[i].pair.rows;
-	}
-
-	pass p = { .k = k, .job = job, .w = w, .n = n, .units = units, .spread = spread };
 	vn_team_run(threads, measure_some, &p);
 	for (int i = 0; i < n; i++)
-		if (w[i].units == 0)
-			end_job(&p, i);
-	for (int i = 0; !st && i < n; i++) {
-		const vn_shape *s = &job[i].ref.shape;
-		if (job[i].scores && s->rank > 0)
-			st = vn_measure_scores(k, &w[i].pair, s->dim[s->rank - 1], threads, &job[i].m, err);
-	}
+		if (p.w[i].turns == 0)
+			end_job(&p, i, 0);
+	for (int i = 0; !st && i < n; i++)
+		if (job[i].scores && !job[i].st && job[i].ref.shape.rank > 0)
+			st = vn_measure_scores(p.k, &p.w[i].pair, threads, p.window, &job[i], err);
 done:
-	free(size);
-	free(row);
-	free(spread);
-	free(u);
-	free(w);
+	vn_windows_close(p.window, all);
+	free(p.size);
+	free(p.row);
+	free(p.spread);
+	free(p.unit);
+	free(p.w);
 	return st;
 }
 

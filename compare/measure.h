@@ -13,12 +13,18 @@
 
 typedef struct vn_pair {
 	const unsigned char *data[2]; /* [0] reference, [1] candidate */
+	int64_t  origin;              /* the number of the element that data begin with */
 	vn_dtype dtype[2], grid;
 	int64_t  n, outer, rows, inner;
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
 	bool     mapped;              /* data are shared mappings */
 } vn_pair;
+
+static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
+{
+	return p->data[side] + (size_t)(at - p->origin) * vn_dtype_size(p->dtype[side]);
+}
 
 /* Sums over positions finite on both sides. float64 squared does not fit into a double, and of two tensors
  * one may be as large as the other is small: r, c and d = c-r are taken in units of 2^scale, each its own, so
@@ -53,8 +59,11 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
 /* Of a mapped pair: elements from..to are not needed soon and shall not count as memory. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* At so many elements a time. */
-#define VN_GIVE_BACK (1 << 21)
+/* At so many a time, 16 MB of both sides. */
+static inline int64_t vn_pair_stretch(const vn_pair *p)
+{
+	return (int64_t)((16 << 20) / (vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1])));
+}
 
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
@@ -81,8 +90,8 @@ typedef struct vn_size {
 } vn_size;
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
 
-/* The metrics of logits, rows along the last axis. */
-vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
-                            vn_measured *m, vn_error *err);
+/* The metrics of logits of a job, rows along the last axis. windows: (threads), for a job that is read in parts. */
+struct vn_window;
+vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
 
 #endif

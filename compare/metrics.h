@@ -30,8 +30,7 @@
 #ifndef VN_COMPARE_METRICS_H
 #define VN_COMPARE_METRICS_H
 
-#include "libref/base/error.h"
-#include "libref/base/tensor.h"
+#include "capture/recording.h"
 
 typedef enum vn_metric {
 	VN_M_COSINE,
@@ -94,18 +93,23 @@ typedef struct vn_measured {
 
 /* One pair to measure. ref and cand must have the same shape, with at least one
  * element. axes: the dims string, or "" (then the first axis of two or more is
- * taken for tokens). scores: measure argmax, top 5 and KL over the last axis. */
+ * taken for tokens). scores: measure argmax, top 5 and KL over the last axis.
+ * Where ref and cand have no data, they are read from their recordings in parts:
+ * some MB a thread, and of scores a row, whatever the tensor. */
 typedef struct vn_job {
 	vn_tensor   ref, cand;
 	const char *axes;
 	bool        scores;
 	bool        mapped; /* both lie in shared mappings: pages behind the pass are given back */
 	bool        bits;   /* measure differing as well: one comparison of integers more */
-	vn_measured m; /* out */
+	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: data */
+	vn_measured m;      /* out */
+	vn_status   st;     /* out: its numbers could not be read, why says what of; m is not set */
+	vn_error    why;
 } vn_job;
 
 /* All of them in one go: threads wait for each other only at the end. threads 0:
- * one a processor. The only failure is memory. */
+ * one a processor. The only failure is memory, but for the st of jobs. */
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);

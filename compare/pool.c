@@ -34,7 +34,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 		double sum = 0.0;
 		for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
 			const vn_checkpoint *p = &c->point[i];
-			sum += x[n++] = floor ? p->floor[share[k]] : p->m.value[share[k]];
+			sum += x[n++] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
 	}

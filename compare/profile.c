@@ -48,22 +48,40 @@ static void add_piece(vn_axis_profile *last, int64_t from, const double *r, cons
 	}
 }
 
+/* Where the numbers of one side are: in memory, or in a recording. */
+typedef struct side {
+	const vn_tensor *tensor;
+	vn_numbers      *part;
+} side;
+
+static vn_status piece(const side *s, int64_t from, size_t n, double *x, vn_error *err)
+{
+	vn_status st = VN_OK;
+	if (s->tensor)
+		vn_to_f64(x, (const unsigned char *)s->tensor->data + (size_t)from * vn_dtype_size(s->tensor->dtype), s->tensor->dtype, n);
+	else if (!(st = vn_numbers_read(s->part, from, n, err)))
+		memcpy(x, s->part->x, n * sizeof *x);
+	return st;
+}
+
 /* Axes in front of the last one, as an odometer. */
-static void sum_up(vn_profile *p, const vn_tensor *ref, const vn_tensor *cand, totals *all)
+static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals *all, vn_error *err)
 {
 	vn_axis_profile *last = &p->axis[p->n_axes - 1];
-	const unsigned char *data[2] = { ref->data, cand->data };
-	const size_t size[2] = { vn_dtype_size(ref->dtype), vn_dtype_size(cand->dtype) };
+	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows that are read at once */
 	int64_t at[VN_MAX_RANK] = { 0 };
 	double  r[PIECE], c[PIECE];
+	vn_status st;
 
-	for (int64_t row = 0; row < p->n / last->n; row++) {
+	for (int64_t row = 0; row < rows; row++) {
 		run sum = { 0 };
 		for (int64_t i = 0; i < last->n; i += PIECE) {
-			const size_t n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE), from = (size_t)(row * last->n + i);
-			vn_to_f64(r, data[0] + from * size[0], ref->dtype, n);
-			vn_to_f64(c, data[1] + from * size[1], cand->dtype, n);
-			add_piece(last, i, r, c, n, &sum, all);
+			const int64_t first = row % together;
+			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
+			const int64_t count = together == 1 ? (int64_t)n : (rows - row < together ? rows - row : together) * last->n;
+			if (first == 0 && ((st = piece(ref, row * last->n + i, (size_t)count, r, err)) || (st = piece(cand, row * last->n + i, (size_t)count, c, err))))
+				return st;
+			add_piece(last, i, r + first * last->n, c + first * last->n, n, &sum, all);
 		}
 		p->error += sum.error;
 		p->ref += sum.ref;
@@ -76,6 +94,7 @@ static void sum_up(vn_profile *p, const vn_tensor *ref, const vn_tensor *cand, t
 		for (int a = p->n_axes - 2; a >= 0 && ++at[a] == p->axis[a].n; a--)
 			at[a] = 0;
 	}
+	return VN_OK;
 }
 
 static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n, vn_error *err)
@@ -95,22 +114,34 @@ static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n,
 	return VN_OK;
 }
 
-vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
+static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand, vn_profile *p, vn_error *err)
 {
 	totals    all = { 0 };
 	vn_status st;
 
-	*p = (vn_profile) { .n_axes = ref->shape.rank ? ref->shape.rank : 1, .n = vn_shape_count(&ref->shape), .noise = noise };
+	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape), .noise = noise };
 	for (int i = 0; i < p->n_axes; i++)
-		if ((st = axis_of(&p->axis[i], i, axes, ref->shape.rank ? ref->shape.dim[i] : 1, err)))
+		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
 			return st;
-	sum_up(p, ref, cand, &all);
+	if ((st = sum_up(p, ref, cand, &all, err)))
+		return st;
 	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
 	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
 	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r, for f of least squares; the same for the mean. */
 	p->apart = p->ref > 0 ? fmax(p->error / p->ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
 	p->level = p->ref > 0 ? fmax(p->error - p->offset * all.d, 0.0) / p->ref : 0.0;
 	return vn_profile_say(p, err);
+}
+
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
+{
+	return profile(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
+}
+
+vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
+	return profile(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
 }
 
 void vn_profile_free(vn_profile *p)

@@ -15,6 +15,7 @@
 #ifndef VN_COMPARE_PROFILE_H
 #define VN_COMPARE_PROFILE_H
 
+#include "capture/numbers.h"
 #include "compare/lines.h"
 #include "libref/base/error.h"
 #include "libref/base/tensor.h"
@@ -43,6 +44,8 @@ typedef struct vn_profile {
  * in row-major order. axes: the dims string, or "". noise as in vn_profile; 0: none is known. The only failure is memory.
  * vn_profile_free afterwards, whatever happened. */
 vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err);
+/* The same of tensors of recordings, whatever their size; no noise is known. */
+vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err);
 void      vn_profile_free(vn_profile *p);
 
 /* Fills words of a profile that is summed up. */

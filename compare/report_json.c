@@ -97,7 +97,7 @@ static void shortened(json_t *j, const vn_checkpoint *p)
 	json_t *m = json_object(), *f = json_object(), *flags = json_object();
 	vn_json_put_real(m, "nmse", p->m.value[VN_M_NMSE], flags);
 	if (p->has_floor)
-		vn_json_put_real(f, "nmse", p->floor[VN_M_NMSE], flags);
+		vn_json_put_real(f, "nmse", vn_floor_value(p, VN_M_NMSE), flags);
 	json_decref(flags);
 	json_object_set_new(j, "metrics", m);
 	vn_json_put_flags(j, "floor", f);
@@ -146,7 +146,7 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
 	if (isfinite(p->was))
 		json_object_set_new(j, "was", json_real(p->was));
-	if (*p->detail)
+	if (p->detail)
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
 	if (brief)
 		shortened(j, p);

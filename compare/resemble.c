@@ -1,6 +1,7 @@
 /* resemble.c: see resemble.h. */
 #include "compare/resemble.h"
 
+#include "capture/numbers.h"
 #include "compare/words.h"
 
 #include "libref/base/text.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, PIECE = 1024 };
+enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, SAMPLED = 1 << 18 };
 
 #define NEAR   0.05   /* nmse of a likeness */
 #define BETTER 16.0   /* so many times better than as itself */
@@ -22,20 +23,14 @@ enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, PIECE = 1024 };
 typedef struct search {
 	const vn_comparison *c;
 	const vn_entry *re, *ce;
-	vn_tensor  ref, cand;
+	vn_numbers *ref, *cand;
+	const vn_shape *shape;
 	int64_t    n;
 	double     own, limit;      /* nmse as itself; what a likeness must keep to */
 	int64_t    at[DRAWN];       /* flat positions */
 	int        drawn;
 	vn_resemblance *best;
 } search;
-
-static double value(const vn_tensor *t, int64_t at)
-{
-	double x;
-	vn_to_f64(&x, (const unsigned char *)t->data + (size_t)at * vn_dtype_size(t->dtype), t->dtype, 1);
-	return x;
-}
 
 /* Different positions of a small tensor, else spread by the golden ratio: the same for every tensor of one size. */
 static void draw(search *s)
@@ -59,7 +54,7 @@ typedef struct map {
 /* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
 static int64_t where(const map *m, int64_t at)
 {
-	const vn_shape *shape = &m->s->ref.shape;
+	const vn_shape *shape = m->s->shape;
 	int64_t index[VN_MAX_RANK], flat = 0;
 	if (m->kind == VN_LIKE_OTHER)
 		return at;
@@ -102,36 +97,33 @@ static double nmse_of(const sums *x)
 	return x->n < FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;
 }
 
-static double drawn_nmse(const map *m, const vn_tensor *ref)
+static double drawn_nmse(const map *m, vn_numbers *ref)
 {
 	sums x = { 0 };
 	for (int i = 0; i < m->s->drawn; i++) {
 		const int64_t to = where(m, m->s->at[i]);
 		if (to >= 0)
-			add(&x, value(ref, m->s->at[i]), value(&m->s->cand, to));
+			add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
 	}
 	return nmse_of(&x);
 }
 
-static double whole_nmse(const map *m, const vn_tensor *ref)
+/* Of all; but of a large tensor whose axes are permuted every so many (an odd number: axes are even), each of which must
+ * be read by itself. */
+static double whole_nmse(const map *m, vn_numbers *ref)
 {
-	sums   x = { 0 };
-	double r[PIECE];
-	const size_t size = vn_dtype_size(ref->dtype);
-	for (int64_t i = 0; i < m->s->n; i += PIECE) {
-		const size_t n = (size_t)(m->s->n - i < PIECE ? m->s->n - i : PIECE);
-		vn_to_f64(r, (const unsigned char *)ref->data + (size_t)i * size, ref->dtype, n);
-		for (size_t j = 0; j < n; j++) {
-			const int64_t to = where(m, i + (int64_t)j);
-			if (to >= 0)
-				add(&x, r[j], value(&m->s->cand, to));
-		}
+	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / SAMPLED | 1 : 1;
+	sums x = { 0 };
+	for (int64_t i = 0; i < m->s->n; i += step) {
+		const int64_t to = where(m, i);
+		if (to >= 0)
+			add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
 	}
 	return nmse_of(&x);
 }
 
 /* A likeness worth telling, and better than the best so far. */
-static bool better(const search *s, const map *m, const vn_tensor *ref, double *nmse)
+static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 {
 	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
 	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
@@ -166,16 +158,19 @@ static vn_status others(search *s, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(s->c->ref); i++) {
 		const vn_entry *e = vn_recording_entry(s->c->ref, i);
-		vn_tensor t;
 		double    nmse;
-		if (e == s->re || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
+		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
 			continue;
-		if (!(st = vn_entry_tensor(s->c->ref, i, &t, err)) && better(s, &m, &t, &nmse)) {
+		vn_numbers *t = vn_numbers_open(s->c->ref, i, err);
+		if (!t)
+			return VN_ERR_NOMEM;
+		if (better(s, &m, t, &nmse)) {
 			label(e, text);
 			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g as that, %.2g as itself)", text, nmse, s->own);
 			s->best->entry = i;
 		}
-		vn_recording_release(s->c->ref, i);
+		st = t->st;
+		vn_numbers_close(t);
 	}
 	return st;
 }
@@ -216,7 +211,7 @@ static void permuted(search *s)
 	static const int orders[][TURNED] = {
 		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
 	};
-	const vn_shape *shape = &s->ref.shape;
+	const vn_shape *shape = s->shape;
 	char names[96];
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
 		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
@@ -230,7 +225,7 @@ static void permuted(search *s)
 			stride *= shape->dim[orders[k][i]];
 			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
 		}
-		if (!fits || !moves || !better(s, &m, &s->ref, &nmse))
+		if (!fits || !moves || !better(s, &m, s->ref, &nmse))
 			continue;
 		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
 		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees when its numbers are taken as '%s' (nmse %.2g, %.2g as they are labelled)", names, nmse,
@@ -241,36 +236,46 @@ static void permuted(search *s)
 
 static void shifted(search *s)
 {
-	const int axis = vn_token_axis(vn_entry_axes(s->re), s->ref.shape.rank);
+	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
 	double nmse;
 	if (axis < 0)
 		return;
 	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
 		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .shift = shift };
-		if (!shift || !better(s, &m, &s->ref, &nmse))
+		if (!shift || !better(s, &m, s->ref, &nmse))
 			continue;
 		tell(s, VN_LIKE_SHIFTED, nmse, "row t of it is row t %c %d of the reference (nmse %.2g over the rows both have, %.2g as itself)",
 		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
 		s->best->shift = shift;
 	}
 	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis };
-	if (better(s, &m, &s->ref, &nmse))
+	if (better(s, &m, s->ref, &nmse))
 		tell(s, VN_LIKE_REVERSED, nmse, "its rows are the reference's in reverse (nmse %.2g, %.2g as itself)", nmse, s->own);
 }
 
-/* nmse of the candidate's head h as the reference's head g, on the outer and inner indices of that axis. */
-static double head_nmse(const search *s, int axis, int64_t h, int64_t g)
+/* Numbers drawn alike from every head of both sides: (heads, count) each; the caller's to free. */
+static double *draw_heads(const search *s, int axis, int64_t *count)
 {
-	const vn_shape *shape = &s->ref.shape;
 	int64_t inner = 1;
-	sums    x = { 0 };
-	for (int i = axis + 1; i < shape->rank; i++)
-		inner *= shape->dim[i];
-	const int64_t heads = shape->dim[axis], count = s->n / heads, step = count > DRAWN ? count / DRAWN : 1;
-	for (int64_t i = 0; i < count; i += step) {
-		const int64_t base = i / inner * heads * inner + i % inner;
-		add(&x, value(&s->ref, base + g * inner), value(&s->cand, base + h * inner));
-	}
+	for (int i = axis + 1; i < s->shape->rank; i++)
+		inner *= s->shape->dim[i];
+	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > DRAWN ? all / DRAWN : 1;
+	*count = (all + step - 1) / step;
+	double *x = malloc((size_t)(2 * heads * *count) * sizeof *x);
+	for (int side = 0; x && side < 2; side++)
+		for (int64_t h = 0; h < heads; h++)
+			for (int64_t k = 0; k < *count; k++) {
+				const int64_t i = k * step, base = i / inner * heads * inner + i % inner;
+				x[(side * heads + h) * *count + k] = vn_numbers_value(side ? s->cand : s->ref, base + h * inner);
+			}
+	return x;
+}
+
+static double head_nmse(const double *ref, const double *cand, int64_t count)
+{
+	sums x = { 0 };
+	for (int64_t k = 0; k < count; k++)
+		add(&x, ref[k], cand[k]);
 	return nmse_of(&x);
 }
 
@@ -284,33 +289,36 @@ static void say_order(const int *order, int n, char *text, size_t room)
 		snprintf(text + used, room - used, " ...");
 }
 
-static void heads(search *s)
+static vn_status heads(search *s, vn_error *err)
 {
 	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
-	const vn_shape *shape = &s->ref.shape;
+	const vn_shape *shape = s->shape;
 	char text[80];
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
 		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LIKE_HEADS_MAX)
 			continue;
 		const int n = (int)shape->dim[axis];
-		int    order[VN_LIKE_HEADS_MAX];
+		int    order[VN_LIKE_HEADS_MAX] = { 0 };
 		double worst = 0;
 		bool   moved = false;
+		int64_t count;
+		double *x = draw_heads(s, axis, &count);
+		if (!x)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
 		for (int h = 0; h < n; h++) {
 			double best = INFINITY;
 			for (int g = 0; g < n; g++) {
-				const double e = head_nmse(s, axis, h, g);
+				const double e = head_nmse(x + g * count, x + (n + h) * count, count);
 				if (e < best) {
 					best = e;
 					order[h] = g;
 				}
 			}
-			if (best == (double)INFINITY)
-				return;
 			worst = fmax(worst, best);
 			moved = moved || order[h] != h;
 		}
+		free(x);
 		const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
 		if (!moved || worst > limit)
 			continue;
@@ -318,6 +326,7 @@ static void heads(search *s)
 		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst %.2g, %.2g as itself)", text, worst, s->own);
 		memcpy(s->best->order, order, sizeof order);
 	}
+	return VN_OK;
 }
 
 vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_error *err)
@@ -333,14 +342,18 @@ vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_e
 	if (s.n < FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
 		return VN_OK;
 	draw(&s);
-	if (!(st = vn_entry_tensor(c->ref, p->ref, &s.ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &s.cand, err))) {
+	s.shape = &s.re->shape;
+	s.ref = vn_numbers_open(c->ref, p->ref, err);
+	s.cand = s.ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	st = s.cand ? VN_OK : VN_ERR_NOMEM;
+	if (!st) {
 		permuted(&s);
 		shifted(&s);
-		heads(&s);
-		st = others(&s, err);
+		if (!(st = heads(&s, err)) && !(st = others(&s, err)))
+			st = s.ref->st ? s.ref->st : s.cand->st;
 		own(&s);
 	}
-	vn_recording_release(c->cand, p->cand);
-	vn_recording_release(c->ref, p->ref);
+	vn_numbers_close(s.cand);
+	vn_numbers_close(s.ref);
 	return st;
 }

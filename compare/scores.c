@@ -10,8 +10,8 @@
  * no weight; any other non-finite score makes the row's divergence NaN.
  */
 #include "compare/average.h"
-#include "compare/measure.h"
 #include "compare/team.h"
+#include "compare/window.h"
 
 #include <float.h>
 #include <math.h>
@@ -158,35 +158,55 @@ typedef struct pass {
 	const vn_pair   *p;
 	int64_t width, rows;
 	double *kl; /* (rows) */
+	vn_job    *job;
+	vn_window *window; /* (threads) */
+	_Atomic bool failed;
 	_Atomic int64_t next, agree, strict, shared, of;
 } pass;
 
 static void score_some(void *ctx, int thread)
 {
 	pass *s = ctx;
-	const int64_t stretch = VN_GIVE_BACK / s->width + 1;
-	(void)thread;
+	const int64_t stretch = vn_pair_stretch(s->p) / s->width + 1;
 	for (int64_t i; (i = s->next++) < s->rows;) {
-		const vn_score_row x = vn_score_one(s->k, s->p, i * s->width, s->width);
+		vn_error why = { "" };
+		vn_pair  here = *s->p;
+		if (s->job->from[0].recording) {
+			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * s->width, s->width, &why);
+			if (st && !atomic_exchange(&s->failed, true)) {
+				s->job->st = st;
+				s->job->why = why;
+			}
+			if (st)
+				continue;
+			here = vn_window_of_run(&s->window[thread], s->p, i * s->width);
+		}
+		const vn_score_row x = vn_score_one(s->k, &here, i * s->width, s->width);
 		s->kl[i] = x.kl;
 		s->agree += x.tie;
 		s->strict += x.finite && x.argmax[0] == x.argmax[1];
 		s->shared += x.shared;
 		s->of += x.of;
-		if (s->p->mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
+		if (here.mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
 			vn_pair_give_back(s->p, (i + 1 - 2 * stretch) * s->width, (i + 1 - stretch) * s->width);
 	}
 }
 
-vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int64_t width, int threads,
-                            vn_measured *m, vn_error *err)
+vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
 {
+	vn_measured  *m = &job->m;
+	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];
 	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
-	double *kl = malloc((size_t)rows * sizeof *kl);
-	if (!kl)
+	double *kl = calloc((size_t)rows + 1, sizeof *kl);
+	bool    room = kl != NULL;
+	for (int i = 0; room && i < threads && job->from[0].recording; i++)
+		room = vn_window_holds(&windows[i], width);
+	if (!room) {
+		free(kl);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
+	}
 
-	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl };
+	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows };
 	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
 	m->argmax_strict = (double)s.strict / (double)rows;
 	const vn_mean mean = vn_mean_of(kl, rows);

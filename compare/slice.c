@@ -13,7 +13,7 @@
 static vn_side narrow_block(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
 	const vn_dtype d = p->dtype[side];
-	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(d);
+	const unsigned char *src = vn_pair_at(p, side, at);
 	if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16) /* beside an f8 halves are loaded, too */
 		return (vn_side) { src, d };
 	k->load(room, src, d, n);
@@ -132,7 +132,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
 {
-	const unsigned char *src = p->data[side] + (size_t)at * vn_dtype_size(p->dtype[side]);
+	const unsigned char *src = vn_pair_at(p, side, at);
 	if (p->dtype[side] == VN_F64) {
 		memcpy(x, src, n * sizeof *x);
 		return;
@@ -187,7 +187,7 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 		if (p->dtype[0] == p->dtype[1]) {
 			bytes = vn_dtype_size(p->dtype[0]);
 			for (int j = 0; j < 2; j++)
-				side[j] = p->data[j] + (size_t)from * bytes;
+				side[j] = vn_pair_at(p, j, from);
 		} else {
 			for (int j = 0; j < 2; j++)
 				vn_block_double(k, p, j, from, m, room[j]);

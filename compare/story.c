@@ -46,25 +46,33 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 	}
 }
 
-static void side(const vn_tensor *t, int which, vn_told *d)
+static vn_status side(vn_numbers *s, int which, vn_told *d, vn_error *err)
 {
-	const int64_t n = vn_shape_count(&t->shape);
+	const int64_t  n = vn_numbers_count(s);
+	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
+	vn_stats_sum   sum = { 0 };
 	d->n_first = n < VN_FIRST_VALUES ? (int)n : VN_FIRST_VALUES;
-	vn_to_f64(d->first[which], t->data, t->dtype, (size_t)d->n_first);
-	d->stats[which] = vn_stats_of(t->data, t->dtype, (size_t)n);
+	for (int64_t at = 0; at < n; at += VN_NUMBERS) {
+		const size_t    m = vn_numbers_left(n, at);
+		const vn_status st = vn_numbers_read(s, at, m, err);
+		if (st)
+			return st;
+		if (at == 0)
+			memcpy(d->first[which], s->x, (size_t)d->n_first * sizeof *s->x);
+		vn_stats_add(&sum, s->raw, dtype, m);
+	}
+	d->stats[which] = vn_stats_finish(&sum);
+	return VN_OK;
 }
 
 static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, vn_error *err)
 {
-	vn_tensor ref, cand;
-	vn_status st;
-	if (!(st = vn_entry_tensor(c->ref, p->ref, &ref, err)) && !(st = vn_entry_tensor(c->cand, p->cand, &cand, err))) {
-		side(&ref, 0, d);
-		side(&cand, 1, d);
-		st = vn_profile_of(&ref, &cand, vn_entry_axes(vn_recording_entry(c->ref, p->ref)), 0, &d->profile, err);
-	}
-	vn_recording_release(c->cand, p->cand);
-	vn_recording_release(c->ref, p->ref);
+	vn_numbers *ref = vn_numbers_open(c->ref, p->ref, err), *cand = ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
+	if (!st && !(st = side(ref, 0, d, err)) && !(st = side(cand, 1, d, err)))
+		st = vn_profile_read(ref, cand, &d->profile, err);
+	vn_numbers_close(cand);
+	vn_numbers_close(ref);
 	return st;
 }
 

@@ -210,7 +210,7 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			add(text, "; not so in the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), *p->detail ? ": " : "", p->detail);
+	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "");
 	return text;
 }
 

@@ -5,8 +5,8 @@ Makes two recordings of `--gb` GB each (float32, and the second again in float16
 files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
 cat of both files into nowhere, and vernier compare with all its metrics. Prints the best of the repeats, the ratios and
 vernier's largest memory, and whether the goals are reached: the script takes at least 7 times as long, h5diff 10 times
-(60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB. Exit status 1
-when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the same on a
+(60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB, which holds of one
+tensor of attention scores of half that size as well (`head token key`, 32 heads). Exit status 1 when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the same on a
 busy machine.
 
 With --sizes only vernier compare is measured, on pairs of float32 of so many GB each: seconds, seconds a GB, memory.
@@ -27,15 +27,20 @@ GOALS = {
 MEMORY = 200  # MB
 
 
+def header(f, precision, tokens):
+    f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
+    run = f.create_group("run")
+    run.attrs.update(engine="bench", precision=precision)
+    run["token_ids"] = np.arange(tokens, dtype=np.int32)
+    run["positions"] = np.arange(tokens, dtype=np.int32)
+    step = f.create_group("step.0")
+    step.attrs.update(position=0, tokens=tokens)
+
+
 def write(path, tensors, dtype, precision):
     with h5py.File(path, "w") as f:
-        f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
-        run = f.create_group("run")
-        run.attrs.update(engine="bench", precision=precision)
-        run["token_ids"] = np.arange(T, dtype=np.int32)
-        run["positions"] = np.arange(T, dtype=np.int32)
-        step = f.create_group("step.0")
-        step.attrs.update(position=0, tokens=T)
+        header(f, precision, T)
+        step = f["step.0"]
         for i, x in enumerate(tensors()):
             d = step.create_dataset(f"layer{i}/output", data=x.astype(dtype))
             d.attrs.update(order=i, layer=i, point="output", op="add", basis="hidden", axes="token hidden")
@@ -156,6 +161,29 @@ def against(vernier, name, first, second, limits, repeat):
     return {"memory": most, **ratios}
 
 
+def scores(vernier, gb, limits, folder, repeat):
+    """Heads before tokens, one tensor: whether its memory is within bounds; the exit status."""
+    a, b = (os.path.join(folder, x) for x in ("scores_a.h5", "scores_b.h5"))
+    heads, keys = 32, max(8, round((gb * 1e9 / 2 / 4 / 32) ** 0.5))
+    for path, noise in ((a, 0), (b, 1e-4)):
+        rng, other = np.random.default_rng(1), np.random.default_rng(2)
+        with h5py.File(path, "w") as f:
+            header(f, "f32", keys)
+            d = f["step.0"].create_dataset("layer0/attn_scores", shape=(heads, keys, keys), dtype=np.float32)
+            d.attrs.update(order=0, layer=0, axes="head token key")
+            for h in range(heads):
+                d[h] = rng.standard_normal((keys, keys), dtype=np.float32) + noise * other.standard_normal((keys, keys), dtype=np.float32)
+    into_cache(a, b)
+    ours, cat = in_turn(([vernier, "compare", a, b, "--limits", limits], ["cat", a, b]), repeat)
+    print(f"scores of {heads} heads, {os.path.getsize(a) / 1e9:.2f} GB each\n  vernier compare  {ours}\n  cat of both      {cat}   "
+          f"{cat.clock / ours.clock:6.2f} times as long")
+    missed = ours.memory > MEMORY
+    print(f"{'MISSED' if missed else 'reached':8} scores: {MEMORY} MB of memory: {ours.memory:.0f}")
+    for path in (a, b):
+        os.unlink(path)
+    return int(missed)
+
+
 def linear(vernier, sizes, folder, repeat):
     """Times pairs of these sizes in GB, smallest first; the exit status."""
     missed, before = 0, None
@@ -209,10 +237,11 @@ def main():
         a, b, h, limits = paths if all(map(os.path.exists, paths)) else recordings(folder, o.gb)
         ratios = {name: against(o.vernier, name, a, second, limits, o.repeat)
                   for name, second in (("float32 against float32", b), ("float32 against float16", h))}
+        missed = scores(o.vernier, o.gb, limits, folder, o.repeat)
     finally:
         if not o.folder:
             shutil.rmtree(folder)
-    return judge(ratios, crowd)
+    return judge(ratios, crowd) or missed
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(u.c.n_points, v.c.n_points);
 	for (int i = 0; i < u.c.n_points; i++)
-		CU_ASSERT_EQUAL(memcmp(u.c.point[i].floor, v.c.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)), 0);
+		CU_ASSERT_EQUAL(memcmp(u.c.point[i].floor, v.c.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)), 0); /* all have one */
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -314,6 +314,7 @@ static void a_floor_of_zero_allows_no_difference(void)
 	CU_ASSERT_EQUAL(vn_judge(&t.c, &p, &t.err), VN_OK);
 	CU_ASSERT_EQUAL(p.status, VN_OUTSIDE);
 	free(p.check);
+	free(p.floor);
 	finish(&t);
 }
 

@@ -138,6 +138,13 @@ static void reads(vn_recording *r, int step, const char *name, int64_t rows, int
 	for (int64_t k = 0; k < rows * columns; k++)
 		CU_ASSERT_EQUAL(have[k], x[k]);
 	vn_recording_release(r, i);
+	for (int64_t from = 0; from < rows * columns; from++) /* and every part of it */
+		for (int64_t n = 0; from + n <= rows * columns; n++) {
+			float part[6] = { 0 };
+			CU_ASSERT_EQUAL(vn_recording_read(r, i, from, n, part, &err), VN_OK);
+			for (int64_t k = 0; k < n; k++)
+				CU_ASSERT_EQUAL((double)part[k], x[from + k]);
+		}
 }
 
 /* One tensor under two names in step 0, and filed under step 1 as well. */
