@@ -1,6 +1,7 @@
 /* weights.c: see weights.h. */
 #include "compare/weights_inside.h"
 
+#include <math.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,15 +122,19 @@ static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, i
 	}
 }
 
-static vn_status group(vn_weights *w, const vn_weight_side *ref, vn_error *err)
+static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
 {
-	vn_weight_name *names = calloc((size_t)ref->n + 1, sizeof *names);
+	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
 	vn_status       st = names ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	int             n = 0;
 
 	for (int i = 0; !st && i < ref->n; i++)
-		names[i] = vn_weight_name_of(ref->row[i].name);
+		names[n++] = vn_weight_name_of(ref->row[i].name);
+	for (int i = 0; !st && i < cand->n; i++)
+		if (!vn_weight_find(ref->row, ref->n, cand->row[i].name))
+			names[n++] = vn_weight_name_of(cand->row[i].name);
 	if (!st)
-		st = vn_weights_group(w, names, ref->n, err);
+		st = vn_weights_group(w, names, n, err);
 	free(names);
 	return st;
 }
@@ -156,7 +161,7 @@ vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *ca
 		if (f[i] == DIFFERS)
 			w->found[w->n_found++] = w->found[i];
 	}
-	if ((st = group(w, ref, err)))
+	if ((st = group(w, ref, cand, err)))
 		goto done;
 	*out = w;
 	w = NULL;
@@ -179,19 +184,52 @@ void vn_weights_free(vn_weights *w)
 
 /* ---- in words -------------------------------------------------------------------------- */
 
-char *vn_weight_says(const vn_weight_difference *d, char text[VN_WEIGHT_WORDS + 16])
+/* ", 5.1 to 6.9 % apart" of all in a line. */
+static void say_measure(const vn_weight_difference *d, int n, char text[80])
 {
-	snprintf(text, VN_WEIGHT_WORDS + 16, *d->id ? "%s (%s)" : "%s", d->words, d->id);
+	double low = d->measure, high = d->measure;
+	char   range[56];
+
+	*text = 0;
+	if (!d->measured)
+		return;
+	for (int i = 1; i < n; i++) {
+		low = fmin(low, d[i].measure);
+		high = fmax(high, d[i].measure);
+	}
+	const double unit = strcmp(d->measured, "apart") == 0 ? 100.0 : 1.0;
+	char         from[24], to[24];
+	snprintf(from, sizeof from, "%.2g", unit * low);
+	snprintf(to, sizeof to, "%.2g", unit * high);
+	if (unit > 1.0 && unit * high >= 99.5)
+		snprintf(to, sizeof to, "%.0f", unit * high);
+	if (unit > 1.0 && unit * low >= 99.5)
+		snprintf(from, sizeof from, "%.0f", unit * low);
+	if (strcmp(d->measured, "places") == 0) {
+		snprintf(from, sizeof from, "%.0f", low);
+		snprintf(to, sizeof to, "%.0f", high);
+	}
+	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
+	snprintf(text, 80, unit > 1.0 ? ", %s %% apart" : *d->measured == 'p' ? ", in %s places" : *d->measured == 'r' ? ", rms %s times" : ", correlation %s", range);
+}
+
+char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS])
+{
+	const vn_weight_difference *d = &w->found[l->first];
+	char measure[80];
+
+	say_measure(d, l->n, measure);
+	snprintf(text, VN_WEIGHT_SAYS, *d->id ? "%s (%s)%s" : "%s%s%s", d->words, d->id, measure);
 	return text;
 }
 
-const char *vn_weight_proof(const vn_weight_difference *d)
+const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l)
 {
 	static const char *const words[][2] = {
 		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" }, [VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
 		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" }, [VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
 	};
-	return words[d->proof][d->certain];
+	return words[w->found[l->first].proof][w->found[l->first].certain];
 }
 
 char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])

@@ -40,6 +40,8 @@ typedef struct vn_weight_difference {
 	const char *kind;            /* "transposed": one word, of specs/weights.md */
 	char        id[8];           /* of the catalogue, "W1"; "": it has none */
 	char        words[VN_WEIGHT_WORDS];
+	const char *measured;        /* of this one weight: "apart", "correlation", "rms", "places"; NULL: nothing */
+	double      measure;         /* root of the nmse; the coefficient; candidate's by reference's; how many */
 	vn_proof    proof;
 	bool        certain;
 } vn_weight_difference;
@@ -72,9 +74,10 @@ vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **ro
  * *numbers where it holds none. */
 vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers, vn_error *err);
 
-/* "transposed (W1)", and "certain, by digest" or "likely, by statistics". */
-char       *vn_weight_says(const vn_weight_difference *d, char text[VN_WEIGHT_WORDS + 16]);
-const char *vn_weight_proof(const vn_weight_difference *d);
+/* "transposed (W1)", "quantised as q4_k (W15), 5.1 to 6.9 % apart"; and "certain, by digest" or "likely, by statistics". */
+enum { VN_WEIGHT_SAYS = VN_WEIGHT_WORDS + 96 };
+char       *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS]);
+const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l);
 /* Of all that were looked at, half a sentence: "3 of 26 differ", "26, all the same". */
 char       *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS]);
 

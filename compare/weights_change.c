@@ -109,6 +109,20 @@ static void add(list *l, vn_change_kind kind, vn_dtype as, double x, const char 
 	l->c[l->n++] = c;
 }
 
+/* Into blocks and back the largest of all stays the largest, and is so many steps of a scale in
+ * float16; of those with a minimum the smallest is that minimum. */
+static bool blocks_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *s = &a->stats, *t = &b->stats;
+	const double    steps = c->as == VN_Q8_0 ? 127.0 : c->as == VN_Q4_0 ? 8.0 : c->as == VN_Q5_0 ? 16.0 : 0.0;
+
+	if (!(fabs(t->rms - s->rms) <= 0.1 * s->rms))
+		return false;
+	if (steps > 0)
+		return rounded(rounded((double)((float)s->absmax / (float)steps), VN_F16) * steps, b->dtype) == t->absmax;
+	return rounded(rounded(s->min, VN_F16), b->dtype) == t->min;
+}
+
 /* The smallest and the largest number are where they have to be. All but quantising keep the
  * order of numbers, or turn it round. */
 static bool ends_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
@@ -133,7 +147,7 @@ static int keep_fitting(list *l)
 {
 	int kept = 0;
 	for (int i = 0; i < l->n; i++)
-		if (l->c[i].kind == VN_CHANGE_QUANTISED || ends_fit(&l->c[i], l->a, l->b))
+		if (l->c[i].kind == VN_CHANGE_QUANTISED ? blocks_fit(&l->c[i], l->a, l->b) : ends_fit(&l->c[i], l->a, l->b))
 			l->c[kept++] = l->c[i];
 	return kept;
 }
@@ -209,10 +223,9 @@ static void formats(list *l)
 static void blocks(list *l)
 {
 	const vn_shape *s = &l->a->shape;
-	const vn_stats *x = &l->a->stats, *y = &l->b->stats;
 	const int64_t   M = s->rank ? s->dim[0] : 1, N = M > 0 ? vn_shape_count(s) / M : 0;
 
-	if (s->rank < 2 || N % BLOCK || !(fabs(y->rms - x->rms) <= 0.2 * x->rms) || !(y->absmax <= 1.3 * x->absmax))
+	if (s->rank < 2 || N % BLOCK)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
@@ -240,7 +253,6 @@ int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_w
 	if (name->part == VN_PART_GDN_LOG)
 		add(&l, VN_CHANGE_DECAY, b->dtype, 0, "G1", "decay", "-exp(A_log) in place of A_log");
 	factors(&l, h);
-	l.n = keep_fitting(&l);
 	blocks(&l);
-	return l.n;
+	return keep_fitting(&l);
 }

@@ -97,8 +97,9 @@ typedef struct vn_numbers {
 vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_numbers *m, vn_error *err);
 void      vn_numbers_free(vn_numbers *m);
 /* The digest of rows x cols of these numbers in another order and changed, stored in `to`;
- * rows: 0 for as many as there are. Empty where memory is out. */
-vn_digest vn_numbers_digest(const vn_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows);
+ * rows: 0 for as many as there are. want, where it is at hand, is what should come out: at the first row that
+ * is another the rest is spared. Empty then, and where memory is out. */
+vn_digest vn_numbers_digest(const vn_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want);
 
 /* What two tensors of one size have in common. */
 typedef struct vn_fit {
@@ -122,6 +123,9 @@ typedef struct vn_trial {
 __attribute__((format(printf, 6, 7)))
 bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, const char *id, const char *format, ...);
 
+/* The same, with what was measured of it. */
+bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);
+
 /* Each fills d and returns true where it knows. */
 bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d);
 bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d);
@@ -130,7 +134,7 @@ bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d);
 /* Are these the numbers of a on their way through a format, whatever the digests say? */
 bool vn_weight_same_numbers(const vn_trial *t, bool *rounded);
 
-/* Lines of the differences, which are sorted for it. all: the names of one side, to know
+/* Lines of the differences, which are sorted for it. all: the names of both sides, to know
  * whether all layers differ. */
 vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err);
 

@@ -4,6 +4,8 @@
 
 #include "compare/compare.h"
 
+#include "libref/base/quantise.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +20,13 @@ static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
 	const vn_stats *x = &a->stats, *y = &b->stats;
 	return a->dtype == b->dtype && x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max && x->min < x->max
 	    && fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
+}
+
+/* An ulp of 1 in the coarser of two formats. */
+static double unit_of(const vn_weight_row *a, const vn_weight_row *b)
+{
+	const int x = vn_dtype_digits(a->dtype), y = vn_dtype_digits(b->dtype);
+	return ldexp(1.0, -(x < y ? x : y));
 }
 
 /* ---- the same numbers -------------------------------------------------------------- */
@@ -61,9 +70,9 @@ bool vn_weight_same_numbers(const vn_trial *t, bool *rounded)
 	vn_numbers      m;
 	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
 		return true;
-	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[!k]->dtype, 0);
+	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[!k]->dtype, 0, t->numbers[!k]);
 	vn_numbers_free(&m);
-	return !*x.hex || strcmp(x.hex, t->row[!k]->digest.hex) == 0;
+	return strcmp(x.hex, t->row[!k]->digest.hex) == 0;
 }
 
 /* ---- fresh random numbers ---------------------------------------------------------------- */
@@ -97,40 +106,55 @@ static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
 
 /* ---- both at hand ------------------------------------------------------------------------ */
 
-static char *percent(double x, char text[24])
+static bool unrelated(const vn_trial *t, const vn_fit *f, vn_weight_difference *d)
 {
-	snprintf(text, 24, x < 1e-5 ? "%.1e %%" : x < 0.1 ? "%.2g %%" : "%.0f %%", 100.0 * x);
-	return text;
+	if (same_in_any_order(t->row[0], t->row[1]))
+		vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order, by none of the known mistakes");
+	else if (fresh(t->row[1]) && !fresh(t->row[0]))
+		vn_weight_is(d, VN_BY_NUMBERS, true, "random", "W11", "fresh random numbers: never loaded");
+	else
+		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", "", "unrelated numbers");
+	return vn_weight_measures(d, "correlation", f->correlation);
+}
+
+static bool of_blocks(const vn_weight_row *r)
+{
+	return vn_dtype_block(r->dtype) > 1;
+}
+
+/* One is in blocks, or both in other ones: that is what the difference is, by the formats alone. */
+static bool quantised(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const bool           here = of_blocks(b), tried = here && !of_blocks(a) && t->numbers[0] && vn_quantises(b->dtype);
+
+	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
+		return false;
+	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", "W15", "%squantised as %s%s", here ? "" : "in the reference: ",
+	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", and not plainly of these numbers" : "");
 }
 
 static bool measured(const vn_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
-	char                 apart[24], share[24];
 
 	if (!t->numbers[0] || !t->numbers[1] || !vn_shape_equal(&a->shape, &b->shape))
 		return false;
 	const vn_fit f = vn_fit_of(t->numbers[0], t->numbers[1]);
-	const double n = (double)a->stats.n, off = sqrt(f.nmse);
+	const double off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", "", "the same numbers in other bits");
-	if (n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt(n)) {
-		const bool lost = fresh(b) && !fresh(a);
-		return vn_weight_is(d, VN_BY_NUMBERS, true, lost ? "random" : "unrelated", lost ? "W11" : "", "%s (correlation %.2g)",
-		                    lost ? "fresh random numbers: never loaded" : "unrelated numbers", f.correlation);
-	}
-	const bool ablock = vn_dtype_block(a->dtype) > 1, bblock = vn_dtype_block(b->dtype) > 1;
-	percent(off, apart);
-	if (ablock != bblock || (bblock && a->dtype != b->dtype))
-		return vn_weight_is(d, VN_BY_TABLE, true, bblock ? "quantised" : "dequantised", "W15", "%s%s, %s apart", bblock ? "quantised as " : "in the reference: quantised as ",
-		                    vn_dtype_name(bblock ? b->dtype : a->dtype), apart);
-	const double unit = bblock ? 1e-3 : ldexp(1.0, -(vn_dtype_digits(a->dtype) < vn_dtype_digits(b->dtype) ? vn_dtype_digits(a->dtype) : vn_dtype_digits(b->dtype)));
+	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
+		return unrelated(t, &f, d);
+	if (quantised(t, d))
+		return vn_weight_measures(d, "apart", off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
 		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", "", "multiplied by %.6g", f.factor);
-	percent(f.differing, share);
-	if (off < 0.5)
-		return vn_weight_is(d, VN_BY_NUMBERS, false, "revision", "", "another revision, or rounded otherwise: %s apart, in %s of the numbers", apart, share);
-	return vn_weight_is(d, VN_BY_NUMBERS, true, "other", "", "other numbers: %s apart, correlation %.2g", apart, f.correlation);
+	if (off < 0.5 && f.correlation > 0.7)
+		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", "", "another revision, or rounded otherwise");
+	else
+		vn_weight_is(d, VN_BY_NUMBERS, true, "other", "", "other numbers");
+	return vn_weight_measures(d, "apart", off);
 }
 
 /* ---- statistics alone ------------------------------------------------------------------------ */
@@ -191,17 +215,11 @@ static bool another_order(const vn_trial *t, vn_weight_difference *d)
 	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order%s", ids);
 }
 
-static double ratio_room(const vn_weight_row *a, const vn_weight_row *b)
-{
-	const int x = vn_dtype_digits(a->dtype), y = vn_dtype_digits(b->dtype);
-	return ldexp(1.0, -(x < y ? x : y));
-}
-
 /* Of one number in many it takes more than that the ends fit. */
 static bool fits_well(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
 {
 	const vn_stats *x = &a->stats, *y = &b->stats;
-	const double    unit = ratio_room(a, b), factor = c->x;
+	const double    unit = unit_of(a, b), factor = c->x;
 
 	switch (c->kind) {
 	case VN_CHANGE_ROUNDED:
@@ -214,13 +232,8 @@ static bool fits_well(const vn_change *c, const vn_weight_row *a, const vn_weigh
 		    && fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit && fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit
 		    && fabs(y->mean - factor * x->mean) < unit * y->rms;
 	case VN_CHANGE_DECAY: case VN_CHANGE_RELABELLED: return true;
-	case VN_CHANGE_QUANTISED: { /* the largest of all is one of the steps, and it has moved */
-		if (y->absmax == x->absmax || fabs(y->mean - x->mean) > 0.05 * x->rms)
-			return false;
-		const double steps = c->as == VN_Q8_0 ? 127.0 : c->as == VN_Q4_0 ? 8.0 : c->as == VN_Q5_0 ? 16.0 : 0.0;
-		const vn_change half = { .kind = VN_CHANGE_ROUNDED, .as = VN_F16 }, stored = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
-		return steps > 0 && vn_change_of(&stored, vn_change_of(&half, (double)(float)(x->absmax / steps)) * steps) == y->absmax;
-	}
+	case VN_CHANGE_QUANTISED: /* the largest of all is one of the steps, and it has moved */
+		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms && (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
 	default: return false;
 	}
 }
@@ -275,20 +288,14 @@ bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
-	const bool           ablock = vn_dtype_block(a->dtype) > 1, bblock = vn_dtype_block(b->dtype) > 1;
 
-	if (measured(t, d))
+	if (measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) || of_another(t, d) || never_loaded(t, d))
 		return true;
-	if (ablock != bblock || (bblock && a->dtype != b->dtype))
-		return vn_weight_is(d, VN_BY_TABLE, true, bblock ? "quantised" : "dequantised", "W15", "%squantised as %s%s", bblock ? "" : "in the reference: ",
-		                    vn_dtype_name(bblock ? b->dtype : a->dtype),
-		                    bblock && t->numbers[0] && vn_dtype_block(b->dtype) == 32 ? ", and not plainly of these numbers" : "");
-	if (another_order(t, d) || changed(t, d) || of_another(t, d) || never_loaded(t, d))
-		return true;
-	if (!vn_shape_equal(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "other", "", "other numbers in another shape: rms %.4g, %.4g", x->rms, y->rms);
-	const double apart = fabs(y->rms / x->rms - 1.0);
-	if (apart < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "revision", "", "other numbers alike in size: another revision, perhaps");
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "other", "", "other numbers: rms %.4g, %.4g", x->rms, y->rms);
+	const double ratio = y->rms / x->rms;
+	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
+	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
+		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", "", "other numbers alike in size: another revision, perhaps");
+	else
+		vn_weight_is(d, VN_BY_STATISTICS, false, "other", "", shape ? "other numbers" : "other numbers in another shape");
+	return vn_weight_measures(d, "rms", ratio);
 }

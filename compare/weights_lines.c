@@ -42,7 +42,7 @@ static int by_set(const void *a, const void *b)
 	return order ? order : by_part(a, b);
 }
 
-/* How many layers have a weight of this name, on the side that has more. */
+/* How many layers have a weight of this name, on either side. */
 static int layers_of(const vn_weight_name *all, int n, const char *part)
 {
 	int count = 0;

@@ -27,7 +27,7 @@ static int shown(const vn_weights *w, int most)
 
 void vn_weights_text(const vn_weights *w, int most, FILE *out)
 {
-	char text[VN_WEIGHT_WORDS + 16], summary[VN_WEIGHT_WORDS];
+	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
 	int  width = 0, side[2] = { 9, 9 };
 
 	if (!w)
@@ -45,11 +45,11 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 		fprintf(out, "  %-*s  %-*s  %-*s  difference\n", width, "", side[0], "reference", side[1], "candidate");
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
-		vn_weight_says(first_of(w, l), text);
+		vn_weight_line_says(w, l, text);
 		if ((int)strlen(l->which) > width)
 			fprintf(out, "  %s\n", l->which);
 		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(l->which) > width ? "" : l->which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text),
-		        vn_weight_proof(first_of(w, l)));
+		        vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		fprintf(out, "  %d more rows (vernier weights shows them all)\n", w->n_lines - n);
@@ -57,14 +57,14 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 
 void vn_weights_lines(const vn_weights *w, vn_lines *lines)
 {
-	char text[VN_WEIGHT_WORDS + 16], summary[VN_WEIGHT_WORDS];
+	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
 	const int n = shown(w, SHOWN);
 
 	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
-		vn_lines_add(lines, "weights: %s: %s, %s: %s; %s", l->which, l->side[0], l->side[1], vn_weight_says(first_of(w, l), text),
-		             vn_weight_proof(first_of(w, l)));
+		vn_lines_add(lines, "weights: %s: %s, %s: %s; %s", l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
+		             vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		vn_lines_add(lines, "weights: %d more rows (vernier weights shows them all)", w->n_lines - n);
@@ -109,6 +109,8 @@ static json_t *group(const vn_weights *w, const vn_weight_line *l)
 		json_object_set_new(one, "layer", json_integer(x->layer));
 		json_object_set_new(one, "reference", row(x->row[0]));
 		json_object_set_new(one, "candidate", row(x->row[1]));
+		if (x->measured)
+			json_object_set_new(one, x->measured, vn_json_real(x->measure));
 		json_array_append_new(list, one);
 	}
 	json_object_set_new(j, "weights", list);
@@ -135,7 +137,7 @@ json_t *vn_weights_json(const vn_weights *w)
 
 void vn_weights_markdown(const vn_weights *w, FILE *out)
 {
-	char text[VN_WEIGHT_WORDS + 16];
+	char text[VN_WEIGHT_SAYS];
 
 	if (!w)
 		return;
@@ -145,13 +147,13 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
-		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_says(first_of(w, l), text) };
+		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text) };
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs("| ", out);
 			vn_markdown_code(out, cell[k], CELL, 1);
 			fputc(' ', out);
 		}
-		fprintf(out, "| %s |\n", vn_weight_proof(first_of(w, l)));
+		fprintf(out, "| %s |\n", vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
 		fprintf(out, "\n%d more rows.\n", w->n_lines - n);
@@ -161,7 +163,7 @@ void vn_weights_markdown(const vn_weights *w, FILE *out)
 
 void vn_weights_html(const vn_weights *w, FILE *out)
 {
-	char text[VN_WEIGHT_WORDS + 16];
+	char text[VN_WEIGHT_SAYS];
 
 	if (!w)
 		return;
@@ -170,7 +172,7 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 		fputs("\n<div class=\"scroll\"><table class=\"weights\"><thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th><th></th></tr></thead><tbody>\n", out);
 	for (int i = 0; i < w->n_lines; i++) {
 		const vn_weight_line *l = &w->line[i];
-		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_says(first_of(w, l), text), vn_weight_proof(first_of(w, l)) };
+		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text), vn_weight_line_proof(w, l) };
 		fputs("<tr>", out);
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);

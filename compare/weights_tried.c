@@ -22,6 +22,13 @@ bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const c
 	return true;
 }
 
+bool vn_weight_measures(vn_weight_difference *d, const char *what, double x)
+{
+	d->measured = what;
+	d->measure = x;
+	return true;
+}
+
 /* ---- the tables ------------------------------------------------------------------------ */
 
 static bool constant(const vn_stats *s)
@@ -36,9 +43,9 @@ static bool unsound(const vn_trial *t, vn_weight_difference *d, int k)
 	const char     *who = k ? "" : "in the reference: ";
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", "W13", "%soverflowed f16 to infinity in %lld places", who, (long long)s->inf);
+		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", "W13", "%soverflowed f16 to infinity", who) && vn_weight_measures(d, "places", (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
-		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", "", "%s%lld NaN, %lld infinite", who, (long long)s->nan, (long long)s->inf);
+		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", "", "%sNaN or infinite", who) && vn_weight_measures(d, "places", (double)(s->nan + s->inf));
 	if (!constant(s) || constant(other))
 		return false;
 	if (s->max == 0.0)
@@ -159,9 +166,11 @@ bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
 static const vn_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_change unchanged = { .kind = VN_CHANGE_NONE };
 
-static bool has(const vn_numbers *m, const vn_order *o, const vn_change *c, const vn_weight_row *row, int64_t rows)
+/* Of side k of a trial: are its numbers these, so changed? */
+static bool has(const vn_trial *t, int k, const vn_numbers *m, const vn_order *o, const vn_change *c, int64_t rows)
 {
-	const vn_digest x = vn_numbers_digest(m, o, c, row->dtype, rows);
+	const vn_weight_row *row = t->row[k];
+	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
 	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
 }
 
@@ -174,6 +183,14 @@ static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
 	return vn_dtype_block(a->dtype) > 1 || (vn_change_of(&none, a->stats.min) == b->stats.min && vn_change_of(&none, a->stats.max) == b->stats.max);
 }
 
+/* Padding read as numbers: the last rows are left out, and there are zeros in between. */
+static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t stride)
+{
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	const double    kept = (double)a->shape.dim[1] / (double)stride, ratio = y->rms * y->rms / (x->rms * x->rms);
+	return y->min >= fmin(0, x->min) && y->max <= fmax(0, x->max) && ratio > 0.7 * kept && ratio < 1.4 * kept;
+}
+
 static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[from], *b = t->row[!from];
@@ -183,8 +200,7 @@ static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight
 
 	for (int i = 0; i < n; i++) {
 		vn_order o = list[i];
-		/* Padding read as numbers leaves some out, and zeros in their place. */
-		if (o.kind == VN_ORDER_SHEARED ? from == 1 || b->stats.min < fmin(0, a->stats.min) || b->stats.max > fmax(0, a->stats.max) : !whole)
+		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !padded(a, b, o.p[0]) : !whole)
 			continue;
 		if (from) { /* the candidate's numbers put back */
 			const int64_t rows = o.p[0];
@@ -194,7 +210,7 @@ static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight
 				o.p[1] = rows;
 			}
 		}
-		if (has(m, &o, &unchanged, b, 0))
+		if (has(t, !from, m, &o, &unchanged, 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s", list[i].says);
 	}
 	return false;
@@ -208,7 +224,7 @@ static bool by_change(const vn_trial *t, int from, const vn_numbers *m, vn_weigh
 	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
 		return false;
 	for (int i = 0; i < n; i++)
-		if (has(m, &the_same, &list[i], t->row[!from], 0))
+		if (has(t, !from, m, &the_same, &list[i], 0))
 			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s", from ? "in the reference: " : "", list[i].says);
 	return false;
 }
@@ -235,7 +251,7 @@ static bool interleaved(const vn_trial *t, vn_weight_difference *d)
 	for (int back = 0; !found && back < 2; back++) {
 		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
-		found = has(&m, &o, &unchanged, t->row[1], m.rows[0])
+		found = has(t, 1, &m, &o, &unchanged, m.rows[0])
 		     && vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", "W5", back ? "rows of gate and up one by one read as halves" : "halves of gate and up read row by row");
 	}
 	vn_numbers_free(&m);

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 
 try:
     import h5py
@@ -323,6 +324,7 @@ case("cut and widened", "qwen2", "truncated", "W13", on("_proj.weight", lambda t
 case("rounded on the way", "qwen2", "rounded", None, on("_proj.weight", lambda t: as_format(values(as_format(values(t), "BF16")), "F32")))
 LARGE = on(UP, number(lambda x: x * 1e6))
 case("saturated", "qwen2", "saturated", "W14", on(UP, lambda t: as_format(np.clip(values(t), -65504, 65504), "F16")), base=LARGE)
+warnings.simplefilter("ignore", RuntimeWarning)  # that numbers overflow is what is wanted
 case("overflowed", "qwen2", "overflowed", "W13", on(UP, lambda t: as_format(values(t), "F16")), base=LARGE)
 SMALL = on(UP, number(lambda x: x * 1e-4))
 case("flushed", "qwen2", "flushed", "W14", on(UP, lambda t: as_format(np.where(np.abs(values(t)) < 2.0 ** -14, 0, values(t)), "F16")), base=SMALL, likely=OTHER + REVISION)
@@ -336,7 +338,7 @@ case("negated", "qwen2", "scaled", None, on(O, number(lambda x: -x)))
 case("by 1.25 in bf16", "llama", "scaled", None, on(O, number(lambda x: x * 1.25)))
 case("revision", "qwen2", "revision", None, on("_proj.weight", number(lambda x: x + RNG.normal(0, 3e-3, x.shape) * x.std())))
 case("shuffled", "qwen3", "order", None, on("layers.1.mlp.down_proj", each(lambda x: RNG.permutation(x.reshape(-1)).reshape(x.shape))),
-     likely=[("reinterpreted", "W1b")], seen=("unrelated", None))
+     likely=[("reinterpreted", "W1b")])
 case("stride", "qwen3", "stride", "W18", on(UP, each(sheared(64))), likely=OTHER)
 case("shards", "qwen2", "shards", "W19", on("embed_tokens", each(lambda x: np.concatenate([x[256:], x[:256]]))), likely=ORDER)
 case("padded", "qwen2", "vocabulary", "W19", on("embed_tokens", each(lambda x: np.concatenate([x, x[:64]]))))
