@@ -61,7 +61,7 @@ vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m,
 	vn_tensor *t = calloc((size_t)n + 1, sizeof *t);
 	bool       any = false;
 	for (int i = 0; t && i < n; i++) {
-		const vn_weight_row *r = vn_weight_find(rows, own, row[i].name);
+		const vn_weight_row *r = vn_weight_twin(rows, own, row[i].name);
 		if (!r || r->dtype != row[i].dtype || strcmp(r->digest.hex, row[i].digest.hex) != 0 || !vn_shape_equal(&r->shape, &row[i].shape))
 			continue;
 		t[i] = all[r - rows];
@@ -114,7 +114,7 @@ static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, i
 	for (int i = 0; i < ref->n + cand->n; i++) {
 		const vn_weight_row *own = i < ref->n ? &ref->row[i] : &cand->row[i - ref->n];
 		const vn_weight_side *other = i < ref->n ? cand : ref;
-		const vn_weight_row *twin = vn_weight_find(other->row, other->n, own->name);
+		const vn_weight_row *twin = vn_weight_twin(other->row, other->n, own->name);
 		if (i < ref->n)
 			f[i] = look_at(ref, cand, own, twin, &d[i]);
 		else if (!twin)
@@ -131,7 +131,7 @@ static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight
 	for (int i = 0; !st && i < ref->n; i++)
 		names[n++] = vn_weight_name_of(ref->row[i].name);
 	for (int i = 0; !st && i < cand->n; i++)
-		if (!vn_weight_find(ref->row, ref->n, cand->row[i].name))
+		if (!vn_weight_twin(ref->row, ref->n, cand->row[i].name))
 			names[n++] = vn_weight_name_of(cand->row[i].name);
 	if (!st)
 		st = vn_weights_group(w, names, n, err);

@@ -28,6 +28,9 @@ const char    *vn_part_exchange(vn_part a, vn_part b);
 /* The row of this name; NULL. */
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
 
+/* The same, under another prefix too: model.language_model.norm.weight is model.norm.weight. */
+const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name);
+
 /* ---- orders (weights_order.c) -------------------------------------------------- */
 
 /* Sizes of the heads of a layer; 0: not known. */

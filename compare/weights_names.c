@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,6 +75,24 @@ const char *vn_part_exchange(vn_part a, vn_part b)
 		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))
 			return exchanges[i].id;
 	return NULL;
+}
+
+/* What publishers put before the names of one and the same trunk. */
+static const char *const prefixes[] = { "model.language_model.", "model.transformer.", "model.model.", "language_model.model.", "language_model.", "transformer.", "model.", "" };
+
+const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
+{
+	const vn_weight_row *found = vn_weight_find(rows, n, name);
+	char                 other[VN_NAME_MAX + 32];
+	size_t               own = 0;
+
+	while (!found && strncmp(name, prefixes[own], strlen(prefixes[own])) != 0)
+		own++;
+	for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
+		snprintf(other, sizeof other, "%s%s", prefixes[i], name + strlen(prefixes[own]));
+		found = vn_weight_find(rows, n, other);
+	}
+	return found;
 }
 
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name)

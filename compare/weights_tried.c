@@ -149,7 +149,7 @@ bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
 	if (best >= 3 && best <= 5)
 		return of_layer(d, &t->name, &other);
 	const char          *id = vn_part_exchange(t->name.part, other.part);
-	const vn_weight_row *back = vn_weight_find(cand->row, cand->n, found->name);
+	const vn_weight_row *back = vn_weight_twin(cand->row, cand->n, found->name);
 	const bool           both = back && equal_bytes(back, t->row[0]);
 	if (t->name.bias && other.bias && !id)
 		id = "W8";

@@ -414,6 +414,12 @@ def try_twins(work, models, sound, recorded, wrong):
             path = write_model(models[family], os.path.join(work, f"{family}-{word}"), twin)
             check(wrong, f"{family} in {word}", ask(base, path), {})
             check(wrong, f"{family} in {word}, recorded", ask(write_table(recorded[family], path + ".h5", twin), tables), {})
+    # As it is published, with pictures; and GPT-2 as transformers 4 had it.
+    for family, old, new in (("qwen3_5_text", "model.", "model.language_model."), ("gpt2", "transformer.", "")):
+        twin = {k.replace(old, new, 1): t for k, t in sound[family].items()}
+        path = write_model(models[family], os.path.join(work, f"{family}-prefixed"), twin)
+        check(wrong, f"{family}, other prefix", ask(models[family], path), {})
+        check(wrong, f"{family}, other prefix before", ask(path, models[family]), {})
     for kind in ("f32", "f16"):
         check(wrong, f"GGUF {kind}", ask(models["qwen2"], os.path.join(FIXTURES, "gguf", f"qwen2-trained.{kind}.gguf")), {})
 
