@@ -101,7 +101,10 @@ static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const
 		return rounded ? ROUNDED : SAME;
 	d.layer = t.name.layer;
 	d.part = t.name.tail;
-	if (!vn_weight_by_table(&t, &d) && !vn_weight_by_digest(&t, &d) && !vn_weight_by_numbers(&t, &d))
+	bool same = false, fused = (!a || !b) && vn_weight_fused(&t, &d, &same);
+	if (same)
+		return SAME;
+	if (!fused && !vn_weight_by_table(&t, &d) && !vn_weight_by_digest(&t, &d) && !vn_weight_by_numbers(&t, &d))
 		vn_weight_by_statistics(&t, &d);
 	*found = d;
 	return DIFFERS;

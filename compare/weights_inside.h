@@ -134,6 +134,8 @@ bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d);
 bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d);
 bool vn_weight_by_numbers(const vn_trial *t, vn_weight_difference *d);
 bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d);
+/* One that is on one side alone, because the other has it in parts, or as a part. *same: and has the same numbers in it. */
+bool vn_weight_fused(const vn_trial *t, vn_weight_difference *d, bool *same);
 /* Are these the numbers of a on their way through a format, whatever the digests say? */
 bool vn_weight_same_numbers(const vn_trial *t, bool *rounded);
 

@@ -234,6 +234,24 @@ def sheared(stride):
 CASES = []
 
 
+def fuse(order=(0, 1, 2), by_group=False):
+    """q, k and v as one, of every layer, weights and biases."""
+    def change(m):
+        out = {}
+        for n, t in m.items():
+            if "q_proj" in n:
+                p = [m[n.replace("q_proj", x)] for x in ("q_proj", "k_proj", "v_proj")]
+                x = np.concatenate([p[i][1] for i in order])
+                if by_group:
+                    x = np.concatenate([np.split(y[1], 2)[g] for g in range(2) for y in p])
+                out[n.replace("q_proj", "qkv_proj")] = (t[0], x)
+            elif "k_proj" not in n and "v_proj" not in n:
+                out[n] = t
+        return out
+    return change
+
+
+
 def case(name, family, kind, id_, change, likely=(), seen=None, base=None):
     """kind, id_: what it is. likely: what statistics alone may say as well, (kind, id) each, and None: nothing. seen: what
     numbers of both sides say, where no digest decides. base: makes the reference."""
@@ -341,6 +359,9 @@ case("shuffled", "qwen3", "order", None, on("layers.1.mlp.down_proj", each(lambd
      likely=[("reinterpreted", "W1b")])
 case("stride", "qwen3", "stride", "W18", on(UP, each(sheared(64))), likely=OTHER)
 case("shards", "qwen2", "shards", "W19", on("embed_tokens", each(lambda x: np.concatenate([x[256:], x[:256]]))), likely=ORDER)
+FUSED = [("fused", None)]
+case("fused in another order", "qwen2", "parts", "W2", fuse((0, 2, 1)), likely=FUSED)
+case("fused by group", "llama", "parts", "W2", fuse(by_group=True), likely=FUSED)
 case("padded", "qwen2", "vocabulary", "W19", on("embed_tokens", each(lambda x: np.concatenate([x, x[:64]]))))
 
 
@@ -414,6 +435,10 @@ def try_twins(work, models, sound, recorded, wrong):
             path = write_model(models[family], os.path.join(work, f"{family}-{word}"), twin)
             check(wrong, f"{family} in {word}", ask(base, path), {})
             check(wrong, f"{family} in {word}, recorded", ask(write_table(recorded[family], path + ".h5", twin), tables), {})
+    for family in ("llama", "qwen2"):
+        path = write_model(models[family], os.path.join(work, f"{family}-fused"), fuse()(sound[family]))
+        check(wrong, f"{family} fused", ask(models[family], path), {})
+        check(wrong, f"{family} split", ask(path, models[family]), {})
     # As it is published, with pictures; and GPT-2 as transformers 4 had it.
     for family, old, new in (("qwen3_5_text", "model.", "model.language_model."), ("gpt2", "transformer.", "")):
         twin = {k.replace(old, new, 1): t for k, t in sound[family].items()}
