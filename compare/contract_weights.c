@@ -77,6 +77,7 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 	for (int k = 0; k < 2; k++) {
 		side[k].n = vn_recording_weights(both[k], &side[k].row);
 		side[k].plan = vn_recording_plan(both[k]);
+		side[k].gguf = vn_recording_format(both[k]) && strncmp(vn_recording_format(both[k]), "gguf", 4) == 0;
 	}
 	if (side[0].n <= 0 || side[1].n <= 0) {
 		vn_lines_add(notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");

@@ -26,6 +26,7 @@ typedef struct vn_weight_side {
 	int                  n;
 	const vn_tensor     *numbers; /* (n), data NULL where they are not known; NULL: none is */
 	const vn_plan       *plan;    /* for the sizes of heads; NULL: not known */
+	bool                 gguf;    /* of a GGUF file, whose converter's changes were undone (specs/models.md, 4.7) */
 } vn_weight_side;
 
 /* What it rests on. */

@@ -109,6 +109,7 @@ typedef struct vn_fit {
 	double correlation, factor; /* candidate = factor * reference, by least squares */
 	double nmse, residual;      /* of the difference, and of what the factor leaves, over the reference's square */
 	double differing;           /* share of the numbers */
+	double largest;             /* difference of two finite ones; infinite where one alone is not */
 } vn_fit;
 vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b);
 

@@ -146,7 +146,7 @@ enum { PIECE = 4096 }; /* whole blocks of any format */
 vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 {
 	const size_t n = (size_t)vn_shape_count(&a->shape);
-	double       x[PIECE], y[PIECE], sx = 0, sy = 0, xx = 0, yy = 0, xy = 0, dd = 0;
+	double       x[PIECE], y[PIECE], largest = 0, sx = 0, sy = 0, xx = 0, yy = 0, xy = 0, dd = 0;
 	int64_t      differing = 0, used = 0;
 
 	for (size_t i = 0; i < n; i += PIECE) {
@@ -156,9 +156,11 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 		for (size_t j = 0; j < k; j++) {
 			if (!isfinite(x[j]) || !isfinite(y[j])) {
 				differing++;
+				largest = INFINITY;
 				continue;
 			}
 			used++;
+			largest = fmax(largest, fabs(y[j] - x[j]));
 			differing += x[j] != y[j];
 			sx += x[j];
 			sy += y[j];
@@ -169,7 +171,7 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b)
 		}
 	}
 	const double m = used ? (double)used : 1.0, vx = xx - sx * sx / m, vy = yy - sy * sy / m;
-	vn_fit f = { .factor = xx > 0 ? xy / xx : NAN, .nmse = xx > 0 ? dd / xx : NAN, .differing = n ? (double)differing / (double)n : 0.0 };
+	vn_fit f = { .largest = largest, .factor = xx > 0 ? xy / xx : NAN, .nmse = xx > 0 ? dd / xx : NAN, .differing = n ? (double)differing / (double)n : 0.0 };
 	f.correlation = vx > 0 && vy > 0 ? (xy - sx * sy / m) / sqrt(vx * vy) : NAN;
 	f.residual = xx > 0 ? fmax(0.0, yy - xy * xy / xx) / xx : NAN;
 	return f;

@@ -73,7 +73,7 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	for (int i = 0; i < n; i++)
 		sum_up(&w->numbers[i], &w->rows[i]);
 	w->plan = vn_contract_plan(w->source->config);
-	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan };
+	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;
 }
 
@@ -87,6 +87,7 @@ static vn_status of_recording(const char *path, vn_opened_weights *w, vn_error *
 	if (w->side.n <= 0)
 		return vn_fail(err, VN_ERR_NOTFOUND, "%s: records no table of weights", path);
 	w->side.plan = vn_recording_plan(w->recording);
+	w->side.gguf = vn_recording_format(w->recording) && strncmp(vn_recording_format(w->recording), "gguf", 4) == 0;
 	if (!w->side.plan && vn_recording_config(w->recording))
 		w->side.plan = w->plan = vn_contract_plan(vn_recording_config(w->recording));
 	return VN_OK;

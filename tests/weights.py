@@ -435,6 +435,19 @@ def try_twins(work, models, sound, recorded, wrong):
             path = write_model(models[family], os.path.join(work, f"{family}-{word}"), twin)
             check(wrong, f"{family} in {word}", ask(base, path), {})
             check(wrong, f"{family} in {word}, recorded", ask(write_table(recorded[family], path + ".h5", twin), tables), {})
+    # What a GGUF file holds as 1 + w and -exp(A_log), undone; of no GGUF file it is another revision.
+    wide = {k: as_format(values(t), "F32") for k, t in sound["qwen3_5_text"].items()}
+    one = np.float32(1)
+    undone = {k: ("F32", np.log(np.exp(t[1])).astype(np.float32)) if "A_log" in k else
+              ("F32", (t[1] * np.float32(1.0001) + one) - one) if "layernorm" in k else t for k, t in wide.items()}
+    wide = {k: ("F32", t[1] * np.float32(1.0001)) if "layernorm" in k else t for k, t in wide.items()}
+    a, b = write_table(recorded["qwen3_5_text"], os.path.join(work, "a.h5"), wide), write_table(recorded["qwen3_5_text"], os.path.join(work, "b.h5"), undone)
+    differ = {k: REVISION for k in wide if wide[k][1].tobytes() != undone[k][1].tobytes()}
+    assert len(differ) > 8
+    check(wrong, "undone, of no GGUF", ask(a, b), differ)
+    with h5py.File(b, "r+") as f:
+        f["model"].attrs["format"] = "gguf F32"
+    check(wrong, "undone", ask(a, b), {})
     for family in ("llama", "qwen2"):
         path = write_model(models[family], os.path.join(work, f"{family}-fused"), fuse()(sound[family]))
         check(wrong, f"{family} fused", ask(models[family], path), {})
