@@ -134,8 +134,12 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 		               r->path, r->n_weights, w.name, w.dtype, w.shape, w.digest);
 	memcpy(row.name, w.name, sizeof row.name);
 	int64_t n = 1;
-	for (int i = 0; i < row.shape.rank; i++)
-		n = n > INT64_MAX / 8 / (row.shape.dim[i] + 1) ? 0 : n * row.shape.dim[i];
+	for (int i = 0; i < row.shape.rank; i++) {
+		if (n > INT64_MAX / 8 / (row.shape.dim[i] + 1))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory", r->path,
+			               r->n_weights, w.name, w.shape);
+		n *= row.shape.dim[i];
+	}
 	row.stats = (vn_stats){ .n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean,
 	                        .rms = w.rms };
 	row.stats.absmax = -w.min > w.max ? -w.min : w.max;

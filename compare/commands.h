@@ -12,5 +12,6 @@ int cmd_isolate(int argc, char **argv);
 int cmd_limits(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
+int cmd_weights(int argc, char **argv);
 
 #endif

@@ -185,7 +185,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
-	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options->allow, &c->notes, &c->refusals, err))
+	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
 	    || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
 		return st;
 	note_few_tokens(c);
@@ -217,6 +217,7 @@ void vn_comparison_finish(vn_comparison *c)
 		vn_explanations_free(c->why);
 	free(c->why);
 	vn_model_close(c->model);
+	vn_weights_free(c->weights);
 	vn_comparison_drop_graph(c);
 	vn_lines_free(&c->notes);
 	vn_lines_free(&c->warnings);

@@ -15,6 +15,7 @@
 #include "capture/recording.h"
 #include "compare/limits.h"
 #include "compare/lines.h"
+#include "compare/weights.h"
 #include "libref/plan/policy.h"
 
 /* What a person may allow by name (--allow token_ids,weights). */
@@ -177,6 +178,7 @@ typedef struct vn_comparison {
 	vn_graph      *graph;
 	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
 	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
 	vn_lines       notes, warnings, refusals;
 	bool           bits;       /* measure differing: some limit speaks of it */
 	bool           within;
@@ -193,9 +195,14 @@ void      vn_comparison_close(vn_comparison *c);
 
 /* ---- the chapters --------------------------------------------------------- */
 
-/* Are b's tokens, config and weights a's? who: what b is, for the lines. */
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
+/* Are b's tokens, config and weights a's? who: what b is, for the lines. *weights: what
+ * vn_contract_weights found; NULL: not asked. */
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
                       vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* The weights alone, by their tables and, with o->model, by the numbers of that model as far as it is the one
+ * or the other's. *weights: the table, the caller's, NULL where a side lists none; weights NULL: not asked. */
+vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
+                              vn_lines *notes, vn_lines *refusals, vn_error *err);
 /* The same of two configs alone, as text; NULL: not known. */
 void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                              vn_lines *refusals);

@@ -5,7 +5,6 @@
 #include "libref/plan/family.h"
 
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,78 +206,6 @@ static void plans(const contract *c)
 		       vn_plan_difference(a, b, what), c->who);
 }
 
-/* Two statistics that rounding to the coarser format can explain. */
-static bool near(double x, double y, double room)
-{
-	return fabs(x - y) <= room || (isnan(x) && isnan(y));
-}
-
-bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
-{
-	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
-		return strcmp(x->digest.hex, y->digest.hex) == 0;
-	/* Quantising is not rounding to a grid: other numbers, however close. */
-	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
-		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
-	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
-	const vn_stats *a = &x->stats, *b = &y->stats;
-	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
-	const double room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
-	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room)
-	    && near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
-}
-
-static const vn_weight_row *find(const vn_weight_row *rows, int n, const char *name)
-{
-	for (int lo = 0, hi = n; lo < hi; ) {
-		const int mid = lo + (hi - lo) / 2, order = strcmp(name, rows[mid].name);
-		if (order == 0)
-			return &rows[mid];
-		if (order < 0)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return NULL;
-}
-
-enum { WEIGHTS_NAMED = 4 }; /* so many differences are named, the rest counted */
-
-static void weights(const contract *c)
-{
-	const vn_weight_row *a, *b;
-	const int n = vn_recording_weights(c->a, &a), m = vn_recording_weights(c->b, &b);
-	int differ = 0, extra = 0;
-	if (n <= 0 || m <= 0) {
-		vn_lines_add(c->notes, "weights: the %s records none; not checked", n > 0 ? c->who : "reference");
-		return;
-	}
-	for (int i = 0; i < n; i++) {
-		const vn_weight_row *y = find(b, m, a[i].name);
-		char s[VN_SHAPE_TEXT], t[VN_SHAPE_TEXT];
-		if (y && vn_shape_equal(&a[i].shape, &y->shape) && vn_weights_same(&a[i], y))
-			continue;
-		if (differ++ >= WEIGHTS_NAMED)
-			continue;
-		if (!y)
-			DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %s is not in the %s", a[i].name, c->who);
-		else if (!vn_shape_equal(&a[i].shape, &y->shape))
-			DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %s is %s in the reference, %s in the %s", a[i].name,
-			       vn_shape_text(&a[i].shape, s), vn_shape_text(&y->shape, t), c->who);
-		else
-			DIFFER(c, VN_ALLOW_WEIGHTS, "weights",
-			       "weights: %s holds other numbers: %s rms %.9g mean %.9g in the reference, %s rms %.9g mean %.9g in the %s",
-			       a[i].name, vn_dtype_name(a[i].dtype), a[i].stats.rms, a[i].stats.mean,
-			       vn_dtype_name(y->dtype), y->stats.rms, y->stats.mean, c->who);
-	}
-	if (differ > WEIGHTS_NAMED)
-		DIFFER(c, VN_ALLOW_WEIGHTS, "weights", "weights: %d more differ", differ - WEIGHTS_NAMED);
-	for (int i = 0; i < m; i++)
-		extra += !find(a, n, b[i].name);
-	if (extra)
-		vn_lines_add(c->notes, "weights: %d in the %s that the reference does not list", extra, c->who);
-}
-
 void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
                         vn_lines *refusals)
 {
@@ -286,20 +213,22 @@ void vn_contract_config(const char *ref, const char *other, const char *who, uns
 	configs(&c, (const char *const[]) { ref, other });
 }
 
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, unsigned allow,
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
                       vn_lines *notes, vn_lines *refusals, vn_error *err)
 {
+	const unsigned allow = o->allow;
 	const contract c = { a, b, who, allow, notes, refusals };
 	const int before = refusals->n;
+	vn_status st;
 	if (!vn_recording_complete(a))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was cut off");
 	if (!vn_recording_complete(b))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
-	weights(&c);
+	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
+		return st;
 	plans(&c);
-	vn_status st;
 	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) || (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
 		return st;
 	if (refusals->n > before)

@@ -51,7 +51,7 @@ static void floor_unread(vn_checkpoint *p, const char *why)
 
 static vn_status from_recording(vn_comparison *c, vn_error *err)
 {
-	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options->allow, &c->notes, &c->refusals, err);
+	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options, NULL, &c->notes, &c->refusals, err);
 	if (st)
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");

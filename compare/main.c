@@ -42,6 +42,7 @@ static const struct {
 	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL },
 	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS },
 	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL },
+	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER },
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },

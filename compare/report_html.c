@@ -10,6 +10,7 @@
 #include "compare/markup.h"
 #include "compare/page.h"
 #include "compare/report.h"
+#include "compare/weights_report.h"
 
 #include <string.h>
 
@@ -103,6 +104,7 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_xml_text(out, vn_recording_path(c->ref));
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->within ? "within" : "outside", vn_say_verdict(c),
 	        vn_say_counts(c, text));
+	vn_weights_html(c->weights, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
 	else

@@ -4,6 +4,7 @@
 #include "compare/baseline.h"
 #include "compare/replay.h"
 #include "compare/report_json.h"
+#include "compare/weights_report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -259,6 +260,7 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "floor", *c->floor_from ? vn_json_text(c->floor_from) : json_null());
 	json_object_set_new(j, "baseline", baseline(c));
 	json_object_set_new(j, "subject", subject(c));
+	json_object_set_new(j, "weights", vn_weights_json(c->weights));
 	json_object_set_new(j, "notes", vn_json_lines(&c->notes));
 	json_object_set_new(j, "warnings", vn_json_lines(&c->warnings));
 	return j;

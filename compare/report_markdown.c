@@ -8,6 +8,7 @@
 #include "compare/markup.h"
 #include "compare/replay.h"
 #include "compare/report.h"
+#include "compare/weights_report.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,6 +118,7 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_lines scores = { 0 };
 	char text[VN_WORDS];
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
+	vn_weights_markdown(c->weights, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
 	else

@@ -3,6 +3,7 @@
 #include "compare/explain_words.h"
 #include "compare/replay.h"
 #include "compare/report.h"
+#include "compare/weights_report.h"
 
 #include "libref/base/text.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 
 /* Of origins so many are told in full, and so many named on the first screen. */
-enum { DETAILS = 8, NAMED = 4 };
+enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
 
 typedef struct page {
 	const vn_comparison *c;
@@ -65,6 +66,7 @@ static void head(const page *p)
 	recording_line(p, "reference", c->ref);
 	recording_line(p, "candidate", c->cand);
 	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
+	vn_weights_text(c->weights, WEIGHTS, p->out);
 	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? shown(c->floor_from, path) : "none (--model DIR or --floor FILE gives one)");
 	for (int i = 0; i < c->notes.n; i++)
 		fprintf(p->out, "%-10s %s\n", "note", c->notes.line[i]);

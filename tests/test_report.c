@@ -153,7 +153,7 @@ static void the_manual_has_every_option_of_the_help(void)
 {
 	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
 		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "isolate", cmd_isolate }, { "evaluate", cmd_evaluate },
-		{ "calibrate", cmd_calibrate }, { "show", cmd_show }, { "points", cmd_points }, { "limits", cmd_limits }, { "selftest", cmd_selftest }, { "synth", cmd_synth },
+		{ "calibrate", cmd_calibrate }, { "show", cmd_show }, { "points", cmd_points }, { "limits", cmd_limits }, { "selftest", cmd_selftest }, { "synth", cmd_synth }, { "weights", cmd_weights },
 	};
 	static char page[1 << 16];
 	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");

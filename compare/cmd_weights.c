@@ -1,0 +1,127 @@
+/* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
+#include "compare/commands.h"
+#include "compare/options.h"
+#include "compare/weights_report.h"
+#include "compare/weights_side.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define complain(...) vn_complain("weights", __VA_ARGS__)
+
+typedef struct command {
+	const char *path[2], *model;
+	int         threads;
+	bool        json;
+} command;
+
+static void usage(FILE *to)
+{
+	fputs("usage: vernier weights A B [--model MODEL] [--format text|json] [--threads N]\n"
+	      "  which weights differ between A, the reference, and B, and what the difference is: transposed, never\n"
+	      "  loaded, another layer's, truncated, quantised... (specs/weights.md)\n"
+	      "  A and B are recordings, or the files of models: a directory with config.json and *.safetensors, a GGUF file\n"
+	      "  --model MODEL  of recordings: the files of the one or the other's model, whose numbers decide what the\n"
+	      "                 tables of the recordings leave open\n"
+	      "  --format F     json: schema vernier-weights/1\n"
+	      "  --threads N    at most so many; one a processor unless said\n"
+	      "exit status: 0 the same weights, 1 they differ, 2 trouble\n", to);
+}
+
+/* 0 to go on, 1 help was asked for, 2 wrong. */
+static int arguments(command *k, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "model", required_argument, NULL, 'm' }, { "format", required_argument, NULL, 'f' },
+		{ "threads", required_argument, NULL, 't' }, { "help", no_argument, NULL, 'h' }, { 0 },
+	};
+	int c, st = 0;
+
+	optind = 1;
+	opterr = 0;
+	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
+		switch (c) {
+		case 'm': st = vn_option_once("weights", "--model", optarg, &k->model); break;
+		case 'f': st = vn_option_json("weights", optarg, &k->json); break;
+		case 't': st = vn_option_threads("weights", optarg, &k->threads); break;
+		case 'h': usage(stdout); return 1;
+		default:  st = vn_option_wrong("weights", c, argv); break;
+		}
+	if (st)
+		return st;
+	if (argc - optind != 2)
+		return complain("two recordings or models; %d given", argc - optind);
+	k->path[0] = argv[optind];
+	k->path[1] = argv[optind + 1];
+	return 0;
+}
+
+/* Numbers for the sides that have none, where the model's files are theirs. */
+static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_weights w[2], vn_tensor *numbers[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      any = false;
+
+	for (int s = 0; !st && s < 2; s++) {
+		if (w[s].side.numbers)
+			continue;
+		st = vn_weights_numbers(w[s].side.row, w[s].side.n, m, k->threads, &numbers[s], err);
+		w[s].side.numbers = numbers[s];
+		any = any || numbers[s];
+		if (!w[s].side.plan)
+			w[s].side.plan = vn_model_plan(m);
+	}
+	return st || any ? st : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
+}
+
+static vn_status put_json(const command *k, const vn_weights *w, vn_error *err)
+{
+	json_t *j = vn_weights_json(w);
+	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
+	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
+	const bool good = json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0;
+	json_decref(j);
+	putchar('\n');
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+}
+
+int cmd_weights(int argc, char **argv)
+{
+	command           k = { 0 };
+	vn_opened_weights w[2] = { { .source = NULL } };
+	vn_tensor        *numbers[2] = { NULL };
+	vn_model         *model = NULL;
+	vn_weights       *found = NULL;
+	vn_lines          notes = { 0 };
+	vn_error          err = { "" };
+	vn_status         st;
+	const int         said = arguments(&k, argc, argv);
+
+	if (said)
+		return said == 1 ? 0 : 2;
+	for (int i = 0; i < 2; i++)
+		if ((st = vn_opened_weights_open(k.path[i], k.threads, &w[i], &notes, &err)))
+			goto done;
+	if (k.model && ((st = vn_model_open(k.model, &model, &err)) || (st = take_numbers(&k, model, w, numbers, &err))))
+		goto done;
+	if ((st = vn_weights_compare(&w[0].side, &w[1].side, k.threads, &found, &err)))
+		goto done;
+	for (int i = 0; i < notes.n; i++)
+		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
+	if (k.json)
+		st = put_json(&k, found, &err);
+	else
+		vn_weights_text(found, 0, stdout);
+done:
+	if (st)
+		fprintf(stderr, "vernier weights: %s\n", err.text);
+	const int status = st ? 2 : found->n_found > 0;
+	vn_weights_free(found);
+	free(numbers[0]);
+	free(numbers[1]);
+	vn_model_close(model);
+	vn_opened_weights_close(&w[0]);
+	vn_opened_weights_close(&w[1]);
+	vn_lines_free(&notes);
+	return status;
+}
