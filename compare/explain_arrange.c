@@ -70,7 +70,7 @@ static const char *named(const vn_trial *t, double x, double *exact, char text[8
 		if (p->node[i].op == VN_OP_EMBED)
 			D = p->value[p->node[i].out[0]].size[1];
 	const struct { double x; const char *name; } known[] = {
-		{ 2, "2" }, { 0.5, "1/2" }, { 4, "4" }, { 0.25, "1/4" }, { 8, "8" }, { 0.125, "1/8" }, { -1, "-1" },
+		{ 2, "" }, { 0.5, "" }, { 4, "" }, { 0.25, "" }, { 8, "" }, { 0.125, "" }, { -1, "" },
 		{ K, "the width of a head" }, { 1 / K, "one over the width of a head" }, { sqrt(K), "the root of the width of a head" },
 		{ 1 / sqrt(K), "one over the root of the width of a head" }, { D, "the model's width" }, { 1 / D, "one over the model's width" },
 		{ sqrt(D), "the root of the model's width" }, { 1 / sqrt(D), "one over the root of the model's width" },
@@ -102,18 +102,19 @@ static vn_status factor(arranged *r, vn_error *err)
 		return VN_OK;
 	const double by = xy / xx;
 	vn_status    st = VN_OK;
-	for (int exactly = 0; !st && exactly < 2; exactly++) {
+	for (int exactly = 1; !st && exactly >= 0; exactly--) {
 		vn_hypothesis h = { 0 };
 		const char   *what = exactly ? named(r->t, by, &exact, name) : NULL;
-		const double  f = exactly && what ? exact : by;
+		const double  f = what ? exact : by;
 		if (exactly && !what)
-			break;
+			continue;
 		for (int64_t i = 0; i < r->n; i++) {
 			r->a[i] = f * r->own[i];
 			r->b[i] = f * r->fine[i];
 		}
-		vn_hypothesis_say(&h, what ? "everything is multiplied by %.6g, %s" : "everything is multiplied by %.6g", f, what ? what : "");
-		st = judge(r, &h, err);
+		vn_hypothesis_say(&h, "everything is multiplied by %.6g%s%s", f, what && *what ? ", " : "", what ? what : "");
+		if (!(st = judge(r, &h, err)) && what && vn_trial_fits(r->t, &h))
+			break; /* a person wrote that, not what was fitted to it */
 	}
 	return st;
 }

@@ -130,13 +130,15 @@ static vn_status fit_constant(vn_trial *t, int node, const char *name, double lo
 
 /* ---- a window ------------------------------------------------------------------------------------ */
 
-/* Rows before the window's end see all keys: the first token that comes out otherwise tells its width. */
+/* Rows before the window's end see all keys: the first token that comes out otherwise tells its width, unless it hardly listened to
+ * the keys that it lost. */
+enum { UNHEARD = 8 };
+
 static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
 	const char      *axes = vn_probe_axes(t->probe);
 	vn_node          n = vn_probe_plan(t->probe)->node[node];
-	vn_hypothesis    h = { .id = "A5" };
 	vn_tensor        z;
 	vn_status        st;
 
@@ -162,9 +164,13 @@ static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 	free((void *)(uintptr_t)z.data);
 	if (first < 2 || first == rows)
 		return VN_OK;
-	n.c.attention.window = (int)first;
-	vn_hypothesis_say(&h, "a sliding window of %lld keys", (long long)first);
-	return vn_try_node(t, node, &n, &h, err);
+	for (int64_t w = first; !st && w > 0 && w > first - UNHEARD && !(t->x->n && vn_trial_fits(t, &t->x->by[0])); w--) {
+		vn_hypothesis h = { .id = "A5" };
+		n.c.attention.window = (int)w;
+		vn_hypothesis_say(&h, "a sliding window of %lld keys", (long long)w);
+		st = vn_try_node(t, node, &n, &h, err);
+	}
+	return st;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------- */

@@ -30,15 +30,18 @@ IDS = "@" + os.path.join(FIXTURES, "prompts", "p070.ids")
 
 
 class Bench:
-    def __init__(self, vernier, folder):
-        self.vernier, self.folder = os.path.abspath(vernier), folder
+    def __init__(self, vernier, folder, steps):
+        self.vernier, self.folder, self.prompt = os.path.abspath(vernier), folder, ["--ids", IDS]
+        if steps:
+            ids = open(IDS[1:], encoding="ascii").read().strip().split(",")
+            self.prompt = ["--ids", ",".join(ids[:58]), "--force-ids", ",".join(ids[58:])]
 
     def run(self, *args):
         return subprocess.run([self.vernier, *args], capture_output=True, text=True)
 
     def capture(self, name, engine, model, *more):
         out = os.path.join(self.folder, name)
-        done = self.run("capture", engine, model, "--ids", IDS, "--points", "*", "--threads", "1", "--force", "-o", out, *more)
+        done = self.run("capture", engine, model, *self.prompt, "--points", "*", "--threads", "1", "--force", "-o", out, *more)
         return out if done.returncode == 0 else done.stderr.strip()
 
     def explain(self, ref, cand, model):
@@ -71,10 +74,11 @@ def judge(fault, name, report):
         return dict(seen=False, called="silence", origin=False, first=False, named=False, wrong=False)
     # a fault of attention shows in the first thing that is recorded of it
     op = made[name]["op"]
-    mine = [o for o in origins if o == name or (made[o]["layer"] == made[name]["layer"] and made[o]["op"] == op == "attention")]
+    plain = lambda o: o.split("/")[-1]  # of whatever step
+    mine = [o for o in origins if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op == "attention")]
     right = bool(mine) and origins == mine
-    e = dict(answers).get(mine[0]) if mine else None
-    ids = [a["id"] for a in e["answers"]] if e else []
+    told = [[a["id"] for a in dict(answers)[o]["answers"]] if o in dict(answers) else [] for o in mine]
+    ids = next((i for i in told if fault not in i), told[0] if told else [])  # every step is to be explained
     alone = [(x["answers"][0]["id"], x) for _, x in answers if x["explained"] and x["answers"][0]["id"]]
     wrong = any(fault not in [a["id"] for a in x["answers"]] and (x["margin"] is None or x["margin"] > 2) for i, x in alone)
     return dict(seen=True, origin=right, first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
@@ -87,13 +91,14 @@ def main():
     args.add_argument("--all", action="store_true")
     args.add_argument("--gpu", action="store_true", help="the GPU alone")
     args.add_argument("--ref", action="store_true", help="the reference alone")
+    args.add_argument("--steps", action="store_true", help="58 tokens at once, then 12 steps of one")
     args.add_argument("--family")
     args.add_argument("--fault", default="*")
     args.add_argument("--verbose", action="store_true")
     o = args.parse_args()
     failed = False
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
-        bench = Bench(o.vernier, folder)
+        bench = Bench(o.vernier, folder, o.steps)
         device = bench.run("devices").returncode == 0
         engines = ([] if o.gpu else [("ref", "f32")]) + ([] if o.ref or not device else [("gpu", "f16")])
         for engine, precision in engines:

@@ -57,6 +57,11 @@ def load(model):
     return config, weights
 
 
+def number(f, word, otherwise):
+    """Of a mistake with a number behind its word: "theta 20000"."""
+    return float(f[len(word) + 1 :]) if isinstance(f, str) and f.startswith(word + " ") else otherwise
+
+
 def rotate(x, theta, positions, pairs="half"):
     K = x.shape[-1]
     angle = np.asarray(positions)[:, None, None] * theta ** -(np.arange(0, K, 2) / K)
@@ -71,7 +76,7 @@ def norm(x, weight, eps, f=None):
         return x
     if f == "centred":
         x = x - x.mean(-1, keepdims=True)
-    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean(-1, keepdims=True)) + eps * (10 if f == "eps" else 1))
+    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean(-1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
     return x if f == "no weight" else weight * x
 
 
@@ -85,7 +90,10 @@ def rope(x, theta, f=None):
     T = len(x)
     if f == "left out":
         return x
-    y = rotate(x, 1e4 if f == "theta" else theta, {"position + 1": np.arange(1, T + 1), "last position": np.full(T, T - 1)}.get(f, np.arange(T)),
+    if isinstance(f, str) and f.startswith("columns "):
+        n = int(number(f, "columns", 0))
+        return np.concatenate([rotate(x[..., :n], theta, np.arange(T)), x[..., n:]], -1)
+    y = rotate(x, 1e4 if f == "theta" else number(f, "theta", theta), {"position + 1": np.arange(1, T + 1), "last position": np.full(T, T - 1)}.get(f, np.arange(T) + number(f, "from", 0)) * number(f, "stretch", 1),
                "interleaved" if f == "interleaved" else "half")
     if f == "first head alone":
         y[:, 1:] = x[:, 1:]
@@ -96,11 +104,11 @@ def attend(q, k, v, store, f=None):
     T, H, K = q.shape
     G, y = k.shape[1], np.empty_like(q)
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
-    if f == "window":
-        seen &= ~np.tril(seen, -16)
+    if f == "window" or number(f, "window", 0):
+        seen &= ~np.tril(seen, -int(number(f, "window", 16)))
     for h in range(H):
         g = h % G if f == "head map" else h // (H // G)
-        s = np.where(seen, q[:, h] @ k[:, g].T / (1.0 if f == "no scale" else np.sqrt(K)), -np.inf)
+        s = np.where(seen, q[:, h] @ k[:, g].T / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))), -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
         y[:, h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8") @ v[:, g]
     return y
