@@ -61,6 +61,8 @@ static void show(vn_limits *l, const char *name)
 		printf("  %-28s allowed         %s:%d\n", "missing", set.missing->file, set.missing->line);
 	if (set.extra)
 		printf("  %-28s allowed         %s:%d\n", "extra", set.extra->file, set.extra->line);
+	if (set.constant)
+		printf("  %-28s allowed         %s:%d\n", "constant", set.constant->file, set.constant->line);
 	if (!n)
 		printf("  no other limit\n");
 }

@@ -93,6 +93,8 @@ static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set
 		set->missing = r->missing ? r : NULL;
 	if (r->extra >= 0)
 		set->extra = r->extra ? r : NULL;
+	if (r->constant >= 0)
+		set->constant = r->constant ? r : NULL;
 	r->hit = true;
 }
 

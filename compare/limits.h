@@ -30,7 +30,7 @@ typedef struct vn_rule {
 		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
-	int missing, extra; /* -1 unsaid, 0 refused, 1 allowed */
+	int missing, extra, constant; /* -1 unsaid, 0 refused, 1 allowed */
 } vn_rule;
 
 typedef struct vn_limit {
@@ -42,7 +42,7 @@ typedef struct vn_limit {
 /* What holds for one checkpoint. */
 typedef struct vn_limit_set {
 	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
-	const vn_rule *missing, *extra; /* the rule that allows it, or NULL */
+	const vn_rule *missing, *extra, *constant; /* the rule that allows it, or NULL */
 } vn_limit_set;
 
 typedef struct vn_limits {

@@ -179,7 +179,7 @@ static vn_status new_rule(reader *r, vn_rule **rule)
 		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
 	(*rule)->line = vn_yaml_line(r->y);
-	(*rule)->missing = (*rule)->extra = -1;
+	(*rule)->missing = (*rule)->extra = (*rule)->constant = -1;
 	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
@@ -217,6 +217,8 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 		return allowed(r, key, &rule->missing);
 	if (strcmp(key, "extra") == 0)
 		return allowed(r, key, &rule->extra);
+	if (strcmp(key, "constant") == 0)
+		return allowed(r, key, &rule->constant);
 	if (strcmp(key, "without_floor") != 0)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->had_inner)

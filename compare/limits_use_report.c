@@ -152,6 +152,7 @@ static json_t *checkpoint(const vn_limits_use *u, const char *name)
 	json_object_set_new(j, "limits", limits);
 	json_object_set_new(j, "missing", json_string(set.missing ? "allowed" : "refused"));
 	json_object_set_new(j, "extra", json_string(set.extra ? "allowed" : "refused"));
+	json_object_set_new(j, "constant", json_string(set.constant ? "allowed" : "refused"));
 	return j;
 }
 

@@ -34,6 +34,7 @@ static void join(vn_sums *a, const vn_sums *b)
 	a->differing += b->differing;
 	a->finite += b->finite;
 	a->bad += b->bad;
+	a->masked += b->masked;
 	for (int i = 0; i < 2; i++) {
 		a->nan[i] += b->nan[i];
 		a->inf[i] += b->inf[i];
@@ -214,6 +215,7 @@ static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn
 	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);
 	m->n = p->n;
 	m->finite = s->finite;
+	m->masked = s->masked;
 	m->bad_at = s->finite > 0 ? s->bad_at : 0;
 	m->absmax[0] = s->max_r;
 	m->absmax[1] = s->max_c;
@@ -321,6 +323,7 @@ static void cut(work *w, const vn_job *job, int64_t most)
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
 	w->pair.mapped = job->mapped;
+	w->pair.masks = job->masks;
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;

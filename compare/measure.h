@@ -19,6 +19,7 @@ typedef struct vn_pair {
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
 	bool     mapped;              /* data are shared mappings */
+	bool     masks;               /* minus infinity on both sides is a mask */
 } vn_pair;
 
 static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
@@ -44,6 +45,7 @@ typedef struct vn_sums {
 	double  max_d, max_rel, max_r, max_c, max_ulp;
 	int64_t max_block;            /* where the block of max_d starts; -1: none */
 	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
+	int64_t masked;
 	int64_t differing, differs_at; /* when the pair wants them; first or -1 */
 	int64_t nan[2], inf[2];
 } vn_sums;

@@ -34,7 +34,7 @@ static const vn_metric_info table[VN_N_METRICS] = {
 	[VN_M_ULP_MAX]    = { "ulp_max", VN_LOWER, true, false, INFINITY, "ulp",
 	                      "largest distance in ULPs" },
 	[VN_M_NONFINITE]  = { "nonfinite", VN_LOWER, false, false, INFINITY, "count",
-	                      "positions with a NaN on either side or an infinity the other side has not" },
+	                      "positions with a NaN or an infinity on either side; of attention scores minus infinity on both is a mask" },
 	[VN_M_HEADROOM]   = { "headroom", VN_LOWER, false, false, INFINITY, "",
 	                      "max |c| / largest number of the candidate's format" },
 	[VN_M_DIFFERING]  = { "differing", VN_LOWER, false, false, INFINITY, "count",

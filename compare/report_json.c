@@ -83,6 +83,8 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "nan", vn_json_integers(p->m.nan, 2));
 	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
+	if (p->m.masked)
+		json_object_set_new(j, "masked", json_integer(p->m.masked));
 	if (p->m.worst_token >= 0)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
 	if (p->m.worst_nmse_token >= 0)
