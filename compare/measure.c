@@ -199,6 +199,7 @@ static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn
 	set(m, VN_M_MAX_REL, s->max_rel);
 	set(m, VN_M_MEAN_REL, s->rel / n);
 	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
+	set(m, VN_M_SCALE, vn_scale(q, n));
 	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));

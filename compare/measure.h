@@ -84,6 +84,10 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 /* Both zero: 1; one of them: 0. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
+/* Of n positions: the distance from 1 of the factor a = r.c / r.r, less 6 times its standard error sqrt((nmse - (a-1)^2) / n)
+ * (of a rest of nmse 2^-20 or more),
+ * that is, the part of it that errors independent of r do not make. */
+double vn_scale(const vn_squares *s, double n);
 
 /* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
 typedef struct vn_size {

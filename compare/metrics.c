@@ -23,6 +23,8 @@ static const vn_metric_info table[VN_N_METRICS] = {
 	                      "mean of the same" },
 	[VN_M_NORM_RATIO] = { "norm_ratio", VN_NEAR_ONE, false, false, INFINITY, "",
 	                      "|c| / |r|; a limit is the distance from 1 on either side" },
+	[VN_M_SCALE]      = { "scale", VN_LOWER, false, false, INFINITY, "",
+	                      "how far from 1 the factor is that r is to be multiplied with, beyond 6 standard errors of it" },
 	[VN_M_WORST_TOKEN_COSINE] = { "worst_token_cosine", VN_HIGHER, false, false, 1, "",
 	                      "the lowest cosine of one token's row" },
 	[VN_M_WORST_TOKEN_NMSE] = { "worst_token_nmse", VN_LOWER, true, false, INFINITY, "",

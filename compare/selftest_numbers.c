@@ -404,6 +404,10 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "all-equal", "one number everywhere, as large as the rest were", VN_NEEDS_TENSOR, .numbers = all_equal, .want = BY(VN_M_NMSE) },
 	{ "garbage", "what memory held, of the right size", VN_NEEDS_TENSOR, .numbers = garbage, .want = BY(VN_M_NMSE) },
 	{ "scaled", "1.01 times as large", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = scaled_little, .want = ANY },
+	{ "scaled-without-floor", "1.01 times as large, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE, .numbers = scaled_little,
+	  .want = ANY },
+	{ "scores-scaled-without-floor", "logits 1.01 times as large, and no floor", VN_NEEDS_SCORES, .unit = VN_UNIT_NONE,
+	  .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
 	{ "negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "without signs", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
@@ -453,6 +457,7 @@ const vn_mutation vn_selftest_numbers[] = {
 
 	REFERENCE("negated", "every sign turned", VN_NEEDS_TENSOR, negated),
 	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, enlarged),
+	REFERENCE("scaled", "1.01 times as large", VN_NEEDS_TENSOR, scaled_little),
 	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),
 	REFERENCE("heads-reversed", "heads backwards", VN_NEEDS_HEADS, heads_reversed),
 	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
