@@ -66,6 +66,8 @@ typedef struct vn_check {
 	vn_metric      metric;
 	vn_form        form;
 	double         limit, value; /* value: what was held against it */
+	double         best;         /* value ever reached, of a broken one against a baseline (baseline.h); where has_best */
+	bool           has_best;
 	bool           holds;
 	const vn_rule *rule;         /* NULL: built in */
 	int            line;

@@ -35,6 +35,8 @@ static json_t *limit(const vn_check *k)
 	json_t *j = used(k);
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
+	if (k->has_best)
+		json_object_set_new(j, "best", json_real(k->best));
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : vn_json_not_finite(k->value)));
 	json_object_set_new(j, "holds", json_boolean(k->holds));
