@@ -166,9 +166,9 @@ static json_t *limit_before(const baseline *b, const before *p, const vn_check *
 	return l;
 }
 
-static vn_since check_since(const baseline *b, const before *p, const vn_check *k, double *was)
+static vn_since check_since(const baseline *b, const before *p, vn_check *k, double *was)
 {
-	const json_t *l = limit_before(b, p, k), *value = json_object_get(l, "value");
+	const json_t *l = limit_before(b, p, k), *value = json_object_get(l, "value"), *best = json_object_get(l, "best");
 	const char   *none = json_string_value(json_object_get(l, "value_is"));
 	*was = (double)NAN;
 	if (!l || !json_is_false(json_object_get(l, "holds")))
@@ -180,9 +180,13 @@ static vn_since check_since(const baseline *b, const before *p, const vn_check *
 		     : strcmp(none, now) == 0 && !isfinite(k->value) ? VN_KNOWN : VN_WORSE;
 	}
 	*was = json_number_value(value);
+	/* Reports may be chained, a hundredth worse each: what counts is the best that it ever was. */
+	const double least = json_is_number(best) ? json_number_value(best) : *was;
 	const bool   count = k->metric == VN_M_NONFINITE || k->metric == VN_M_DIFFERING;
 	const double room = count ? 0.0 : VN_BASELINE_ROOM;
-	const double then = badness(k->metric, k->form, *was), now = badness(k->metric, k->form, k->value);
+	const double then = badness(k->metric, k->form, least), now = badness(k->metric, k->form, k->value);
+	k->has_best = isfinite(k->value) != 0;
+	k->best = now < then ? k->value : least;
 	if (now <= then * (1 - room) && now < then)
 		return VN_BETTER;
 	return now <= then * (1 + room) ? VN_KNOWN : VN_WORSE;

@@ -75,6 +75,8 @@ static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_
 	}
 	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
 	job->scores = p->point->scores;
+	const vn_point_info *point = vn_entry_point(vn_recording_entry(c->ref, p->point->ref));
+	job->masks = point && point == vn_point_get(VN_POINT_ATTN_SCORES);
 	job->bits = c->bits;
 	job->mapped = true;
 	return st;

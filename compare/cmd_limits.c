@@ -32,12 +32,13 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	const vn_metric_info *info = vn_metric_get(m);
 	const bool higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
 	const bool one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
+	const char *why = vn_rule_why(l->rule, m);
 	char depth[64] = "";
 	if (l->rule->key[form][m].deep)
 		snprintf(depth, sizeof depth, "by depth, %g to %g  ", l->rule->key[form][m].value, l->rule->key[form][m].last);
 	printf("  %-28s %s %-10.6g %s%s%s:%d%s%s%s\n", vn_limit_key(form, m, key), one ? "1 +-" : higher ? ">=  " : "<=  ",
 	       l->value, depth, form == VN_WITHOUT_FLOOR ? "when no floor is known  " : "", l->rule->file, l->line,
-	       l->rule->why ? "  \"" : "", l->rule->why ? l->rule->why : "", l->rule->why ? "\"" : "");
+	       why ? "  \"" : "", why ? why : "", why ? "\"" : "");
 }
 
 static void show(vn_limits *l, const char *name)
@@ -61,6 +62,8 @@ static void show(vn_limits *l, const char *name)
 		printf("  %-28s allowed         %s:%d\n", "missing", set.missing->file, set.missing->line);
 	if (set.extra)
 		printf("  %-28s allowed         %s:%d\n", "extra", set.extra->file, set.extra->line);
+	if (set.constant)
+		printf("  %-28s allowed         %s:%d\n", "constant", set.constant->file, set.constant->line);
 	if (!n)
 		printf("  no other limit\n");
 }

@@ -22,13 +22,14 @@ typedef struct command {
 
 static void usage(FILE *to)
 {
-	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--limits FILE] [--only GLOB] [--format text|json]\n"
+	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--model MODEL] [--limits FILE] [--only GLOB] [--format text|json]\n"
 	      "                        [--threads N]\n"
 	      "  changes copies of a healthy recording in every way that is known to go wrong, compares each as vernier\n"
 	      "  compare does, and demands that each is caught, for what it is\n"
 	      "  REF CAND        two recordings that are within limits; REF alone: with itself; none: recordings made here,\n"
 	      "                  of a small synthetic model, in every precision\n"
 	      "  --floor FILE    as of compare: small changes of a 16-bit run are seen only in its units\n"
+	      "  --model MODEL   of REF: for the mutations of the reference that its own model must give away\n"
 	      "  --limits FILE   to be tested, instead of vernier's own\n"
 	      "  --only GLOB     only these mutations, such as 'numbers/*'\n"
 	      "  --format FORM   text or json\n"
@@ -41,9 +42,9 @@ static void usage(FILE *to)
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { FLOOR = 256, LIMITS, ONLY, FORMAT, THREADS };
+	enum { FLOOR = 256, MODEL, LIMITS, ONLY, FORMAT, THREADS };
 	static const struct option options[] = {
-		{ "floor", required_argument, NULL, FLOOR }, { "limits", required_argument, NULL, LIMITS },
+		{ "floor", required_argument, NULL, FLOOR }, { "model", required_argument, NULL, MODEL }, { "limits", required_argument, NULL, LIMITS },
 		{ "only", required_argument, NULL, ONLY }, { "format", required_argument, NULL, FORMAT },
 		{ "threads", required_argument, NULL, THREADS },
 		{ "help", no_argument, NULL, 'h' }, { 0 },
@@ -56,6 +57,7 @@ static int arguments(command *k, int argc, char **argv)
 	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
 		switch (c) {
 		case FLOOR:  k->pair.floor = optarg; break;
+		case MODEL:  k->pair.model = optarg; break;
 		case LIMITS: k->pair.limits = optarg; break;
 		case ONLY:
 			if (vn_glob_check(optarg, &err))
@@ -74,8 +76,8 @@ static int arguments(command *k, int argc, char **argv)
 	k->pair.ref = optind < argc ? argv[optind] : NULL;
 	k->pair.cand = optind + 1 < argc ? argv[optind + 1] : k->pair.ref;
 	k->pair.name = "own";
-	if (!k->pair.ref && k->pair.floor)
-		return complain("--floor is for recordings of yours: which?");
+	if (!k->pair.ref && (k->pair.floor || k->pair.model))
+		return complain("%s is for recordings of yours: which?", k->pair.floor ? "--floor" : "--model");
 	return 0;
 }
 

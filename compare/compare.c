@@ -87,6 +87,20 @@ static vn_status check_damage(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+/* Minus infinity on both sides of attention scores is a mask, and nobody should learn by chance that it was left out. */
+static void note_masks(vn_comparison *c)
+{
+	long long n = 0;
+	int points = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		n += c->point[i].m.masked;
+		points += c->point[i].m.masked > 0;
+	}
+	if (n)
+		vn_lines_add(&c->notes, "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n,
+		             points, points == 1 ? "" : "s");
+}
+
 /* ---- each file alone ------------------------------------------------------------- */
 
 enum { SAID_ALONE = 8 };
@@ -180,7 +194,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	vn_status st;
 
 	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
-	c->first = -1;
+	c->first = c->first_unfounded = -1;
 	c->limits->layers = layers_of(c);
 	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
@@ -190,9 +204,10 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_hollow(c, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
 	    || (st = vn_take_few(c, err)))
 		return st;
+	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;

@@ -29,6 +29,7 @@ typedef enum vn_allow {
 	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
 	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
 	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not */
+	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -65,6 +66,8 @@ typedef struct vn_check {
 	vn_metric      metric;
 	vn_form        form;
 	double         limit, value; /* value: what was held against it */
+	double         best;         /* value ever reached, of a broken one against a baseline (baseline.h); where has_best */
+	bool           has_best;
 	bool           holds;
 	const vn_rule *rule;         /* NULL: built in */
 	int            line;
@@ -98,10 +101,12 @@ typedef struct vn_checkpoint {
 	int            few;       /* and of the multiples of the floor; -1: by itself */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
-	char          *detail;    /* one line for statuses that are not measured; NULL: none */
+	char          *detail;    /* one line for statuses that are not measured, and for what is unfounded; NULL: none */
 	vn_measured    m;         /* n == 0: not measured */
 	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
+	const char    *hollow;    /* why nothing was compared; NULL */
 	bool           has_floor;
+	bool           unfounded; /* its floor is none: the reference, or the floor, is wrong there */
 	double        *floor;     /* (VN_N_METRICS) where it has one; NaN: not known. vn_floor_value */
 	vn_check      *check;
 	int            n_checks;
@@ -174,6 +179,7 @@ typedef struct vn_comparison {
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
 	int            first;      /* first divergence; -1 */
+	int            n_unfounded, first_unfounded; /* checkpoints whose floor is none; -1 */
 	int           *origins, n_origins;
 	vn_graph      *graph;
 	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
@@ -221,6 +227,8 @@ vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn
 vn_status vn_match(vn_comparison *c, vn_error *err);
 /* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
 void      vn_assume_policy(vn_comparison *c);
+/* hollow of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */
+vn_status vn_hollow(vn_comparison *c, vn_error *err);
 /* floor of every measured checkpoint, from the recording c->floor or from a run
  * of the reference engine on options->model; nothing when there is neither. */
 vn_status vn_floor(vn_comparison *c, vn_error *err);

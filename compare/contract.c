@@ -16,9 +16,9 @@ static const struct {
 	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
-	{ "claims", VN_ALLOW_CLAIMS },
+	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims";
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {

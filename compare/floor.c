@@ -2,7 +2,7 @@
  * the reference engine in the candidate's precision, measured against the
  * reference. From a recording of such a run, or run here and now; then every
  * tensor is measured as it is made and forgotten again. */
-#include "compare/compare.h"
+#include "compare/floor_check.h"
 #include "compare/names.h"
 
 #include "libref/exec/ref.h"
@@ -63,28 +63,39 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
 		               vn_recording_path(c->cand));
 	}
+	if ((st = vn_floor_contract(c, err)))
+		return st;
 	/* The reference's rows are settled by now; where the floor has fewer, it has none of those steps. */
 	if ((st = vn_align_to(c, c->floor, "floor", err)))
 		return st;
 	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
 	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
-	return vn_measure_points(c, &batch, err);
+	st = vn_measure_points(c, &batch, err);
+	return st ? st : vn_floor_check_file(c, precision_of(c->floor), err);
+}
+
+/* What a recording says, or else (false) the format that most of its tensors are in. */
+static bool policy_of(const vn_recording *r, vn_policy *policy)
+{
+	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
+
+	if (vn_policy_from_name(precision_of(r), policy))
+		return true;
+	for (int i = 0; i < vn_recording_count(r); i++)
+		in[vn_recording_entry(r, i)->dtype]++;
+	for (int d = 0; d < VN_N_DTYPES; d++)
+		if (in[d] > in[most] && vn_policy_from_name(vn_dtype_name((vn_dtype)d), policy))
+			most = d;
+	vn_policy_from_name(vn_dtype_name((vn_dtype)most), policy);
+	return false;
 }
 
 void vn_assume_policy(vn_comparison *c)
 {
-	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
-
 	if (c->options->floor_policy)
 		c->policy = *c->options->floor_policy;
-	if (c->options->floor_policy || vn_policy_from_name(precision_of(c->cand), &c->policy))
+	if (c->options->floor_policy || policy_of(c->cand, &c->policy))
 		return;
-	for (int i = 0; i < vn_recording_count(c->cand); i++)
-		in[vn_recording_entry(c->cand, i)->dtype]++;
-	for (int d = 0; d < VN_N_DTYPES; d++)
-		if (in[d] > in[most] && vn_policy_from_name(vn_dtype_name((vn_dtype)d), &c->policy))
-			most = d;
-	vn_policy_from_name(vn_dtype_name((vn_dtype)most), &c->policy);
 	vn_lines_add(&c->notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
 	             vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names, vn_policy_name(c->policy));
 }
@@ -93,6 +104,7 @@ void vn_assume_policy(vn_comparison *c)
 
 typedef struct sink {
 	vn_comparison *c;
+	double   (*own)[2]; /* (checkpoints): nmse and worst token's nmse go there; NULL: this is the floor */
 	int       *point;  /* (values): a checkpoint of a root value in this step; -1 */
 	int       *next;   /* (checkpoints): another of the same value, under another name; -1 */
 	int        now;    /* the first checkpoint of the value being written; -1: not wanted */
@@ -149,6 +161,8 @@ static vn_status floor_of(sink *s, vn_checkpoint *p, vn_error *err)
 	vn_tensor   r;
 	vn_measured m;
 	last_row(&f, e);
+	if (!vn_shape_equal(&f.shape, &e->shape) && s->own)
+		return VN_OK; /* said of the floor */
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", p->name);
 		return VN_OK;
@@ -157,7 +171,9 @@ static vn_status floor_of(sink *s, vn_checkpoint *p, vn_error *err)
 	if (!st)
 		st = vn_measure(&r, &f, vn_entry_axes(e), p->scores, s->c->options->threads, &m, err);
 	vn_recording_release(s->c->ref, p->ref);
-	if (!st)
+	if (!st && s->own)
+		memcpy(s->own[p - s->c->point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+	else if (!st)
 		vn_floor_set(p, &m);
 	return st;
 }
@@ -250,9 +266,37 @@ static vn_status run_steps(vn_comparison *c, const vn_names *names, vn_ref *ref,
 	return VN_OK;
 }
 
+static vn_status run_in(vn_comparison *c, const vn_names *names, vn_policy policy, sink *s, bool *want, vn_error *err)
+{
+	const vn_ref_options o = { .policy = policy, .threads = c->options->threads, .progress = true };
+	vn_ref   *ref = NULL;
+	vn_status st = vn_ref_create(names->plan, vn_model_weights(c->model), &o, &ref, err);
+	if (!st)
+		st = run_steps(c, names, ref, s, want, err);
+	vn_ref_destroy(ref);
+	return st;
+}
+
+/* In the candidate's precision, and where the reference's is finer in that, too: is the reference the model's? */
+static vn_status run_both(vn_comparison *c, const vn_names *names, sink *s, bool *want, vn_error *err)
+{
+	vn_policy of_ref;
+	vn_status st = run_in(c, names, c->policy, s, want, err);
+	if (st)
+		return st;
+	policy_of(c->ref, &of_ref);
+	if (!vn_policy_finer(of_ref, c->policy))
+		return vn_floor_check_model(c, of_ref, NULL, err);
+	if (!(s->own = calloc((size_t)c->n_points + 1, sizeof *s->own)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
+	if (!(st = run_in(c, names, of_ref, s, want, err)))
+		st = vn_floor_check_model(c, of_ref, s->own, err);
+	free(s->own);
+	return st;
+}
+
 static vn_status by_running(vn_comparison *c, vn_error *err)
 {
-	vn_ref   *ref = NULL;
 	bool     *want = NULL;
 	vn_names  names = { 0 };
 	sink      s = { .c = c, .now = -1 };
@@ -272,14 +316,10 @@ static vn_status by_running(vn_comparison *c, vn_error *err)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
-	const vn_ref_options o = { .policy = c->policy, .threads = c->options->threads, .progress = true };
-	if ((st = vn_ref_create(plan, vn_model_weights(model), &o, &ref, err))
-	    || (st = run_steps(c, &names, ref, &s, want, err)))
-		goto done;
 	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(c->policy),
 	         vn_model_path(model));
+	st = run_both(c, &names, &s, want, err);
 done:
-	vn_ref_destroy(ref);
 	free(s.data);
 	free(s.point);
 	free(s.next);
@@ -294,7 +334,7 @@ static void warn_of_gaps(vn_comparison *c)
 	const char *first = NULL;
 	int n = 0;
 	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].m.n && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
+		if (c->point[i].m.n && !c->point[i].unfounded && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
 			first = first ? first : c->point[i].name;
 			n++;
 		}

@@ -157,7 +157,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	bool without = false, elsewhere = false;
 
 	vn_limits_for(c->limits, p->name, &set);
-	int room = 2; /* nonfinite and max_abs, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
+	int room = 4; /* nonfinite, max_abs, hollow tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++)
 			room += set.limit[f][m].rule != NULL;
@@ -165,6 +165,10 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
+	if (p->hollow && !set.constant)
+		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->hollow);
+	if (p->unfounded)
+		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is none");
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without))

@@ -77,6 +77,11 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 
+const char *vn_rule_why(const vn_rule *r, vn_metric m)
+{
+	return r->why_of[m] ? r->why_of[m] : r->why;
+}
+
 static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
 {
 	for (int f = 0; f < VN_N_FORMS; f++)
@@ -93,6 +98,8 @@ static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set
 		set->missing = r->missing ? r : NULL;
 	if (r->extra >= 0)
 		set->extra = r->extra ? r : NULL;
+	if (r->constant >= 0)
+		set->constant = r->constant ? r : NULL;
 	r->hit = true;
 }
 
@@ -135,6 +142,8 @@ void vn_limits_destroy(vn_limits *l)
 		free(l->rule[i]->file);
 		free(l->rule[i]->match);
 		free(l->rule[i]->why);
+		for (int m = 0; m < VN_N_METRICS; m++)
+			free(l->rule[i]->why_of[m]);
 		free(l->rule[i]);
 	}
 	for (int i = 0; i < l->n_warnings; i++)

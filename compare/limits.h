@@ -22,6 +22,7 @@ typedef struct vn_rule {
 	int   line;       /* where the rule starts */
 	char *match;      /* NULL: defaults */
 	char *why;        /* never empty in a rule; of defaults NULL: none given */
+	char *why_of[VN_N_METRICS]; /* of a metric that rests on something else; NULL: why */
 	bool  shipped;    /* from a file that was extended, or from one of vernier's own */
 	bool  hit;        /* it matched a checkpoint */
 	struct {
@@ -30,7 +31,7 @@ typedef struct vn_rule {
 		double value, last;
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
-	int missing, extra; /* -1 unsaid, 0 refused, 1 allowed */
+	int missing, extra, constant; /* -1 unsaid, 0 refused, 1 allowed */
 } vn_rule;
 
 typedef struct vn_limit {
@@ -42,7 +43,7 @@ typedef struct vn_limit {
 /* What holds for one checkpoint. */
 typedef struct vn_limit_set {
 	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
-	const vn_rule *missing, *extra; /* the rule that allows it, or NULL */
+	const vn_rule *missing, *extra, *constant; /* the rule that allows it, or NULL */
 } vn_limit_set;
 
 typedef struct vn_limits {
@@ -69,6 +70,9 @@ bool      vn_limits_mention(const vn_limits *l, vn_metric m);
 /* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
 double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
+
+/* What the rule's limits of this metric rest on; NULL: none given. */
+const char *vn_rule_why(const vn_rule *r, vn_metric m);
 
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);

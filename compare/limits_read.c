@@ -179,7 +179,7 @@ static vn_status new_rule(reader *r, vn_rule **rule)
 		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
 	(*rule)->line = vn_yaml_line(r->y);
-	(*rule)->missing = (*rule)->extra = -1;
+	(*rule)->missing = (*rule)->extra = (*rule)->constant = -1;
 	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
@@ -191,6 +191,18 @@ typedef struct body {
 } body;
 
 static vn_status keys(body *b);
+
+/* METRIC: text */
+static vn_status why_key(void *context, const char *key, int line, int column)
+{
+	body     *b = context;
+	vn_metric m;
+	if (!vn_metric_from_name(key, &m))
+		return vn_yaml_fail_at(b->r->y, line, column, "why_of: unknown metric '%.100s'", key);
+	if (b->rule->why_of[m])
+		return vn_yaml_fail_at(b->r->y, line, column, "why_of: %s twice", key);
+	return vn_yaml_copy(b->r->y, key, &b->rule->why_of[m]);
+}
 
 static vn_status rule_key(void *context, const char *key, int line, int column)
 {
@@ -213,10 +225,14 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	}
 	if (strcmp(key, "why") == 0)
 		return vn_yaml_copy(r->y, key, &rule->why);
+	if (strcmp(key, "why_of") == 0)
+		return vn_yaml_map(r->y, "a map of metrics (metric: what its limit rests on)", why_key, b);
 	if (strcmp(key, "missing") == 0)
 		return allowed(r, key, &rule->missing);
 	if (strcmp(key, "extra") == 0)
 		return allowed(r, key, &rule->extra);
+	if (strcmp(key, "constant") == 0)
+		return allowed(r, key, &rule->constant);
 	if (strcmp(key, "without_floor") != 0)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->had_inner)

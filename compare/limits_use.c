@@ -108,50 +108,57 @@ static void count(vn_limits_use *u, int rule)
 
 /* ---- trying them on the tensors ---------------------------------------------------- */
 
-/* Zeros and rounding tell something of these alone: rounding to nearest is the best that a format can do. */
-static bool of_elements(vn_metric m)
+/* A distance in units of the coarser format is 0 of what is rounded to it, and agreements are not lost by rounding; of
+ * all else rounding to nearest is the best that a format can do. */
+static bool sees_rounding(vn_metric m)
 {
-	return m == VN_M_NMSE || m == VN_M_RMSE || m == VN_M_MAX_ABS || m == VN_M_MEAN_ABS || m == VN_M_MAX_REL
-	    || m == VN_M_MEAN_REL || m == VN_M_WORST_TOKEN_NMSE;
+	return m != VN_M_ULP_P50 && m != VN_M_ULP_P99 && m != VN_M_ULP_MAX && vn_metric_get(m)->better != VN_HIGHER
+	    ? true : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
 }
 
+/* Zeros are finite, and far from any format's end. */
 static bool sees_zeros(vn_metric m)
 {
-	return of_elements(m) || m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_NORM_RATIO;
+	return m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_ARGMAX_AGREEMENT && m != VN_M_TOP5_AGREEMENT;
 }
 
 static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn_form f, vn_metric m, const vn_measured *rounded,
                       const vn_measured *zeros)
 {
 	vn_key_use *k = &use_of(u, l->rule)->key[f][m];
-	if (sees_zeros(m) && zeros->ref_rms > 0) {
+	if (sees_zeros(m) && zeros->ref_rms > 0 && zeros->has[m]) {
 		k->tensors++;
 		k->zeros += vn_limit_holds(m, f, l->value, zeros->value[m]);
+	} else if (m == VN_M_NONFINITE) { /* of n numbers there are n at most */
+		k->tensors++;
+		k->zeros += l->value >= (double)zeros->n;
 	}
-	if (rounded && !k->broken && (of_elements(m) || m == VN_M_HEADROOM || m == VN_M_NONFINITE)
+	if (rounded && !k->broken && sees_rounding(m) && rounded->has[m]
 	    && !vn_limit_holds(m, f, l->value, rounded->value[m])) {
 		k->broken = e->name;
-		k->value = rounded->value[m];
+		k->value = vn_limit_subject(m, f, rounded->value[m]);
 	}
 }
 
-/* t as it would be in another format, or as zeros in its own. */
-static vn_status pretend(const vn_tensor *t, const vn_dtype *as, int threads, const char *axes, vn_measured *m, vn_error *err)
+/* t as it would be in another format, or zeros in its place. */
+static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e, vn_measured *m, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
 	vn_tensor other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
 	void   *room = calloc(n + 1, vn_dtype_size(other.dtype));
-	double *wide = as ? malloc((n + 1) * sizeof *wide) : NULL;
+	double *wide = as && !zeros ? malloc((n + 1) * sizeof *wide) : NULL;
 	vn_status st = VN_OK;
-	if (!room || (as && !wide))
+	if (!room || (as && !zeros && !wide))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to try limits on %zu numbers", n);
 	else {
-		if (as) {
+		if (wide) {
 			vn_to_f64(wide, t->data, t->dtype, n);
 			vn_from_f64(room, *as, wide, n);
 		}
 		other.data = room;
-		st = vn_measure(t, &other, axes, false, threads, m, err);
+		vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true };
+		st = vn_measure_many(&job, 1, threads, err);
+		*m = job.m;
 	}
 	free(wide);
 	free(room);
@@ -170,9 +177,9 @@ static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int 
 	if (vn_shape_count(&e->shape) == 0)
 		return VN_OK;
 	if (!(st = vn_entry_tensor(u->recording, entry, &t, err))) {
-		st = pretend(&t, NULL, threads, vn_entry_axes(e), &zeros, err);
+		st = pretend(&t, narrower ? as : NULL, true, threads, e, &zeros, err);
 		if (!st && narrower)
-			st = pretend(&t, as, threads, vn_entry_axes(e), &rounded, err);
+			st = pretend(&t, as, false, threads, e, &rounded, err);
 	}
 	vn_recording_release(u->recording, entry);
 	if (st)
@@ -196,11 +203,22 @@ static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m
 		vn_lines_add(&u->warnings, "%s:%d: %s holds nowhere: %s:%d has the last word at all that '%s' matches", r->file, line, key,
 		             k->instead->file, k->instead->key[f][m].line, r->match);
 	if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value))
-		vn_lines_add(&u->warnings, "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key,
+		vn_lines_add(&u->warnings, m == VN_M_NONFINITE ? "%s:%d: %s: %g can never fail: none of all %d tensors where it holds has more numbers"
+		             : "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key,
 		             r->key[f][m].value, k->tensors);
 	if (k->broken)
-		vn_lines_add(&u->warnings, "%s:%d: %s: %g can never hold for %s: rounding to %s alone has %.2g", r->file, line, key,
-		             r->key[f][m].value, k->broken, vn_dtype_name(*as), k->value);
+		vn_lines_add(&u->warnings, "%s:%d: %s: %g can never hold for %s: rounding to %s alone has %.*g%s", r->file, line, key,
+		             r->key[f][m].value, k->broken, vn_dtype_name(*as), vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,
+		             vn_metric_get(m)->better == VN_NEAR_ONE ? " from 1" : "");
+}
+
+static bool says_nothing(const vn_rule *r)
+{
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (r->key[f][m].state != VN_UNSAID)
+				return false;
+	return r->missing < 0 && r->extra < 0 && r->constant < 0;
 }
 
 static void doubts(vn_limits_use *u, const vn_dtype *as)
@@ -212,6 +230,8 @@ static void doubts(vn_limits_use *u, const vn_dtype *as)
 		if (u->recording && u->rule[i]->matches == 0 && r->match && !r->shipped)
 			vn_lines_add(&u->warnings, "%s:%d: '%s' matches no checkpoint of %s", r->file, r->line, r->match,
 			             vn_recording_path(u->recording));
+		if (!r->shipped && r->match && says_nothing(r))
+			vn_lines_add(&u->warnings, "%s:%d: '%s' limits and allows nothing", r->file, r->line, r->match);
 		for (int m = 0; m < VN_N_METRICS; m++)
 			for (int f = 0; f < VN_N_FORMS; f++) {
 				const vn_key_use *k = &u->rule[i]->key[f][m];

@@ -34,6 +34,7 @@ static void join(vn_sums *a, const vn_sums *b)
 	a->differing += b->differing;
 	a->finite += b->finite;
 	a->bad += b->bad;
+	a->masked += b->masked;
 	for (int i = 0; i < 2; i++) {
 		a->nan[i] += b->nan[i];
 		a->inf[i] += b->inf[i];
@@ -198,6 +199,7 @@ static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn
 	set(m, VN_M_MAX_REL, s->max_rel);
 	set(m, VN_M_MEAN_REL, s->rel / n);
 	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
+	set(m, VN_M_SCALE, vn_scale(q, n));
 	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
@@ -214,6 +216,7 @@ static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn
 	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);
 	m->n = p->n;
 	m->finite = s->finite;
+	m->masked = s->masked;
 	m->bad_at = s->finite > 0 ? s->bad_at : 0;
 	m->absmax[0] = s->max_r;
 	m->absmax[1] = s->max_c;
@@ -321,6 +324,7 @@ static void cut(work *w, const vn_job *job, int64_t most)
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
 	w->pair.mapped = job->mapped;
+	w->pair.masks = job->masks;
 	const int64_t token = w->pair.outer * w->pair.inner;
 	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
 	w->units = (w->pair.rows + w->rows - 1) / w->rows;

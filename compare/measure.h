@@ -19,6 +19,7 @@ typedef struct vn_pair {
 	bool     tokens;              /* rows are tokens */
 	bool     bits;                /* count what differs */
 	bool     mapped;              /* data are shared mappings */
+	bool     masks;               /* minus infinity on both sides is a mask */
 } vn_pair;
 
 static inline const unsigned char *vn_pair_at(const vn_pair *p, int side, int64_t at)
@@ -44,6 +45,7 @@ typedef struct vn_sums {
 	double  max_d, max_rel, max_r, max_c, max_ulp;
 	int64_t max_block;            /* where the block of max_d starts; -1: none */
 	int64_t finite, bad, bad_at;  /* positions used, counted in nonfinite, first of those or -1 */
+	int64_t masked;
 	int64_t differing, differs_at; /* when the pair wants them; first or -1 */
 	int64_t nan[2], inf[2];
 } vn_sums;
@@ -82,6 +84,10 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 /* Both zero: 1; one of them: 0. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
+/* Of n positions: the distance from 1 of the factor a = r.c / r.r, less 6 times its standard error sqrt((nmse - (a-1)^2) / n)
+ * (of a rest of nmse 2^-20 or more),
+ * that is, the part of it that errors independent of r do not make. */
+double vn_scale(const vn_squares *s, double n);
 
 /* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
 typedef struct vn_size {

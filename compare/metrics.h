@@ -41,6 +41,7 @@ typedef enum vn_metric {
 	VN_M_MAX_REL,
 	VN_M_MEAN_REL,
 	VN_M_NORM_RATIO,
+	VN_M_SCALE,
 	VN_M_WORST_TOKEN_COSINE,
 	VN_M_WORST_TOKEN_NMSE,
 	VN_M_ULP_P50,
@@ -87,6 +88,7 @@ typedef struct vn_measured {
 	double   kl_half;                /* kl_mean +- this with 95 %: 1.96 s / sqrt(rows); NaN below two rows */
 	double   ref_rms;                /* of the reference, over the finite positions */
 	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
+	int64_t  masked;                 /* positions left out as masks */
 	double   absmax[2];              /* over the finite positions */
 	vn_dtype grid;                   /* the coarser format */
 } vn_measured;
@@ -101,6 +103,7 @@ typedef struct vn_job {
 	const char *axes;
 	bool        scores;
 	bool        mapped; /* both lie in shared mappings: pages behind the pass are given back */
+	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
 	bool        bits;   /* measure differing as well: one comparison of integers more */
 	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: data */
 	vn_measured m;      /* out */

@@ -18,7 +18,7 @@ static json_t *rule(const vn_check *k)
 	if (!k->rule)
 		return json_null(); /* built in */
 	return json_pack("{s:o, s:i, s:o, s:o}", "file", vn_json_text(k->rule->file), "line", k->line, "match", vn_json_text(k->rule->match),
-	                 "why", vn_json_text(k->rule->why));
+	                 "why", vn_json_text(vn_rule_why(k->rule, k->metric)));
 }
 
 static json_t *used(const vn_check *k)
@@ -35,6 +35,8 @@ static json_t *limit(const vn_check *k)
 	json_t *j = used(k);
 	json_object_set_new(j, "limit", json_real(k->limit));
 	json_object_set_new(j, "value", vn_json_real(k->value));
+	if (k->has_best)
+		json_object_set_new(j, "best", json_real(k->best));
 	if (!isfinite(k->value))
 		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : vn_json_not_finite(k->value)));
 	json_object_set_new(j, "holds", json_boolean(k->holds));
@@ -83,6 +85,8 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	json_object_set_new(j, "elements", json_integer(p->m.n));
 	json_object_set_new(j, "nan", vn_json_integers(p->m.nan, 2));
 	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
+	if (p->m.masked)
+		json_object_set_new(j, "masked", json_integer(p->m.masked));
 	if (p->m.worst_token >= 0)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
 	if (p->m.worst_nmse_token >= 0)

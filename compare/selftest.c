@@ -270,10 +270,13 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status
 }
 
 /* What `vernier compare` does with two paths; NULL: the healthy one. w NULL: within is expected. */
-static vn_status compare(vn_clinic *k, const char *ref, const char *cand, const vn_expected *w, const vn_entry *target, vn_outcome *o,
-                         vn_error *err)
+static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_unit unit, const vn_expected *w, const vn_entry *target,
+                         vn_outcome *o, vn_error *err)
 {
-	vn_comparison c = { .floor = k->floor, .options = &k->o };
+	vn_compare_options options = k->o;
+	if (unit == VN_UNIT_MODEL)
+		options.model = k->h->model;
+	vn_comparison c = { .floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor, .options = &options };
 	vn_recording *own_ref = NULL, *own_cand = NULL;
 	vn_error      why = { "" };
 	vn_status     st = VN_OK, bad = VN_OK;
@@ -311,7 +314,7 @@ done:
 vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
 {
 	*o = (vn_outcome) { .expected = "within limits" };
-	return compare(c, NULL, NULL, NULL, NULL, o, err);
+	return compare(c, NULL, NULL, VN_UNIT_GIVEN, NULL, NULL, o, err);
 }
 
 vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
@@ -335,7 +338,7 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
 	if ((ref && (st = mutate(m, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
 	    (cand && (st = mutate(m, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;
-	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, &m->want, target, o, err);
+	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m->unit, &m->want, target, o, err);
 done:
 	if (remove(c->ref_copy) != 0 && errno != ENOENT && !st)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", c->ref_copy, strerror(errno));

@@ -66,6 +66,10 @@ typedef struct vn_patient {
  * lowest. VN_FINEST: and limits without a floor are wider than it. */
 typedef enum vn_fine { VN_COARSE, VN_FINE, VN_FINEST } vn_fine;
 
+/* What small errors are measured in: whatever the pair has (VN_UNIT_GIVEN), nothing, its recorded floor, its model. The
+ * last two are not tried with a pair that has none. */
+typedef enum vn_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_unit;
+
 typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
 
 /* What must be found. status: VN_N_STATUS_WORDS: refused, exit 2. */
@@ -90,6 +94,7 @@ typedef struct vn_mutation {
 	vn_side     side;
 	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
+	vn_unit     unit;
 	vn_claim    claim;    /* seen only by what target says of itself on both sides */
 	void      (*numbers)(const vn_patient *p, double *x);
 	void      (*bits)(const vn_patient *p, unsigned char *raw);
@@ -112,6 +117,7 @@ extern const vn_mutation_group vn_mutation_groups[]; /* ends with a name of NULL
 typedef struct vn_healthy {
 	const char *name;              /* "f16" */
 	const char *ref, *cand, *floor; /* paths; floor: NULL */
+	const char *model;              /* of ref; NULL */
 	const char *earlier, *stranger; /* of other tokens, of other weights; NULL */
 	const char *limits;            /* NULL: vernier's own */
 	bool        numbers_alone;     /* what depends on no precision is tried with another pair */
@@ -138,7 +144,7 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
  * reference engine in two precisions. */
 enum { VN_SELFTEST_PAIRS = 4 };
 typedef struct vn_own_runs {
-	char       path[16][4096];
+	char       path[16][4096], model[4000];
 	vn_healthy pair[VN_SELFTEST_PAIRS];
 } vn_own_runs;
 vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_error *err);

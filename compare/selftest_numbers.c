@@ -70,6 +70,18 @@ static void all_minus_inf(const vn_patient *p, double *x)
 		x[i] = -(double)INFINITY;
 }
 
+static void minus_inf_behind(const vn_patient *p, double *x)
+{
+	for (int64_t i = p->W; i < p->T * p->W; i++)
+		x[i] = -(double)INFINITY;
+}
+
+static void scores_masked(const vn_patient *p, double *x)
+{
+	for (int64_t i = 0; i < p->T * p->W; i += 2)
+		x[i] = -(double)INFINITY;
+}
+
 static void half_zero(const vn_patient *p, double *x)
 {
 	memset(x + p->T * p->W / 2, 0, (size_t)(p->T * p->W - p->T * p->W / 2) * sizeof *x);
@@ -125,12 +137,20 @@ static void head_scaled(const vn_patient *p, double *x)
 			row(p, x, t)[(p->H - 1) * p->K + i] *= 1.05;
 }
 
+static void head_zero(const vn_patient *p, double *x)
+{
+	for (int64_t t = 0; t < p->T; t++)
+		memset(row(p, x, t) + (p->H - 1) * p->K, 0, (size_t)p->K * sizeof *x);
+}
+
 static void offset(const vn_patient *p, double *x)
 {
 	const double by = 0.02 * rms(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] += by;
 }
+
+static void enlarged(const vn_patient *p, double *x)      { scale(p, x, 1.3); }
 
 static void absolute(const vn_patient *p, double *x)
 {
@@ -213,6 +233,13 @@ static void heads_swapped(const vn_patient *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		swap(row(p, x, t), row(p, x, t) + p->K, p->K);
+}
+
+static void heads_reversed(const vn_patient *p, double *x)
+{
+	for (int64_t t = 0; t < p->T; t++)
+		for (int64_t h = 0; h < p->H / 2; h++)
+			swap(row(p, x, t) + h * p->K, row(p, x, t) + (p->H - 1 - h) * p->K, p->K);
 }
 
 static void heads_first(const vn_patient *p, double *x)
@@ -331,7 +358,15 @@ static void bytes_swapped(const vn_patient *p, unsigned char *raw)
 
 #define BY(m) { .status = VN_OUTSIDE, .metric = m }
 #define ANY   BY(VN_N_METRICS)
+#define NOTHING BY(VN_M_NMSE) /* and not because it is large */
 #define AS(l) { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l }
+
+/* A reference that is wrong is far from its floor, too, which must not excuse the candidate. */
+#define REFERENCE(what, said, need, f) \
+	{ what "-in-reference", said ", of the reference, with a floor", need, VN_SIDE_REF, .unit = VN_UNIT_FLOOR, .numbers = f, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is no run of this reference" } }, \
+	{ what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, .unit = VN_UNIT_MODEL, .numbers = f, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference is not what its own model computes" } }
 
 const vn_mutation vn_selftest_numbers[] = {
 	{ "nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = one_nan, .want = BY(VN_M_NONFINITE) },
@@ -351,15 +386,28 @@ const vn_mutation vn_selftest_numbers[] = {
 	  .want = BY(VN_M_NONFINITE) },
 	{ "infinity-everywhere-in-both", "nothing but minus infinity on both sides", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
 	  .numbers = all_minus_inf, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity-in-both", "minus infinity in the same place of both, where no mask belongs", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
+	  .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity-nearly-everywhere", "minus infinity on both sides but for the first token", VN_NEEDS_TENSOR, VN_SIDE_BOTH,
+	  .numbers = minus_inf_behind, .want = BY(VN_M_NONFINITE) },
+	{ "minus-infinity-in-logits", "every second score of both is minus infinite", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = scores_masked,
+	  .want = BY(VN_M_NONFINITE) },
 	{ "minus-infinity", "one number is minus infinite", VN_NEEDS_TENSOR, .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
 
 	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = zeroed, .want = BY(VN_M_NMSE) },
+	{ "zeroed-in-both", "every number of both is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = zeroed, .want = NOTHING },
+	{ "scores-zeroed-in-both", "every score of both is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = zeroed, .want = NOTHING },
+	{ "all-equal-in-both", "one number everywhere in both", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_equal, .want = NOTHING },
 	{ "half-zero", "the second half was never written", VN_NEEDS_TENSOR, .numbers = half_zero, .want = BY(VN_M_NMSE) },
 	{ "row-zero", "one token's numbers are 0", VN_NEEDS_TENSOR, .numbers = row_zero, .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "channel-zero", "one channel is 0", VN_NEEDS_TENSOR, .numbers = channel_zero, .want = BY(VN_M_NMSE) },
 	{ "all-equal", "one number everywhere, as large as the rest were", VN_NEEDS_TENSOR, .numbers = all_equal, .want = BY(VN_M_NMSE) },
 	{ "garbage", "what memory held, of the right size", VN_NEEDS_TENSOR, .numbers = garbage, .want = BY(VN_M_NMSE) },
 	{ "scaled", "1.01 times as large", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = scaled_little, .want = ANY },
+	{ "scaled-without-floor", "1.01 times as large, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE, .numbers = scaled_little,
+	  .want = ANY },
+	{ "scores-scaled-without-floor", "logits 1.01 times as large, and no floor", VN_NEEDS_SCORES, .unit = VN_UNIT_NONE,
+	  .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
 	{ "negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "without signs", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
@@ -393,6 +441,8 @@ const vn_mutation vn_selftest_numbers[] = {
 
 	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = others,
 	  .want = AS(VN_LIKE_OWN) },
+	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS, VN_SIDE_BOTH,
+	  .numbers = others, .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .anywhere = true } },
 	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = others, .want = AS(VN_LIKE_OWN) },
 	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others, .want = BY(VN_M_NMSE) },
 	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = others, .want = ANY },
@@ -404,6 +454,15 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINEST, .numbers = tempered, .want = BY(VN_M_NMSE) },
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
+
+	REFERENCE("negated", "every sign turned", VN_NEEDS_TENSOR, negated),
+	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, enlarged),
+	REFERENCE("scaled", "1.01 times as large", VN_NEEDS_TENSOR, scaled_little),
+	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),
+	REFERENCE("heads-reversed", "heads backwards", VN_NEEDS_HEADS, heads_reversed),
+	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
+	REFERENCE("garbage", "what memory held, of the right size", VN_NEEDS_TENSOR, garbage),
+	REFERENCE("other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, others),
 
 	{ "sign-bit", "the sign of the largest number turned", VN_NEEDS_TENSOR, .bits = flip_sign, .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "exponent-bit", "the first bit of the largest number's exponent turned", VN_NEEDS_TENSOR, .bits = flip_exponent, .want = ANY },

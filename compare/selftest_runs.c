@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PROMPT = 17, DECODED = 2, LAYERS = 2, OTHER_WEIGHTS = 1 };
+/* FLOORS: the slot before the first floor, behind three for each pair. */
+enum { FLOORS = 3 * VN_SELFTEST_PAIRS, PROMPT = 17, DECODED = 2, LAYERS = 2, OTHER_WEIGHTS = 1 };
 
 /* Any ids will do; these are all different. */
 static void write_ids(int32_t *id, int n, int first)
@@ -57,10 +58,10 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 		{ "f32", "f64" }, { "f16", "f32" }, { "f16-acc16", "f32" }, { "bf16", "f32" },
 	};
 	vn_synth_options o = { .layers = LAYERS, .dtype = VN_F32 };
-	char             model[4096], stranger[4096];
+	char             stranger[4096], *model = own->model;
 	vn_status        st;
 
-	snprintf(model, sizeof model, "%.4000s/model", dir);
+	snprintf(own->model, sizeof own->model, "%.3900s/model", dir);
 	snprintf(stranger, sizeof stranger, "%.4000s/stranger", dir);
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
@@ -75,9 +76,12 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 			return st;
 		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", stranger, pair[i].name, 1, threads, err)))
 			return st;
+		/* The same run again: a floor is never the candidate. */
+		if (i && (st = make(own, FLOORS + i, dir, "floor", model, pair[i].name, 1, threads, err)))
+			return st;
 		own->pair[i] = (vn_healthy) {
-			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? path[0] : NULL,
-			.earlier = path[1], .stranger = path[2], .numbers_alone = i >= 2,
+			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? own->path[FLOORS + i] : NULL,
+			.model = model, .earlier = path[1], .stranger = path[2], .numbers_alone = i >= 2,
 		};
 	}
 	return VN_OK;

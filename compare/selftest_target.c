@@ -188,6 +188,8 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 		return lacks[m->needs];
 	if (m->plan && !planned)
 		return lacks[VN_NEEDS_PLAN];
+	if ((m->unit == VN_UNIT_FLOOR && !c->floor) || (m->unit == VN_UNIT_MODEL && !c->h->model))
+		return m->unit == VN_UNIT_FLOOR ? lacks[VN_NEEDS_FLOOR] : "no model (--model)";
 	const char *why = *target ? unsaid(c, m->claim, *target) : NULL;
 	if (why)
 		return why;

@@ -27,7 +27,7 @@ static void load_copy(const vn_kernel *k, float *to, vn_side *from, size_t n)
 	*from = (vn_side) { to, VN_F32 };
 }
 
-static bool note(vn_sums *s, double r, double c, int64_t at)
+static bool note(const vn_pair *p, vn_sums *s, double r, double c, int64_t at)
 {
 	if (isfinite(r) && isfinite(c))
 		return true;
@@ -35,7 +35,9 @@ static bool note(vn_sums *s, double r, double c, int64_t at)
 	s->nan[1] += isnan(c) != 0;
 	s->inf[0] += isinf(r) != 0;
 	s->inf[1] += isinf(c) != 0;
-	if (!(r == c && r < 0)) { /* minus infinity on both sides is a mask; anything else is nobody's result */
+	if (p->masks && r == c && r < 0) {
+		s->masked++;
+	} else { /* nobody's result */
 		s->bad++;
 		if (s->bad_at < 0)
 			s->bad_at = at;
@@ -43,11 +45,11 @@ static bool note(vn_sums *s, double r, double c, int64_t at)
 	return false;
 }
 
-static int64_t clean(float *r, float *c, size_t n, int64_t at, vn_sums *s)
+static int64_t clean(const vn_pair *p, float *r, float *c, size_t n, int64_t at, vn_sums *s)
 {
 	int64_t finite = 0;
 	for (size_t i = 0; i < n; i++)
-		if (note(s, (double)r[i], (double)c[i], at + (int64_t)i))
+		if (note(p, s, (double)r[i], (double)c[i], at + (int64_t)i))
 			finite++;
 		else
 			r[i] = c[i] = 0.0f;
@@ -103,7 +105,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		} else {
 			load_copy(k, room[0], &r, m);
 			load_copy(k, room[1], &c, m);
-			s->finite += clean(room[0], room[1], m, from, s);
+			s->finite += clean(p, room[0], room[1], m, from, s);
 			k->sums(r, c, m, &b);
 			dirty = true;
 		}
@@ -123,7 +125,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 		if (dirty) {
 			load_copy(k, room[0], &r, m);
 			load_copy(k, room[1], &c, m);
-			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(room[0], room[1], m, from, &again));
+			spread->count[0][0] -= (uint32_t)((int64_t)m - clean(p, room[0], room[1], m, from, &again));
 		}
 		k->spread(r, c, m, scale > 0 ? scale : 1.0, p->grid, spread);
 	}
@@ -212,7 +214,7 @@ static int64_t wide_block(const vn_kernel *k, const vn_pair *p, int64_t at, size
 	if (k->wide_sizes(x[0], x[1], n, max))
 		return (int64_t)n;
 	for (size_t i = 0; i < n; i++)
-		if (note(s, x[0][i], x[1][i], at + (int64_t)i))
+		if (note(p, s, x[0][i], x[1][i], at + (int64_t)i))
 			finite++;
 		else
 			x[0][i] = x[1][i] = 0.0;

@@ -76,6 +76,18 @@ double vn_nmse(const vn_squares *s)
 	return over(s, size_of(s));
 }
 
+double vn_scale(const vn_squares *s, double n)
+{
+	if (s->rr == 0.0)
+		return s->cc == 0.0 ? 0.0 : (double)INFINITY;
+	const double off = fabs(ldexp(s->rc / s->rr, s->scale[1] - s->scale[0]) - 1.0), nmse = vn_nmse(s);
+	if (!(off < 1e6)) /* nothing alike, and its square may be no number */
+		return off;
+	/* What is left of nmse without the factor; where that is next to nothing its digits have cancelled. */
+	const double beyond = off - 6.0 * sqrt(fmax(nmse - off * off, ldexp(nmse, -20)) / n);
+	return beyond < 0.0 ? 0.0 : beyond; /* a NaN stays */
+}
+
 static int by_size(const void *a, const void *b)
 {
 	const vn_size *x = a, *y = b;

@@ -67,7 +67,9 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
 	text[0] = 0;
-	if (c->n_origins && c->first < 0)
+	if (c->first >= 0 && c->point[c->first].unfounded)
+		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->point[c->first].detail ? c->point[c->first].detail : "its floor is none");
+	else if (c->n_origins && c->first < 0)
 		add(text, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
 		    c->n_origins > 1 ? ", the first of several," : "");
 	else if (c->n_origins == 1)
@@ -196,7 +198,8 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	if (k->rule)
 		add(text, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
-		add(text, " (always, unless limits say otherwise)");
+		add(text, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
+		          ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
 	return text;
 }
 

@@ -7,7 +7,7 @@ writes two recordings that hold every pair of formats in many shapes of trouble 
 tiny mixed, subnormal, all equal, all zero, one element, one giant channel, signs, NaN and
 infinities), records trained fixtures in four precisions, compares them, and computes each
 metric of compare/metrics.h again: sums in long double, the divergence of logits with 48
-digits. Every value must agree to 1e-12 (relative; of a cosine, which is a share of 1,
+digits. Every value must agree to 1e-12 (relative; of a cosine and of a scale, which are shares of 1,
 absolute); counts, indices and distances in ULP exactly. Then the same comparisons again with one
 and two threads and every kernel the processor has: the reports must hold the same digits.
 
@@ -195,8 +195,8 @@ def value_of(point, metric):
 def deviation(metric, ours, theirs):
     if np.isnan(theirs) or np.isinf(theirs) or theirs == 0:
         return 0.0 if ours == theirs or (np.isnan(ours) and np.isnan(theirs)) else abs(ours) if theirs == 0 else np.inf
-    if "cosine" in metric:
-        return abs(ours - theirs)
+    if "cosine" in metric or metric == "scale":  # a factor, as its distance from 1
+        return abs(ours - theirs) / max(1, abs(theirs))
     return abs(ours - theirs) / abs(theirs)
 
 

@@ -168,10 +168,24 @@ static void a_nan_on_either_side_is_counted_and_found(void)
 	CU_ASSERT_EQUAL(b.finite, 2);
 }
 
-static void minus_infinity_on_both_sides_is_a_mask_among_numbers(void)
+static double nonfinite_scores(const float *r, const float *c, int n)
+{
+	vn_error err = { "" };
+	vn_job   job = { .ref = { VN_F32, { 1, { n } }, r }, .cand = { VN_F32, { 1, { n } }, c }, .axes = "", .masks = true };
+	CU_ASSERT_EQUAL_FATAL(vn_measure_many(&job, 1, 1, &err), VN_OK);
+	CU_ASSERT_EQUAL(job.m.masked + (int64_t)job.m.value[VN_M_NONFINITE] + job.m.finite >= n, 1);
+	return job.m.value[VN_M_NONFINITE];
+}
+
+static void minus_infinity_on_both_sides_is_a_mask_among_scores(void)
 {
 	const float a[] = { INFINITY, 1 }, b[] = { -INFINITY, 1 }, c[] = { 3, 1 };
-	CU_ASSERT_EQUAL(measure_floats(b, b, 2).value[VN_M_NONFINITE], 0.0);
+	CU_ASSERT_EQUAL(nonfinite_scores(b, b, 2), 0.0);
+	CU_ASSERT_EQUAL(nonfinite_scores(a, a, 2), 1.0);
+	CU_ASSERT_EQUAL(nonfinite_scores(b, b, 1), 1.0); /* nothing else to compare */
+	CU_ASSERT_EQUAL(nonfinite_scores(a, b, 2), 1.0);
+	CU_ASSERT_EQUAL(nonfinite_scores(b, c, 2), 1.0);
+	CU_ASSERT_EQUAL(measure_floats(b, b, 2).value[VN_M_NONFINITE], 1.0); /* of anything else it is nobody's result */
 	CU_ASSERT_EQUAL(measure_floats(a, a, 2).value[VN_M_NONFINITE], 1.0);
 	CU_ASSERT_EQUAL(measure_floats(b, b, 1).value[VN_M_NONFINITE], 1.0); /* nothing else to compare */
 	CU_ASSERT_EQUAL(measure_floats(a, b, 2).value[VN_M_NONFINITE], 1.0);
@@ -549,7 +563,7 @@ int main(void)
 		TEST(ulps_are_counted_in_the_coarser_format),
 		TEST(the_two_zeros_are_no_distance_apart_and_signs_are_crossed),
 		TEST(a_nan_on_either_side_is_counted_and_found),
-		TEST(minus_infinity_on_both_sides_is_a_mask_among_numbers),
+		TEST(minus_infinity_on_both_sides_is_a_mask_among_scores),
 		TEST(nonfinite_positions_do_not_enter_the_histogram),
 		TEST(zeros_have_defined_metrics),
 		TEST(scores_have_heads_outside_tokens),

@@ -134,19 +134,28 @@ class Twin:
     def sums(self):
         rr, cc, rc, dd = (self.r * self.r).sum(), (self.c * self.c).sum(), (self.r * self.c).sum(), (self.d * self.d).sum()
         n = max(self.n, 1)
-        bad = ~self.good & ~((self.raw[0] == self.raw[1]) & (self.raw[0] < 0))
+        bad = ~self.good
         same = self.raw[0].view(np.int64) == self.raw[1].view(np.int64)
         with np.errstate(divide="ignore", over="ignore"):
             self.found.update(
                 cosine=self.cosine(rr, cc, rc), nmse=self.ratio(dd, rr), rmse=np.sqrt(dd / n), mean_abs=self.d.sum() / n,
                 max_abs=np.abs(self.raw[1][self.good] - self.raw[0][self.good]).max() if self.n else 0.0,
                 norm_ratio=1.0 if rr == 0 and cc == 0 else np.sqrt(cc) / np.sqrt(rr),
-                nonfinite=bad.sum() if self.n else self.good.size,
+                scale=self.scale(rr, cc, rc, dd, n), nonfinite=bad.sum() if self.n else self.good.size,
                 headroom=np.abs(self.c).max() / FORMATS[self.cf].max, differing=(~same).sum())
 
     @staticmethod
     def ratio(dd, rr):
         return 0.0 if dd == 0 else np.inf if rr == 0 else dd / rr
+
+    @staticmethod
+    def scale(rr, cc, rc, dd, n):
+        if rr == 0:
+            return 0.0 if cc == 0 else np.inf
+        off = abs(rc / rr - 1)
+        if not off < 1e6:
+            return off
+        return max(0.0, off - 6 * np.sqrt(max(dd / rr - off * off, dd / rr / 2**20) / n))
 
     @staticmethod
     def cosine(rr, cc, rc):

@@ -66,6 +66,7 @@ try synth qwen2-0.5b -o d --layers x
 try capture ref "$M" --ids 1,2 -o a.h5 --ids 3
 try capture ref "$M" --ids 1,2 -o a.h5 --output b.h5
 try compare there.h5 there.h5 --floor-precision f16
+try compare there.h5 there.h5 --replay
 try compare there.h5 there.h5 --limits a.yaml --limits b.yaml
 head -c 100000000 /dev/zero | vernier capture ref "$M" --ids @/dev/stdin -o a.h5
 echo "[$?]"

@@ -102,3 +102,14 @@ steps was 3 1.08
 vernier compare deep.h5 was.h5 --floor deep-half.h5 -q -o basedeep.json; echo "[$?]"
 steps now 5 1.06 && say deep.h5 now.h5 --floor deep-half.h5 --baseline basedeep.json
 steps now 5 1.5 && say deep.h5 now.h5 --floor deep-half.h5 --baseline basedeep.json
+echo "== a chain of reports, each a little worse, does not walk away"
+damage half was 'channel("layer0.v_proj", 0.5)'
+vernier compare ref.h5 was.h5 -q -o link0.json
+for i in 1 2 3 4 5 6; do
+	damage half now "channel('layer0.v_proj', 1 - 0.5 * (1 + 0.002 * $i))"
+	vernier compare ref.h5 now.h5 --baseline link$((i - 1)).json -q -o link$i.json; echo "link $i [$?]"
+done
+$PYTHON -c "
+import json
+for i in range(7):
+    print(*[sorted(k for k in l if k == 'best') for c in json.load(open('link%d.json' % i))['checkpoints'] for l in c['limits'] if not l['holds'] and l['metric'] == 'nmse'])"

@@ -8,7 +8,8 @@ say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; gre
 say ref.h5 ref.h5
 say ref.h5 half.h5
 say ref.h5 half.h5 --model "$M"
-say ref.h5 half.h5 --floor half.h5
+cp half.h5 floor.h5
+say ref.h5 half.h5 --floor floor.h5
 
 echo "== each precision has limits of its own"
 for p in f16 f16-acc16 bf16 f32; do
@@ -74,7 +75,8 @@ say late-ref.h5 late-half.h5 --model "$M"
 q vernier capture ref "$M" --ids "$ids" -o few.h5 --points logits --tokens 3-7
 q vernier capture ref "$M" --ids "$ids" -o few-half.h5 --points logits --tokens 3-7 --precision f16
 q vernier capture ref "$M" --ids "$ids" -o others.h5 --points logits --tokens 8-12 --precision f16
-say few.h5 few-half.h5 --floor few-half.h5
+cp few-half.h5 few-floor.h5
+say few.h5 few-half.h5 --floor few-floor.h5
 say few.h5 few-half.h5 --floor others.h5
 
 echo "== faults put into one tensor of the candidate"
@@ -97,7 +99,8 @@ q vernier capture ref massive --ids "$ids" -o big.h5
 q vernier capture ref massive --ids "$ids" -o big-half.h5 --precision f16
 q vernier capture ref massive --ids "$ids" -o big-again.h5
 say big.h5 big-half.h5
-say big.h5 big-half.h5 --floor big-half.h5
+cp big-half.h5 big-floor.h5
+say big.h5 big-half.h5 --floor big-floor.h5
 grown() { cp "$1" bad.h5; $PYTHON -c "
 import h5py, numpy as np, sys
 d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]

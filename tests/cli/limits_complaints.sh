@@ -18,3 +18,9 @@ try 'version: 1\nname: x\nextends: nowhere.yaml\n'
 try 'version: 1\nname: x\ndefaults: [\n'
 try '\tversion: 1\n'
 try ''
+echo "== what single metrics rest on"
+try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: { cosin: b } }\n'
+try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: { nmse: b, nmse: c } }\n'
+try 'version: 1\nname: x\ndefaults: { nmse: 1.0e-3, why: a, why_of: b }\n'
+try 'version: 1\nname: x\nrules:\n  - match: logits\n    nmse: 1.0e-3\n    headroom: 0.5\n    why: a\n    why_of: { headroom: b }\n'
+vernier limits x.yaml logits

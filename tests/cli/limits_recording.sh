@@ -45,3 +45,12 @@ vernier limits own.yaml --names hf 2>&1 | head -n 1
 vernier limits own.yaml --dtype f16 2>&1 | head -n 1
 vernier limits own.yaml --recording ref.h5 --dtype q4_k 2>&1 | head -n 1
 vernier limits own.yaml --recording own.yaml
+echo "== what a person may write and nobody can keep to, or break"
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 1,2,3,4,5,6,7,8 -o eight.h5 2>/dev/null
+for k in 'differing: 1000000000000' 'nonfinite: 384' 'ulp_max: 100000' 'ulp_p99: 40000' 'kl_max: 20' 'cosine: 1' 'worst_token_cosine: 1' 'norm_ratio: 0' 'differing: 0' 'kl_mean: 0' 'scale: 1'; do
+	case $k in kl*) p=logits ;; *) p=layer1.q_proj ;; esac
+	printf 'version: 1\nname: k\nrules:\n  - match: %s\n    %s\n    why: x\n' $p "$k" >k.yaml
+	vernier limits k.yaml --recording eight.h5 --dtype f16 | grep '^warning'
+done
+printf 'version: 1\nname: k\nrules:\n  - { match: logits, nmse: 1.0e-3, why: x }\n  - { match: layer1.q_proj, why: x }\n' >k.yaml
+vernier limits k.yaml

@@ -1,0 +1,26 @@
+/* floor_check.h: is the floor one? What the files of the floor share.
+ *
+ * A checkpoint whose floor is none loses it, is outside (unfounded, with the reason in detail) and is judged by the
+ * limits without a floor besides; with --allow floor it keeps it, and a warning tells.
+ */
+#ifndef VN_COMPARE_FLOOR_CHECK_H
+#define VN_COMPARE_FLOOR_CHECK_H
+
+#include "compare/compare.h"
+
+/* Before it is measured. VN_ERR_MISMATCH: the floor is the candidate, was run with a fault, or does not say which
+ * weights and config it was run with where the reference does. */
+vn_status vn_floor_contract(vn_comparison *c, vn_error *err);
+
+/* After: a recording in `precision` must keep to the limits without a floor. VN_ERR_MISMATCH: it holds the candidate's numbers. */
+vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err);
+
+/* Does a keep more digits than b? */
+bool      vn_policy_finer(vn_policy a, vn_policy b);
+
+/* After a run of the model in c->policy: is the reference what the model computes? own: (points) nmse and worst token's
+ * nmse of a run in the reference's own precision against it, where that is the finer of the two: no more than half of the
+ * floor. NULL: the floor is that run, and must keep to the limits without one. */
+vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], vn_error *err);
+
+#endif

@@ -1,0 +1,162 @@
+/* hollow.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
+ * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use; and a token
+ * whose scores are all masked has no softmax. */
+#include "compare/compare.h"
+
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char constant[] = "one number everywhere on both sides, so nothing was compared";
+static const char blind[] = "minus infinity on both sides for every key of some token, so nothing of that was compared";
+static const char stale[] = "both sides hold the same point's numbers of another layer, so its own were not compared";
+
+/* Probabilities over one key are 1, ids and tables are what they are, and one number is always constant. */
+static bool may_be_constant(const vn_entry *e)
+{
+	const vn_shape *s = &e->shape;
+	return e->dtype == VN_I32 || vn_shape_count(s) < 2
+	    || (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
+}
+
+/* Where all numbers are as large as the largest: worth a second look. */
+static bool looks_constant(const vn_measured *m)
+{
+	return m->finite == m->n && fabs(m->ref_rms - m->absmax[0]) <= 1e-6 * m->absmax[0]
+	    && fabs(m->ref_rms * m->value[VN_M_NORM_RATIO] - m->absmax[1]) <= 1e-6 * m->absmax[1];
+}
+
+static bool all_equal(const vn_tensor *t)
+{
+	const size_t width = vn_dtype_size(t->dtype), n = (size_t)vn_shape_count(&t->shape);
+	const unsigned char *data = t->data;
+	return memcmp(data, data + width, (n - 1) * width) == 0;
+}
+
+typedef bool look(const vn_tensor *a, const vn_tensor *b);
+
+static bool same_bytes(const vn_tensor *a, const vn_tensor *b)
+{
+	return a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape)
+	    && memcmp(a->data, b->data, (size_t)vn_shape_count(&a->shape) * vn_dtype_size(a->dtype)) == 0;
+}
+
+static bool constant_alone(const vn_tensor *a, const vn_tensor *b)
+{
+	(void)b;
+	return all_equal(a);
+}
+
+/* The last axis is the keys. */
+static bool masks_a_row(const vn_tensor *t, const vn_tensor *b)
+{
+	const size_t keys = (size_t)t->shape.dim[t->shape.rank - 1], n = (size_t)vn_shape_count(&t->shape), width = vn_dtype_size(t->dtype);
+	(void)b;
+	for (size_t i = 0; i < n; i += keys) {
+		bool sees = false;
+		for (size_t k = 0; k < keys && !sees; k++) {
+			double x;
+			vn_to_f64(&x, (const unsigned char *)t->data + (i + k) * width, t->dtype, 1);
+			sees = isfinite(x);
+		}
+		if (!sees)
+			return true;
+	}
+	return false;
+}
+
+/* Of one side; what cannot be read again is no finding of this kind. */
+static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_error *err)
+{
+	vn_tensor x, y;
+	vn_error  why = { "" };
+	vn_status st = vn_entry_tensor(r, a, &x, &why);
+	if (!st && !(st = vn_entry_tensor(r, b, &y, &why)))
+		*yes = f(&x, &y);
+	else
+		*yes = false;
+	vn_recording_release(r, a);
+	if (b != a)
+		vn_recording_release(r, b);
+	return st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED ? vn_fail(err, st, "%s", why.text) : VN_OK;
+}
+
+static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes, vn_error *err)
+{
+	const vn_status st = look_at(c->ref, p->ref, q->ref, f, yes, err);
+	return st || !*yes ? st : look_at(c->cand, p->cand, q->cand, f, yes, err);
+}
+
+/* ---- another layer's ------------------------------------------------------------------------- */
+
+static int compare_numbers(const vn_checkpoint *a, const vn_checkpoint *b)
+{
+	const double x[] = { a->m.ref_rms, a->m.absmax[0], a->m.absmax[1], a->m.value[VN_M_NMSE], (double)a->m.n };
+	const double y[] = { b->m.ref_rms, b->m.absmax[0], b->m.absmax[1], b->m.value[VN_M_NMSE], (double)b->m.n };
+	for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+		if (x[i] != y[i])
+			return (x[i] > y[i]) - (x[i] < y[i]);
+	return 0;
+}
+
+static int by_point(const void *a, const void *b)
+{
+	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
+	const char *p = strchr(x->name, '.'), *q = strchr(y->name, '.');
+	const int point = strcmp(p ? p : "", q ? q : ""), numbers = compare_numbers(x, y);
+	return x->step != y->step ? (x->step > y->step) - (x->step < y->step) : point ? point : numbers ? numbers
+	     : (x > y) - (x < y); /* in execution order */
+}
+
+/* Few numbers may be the same by chance, in 8 bits or saturated. */
+enum { ENOUGH_NUMBERS = 32 };
+
+static bool in_a_layer(const vn_checkpoint *p)
+{
+	return p->m.n >= ENOUGH_NUMBERS && p->layer >= 0 && !p->hollow && p->m.absmax[0] > 0;
+}
+
+static vn_status find_stale(vn_comparison *c, vn_error *err)
+{
+	vn_checkpoint **sorted = malloc(((size_t)c->n_points + 1) * sizeof(vn_checkpoint *));
+	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
+	int n = 0;
+
+	for (int i = 0; !st && i < c->n_points; i++)
+		if (in_a_layer(&c->point[i]))
+			sorted[n++] = &c->point[i];
+	if (!st)
+		qsort(sorted, (size_t)n, sizeof *sorted, by_point);
+	for (int i = 1; !st && i < n; i++) {
+		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
+		const char *a = strchr(p->name, '.'), *b = strchr(q->name, '.');
+		bool same = a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer && compare_numbers(p, q) == 0
+		         && !(p->value >= 0 && p->value == q->value);
+		if (same && !(st = look_at_both(c, p, q, same_bytes, &same, err)) && same)
+			p->hollow = stale;
+	}
+	free(sorted);
+	return st;
+}
+
+vn_status vn_hollow(vn_comparison *c, vn_error *err)
+{
+	for (int i = 0; i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->ref, p->ref)) && looks_constant(&p->m);
+		vn_status st;
+		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
+		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
+			return st;
+		if (yes)
+			p->hollow = constant;
+		yes = p->m.masked > 0;
+		if (yes && (st = look_at(c->ref, p->ref, p->ref, masks_a_row, &yes, err)))
+			return st;
+		if (yes)
+			p->hollow = blind;
+	}
+	return find_stale(c, err);
+}

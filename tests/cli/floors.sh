@@ -1,0 +1,46 @@
+# A floor is a number of the precision: a wrong reference, and a floor that is none, excuse nobody.
+M=$FIXTURES/qwen2-trained
+ids=@$FIXTURES/prompts/p017.ids
+run() { vernier capture ref "$M" --ids "$ids" "$@" >/dev/null 2>&1 || echo failed; }
+say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|warning|verdict|vernier compare|rule|note)' said | sed -E 's/digest is [0-9a-f]+, the file says [0-9a-f]+/digest differs/'; rm said; echo "[$s]"; }
+change() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
+import h5py, numpy as np
+f = h5py.File('$2', 'r+')
+d = f['step.0/layer1/q_proj']
+x = d[...]
+$3"; }
+run -o ref.h5
+run -o cand.h5 --precision f16
+run -o floor.h5 --precision f16
+say ref.h5 cand.h5 --floor floor.h5
+
+echo "== a reference that is wrong is as far from its floor as from the candidate"
+change ref.h5 negated.h5 "d[...] = -x"
+change ref.h5 late.h5 "d[...] = np.roll(x, 1, 0)"
+for r in negated.h5 late.h5; do
+	say $r cand.h5 --floor floor.h5
+	say $r cand.h5 --model "$M"
+done
+say negated.h5 cand.h5 --model "$M" --allow floor
+echo "== by less than a limit without a floor would see"
+change ref.h5 noise.h5 "d[...] = x * (1 + 0.01 * np.random.default_rng(0).standard_normal(x.shape))"
+say noise.h5 cand.h5 --model "$M"
+echo "== both of one precision"
+change cand.h5 wrong.h5 "d[...] = -x"
+say wrong.h5 cand.h5 --model "$M"
+say ref.h5 ref.h5 --model "$M"
+
+echo "== a floor that is none"
+change cand.h5 bad.h5 "d[...] = x * np.float16(1.05)"
+say ref.h5 bad.h5 --floor bad.h5
+change floor.h5 huge.h5 "x[0] = 1e4; d[...] = x"
+say ref.h5 bad.h5 --floor huge.h5
+run -o faulty.h5 --precision f16 --inject R1@layer1
+run -o faulty.floor.h5 --precision f16 --inject R1@layer1.q_rope
+say ref.h5 faulty.h5 --floor faulty.floor.h5
+say ref.h5 faulty.h5 --floor faulty.floor.h5 --allow floor
+change floor.h5 silent.h5 "del f['model'], f['plan']"
+say ref.h5 cand.h5 --floor silent.h5
+change cand.h5 other.h5 "f['run'].attrs['engine'] = 'other'"
+change bad.h5 bad.other.h5 "f['run'].attrs['engine'] = 'other'"
+say ref.h5 bad.other.h5 --floor other.h5
