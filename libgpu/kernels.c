@@ -20,7 +20,7 @@ static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_st
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 && offsetof(vn_push_rope, pairing) == 40, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
-              offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108, "mask.glsl");
+              offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108 && offsetof(vn_push_attention, before) == 120, "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
 static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, last) == 52, "causal_conv.comp");
 static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 && offsetof(vn_push_log_decay, form) == 40, "log_decay.comp");
@@ -35,7 +35,11 @@ static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS ==
 static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4, "log_decay.comp");
 static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
               VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_N_DELTA_FORMS == 7, "delta_rule.comp");
-static_assert(VN_HEADS_MODULO == 1 && VN_N_HEAD_MAPS == 2, "mask.glsl");
+static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4, "mask.glsl");
+static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&
+              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8, "mask.glsl");
+static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 && VN_CACHE_LATE == 5 &&
+              VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 && VN_CACHE_F8 == 9 && VN_N_CACHE_FORMS == 10, "mask.glsl");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
@@ -62,6 +66,7 @@ static const struct row {
 	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
 	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },
 	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention) },
+	[VN_K_ATTENTION_ODD] = { "attention_odd", BOTH(attention_odd), sizeof(vn_push_attention) },
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages) },
 	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages) },
 	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
@@ -79,6 +84,7 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 	[VN_K_ATTENTION]    = { CODE(attention_paged_f16),   CODE(attention_paged_f32) },
 	[VN_K_ATTN_SCORES]  = { CODE(attn_scores_paged_f16), CODE(attn_scores_paged_f32) },
 	[VN_K_ATTN_PROBS]   = { CODE(attn_probs_paged_f16),  CODE(attn_probs_paged_f32) },
+	[VN_K_ATTENTION_ODD] = { CODE(attention_odd_paged_f16), CODE(attention_odd_paged_f32) },
 	[VN_K_PAGED_PUT]    = { CODE(paged_put_f16),         CODE(paged_put_f32) },
 	[VN_K_PAGED_GET]    = { CODE(paged_get_f16),         CODE(paged_get_f32) },
 };

@@ -21,6 +21,7 @@ typedef enum vn_kernel {
 	VN_K_ATTENTION,
 	VN_K_ATTN_SCORES,
 	VN_K_ATTN_PROBS,
+	VN_K_ATTENTION_ODD, /* attention with a softmax that is no family's */
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
 	VN_K_PAGED_GET,
 	VN_K_ACT,
@@ -101,6 +102,7 @@ typedef struct vn_push_attention {
 	uint64_t table;
 	int32_t  ahead;
 	uint32_t head_map, leak, padding;
+	uint32_t odd, cache_block, before; /* odd: form, from_zero << 8, cache << 12 of keys, << 16 of values */
 } vn_push_attention;
 
 typedef struct vn_push_pages {

@@ -144,19 +144,36 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 	}
 }
 
-/* What the three attention shaders share, for queries from row `row` on. */
+/* A softmax that takes a kernel of its own. */
+static bool odd_softmax(const vn_node *n)
+{
+	return n->c.attention.form && n->c.attention.form != VN_ATTN_SCORES_F16;
+}
+
+/* What an experiment changes, in one word (mask.glsl). */
+static uint32_t odd(const vn_walk *w, const vn_node *n)
+{
+	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
+
+	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
+	       (n->c.attention.cache_of == 1 ? 0 : cache << 16);
+}
+
+/* What the attention shaders share, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
+	const int64_t from = odd_softmax(n) ? 0 : row; /* other queries' scores, too */
 
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
+	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
 		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
 		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale,
 		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
 		.ahead = n->c.attention.ahead, .head_map = (uint32_t)n->c.attention.head_map, .leak = (uint32_t)n->c.attention.leak,
-		.padding = (uint32_t)n->c.attention.padding };
+		.padding = (uint32_t)n->c.attention.padding, .odd = odd(w, n), .cache_block = (uint32_t)n->c.attention.cache_block,
+		.before = (uint32_t)row };
 }
 
 static void reads_state(vn_walk *w, const vn_node *n, int slot)
@@ -179,7 +196,8 @@ static void attention(vn_walk *w, const vn_node *n)
 		reads_state(w, n, VN_ATTN_KEYS);
 		reads_state(w, n, VN_ATTN_VALUES);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION, &push, groups(T, 8), n->c.attention.heads);
+		vn_encode_dispatch(&w->g->encoder, odd_softmax(n) ? VN_K_ATTENTION_ODD : VN_K_ATTENTION, &push,
+		                   odd_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
 	}
 }
 

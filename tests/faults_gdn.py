@@ -18,6 +18,7 @@ def conv(t, fault, layer, x):
         return None
     rows = np.concatenate([np.zeros((J - 1, x.shape[1])), x, np.zeros((ahead, x.shape[1]))])
     y = sum(rows[j + ahead:j + ahead + len(x)] * w[:, j] for j in range(J))
+    y = y[t.past:]
     return y if fault == "G12" else ACTS["silu"](y)
 
 
@@ -76,7 +77,7 @@ def core(t, fault, q, k, v, g, beta):
         if fault == "G7.late":
             S = S * a[i][:, None, None]
         y[i] = np.einsum("hk,hkv->hv", q[i], decayed if fault == "G8.output" else S) * (1.0 if fault == "G6" else dk ** -0.5)
-    return y
+    return y[t.past:]
 
 
 def predict(t, fault, layer, point, x):

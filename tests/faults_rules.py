@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 import faults_gdn
-from faults_truth import ACTS
+from faults_truth import ACTS, float8, half
 
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
 EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
@@ -51,9 +51,44 @@ def attention(t, fault, x):
         "A1.head": {"scale": 1 / K}, "A1.rotated": {"scale": t.R ** -0.5},
         "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i}, "A3.ahead": {"mask": lambda i, j: j <= i + 1},
         "A4": {"leak": True}, "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
-        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"modulo": True}, "A14": {"padding": 8},
+        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
+        "A14": {"padding": 8}, "A3.chunk": {"chunk": True}, "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
+        "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G] for h in range(t.H)], 1)},
+        "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
+        "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
+    if fault in KEPT:
+        return t.attend(q, k, v, kept=lambda x, past, values: KEPT[fault](x, past, values, t.window))
     return t.attend(q, k, v, **rules[fault]) if fault in rules else None
+
+
+def later(x, n):
+    return np.concatenate([x[n:], np.zeros_like(x[:n])])
+
+
+def exchanged(x):
+    """Blocks of sixteen tokens in pairs; what lies behind the last token is 0."""
+    blocks = np.concatenate([x, np.zeros((-len(x) % 32, *x.shape[1:]))]).reshape(-1, 2, 16, *x.shape[1:])
+    return blocks[:, ::-1].reshape(-1, *x.shape[1:])[:len(x)]
+
+
+def heads_first(x):
+    """The bytes of sixteen tokens (16,G,K) as if they were (G,16,K)."""
+    blocks = np.concatenate([x, np.zeros((-len(x) % 16, *x.shape[1:]))])
+    return blocks.reshape(-1, x.shape[1], 16, x.shape[2]).transpose(0, 2, 1, 3).reshape(blocks.shape)[:len(x)]
+
+
+# Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention with a window reads.
+KEPT = {
+    "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
+    "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values, window: later(x, 1) if values else x,
+    "C4": lambda x, past, values, window: exchanged(x),
+    "C5": lambda x, past, values, window: np.concatenate([x[:past], 0 * x[past:]]) if past else x,
+    "C5.before": lambda x, past, values, window: x[np.minimum(np.arange(len(x)), past - 1)] if past else x,
+    "C6": lambda x, past, values, window: x if values else heads_first(x),
+    "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values, window: float8(x) if past else x,
+    "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past and not values else x,
+}
 
 
 def cache(t, fault, point, q, k, v):
@@ -268,7 +303,7 @@ def predict(t, fault, layer, point, x, get):
     if point == "token_embed" or point == "embed" and not t.gpt2:
         return embedding(t, fault, ids)
     if point == "pos_embed":
-        p = t.w("wpe.weight")[:len(ids) + 1]
+        p = t.w("wpe.weight")[t.past:t.past + len(ids) + 1]
         return p[:-1] if fault is None else p[1:] if fault == "R15.shifted" else None
     if point == "embed":
         return x[0] + x[1] if fault is None else x[0] if fault == "R15.missing" else None

@@ -237,9 +237,13 @@ static vn_status check_attention(const walk *w, int i)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
 	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (n->c.attention.leak & ~1) || n->c.attention.padding < 0 ||
-	    abs(n->c.attention.ahead) > 1 << 24)
-		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d", n->c.attention.head_map, n->c.attention.leak,
-		                n->c.attention.padding, n->c.attention.ahead);
+	    abs(n->c.attention.ahead) > 1 << 24 || (n->c.attention.from_zero & ~1) || (unsigned)n->c.attention.form >= VN_N_ATTN_FORMS)
+		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, from_zero %d, form %d", n->c.attention.head_map,
+		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.from_zero, n->c.attention.form);
+	if ((unsigned)n->c.attention.cache >= VN_N_CACHE_FORMS || n->c.attention.cache_block < (n->c.attention.cache != 0) ||
+	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > 2 || (n->c.attention.cache_steps & ~1))
+		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->c.attention.cache, n->c.attention.cache_block,
+		                n->c.attention.cache_of, n->c.attention.cache_steps);
 	return VN_OK;
 }
 
@@ -292,7 +296,7 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
-	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map >= VN_N_HEAD_MAPS || n->c.delta.restart < 0)
+	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map > VN_HEADS_MODULO || n->c.delta.restart < 0)
 		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
 	return VN_OK;
 }

@@ -179,6 +179,7 @@ static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
              VN_ON(ACT) | VN_ON(GATED) | VN_ON(ADD) | VN_ON(GATED_NORM))
 
 static const vn_fault_row rows[] = {
+	{ "P2", "products of queries and keys in float16 before they are scaled", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_SCORES_F16 },
 	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
 	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
 	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },

@@ -64,6 +64,12 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
 	{ VN_OP_ATTENTION, "leak",                 FLAG,  AT(attention.leak), 0, 1 },
 	{ VN_OP_ATTENTION, "padding",              WHOLE, AT(attention.padding), 0, 65536 },
+	{ VN_OP_ATTENTION, "from_zero",            FLAG,  AT(attention.from_zero), 0, 1 },
+	{ VN_OP_ATTENTION, "form",                 WHOLE, AT(attention.form), 0, VN_N_ATTN_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_form",           WHOLE, AT(attention.cache), 0, VN_N_CACHE_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_block",          WHOLE, AT(attention.cache_block), 0, 16777216 },
+	{ VN_OP_ATTENTION, "cache_of",             WHOLE, AT(attention.cache_of), 0, 2 },
+	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  AT(attention.cache_steps), 0, 1 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
@@ -81,7 +87,7 @@ static const row table[] = {
 	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "form",                WHOLE, AT(delta.form), 0, VN_N_DELTA_FORMS - 1 },
-	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_HEADS_MODULO },
 	{ VN_OP_DELTA_RULE, "restart",             WHOLE, AT(delta.restart), 0, 2147483647 },
 	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
@@ -147,6 +153,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
 		"ahead", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
+		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps",
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)

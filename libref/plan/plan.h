@@ -64,8 +64,25 @@ typedef enum vn_op {
 typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_N_ACTS } vn_act;
 /* What a gated product is: f(gate) up, f(gate up), f(gate) f(up). */
 typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_GATE_FORMS } vn_gate_form;
-/* The key head of query head h: h / (H/G), h mod G. */
-typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_N_HEAD_MAPS } vn_head_map;
+/* The key head of query head h: h / (H/G), h mod G. Of attention alone, heads from G on reading past the end: h, where
+ * keys and values from G on are 0; or, of (S,G,K) read with the stride of a head, head h mod G of token j + h / G, 0
+ * behind the last. */
+typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_HEADS_NONE, VN_HEADS_FLAT, VN_N_HEAD_MAPS } vn_head_map;
+/* The softmax of VN_OP_ATTENTION: over the queries of the call that see a key, over the heads; of exp(s) without the
+ * maximum, in float32, in float16; with its probabilities rounded to float16, to bfloat16; of products rounded to
+ * float16 before they are scaled. */
+typedef enum vn_attn_form {
+	VN_ATTN_USUAL, VN_ATTN_OVER_QUERIES, VN_ATTN_OVER_HEADS, VN_ATTN_NO_MAX, VN_ATTN_NO_MAX_F16, VN_ATTN_PROBS_F16,
+	VN_ATTN_PROBS_BF16, VN_ATTN_SCORES_F16, VN_N_ATTN_FORMS
+} vn_attn_form;
+/* What VN_OP_ATTENTION reads for token j of S, in blocks of B: the last token that has j's place in a block; the next
+ * token; that of block (j / B) xor 1; a block (B,G,K) as if it were (G,B,K); 0 from the first token of the call on; from there on
+ * the last token before the call; the next token in a ring of B; numbers rounded to float16, to float8 (e4m3, those
+ * too large to 448). What is no token's is 0. */
+typedef enum vn_cache_form {
+	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE, VN_CACHE_STALE,
+	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_N_CACHE_FORMS
+} vn_cache_form;
 
 /* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
 typedef enum vn_decay_form {
@@ -116,6 +133,12 @@ typedef union vn_consts {
 		int    head_map;  /* vn_head_map */
 		int    leak;      /* 1: a key out of sight has score 0, and is seen */
 		int    padding;   /* further keys of score 0, of value 0 */
+		int    from_zero; /* 1: for the mask, the first query of every call stands at position 0 */
+		int    form;      /* vn_attn_form */
+		int    cache;     /* vn_cache_form */
+		int    cache_block; /* tokens, where the form has blocks; at least 1 */
+		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
+		int    cache_steps; /* 1: not in the first call */
 	} attention;
 	struct {
 		vn_act act;
