@@ -67,7 +67,7 @@ static void positions(vn_walk *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)w->past * row,
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->c.positions.step_zero ? 0 : w->past) * row,
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
@@ -222,20 +222,34 @@ void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n)
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
-void vn_ops_append(vn_walk *w, int state)
+/* Of a state that grows: the rows of the call become those of a value. */
+static void put_rows(vn_walk *w, int state, int value)
 {
-	const vn_state *s = &w->g->plan->state[state];
-	const int64_t   row = vn_state_row(s);
-	vn_cache_slot  *c = &w->g->cache.slot[state];
-	vn_buffer      *rows = buffer_of(w, w->g->plan->node[s->node].in[s->input]);
+	const int64_t  row = vn_state_row(&w->g->plan->state[state]);
+	vn_cache_slot *c = &w->g->cache.slot[state];
+	vn_buffer     *rows = buffer_of(w, value);
 
 	if (w->g->cache.pages.block)
 		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
 	else
 		vn_encode_copy(&w->g->encoder, rows, 0, &c->now, (VkDeviceSize)w->past * c->row_bytes,
 		               (VkDeviceSize)w->tokens * c->row_bytes);
+}
+
+void vn_ops_append(vn_walk *w, int state)
+{
+	const vn_state *s = &w->g->plan->state[state];
+	vn_cache_slot  *c = &w->g->cache.slot[state];
+
+	put_rows(w, state, w->g->plan->node[s->node].in[s->input]);
 	if (c->upto == w->past)
 		c->upto += w->tokens;
+}
+
+void vn_ops_keep(vn_walk *w, const vn_node *n, bool kept)
+{
+	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
+		put_rows(w, n->state[VN_ATTN_KEYS], n->in[kept ? VN_ATTN_KEPT : VN_ATTN_K]);
 }
 
 void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,

@@ -24,6 +24,10 @@ def rope(t, fault, point, x, get, layer):
     one = 1.0 if t.hybrid else 0.0
     rules = {
         "R1": lambda: t.rotate(x, pairing="neighbours"), "R3.plus": lambda: t.rotate(x, shift=1), "R3.minus": lambda: t.rotate(x, shift=-1),
+        "R3b.next": lambda: t.rotate(x, shift=min(t.past, 1)), "R3b.last": lambda: t.rotate(x, shift=-min(t.past, 1)),
+        "R3b.zero": lambda: t.rotate(x, shift=-t.past), "R14": lambda: t.rotate(x, t.frequencies() * (np.arange(t.R // 2) % 3 == 0)),
+        "R5.frequencies": lambda: t.rotate(x, t.frequencies(kind="default")), "R6.columns": lambda: t.rotate(x, t.frequencies(whole=True)),
+        "R6.stretch": lambda: t.rotate(x, t.frequencies(stretch=True), t.factor(stretch=True)),
         "R3b.q": lambda: t.rotate(x, shift=1), "R3b.k": lambda: t.rotate(x, shift=1),
         "R4.all": lambda: t.rotate(x, t.frequencies(R=t.K)), "R4.across": lambda: t.rotate(x, pairing="across"),
         "R4.exponent": lambda: t.rotate(x, t.frequencies(divide=t.K)), "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
@@ -57,6 +61,9 @@ def attention(t, fault, x):
         "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
+    if fault in ("R10.cached", "R11"):
+        turned = recached(t, fault, k)
+        return t.attend(q, k, v, kept=lambda x, past, values: x if values else np.concatenate([turned[:past], x[past:]]))
     if fault in KEPT:
         return t.attend(q, k, v, kept=lambda x, past, values: KEPT[fault](x, past, values, t.window))
     return t.attend(q, k, v, **rules[fault]) if fault in rules else None
@@ -91,7 +98,14 @@ KEPT = {
 }
 
 
+def recached(t, fault, k):
+    """All keys turned on, or back."""
+    return t.rotate(k, turn=1 if fault == "R10.cached" else -1, shift=-t.past)
+
+
 def cache(t, fault, point, q, k, v):
+    if fault in ("R10.cached", "R11"):
+        return recached(t, fault, k) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None
 
@@ -304,6 +318,8 @@ def predict(t, fault, layer, point, x, get):
         return embedding(t, fault, ids)
     if point == "pos_embed":
         p = t.w("wpe.weight")[t.past:t.past + len(ids) + 1]
+        if fault == "R15.zero":
+            return t.w("wpe.weight")[:len(ids)]
         return p[:-1] if fault is None else p[1:] if fault == "R15.shifted" else None
     if point == "embed":
         return x[0] + x[1] if fault is None else x[0] if fault == "R15.missing" else None

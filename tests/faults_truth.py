@@ -132,20 +132,25 @@ class Truth:
 
     # ---- operations ------------------------------------------------------------------------------------
 
-    def factor(self):
-        """yarn's, of cosine and sine."""
-        return 0.1 * math.log(self.rope["factor"]) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
+    def stretch(self, other=False):
+        return self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other else self.rope["factor"]
 
-    def yarn(self, f, theta, R, context=None, truncate=True):
+    def factor(self, stretch=False):
+        """yarn's, of cosine and sine."""
+        return 0.1 * math.log(self.stretch(stretch)) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
+
+    def yarn(self, f, theta, R, context=None, truncate=True, stretch=False, whole=False):
         at = lambda n: R * math.log((context or self.rope["original_max_position_embeddings"]) / (2 * math.pi * n)) / (2 * math.log(theta))
         low, high = at(32), at(1)
-        if truncate:
+        if whole:
+            low, high = 0, R
+        elif truncate:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, R - 1)
         ramp = np.clip((np.arange(R // 2) - low) / (high - low + (0.001 if low == high else 0)), 0, 1)
-        return f / self.rope["factor"] * ramp + f * (1 - ramp)
+        return f / self.stretch(stretch) * ramp + f * (1 - ramp)
 
-    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, truncate=True):
+    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, **yarn):
         R = R or self.R
         f = (theta or self.rope["rope_theta"]) ** (-2.0 * np.arange(R // 2) / (divide or R))
         if (kind or self.rope["rope_type"]) == "llama3":
@@ -157,7 +162,7 @@ class Truth:
                 t = np.where((t > 0) & (t < 1), band, t)
             f = (1 - t) * f / r["factor"] + t * f
         if (kind or self.rope["rope_type"]) == "yarn":
-            f = self.yarn(f, theta or self.rope["rope_theta"], R, context, truncate)
+            f = self.yarn(f, theta or self.rope["rope_theta"], R, context, **yarn)
         return f
 
     def rotate(self, x, f=None, af=None, pairing="halves", shift=0, turn=1, half=False):

@@ -112,7 +112,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
 		break;
 	case VN_OP_POSITIONS:
-		REAL(vn_positions)(out, a->w[0], a->past, a->tokens, row, a->policy);
+		REAL(vn_positions)(out, a->w[0], n->c.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:

@@ -184,6 +184,8 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "no such list");
 	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
 		return node_bad(w, i, "pairing is %d, half_angles %d, turn %g", r->pairing, r->half_angles, r->turn);
+	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1))
+		return node_bad(w, i, "offset is %d, step_offset %d, step_zero %d, sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
@@ -226,7 +228,7 @@ static vn_status check_attention(const walk *w, int i)
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "its sizes do not fit together");
 	if (H < 1 || G < 1 || K < 1 || H % G || !is(q, 3, VN_T, H, K) || !is(k, 3, VN_T, G, K) || !is(v, 3, VN_T, G, K) ||
-	    !same(context, q))
+	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit its inputs", H, G, K);
 	if (context->on_demand)
 		return node_bad(w, i, "its context is made only on demand: keys and values would not be kept");
@@ -315,7 +317,7 @@ static vn_status fits(const walk *w, int i)
 		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
 	case VN_OP_POSITIONS:
-		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0);
+		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) && !(n->c.positions.step_zero & ~1);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -380,7 +382,7 @@ static vn_status connect(walk *w, int i)
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
 		return node_bad(w, i, "no such operation, or no such layer");
 	const arity a = arities[n->op];
-	if (n->n_in != a.n_in || n->n_w != a.n_w || n->n_out != a.n_out)
+	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w || n->n_out != a.n_out)
 		return node_bad(w, i, "its op has another number of inputs, weights or outputs");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)

@@ -45,7 +45,7 @@ typedef enum vn_op {
 	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
 	VN_OP_SLICE,     /* x                     -> some of its columns                  (T,...) */
 	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
-	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
+	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K), kept (T,G,K)? -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
 	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
 	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
 	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
@@ -107,7 +107,7 @@ typedef struct vn_norm {
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
-enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
+enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT }; /* an experiment's, the fourth: what later calls find in the place of k */
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* Those of VN_OP_DELTA_RULE. */
@@ -123,6 +123,7 @@ typedef union vn_consts {
 	 * such blocks (heads); what is taken of them follows one another. */
 	struct { int stride, from, width; } slice;
 	struct { vn_rope rope; } rope;
+	struct { int step_zero; } positions; /* for experiments: 1: every call counts positions from 0 */
 	struct {
 		double scale;     /* multiplies q.k; head_dim^-1/2 */
 		int    heads, kv_heads, head_dim;
