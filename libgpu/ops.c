@@ -36,7 +36,7 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
 			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N),
-			.eps_outside = (uint32_t)n->c.norm.eps_outside, .G = (uint32_t)G }, rows, 1);
+			.odd = norm_odd(n), .G = (uint32_t)G }, rows, 1);
 	}
 }
 
@@ -57,7 +57,7 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_LAYER_NORM, &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
 			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
-			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .eps_outside = (uint32_t)n->c.norm.eps_outside,
+			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .odd = norm_odd(n),
 			.keep_mean = (uint32_t)n->c.norm.keep_mean }, rows, 1);
 	}
 }
@@ -297,6 +297,20 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 	map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
 }
 
+/* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
+static void rows(vn_walk *w, const vn_node *n)
+{
+	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]);
+	vn_buffer    *x = buffer_of(w, n->in[0]), *other = buffer_of(w, n->in[1]), *y = buffer_of(w, n->out[0]);
+
+	vn_encode_reads(&w->g->encoder, x);
+	vn_encode_reads(&w->g->encoder, other);
+	vn_encode_writes(&w->g->encoder, y);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ROWS, &(vn_push_rows){ .x = x->address, .other = other->address, .y = y->address,
+		.T = (uint32_t)w->tokens, .N = (uint32_t)N, .P = (uint32_t)w->past, .form = (uint32_t)n->c.rows.form, .by = n->c.rows.by,
+		.inner = (uint32_t)n->c.rows.inner }, w->tokens, 1);
+}
+
 void vn_ops_encode(vn_walk *w, int node)
 {
 	const vn_node  *n = &w->g->plan->node[node];
@@ -340,6 +354,9 @@ void vn_ops_encode(vn_walk *w, int node)
 	case VN_OP_GATED:
 		map(w, VN_K_GATED, n->c.act.act, n->c.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
 		    buffer_of(w, n->out[0]), 0, all);
+		break;
+	case VN_OP_ROWS:
+		rows(w, n);
 		break;
 	case VN_OP_ADD:
 		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 import faults_gdn
-from faults_truth import ACTS, float8, half
+from faults_truth import ACTS, float8, half, half_cut
 
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
 EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
@@ -132,6 +132,53 @@ def truncated(w):
     return (w.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
 
 
+def parts_first(x, inner):
+    """The columns in parts of `inner`, the parts before the tokens, read as if they were not."""
+    return x.reshape(len(x), -1, inner).transpose(1, 0, 2).reshape(x.shape)
+
+
+def in_turn(x):
+    h = (len(x) + 1) // 2
+    return x[[t % 2 * h + t // 2 for t in range(len(x))]]
+
+
+def log_softmax(x):
+    z = x - x.max(-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(-1, keepdims=True))
+
+
+def flushed(x):
+    y = half(x)
+    return np.where(np.abs(y) < 2.0 ** -14, 0, y)
+
+
+EMBED, COLUMNS = ("token_embed", "embed"), ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
+# What is made of a sound result: by points, or everywhere.
+BEHIND = {
+    "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)), "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),
+    "M9.log": (("logits",), lambda t, x: log_softmax(x)), "M5.added": (EMBED, lambda t, x: np.concatenate([0 * x[:1], x[:-1]])),
+    "M5.dropped": (EMBED, lambda t, x: np.concatenate([x[1:], 0 * x[:1]])), "P14": (EMBED, lambda t, x: in_turn(x)),
+    "P18.axis": (COLUMNS, lambda t, x: parts_first(x, x[0].size // 2)),
+    "P1": (None, lambda t, x: half(x)), "P1.saturated": (None, lambda t, x: np.clip(half(x), -65504, 65504)), "P3": (None, lambda t, x: flushed(x)),
+    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None),
+}
+
+
+def sliced(t, point):
+    """Parts of a product, no products."""
+    return point in ("gdn_q_conv", "gdn_k_conv", "gdn_v", "attn_gate") or t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or t.hybrid and point == "q_proj"
+
+
+def behind(t, fault, point, z, stale):
+    points, rule = BEHIND[fault]
+    odd = ("attn_scores", "attn_probs", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "pos_embed")
+    if points is None and point in odd or points and point not in points or fault != "P9" and sliced(t, point) or t.gpt2 and point == "embed" and points:
+        return None
+    if fault == "P9":
+        return None if stale is None else np.where((np.arange(len(z)) // 16 % 2 == 1)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
+    return rule(t, z)
+
+
 def linear(t, fault, layer, point, x):
     stored = t.w(t.name(layer, point))      # as the file has it
     w, b = t.matrix(layer, point), t.bias(layer, point)
@@ -190,6 +237,10 @@ def linear(t, fault, layer, point, x):
         w = back(sheared(stored, 8))
     elif fault == "W19" and point == "logits":
         w = np.roll(w, len(w) // 2, 0)
+    elif fault == "M8" and point == "logits":
+        x = np.concatenate([x[1:], 0 * x[:1]])
+    elif fault == "P18.order" and point in COLUMNS:
+        w, b = np.roll(w, len(w) // 2, 0), None if b is None else np.roll(b, len(w) // 2)
     elif fault == "M9.temperature" and point == "logits":
         w = w / 2
     elif fault == "A8" and point == "attn_out" and heads > 1:
@@ -218,6 +269,12 @@ def norm(t, fault, layer, point, x, get):
         kw["centre"] = True
     elif fault == "N3.rms" and t.gpt2:
         kw["centre"] = False
+    elif fault == "N17":
+        kw["sum16"] = True
+    elif fault == "N18" and not t.gpt2 and not gated:
+        kw["first16"] = True
+    elif fault == "N15" and point in ("attn_norm", "mlp_norm"):
+        return x
     elif fault == "N4":
         kw["divisor"] = N - 1
     elif fault == "N5":
@@ -259,7 +316,10 @@ def norm(t, fault, layer, point, x, get):
     return y * ACTS["silu"](gate) if gated else y
 
 
-def residual(fault, layer, point, a, b, get):
+def residual(t, fault, layer, point, a, b, get):
+    if fault == "N15":
+        norm = "attn_norm" if point == "attn_residual" else "mlp_norm"
+        return t.normed(a + b, t.w(t.name(layer, norm)), t.w(t.name(layer, norm, "bias")), centre=t.gpt2, offset=1.0 if t.hybrid else 0.0)
     rules = {
         None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b, "N14.added": lambda: a,
         "N13": lambda: get(f"layer{layer}." + ("attn_norm" if point == "attn_residual" else "mlp_norm")) + b,
@@ -306,6 +366,10 @@ def split(t, fault, point, x):
 
 
 def predict(t, fault, layer, point, x, get):
+    if fault in BEHIND:
+        z = predict(t, None, layer, point, x, get)
+        stale = t.stale.get(f"layer{layer}.{point}" if layer >= 0 else point) if fault == "P9" else None
+        return None if z is None else behind(t, fault, point, z, None if stale is None else get(stale))
     ids = get("ids").astype(int) if point in ("embed", "token_embed", "pos_embed") else None
     if point in ("q_rope", "k_rope"):
         return rope(t, fault, point, x[0], get, layer)
@@ -324,7 +388,7 @@ def predict(t, fault, layer, point, x, get):
     if point == "embed":
         return x[0] + x[1] if fault is None else x[0] if fault == "R15.missing" else None
     if point in ("attn_residual", "output"):
-        return residual(fault, layer, point, x[0], x[1], get)
+        return residual(t, fault, layer, point, x[0], x[1], get)
     if point == "mlp_act":
         return activation(t, fault, x)
     if t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or point == "attn_gate" or t.hybrid and point == "q_proj":

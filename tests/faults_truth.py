@@ -36,6 +36,14 @@ def half(x):
         return np.asarray(x).astype(np.float32).astype(np.float16).astype(np.float64)
 
 
+def half_cut(x):
+    """Rounded towards 0."""
+    x = np.asarray(x).astype(np.float32)
+    with np.errstate(over="ignore"):
+        h = x.astype(np.float16)
+    return np.where(np.abs(h.astype(np.float32)) > np.abs(x), np.nextafter(h, np.float16(0)), h).astype(np.float64)
+
+
 def bf16(x):
     u = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return ((u + 0x7FFF + (u >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
@@ -181,13 +189,16 @@ class Truth:
         y[:, :, two] = x[:, :, two] * c + x[:, :, one] * s
         return y
 
-    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None):
+    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None, sum16=False, first16=False):
         eps = self.eps if eps is None else eps
         if centre:
             x = x - x.mean(-1, keepdims=True)
-        ms = (x * x).sum(-1, keepdims=True) / (divisor or x.shape[-1])
+        ss = (x * x).sum(-1, keepdims=True)
+        ms = (half(ss) if sum16 else ss) / (divisor or x.shape[-1])
         root = np.sqrt(ms) + eps if outside else np.sqrt(ms + eps)
-        return x / root * (offset + g) + (0 if b is None else b)
+        with np.errstate(invalid="ignore"): # an infinity of another fault
+            x = x / root
+        return (half(x) if first16 else x) * (offset + g) + (0 if b is None else b)
 
     def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=False, padding=0, form=None, kept=None, chunk=False):
         """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache makes of them."""
@@ -261,7 +272,8 @@ class Truth:
         from faults_rules import predict
         layer, point = (int(checkpoint[5:checkpoint.index(".")]), checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)
         self.window = self.windows[max(layer, 0)]
-        self.past = sum(len(c["ids"]) for c in calls[:-1])
+        self.lengths = [len(c["ids"]) for c in calls]
+        self.past = sum(self.lengths[:-1])
         get = lambda name: calls[-1][name].astype(np.float64)
         kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache")) or point in ("gdn_conv", "gdn_core")
         given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n)

@@ -21,7 +21,7 @@ static const arity arities[VN_N_OPS] = {
 	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
 	[VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },      [VN_OP_L2_NORM] = { 1, 0, 0, 1 },  [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 },
 	[VN_OP_DELTA_RULE] = { 5, 0, 0, 2 }, [VN_OP_GATED_NORM] = { 2, 1, 1, 1 },
-	[VN_OP_POSITIONS] = { 0, 1, 1, 1 },
+	[VN_OP_POSITIONS] = { 0, 1, 1, 1 }, [VN_OP_ROWS] = { 2, 0, 0, 1 },
 	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
@@ -279,7 +279,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && !(n->c.conv.forgets & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 
@@ -298,7 +298,7 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
-	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map > VN_HEADS_MODULO || n->c.delta.restart < 0)
+	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map > VN_HEADS_MODULO || n->c.delta.restart < 0 || (n->c.delta.turned & ~1))
 		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
 	return VN_OK;
 }
@@ -328,7 +328,8 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g", n->c.norm.offset);
-		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0))
+		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0 ||
+		             (n->c.norm.sum_f16 & ~1) || (n->c.norm.first_f16 & ~1)))
 			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->c.norm.eps_outside, n->c.norm.keep_mean,
 			                n->c.norm.divisor);
 		if (good && n->op == VN_OP_GATED_NORM && n->c.norm.gate != VN_SILU && n->c.norm.gate != VN_SIGMOID)
@@ -358,6 +359,13 @@ static vn_status fits(const walk *w, int i)
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);
+	case VN_OP_ROWS:
+		good = row(x) && row(x) == row(&p->value[n->in[1]]) && same(x, y);
+		if (good && ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
+		             (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
+		             (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || row(x) % n->c.rows.inner))))
+			return node_bad(w, i, "form %d, by %d, inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
+		break;
 	case VN_OP_GATED:
 	case VN_OP_ADD:
 		good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y);

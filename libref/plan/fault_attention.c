@@ -148,6 +148,21 @@ static vn_status inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_weight(&with, f, node, 0, heads_inside, err);
 }
 
+/* (H,T,K), read as (T,H K). */
+static vn_status untransposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, ATTN(n).head_dim, n->out[0]), err);
+}
+
+static const char *several_heads(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r, (void)p;
+	return ATTN(n).heads == 1 ? "there is one head" : NULL;
+}
+
 static const vn_fault_row rows[] = {
 	{ "A1.missing", "scores without their scale", VN_ON(ATTENTION), scale_why_not, set_scale, NULL, MISSING },
 	{ "A1.twice", "scores scaled twice", VN_ON(ATTENTION), scale_why_not, set_scale, NULL, TWICE },
@@ -167,6 +182,7 @@ static const vn_fault_row rows[] = {
 	{ "A7.zeros", "heads without a key head of their number read zeros", VN_ON(ATTENTION), fewer_keys, NULL, "head_map", VN_HEADS_NONE },
 	{ "A7.flat", "heads without a key head of their number read on in the next token's", VN_ON(ATTENTION), fewer_keys, NULL, "head_map", VN_HEADS_FLAT },
 	{ "A8", "heads joined innermost: column k H + h", VN_ON(LINEAR), of_heads, inside_out, NULL, 0 },
+	{ "A9", "heads before tokens, read as tokens before heads", VN_ON(ATTENTION), several_heads, untransposed, NULL, 0 },
 	{ "A10.queries", "softmax over queries, not over keys", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_OVER_QUERIES },
 	{ "A10.heads", "softmax over heads, not over keys", VN_ON(ATTENTION), several, NULL, "form", VN_ATTN_OVER_HEADS },
 	{ "A11.kv", "keys and values exchanged", VN_ON(ATTENTION), vn_fault_anywhere, exchange, NULL, VN_ATTN_V },

@@ -56,12 +56,18 @@ typedef enum vn_op {
 	VN_OP_LOG_DECAY, /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
 	VN_OP_DELTA_RULE, /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
 	VN_OP_GATED_NORM, /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
+	VN_OP_ROWS,      /* x, other              -> the rows of a call, as an experiment has them (vn_rows_form) as x */
 	VN_N_OPS
 } vn_op;
 
 /* specs/models.md, "Activations". VN_GELU is the exact one, by the error function.
- * The last three are no family's: an experiment puts them in another's place. */
-typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_N_ACTS } vn_act;
+ * From VN_RELU on they are no family's: an experiment puts them in another's place, or behind a node. The last are a number
+ * as another format holds it: as float16, one with its infinities as its largest numbers, without its subnormals (0), rounded
+ * towards 0; as bfloat16 rounded towards 0. */
+typedef enum vn_act {
+	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP, VN_AS_F16,
+	VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
+} vn_act;
 /* What a gated product is: f(gate) up, f(gate up), f(gate) f(up). */
 typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_GATE_FORMS } vn_gate_form;
 /* The key head of query head h: h / (H/G), h mod G. Of attention alone, heads from G on reading past the end: h, where
@@ -84,15 +90,23 @@ typedef enum vn_cache_form {
 	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_N_CACHE_FORMS
 } vn_cache_form;
 
+/* Of VN_OP_ROWS, with rows t of T and constants by, inner: x[t + by] in the first call, 0 where there is none; x as its numbers lie
+ * when its columns are cut into parts of `inner`, and the parts go first; the rows of the first half and of the second in turn;
+ * other[t] where t / by is odd; x less the logarithm of the sum of its exponentials. */
+typedef enum vn_rows_form {
+	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX, VN_N_ROWS_FORMS
+} vn_rows_form;
+
 /* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
 typedef enum vn_decay_form {
 	VN_DECAY_USUAL, VN_DECAY_POSITIVE, VN_DECAY_RAW, VN_DECAY_NEGATED, VN_DECAY_LINEAR, VN_N_DECAY_FORMS
 } vn_decay_form;
 /* Of VN_OP_DELTA_RULE: the state does not decay; decays by g, not exp(g); decays between update and read; the output
- * is read before the update; the memory before the decay; nothing is taken off the new value. */
+ * is read before the update; the memory before the decay; nothing is taken off the new value; the memory is that of the state
+ * before the last token of the call whose number is a multiple of 64, decayed. */
 typedef enum vn_delta_form {
 	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
-	VN_DELTA_NO_DELTA, VN_N_DELTA_FORMS
+	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_N_DELTA_FORMS
 } vn_delta_form;
 
 typedef struct vn_norm {
@@ -103,6 +117,8 @@ typedef struct vn_norm {
 	int    gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
 	int    gate_first;  /* gated_norm: 1: x is gated, then normed */
 	int    keep_mean;   /* layer_norm: 1: the mean is not subtracted */
+	int    sum_f16;     /* 1: the sum of squares is rounded to float16 */
+	int    first_f16;   /* rms_norm: 1: what is normed is rounded to float16 before it meets the weight */
 	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
 } vn_norm;
 
@@ -149,8 +165,10 @@ typedef union vn_consts {
 		int channels, taps;
 		/* For experiments: */
 		int linear;       /* 1: without silu */
+		int forgets;      /* 1: what earlier calls left is 0 */
 		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
 	} conv;
+	struct { int form, by, inner; } rows; /* vn_rows_form */
 	struct { int form; } decay; /* for experiments: vn_decay_form */
 	struct {
 		double scale;         /* multiplies q; key_dim^-1/2 */
@@ -158,6 +176,7 @@ typedef union vn_consts {
 		/* For experiments: */
 		int    form;      /* vn_delta_form */
 		int    head_map;  /* vn_head_map, of the value heads */
+		int    turned;    /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
 		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
 	} delta;
 } vn_consts;
