@@ -21,6 +21,7 @@ typedef enum vn_kernel {
 	VN_K_ATTENTION,
 	VN_K_ATTN_SCORES,
 	VN_K_ATTN_PROBS,
+	VN_K_ATTENTION_ODD, /* attention with a softmax that is no family's */
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
 	VN_K_PAGED_GET,
 	VN_K_ACT,
@@ -30,7 +31,9 @@ typedef enum vn_kernel {
 	VN_K_L2_NORM,
 	VN_K_LOG_DECAY,
 	VN_K_DELTA_RULE,
+	VN_K_DELTA_UNSOLVED, /* an experiment's */
 	VN_K_GATED_NORM,
+	VN_K_ROWS,
 	VN_N_KERNELS
 } vn_kernel;
 
@@ -63,7 +66,7 @@ typedef struct vn_push_rms_norm {
 	uint64_t x, g, y;
 	uint32_t R, N;
 	float    eps, offset, divisor;
-	uint32_t eps_outside, G, pad;
+	uint32_t odd, G, pad;
 } vn_push_rms_norm;
 
 typedef struct vn_push_layer_norm {
@@ -72,7 +75,7 @@ typedef struct vn_push_layer_norm {
 	float    eps;
 	uint32_t has_bias;
 	float    offset, divisor;
-	uint32_t eps_outside, keep_mean;
+	uint32_t odd, keep_mean;
 } vn_push_layer_norm;
 
 typedef struct vn_push_slice {
@@ -101,6 +104,7 @@ typedef struct vn_push_attention {
 	uint64_t table;
 	int32_t  ahead;
 	uint32_t head_map, leak, padding;
+	uint32_t odd, cache_block, before; /* odd: form, from_zero << 8, cache << 12 of keys, << 16 of values */
 } vn_push_attention;
 
 typedef struct vn_push_pages {
@@ -112,6 +116,13 @@ typedef struct vn_push_map {
 	uint64_t a, b, y;
 	uint32_t n, act, form, pad;
 } vn_push_map;
+
+typedef struct vn_push_rows {
+	uint64_t x, other, y;
+	uint32_t T, N, P, form;
+	int32_t  by;
+	uint32_t inner;
+} vn_push_rows;
 
 typedef struct vn_push_causal_conv {
 	uint64_t x, w, before, y;
@@ -134,7 +145,7 @@ typedef struct vn_push_gated_norm {
 	uint64_t x, z, g, y;
 	uint32_t R, N;
 	float    eps, divisor;
-	uint32_t eps_outside, gate, gate_first, pad;
+	uint32_t odd, gate, gate_first, pad;
 } vn_push_gated_norm;
 
 #endif

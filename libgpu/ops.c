@@ -36,7 +36,7 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
 			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N),
-			.eps_outside = (uint32_t)n->c.norm.eps_outside, .G = (uint32_t)G }, rows, 1);
+			.odd = norm_odd(n), .G = (uint32_t)G }, rows, 1);
 	}
 }
 
@@ -57,7 +57,7 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_LAYER_NORM, &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
 			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
-			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .eps_outside = (uint32_t)n->c.norm.eps_outside,
+			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .odd = norm_odd(n),
 			.keep_mean = (uint32_t)n->c.norm.keep_mean }, rows, 1);
 	}
 }
@@ -67,7 +67,7 @@ static void positions(vn_walk *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)w->past * row,
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->c.positions.step_zero ? 0 : w->past) * row,
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
@@ -144,19 +144,36 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 	}
 }
 
-/* What the three attention shaders share, for queries from row `row` on. */
+/* A softmax that takes a kernel of its own. */
+static bool odd_softmax(const vn_node *n)
+{
+	return n->c.attention.form && n->c.attention.form != VN_ATTN_SCORES_F16;
+}
+
+/* What an experiment changes, in one word (mask.glsl). */
+static uint32_t odd(const vn_walk *w, const vn_node *n)
+{
+	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
+
+	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
+	       (n->c.attention.cache_of == 1 ? 0 : cache << 16);
+}
+
+/* What the attention shaders share, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
+	const int64_t from = odd_softmax(n) ? 0 : row; /* other queries' scores, too */
 
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), row * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
+	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
 		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
 		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale,
 		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
 		.ahead = n->c.attention.ahead, .head_map = (uint32_t)n->c.attention.head_map, .leak = (uint32_t)n->c.attention.leak,
-		.padding = (uint32_t)n->c.attention.padding };
+		.padding = (uint32_t)n->c.attention.padding, .odd = odd(w, n), .cache_block = (uint32_t)n->c.attention.cache_block,
+		.before = (uint32_t)row };
 }
 
 static void reads_state(vn_walk *w, const vn_node *n, int slot)
@@ -179,7 +196,8 @@ static void attention(vn_walk *w, const vn_node *n)
 		reads_state(w, n, VN_ATTN_KEYS);
 		reads_state(w, n, VN_ATTN_VALUES);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION, &push, groups(T, 8), n->c.attention.heads);
+		vn_encode_dispatch(&w->g->encoder, odd_softmax(n) ? VN_K_ATTENTION_ODD : VN_K_ATTENTION, &push,
+		                   odd_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
 	}
 }
 
@@ -204,20 +222,34 @@ void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n)
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
-void vn_ops_append(vn_walk *w, int state)
+/* Of a state that grows: the rows of the call become those of a value. */
+static void put_rows(vn_walk *w, int state, int value)
 {
-	const vn_state *s = &w->g->plan->state[state];
-	const int64_t   row = vn_state_row(s);
-	vn_cache_slot  *c = &w->g->cache.slot[state];
-	vn_buffer      *rows = buffer_of(w, w->g->plan->node[s->node].in[s->input]);
+	const int64_t  row = vn_state_row(&w->g->plan->state[state]);
+	vn_cache_slot *c = &w->g->cache.slot[state];
+	vn_buffer     *rows = buffer_of(w, value);
 
 	if (w->g->cache.pages.block)
 		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
 	else
 		vn_encode_copy(&w->g->encoder, rows, 0, &c->now, (VkDeviceSize)w->past * c->row_bytes,
 		               (VkDeviceSize)w->tokens * c->row_bytes);
+}
+
+void vn_ops_append(vn_walk *w, int state)
+{
+	const vn_state *s = &w->g->plan->state[state];
+	vn_cache_slot  *c = &w->g->cache.slot[state];
+
+	put_rows(w, state, w->g->plan->node[s->node].in[s->input]);
 	if (c->upto == w->past)
 		c->upto += w->tokens;
+}
+
+void vn_ops_keep(vn_walk *w, const vn_node *n, bool kept)
+{
+	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
+		put_rows(w, n->state[VN_ATTN_KEYS], n->in[kept ? VN_ATTN_KEPT : VN_ATTN_K]);
 }
 
 void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
@@ -265,6 +297,20 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 	map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
 }
 
+/* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
+static void rows(vn_walk *w, const vn_node *n)
+{
+	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]);
+	vn_buffer    *x = buffer_of(w, n->in[0]), *other = buffer_of(w, n->in[1]), *y = buffer_of(w, n->out[0]);
+
+	vn_encode_reads(&w->g->encoder, x);
+	vn_encode_reads(&w->g->encoder, other);
+	vn_encode_writes(&w->g->encoder, y);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ROWS, &(vn_push_rows){ .x = x->address, .other = other->address, .y = y->address,
+		.T = (uint32_t)w->tokens, .N = (uint32_t)N, .P = (uint32_t)w->past, .form = (uint32_t)n->c.rows.form, .by = n->c.rows.by,
+		.inner = (uint32_t)n->c.rows.inner }, w->tokens, 1);
+}
+
 void vn_ops_encode(vn_walk *w, int node)
 {
 	const vn_node  *n = &w->g->plan->node[node];
@@ -308,6 +354,9 @@ void vn_ops_encode(vn_walk *w, int node)
 	case VN_OP_GATED:
 		map(w, VN_K_GATED, n->c.act.act, n->c.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
 		    buffer_of(w, n->out[0]), 0, all);
+		break;
+	case VN_OP_ROWS:
+		rows(w, n);
 		break;
 	case VN_OP_ADD:
 		map(w, VN_K_ADD, VN_N_ACTS, 0, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0, buffer_of(w, n->out[0]), 0, all);

@@ -39,7 +39,7 @@ static void conv(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_CAUSAL_CONV, &(vn_push_causal_conv){ .x = in_buffer(w, x, t * X),
 			.w = in_weight(w, n->w[0], 0), .before = t ? in_buffer(w, x, (t - (J - 1)) * X) : state->address,
 			.y = in_buffer(w, y, t * X), .T = (uint32_t)T, .X = (uint32_t)X, .J = (uint32_t)J,
-			.linear = (uint32_t)n->c.conv.linear, .ahead = (uint32_t)n->c.conv.ahead, .last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
+			.linear = (uint32_t)(n->c.conv.linear | (w->past > 0 && t == 0 ? n->c.conv.forgets << 1 : 0)), .ahead = (uint32_t)n->c.conv.ahead, .last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, x);
 }
@@ -56,7 +56,7 @@ static void l2_norm(vn_walk *w, const vn_node *n)
 		vn_encode_writes(&w->g->encoder, y);
 		vn_encode_dispatch(&w->g->encoder, VN_K_L2_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.y = in_floats(y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps,
-			.divisor = norm_divisor(n, 1), .eps_outside = (uint32_t)n->c.norm.eps_outside }, rows, 1);
+			.divisor = norm_divisor(n, 1), .odd = norm_odd(n) }, rows, 1);
 	}
 }
 
@@ -92,13 +92,13 @@ static void delta_rule(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, before);
 		vn_encode_writes(&w->g->encoder, next);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_DELTA_RULE, &(vn_push_delta_rule){
+		vn_encode_dispatch(&w->g->encoder, n->c.delta.form == VN_DELTA_UNSOLVED ? VN_K_DELTA_UNSOLVED : VN_K_DELTA_RULE, &(vn_push_delta_rule){
 			.q = in_floats(in[VN_DELTA_Q], t * nk * dk), .k = in_floats(in[VN_DELTA_K], t * nk * dk),
 			.v = in_buffer(w, in[VN_DELTA_V], t * nv * dv), .g = in_floats(in[VN_DELTA_G], t * nv),
 			.beta = in_buffer(w, in[VN_DELTA_BETA], t * nv), .before = before->address, .after = next->address,
 			.y = in_buffer(w, y, t * nv * dv), .T = (uint32_t)smaller(step, w->tokens - t), .nk = (uint32_t)nk,
 			.nv = (uint32_t)nv, .dk = (uint32_t)dk, .dv = (uint32_t)dv, .scale = (float)n->c.delta.scale,
-			.form = (uint32_t)n->c.delta.form, .head_map = (uint32_t)n->c.delta.head_map, .restart = (uint32_t)n->c.delta.restart,
+			.form = (uint32_t)(n->c.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->c.delta.turned << 8 : 0)), .head_map = (uint32_t)n->c.delta.head_map, .restart = (uint32_t)n->c.delta.restart,
 			.P = (uint32_t)(w->past + t) },
 			groups(dv, 16), nv);
 	}
@@ -119,7 +119,7 @@ static void gated_norm(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_GATED_NORM, &(vn_push_gated_norm){ .x = in_buffer(w, x, r * N),
 			.z = in_buffer(w, z, r * N), .g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows,
 			.N = (uint32_t)N, .eps = (float)n->c.norm.eps, .divisor = norm_divisor(n, N),
-			.eps_outside = (uint32_t)n->c.norm.eps_outside, .gate = (uint32_t)n->c.norm.gate,
+			.odd = norm_odd(n), .gate = (uint32_t)n->c.norm.gate,
 			.gate_first = (uint32_t)n->c.norm.gate_first }, rows, 1);
 	}
 }

@@ -63,6 +63,12 @@ static inline float norm_divisor(const vn_node *n, int64_t usual)
 	return (float)(n->c.norm.divisor ? n->c.norm.divisor : usual);
 }
 
+/* root.glsl */
+static inline uint32_t norm_odd(const vn_node *n)
+{
+	return (uint32_t)(n->c.norm.eps_outside | n->c.norm.sum_f16 << 1 | n->c.norm.first_f16 << 2);
+}
+
 /* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */
 bool vn_ops_gdn(vn_walk *w, const vn_node *n);
 

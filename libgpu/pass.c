@@ -31,7 +31,7 @@ static vn_status fill_table(const vn_rope *r, const vn_list *lists, float *table
 	vn_rope_frequencies(r, lists, past + tokens, freq, &factor);
 	for (int64_t t = 0; t < tokens; t++)
 		for (int i = 0; i < half; i++) {
-			const float angle = vn_rope_angle(r, freq[i], past + t);
+			const float angle = vn_rope_angle(r, freq[i], i, past, t);
 			*table++ = (float)cos((double)angle) * factor;
 			*table++ = (float)sin((double)angle) * factor;
 		}
@@ -145,12 +145,15 @@ static vn_status taps_of(vn_walk *w, int node, vn_error *err)
 		if (v < 0)
 			break;
 		done = v;
-		if (w->g->plan->value[v].state >= 0)
+		if (w->g->plan->value[v].state >= 0) {
+			vn_ops_keep(w, n, true);
 			st = tap_state(w, v, err);
-		else if (vn_value_streams(w->g->plan, v))
+			vn_ops_keep(w, n, false);
+		} else if (vn_value_streams(w->g->plan, v)) {
 			st = vn_pieces_encode(w, v, err);
-		else
+		} else {
 			st = vn_staging_tap(w, v, &w->g->arena.slot[w->g->arena.slot_of[v]], err);
+		}
 	}
 	return st;
 }
@@ -306,6 +309,7 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		overrun(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
 		return st; /* there may be nothing to record into */
+	vn_ops_keep(&g->walk, n, true);
 	vn_encode_stamp(&g->encoder, (uint32_t)node + 1);
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)

@@ -1,7 +1,7 @@
 """faults_gdn.py: Gated DeltaNet's operations and their faults, for faults_rules.py (specs/models.md, 2.6 and 9.9)."""
 import numpy as np
 
-from faults_truth import ACTS, sigmoid
+from faults_truth import ACTS, half, sigmoid
 
 
 def conv(t, fault, layer, x):
@@ -14,10 +14,14 @@ def conv(t, fault, layer, x):
         if at == layer or not 0 <= at < t.L or not t.is_linear(at):
             return None
         w = t.w(f"layers.{at}.linear_attn.conv1d.weight")[:, 0]
-    elif fault not in (None, "G12", "G13"):
+    elif fault not in (None, "G12", "G13", "G13.lost"):
         return None
+    past = t.past
+    if fault == "G13.lost":
+        x, past = x[past:], 0
     rows = np.concatenate([np.zeros((J - 1, x.shape[1])), x, np.zeros((ahead, x.shape[1]))])
     y = sum(rows[j + ahead:j + ahead + len(x)] * w[:, j] for j in range(J))
+    y = y[past:]
     return y if fault == "G12" else ACTS["silu"](y)
 
 
@@ -41,7 +45,9 @@ def unit(fault, x):
         return x / (np.sqrt(ss) + eps)
     if fault == "G5.missing":
         return x
-    if fault == "G5.mean":
+    if fault == "N17":
+        ss = half(ss)
+    elif fault == "G5.mean":
         ss = ss / x.shape[-1]
     elif fault is not None and not fault.startswith("N1."):
         return None
@@ -57,7 +63,7 @@ def decay(t, fault, layer, x):
 
 
 def core(t, fault, q, k, v, g, beta):
-    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G8.output", "G8.memory", "G9", "G10", "G16"):
+    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G8.output", "G8.memory", "G9", "G10", "G15", "G16", "G17"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -67,16 +73,22 @@ def core(t, fault, q, k, v, g, beta):
     for i in range(T):
         if fault == "G16" and i % 64 == 0:
             S = np.zeros_like(S)
+        if fault == "G15" and i == t.lengths[0]: # single tokens from there on
+            S = S.transpose(0, 2, 1).reshape(S.shape)
+        if fault == "G17" and (i - max(x for x in np.cumsum([0] + t.lengths) if x <= i)) % 64 == 0:
+            chunk = S
         old = S
         if fault != "G7.late":
             S = S * a[i][:, None, None]
-        m = np.einsum("hk,hkv->hv", k[i], old if fault == "G8.memory" else S)
+        if fault == "G17":
+            chunk = chunk * a[i][:, None, None]
+        m = np.einsum("hk,hkv->hv", k[i], old if fault == "G8.memory" else chunk if fault == "G17" else S)
         d = beta[i][:, None] * (v[i] - (0 if fault == "G9" else m))
         decayed, S = S, S + np.einsum("hk,hv->hkv", k[i], d)
         if fault == "G7.late":
             S = S * a[i][:, None, None]
         y[i] = np.einsum("hk,hkv->hv", q[i], decayed if fault == "G8.output" else S) * (1.0 if fault == "G6" else dk ** -0.5)
-    return y
+    return y[t.past:]
 
 
 def predict(t, fault, layer, point, x):
@@ -87,7 +99,7 @@ def predict(t, fault, layer, point, x):
     if point in ("gdn_q", "gdn_k"):
         return unit(fault, x[0])
     if point == "gdn_beta":
-        return {None: sigmoid(x[0]), "G4": x[0]}.get(fault)
+        return {None: sigmoid(x[0]), "G4": x[0], "G4.two": 2 * sigmoid(x[0])}.get(fault)
     if point == "gdn_g":
         return decay(t, fault, layer, x[0])
     return core(t, fault, *x)

@@ -4,7 +4,7 @@ import math
 import numpy as np
 
 import faults_gdn
-from faults_truth import ACTS
+from faults_truth import ACTS, float8, half, half_cut
 
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
 EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
@@ -24,6 +24,10 @@ def rope(t, fault, point, x, get, layer):
     one = 1.0 if t.hybrid else 0.0
     rules = {
         "R1": lambda: t.rotate(x, pairing="neighbours"), "R3.plus": lambda: t.rotate(x, shift=1), "R3.minus": lambda: t.rotate(x, shift=-1),
+        "R3b.next": lambda: t.rotate(x, shift=min(t.past, 1)), "R3b.last": lambda: t.rotate(x, shift=-min(t.past, 1)),
+        "R3b.zero": lambda: t.rotate(x, shift=-t.past), "R14": lambda: t.rotate(x, t.frequencies() * (np.arange(t.R // 2) % 3 == 0)),
+        "R5.frequencies": lambda: t.rotate(x, t.frequencies(kind="default")), "R6.columns": lambda: t.rotate(x, t.frequencies(whole=True)),
+        "R6.stretch": lambda: t.rotate(x, t.frequencies(stretch=True), t.factor(stretch=True)),
         "R3b.q": lambda: t.rotate(x, shift=1), "R3b.k": lambda: t.rotate(x, shift=1),
         "R4.all": lambda: t.rotate(x, t.frequencies(R=t.K)), "R4.across": lambda: t.rotate(x, pairing="across"),
         "R4.exponent": lambda: t.rotate(x, t.frequencies(divide=t.K)), "R5.all": lambda: t.rotate(x, t.frequencies(kind="default"), 1),
@@ -51,12 +55,57 @@ def attention(t, fault, x):
         "A1.head": {"scale": 1 / K}, "A1.rotated": {"scale": t.R ** -0.5},
         "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i}, "A3.ahead": {"mask": lambda i, j: j <= i + 1},
         "A4": {"leak": True}, "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
-        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"modulo": True}, "A14": {"padding": 8},
+        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
+        "A14": {"padding": 8}, "A3.chunk": {"chunk": True}, "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
+        "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G] for h in range(t.H)], 1)},
+        "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
+        "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
+    if fault in ("R10.cached", "R11"):
+        turned = recached(t, fault, k)
+        return t.attend(q, k, v, kept=lambda x, past, values: x if values else np.concatenate([turned[:past], x[past:]]))
+    if fault in KEPT:
+        return t.attend(q, k, v, kept=lambda x, past, values: KEPT[fault](x, past, values, t.window))
     return t.attend(q, k, v, **rules[fault]) if fault in rules else None
 
 
+def later(x, n):
+    return np.concatenate([x[n:], np.zeros_like(x[:n])])
+
+
+def exchanged(x):
+    """Blocks of sixteen tokens in pairs; what lies behind the last token is 0."""
+    blocks = np.concatenate([x, np.zeros((-len(x) % 32, *x.shape[1:]))]).reshape(-1, 2, 16, *x.shape[1:])
+    return blocks[:, ::-1].reshape(-1, *x.shape[1:])[:len(x)]
+
+
+def heads_first(x):
+    """The bytes of sixteen tokens (16,G,K) as if they were (G,16,K)."""
+    blocks = np.concatenate([x, np.zeros((-len(x) % 16, *x.shape[1:]))])
+    return blocks.reshape(-1, x.shape[1], 16, x.shape[2]).transpose(0, 2, 1, 3).reshape(blocks.shape)[:len(x)]
+
+
+# Of keys (values: of values), `past` tokens of which are of earlier calls, what an attention with a window reads.
+KEPT = {
+    "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
+    "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values, window: later(x, 1) if values else x,
+    "C4": lambda x, past, values, window: exchanged(x),
+    "C5": lambda x, past, values, window: np.concatenate([x[:past], 0 * x[past:]]) if past else x,
+    "C5.before": lambda x, past, values, window: x[np.minimum(np.arange(len(x)), past - 1)] if past else x,
+    "C6": lambda x, past, values, window: x if values else heads_first(x),
+    "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values, window: float8(x) if past else x,
+    "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past and not values else x,
+}
+
+
+def recached(t, fault, k):
+    """All keys turned on, or back."""
+    return t.rotate(k, turn=1 if fault == "R10.cached" else -1, shift=-t.past)
+
+
 def cache(t, fault, point, q, k, v):
+    if fault in ("R10.cached", "R11"):
+        return recached(t, fault, k) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None
 
@@ -81,6 +130,53 @@ def sheared(w, pad):
 
 def truncated(w):
     return (w.astype(np.float32).view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+
+
+def parts_first(x, inner):
+    """The columns in parts of `inner`, the parts before the tokens, read as if they were not."""
+    return x.reshape(len(x), -1, inner).transpose(1, 0, 2).reshape(x.shape)
+
+
+def in_turn(x):
+    h = (len(x) + 1) // 2
+    return x[[t % 2 * h + t // 2 for t in range(len(x))]]
+
+
+def log_softmax(x):
+    z = x - x.max(-1, keepdims=True)
+    return z - np.log(np.exp(z).sum(-1, keepdims=True))
+
+
+def flushed(x):
+    y = half(x)
+    return np.where(np.abs(y) < 2.0 ** -14, 0, y)
+
+
+EMBED, COLUMNS = ("token_embed", "embed"), ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
+# What is made of a sound result: by points, or everywhere.
+BEHIND = {
+    "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)), "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),
+    "M9.log": (("logits",), lambda t, x: log_softmax(x)), "M5.added": (EMBED, lambda t, x: np.concatenate([0 * x[:1], x[:-1]])),
+    "M5.dropped": (EMBED, lambda t, x: np.concatenate([x[1:], 0 * x[:1]])), "P14": (EMBED, lambda t, x: in_turn(x)),
+    "P18.axis": (COLUMNS, lambda t, x: parts_first(x, x[0].size // 2)),
+    "P1": (None, lambda t, x: half(x)), "P1.saturated": (None, lambda t, x: np.clip(half(x), -65504, 65504)), "P3": (None, lambda t, x: flushed(x)),
+    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None),
+}
+
+
+def sliced(t, point):
+    """Parts of a product, no products."""
+    return point in ("gdn_q_conv", "gdn_k_conv", "gdn_v", "attn_gate") or t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or t.hybrid and point == "q_proj"
+
+
+def behind(t, fault, point, z, stale):
+    points, rule = BEHIND[fault]
+    odd = ("attn_scores", "attn_probs", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "pos_embed")
+    if points is None and point in odd or points and point not in points or fault != "P9" and sliced(t, point) or t.gpt2 and point == "embed" and points:
+        return None
+    if fault == "P9":
+        return None if stale is None else np.where((np.arange(len(z)) // 16 % 2 == 1)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
+    return rule(t, z)
 
 
 def linear(t, fault, layer, point, x):
@@ -141,6 +237,10 @@ def linear(t, fault, layer, point, x):
         w = back(sheared(stored, 8))
     elif fault == "W19" and point == "logits":
         w = np.roll(w, len(w) // 2, 0)
+    elif fault == "M8" and point == "logits":
+        x = np.concatenate([x[1:], 0 * x[:1]])
+    elif fault == "P18.order" and point in COLUMNS:
+        w, b = np.roll(w, len(w) // 2, 0), None if b is None else np.roll(b, len(w) // 2)
     elif fault == "M9.temperature" and point == "logits":
         w = w / 2
     elif fault == "A8" and point == "attn_out" and heads > 1:
@@ -169,6 +269,12 @@ def norm(t, fault, layer, point, x, get):
         kw["centre"] = True
     elif fault == "N3.rms" and t.gpt2:
         kw["centre"] = False
+    elif fault == "N17":
+        kw["sum16"] = True
+    elif fault == "N18" and not t.gpt2 and not gated:
+        kw["first16"] = True
+    elif fault == "N15" and point in ("attn_norm", "mlp_norm"):
+        return x
     elif fault == "N4":
         kw["divisor"] = N - 1
     elif fault == "N5":
@@ -210,7 +316,10 @@ def norm(t, fault, layer, point, x, get):
     return y * ACTS["silu"](gate) if gated else y
 
 
-def residual(fault, layer, point, a, b, get):
+def residual(t, fault, layer, point, a, b, get):
+    if fault == "N15":
+        norm = "attn_norm" if point == "attn_residual" else "mlp_norm"
+        return t.normed(a + b, t.w(t.name(layer, norm)), t.w(t.name(layer, norm, "bias")), centre=t.gpt2, offset=1.0 if t.hybrid else 0.0)
     rules = {
         None: lambda: a + b, "N14.missing": lambda: b, "N14.twice": lambda: a + 2 * b, "N14.doubled": lambda: 2 * a + b, "N14.added": lambda: a,
         "N13": lambda: get(f"layer{layer}." + ("attn_norm" if point == "attn_residual" else "mlp_norm")) + b,
@@ -257,6 +366,10 @@ def split(t, fault, point, x):
 
 
 def predict(t, fault, layer, point, x, get):
+    if fault in BEHIND:
+        z = predict(t, None, layer, point, x, get)
+        stale = t.stale.get(f"layer{layer}.{point}" if layer >= 0 else point) if fault == "P9" else None
+        return None if z is None else behind(t, fault, point, z, None if stale is None else get(stale))
     ids = get("ids").astype(int) if point in ("embed", "token_embed", "pos_embed") else None
     if point in ("q_rope", "k_rope"):
         return rope(t, fault, point, x[0], get, layer)
@@ -268,12 +381,14 @@ def predict(t, fault, layer, point, x, get):
     if point == "token_embed" or point == "embed" and not t.gpt2:
         return embedding(t, fault, ids)
     if point == "pos_embed":
-        p = t.w("wpe.weight")[:len(ids) + 1]
+        p = t.w("wpe.weight")[t.past:t.past + len(ids) + 1]
+        if fault == "R15.zero":
+            return t.w("wpe.weight")[:len(ids)]
         return p[:-1] if fault is None else p[1:] if fault == "R15.shifted" else None
     if point == "embed":
         return x[0] + x[1] if fault is None else x[0] if fault == "R15.missing" else None
     if point in ("attn_residual", "output"):
-        return residual(fault, layer, point, x[0], x[1], get)
+        return residual(t, fault, layer, point, x[0], x[1], get)
     if point == "mlp_act":
         return activation(t, fault, x)
     if t.gpt2 and point in ("q_proj", "k_proj", "v_proj") or point == "attn_gate" or t.hybrid and point == "q_proj":

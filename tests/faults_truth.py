@@ -31,6 +31,31 @@ def safetensors(path):
     return out
 
 
+def half(x):
+    with np.errstate(over="ignore"):
+        return np.asarray(x).astype(np.float32).astype(np.float16).astype(np.float64)
+
+
+def half_cut(x):
+    """Rounded towards 0."""
+    x = np.asarray(x).astype(np.float32)
+    with np.errstate(over="ignore"):
+        h = x.astype(np.float16)
+    return np.where(np.abs(h.astype(np.float32)) > np.abs(x), np.nextafter(h, np.float16(0)), h).astype(np.float64)
+
+
+def bf16(x):
+    u = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    return ((u + 0x7FFF + (u >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
+
+
+def float8(x):
+    """e4m3: three digits behind the first, 448 at most."""
+    x = np.clip(x, -448, 448)
+    unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-30))), -6) - 3)
+    return np.round(x / unit) * unit
+
+
 def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
@@ -72,6 +97,7 @@ class Truth:
         types = c.get("layer_types") or ["sliding_attention"] * self.L
         self.windows = [window if kind == "sliding_attention" else None for kind in types]
         self.window = window # of the layer at hand
+        self.past = 0        # tokens of earlier calls
         self.act = {"gelu_new": "tanh", "silu": "silu"}[c["activation_function"] if self.gpt2 else c["hidden_act"]]
         self.rope = {} if self.gpt2 else c["rope_parameters"]
         self.R = int(self.K * self.rope.get("partial_rotary_factor", 1.0))
@@ -114,20 +140,25 @@ class Truth:
 
     # ---- operations ------------------------------------------------------------------------------------
 
-    def factor(self):
-        """yarn's, of cosine and sine."""
-        return 0.1 * math.log(self.rope["factor"]) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
+    def stretch(self, other=False):
+        return self.c["max_position_embeddings"] / self.rope["original_max_position_embeddings"] if other else self.rope["factor"]
 
-    def yarn(self, f, theta, R, context=None, truncate=True):
+    def factor(self, stretch=False):
+        """yarn's, of cosine and sine."""
+        return 0.1 * math.log(self.stretch(stretch)) + 1 if self.rope.get("rope_type") == "yarn" else 1.0
+
+    def yarn(self, f, theta, R, context=None, truncate=True, stretch=False, whole=False):
         at = lambda n: R * math.log((context or self.rope["original_max_position_embeddings"]) / (2 * math.pi * n)) / (2 * math.log(theta))
         low, high = at(32), at(1)
-        if truncate:
+        if whole:
+            low, high = 0, R
+        elif truncate:
             low, high = math.floor(low), math.ceil(high)
         low, high = max(low, 0), min(high, R - 1)
         ramp = np.clip((np.arange(R // 2) - low) / (high - low + (0.001 if low == high else 0)), 0, 1)
-        return f / self.rope["factor"] * ramp + f * (1 - ramp)
+        return f / self.stretch(stretch) * ramp + f * (1 - ramp)
 
-    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, truncate=True):
+    def frequencies(self, theta=None, R=None, kind=None, divide=None, band=None, context=None, **yarn):
         R = R or self.R
         f = (theta or self.rope["rope_theta"]) ** (-2.0 * np.arange(R // 2) / (divide or R))
         if (kind or self.rope["rope_type"]) == "llama3":
@@ -139,17 +170,17 @@ class Truth:
                 t = np.where((t > 0) & (t < 1), band, t)
             f = (1 - t) * f / r["factor"] + t * f
         if (kind or self.rope["rope_type"]) == "yarn":
-            f = self.yarn(f, theta or self.rope["rope_theta"], R, context, truncate)
+            f = self.yarn(f, theta or self.rope["rope_theta"], R, context, **yarn)
         return f
 
     def rotate(self, x, f=None, af=None, pairing="halves", shift=0, turn=1, half=False):
         f = self.frequencies() if f is None else f
         n, K, y = len(f), x.shape[2], x.copy()
         if half:
-            p, g = np.arange(len(x)).astype(np.float16), f.astype(np.float32).astype(np.float16)
+            p, g = (np.arange(len(x)) + self.past).astype(np.float16), f.astype(np.float32).astype(np.float16)
             a = (p[:, None].astype(np.float32) * g.astype(np.float32)).astype(np.float16).astype(np.float64)
         else:
-            a = np.outer(np.arange(len(x)) + shift, f)
+            a = np.outer(np.arange(len(x)) + self.past + shift, f)
         af = self.factor() if af is None else af
         c, s = af * np.cos(turn * a)[:, None], af * np.sin(turn * a)[:, None]
         i = np.arange(n)
@@ -158,30 +189,51 @@ class Truth:
         y[:, :, two] = x[:, :, two] * c + x[:, :, one] * s
         return y
 
-    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None):
+    def normed(self, x, g, b=None, eps=None, offset=0.0, centre=False, outside=False, divisor=None, sum16=False, first16=False):
         eps = self.eps if eps is None else eps
         if centre:
             x = x - x.mean(-1, keepdims=True)
-        ms = (x * x).sum(-1, keepdims=True) / (divisor or x.shape[-1])
+        ss = (x * x).sum(-1, keepdims=True)
+        ms = (half(ss) if sum16 else ss) / (divisor or x.shape[-1])
         root = np.sqrt(ms) + eps if outside else np.sqrt(ms + eps)
-        return x / root * (offset + g) + (0 if b is None else b)
+        with np.errstate(invalid="ignore"): # an infinity of another fault
+            x = x / root
+        return (half(x) if first16 else x) * (offset + g) + (0 if b is None else b)
 
-    def attend(self, q, k, v, scale=None, mask=None, window=0, modulo=False, leak=False, padding=0):
-        T, H, G = len(q), q.shape[1], k.shape[1]
-        head = np.arange(H) % G if modulo else np.arange(H) // (H // G)
+    def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=False, padding=0, form=None, kept=None, chunk=False):
+        """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache makes of them."""
+        T, H, S = len(q), q.shape[1], len(k)
+        each = lambda x: x[:, np.arange(H) // (H // x.shape[1])]
+        heads = heads or each
+        if kept:
+            k, v = kept(k, S - T, 0), kept(v, S - T, 1)
         scale = self.K ** -0.5 if scale is None else scale
-        s = np.einsum("ihd,jhd->hij", q, k[:, head]) * scale
-        i, j = np.arange(T)[:, None], np.arange(T)[None]
+        s = np.einsum("ihd,jhd->hij", q, heads(k))
+        s = half(s) * scale if form == "scores" else s * scale
+        i, j = np.arange(T)[:, None] + (0 if chunk else S - T), np.arange(S)[None]
         see = (j <= i) if mask is None else mask(i, j)
         window = self.window if window == 0 else window
         if window:
             see = see & (j > i - window)
         z = np.where(see, s, 0.0 if leak else -np.inf)
         top = np.max(z, -1, keepdims=True)
-        e = np.exp(z - np.where(np.isfinite(top), top, 0))
-        total = e.sum(-1, keepdims=True) + padding * np.exp(-np.where(np.isfinite(top), top, 0))
-        p = np.where(total > 0, e / np.where(total > 0, total, 1), 0)
-        return {"attn_scores": s, "attn_probs": p, "attn_context": np.einsum("hij,jhd->ihd", p, v[:, head])}
+        with np.errstate(invalid="ignore"): # a score of infinity
+            e = np.exp(z - np.where(top > -np.inf, top, 0))
+        total = e.sum(-1, keepdims=True) + (padding * np.exp(-np.where(np.isfinite(top), top, 0)) if padding else 0)
+        p = np.where(total == 0, 0, e / np.where(total == 0, 1, total))
+        if form in ("queries", "heads"):
+            axis = 1 if form == "queries" else 0
+            top = np.max(z, axis, keepdims=True)
+            e = np.exp(z - np.where(np.isfinite(top), top, 0))
+            total = e.sum(axis, keepdims=True)
+            p = np.where(see, e / np.where(total > 0, total, 1), 0)
+        elif form in ("plain", "plain half"):
+            with np.errstate(over="ignore", invalid="ignore"):
+                e = half(np.exp(z)) if form == "plain half" else np.exp(z).astype(np.float32).astype(np.float64)
+                p = np.where(see, e / e.sum(-1, keepdims=True).astype(np.float32), 0)
+        elif form in ("half", "bf16"):
+            p = half(p) if form == "half" else bf16(p)
+        return {"attn_scores": s, "attn_probs": p, "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
 
     # ---- the sound model, node by node -----------------------------------------------------------------------
 
@@ -215,9 +267,15 @@ class Truth:
             return []
         return table.get(point, [])
 
-    def predict(self, fault, checkpoint, recorded):
+    def predict(self, fault, checkpoint, calls):
+        """calls: what each call so far recorded, the last of which is at hand. What a node keeps is given as the rows of all calls."""
         from faults_rules import predict
         layer, point = (int(checkpoint[5:checkpoint.index(".")]), checkpoint.split(".")[1]) if "." in checkpoint else (-1, checkpoint)
         self.window = self.windows[max(layer, 0)]
-        get = lambda name: recorded[name].astype(np.float64)
-        return predict(self, fault, layer, point, [get(n) for n in self.inputs(layer, point)], get)
+        self.lengths = [len(c["ids"]) for c in calls]
+        self.past = sum(self.lengths[:-1])
+        get = lambda name: calls[-1][name].astype(np.float64)
+        kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache")) or point in ("gdn_conv", "gdn_core")
+        given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n)
+                 for i, n in enumerate(self.inputs(layer, point))]
+        return predict(self, fault, layer, point, given, get)

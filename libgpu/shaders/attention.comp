@@ -35,14 +35,14 @@ void load_queries(uint i0, uint h)
 	}
 }
 
-void score_tile(uint i0, uint j0, uint keys, uint g)
+void score_tile(uint i0, uint j0, uint keys, uint h)
 {
 	const uint c = gl_LocalInvocationID.x % KEYS, r0 = gl_LocalInvocationID.x / KEYS * 4, j = j0 + c;
 	float s[4] = float[4](0.0, 0.0, 0.0, 0.0);
 
-	if (j < keys) {
-		const uint row = kv_row(j, g);
-		if (p.K % 4 == 0) {
+	const uint row = j < keys ? k_row(j, h) : NOWHERE;
+	if (row != NOWHERE) {
+		if (p.K % 4 == 0 && p.odd == 0) {
 			for (uint d = 0; d < p.K; d += 4) {
 				const vec4 k = vec4(Real4(p.k).v[(row + d) / 4]);
 				[[unroll]] for (uint r = 0; r < 4; r++)
@@ -51,19 +51,19 @@ void score_tile(uint i0, uint j0, uint keys, uint g)
 			}
 		} else {
 			for (uint d = 0; d < p.K; d++) {
-				const float k = float(p.k.v[row + d]);
+				const float k = kept(float(p.k.v[row + d]), 12);
 				[[unroll]] for (uint r = 0; r < 4; r++)
 					s[r] += qs[(r0 + r) * p.K + d] * k;
 			}
 		}
 	}
 	[[unroll]] for (uint r = 0; r < 4; r++)
-		ps[(r0 + r) * KEYS + c] = masked(i0 + r0 + r, j, s[r] * p.scale);
+		ps[(r0 + r) * KEYS + c] = masked(i0 + r0 + r, j, scaled(s[r]));
 }
 
 void block(uint i0, uint h)
 {
-	const uint id = gl_LocalInvocationID.x, g = key_head(h);
+	const uint id = gl_LocalInvocationID.x;
 	const uint r = id / 16, lane = id % 16; // this lane's query and its sixteenth, in the softmax
 	float top = -INFINITY, sum = 0.0;       // of query r; the same in its 16 lanes
 	float acc[QUERIES][2];
@@ -75,7 +75,7 @@ void block(uint i0, uint h)
 
 	const uint keys = keys_end(min(i0 + QUERIES, p.T) - 1);
 	for (uint j0 = keys_begin(i0) / KEYS * KEYS; j0 < keys; j0 += KEYS) {
-		score_tile(i0, j0, keys, g);
+		score_tile(i0, j0, keys, h);
 		barrier();
 
 		float most = top;
@@ -114,7 +114,8 @@ void block(uint i0, uint h)
 				[[unroll]] for (uint n = 0; n < QUERIES; n++)
 					acc[n][half_] *= rescale[n];
 				for (uint c = 0; c < n_keys; c++) {
-					const float v = float(p.v.v[kv_row(j0 + c, g) + d]);
+					const uint  row = v_row(j0 + c, h);
+					const float v = row != NOWHERE ? kept(float(p.v.v[row + d]), 16) : 0.0;
 					[[unroll]] for (uint n = 0; n < QUERIES; n++)
 						if (visible(i0 + n, j0 + c))
 							acc[n][half_] += ps[n * KEYS + c] * v;

@@ -14,25 +14,34 @@
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"
+#include "softmax.glsl"
 
-const uint LANES = 128, KMAX = 256;
+const uint KMAX = 256;
 layout(local_size_x = 128) in;
 
 shared float qs[KMAX];
-shared float tops[LANES], sums[LANES];
 
-float score(uint i, uint j, uint g)
+float score(uint i, uint j)
 {
-	const uint k = kv_row(j, g);
+	const uint k = k_row(j, p.h0);
 	float s = 0.0;
-	for (uint d = 0; d < p.K; d++)
-		s += qs[d] * float(p.k.v[k + d]);
-	return masked(i, j, s * p.scale);
+	for (uint d = 0; d < p.K && k != NOWHERE; d++)
+		s += qs[d] * kept(float(p.k.v[k + d]), 12);
+	return masked(i, j, scaled(s));
+}
+
+// With a softmax that is no family's.
+void odd_row(uint i)
+{
+	row_sums(i, p.h0);
+	for (uint c = gl_LocalInvocationID.x; c < p.n_keys; c += LANES)
+		put(p.y, i * p.n_keys + c, visible(i, p.j0 + c) ? probability(i, p.h0, p.j0 + c) : 0.0);
+	barrier(); // tops and sums are read above
 }
 
 void row(uint i)
 {
-	const uint lane = gl_LocalInvocationID.x, g = key_head(p.h0);
+	const uint lane = gl_LocalInvocationID.x;
 
 	for (uint d = lane; d < p.K; d += LANES)
 		qs[d] = float(p.q.v[(i * p.H + p.h0) * p.K + d]);
@@ -40,7 +49,7 @@ void row(uint i)
 
 	float top = -INFINITY, sum = 0.0;
 	for (uint j = keys_begin(i) + lane; j < keys_end(i); j += LANES) {
-		const float s = score(i, j, g), most = max(top, s);
+		const float s = score(i, j), most = max(top, s);
 		const float base = most == -INFINITY ? 0.0 : most;
 		sum = sum * exp_(top - base) + exp_(s - base);
 		top = most;
@@ -61,7 +70,7 @@ void row(uint i)
 	sum = with_padding(sums[0], top);
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
-		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(i, j, g) - top) / sum : 0.0);
+		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(i, j) - top) / sum : 0.0);
 	}
 	barrier(); // qs, tops and sums are read above
 }
@@ -69,5 +78,8 @@ void row(uint i)
 void main()
 {
 	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x)
-		row(i);
+		if (odd_softmax())
+			odd_row(i);
+		else
+			row(i);
 }

@@ -17,14 +17,12 @@ layout(local_size_x = 64) in;
 
 void main()
 {
-	const uint g = key_head(p.h0);
-
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.n_keys; e += gl_NumWorkGroups.x * 64) {
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;
-		const uint k = kv_row(p.j0 + e % p.n_keys, g);
+		const uint k = k_row(p.j0 + e % p.n_keys, p.h0);
 		float s = 0.0;
-		for (uint d = 0; d < p.K; d++)
-			s += float(p.q.v[q + d]) * float(p.k.v[k + d]);
-		put(p.y, e, s * p.scale);
+		for (uint d = 0; d < p.K && k != NOWHERE; d++)
+			s += float(p.q.v[q + d]) * kept(float(p.k.v[k + d]), 12);
+		put(p.y, e, scaled(s));
 	}
 }

@@ -9,6 +9,9 @@
 //   push      vn_push_delta_rule
 //   dispatch  x: blocks of COLS columns, y: value heads; both in strides of the grid
 //
+// With UNSOLVED, an experiment's, m is read from a state that is S at every 64th token and decays between.
+// form & 256: after is (nv,dv,dk).
+//
 // dk is at most 256. Columns of a state never meet. A lane keeps every PARTS'th row of one column in
 // registers; the PARTS lanes of a column add what they have in a fixed order, so the order of a sum depends
 // on PARTS alone and a device repeats itself bit for bit. Two barriers a token: q and k of the next one
@@ -48,8 +51,13 @@ void block(uint h, uint col0)
 {
 	const uint id = gl_LocalInvocationID.x, part = id / COLS, c = id % COLS, col = col0 + c;
 	const uint head = p.head_map == 1 ? h % p.nk : h / (p.nv / p.nk), state = h * p.dk * p.dv + col;
+	const uint form = p.form & 0xFFu;
+	const bool turned = (p.form & 0x100u) != 0;
 	const bool real_ = col < p.dv; // lanes without a column come along for the barriers
 	float s[MINE];
+#if UNSOLVED
+	float chunk[MINE];
+#endif
 
 	[[unroll]] for (uint i = 0; i < MINE; i++) {
 		const uint row = i * PARTS + part;
@@ -60,8 +68,8 @@ void block(uint h, uint col0)
 
 	for (uint t = 0; t < p.T; t++) {
 		const uint  at = t * p.nv + h, now = t % 2;
-		const float g = p.g.v[at], decay = p.form == NO_DECAY ? 1.0 : p.form == FACTOR ? g : exp_(g);
-		const float first = p.form == DECAY_LATE ? 1.0 : decay, late = p.form == DECAY_LATE ? decay : 1.0;
+		const float g = p.g.v[at], decay = form == NO_DECAY ? 1.0 : form == FACTOR ? g : exp_(g);
+		const float first = form == DECAY_LATE ? 1.0 : decay, late = form == DECAY_LATE ? decay : 1.0;
 		const bool  lost = p.restart != 0 && (p.P + t) % p.restart == 0;
 		float m = 0.0, o = 0.0;
 
@@ -69,7 +77,12 @@ void block(uint h, uint col0)
 			if (i * PARTS + part < p.dk) {
 				const float old = lost ? 0.0 : s[i];
 				s[i] = old * first;
-				m += ks[now][i * PARTS + part] * (p.form == MEMORY_FIRST ? old : s[i]);
+#if UNSOLVED
+				chunk[i] = (t % 64 == 0 ? old : chunk[i]) * first;
+				m += ks[now][i * PARTS + part] * chunk[i];
+				continue;
+#endif
+				m += ks[now][i * PARTS + part] * (form == MEMORY_FIRST ? old : s[i]);
 			}
 		fold_m[id] = m;
 		if (t + 1 < p.T)
@@ -78,7 +91,7 @@ void block(uint h, uint col0)
 		m = 0.0;
 		for (uint n = 0; n < PARTS; n++)
 			m += fold_m[n * COLS + c];
-		if (p.form == NO_DELTA)
+		if (form == NO_DELTA)
 			m = 0.0;
 		const float d = real_ ? float(p.beta.v[at]) * (float(p.v.v[at * p.dv + col]) - m) : 0.0;
 
@@ -86,7 +99,7 @@ void block(uint h, uint col0)
 			if (i * PARTS + part < p.dk) {
 				const float old = s[i];
 				s[i] = (old + ks[now][i * PARTS + part] * d) * late;
-				o += qs[now][i * PARTS + part] * (p.form == READ_FIRST ? old : s[i]);
+				o += qs[now][i * PARTS + part] * (form == READ_FIRST ? old : s[i]);
 			}
 		fold_o[id] = o;
 		barrier();
@@ -100,7 +113,7 @@ void block(uint h, uint col0)
 
 	[[unroll]] for (uint i = 0; i < MINE; i++)
 		if (real_ && i * PARTS + part < p.dk)
-			p.after.v[state + (i * PARTS + part) * p.dv] = s[i];
+			p.after.v[turned ? (h * p.dv + col) * p.dk + i * PARTS + part : state + (i * PARTS + part) * p.dv] = s[i];
 	barrier(); // qs and ks are read above and written by the next block
 }
 

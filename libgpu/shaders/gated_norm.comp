@@ -18,7 +18,7 @@ layout(push_constant) uniform Push {
 	Real  x, z, g, y;
 	uint  R, N;
 	float eps, divisor;
-	uint  eps_outside, gate, gate_first; // gate: 0 silu, 3 sigmoid
+	uint  odd, gate, gate_first; // gate: 0 silu, 3 sigmoid
 } p;
 
 shared float part[LANES];
@@ -46,7 +46,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
+		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
 		for (uint n = lane; n < p.N; n += LANES)
 			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * gated(float(p.z.v[row + n])));
 		barrier(); // part is read above and written by the next row

@@ -19,7 +19,7 @@ layout(push_constant) uniform Push {
 	Float y;
 	uint  R, N;
 	float eps, offset, divisor;
-	uint  eps_outside;
+	uint  odd;
 } p;
 
 shared float part[LANES];
@@ -42,7 +42,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
+		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
 		for (uint n = lane; n < p.N; n += LANES)
 			p.y.v[row + n] = float(p.x.v[row + n]) / root;
 		barrier(); // part is read above and written by the next row

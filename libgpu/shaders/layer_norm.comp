@@ -22,7 +22,7 @@ layout(push_constant) uniform Push {
 	float eps;
 	uint  has_bias;
 	float offset, divisor;
-	uint  eps_outside, keep_mean;
+	uint  odd, keep_mean;
 } p;
 
 shared float part[LANES];
@@ -57,7 +57,7 @@ void main()
 			const float d = float(p.x.v[row + n]) - mean;
 			ss += d * d;
 		}
-		const float root = root_of(fold(ss), p.divisor, p.eps, p.eps_outside);
+		const float root = root_of(fold(ss), p.divisor, p.eps, p.odd);
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (d / root) + (p.has_bias != 0 ? float(p.b.v[n]) : 0.0));

@@ -7,7 +7,7 @@
 //
 // Query i of this dispatch stands at position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
-// For experiments (vn_consts): ahead, head_map, leak, padding; all 0 otherwise.
+// For experiments (vn_consts): ahead, head_map, leak, padding, odd; all 0 otherwise.
 layout(push_constant) uniform Push {
 	Real  q, k, v, y;
 	uint  T, S, P, H, G, K;
@@ -18,16 +18,25 @@ layout(push_constant) uniform Push {
 	Int   table;
 	int   ahead;
 	uint  head_map, leak, padding;
+	uint  odd, cache_block; // odd: form, from_zero << 8, cache << 12 of keys, << 16 of values
+	uint  before;           // attention_odd, attn_probs: queries of the call before q
 } p;
+
+const uint OVER_QUERIES = 1, OVER_HEADS = 2, NO_MAX = 3, NO_MAX_F16 = 4, PROBS_F16 = 5, PROBS_BF16 = 6, SCORES_F16 = 7;
+const uint NOWHERE = 0xFFFFFFFFu;
+
+uint form()
+{
+	return p.odd & 0xFFu;
+}
 
 // The key head of query head h.
 uint key_head(uint h)
 {
-	return p.head_map == 1 ? h % p.G : h / (p.H / p.G);
+	return p.head_map == 0 ? h / (p.H / p.G) : p.head_map == 2 ? h : h % p.G;
 }
 
-// Where the row of key j (or of its value) begins, for key head g.
-uint kv_row(uint j, uint g)
+uint kv_at(uint j, uint g)
 {
 #if PAGED
 	return ((uint(p.table.v[j / p.B]) * p.G + g) * p.B + j % p.B) * p.K;
@@ -36,10 +45,83 @@ uint kv_row(uint j, uint g)
 #endif
 }
 
+// The same where an experiment looks for it; NOWHERE: it is 0. past: tokens before the call.
+uint kv_elsewhere(uint j, uint h, uint cache)
+{
+	const uint past = p.P - p.before, B = p.cache_block;
+	uint g = key_head(h);
+
+	if (p.head_map == 3)
+		j += h / p.G;
+	switch (cache) {
+	case 1: // blockless
+		j += j < p.S ? (p.S - 1 - j) / B * B : 0;
+		break;
+	case 2: // next
+		j++;
+		break;
+	case 3: // swapped
+		j = (j / B ^ 1u) * B + j % B;
+		break;
+	case 4: { // heads first
+		const uint at = g * B + j % B;
+		j = j / B * B + at / p.G;
+		g = at % p.G;
+		break;
+	}
+	case 5: // late
+		j = j < past ? j : p.S;
+		break;
+	case 6: // stale
+		j = j < past ? j : past > 0 ? past - 1 : p.S;
+		break;
+	case 7: // ring
+		j = j + 1 < p.S || p.S < B ? j + 1 : p.S - B;
+		break;
+	}
+	return j < p.S && g < p.G ? kv_at(j, g) : NOWHERE;
+}
+
+bool odd_softmax()
+{
+	return form() != 0 && form() != SCORES_F16;
+}
+
+// Where the row of key j begins that query head h reads, or (shift 16) of its value; NOWHERE: it is 0.
+uint kv_row(uint j, uint h, uint shift)
+{
+	const uint cache = p.odd >> shift & 0xFu;
+
+	return cache == 0 && p.head_map < 2 ? kv_at(j, key_head(h)) : kv_elsewhere(j, h, cache);
+}
+
+uint k_row(uint j, uint h) { return kv_row(j, h, 12); }
+uint v_row(uint j, uint h) { return kv_row(j, h, 16); }
+
+// A number of the cache as an experiment keeps it.
+float kept(float x, uint shift)
+{
+	const uint cache = p.odd >> shift & 0xFu;
+
+	return cache == 8 ? as_half(x) : cache == 9 ? as_f8(x) : x;
+}
+
+// A product of query and key as a score.
+float scaled(float s)
+{
+	return (form() == SCORES_F16 ? as_half(s) : s) * p.scale;
+}
+
+// The position of query i for the mask.
+uint place(uint i)
+{
+	return (p.odd >> 8 & 1u) != 0 ? p.before + i : p.P + i;
+}
+
 // By the mask.
 bool allowed(uint i, uint j)
 {
-	return (p.causal == 0 || int(j) <= int(p.P + i) + p.ahead) && (p.window == 0 || j + p.window > p.P + i);
+	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead) && (p.window == 0 || j + p.window > place(i));
 }
 
 bool visible(uint i, uint j)
@@ -62,10 +144,10 @@ float with_padding(float sum, float top)
 // The keys that query i can see lie in [keys_begin, keys_end).
 uint keys_begin(uint i)
 {
-	return p.leak == 0 && p.window != 0 && p.P + i + 1 > p.window ? p.P + i + 1 - p.window : 0;
+	return p.leak == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
 }
 
 uint keys_end(uint i)
 {
-	return p.leak == 0 && p.causal != 0 ? uint(clamp(int(p.P + i + 1) + p.ahead, 0, int(p.S))) : p.S;
+	return p.leak == 0 && p.causal != 0 ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
 }

@@ -28,9 +28,6 @@ layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
-#if STORE_F16
-layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
-
 // x as a half, to nearest, ties to even; as vn_f32_to_f16. By hand: Vulkan
 // leaves open how float16_t(x) rounds, whether its subnormals live and which
 // NaN comes out, and packHalf2x16 is no better. Integers leave nothing open.
@@ -50,6 +47,37 @@ uint half_bits(float x)
 	const uint m = a & 0x7FFFFFu | 0x800000u, s = 126u - (a >> 23);
 	return sign | m + (1u << s - 1u) - 1u + (m >> s & 1u) >> s;
 }
+
+// The same as a float again; of numbers whose subnormals a device may not keep in unpackHalf2x16, by hand.
+float as_half(float x)
+{
+	const uint h = half_bits(x), e = h >> 10 & 0x1Fu, sign = (h & 0x8000u) << 16, m = h & 0x3FFu;
+
+	if (e == 0)
+		return uintBitsToFloat(floatBitsToUint(float(m) * 5.9604644775390625e-8) | sign);
+	return uintBitsToFloat(sign | (e == 31 ? 0x7F800000u | m << 13 : (e + 112u) << 23 | m << 13));
+}
+
+// To nearest, ties to even.
+float as_bf16(float x)
+{
+	const uint u = floatBitsToUint(x);
+
+	return (u & 0x7FFFFFFFu) > 0x7F800000u ? x : uintBitsToFloat(u + 0x7FFFu + (u >> 16 & 1u) & 0xFFFF0000u);
+}
+
+// As float8 (e4m3), to nearest, ties to even, at most 448: three digits, multiples of 2^-9 at least.
+float as_f8(float x)
+{
+	const float a = min(abs(x), 448.0);
+	const uint  e = max(floatBitsToUint(a) >> 23, 121u); // 2^-6: below it all numbers are as far apart
+	const float unit = uintBitsToFloat(e - 3u << 23);
+
+	return isnan(x) ? x : sign(x) * (roundEven(a / unit) * unit);
+}
+
+#if STORE_F16
+layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
 
 void put(Real y, uint at, float x)
 {

@@ -22,7 +22,7 @@ layout(push_constant) uniform Push {
 	Real  x, g, y;
 	uint  R, N;
 	float eps, offset, divisor;
-	uint  eps_outside, G;
+	uint  odd, G;
 } p;
 
 shared float part[LANES];
@@ -45,9 +45,11 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.eps_outside);
-		for (uint n = lane; n < p.N; n += LANES)
-			put(p.y, row + n, (p.offset + float(p.g.v[n % p.G])) * (float(p.x.v[row + n]) / root));
+		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
+		for (uint n = lane; n < p.N; n += LANES) {
+			const float x = float(p.x.v[row + n]) / root;
+			put(p.y, row + n, (p.offset + float(p.g.v[n % p.G])) * ((p.odd & 4u) != 0 ? as_half(x) : x));
+		}
 		barrier(); // part is read above and written by the next row
 	}
 }

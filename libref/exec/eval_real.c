@@ -71,7 +71,8 @@ static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
 	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps,
-	                                   n->c.conv.linear, n->c.conv.ahead, a->threads);
+	                                   n->c.conv.linear, n->c.conv.ahead,
+	                                   n->c.conv.forgets && a->past > 0, a->threads);
 
 	free(w);
 	return ok;
@@ -93,7 +94,7 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 {
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
 		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
-		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.restart,
+		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.turned, n->c.delta.restart,
 		a->threads });
 }
 
@@ -112,7 +113,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
 		break;
 	case VN_OP_POSITIONS:
-		REAL(vn_positions)(out, a->w[0], a->past, a->tokens, row, a->policy);
+		REAL(vn_positions)(out, a->w[0], n->c.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -150,6 +151,9 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	case VN_OP_LOG_DECAY:
 		ok = log_decay(n, a, row, out);
+		break;
+	case VN_OP_ROWS:
+		REAL(vn_rows)(out, a->in[0], a->in[1], a->past, a->tokens, row, &n->c);
 		break;
 	case VN_OP_DELTA_RULE:
 		ok = delta_rule(n, a, out);

@@ -29,12 +29,12 @@ static void channels(real *y, const real *const *x, const double *w, int64_t X, 
 }
 
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
-                          int threads)
+                          bool forgets, int threads)
 {
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps); /* (J,X) */
-	real         *none = ahead ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
-	int           failed = !taps || (ahead && !none);
+	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
+	int           failed = !taps || ((ahead || forgets) && !none);
 
 	if (failed) {
 		free(taps);
@@ -59,7 +59,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 				continue; /* but come to the loop: a team shares it */
 			for (int64_t j = 0; j < J; j++) {
 				const int64_t at = t - (J - 1) + j + ahead;
-				row[j] = at >= T ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
+				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
 			channels(y + t * X, row, taps, X, J, from, X - from < SHARE ? X - from : SHARE, linear);
 		}

@@ -12,12 +12,14 @@
 #include "libref/ops/exp.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum { COLS = 32 }; /* a block of dk = 128 rows fits into the first cache */
+enum { CHUNK = 64, COLS = 32 }; /* a block of dk = 128 rows fits into the first cache */
 
-/* Columns [from, from + n) of head h. s (dk, COLS): room. */
+/* Columns [from, from + n) of head h. s, chunk (dk, COLS): room; chunk, a state that decays and is not written, is an
+ * experiment's. */
 VN_CLONES
-static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s)
+static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int64_t n, double *s, double *chunk)
 {
 	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv;
 	const int64_t at_key = (a->head_map == VN_HEADS_MODULO ? h % nk : h / (nv / nk)) * dk, at_value = h * dv + from, at_state = h * dk * dv + from;
@@ -40,10 +42,14 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 		if (a->restart && (a->past + t) % a->restart == 0)
 			for (int64_t i = 0; i < dk * COLS; i++)
 				s[i] = 0.0;
+		if (a->form == VN_DELTA_UNSOLVED && t % CHUNK == 0)
+			memcpy(chunk, s, (size_t)(dk * COLS) * sizeof *s);
 		/* m = k^T S of the decayed state; the factor is one for all and comes last. */
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++)
-				m[c] += (double)k[i] * s[i * COLS + c];
+				m[c] += (double)k[i] * (a->form == VN_DELTA_UNSOLVED ? chunk : s)[i * COLS + c];
+		for (int64_t i = 0; a->form == VN_DELTA_UNSOLVED && i < dk * COLS; i++)
+			chunk[i] *= decay;
 		for (int64_t c = 0; c < n; c++)
 			d[c] = beta * ((double)v[c] - memory * m[c]);
 		for (int64_t i = 0; i < dk; i++)
@@ -60,6 +66,23 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 			a->state[at_state + i * dv + c] = (real)s[i * COLS + c];
 }
 
+/* An experiment's: every state in the order of (dv,dk). */
+static bool turn(const REAL(vn_delta) *a)
+{
+	const int64_t n = a->dk * a->dv;
+	real         *was = malloc((size_t)n * sizeof *was);
+	const bool    good = was;
+
+	for (int64_t h = 0; was && h < a->value_heads; h++) {
+		real *now = a->state + h * n;
+		memcpy(was, now, (size_t)n * sizeof *was);
+		for (int64_t i = 0; i < n; i++)
+			now[i] = was[i % a->dk * a->dv + i / a->dk];
+	}
+	free(was);
+	return good;
+}
+
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
 {
 	const int64_t across = (a->dv + COLS - 1) / COLS;
@@ -67,7 +90,7 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
 
 #pragma omp parallel num_threads(a->threads)
 	{
-		double *s = aligned_alloc(64, (size_t)(a->dk * COLS) * sizeof *s);
+		double *s = aligned_alloc(64, (size_t)(2 * a->dk * COLS) * sizeof *s);
 		if (!s) {
 #pragma omp atomic write
 			failed = 1;
@@ -76,9 +99,11 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
 		for (int64_t i = 0; i < a->value_heads * across; i++) {
 			const int64_t from = i % across * COLS;
 			if (s) /* without room too a thread must come to the loop: a team shares it */
-				block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s);
+				block(y, a, i / across, from, a->dv - from < COLS ? a->dv - from : COLS, s, s + a->dk * COLS);
 		}
 		free(s);
 	}
+	if (!failed && a->turned && a->tokens > 1)
+		failed = !turn(a);
 	return !failed;
 }

@@ -30,6 +30,32 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 /* A thread's share of an activation, times `up` when there is one. */
 enum { SHARE = 8192 };
 
+/* Formats of an experiment. */
+static double held(double u, vn_act as)
+{
+	const float    x = (float)u;
+	const uint16_t h = vn_f32_to_f16(x);
+	const double   y = (double)vn_f16_to_f32(h);
+	uint32_t       bits;
+	float          cut;
+
+	switch (as) {
+	case VN_AS_F16_SATURATED:
+		return isinf(y) ? copysign(65504.0, y) : y;
+	case VN_AS_F16_FLUSHED:
+		return fabs(y) < 0x1p-14 ? copysign(0.0, y) : y;
+	case VN_AS_F16_CUT: /* one less, when it was rounded away from 0 */
+		return !isinf(x) && fabs(y) > fabs((double)x) ? (double)vn_f16_to_f32((uint16_t)(h - 1)) : y;
+	case VN_AS_BF16_CUT:
+		memcpy(&bits, &x, sizeof bits);
+		bits &= 0xFFFF0000u;
+		memcpy(&cut, &bits, sizeof cut);
+		return isnan(x) ? (double)x : (double)cut;
+	default:
+		return y;
+	}
+}
+
 /* y = f of u, the number as a double; the loop without `up` is another so that both are vectors */
 #define EACH(f) \
 	do { \
@@ -69,6 +95,19 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 		break;
 	case VN_IDENTITY:
 		EACH(u);
+		break;
+	case VN_TWO_SIGMOID:
+		EACH(2.0 / (1.0 + vn_exp(-u)));
+		break;
+	case VN_SOFT_CAP:
+		EACH(30.0 * tanh(u / 30.0));
+		break;
+	case VN_AS_F16:
+	case VN_AS_F16_SATURATED:
+	case VN_AS_F16_FLUSHED:
+	case VN_AS_F16_CUT:
+	case VN_AS_BF16_CUT:
+		EACH(held(u, act));
 		break;
 	case VN_N_ACTS:
 		break;

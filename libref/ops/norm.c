@@ -21,7 +21,8 @@ static double sum_of_squares(const real *x, int64_t N)
 /* The root that a row is divided by; ss: its sum of squares, usual: what that is divided by when c does not say. */
 static double root(double ss, int64_t usual, const vn_norm *c)
 {
-	const double mean = ss / (double)(c->divisor ? c->divisor : usual);
+	const double sum = c->sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
+	const double mean = sum / (double)(c->divisor ? c->divisor : usual);
 	return c->eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
 }
 
@@ -33,8 +34,10 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		real        *yr = y + r * N;  /* (N) */
 		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c);
 
-		for (int64_t n = 0; n < N; n++)
+		for (int64_t n = 0; !c->first_f16 && n < N; n++)
 			yr[n] = (real)((double)xr[n] * scale * (double)((real)c->offset + g[n]));
+		for (int64_t n = 0; c->first_f16 && n < N; n++)
+			yr[n] = (real)((double)vn_f16_to_f32(vn_f32_to_f16((float)((double)xr[n] * scale))) * (double)((real)c->offset + g[n]));
 	}
 }
 

@@ -92,10 +92,10 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
- * or, linear, without silu; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
+ * or, linear, without silu; forgets: with 0 for the rows that precede x; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
  * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. */
 bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
-                          int threads);
+                          bool forgets, int threads);
 
 /* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
@@ -112,7 +112,7 @@ typedef struct REAL(vn_delta) {
 	int64_t     tokens, key_heads, value_heads, dk, dv;
 	double      scale;
 	int64_t     past;
-	int         form, head_map; /* vn_delta_form, vn_head_map */
+	int         form, head_map, turned; /* vn_delta_form, vn_head_map */
 	int64_t     restart;
 	int         threads;
 } REAL(vn_delta);
@@ -123,6 +123,9 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n, int threads); /* vn_gate_form */
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
+
+/* An experiment's change of rows: vn_rows_form.   x, other, y (T,N), behind `past` rows of earlier calls */
+void REAL(vn_rows)(real *y, const real *x, const real *other, int64_t past, int64_t T, int64_t N, const vn_consts *c);
 
 #if VN_REAL == 32
 /* linear in double, rounded once: for products that cost nothing (linear_wide.c). */

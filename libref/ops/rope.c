@@ -21,7 +21,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 	vn_rope_frequencies(rope, lists, past + T, f, &af);
 	for (int64_t t = 0; t < T; t++) {
 		for (int64_t i = 0; i < half; i++) {
-			const float angle = vn_rope_angle(rope, f[i], past + t);
+			const float angle = vn_rope_angle(rope, f[i], i, past, t);
 			c[i] = vn_rope_cos(angle) * af;
 			s[i] = vn_rope_sin(angle) * af;
 		}

@@ -21,7 +21,7 @@ static const arity arities[VN_N_OPS] = {
 	[VN_OP_GATED] = { 2, 0, 0, 1 },     [VN_OP_ADD] = { 2, 0, 0, 1 },
 	[VN_OP_CAUSAL_CONV] = { 1, 1, 1, 2 },      [VN_OP_L2_NORM] = { 1, 0, 0, 1 },  [VN_OP_LOG_DECAY] = { 1, 2, 2, 1 },
 	[VN_OP_DELTA_RULE] = { 5, 0, 0, 2 }, [VN_OP_GATED_NORM] = { 2, 1, 1, 1 },
-	[VN_OP_POSITIONS] = { 0, 1, 1, 1 },
+	[VN_OP_POSITIONS] = { 0, 1, 1, 1 }, [VN_OP_ROWS] = { 2, 0, 0, 1 },
 	[VN_OP_LAYER_NORM] = { 1, 2, 1, 1 }, [VN_OP_SLICE] = { 1, 0, 0, 1 },
 };
 
@@ -184,6 +184,8 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "no such list");
 	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
 		return node_bad(w, i, "pairing is %d, half_angles %d, turn %g", r->pairing, r->half_angles, r->turn);
+	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1))
+		return node_bad(w, i, "offset is %d, step_offset %d, step_zero %d, sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);
 	if ((r->type == VN_ROPE_LINEAR || r->type == VN_ROPE_LLAMA3 || r->type == VN_ROPE_DYNAMIC) && !((float)r->factor > 0.0f))
@@ -226,7 +228,7 @@ static vn_status check_attention(const walk *w, int i)
 	if (!row(q) || !row(k) || !row(v))
 		return node_bad(w, i, "its sizes do not fit together");
 	if (H < 1 || G < 1 || K < 1 || H % G || !is(q, 3, VN_T, H, K) || !is(k, 3, VN_T, G, K) || !is(v, 3, VN_T, G, K) ||
-	    !same(context, q))
+	    !same(context, q) || (n->n_in > VN_ATTN_KEPT && !same(&p->value[n->in[VN_ATTN_KEPT]], k)))
 		return node_bad(w, i, "%d heads and %d key heads of width %d do not fit its inputs", H, G, K);
 	if (context->on_demand)
 		return node_bad(w, i, "its context is made only on demand: keys and values would not be kept");
@@ -237,9 +239,13 @@ static vn_status check_attention(const walk *w, int i)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
 	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (n->c.attention.leak & ~1) || n->c.attention.padding < 0 ||
-	    abs(n->c.attention.ahead) > 1 << 24)
-		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d", n->c.attention.head_map, n->c.attention.leak,
-		                n->c.attention.padding, n->c.attention.ahead);
+	    abs(n->c.attention.ahead) > 1 << 24 || (n->c.attention.from_zero & ~1) || (unsigned)n->c.attention.form >= VN_N_ATTN_FORMS)
+		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, from_zero %d, form %d", n->c.attention.head_map,
+		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.from_zero, n->c.attention.form);
+	if ((unsigned)n->c.attention.cache >= VN_N_CACHE_FORMS || n->c.attention.cache_block < (n->c.attention.cache != 0) ||
+	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > 2 || (n->c.attention.cache_steps & ~1))
+		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->c.attention.cache, n->c.attention.cache_block,
+		                n->c.attention.cache_of, n->c.attention.cache_steps);
 	return VN_OK;
 }
 
@@ -273,7 +279,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && !(n->c.conv.forgets & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 
@@ -292,7 +298,7 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
-	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map >= VN_N_HEAD_MAPS || n->c.delta.restart < 0)
+	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map > VN_HEADS_MODULO || n->c.delta.restart < 0 || (n->c.delta.turned & ~1))
 		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
 	return VN_OK;
 }
@@ -311,7 +317,7 @@ static vn_status fits(const walk *w, int i)
 		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
 	case VN_OP_POSITIONS:
-		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0);
+		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) && !(n->c.positions.step_zero & ~1);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -322,7 +328,8 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g", n->c.norm.offset);
-		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0))
+		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0 ||
+		             (n->c.norm.sum_f16 & ~1) || (n->c.norm.first_f16 & ~1)))
 			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->c.norm.eps_outside, n->c.norm.keep_mean,
 			                n->c.norm.divisor);
 		if (good && n->op == VN_OP_GATED_NORM && n->c.norm.gate != VN_SILU && n->c.norm.gate != VN_SIGMOID)
@@ -352,6 +359,13 @@ static vn_status fits(const walk *w, int i)
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);
+	case VN_OP_ROWS:
+		good = row(x) && row(x) == row(&p->value[n->in[1]]) && same(x, y);
+		if (good && ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
+		             (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
+		             (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || row(x) % n->c.rows.inner))))
+			return node_bad(w, i, "form %d, by %d, inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
+		break;
 	case VN_OP_GATED:
 	case VN_OP_ADD:
 		good = row(x) && same(x, &p->value[n->in[1]]) && same(x, y);
@@ -376,7 +390,7 @@ static vn_status connect(walk *w, int i)
 	if ((unsigned)n->op >= VN_N_OPS || n->layer < -1 || n->layer >= p->layers)
 		return node_bad(w, i, "no such operation, or no such layer");
 	const arity a = arities[n->op];
-	if (n->n_in != a.n_in || n->n_w != a.n_w || n->n_out != a.n_out)
+	if ((n->n_in != a.n_in && !(n->op == VN_OP_ATTENTION && n->n_in == VN_ATTN_KEPT + 1)) || n->n_w != a.n_w || n->n_out != a.n_out)
 		return node_bad(w, i, "its op has another number of inputs, weights or outputs");
 	for (int j = 0; j < n->n_w; j++)
 		if (n->w[j] < (j < a.must_w ? 0 : -1) || n->w[j] >= p->n_weights)

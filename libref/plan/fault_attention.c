@@ -87,6 +87,17 @@ static const char *grouped(const vn_fault_row *r, const vn_plan *p, const vn_nod
 	                                                                  : vn_fault_const_why_not(r, p, n);
 }
 
+/* Beside the map of an engine that repeats keys and values, what it reads without. */
+static const char *fewer_keys(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	return ATTN(n).kv_heads == ATTN(n).heads ? "it has as many key heads as query heads" : vn_fault_const_why_not(r, p, n);
+}
+
+static const char *several(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	return ATTN(n).heads == 1 ? "there is one head" : vn_fault_const_why_not(r, p, n);
+}
+
 static const char *as_many(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	(void)r, (void)p;
@@ -137,6 +148,21 @@ static vn_status inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_weight(&with, f, node, 0, heads_inside, err);
 }
 
+/* (H,T,K), read as (T,H K). */
+static vn_status untransposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, ATTN(n).head_dim, n->out[0]), err);
+}
+
+static const char *several_heads(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r, (void)p;
+	return ATTN(n).heads == 1 ? "there is one head" : NULL;
+}
+
 static const vn_fault_row rows[] = {
 	{ "A1.missing", "scores without their scale", VN_ON(ATTENTION), scale_why_not, set_scale, NULL, MISSING },
 	{ "A1.twice", "scores scaled twice", VN_ON(ATTENTION), scale_why_not, set_scale, NULL, TWICE },
@@ -146,15 +172,25 @@ static const vn_fault_row rows[] = {
 	{ "A2", "no causal mask", VN_ON(ATTENTION), NULL, NULL, "causal", 0 },
 	{ "A3.strict", "the mask hides a query's own key", VN_ON(ATTENTION), causal, NULL, "ahead", -1 },
 	{ "A3.ahead", "the mask shows the next key", VN_ON(ATTENTION), causal, NULL, "ahead", 1 },
+	{ "A3.chunk", "the mask counts queries from the first of the call, not of the sequence", VN_ON(ATTENTION), causal, NULL, "from_zero", 1 },
 	{ "A4", "the mask makes scores 0, not minus infinity", VN_ON(ATTENTION), causal, NULL, "leak", 1 },
 	{ "A5.missing", "no sliding window", VN_ON(ATTENTION), windowed, set_window, NULL, 0 },
 	{ "A5.wide", "a sliding window of a key more", VN_ON(ATTENTION), windowed, set_window, NULL, 1 },
 	{ "A5.narrow", "a sliding window of a key less", VN_ON(ATTENTION), windowed, set_window, NULL, -1 },
 	{ "A5.layer", "a sliding window in a layer that has none", VN_ON(ATTENTION), windowless, lend_window, NULL, 0 },
 	{ "A6", "query head h reads key head h mod G", VN_ON(ATTENTION), grouped, NULL, "head_map", VN_HEADS_MODULO },
+	{ "A7.zeros", "heads without a key head of their number read zeros", VN_ON(ATTENTION), fewer_keys, NULL, "head_map", VN_HEADS_NONE },
+	{ "A7.flat", "heads without a key head of their number read on in the next token's", VN_ON(ATTENTION), fewer_keys, NULL, "head_map", VN_HEADS_FLAT },
 	{ "A8", "heads joined innermost: column k H + h", VN_ON(LINEAR), of_heads, inside_out, NULL, 0 },
+	{ "A9", "heads before tokens, read as tokens before heads", VN_ON(ATTENTION), several_heads, untransposed, NULL, 0 },
+	{ "A10.queries", "softmax over queries, not over keys", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_OVER_QUERIES },
+	{ "A10.heads", "softmax over heads, not over keys", VN_ON(ATTENTION), several, NULL, "form", VN_ATTN_OVER_HEADS },
 	{ "A11.kv", "keys and values exchanged", VN_ON(ATTENTION), vn_fault_anywhere, exchange, NULL, VN_ATTN_V },
 	{ "A11.qk", "queries and keys exchanged", VN_ON(ATTENTION), as_many, exchange, NULL, VN_ATTN_Q },
+	{ "A12", "softmax without its maximum: float32 overflows", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_NO_MAX },
+	{ "A12.half", "softmax without its maximum, of exponentials in float16", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_NO_MAX_F16 },
+	{ "A13.f16", "probabilities rounded to float16", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_PROBS_F16 },
+	{ "A13.bf16", "probabilities rounded to bfloat16", VN_ON(ATTENTION), NULL, NULL, "form", VN_ATTN_PROBS_BF16 },
 	{ "A14", "eight keys of padding are seen", VN_ON(ATTENTION), NULL, NULL, "padding", 8 },
 };
 

@@ -7,13 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Of operations whose first output goes by itself; what is made on demand or stored wide stays out. */
-static bool plain(const vn_plan *p, const vn_node *n)
-{
-	const vn_value *y = &p->value[n->out[0]];
-	return !y->on_demand && !y->wide && !strchr(y->name, '~');
-}
-
 static bool alike(const vn_plan *p, int a, int b)
 {
 	const vn_value *x = &p->value[a], *y = &p->value[b];
@@ -64,7 +57,7 @@ static int other(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 static const char *there(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
-	return !plain(p, n) ? "it is made on demand, or stored in full width" : other(r, p, n) < 0 ? "there is no such checkpoint of its size" : NULL;
+	return !vn_fault_plain(p, n) ? "it is made on demand, or stored in full width" : other(r, p, n) < 0 ? "there is no such checkpoint of its size" : NULL;
 }
 
 /* The node makes a value of its own from here on, and `maker` behind node `at` (which is it
@@ -97,6 +90,39 @@ static vn_status record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u } };
 
 	return hide(f, node, made > node ? made : node, copy, err);
+}
+
+/* Its rows, recorded in another order; x: whether heads go first. */
+static const char *of_parts(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const vn_value *y = &p->value[n->out[0]];
+
+	return !vn_fault_plain(p, n)                              ? "it is made on demand, or stored in full width"
+	     : r->x && (y->rank != 3 || y->size[1] == 1)          ? "it does not make several heads" : NULL;
+}
+
+static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node  *n = &f->plan->node[node];
+	const vn_value *y = &f->plan->value[n->out[0]];
+
+	return hide(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x ? y->size[2] : 1, n->out[0]), err);
+}
+
+/* Tiles of sixteen rows of what was there before, which later nodes read, too. */
+static vn_status in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+	vn_node        tiles = vn_fault_rows(n->layer, VN_ROWS_TILES, 16, 0, n->out[0]);
+
+	tiles.in[1] = other(r, f->plan, n);
+	return vn_fault_follow(f, node, tiles, err);
+}
+
+static vn_status mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
@@ -175,19 +201,69 @@ static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	return st;
 }
 
+/* Products whose columns ranks share: each makes half of them. */
+static const char *column_parallel(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	static const vn_point of[] = { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ };
+	bool                  is = false;
+
+	(void)r;
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+		is = is || vn_fault_point(p, n) == of[i];
+	return !is ? "it is for the products whose columns ranks share" : vn_value_row(&p->value[n->out[0]]) % 2 ? "two ranks cannot share its columns" : NULL;
+}
+
+/* The halves of the outputs exchanged, which lie last in a transposed matrix (x < 0). */
+static void other_rank(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	const bool    last = r->x < 0 && s->rank > 1;
+	const int64_t M = s->dim[last], N = vn_shape_count(s) / M;
+
+	for (int64_t m = 0; m < M; m++)
+		for (int64_t n = 0; n < N; n++)
+			y[last ? n * M + m : m * N + n] = x[last ? n * M + (m + M / 2) % M : (m + M / 2) % M * N + n];
+}
+
+static vn_status ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_fault_row with = *r;
+	vn_status    st = VN_OK;
+
+	with.x = f->plan->node[node].c.linear.transposed ? -1 : 1;
+	for (int k = 0; k < 2 && !st; k++)
+		if (f->plan->node[node].w[k] >= 0)
+			st = vn_fault_change_weight(&with, f, node, k, other_rank, err);
+	return st;
+}
+
+static vn_status ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+	const int      half = (int)vn_value_row(&f->plan->value[n->out[0]]) / 2;
+
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, half, n->out[0]), err);
+}
+
 #define ANY (VN_ON(EMBED) | VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(LINEAR) | VN_ON(SLICE) | VN_ON(ROPE) | VN_ON(ATTENTION) | \
              VN_ON(ACT) | VN_ON(GATED) | VN_ON(ADD) | VN_ON(GATED_NORM))
 
 static const vn_fault_row rows[] = {
 	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
 	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
+	{ "P9", "partly written: every other tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, BEFORE },
 	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },
 	{ "P10.out", "what attention gives is recorded after its projection, not before", VN_ON(ATTENTION), there, record_other, NULL, OUT },
 	{ "P10.gated", "what attention gives is recorded after its gate, not before", VN_ON(ATTENTION), there, record_other, NULL, GATED },
+	{ "P11", "columns are recorded first, (D,T) for (T,D)", ANY, of_parts, record_turned, NULL, 0 },
+	{ "P11.heads", "heads are recorded first, (H,T,K) for (T,H,K)", ANY, of_parts, record_turned, NULL, 1 },
+	{ "P14", "tokens out of order: those of the first half and of the second in turn", VN_ON(EMBED), vn_fault_anywhere, mixed, NULL, 0 },
 	{ "P15", "the part of one rank of two is recorded, not the sum", VN_ON(LINEAR), row_parallel, partial, NULL, 0 },
 	{ "P16.twice", "the sum of two ranks is taken twice", VN_ON(LINEAR), row_parallel, reduced, NULL, 2 },
 	{ "P16.average", "the average of two ranks, not their sum", VN_ON(LINEAR), row_parallel, reduced, NULL, 0.5 },
 	{ "P17", "shards of a fused product joined rank by rank", VN_ON(LINEAR), fused, joined, NULL, 0 },
+	{ "P18.order", "what two ranks make of a product joined in the wrong order", VN_ON(LINEAR), column_parallel, ranks_exchanged, NULL, 0 },
+	{ "P18.axis", "what two ranks make of a product joined along the tokens", VN_ON(LINEAR), column_parallel, ranks_first, NULL, 0 },
 	{ "P20", "the layer before is recorded", ANY, there, record_other, NULL, LAYER_BEFORE },
 	{ "P21", "the last layer's output is recorded after the last norm", VN_ON(ADD), there, record_other, NULL, FINAL },
 };

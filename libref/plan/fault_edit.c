@@ -85,6 +85,39 @@ vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value,
 	return VN_OK;
 }
 
+vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
+{
+	const int v = f->plan->node[node].out[0];
+	int       own;
+	vn_status st = vn_fault_insert(f, node + 1, maker, v, &own, err);
+
+	if (st)
+		return st;
+	vn_node *n = &f->plan->node[node + 1];
+	for (int k = 0; k < n->n_in; k++)
+		if (n->in[k] == v)
+			n->in[k] = own;
+	f->plan->node[node].out[0] = own;
+	n->out[0] = v;
+	return VN_OK;
+}
+
+vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
+{
+	return (vn_node){ .op = VN_OP_ROWS, .layer = layer, .c.rows = { form, by, inner }, .n_in = 2, .in = { value, value } };
+}
+
+vn_node vn_fault_act(int layer, vn_act act, int value)
+{
+	return (vn_node){ .op = VN_OP_ACT, .layer = layer, .c.act.act = act, .n_in = 1, .in = { value } };
+}
+
+bool vn_fault_plain(const vn_plan *p, const vn_node *n)
+{
+	const vn_value *y = &p->value[n->out[0]];
+	return !y->on_demand && !y->wide && !strchr(y->name, '~');
+}
+
 void vn_fault_copy_of(vn_faulty *f, int node, int value)
 {
 	vn_node  *n = &f->plan->node[node];

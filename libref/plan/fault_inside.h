@@ -39,7 +39,7 @@ typedef struct vn_fault_chapter {
 } vn_fault_chapter;
 
 extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_gdn;
+	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn;
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 
@@ -75,6 +75,13 @@ const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, cons
 /* A node with one output like value `like`, put in before node `at`; later nodes have a
  * number more. *value: the new value, nobody's checkpoint. */
 vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value, vn_error *err);
+/* `maker` behind a node makes what the node did, of what it makes: where it reads the node's output, it reads that. */
+vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err);
+/* A node (T,...) of an experiment's op (VN_OP_ROWS, VN_OP_ACT) that reads a value; by, inner: of rows. */
+vn_node   vn_fault_rows(int layer, int form, int by, int inner, int value);
+vn_node   vn_fault_act(int layer, vn_act act, int value);
+/* A first output that goes by itself: not made on demand, not stored wide, not a fault's own. */
+bool      vn_fault_plain(const vn_plan *p, const vn_node *n);
 /* The node becomes a copy of a value of the shape of its output. */
 void      vn_fault_copy_of(vn_faulty *f, int node, int value);
 /* A weight more: these numbers (the call takes them, also when it fails) or, with

@@ -43,6 +43,35 @@ static const char *output(const vn_fault_row *r, const vn_plan *p, const vn_node
 	return vn_fault_point(p, n) != VN_POINT_LOGITS ? "it is for the logits" : NULL;
 }
 
+/* x: how many rows further on. */
+static vn_status shifted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int x = f->plan->node[node].in[0];
+	int       moved;
+	vn_status st = vn_fault_insert(f, node, vn_fault_rows(-1, VN_ROWS_SHIFTED, (int)r->x, 0, x), x, &moved, err);
+
+	if (!st)
+		f->plan->node[node + 1].in[0] = moved;
+	return st;
+}
+
+static vn_status tokens_shifted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	return vn_fault_follow(f, node, vn_fault_rows(-1, VN_ROWS_SHIFTED, (int)r->x, 0, f->plan->node[node].out[0]), err);
+}
+
+static vn_status capped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_act(-1, VN_SOFT_CAP, f->plan->node[node].out[0]), err);
+}
+
+static vn_status log_softmax(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(-1, VN_ROWS_LOG_SOFTMAX, 0, 0, f->plan->node[node].out[0]), err);
+}
+
 static vn_status temperature(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	return vn_fault_change_weight(r, f, node, 0, vn_fault_times, err);
@@ -62,7 +91,12 @@ static const vn_fault_row rows[] = {
 	{ "M4", "the embedding multiplied by the root of its width", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 0 },
 	{ "M5.plus", "the embedding of the next id", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 1 },
 	{ "M5.minus", "the embedding of the id before", VN_ON(EMBED), vn_fault_anywhere, table, NULL, -1 },
+	{ "M5.added", "a token more in front: every row is that of the token before, the first 0", VN_ON(EMBED), vn_fault_anywhere, tokens_shifted, NULL, -1 },
+	{ "M5.dropped", "the first token dropped: every row is that of the next token, the last 0", VN_ON(EMBED), vn_fault_anywhere, tokens_shifted, NULL, 1 },
 	{ "M7", "the layers contribute nothing: the last norm reads the embedding", VN_ON(RMS_NORM) | VN_ON(LAYER_NORM), last_norm, of_embedding, NULL, 0 },
+	{ "M8", "logits of the next row, the last of none", VN_ON(LINEAR), output, shifted, NULL, 1 },
+	{ "M9.cap", "logits capped: 30 tanh(x / 30)", VN_ON(LINEAR), output, capped, NULL, 0 },
+	{ "M9.log", "log-softmax of the logits", VN_ON(LINEAR), output, log_softmax, NULL, 0 },
 	{ "M9.temperature", "logits at a temperature of 2", VN_ON(LINEAR), output, temperature, NULL, 0.5 },
 };
 

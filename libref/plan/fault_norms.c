@@ -246,6 +246,29 @@ static vn_status parallel(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return VN_OK;
 }
 
+/* The sum is normed, not what it adds to: by the same weights. */
+static vn_status post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_plan *p = f->plan;
+	const int      before = p->value[norm_of_residual(p, &p->node[node])].node;
+	vn_node        norm = p->node[before];
+	vn_status      st;
+
+	(void)r;
+	norm.in[0] = p->node[node].out[0];
+	if (!(st = vn_fault_follow(f, node, norm, err)))
+		vn_fault_copy_of(f, before, f->plan->node[before].in[0]);
+	return st;
+}
+
+static const char *normed_residual(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const int v = norm_of_residual(p, n);
+
+	(void)r;
+	return v < 0 ? "it is for the two sums of a layer" : p->node[p->value[v].node].op == VN_OP_SLICE ? "what it adds to is not normed" : NULL;
+}
+
 #define WEIGHTED (VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(GATED_NORM))
 #define ALL      (WEIGHTED | VN_ON(L2_NORM))
 #define OFFSET   (VN_ON(RMS_NORM) | VN_ON(LAYER_NORM))
@@ -274,8 +297,11 @@ static const vn_fault_row rows[] = {
 	{ "N14.twice", "what is added to the residual is added twice", VN_ON(ADD), residual, doubled, NULL, 1 },
 	{ "N14.added", "what is to be added to the residual is left out", VN_ON(ADD), residual, vn_fault_skipped, NULL, 0 },
 	{ "N14.doubled", "the residual doubled", VN_ON(ADD), residual, doubled, NULL, 0 },
+	{ "N15", "the residual is normed behind the sum, not before", VN_ON(ADD), normed_residual, post_norm, NULL, 0 },
 	{ "N16.skipped", "the last norm is skipped", OFFSET, at_points, vn_fault_skipped, NULL, VN_POINT_FINAL_NORM },
 	{ "N16.twice", "the last norm is applied twice", OFFSET, at_points, twice, NULL, VN_POINT_FINAL_NORM },
+	{ "N17", "the sum of squares in float16", ALL, NULL, NULL, "sum_f16", 1 },
+	{ "N18", "rounded to float16 before the weight", VN_ON(RMS_NORM), NULL, NULL, "first_f16", 1 },
 	{ "N19", "a parallel block: the feed-forward part reads the input of the layer", OFFSET, of_feed_forward, parallel, NULL, VN_POINT_MLP_NORM },
 };
 

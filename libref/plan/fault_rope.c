@@ -84,6 +84,19 @@ static vn_status factor_power(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	return vn_const_set(n, "attention_factor", pow((double)attention_factor(f->plan, &ROPE(n)), r->x), err);
 }
 
+/* Frequencies as they are without scaling, the factor kept: yarn by 1 is neither kept nor scaled. */
+static vn_status factor_alone(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_rope    *rope = &ROPE(&f->plan->node[node]);
+	const float af = attention_factor(f->plan, rope);
+
+	(void)r, (void)err;
+	rope->type = VN_ROPE_YARN;
+	rope->factor = 1.0;
+	rope->attention_factor = (double)af;
+	return VN_OK;
+}
+
 /* What stays the same to the bit is no fault. */
 static const char *moved(const vn_plan *p, const vn_rope *a, const vn_rope *b)
 {
@@ -100,15 +113,28 @@ static const char *moved(const vn_plan *p, const vn_rope *a, const vn_rope *b)
 	return same ? "its frequencies would be the same" : NULL;
 }
 
-/* No whole ends of the ramp, or the long context. */
+enum { RAMP, CONTEXT, STRETCH, COLUMNS };
+
 static vn_rope other_yarn(const vn_fault_row *r, const vn_node *n)
 {
 	vn_rope rope = ROPE(n);
 
-	if (r->x > 0)
-		rope.original_context = rope.max_context;
-	else
+	switch ((int)r->x) {
+	case RAMP:
 		rope.truncate = false;
+		break;
+	case CONTEXT:
+		rope.original_context = rope.max_context;
+		break;
+	case STRETCH:
+		rope.factor = (double)rope.max_context / rope.original_context;
+		break;
+	case COLUMNS: /* the pairs that turn so often are 0 and R */
+		rope.beta_fast = rope.original_context / (2.0 * 3.14159265358979323846);
+		rope.beta_slow = rope.beta_fast / (rope.theta * rope.theta);
+		rope.truncate = false;
+		break;
+	}
 	return rope;
 }
 
@@ -116,7 +142,7 @@ static const char *yarn(const vn_fault_row *r, const vn_plan *p, const vn_node *
 {
 	if (ROPE(n).type != VN_ROPE_YARN)
 		return "its RoPE is not yarn";
-	if (r->x > 0 && ROPE(n).max_context <= ROPE(n).original_context)
+	if ((r->x == CONTEXT || r->x == STRETCH) && ROPE(n).max_context <= ROPE(n).original_context)
 		return "its long context is not known";
 	const vn_rope rope = other_yarn(r, n);
 	return moved(p, &ROPE(n), &rope);
@@ -216,6 +242,41 @@ static vn_status permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return st;
 }
 
+/* ---- what is cached ------------------------------------------------------------------------- */
+
+static const char *uncached(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return vn_fault_maker(p, n, VN_ATTN_K)->op != VN_OP_ROPE ? "it reads keys that are not rotated"
+	     : n->n_in > VN_ATTN_KEPT                             ? "it caches other keys already" : NULL;
+}
+
+static vn_status unrotated(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_node *n = &f->plan->node[node];
+
+	(void)r, (void)err;
+	n->in[VN_ATTN_KEPT] = vn_fault_maker(f->plan, n, VN_ATTN_K)->in[0];
+	n->n_in = VN_ATTN_KEPT + 1;
+	return VN_OK;
+}
+
+static vn_status again(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int k = f->plan->node[node].in[VN_ATTN_K];
+	vn_node   turn = *vn_fault_maker(f->plan, &f->plan->node[node], VN_ATTN_K);
+	int       twice;
+	vn_status st;
+
+	(void)r;
+	turn.in[0] = k;
+	if ((st = vn_fault_insert(f, node, turn, k, &twice, err)))
+		return st;
+	f->plan->node[node + 1].in[VN_ATTN_KEPT] = twice;
+	f->plan->node[node + 1].n_in = VN_ATTN_KEPT + 1;
+	return VN_OK;
+}
+
 /* ---- learned positions ------------------------------------------------------------------- */
 
 static const char *learned(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -250,13 +311,19 @@ static const vn_fault_row rows[] = {
 	{ "R3.minus", "positions count from -1", VN_ON(ROPE), NULL, NULL, "offset", -1 },
 	{ "R3b.q", "positions of queries alone count from 1", VN_ON(ROPE), query, NULL, "offset", 1 },
 	{ "R3b.k", "positions of keys alone count from 1", VN_ON(ROPE), key, NULL, "offset", 1 },
+	{ "R3b.next", "positions behind the first call are one too high", VN_ON(ROPE), NULL, NULL, "step_offset", 1 },
+	{ "R3b.last", "positions behind the first call are one too low", VN_ON(ROPE), NULL, NULL, "step_offset", -1 },
+	{ "R3b.zero", "positions count from 0 in every call", VN_ON(ROPE), NULL, NULL, "step_zero", 1 },
 	{ "R4.all", "RoPE over all columns of a head that is rotated in part", VN_ON(ROPE), partial, whole_head, NULL, 0 },
 	{ "R4.across", "RoPE pairs columns i and i + K/2 in a head that is rotated in part", VN_ON(ROPE), partial, NULL, "pairing", VN_PAIR_ACROSS },
 	{ "R4.exponent", "RoPE's exponent divides by K in a head that is rotated in part", VN_ON(ROPE), partial_pairs, by_head, NULL, 0 },
 	{ "R5.all", "RoPE without its scaling", VN_ON(ROPE), scaled, NULL, "type", VN_ROPE_DEFAULT },
 	{ "R5.factor", "RoPE without its attention factor", VN_ON(ROPE), factor, factor_power, NULL, 0 },
-	{ "R6.context", "yarn with the long context for the original one", VN_ON(ROPE), yarn, make_yarn, NULL, 1 },
-	{ "R6.ramp", "yarn without whole ends of its ramp", VN_ON(ROPE), yarn, make_yarn, NULL, 0 },
+	{ "R5.frequencies", "RoPE without its scaling but for the attention factor", VN_ON(ROPE), factor, factor_alone, NULL, 0 },
+	{ "R6.context", "yarn with the long context for the original one", VN_ON(ROPE), yarn, make_yarn, NULL, CONTEXT },
+	{ "R6.ramp", "yarn without whole ends of its ramp", VN_ON(ROPE), yarn, make_yarn, NULL, RAMP },
+	{ "R6.stretch", "yarn by the ratio of its contexts, not by its factor", VN_ON(ROPE), yarn, make_yarn, NULL, STRETCH },
+	{ "R6.columns", "yarn with its ramp over all columns", VN_ON(ROPE), yarn, make_yarn, NULL, COLUMNS },
 	{ "R6.squared", "yarn with its attention factor squared", VN_ON(ROPE), factor, factor_power, NULL, 2 },
 	{ "R6.root", "yarn with the root of its attention factor", VN_ON(ROPE), factor, factor_power, NULL, 0.5 },
 	{ "R7.kept", "llama3 without its smooth band: kept", VN_ON(ROPE), llama3, make_llama3, NULL, 1 },
@@ -264,10 +331,14 @@ static const vn_fault_row rows[] = {
 	{ "R8", "RoPE turns the other way: the sign of the sine", VN_ON(ROPE), NULL, NULL, "turn", -1 },
 	{ "R9", "values are rotated too", VN_ON(ATTENTION), rotated_keys, values_too, NULL, 0 },
 	{ "R10", "rotated twice", VN_ON(ROPE), NULL, NULL, "turn", 2 },
+	{ "R10.cached", "keys are rotated again when they are cached", VN_ON(ATTENTION), uncached, again, NULL, 0 },
+	{ "R11", "keys are cached before their rotation", VN_ON(ATTENTION), uncached, unrotated, NULL, 0 },
 	{ "R12", "RoPE skipped", VN_ON(ROPE), vn_fault_anywhere, vn_fault_skipped, NULL, 0 },
 	{ "R13", "positions, frequencies and angles in float16", VN_ON(ROPE), NULL, NULL, "half_angles", 1 },
+	{ "R14", "pairs i with i mod 3 in {1, 2} are not rotated: sections of other positions, all 0", VN_ON(ROPE), pairs, NULL, "sections", 1 },
 	{ "R15.missing", "learned positions are not added", VN_ON(ADD), learned, vn_fault_skipped, NULL, 0 },
 	{ "R15.shifted", "learned positions count from 1", VN_ON(POSITIONS), vn_fault_anywhere, shifted, NULL, 0 },
+	{ "R15.zero", "learned positions count from 0 in every call", VN_ON(POSITIONS), NULL, NULL, "step_zero", 1 },
 };
 
 const vn_fault_chapter vn_faults_rope = { rows, sizeof rows / sizeof *rows };

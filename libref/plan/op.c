@@ -24,6 +24,11 @@ static const row table[] = {
 	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
 	{ VN_OP_RMS_NORM,  "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
 	{ VN_OP_RMS_NORM,  "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
+	{ VN_OP_RMS_NORM,  "sum_f16",              FLAG,  AT(norm.sum_f16), 0, 1 },
+	{ VN_OP_RMS_NORM,  "first_f16",            FLAG,  AT(norm.first_f16), 0, 1 },
+	{ VN_OP_LAYER_NORM, "sum_f16",             FLAG,  AT(norm.sum_f16), 0, 1 },
+	{ VN_OP_L2_NORM,   "sum_f16",              FLAG,  AT(norm.sum_f16), 0, 1 },
+	{ VN_OP_GATED_NORM, "sum_f16",             FLAG,  AT(norm.sum_f16), 0, 1 },
 	{ VN_OP_RMS_NORM,  "width",                WHOLE, AT(norm.width), 0, 2147483647 },
 	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_LAYER_NORM, "offset",              REAL,  AT(norm.offset), -1e6, 1e6 },
@@ -54,6 +59,10 @@ static const row table[] = {
 	{ VN_OP_ROPE,      "offset",               WHOLE, AT(rope.rope.offset), -16777216, 16777216 },
 	{ VN_OP_ROPE,      "turn",                 REAL,  AT(rope.rope.turn), -1024, 1024 },
 	{ VN_OP_ROPE,      "half_angles",          FLAG,  AT(rope.rope.half_angles), 0, 1 },
+	{ VN_OP_ROPE,      "step_offset",          WHOLE, AT(rope.rope.step_offset), -16777216, 16777216 },
+	{ VN_OP_ROPE,      "step_zero",            FLAG,  AT(rope.rope.step_zero), 0, 1 },
+	{ VN_OP_ROPE,      "sections",             FLAG,  AT(rope.rope.sections), 0, 1 },
+	{ VN_OP_POSITIONS, "step_zero",            FLAG,  AT(positions.step_zero), 0, 1 },
 	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
 	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
@@ -64,12 +73,19 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
 	{ VN_OP_ATTENTION, "leak",                 FLAG,  AT(attention.leak), 0, 1 },
 	{ VN_OP_ATTENTION, "padding",              WHOLE, AT(attention.padding), 0, 65536 },
+	{ VN_OP_ATTENTION, "from_zero",            FLAG,  AT(attention.from_zero), 0, 1 },
+	{ VN_OP_ATTENTION, "form",                 WHOLE, AT(attention.form), 0, VN_N_ATTN_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_form",           WHOLE, AT(attention.cache), 0, VN_N_CACHE_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_block",          WHOLE, AT(attention.cache_block), 0, 16777216 },
+	{ VN_OP_ATTENTION, "cache_of",             WHOLE, AT(attention.cache_of), 0, 2 },
+	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  AT(attention.cache_steps), 0, 1 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
 	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
 	{ VN_OP_CAUSAL_CONV,      "linear",               FLAG,  AT(conv.linear), 0, 1 },
+	{ VN_OP_CAUSAL_CONV,      "forgets",              FLAG,  AT(conv.forgets), 0, 1 },
 	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, AT(conv.ahead), 0, 65536 },
 	{ VN_OP_LOG_DECAY, "form",                 WHOLE, AT(decay.form), 0, VN_N_DECAY_FORMS - 1 },
 	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
@@ -81,8 +97,12 @@ static const row table[] = {
 	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "form",                WHOLE, AT(delta.form), 0, VN_N_DELTA_FORMS - 1 },
-	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_HEADS_MODULO },
+	{ VN_OP_DELTA_RULE, "turned",              FLAG,  AT(delta.turned), 0, 1 },
 	{ VN_OP_DELTA_RULE, "restart",             WHOLE, AT(delta.restart), 0, 2147483647 },
+	{ VN_OP_ROWS,      "form",                 WHOLE, AT(rows.form), 0, VN_N_ROWS_FORMS - 1 },
+	{ VN_OP_ROWS,      "by",                   WHOLE, AT(rows.by), -16777216, 16777216 },
+	{ VN_OP_ROWS,      "inner",                WHOLE, AT(rows.inner), 0, 2147483647 },
 	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
 	{ VN_OP_GATED_NORM, "gate",                WHOLE, AT(norm.gate), 0, VN_N_ACTS - 1 },
@@ -96,11 +116,14 @@ static const char *const op_names[VN_N_OPS] = {
 	[VN_OP_ATTENTION] = "attention", [VN_OP_ACT] = "act", [VN_OP_GATED] = "gated", [VN_OP_ADD] = "add",
 	[VN_OP_CAUSAL_CONV] = "causal_conv", [VN_OP_L2_NORM] = "l2_norm", [VN_OP_LOG_DECAY] = "log_decay",
 	[VN_OP_DELTA_RULE] = "delta_rule", [VN_OP_GATED_NORM] = "gated_norm",
+	[VN_OP_ROWS] = "rows",
 };
 
 static const char *const act_names[VN_N_ACTS] = {
 	[VN_SILU] = "silu", [VN_GELU] = "gelu", [VN_GELU_TANH] = "gelu_tanh", [VN_SIGMOID] = "sigmoid",
 	[VN_RELU] = "relu", [VN_QUICK_GELU] = "quick_gelu", [VN_IDENTITY] = "identity",
+	[VN_TWO_SIGMOID] = "two_sigmoid", [VN_SOFT_CAP] = "soft_cap", [VN_AS_F16] = "as_f16", [VN_AS_F16_SATURATED] = "as_f16_saturated",
+	[VN_AS_F16_FLUSHED] = "as_f16_flushed", [VN_AS_F16_CUT] = "as_f16_cut", [VN_AS_BF16_CUT] = "as_bf16_cut",
 };
 
 const char *vn_op_name(vn_op op)
@@ -147,6 +170,8 @@ bool vn_const_is_optional(vn_op op, int i)
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
 		"ahead", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
+		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "step_offset", "step_zero",
+		"sections", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)

@@ -45,7 +45,7 @@ typedef enum vn_op {
 	VN_OP_LINEAR,    /* x, w (M,N), bias (M)? -> x w^T + bias                         (T,M) */
 	VN_OP_SLICE,     /* x                     -> some of its columns                  (T,...) */
 	VN_OP_ROPE,      /* x (T,H,K)             -> rotated by position                  (T,H,K) */
-	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K) -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
+	VN_OP_ATTENTION, /* q (T,H,K), k, v (T,G,K), kept (T,G,K)? -> context (T,H,K), scores (H,T,S)?, probs (H,T,S)?,
 	                  * states k_cache (S,G,K)?, v_cache (S,G,K)? */
 	VN_OP_ACT,       /* x                     -> f(x)                                 as x  */
 	VN_OP_GATED,     /* gate, up              -> f(gate) * up                         as up */
@@ -56,26 +56,57 @@ typedef enum vn_op {
 	VN_OP_LOG_DECAY, /* x (T,N), A_log (N), dt_bias (N) -> -exp(A_log) softplus(x + dt_bias) (T,N) */
 	VN_OP_DELTA_RULE, /* q, k (T,nk,dk), v (T,nv,dv), g, beta (T,nv) -> core (T,nv,dv), state (nv,dk,dv)? */
 	VN_OP_GATED_NORM, /* x, z, w (N)          -> rms_norm(x) silu(z), over the last axis; eps  as x */
+	VN_OP_ROWS,      /* x, other              -> the rows of a call, as an experiment has them (vn_rows_form) as x */
 	VN_N_OPS
 } vn_op;
 
 /* specs/models.md, "Activations". VN_GELU is the exact one, by the error function.
- * The last three are no family's: an experiment puts them in another's place. */
-typedef enum vn_act { VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_N_ACTS } vn_act;
+ * From VN_RELU on they are no family's: an experiment puts them in another's place, or behind a node. The last are a number
+ * as another format holds it: as float16, one with its infinities as its largest numbers, without its subnormals (0), rounded
+ * towards 0; as bfloat16 rounded towards 0. */
+typedef enum vn_act {
+	VN_SILU, VN_GELU, VN_GELU_TANH, VN_SIGMOID, VN_RELU, VN_QUICK_GELU, VN_IDENTITY, VN_TWO_SIGMOID, VN_SOFT_CAP, VN_AS_F16,
+	VN_AS_F16_SATURATED, VN_AS_F16_FLUSHED, VN_AS_F16_CUT, VN_AS_BF16_CUT, VN_N_ACTS
+} vn_act;
 /* What a gated product is: f(gate) up, f(gate up), f(gate) f(up). */
 typedef enum vn_gate_form { VN_GATE_USUAL, VN_GATE_PRODUCT, VN_GATE_BOTH, VN_N_GATE_FORMS } vn_gate_form;
-/* The key head of query head h: h / (H/G), h mod G. */
-typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_N_HEAD_MAPS } vn_head_map;
+/* The key head of query head h: h / (H/G), h mod G. Of attention alone, heads from G on reading past the end: h, where
+ * keys and values from G on are 0; or, of (S,G,K) read with the stride of a head, head h mod G of token j + h / G, 0
+ * behind the last. */
+typedef enum vn_head_map { VN_HEADS_GROUPED, VN_HEADS_MODULO, VN_HEADS_NONE, VN_HEADS_FLAT, VN_N_HEAD_MAPS } vn_head_map;
+/* The softmax of VN_OP_ATTENTION: over the queries of the call that see a key, over the heads; of exp(s) without the
+ * maximum, in float32, in float16; with its probabilities rounded to float16, to bfloat16; of products rounded to
+ * float16 before they are scaled. */
+typedef enum vn_attn_form {
+	VN_ATTN_USUAL, VN_ATTN_OVER_QUERIES, VN_ATTN_OVER_HEADS, VN_ATTN_NO_MAX, VN_ATTN_NO_MAX_F16, VN_ATTN_PROBS_F16,
+	VN_ATTN_PROBS_BF16, VN_ATTN_SCORES_F16, VN_N_ATTN_FORMS
+} vn_attn_form;
+/* What VN_OP_ATTENTION reads for token j of S, in blocks of B: the last token that has j's place in a block; the next
+ * token; that of block (j / B) xor 1; a block (B,G,K) as if it were (G,B,K); 0 from the first token of the call on; from there on
+ * the last token before the call; the next token in a ring of B; numbers rounded to float16, to float8 (e4m3, those
+ * too large to 448). What is no token's is 0. */
+typedef enum vn_cache_form {
+	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE, VN_CACHE_STALE,
+	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_N_CACHE_FORMS
+} vn_cache_form;
+
+/* Of VN_OP_ROWS, with rows t of T and constants by, inner: x[t + by] in the first call, 0 where there is none; x as its numbers lie
+ * when its columns are cut into parts of `inner`, and the parts go first; the rows of the first half and of the second in turn;
+ * other[t] where t / by is odd; x less the logarithm of the sum of its exponentials. */
+typedef enum vn_rows_form {
+	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX, VN_N_ROWS_FORMS
+} vn_rows_form;
 
 /* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
 typedef enum vn_decay_form {
 	VN_DECAY_USUAL, VN_DECAY_POSITIVE, VN_DECAY_RAW, VN_DECAY_NEGATED, VN_DECAY_LINEAR, VN_N_DECAY_FORMS
 } vn_decay_form;
 /* Of VN_OP_DELTA_RULE: the state does not decay; decays by g, not exp(g); decays between update and read; the output
- * is read before the update; the memory before the decay; nothing is taken off the new value. */
+ * is read before the update; the memory before the decay; nothing is taken off the new value; the memory is that of the state
+ * before the last token of the call whose number is a multiple of 64, decayed. */
 typedef enum vn_delta_form {
 	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
-	VN_DELTA_NO_DELTA, VN_N_DELTA_FORMS
+	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_N_DELTA_FORMS
 } vn_delta_form;
 
 typedef struct vn_norm {
@@ -86,11 +117,13 @@ typedef struct vn_norm {
 	int    gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
 	int    gate_first;  /* gated_norm: 1: x is gated, then normed */
 	int    keep_mean;   /* layer_norm: 1: the mean is not subtracted */
+	int    sum_f16;     /* 1: the sum of squares is rounded to float16 */
+	int    first_f16;   /* rms_norm: 1: what is normed is rounded to float16 before it meets the weight */
 	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
-enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V };
+enum { VN_ATTN_Q, VN_ATTN_K, VN_ATTN_V, VN_ATTN_KEPT }; /* an experiment's, the fourth: what later calls find in the place of k */
 enum { VN_ATTN_CONTEXT, VN_ATTN_SCORES, VN_ATTN_PROBS, VN_ATTN_K_CACHE, VN_ATTN_V_CACHE };
 enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* Those of VN_OP_DELTA_RULE. */
@@ -106,6 +139,7 @@ typedef union vn_consts {
 	 * such blocks (heads); what is taken of them follows one another. */
 	struct { int stride, from, width; } slice;
 	struct { vn_rope rope; } rope;
+	struct { int step_zero; } positions; /* for experiments: 1: every call counts positions from 0 */
 	struct {
 		double scale;     /* multiplies q.k; head_dim^-1/2 */
 		int    heads, kv_heads, head_dim;
@@ -116,6 +150,12 @@ typedef union vn_consts {
 		int    head_map;  /* vn_head_map */
 		int    leak;      /* 1: a key out of sight has score 0, and is seen */
 		int    padding;   /* further keys of score 0, of value 0 */
+		int    from_zero; /* 1: for the mask, the first query of every call stands at position 0 */
+		int    form;      /* vn_attn_form */
+		int    cache;     /* vn_cache_form */
+		int    cache_block; /* tokens, where the form has blocks; at least 1 */
+		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
+		int    cache_steps; /* 1: not in the first call */
 	} attention;
 	struct {
 		vn_act act;
@@ -125,8 +165,10 @@ typedef union vn_consts {
 		int channels, taps;
 		/* For experiments: */
 		int linear;       /* 1: without silu */
+		int forgets;      /* 1: what earlier calls left is 0 */
 		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
 	} conv;
+	struct { int form, by, inner; } rows; /* vn_rows_form */
 	struct { int form; } decay; /* for experiments: vn_decay_form */
 	struct {
 		double scale;         /* multiplies q; key_dim^-1/2 */
@@ -134,6 +176,7 @@ typedef union vn_consts {
 		/* For experiments: */
 		int    form;      /* vn_delta_form */
 		int    head_map;  /* vn_head_map, of the value heads */
+		int    turned;    /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
 		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
 	} delta;
 } vn_consts;

@@ -258,9 +258,10 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 	}
 }
 
-float vn_rope_angle(const vn_rope *r, float f, int64_t position)
+float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t)
 {
-	float p = (float)(position + r->offset);
+	const int64_t at = t + (r->step_zero ? 0 : past) + r->offset + (past > 0 ? r->step_offset : 0);
+	float         p = r->sections && i % 3 ? 0.0f : (float)at;
 
 	if (r->half_angles) {
 		p = vn_f16_to_f32(vn_f32_to_f16(p));

@@ -73,6 +73,9 @@ typedef struct vn_rope {
 	int    offset;            /* added to every position */
 	double turn;              /* multiplies every angle; 0 means 1 */
 	int    half_angles;       /* 1: position, frequency and their product are rounded to f16 */
+	int    step_offset;       /* added to every position behind the first call */
+	int    step_zero;         /* 1: every call counts positions from 0 */
+	int    sections;          /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 } vn_rope;
 
 /* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
@@ -82,9 +85,9 @@ typedef struct vn_rope {
  * Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
 void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor);
 
-/* The angle, in radians, of a pair with frequency f for the token at this position: the
- * product of floats. */
-float vn_rope_angle(const vn_rope *r, float f, int64_t position);
+/* The angle, in radians, of pair i with frequency f for token t of a call behind `past`
+ * tokens: the product of floats. */
+float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t);
 /* The two columns of pair i in a head of K. */
 void  vn_rope_pair(const vn_rope *r, int64_t K, int64_t i, int64_t *first, int64_t *second);
 

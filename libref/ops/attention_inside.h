@@ -1,0 +1,41 @@
+/* attention_inside.h: what the files of attention share.
+ *
+ * Inside libref/ops only, built in both widths (real.h). attention.c has the blocks and the
+ * products, attention_softmax.c who sees whom and the softmax, attention_kept.c where a key lies.
+ */
+#ifndef VN_LIBREF_OPS_ATTENTION_INSIDE_H
+#define VN_LIBREF_OPS_ATTENTION_INSIDE_H
+
+#include "libref/ops/ops.h"
+
+enum { VN_ATTN_ROWS = 64 }; /* queries of a block */
+
+/* One thread's working memory. */
+typedef struct REAL(vn_attn_room) {
+	double *q, *kv, *s, *ctx; /* (ROWS,K)  (S,K)  (ROWS,S)  (ROWS,K) */
+	double *others;           /* (3,ROWS,S) when vn_softmax_others */
+} REAL(vn_attn_room);
+
+/* m->s (rows, S): scores of queries [row, row + rows) against keys [0, S). */
+void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
+
+/* The keys [*from, *to) of S that a query of the call sees. */
+void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to);
+/* m->s of vn_attn_scores, in place; keys out of sight get probability 0. */
+void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
+/* Its sums go over other rows than a query's own. */
+bool REAL(vn_softmax_others)(const REAL(vn_attend) *a);
+
+/* The key head that a query head reads. */
+int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head);
+/* An experiment reads them where they do not lie. */
+bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a);
+/* dst (K): the key of token j for a query head (of: VN_ATTN_KEYS), or its value (VN_ATTN_VALUES). */
+void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) *a, int of, int64_t j, int64_t head);
+
+static inline double vn_as_f16(double x)
+{
+	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
+}
+
+#endif

@@ -1,0 +1,185 @@
+/* attention_softmax.c: who sees whom in an attention, and the softmax over what is seen. */
+#include "libref/ops/attention_inside.h"
+
+#include "libref/base/clones.h"
+#include "libref/ops/exp.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ATTN(a) ((a)->c->attention)
+
+/* By the mask. */
+static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+{
+	const int64_t p = (ATTN(a).from_zero ? 0 : a->past) + query, behind = p + 1 + ATTN(a).ahead;
+
+	*to = ATTN(a).causal && behind < S ? (behind > 0 ? behind : 0) : S;
+	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
+}
+
+void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+{
+	allowed(a, query, S, from, to);
+	if (ATTN(a).leak) {
+		*from = 0;
+		*to = S;
+	}
+}
+
+/* The scores of a query against S keys as the softmax takes them; those it sees. */
+static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
+{
+	allowed(a, query, S, from, to);
+	if (ATTN(a).leak) {
+		memset(s, 0, (size_t)*from * 8);
+		memset(s + *to, 0, (size_t)(S - *to) * 8);
+	}
+	REAL(vn_visible)(a, query, S, from, to);
+}
+
+/* In place, n >= 1 numbers, beside `padding` more that are 0. The largest and the sum in eight lanes each. */
+VN_CLONES
+static void softmax_row(double *s, int64_t n, int padding)
+{
+	enum { LANES = 8 };
+	const int64_t whole = n / LANES * LANES;
+	double        top[LANES], sum[LANES];
+
+	for (int l = 0; l < LANES; l++) {
+		top[l] = -INFINITY;
+		sum[l] = 0.0;
+	}
+	for (int64_t j = 0; j < whole; j += LANES)
+		for (int l = 0; l < LANES; l++)
+			top[l] = s[j + l] > top[l] ? s[j + l] : top[l];
+	for (int64_t j = whole; j < n; j++)
+		top[0] = s[j] > top[0] ? s[j] : top[0];
+	for (int l = 1; l < LANES; l++)
+		top[0] = top[l] > top[0] ? top[l] : top[0];
+
+	for (int64_t j = 0; j < n; j++)
+		s[j] = vn_exp(s[j] - top[0]);
+	for (int64_t j = 0; j < whole; j += LANES)
+		for (int l = 0; l < LANES; l++)
+			sum[l] += s[j + l];
+	for (int64_t j = whole; j < n; j++)
+		sum[0] += s[j];
+	double total = ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
+	if (padding)
+		total += padding * vn_exp(-top[0]);
+	for (int64_t j = 0; j < n; j++)
+		s[j] /= total;
+}
+
+/* The same without the largest: exp(s) as a float32 or a float16 holds it. */
+static void softmax_plain(double *s, int64_t n, int padding, bool half)
+{
+	double sum = (double)padding;
+
+	for (int64_t j = 0; j < n; j++) {
+		s[j] = half ? vn_as_f16(exp(s[j])) : (double)(float)exp(s[j]);
+		sum += s[j];
+	}
+	sum = (double)(float)sum;
+	for (int64_t j = 0; j < n; j++)
+		s[j] /= sum;
+}
+
+static void rounded(double *p, int64_t n, int form)
+{
+	for (int64_t j = 0; j < n; j++)
+		p[j] = form == VN_ATTN_PROBS_F16 ? vn_as_f16(p[j]) : (double)vn_bf16_to_f32(vn_f32_to_bf16((float)p[j]));
+}
+
+/* Further scores of one row (S), those in [from, to): the largest and, beside it, the sum of exp(s - largest). */
+static void join(double *top, double *sum, const double *s, int64_t from, int64_t to)
+{
+	for (int64_t j = from; j < to; j++) {
+		const double most = s[j] > top[j] ? s[j] : top[j];
+		sum[j] = (top[j] > -INFINITY ? sum[j] * exp(top[j] - most) : 0.0) + exp(s[j] - most);
+		top[j] = most;
+	}
+}
+
+static void clear(double *top, double *sum, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		top[i] = -INFINITY;
+		sum[i] = 0.0;
+	}
+}
+
+static void softmax_over_queries(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+{
+	double *top = m->others, *sum = top + S;
+	int64_t from, to;
+
+	clear(top, sum, S);
+	for (int64_t r = 0; r < a->tokens; r += VN_ATTN_ROWS) {
+		const int64_t n = a->tokens - r < VN_ATTN_ROWS ? a->tokens - r : VN_ATTN_ROWS;
+		REAL(vn_attn_scores)(m, a, head, r, n, S);
+		for (int64_t i = 0; i < n; i++) {
+			mask(m->s + i * S, a, r + i, S, &from, &to);
+			join(top, sum, m->s + i * S, from, to);
+		}
+	}
+	REAL(vn_attn_scores)(m, a, head, row, rows, S);
+	for (int64_t i = 0; i < rows; i++) {
+		mask(m->s + i * S, a, row + i, S, &from, &to);
+		for (int64_t j = from; j < to; j++)
+			m->s[i * S + j] = exp(m->s[i * S + j] - top[j]) / sum[j];
+	}
+}
+
+static void softmax_over_heads(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+{
+	double *top = m->others, *sum = top + rows * S;
+	int64_t from, to;
+
+	clear(top, sum, rows * S);
+	for (int64_t h = 0; h <= ATTN(a).heads; h++) {
+		REAL(vn_attn_scores)(m, a, h < ATTN(a).heads ? h : head, row, rows, S); /* its own again, at last */
+		for (int64_t i = 0; i < rows; i++) {
+			double *s = m->s + i * S;
+			mask(s, a, row + i, S, &from, &to);
+			if (h < ATTN(a).heads)
+				join(top + i * S, sum + i * S, s, from, to);
+			for (int64_t j = from; h == ATTN(a).heads && j < to; j++)
+				s[j] = exp(s[j] - top[i * S + j]) / sum[i * S + j];
+		}
+	}
+}
+
+bool REAL(vn_softmax_others)(const REAL(vn_attend) *a)
+{
+	return ATTN(a).form == VN_ATTN_OVER_QUERIES || ATTN(a).form == VN_ATTN_OVER_HEADS;
+}
+
+void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
+{
+	const int form = ATTN(a).form;
+	double   *s = m->s;
+
+	if (form == VN_ATTN_OVER_QUERIES)
+		softmax_over_queries(m, a, head, row, rows, S);
+	else if (form == VN_ATTN_OVER_HEADS)
+		softmax_over_heads(m, a, head, row, rows, S);
+	for (int64_t r = 0; r < rows; r++, s += S) {
+		int64_t from, to;
+
+		if (REAL(vn_softmax_others)(a)) {
+			REAL(vn_visible)(a, row + r, S, &from, &to);
+		} else {
+			mask(s, a, row + r, S, &from, &to);
+			if (to > from && (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16))
+				softmax_plain(s + from, to - from, ATTN(a).padding, form == VN_ATTN_NO_MAX_F16);
+			else if (to > from)
+				softmax_row(s + from, to - from, ATTN(a).padding);
+			if (form == VN_ATTN_PROBS_F16 || form == VN_ATTN_PROBS_BF16)
+				rounded(s + from, to - from, form);
+		}
+		memset(s, 0, (size_t)(from < to ? from : to) * 8);
+		memset(s + to, 0, (size_t)(S - to) * 8);
+	}
+}
