@@ -3,6 +3,7 @@
 #include "capture/recording_inside.h"
 
 #include "libref/base/mapped.h"
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <errno.h>
@@ -16,6 +17,17 @@
 
 /* ---- opening ------------------------------------------------------------------------- */
 
+/* Of a link to a file that was not fetched (git-annex, git LFS), "no such file" alone would be puzzling: it is listed. */
+static vn_status not_opened(const char *path, vn_error *err)
+{
+	const int   why = errno;
+	char        to[512] = "";
+
+	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
+		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, vn_text_clean(to));
+	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
+}
+
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -24,7 +36,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 
 	/* Non-blocking: a pipe without a writer would wait for ever. */
 	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
+		return not_opened(r->path, err);
 	if (fstat(r->fd, &st) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))

@@ -34,3 +34,14 @@ say ref empty
 say empty other
 echo no >cand/p003.h5
 say ref cand --quiet
+# What is named as a recording is one, also where nobody can read it.
+mkdir link_ref link_cand pipe_ref pipe_cand
+for side in ref cand; do
+	cp $side/p002.h5 link_$side/a.h5
+	cp $side/p002.h5 pipe_$side/a.h5
+	ln -s ../objects/b.h5 link_$side/b.h5
+done
+mkfifo pipe_ref/b.h5
+mkdir pipe_cand/b.h5
+say link_ref link_cand --quiet
+say pipe_ref pipe_cand --quiet
