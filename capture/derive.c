@@ -83,6 +83,11 @@ void vn_derive_steps(vn_recording *r, const vn_step *step)
 	memcpy(r->step, step, (size_t)r->n_steps * sizeof *step);
 }
 
+void vn_derive_ranks(vn_recording *r, int n)
+{
+	r->ranks = n;
+}
+
 void vn_derive_forget_model(vn_recording *r)
 {
 	r->n_weights = 0;

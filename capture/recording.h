@@ -46,6 +46,7 @@ void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);
 bool            vn_recording_complete(const vn_recording *r);
+int             vn_recording_ranks(const vn_recording *r); /* it was put together from so many (ranks.h); 0: it is one file */
 const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);

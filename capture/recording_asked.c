@@ -18,6 +18,11 @@ const char *vn_recording_path(const vn_recording *r)
 	return r->path;
 }
 
+int vn_recording_ranks(const vn_recording *r)
+{
+	return r->ranks;
+}
+
 bool vn_recording_complete(const vn_recording *r)
 {
 	return r->complete;

@@ -73,6 +73,7 @@ struct vn_recording {
 	int       *by_name; /* (n_entries): by step, then name */
 	vn_recording **base; /* of a derived one (derive.h): what it is made of */
 	int            n_bases;
+	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 

@@ -30,6 +30,7 @@ typedef enum vn_allow {
 	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
 	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not */
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
+	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
