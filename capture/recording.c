@@ -286,6 +286,8 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);
+	for (int i = 0; i < VN_UNREAD_NAMED; i++)
+		free(r->unread[i]);
 	free(r->weight);
 	free(r->step);
 	for (int i = 0; i < r->n_entries && r->source; i++) {

@@ -52,6 +52,10 @@ const char     *vn_recording_root(const vn_recording *r, const char *key); /* "c
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
 /* Of a batched recording (batched.h): so many prompts, whose ids and positions come one after the other; 0: not batched. */
 int64_t         vn_recording_batch(const vn_recording *r);
+/* What its file holds that nobody reads ("/notes", "/run/extra"): how many; name (room for VN_UNREAD_NAMED): the first of them. Of
+ * one that is made of others: theirs. */
+enum { VN_UNREAD_NAMED = 8 };
+int             vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED]);
 /* What each token says, as vn_utf8_escape shows it; NULL when the file does not tell. */
 char *const    *vn_recording_token_text(const vn_recording *r);
 /* Attributes of /model; NULL when absent. */

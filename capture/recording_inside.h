@@ -56,6 +56,8 @@ struct vn_recording {
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
 	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
+	char     *unread[VN_UNREAD_NAMED];
+	int       n_unread;
 	char    **token_text;
 	int       n_texts, room_texts;
 	vn_weight_row *weight;

@@ -168,6 +168,32 @@ static int layers_of(const vn_comparison *c)
  * tokens on, another theta from some ten. */
 enum { ENOUGH_TOKENS = 16 };
 
+/* Whoever put it there may think that it is judged. */
+static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int n = vn_recording_unread(r, name);
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		vn_lines_add(&c->warnings, "%s of the %s is not read: it is no part of a checkpoint file", name[i], who);
+	if (n > VN_UNREAD_NAMED)
+		vn_lines_add(&c->warnings, "%d more of the %s are not read", n - VN_UNREAD_NAMED, who);
+}
+
+/* What files say and hold beside their tensors. */
+static vn_status look_beside(vn_comparison *c, vn_error *err)
+{
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	vn_recording *r[] = { c->ref, c->cand, c->floor };
+	vn_status st = VN_OK;
+	for (int i = 0; i < 3 && r[i] && !st; i++) {
+		warn_unread(c, who[i], r[i]);
+		st = vn_check_precision(c, who[i], r[i], err);
+	}
+	if (!st && c->refusals.n)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->ref), vn_recording_path(c->cand));
+	return st;
+}
+
 static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t *id, *at;
@@ -200,7 +226,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
-	    || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
+	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };

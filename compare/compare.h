@@ -28,7 +28,7 @@ typedef enum vn_allow {
 	VN_ALLOW_EXTRA      = 1 << 5,
 	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
 	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
-	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not */
+	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not, numbers finer than their file says */
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
 	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
 } vn_allow;
@@ -217,6 +217,9 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
+ * refusal, and it is not an error yet. */
+vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 /* Are these the same numbers? By digest, or between formats by statistics. */
 bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Sees other as the reference is, where both declare what they have: axes in another

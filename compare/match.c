@@ -3,6 +3,7 @@
 #include "compare/compare.h"
 #include "compare/names.h"
 
+#include "capture/dims.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -69,6 +70,22 @@ void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 	p->detail = strdup(vn_text_clean(text)); /* axes and basis come from strangers */
 }
 
+/* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */
+static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
+{
+	vn_dims     d;
+	const char *why;
+	char        shape[VN_SHAPE_TEXT];
+
+	if (!*e->axes || (vn_dims_parse(e->axes, &d, &why) && d.rank == e->shape.rank))
+		return true;
+	if (vn_dims_parse(e->axes, &d, &why))
+		why = "not as many words as axes";
+	unfit(p, VN_MISSHAPEN);
+	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
+	return false;
+}
+
 /* Everything that keeps two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
@@ -88,6 +105,8 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",
 		         vn_shape_text(&r->shape, a), vn_shape_text(&d->shape, b));
+	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
+		; /* told */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
