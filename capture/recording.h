@@ -28,7 +28,7 @@ typedef struct vn_step {
 typedef struct vn_entry {
 	char      name[VN_NAME_MAX]; /* "layer3.q_rope" */
 	int       step;              /* number of its step */
-	int       order;             /* place in the execution order; -1 unknown */
+	int       order;             /* place in the execution order; -1: the file does not say */
 	int       layer;             /* -1 outside layers */
 	char      point[32], op[32], basis[32], axes[64]; /* empty when the file does not say */
 	vn_dtype  dtype;
@@ -69,7 +69,7 @@ const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 const vn_step  *vn_recording_step(const vn_recording *r, int number); /* NULL: none of that number */
-/* In execution order: by step, then order, then name. */
+/* In execution order: by step, then order, where that is not said as sequence.h. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 /* The point of an entry, by its attribute or its name; NULL when it is none of ours. */

@@ -4,6 +4,7 @@
 #include "compare/names.h"
 
 #include "capture/dims.h"
+#include "capture/sequence.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -241,6 +242,41 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	return VN_OK;
 }
 
+/* Where the reference says of some that it does not know their place: as the plan has them, or the candidate; extras stay last. */
+static vn_status put_in_order(vn_comparison *c, vn_error *err)
+{
+	int n = 0, unsaid = 0, said = 0;
+	while (n < c->n_points && c->point[n].ref >= 0)
+		unsaid += c->point[n++].order < 0;
+	for (int i = 0; i < n; i++)
+		said += c->point[i].cand >= 0 && vn_recording_entry(c->cand, c->point[i].cand)->order >= 0;
+	const bool theirs_tell = c->plan || (unsaid == n && said > 0);
+	if (unsaid)
+		vn_lines_add(&c->notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
+		             c->plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
+	if (!theirs_tell || !unsaid)
+		return VN_OK;
+	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
+	int           *order = malloc(((size_t)n + 1) * sizeof *order);
+	vn_checkpoint *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
+	vn_status st = x && order && sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->cand, p->cand)->order;
+		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->ref, p->ref)->point, .step = p->step, .layer = p->layer,
+		                       .said = c->plan ? p->value : theirs };
+	}
+	if (!st && !(st = vn_sequence(x, n, order, err))) {
+		for (int i = 0; i < n; i++)
+			sorted[i] = c->point[order[i]];
+		memcpy(c->point, sorted, (size_t)n * sizeof *sorted);
+	}
+	free(sorted);
+	free(order);
+	free(x);
+	return st;
+}
+
 vn_status vn_match(vn_comparison *c, vn_error *err)
 {
 	const size_t n = (size_t)vn_recording_count(c->ref), k = (size_t)vn_recording_count(c->cand);
@@ -269,6 +305,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		goto done;
 	for (int i = 0; i < c->n_points; i++)
 		c->point[i].value = vn_names_root(&names, c->point[i].name);
+	st = put_in_order(c, err);
 done:
 	vn_names_finish(&names);
 	free(m.partner);

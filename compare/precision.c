@@ -78,6 +78,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 	unsigned char   data[SAMPLE * 8];
 	double          x[SAMPLE];
 	const vn_status st = vn_recording_read(r, entry, 0, n, data, err);
+	vn_recording_release(r, entry);
 
 	*which = -1;
 	if (st)
