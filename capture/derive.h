@@ -30,6 +30,8 @@ typedef enum vn_joined { VN_JOIN_PLACED /* none does: each element is in one pie
 /* An empty recording over n sources, with the tokens, facts, model and plan of the
  * first. Takes the sources unless it fails. path: what messages call it. */
 vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **r, vn_error *err);
+/* One that nobody made: no tensor, no token, nothing said. path: where it was looked for. */
+vn_status vn_derive_nothing(const char *path, vn_recording **r, vn_error *err);
 /* One more tensor: e's name, step, axes, dtype and shape... count; its digest and
  * statistics do not unless it is a whole tensor of a source. The pieces are copied.
  * Every element must be covered, once unless summed. The dtype is the pieces' (a sum

@@ -196,6 +196,8 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 /* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
  * happens, vn_comparison_finish afterwards. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
+/* The same where one of the two is nothing (vn_derive_nothing): all that the other holds is missing, or extra. */
+vn_status vn_compare_alone(vn_comparison *c, vn_error *err);
 void      vn_comparison_finish(vn_comparison *c);
 /* The same, and limits and recordings are closed. */
 void      vn_comparison_close(vn_comparison *c);
