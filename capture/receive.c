@@ -201,10 +201,10 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 		return astray(r, err);
 	memcpy(&s, data, sizeof s);
 	/* What a foreign writer left out: a first call with all tokens, all rows. */
-	s.position = s.position == VN_UNSAID ? 0 : s.position;
-	s.tokens = s.tokens == VN_UNSAID ? r->n_ids : s.tokens;
-	s.first_row = s.first_row == VN_UNSAID ? 0 : s.first_row;
-	const bool all = s.rows == VN_UNSAID && s.tokens >= 0 && s.first_row >= 0;
+	s.position = s.position == VN_NOT_SAID ? 0 : s.position;
+	s.tokens = s.tokens == VN_NOT_SAID ? r->n_ids : s.tokens;
+	s.first_row = s.first_row == VN_NOT_SAID ? 0 : s.first_row;
+	const bool all = s.rows == VN_NOT_SAID && s.tokens >= 0 && s.first_row >= 0;
 	s.rows = all ? s.tokens - s.first_row : s.rows;
 	if (s.number < 0 || s.number > INT32_MAX)
 		return astray(r, err);
@@ -248,9 +248,9 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)))
 		return astray(r, err);
 
-	if (t.layer == VN_UNSAID) /* a foreign file may leave it to the name */
+	if (t.layer == VN_NOT_SAID) /* a foreign file may leave it to the name */
 		t.layer = vn_name_layer(t.name);
-	const bool unordered = t.order == VN_UNSAID;
+	const bool unordered = t.order == VN_NOT_SAID;
 	if (unordered)
 		t.order = 0;
 	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,

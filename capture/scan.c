@@ -273,7 +273,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		vn_refuse(w->s, p->object, "a name of more than %d bytes", VN_NAME_MAX - 1);
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
 
-	vn_seen_tensor t = { .step = w->step.number, .order = VN_UNSAID, .layer = VN_UNSAID, .address = info->u.address };
+	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address };
 	strcpy(t.name, name);
 	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
 		send_tensor(w, &t, object);
@@ -323,7 +323,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	snprintf(object, sizeof object, "/%s", name);
 	g = child_of(w->s, root, name, H5I_GROUP, object);
 	enter(w, at, object);
-	w->step = (vn_seen_step){ number, VN_UNSAID, VN_UNSAID, VN_UNSAID, VN_UNSAID };
+	w->step = (vn_seen_step){ number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
 	vn_scan_int(w->s, g, object, "position", &w->step.position);
 	vn_scan_int(w->s, g, object, "tokens", &w->step.tokens);
 	vn_scan_int(w->s, g, object, "first_row", &w->step.first_row);
