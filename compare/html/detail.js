@@ -64,7 +64,7 @@ function replayTable(c) {
 		{ cells: ["itself, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["came with its inputs (inherited)", value("inherited"), ""] },
 		{ cells: ["which is so many times their error (gain)", r.gain ?? "–", ""] },
-	]), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
+	], { class: "stack" }), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
 // Which known mistakes reproduce it, and how near the others come.
