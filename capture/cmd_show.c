@@ -86,6 +86,19 @@ static void put_ids(const char *key, const int32_t *ids, char *const *text, int6
 		put_said(text, n);
 }
 
+static void show_unread(const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int   n = vn_recording_unread(r, name);
+	char        text[32];
+
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		put_fact(i ? "" : "not read", name[i]);
+	snprintf(text, sizeof text, "and %d more", n - VN_UNREAD_NAMED);
+	if (n > VN_UNREAD_NAMED)
+		put_fact("", text);
+}
+
 static void show_run(const vn_recording *r)
 {
 	const vn_facts *f = vn_recording_run(r);
@@ -114,6 +127,7 @@ static void show_run(const vn_recording *r)
 		put_ids("tokens", ids, said, prompt);
 	if (prompt < n)
 		put_ids("then", ids + prompt, said ? said + prompt : NULL, n - prompt);
+	show_unread(r);
 }
 
 static void show_model(const vn_recording *r)

@@ -49,6 +49,17 @@ vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recor
 	return VN_OK;
 }
 
+vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
+{
+	vn_recording *r = *out = calloc(1, sizeof *r);
+	if (r) {
+		r->fd = -1;
+		r->complete = true;
+		r->path = strdup(path);
+	}
+	return r && r->path ? vn_recording_sort(r, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+}
+
 vn_recording *vn_derive_base(const vn_recording *r, int base)
 {
 	return r->base[base];
@@ -81,6 +92,11 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 void vn_derive_steps(vn_recording *r, const vn_step *step)
 {
 	memcpy(r->step, step, (size_t)r->n_steps * sizeof *step);
+}
+
+void vn_derive_ranks(vn_recording *r, int n)
+{
+	r->ranks = n;
 }
 
 void vn_derive_forget_model(vn_recording *r)

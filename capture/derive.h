@@ -30,6 +30,8 @@ typedef enum vn_joined { VN_JOIN_PLACED /* none does: each element is in one pie
 /* An empty recording over n sources, with the tokens, facts, model and plan of the
  * first. Takes the sources unless it fails. path: what messages call it. */
 vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **r, vn_error *err);
+/* One that nobody made: no tensor, no token, nothing said. path: where it was looked for. */
+vn_status vn_derive_nothing(const char *path, vn_recording **r, vn_error *err);
 /* One more tensor: e's name, step, axes, dtype and shape... count; its digest and
  * statistics do not unless it is a whole tensor of a source. The pieces are copied.
  * Every element must be covered, once unless summed. The dtype is the pieces' (a sum
@@ -45,6 +47,8 @@ vn_recording *vn_derive_base(const vn_recording *r, int base);
 /* Instead of what the first source says, one prompt. ids and positions (n) are copied. */
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
 void      vn_derive_steps(vn_recording *r, const vn_step *step); /* (as many as it has) */
+/* Its sources are all ranks of one run: it is none of them (vn_recording_ranks). */
+void      vn_derive_ranks(vn_recording *r, int n);
 /* Weights and plan are of parts of a model only. */
 void      vn_derive_forget_model(vn_recording *r);
 

@@ -1,4 +1,4 @@
-/* ranks.c: see ranks.h: which files are one run, and what is cut along an axis. */
+/* ranks.c: see ranks.h: what is cut along an axis. */
 #include "capture/ranks_inside.h"
 
 #include "capture/box.h"
@@ -24,80 +24,6 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
 	j->use->say(j->use->context, vn_text_clean(text));
-}
-
-/* ---- which is which ---------------------------------------------------------------------- */
-
-static bool fact(const vn_recording *r, const char *key, int64_t *x)
-{
-	const char *text = vn_facts_get(vn_recording_run(r), key);
-	return text && vn_text_whole(text, 0, VN_MOST_JOINED, x);
-}
-
-static vn_status in_order(vn_recording **rank, int n, vn_error *err)
-{
-	vn_recording *place[VN_MOST_JOINED] = { NULL };
-	int     say = 0;
-	int64_t at, size;
-	for (int i = 0; i < n; i++)
-		say += fact(rank[i], "rank", &at);
-	if (say == 0)
-		return VN_OK; /* as they were given */
-	for (int i = 0; i < n; i++) {
-		const char *path = vn_recording_path(rank[i]);
-		if (!fact(rank[i], "rank", &at))
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: /run does not say which rank it is, others do", path);
-		if (fact(rank[i], "world_size", &size) && size != n)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 " of %" PRId64 ", %d are given", path, at, size, n);
-		if (at >= n)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and %d are given", path, at, n);
-		if (place[at])
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is rank %" PRId64 ", and so is %s", path, at, vn_recording_path(place[at]));
-		place[at] = rank[i];
-	}
-	memcpy(rank, place, (size_t)n * sizeof *rank);
-	return VN_OK;
-}
-
-/* One run: the same tokens in the same steps. */
-static vn_status same_run(vn_recording *const *rank, int n, vn_error *err)
-{
-	const int32_t *ids, *ids0, *at, *at0;
-	const vn_step *step, *step0;
-	const int64_t  count0 = vn_recording_tokens(rank[0], &ids0, &at0);
-	const int      steps0 = vn_recording_steps(rank[0], &step0);
-	for (int i = 1; i < n; i++) {
-		const int64_t count = vn_recording_tokens(rank[i], &ids, &at);
-		bool same = count == count0 && vn_recording_steps(rank[i], &step) == steps0
-		         && (!count || (memcmp(ids, ids0, (size_t)count * sizeof *ids) == 0 && memcmp(at, at0, (size_t)count * sizeof *at) == 0));
-		for (int k = 0; same && k < steps0; k++)
-			same = step[k].number == step0[k].number && step[k].position == step0[k].position && step[k].tokens == step0[k].tokens
-			    && step[k].first_row == step0[k].first_row && step[k].rows == step0[k].rows;
-		if (!same)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: other tokens or steps than %s: not ranks of one run", vn_recording_path(rank[i]),
-			               vn_recording_path(rank[0]));
-	}
-	return VN_OK;
-}
-
-/* A rank that was cut off, or ran otherwise, is no part of this run. */
-static vn_status same_kind(vn_recording *const *rank, int n, bool allow_incomplete, vn_error *err)
-{
-	static const char *const key[] = { "engine", "precision", "kv" };
-	for (int i = 0; i < n; i++) {
-		const char *path = vn_recording_path(rank[i]), *mine = vn_recording_family(rank[i]), *first = vn_recording_family(rank[0]);
-		if (!vn_recording_complete(rank[i]) && !allow_incomplete)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is incomplete: its run was interrupted or still goes on (--allow incomplete)", path);
-		if ((mine && first && strcmp(mine, first) != 0))
-			return vn_fail(err, VN_ERR_MISMATCH, "%s: is of a %.40s, %s of a %.40s: not ranks of one run", path, mine, vn_recording_path(rank[0]), first);
-		for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
-			const char *a = vn_facts_get(vn_recording_run(rank[0]), key[k]), *b = vn_facts_get(vn_recording_run(rank[i]), key[k]);
-			if ((a || b) && (!a || !b || strcmp(a, b) != 0))
-				return vn_fail(err, VN_ERR_MISMATCH, "%s: %s %.40s, %s %.40s: not ranks of one run", path, key[k], b ? b : "unknown",
-				               vn_recording_path(rank[0]), a ? a : "unknown");
-		}
-	}
-	return VN_OK;
 }
 
 /* The entries of one checkpoint in all ranks; -1 where a rank does not have it. base: the first that has. */
@@ -217,6 +143,12 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
 }
 
+/* Is it made of all ranks and needed by few? Scores alone are: what every rank computes, or has a part of, it goes on with. */
+static bool may_be_gathered(const vn_entry *e)
+{
+	return vn_axes_find(vn_entry_axes(e), "vocab") >= 0;
+}
+
 /* Some ranks have it and others not: what was gathered to them is whole. */
 static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
@@ -231,6 +163,9 @@ static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int
 	if (looks.shape.rank != e->shape.rank || had != wanted)
 		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]), e->name, e->step,
 		               vn_recording_path(j->rank[base]));
+	if (!may_be_gathered(e) && !j->use->allow_replicas)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, which every rank should have and %s has (--allow replicas compares that)",
+		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
 	for (int k = base + 1; !st && k < j->n; k++)
 		if (entry[k] >= 0) {
 			const int two[2] = { entry[base], entry[k] };
@@ -284,6 +219,7 @@ static vn_status join(vn_ranks_job *j, int base, int i)
 		return one_of_each(j, i, entry, axis, wanted);
 	/* Of a vocabulary each rank has the same share of a padded one. */
 	const bool vocab = strcmp(word, "vocab") == 0;
+	j->use->all_told = j->use->all_told || wanted > 0;
 	if (wanted > 0 && (vocab ? sum < wanted : sum != wanted))
 		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together: is a rank missing?",
 		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name);
@@ -319,8 +255,9 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 	vn_status st = n > VN_MOST_JOINED ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", VN_MOST_JOINED) : VN_OK;
 
 	use->placed = use->summed = use->same = 0;
+	use->all_told = false;
 	*r = NULL;
-	if (!st && !(st = in_order(rank, n, err)) && !(st = same_kind(rank, n, use->allow_incomplete, err)) && !(st = same_run(rank, n, err))) {
+	if (!st && !(st = vn_ranks_which(rank, n, use, err))) {
 		name_of(&j, name, sizeof name);
 		st = vn_derive(name, rank, n, &j.made, err);
 	}
@@ -330,6 +267,7 @@ vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_record
 		return st;
 	}
 	vn_derive_forget_model(j.made);
+	vn_derive_ranks(j.made, n);
 	/* Of every checkpoint once, from the first rank that has it. */
 	for (int k = 0; !st && k < n; k++)
 		for (int i = 0; !st && i < vn_recording_count(rank[k]); i++) {

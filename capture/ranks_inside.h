@@ -1,4 +1,4 @@
-/* ranks_inside.h: what ranks.c and ranks_same.c share. Nobody else includes it. */
+/* ranks_inside.h: what ranks.c, ranks_which.c and ranks_same.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_RANKS_INSIDE_H
 #define VN_CAPTURE_RANKS_INSIDE_H
 
@@ -17,6 +17,8 @@ typedef struct vn_ranks_job {
 
 __attribute__((format(printf, 2, 3))) void vn_ranks_say(vn_ranks_job *j, const char *format, ...);
 
+/* Are they the ranks of one run, all of them? Put in order; use->all_told where a file says of how many it is one. */
+vn_status vn_ranks_which(vn_recording **rank, int n, vn_ranks_use *use, vn_error *err);
 /* Every rank has a tensor of one shape. entry: (n) of them. */
 vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry);
 /* Those of ranks [from, to) are the same bits. */

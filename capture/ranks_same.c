@@ -8,7 +8,27 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The larger of most and |x - y|; infinite where only one of them is a number. */
+static double farther(double most, double x, double y)
+{
+	const double apart = x == y || (isnan(x) && isnan(y)) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
+	return apart > most ? apart : most;
+}
+
+/* "by up to 0.25", of bits that are not the same. */
+static const char *by(double most, char text[64])
+{
+	if (isinf(most))
+		snprintf(text, 64, "in what is NaN or infinite on one of them alone");
+	else if (most == 0)
+		snprintf(text, 64, "in signs of 0 or bits of NaN alone");
+	else
+		snprintf(text, 64, "by up to %.3g", most);
+	return text;
+}
 
 /* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
 static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
@@ -23,7 +43,7 @@ static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *m
 			continue;
 		*most = *most < 0 ? 0 : *most;
 		for (size_t j = 0; j < n; j++)
-			*most = fabs(a->x[j] - b->x[j]) > *most ? fabs(a->x[j] - b->x[j]) : *most;
+			*most = farther(*most, a->x[j], b->x[j]);
 	}
 	vn_numbers_close(a);
 	vn_numbers_close(b);
@@ -47,13 +67,14 @@ vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, i
 	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
 	int    other;
 	double most;
+	char   how[64];
 	const vn_status st = first_other(j, entry, from, to, &other, &most);
 	if (st || other < 0)
 		return st;
 	if (!j->use->allow_replicas)
-		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s by up to %.3g (--allow replicas compares rank "
-		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), most, from);
-	vn_ranks_say(j, "%s: ranks %d and %d should have the same and differ by up to %.3g: rank %d's is compared", e->name, from, other, most, from);
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s %s (--allow replicas compares rank "
+		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), by(most, how), from);
+	vn_ranks_say(j, "%s: ranks %d and %d should have the same and differ %s: rank %d's is compared", e->name, from, other, by(most, how), from);
 	return VN_OK;
 }
 
@@ -132,6 +153,7 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 	vn_piece piece[VN_MOST_JOINED];
 	int      other;
 	double   most;
+	char     how[64];
 	vn_status st = vn_ranks_same_shape(j, entry);
 	if (st)
 		return st;
@@ -143,8 +165,8 @@ vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
 				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, and not on the other ranks: no part of a sum", vn_recording_path(j->rank[k]),
 				               e->name);
 		if (other >= 0 && reduced_already(j, e, entry))
-			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank 0 has, and differs from %s by up to %.3g: no partial sum, since the residual "
-			               "stream behind it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), most);
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank 0 has, and differs from %s %s: no partial sum, since the residual "
+			               "stream behind it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
 		if (other >= 0) {
 			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
 			j->use->summed++;

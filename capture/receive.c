@@ -5,6 +5,7 @@
 #include "capture/recording_inside.h"
 
 #include "capture/child.h"
+#include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
 
@@ -54,6 +55,18 @@ static bool set_digest(vn_digest *d, const char *hex)
 
 /* ---- each kind of frame ------------------------------------------------------------------ */
 
+/* Of very many the first are named. */
+static vn_status take_unread(vn_recording *r, const char *name, vn_error *err)
+{
+	if (r->n_unread++ >= VN_UNREAD_NAMED)
+		return VN_OK;
+	char *text = r->unread[r->n_unread - 1] = strdup(name);
+	if (!text)
+		return no_memory(r, err);
+	vn_text_clean(text);
+	return VN_OK;
+}
+
 static vn_status take_word(vn_recording *r, int kind, const char *data, size_t bytes, vn_error *err)
 {
 	size_t      k = strnlen(data, bytes) + 1;
@@ -62,9 +75,9 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 	if (k >= bytes || data[bytes - 1] != '\0')
 		return astray(r, err);
 	if (kind == VN_FRAME_RUN) {
-		/* More than there is room for, or too long: shown in part. */
-		if (r->run.n < VN_FACTS_MAX)
-			vn_facts_set(&r->run, data, "%s", value);
+		if (r->run.n == VN_FACTS_MAX)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /run: more than %d attributes", r->path, VN_FACTS_MAX);
+		vn_facts_set(&r->run, data, "%s", value); /* too long: shown in part */
 		return VN_OK;
 	}
 	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
@@ -188,10 +201,11 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 		return astray(r, err);
 	memcpy(&s, data, sizeof s);
 	/* What a foreign writer left out: a first call with all tokens, all rows. */
-	s.position = s.position == -1 ? 0 : s.position;
-	s.tokens = s.tokens == -1 ? r->n_ids : s.tokens;
-	s.first_row = s.first_row == -1 ? 0 : s.first_row;
-	s.rows = s.rows == -1 ? s.tokens - s.first_row : s.rows;
+	s.position = s.position == VN_NOT_SAID ? 0 : s.position;
+	s.tokens = s.tokens == VN_NOT_SAID ? r->n_ids : s.tokens;
+	s.first_row = s.first_row == VN_NOT_SAID ? 0 : s.first_row;
+	const bool all = s.rows == VN_NOT_SAID && s.tokens >= 0 && s.first_row >= 0;
+	s.rows = all ? s.tokens - s.first_row : s.rows;
 	if (s.number < 0 || s.number > INT32_MAX)
 		return astray(r, err);
 	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
@@ -234,11 +248,14 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)))
 		return astray(r, err);
 
-	if (t.layer == VN_LAYER_UNSAID) /* a foreign file may leave it to the name */
+	if (t.layer == VN_NOT_SAID) /* a foreign file may leave it to the name */
 		t.layer = vn_name_layer(t.name);
-	vn_entry e = { .step = (int)t.step, .order = (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
+	const bool unordered = t.order == VN_NOT_SAID;
+	if (unordered)
+		t.order = 0;
+	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
 	               .shape.rank = t.rank, .has_stats = t.has_stats != 0, .same_as = -1 };
-	if (t.order < -1 || t.order > INT32_MAX || t.layer < -1 || t.layer > INT32_MAX || !set_digest(&e.digest, t.digest) ||
+	if (t.order < 0 || t.order > INT32_MAX || t.layer < -1 || t.layer > INT32_MAX || !set_digest(&e.digest, t.digest) ||
 	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
@@ -317,6 +334,8 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 		return take_step(r, *data, bytes, err);
 	case VN_FRAME_TENSOR:
 		return take_tensor(r, *data, bytes, err);
+	case VN_FRAME_UNREAD:
+		return take_unread(r, *data, err);
 	case VN_FRAME_DONE:
 		return VN_OK;
 	}

@@ -1,8 +1,10 @@
 /* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
 #include "capture/packed.h"
 #include "capture/recording_inside.h"
+#include "capture/sequence.h"
 
 #include "libref/base/mapped.h"
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <errno.h>
@@ -16,6 +18,17 @@
 
 /* ---- opening ------------------------------------------------------------------------- */
 
+/* Of a link to a file that was not fetched (git-annex, git LFS), "no such file" alone would be puzzling: it is listed. */
+static vn_status not_opened(const char *path, vn_error *err)
+{
+	const int   why = errno;
+	char        to[512] = "";
+
+	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
+		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, vn_text_clean(to));
+	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
+}
+
 static vn_status open_file(vn_recording *r, vn_error *err)
 {
 	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
@@ -24,7 +37,7 @@ static vn_status open_file(vn_recording *r, vn_error *err)
 
 	/* Non-blocking: a pipe without a writer would wait for ever. */
 	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
+		return not_opened(r->path, err);
 	if (fstat(r->fd, &st) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
@@ -45,19 +58,19 @@ static bool second_name(const vn_entry *e)
 	return *e->point && strcmp(dot ? dot + 1 : e->name, e->point) != 0;
 }
 
-/* By step, order (unknown last), then a tensor's own name before its others. */
-static int in_order(const void *a, const void *b, void *ctx)
+/* As it ran: list (n_entries). */
+static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
 {
-	const vn_recording *r = ctx;
-	const vn_entry     *x = &r->entry[*(const int *)a], *y = &r->entry[*(const int *)b];
-
-	if (x->step != y->step)
-		return x->step < y->step ? -1 : 1;
-	if (x->order != y->order)
-		return (unsigned)x->order < (unsigned)y->order ? -1 : 1; /* -1 is the largest */
-	if (second_name(x) != second_name(y))
-		return second_name(x) ? 1 : -1;
-	return strcmp(x->name, y->name);
+	vn_place_of *x = malloc(((size_t)r->n_entries + 1) * sizeof *x);
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		x[i] = (vn_place_of) { .name = e->name, .point = e->point, .step = e->step, .layer = e->layer, .said = e->order, .second = second_name(e) };
+	}
+	const vn_status st = vn_sequence(x, r->n_entries, list, err);
+	free(x);
+	return st;
 }
 
 static int in_name_order(const void *a, const void *b, void *ctx)
@@ -95,15 +108,14 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	vn_extent   *source = malloc((n + 1) * sizeof *source);
 	vn_status    st = VN_OK;
 
-	if (!list || !entry || !source) {
+	if (!list || !entry || !source)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+	if (st || (st = in_order(r, list, err))) {
 		free(list);
 		free(entry);
 		free(source);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+		return st;
 	}
-	for (int i = 0; i < r->n_entries; i++)
-		list[i] = i;
-	qsort_r(list, n, sizeof *list, in_order, r);
 	for (size_t i = 0; i < n; i++) {
 		entry[i] = r->entry[list[i]];
 		source[i] = r->source[list[i]];
@@ -274,6 +286,8 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < r->n_texts; i++)
 		free(r->token_text[i]);
 	free(r->token_text);
+	for (int i = 0; i < VN_UNREAD_NAMED; i++)
+		free(r->unread[i]);
 	free(r->weight);
 	free(r->step);
 	for (int i = 0; i < r->n_entries && r->source; i++) {

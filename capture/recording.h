@@ -28,7 +28,7 @@ typedef struct vn_step {
 typedef struct vn_entry {
 	char      name[VN_NAME_MAX]; /* "layer3.q_rope" */
 	int       step;              /* number of its step */
-	int       order;             /* place in the execution order; -1 unknown */
+	int       order;             /* place in the execution order; -1: the file does not say */
 	int       layer;             /* -1 outside layers */
 	char      point[32], op[32], basis[32], axes[64]; /* empty when the file does not say */
 	vn_dtype  dtype;
@@ -46,11 +46,16 @@ void      vn_recording_close(vn_recording *r);
 
 const char     *vn_recording_path(const vn_recording *r);
 bool            vn_recording_complete(const vn_recording *r);
+int             vn_recording_ranks(const vn_recording *r); /* it was put together from so many (ranks.h); 0: it is one file */
 const vn_facts *vn_recording_run(const vn_recording *r);      /* attributes of /run */
 const char     *vn_recording_root(const vn_recording *r, const char *key); /* "created", "tool"...; NULL */
 int64_t         vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions);
 /* Of a batched recording (batched.h): so many prompts, whose ids and positions come one after the other; 0: not batched. */
 int64_t         vn_recording_batch(const vn_recording *r);
+/* What its file holds that nobody reads ("/notes", "/run/extra"): how many; name (room for VN_UNREAD_NAMED): the first of them. Of
+ * one that is made of others: theirs. */
+enum { VN_UNREAD_NAMED = 8 };
+int             vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED]);
 /* What each token says, as vn_utf8_escape shows it; NULL when the file does not tell. */
 char *const    *vn_recording_token_text(const vn_recording *r);
 /* Attributes of /model; NULL when absent. */
@@ -64,7 +69,7 @@ const vn_plan  *vn_recording_plan(const vn_recording *r);
 
 int             vn_recording_steps(const vn_recording *r, const vn_step **steps);
 const vn_step  *vn_recording_step(const vn_recording *r, int number); /* NULL: none of that number */
-/* In execution order: by step, then order, then name. */
+/* In execution order: by step, then order, where that is not said as sequence.h. */
 int             vn_recording_count(const vn_recording *r);
 const vn_entry *vn_recording_entry(const vn_recording *r, int i);
 /* The point of an entry, by its attribute or its name; NULL when it is none of ours. */

@@ -18,6 +18,27 @@ const char *vn_recording_path(const vn_recording *r)
 	return r->path;
 }
 
+static int add_unread(const vn_recording *r, int n, const char **name)
+{
+	for (int i = 0; i < r->n_unread && i < VN_UNREAD_NAMED; i++)
+		if (n + i < VN_UNREAD_NAMED)
+			name[n + i] = r->unread[i];
+	n += r->n_unread;
+	for (int i = 0; i < r->n_bases; i++)
+		n = add_unread(r->base[i], n, name);
+	return n;
+}
+
+int vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED])
+{
+	return add_unread(r, 0, name);
+}
+
+int vn_recording_ranks(const vn_recording *r)
+{
+	return r->ranks;
+}
+
 bool vn_recording_complete(const vn_recording *r)
 {
 	return r->complete;

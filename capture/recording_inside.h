@@ -56,6 +56,8 @@ struct vn_recording {
 	int32_t  *ids, *positions;
 	int64_t   n_ids, n_positions;
 	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
+	char     *unread[VN_UNREAD_NAMED];
+	int       n_unread;
 	char    **token_text;
 	int       n_texts, room_texts;
 	vn_weight_row *weight;
@@ -73,6 +75,7 @@ struct vn_recording {
 	int       *by_name; /* (n_entries): by step, then name */
 	vn_recording **base; /* of a derived one (derive.h): what it is made of */
 	int            n_bases;
+	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 

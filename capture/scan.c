@@ -80,6 +80,40 @@ static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t k
 	return o;
 }
 
+/* What a group holds beside what is looked for there is told of, not looked into. */
+typedef struct known {
+	const vn_scan *s;
+	const char    *object;
+	const char *const *name;
+	int            n;
+} known;
+
+static void send_unread(const vn_scan *s, const char *in, const char *name)
+{
+	char object[VN_NAME_MAX];
+	snprintf(object, sizeof object, "%s/%s", in, name);
+	vn_child_send(s->pipe, VN_FRAME_UNREAD, object, strlen(object));
+}
+
+static herr_t visit_unread(hid_t group, const char *name, const H5L_info_t *info, void *ctx)
+{
+	const known *k = ctx;
+	(void)group;
+	(void)info;
+	for (int i = 0; i < k->n; i++)
+		if (strcmp(k->name[i], name) == 0)
+			return 0;
+	send_unread(k->s, k->object, name);
+	return 0;
+}
+
+static void scan_unread(const vn_scan *s, hid_t group, const char *object, const char *const *name, int n)
+{
+	known k = { s, object, name, n };
+	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_unread, &k) < 0)
+		vn_refuse(s, object, "its links cannot be read");
+}
+
 /* ---- /run, /model, /plan ------------------------------------------------------------- */
 
 static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
@@ -120,6 +154,7 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 
 static void scan_run(walk *w)
 {
+	static const char *const names[] = { "token_ids", "positions", "token_text" };
 	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
 	if (run < 0)
 		return;
@@ -127,6 +162,7 @@ static void scan_run(walk *w)
 	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
 	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
 	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
+	scan_unread(w->s, run, "/run", names, 3);
 	H5Oclose(run);
 }
 
@@ -183,12 +219,13 @@ static void scan_model(walk *w)
 		return;
 	vn_scan_attributes(w->s, model, "/model", VN_FRAME_MODEL);
 	scan_weights(w->s, model);
+	scan_unread(w->s, model, "/model", (const char *const[]) { "weights" }, 1);
 	H5Oclose(model);
 }
 
 static void scan_plan(walk *w)
 {
-	static const char *const key[] = { "layers", "vocab", "context" };
+	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values", "nodes" };
 	hid_t   plan = child_of(w->s, w->file, "plan", H5I_GROUP, "/plan");
 	int32_t size[3];
 
@@ -204,6 +241,7 @@ static void scan_plan(walk *w)
 	scan_lines(w->s, plan, "weights", "/plan/weights", VN_FRAME_PLAN_WEIGHT, true);
 	scan_lines(w->s, plan, "values", "/plan/values", VN_FRAME_PLAN_VALUE, true);
 	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
+	scan_unread(w->s, plan, "/plan", names, 3);
 	H5Oclose(plan);
 }
 
@@ -235,7 +273,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 		vn_refuse(w->s, p->object, "a name of more than %d bytes", VN_NAME_MAX - 1);
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
 
-	vn_seen_tensor t = { .step = w->step.number, .order = -1, .layer = VN_LAYER_UNSAID, .address = info->u.address };
+	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address };
 	strcpy(t.name, name);
 	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
 		send_tensor(w, &t, object);
@@ -285,7 +323,7 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	snprintf(object, sizeof object, "/%s", name);
 	g = child_of(w->s, root, name, H5I_GROUP, object);
 	enter(w, at, object);
-	w->step = (vn_seen_step){ number, -1, -1, -1, -1 };
+	w->step = (vn_seen_step){ number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
 	vn_scan_int(w->s, g, object, "position", &w->step.position);
 	vn_scan_int(w->s, g, object, "tokens", &w->step.tokens);
 	vn_scan_int(w->s, g, object, "first_row", &w->step.first_row);
@@ -293,6 +331,23 @@ static void walk_step(walk *w, hid_t root, const char *name, int64_t number, had
 	vn_child_send(w->s->pipe, VN_FRAME_STEP, &w->step, sizeof w->step);
 	walk_group(w, g, "", object);
 	H5Oclose(g);
+}
+
+/* What nobody reads must not look as if it had been judged: a step under a name that is none, a tensor in no step. */
+static void look_at_other(const walk *w, hid_t root, const char *name)
+{
+	static const char *const names[] = { "run", "model", "plan" };
+
+	for (int i = 0; i < 3; i++)
+		if (strcmp(names[i], name) == 0)
+			return;
+	if (strncasecmp(name, "step", 4) == 0)
+		vn_refuse(w->s, "/", "%.40s is not the name of a step (step.0, step.1...)", name);
+	hid_t o = open_object(w->s, root, name, name);
+	if (H5Iget_type(o) == H5I_DATASET)
+		vn_refuse(w->s, "/", "%.100s is a dataset and in no step (step.0, step.1...)", name);
+	H5Oclose(o);
+	send_unread(w->s, "", name);
 }
 
 static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, void *ctx)
@@ -303,8 +358,8 @@ static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, v
 	int64_t number = step_number(name);
 	if (number >= 0)
 		walk_step(w, root, name, number, info->u.address);
-	else if (strncmp(name, "step.", 5) == 0) /* what nobody reads must not look as if it had been judged */
-		vn_refuse(w->s, "/", "%.40s is not the name of a step (step.0, step.1...)", name);
+	else
+		look_at_other(w, root, name);
 	return 0;
 }
 

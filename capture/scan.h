@@ -28,18 +28,19 @@ typedef enum vn_frame {
 	VN_FRAME_PLAN_WEIGHT,
 	VN_FRAME_STEP,        /* vn_seen_step */
 	VN_FRAME_TENSOR,      /* vn_seen_tensor */
+	VN_FRAME_UNREAD,      /* text: an object that no reader looks for */
 	VN_FRAME_DONE
 } vn_frame;
 
-typedef struct vn_seen_step {
-	int64_t number, position, tokens, first_row, rows; /* -1: the file does not say */
-} vn_seen_step;
+#define VN_NOT_SAID INT64_MIN /* the file does not say: no number that a file could mean */
 
-#define VN_LAYER_UNSAID INT64_MIN /* -1 is outside layers */
+typedef struct vn_seen_step {
+	int64_t number, position, tokens, first_row, rows; /* VN_NOT_SAID */
+} vn_seen_step;
 
 typedef struct vn_seen_tensor {
 	char     name[VN_NAME_MAX], point[32], op[32], basis[32], axes[64], digest[64];
-	int64_t  step, order, layer;
+	int64_t  step, order, layer; /* order, layer: VN_NOT_SAID */
 	int32_t  dtype, rank, has_stats;
 	int64_t  dim[VN_MAX_RANK];
 	double   min, max, mean, rms, absmax;

@@ -73,6 +73,17 @@ static json_t *words(char *const *list, int64_t n)
 	return a;
 }
 
+static json_t *unread(const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int   n = vn_recording_unread(r, name);
+	json_t     *a = json_array();
+
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		json_array_append_new(a, json_string(name[i]));
+	return json_pack("{s:i, s:o}", "count", n, "first", a);
+}
+
 static json_t *whole(const vn_recording *r)
 {
 	const vn_facts *run = vn_recording_run(r);
@@ -89,10 +100,10 @@ static json_t *whole(const vn_recording *r)
 			(json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
 	for (int i = 0; i < vn_recording_count(r); i++)
 		json_array_append_new(tensors, tensor(r, i));
-	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
 	                 text(vn_recording_root(r, "created")), "tool", text(vn_recording_root(r, "tool")), "tool_version",
 	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch", (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions",
-	                 ids(position, n), "token_text", words(vn_recording_token_text(r), n), "model", "family", text(vn_recording_family(r)), "provenance",
+	                 ids(position, n), "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family", text(vn_recording_family(r)), "provenance",
 	                 text(vn_recording_provenance(r)), "format", text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
 }
 

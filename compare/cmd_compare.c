@@ -6,6 +6,7 @@
 #include "compare/report.h"
 #include "compare/sides.h"
 
+#include "capture/derive.h"
 #include "capture/place.h"
 
 #include "libref/base/text.h"
@@ -24,6 +25,7 @@ typedef struct command {
 	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
 	int         n_reports;
 	bool        force, all, quiet, shard;
+	enum { NONE_ABSENT, NO_REFERENCE, NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_sides    sides; /* names and rows; files are above */
 	vn_comparing how;
 } command;
@@ -179,9 +181,11 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 		snprintf(chosen, room, "--limits");
 		return vn_limits_open(k->limits, &c->limits, err);
 	}
-	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
+	/* Without a candidate those of what should have been compared. */
+	const char *who = k->absent == NO_CANDIDATE ? "reference" : "candidate";
+	const char *precision = vn_facts_get(vn_recording_run(k->absent == NO_CANDIDATE ? c->ref : c->cand), "precision");
 	const char *blocks = block_limits(k, c);
-	snprintf(chosen, room, blocks ? "the candidate's weights are %.60s" : "the candidate's precision is %.40s",
+	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->cand) : precision ? precision : "");
 	vn_text_clean(chosen); /* it comes from strangers */
 	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", &c->limits, err);
@@ -254,6 +258,28 @@ static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 	return report(k, c, chosen, err);
 }
 
+/* Of a pair of which one is not there: what the other has is missing, or extra, and the reports that have a file of their own say so. */
+static vn_status run_alone(const command *k, vn_comparison *c, vn_error *err)
+{
+	const bool candidate = k->absent == NO_REFERENCE;
+	command    files = *k;
+	char       chosen[128];
+	vn_status  st;
+
+	files.n_reports = 0;
+	for (int i = 0; i < k->n_reports; i++)
+		if (k->report[i].path) {
+			if ((st = check_place(k, k->report[i].path, err)))
+				return st;
+			files.report[files.n_reports++] = k->report[i];
+		}
+	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->cand : &c->ref, err))
+	    || (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->ref : &c->cand, err))
+	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare_alone(c, err)))
+		return st;
+	return report(&files, c, chosen, err);
+}
+
 /* Told apart by the last line of a pair in a folder. */
 typedef struct outcome {
 	int  status; /* 0, 1, 2 */
@@ -267,7 +293,7 @@ static outcome compare_files(const command *k)
 	char label[VN_LABEL];
 	outcome o = { 0 };
 
-	const vn_status st = run(k, &c, &err);
+	const vn_status st = k->absent ? run_alone(k, &c, &err) : run(k, &c, &err);
 	if (st) {
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
@@ -276,7 +302,9 @@ static outcome compare_files(const command *k)
 	}
 	o.status = st ? 2 : c.within ? 0 : 1;
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
-	if (first >= 0)
+	if (k->absent && !st)
+		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == NO_CANDIDATE ? "reference" : "candidate", o.status ? "" : " (allowed)");
+	else if (first >= 0)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
 	else
 		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
@@ -312,19 +340,15 @@ static bool command_of(const command *k, const char *name, char (*room)[PATH_MAX
 static outcome compare_pair(const command *k, const vn_folder_pair *p)
 {
 	static char room[4 + MAX_REPORTS][PATH_MAX];
-	const unsigned allowed = p->there[0] ? VN_ALLOW_MISSING : VN_ALLOW_EXTRA;
 	outcome o = { 0 };
 	command one;
-	if (!p->there[0] || !p->there[1]) {
-		o.status = k->how.o.allow & allowed ? 0 : 1;
-		snprintf(o.words, sizeof o.words, "only in the %s%s", p->there[0] ? "reference" : "candidate", o.status ? "" : " (allowed)");
-		return o;
-	}
-	if (!k->quiet)
+	if (!k->quiet && p->there[0] && p->there[1])
 		printf("== %s\n", p->name);
 	fflush(stdout); /* before what stderr has to say of it */
-	if (command_of(k, p->name, room, &one))
+	if (command_of(k, p->name, room, &one)) {
+		one.absent = !p->there[0] ? NO_REFERENCE : !p->there[1] ? NO_CANDIDATE : NONE_ABSENT;
 		return compare_files(&one);
+	}
 	fprintf(stderr, "vernier %s: %s: the path is too long\n", k->name, p->name);
 	o.status = 2;
 	return o;

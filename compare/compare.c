@@ -43,12 +43,17 @@ static void unused_rules(vn_comparison *c)
 	}
 }
 
-static vn_status sum_up(vn_comparison *c, vn_error *err)
+static void count(vn_comparison *c)
 {
 	for (int i = 0; i < c->n_points; i++) {
 		c->n_status[c->point[i].status]++;
 		c->n_fails += c->point[i].fails;
 	}
+}
+
+static vn_status sum_up(vn_comparison *c, vn_error *err)
+{
+	count(c);
 	unused_rules(c);
 	/* What was allowed to be missing passes no check: somebody must have. */
 	if (c->n_fails == 0 && c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] == 0)
@@ -168,6 +173,32 @@ static int layers_of(const vn_comparison *c)
  * tokens on, another theta from some ten. */
 enum { ENOUGH_TOKENS = 16 };
 
+/* Whoever put it there may think that it is judged. */
+static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int n = vn_recording_unread(r, name);
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		vn_lines_add(&c->warnings, "%s of the %s is not read: it is no part of a checkpoint file", name[i], who);
+	if (n > VN_UNREAD_NAMED)
+		vn_lines_add(&c->warnings, "%d more of the %s are not read", n - VN_UNREAD_NAMED, who);
+}
+
+/* What files say and hold beside their tensors. */
+static vn_status look_beside(vn_comparison *c, vn_error *err)
+{
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	vn_recording *r[] = { c->ref, c->cand, c->floor };
+	vn_status st = VN_OK;
+	for (int i = 0; i < 3 && r[i] && !st; i++) {
+		warn_unread(c, who[i], r[i]);
+		st = vn_check_precision(c, who[i], r[i], err);
+	}
+	if (!st && c->refusals.n)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->ref), vn_recording_path(c->cand));
+	return st;
+}
+
 static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t *id, *at;
@@ -189,18 +220,38 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 	return st;
 }
 
-vn_status vn_compare(vn_comparison *c, vn_error *err)
+static void begin(vn_comparison *c)
 {
-	vn_status st;
-
 	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
 	c->first = c->first_unfounded = -1;
 	c->limits->layers = layers_of(c);
 	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
 		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
+}
+
+vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
+{
+	const bool missing = vn_recording_count(c->cand) == 0;
+	vn_status  st;
+
+	begin(c);
+	vn_lines_add(&c->warnings, "the %s is not there (%s): nothing was compared", missing ? "candidate" : "reference",
+	             vn_recording_path(missing ? c->cand : c->ref));
+	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
+		return st;
+	count(c);
+	c->within = c->n_fails == 0;
+	return VN_OK;
+}
+
+vn_status vn_compare(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	begin(c);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
-	    || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
+	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };

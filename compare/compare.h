@@ -28,8 +28,9 @@ typedef enum vn_allow {
 	VN_ALLOW_EXTRA      = 1 << 5,
 	VN_ALLOW_PRECISION  = 1 << 6, /* a floor of another precision than the candidate's */
 	VN_ALLOW_REPLICAS   = 1 << 7, /* ranks that differ in what all should have */
-	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not */
+	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not, numbers finer than their file says */
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
+	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -195,6 +196,8 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 /* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
  * happens, vn_comparison_finish afterwards. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);
+/* The same where one of the two is nothing (vn_derive_nothing): all that the other holds is missing, or extra. */
+vn_status vn_compare_alone(vn_comparison *c, vn_error *err);
 void      vn_comparison_finish(vn_comparison *c);
 /* The same, and limits and recordings are closed. */
 void      vn_comparison_close(vn_comparison *c);
@@ -216,6 +219,9 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
+ * refusal, and it is not an error yet. */
+vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 /* Are these the same numbers? By digest, or between formats by statistics. */
 bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
 /* Sees other as the reference is, where both declare what they have: axes in another

@@ -2,6 +2,7 @@
  * config, same weights. What a file does not say is noted, not refused. */
 #include "compare/compare.h"
 
+#include "capture/ranks.h"
 #include "libref/plan/family.h"
 
 #include <jansson.h>
@@ -16,9 +17,9 @@ static const struct {
 	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
-	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR },
+	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor";
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -50,6 +51,22 @@ typedef struct contract {
 		else \
 			vn_lines_add((c)->refusals, __VA_ARGS__); \
 	} while (0)
+
+/* A rank by itself has all of some tensors and part of others. */
+static vn_status ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
+{
+	int64_t rank, of;
+	char    which[48];
+	const vn_status st = vn_recording_ranks(r) ? VN_OK : vn_ranks_said(r, &rank, &of, err);
+	if (st || vn_recording_ranks(r) || (of <= 1 && rank <= 0))
+		return st;
+	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
+	if (of < 0)
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several: --shard compares all of them", who, which);
+	else
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld: --shard compares all of them", who, which, (long long)of);
+	return VN_OK;
+}
 
 /* ", which is step 3," where it is not of the prompt. */
 static void say_step(const contract *c, int64_t token, char *text, size_t room)
@@ -224,6 +241,8 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was cut off");
 	if (!vn_recording_complete(b))
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
+	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
+		return st;
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))

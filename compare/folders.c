@@ -30,16 +30,15 @@ static bool named_so(const char *name)
 
 typedef enum kind { RECORDING, FOLDER, OTHER } kind;
 
+/* The name alone says that it is one: a link to a file that was not fetched, or a pipe, is then a recording that cannot be
+ * opened, and not a file that is left out. */
 static kind kind_of(const char *folder, const char *name)
 {
 	char path[PATH_MAX];
-	struct stat s;
-	const int   m = snprintf(path, sizeof path, "%s/%s", folder, name);
-	if (m <= 0 || m >= (int)sizeof path || stat(path, &s) != 0)
-		return OTHER;
-	if (S_ISDIR(s.st_mode))
-		return FOLDER;
-	return S_ISREG(s.st_mode) && named_so(name) ? RECORDING : OTHER;
+	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
+	if (named_so(name))
+		return RECORDING;
+	return m > 0 && m < (int)sizeof path && vn_is_folder(path) ? FOLDER : OTHER;
 }
 
 static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *err)

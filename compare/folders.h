@@ -19,7 +19,8 @@ typedef struct vn_folder_pairs {
 } vn_folder_pairs;
 
 bool vn_is_folder(const char *path);
-/* Files that end in .h5 or .hdf5, not those of folders inside; what else is there is counted. An error when neither folder
+/* Whatever ends in .h5 or .hdf5 is one, whether it can be opened or not, but not what is in folders inside; what else is
+ * there is counted. An error when neither folder
  * has one. vn_folder_pairs_free afterwards, whatever happened. */
 vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err);
 void      vn_folder_pairs_free(vn_folder_pairs *p);

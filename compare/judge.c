@@ -79,6 +79,8 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
 	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) ? &c->few[p->few] : NULL;
+	if (isinf(l->value))
+		return true; /* any is within it */
 	if (info->scores && !p->scores) {
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
 		 * rule named this checkpoint itself. */

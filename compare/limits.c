@@ -127,10 +127,23 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 {
 	static const char text[] = "version: 1\nname: bitwise\n"
 	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
-	const vn_status st = vn_limits_parse("--bitwise", text, sizeof text - 1, l, err);
-	/* Any number of them. Nobody may write that: in a file it is warned about, and `none` is 0. */
+	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
+	/* Any number of them. Nobody may write that: in a file `none` is 0. */
 	if (!st)
-		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = 9.0e15;
+		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;
+	return st;
+}
+
+vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
+{
+	const vn_status st = vn_limits_parse(name, text, n, l, err);
+	for (int i = 0; !st && i < (*l)->n_rules; i++) {
+		vn_rule *r = (*l)->rule[i];
+		r->line = 0;
+		for (int f = 0; f < VN_N_FORMS; f++)
+			for (int m = 0; m < VN_N_METRICS; m++)
+				r->key[f][m].line = 0;
+	}
 	return st;
 }
 

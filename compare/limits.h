@@ -58,6 +58,8 @@ typedef struct vn_limits {
 vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err);
 /* The same; a path without a folder that is no file is the name of one of vernier's own, whose rules are `shipped`. */
 vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err);
+/* vernier's own that are in no file: rules have no line (0), and `name` is what stands in reports for their file. */
+vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err);
 /* The same from memory; path is for messages and for what it extends. */
 vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err);
 void      vn_limits_destroy(vn_limits *l);

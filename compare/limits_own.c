@@ -1,23 +1,20 @@
 /* limits_own.c: vernier's own limits for a precision, see limits.h. */
 #include "compare/limits.h"
 
+#include "libref/plan/policy.h"
+
 #include <limits.h>
 #include <string.h>
 
-/* As engines write it. */
+/* The word is an engine's own. */
 static const char *file_for(const char *precision)
 {
-	static const struct { const char *precision, *file; } own[] = {
-		{ "f16", "fp16-acc32.yaml" }, { "f16-acc16", "fp16-acc16.yaml" }, { "fp16", "fp16-acc32.yaml" },
-		{ "float16", "fp16-acc32.yaml" }, { "torch.float16", "fp16-acc32.yaml" }, { "half", "fp16-acc32.yaml" },
-		{ "f32", "fp32.yaml" }, { "fp32", "fp32.yaml" }, { "float32", "fp32.yaml" }, { "torch.float32", "fp32.yaml" },
-		{ "f64", "fp32.yaml" },
-		{ "bf16", "bf16.yaml" }, { "bfloat16", "bf16.yaml" }, { "torch.bfloat16", "bf16.yaml" },
-	};
-	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-		if (strcmp(own[i].precision, precision) == 0)
-			return own[i].file;
-	return NULL;
+	vn_policy p;
+	if (!vn_policy_from_word(precision, &p))
+		return NULL;
+	if (p.storage == VN_F16)
+		return p.sums == VN_F16 ? "fp16-acc16.yaml" : "fp16-acc32.yaml";
+	return p.storage == VN_BF16 ? "bf16.yaml" : "fp32.yaml";
 }
 
 /* Coarsest first: a file of several kinds costs what the coarsest does. Q4_K may stand beside blocks of 4 and 5 bits that

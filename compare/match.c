@@ -3,6 +3,8 @@
 #include "compare/compare.h"
 #include "compare/names.h"
 
+#include "capture/dims.h"
+#include "capture/sequence.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -69,6 +71,22 @@ void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 	p->detail = strdup(vn_text_clean(text)); /* axes and basis come from strangers */
 }
 
+/* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */
+static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
+{
+	vn_dims     d;
+	const char *why;
+	char        shape[VN_SHAPE_TEXT];
+
+	if (!*e->axes || (vn_dims_parse(e->axes, &d, &why) && d.rank == e->shape.rank))
+		return true;
+	if (vn_dims_parse(e->axes, &d, &why))
+		why = "not as many words as axes";
+	unfit(p, VN_MISSHAPEN);
+	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
+	return false;
+}
+
 /* Everything that keeps two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
@@ -88,6 +106,8 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",
 		         vn_shape_text(&r->shape, a), vn_shape_text(&d->shape, b));
+	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
+		; /* told */
 	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
@@ -222,6 +242,41 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 	return VN_OK;
 }
 
+/* Where the reference says of some that it does not know their place: as the plan has them, or the candidate; extras stay last. */
+static vn_status put_in_order(vn_comparison *c, vn_error *err)
+{
+	int n = 0, unsaid = 0, said = 0;
+	while (n < c->n_points && c->point[n].ref >= 0)
+		unsaid += c->point[n++].order < 0;
+	for (int i = 0; i < n; i++)
+		said += c->point[i].cand >= 0 && vn_recording_entry(c->cand, c->point[i].cand)->order >= 0;
+	const bool theirs_tell = c->plan || (unsaid == n && said > 0);
+	if (unsaid)
+		vn_lines_add(&c->notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
+		             c->plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
+	if (!theirs_tell || !unsaid)
+		return VN_OK;
+	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
+	int           *order = malloc(((size_t)n + 1) * sizeof *order);
+	vn_checkpoint *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
+	vn_status st = x && order && sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->cand, p->cand)->order;
+		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->ref, p->ref)->point, .step = p->step, .layer = p->layer,
+		                       .said = c->plan ? p->value : theirs };
+	}
+	if (!st && !(st = vn_sequence(x, n, order, err))) {
+		for (int i = 0; i < n; i++)
+			sorted[i] = c->point[order[i]];
+		memcpy(c->point, sorted, (size_t)n * sizeof *sorted);
+	}
+	free(sorted);
+	free(order);
+	free(x);
+	return st;
+}
+
 vn_status vn_match(vn_comparison *c, vn_error *err)
 {
 	const size_t n = (size_t)vn_recording_count(c->ref), k = (size_t)vn_recording_count(c->cand);
@@ -250,6 +305,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 		goto done;
 	for (int i = 0; i < c->n_points; i++)
 		c->point[i].value = vn_names_root(&names, c->point[i].name);
+	st = put_in_order(c, err);
 done:
 	vn_names_finish(&names);
 	free(m.partner);

@@ -1,6 +1,8 @@
 /* sides.c: see sides.h. */
 #include "compare/sides.h"
 
+#include "compare/output.h"
+
 #include "capture/batched.h"
 #include "capture/name_map.h"
 #include "capture/paged.h"
@@ -109,9 +111,21 @@ static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS,
 	                     .allow_incomplete = s->c->options->allow & VN_ALLOW_INCOMPLETE, .say = say, .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->cand, err);
+	if (!st && !use.all_told)
+		vn_lines_add(&s->c->warnings, "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all", n);
 	if (!st)
 		vn_lines_add(&s->c->notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
 	return st;
+}
+
+/* One file as two ranks would have all its replicas agree. */
+static vn_status check_twice(const vn_sides *s, vn_error *err)
+{
+	for (int i = 0; i < s->n_cand; i++)
+		for (int k = 0; k < i; k++)
+			if (vn_same_file(s->cand[k], s->cand[i]))
+				return vn_fail(err, VN_ERR_USAGE, "%s: is given twice, as rank %d and as rank %d", s->cand[i], k, i);
+	return VN_OK;
 }
 
 /* All of them at once: opening is reading attributes, and every processor can. */
@@ -138,8 +152,10 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
 	vn_plan   *own = NULL;
 	side       left = { .c = c, .who = "reference" }, right = { .c = c, .who = "candidate" };
-	vn_status  st = rank ? open_all(s, c, rank, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
+	vn_status  st = rank ? check_twice(s, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d recordings", s->n_cand);
 
+	if (!st)
+		st = open_all(s, c, rank, err);
 	if (st)
 		goto done;
 	const vn_plan *plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(rank[0]);

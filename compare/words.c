@@ -195,7 +195,9 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
 	if (token >= 0 && !k->note && !k->steps)
 		add(text, " at token %" PRId64, token);
-	if (k->rule)
+	if (k->rule && k->line == 0)
+		add(text, " (%s)", k->rule->file);
+	else if (k->rule)
 		add(text, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
 		add(text, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow

@@ -71,6 +71,10 @@ def make_pages():
     capture("wrong.h5", "--precision", "f16", "--points", "*", "--inject", "R1@layer1.q_rope")
     capture("all.h5", "--points", "*")
     compare("all.h5", "wrong.h5", "explain.html", "--model", MODEL, "--explain")
+    shutil.copy("half.h5", "missing.h5")
+    with h5py.File("missing.h5", "r+") as f:
+        del f["step.0/layer1"]
+    compare("ref.h5", "missing.h5", "missing.html", "--floor", "half.h5")
     compare("ref.h5", "half.h5", "healthy.html", "--floor", "floor.h5", status=0)
     compare("ref.h5", "bad.h5", "known.html", "--floor", "half.h5", "--baseline", "bad.json", status=0)
 
@@ -123,6 +127,10 @@ def every_page_is_quiet_and_fits(b, name):
         assert not b.ask("document.querySelector('main').hidden") and text(b, "#detail-body")
         for selector in "h1", ".dim", "#detail-body dd", "#pointed", "#runs td":
             assert contrast(b, selector) >= 4.5, (name, screen, selector, contrast(b, selector))
+        # Tables of the details are read without a finger on them: on a phone, too.
+        b.ask("document.querySelectorAll('#detail-body details').forEach((x) => { x.open = true; })")
+        wide = b.ask("[...document.querySelectorAll('#detail-body .scroll')].filter((x) => x.scrollWidth > x.clientWidth + 1).map((x) => x.innerText.slice(0, 40) + ' ' + x.scrollWidth + ' in ' + x.clientWidth)")
+        assert not wide, (name, screen, wide)
         if SHOTS:
             b.screen(look[0], min(4000, b.ask("document.documentElement.scrollHeight")), *look[2:])
             b.shot(os.path.join(SHOTS, f"{name}-{screen}.png"), whole=False)
@@ -169,6 +177,16 @@ def what_an_operation_added_itself_is_told(b):
     assert "itself (local)" in text(b, "#detail-body") and "inherited" in text(b, "#detail-body")
     b.open("bad.html")
     assert "itself (local)" not in text(b, "#detail-body") and not b.ask("document.querySelector('.k-local').checkVisibility()")
+
+
+def a_layer_that_is_missing_has_its_place(b):
+    b.screen(*SCREENS["light"])
+    b.open("missing.html")
+    b.click("[aria-label^='layer 1, q_proj:']")
+    assert "not in the candidate" in text(b, "#detail-body"), text(b, "#detail-body")
+    here, axis = b.ask("(() => { const s = document.querySelector('#growth svg'), l = s.querySelector('.here').getAttribute('x1');"
+                       "return [Number(l), [...s.querySelectorAll('text')].filter((t) => t.getAttribute('text-anchor') === 'middle').map((t) => [t.textContent, Number(t.getAttribute('x'))])]; })()")
+    assert dict(axis) == {"0": 56, "1": here} and 56 < here <= b.ask("Number(document.querySelector('#growth svg').getAttribute('width'))"), (here, axis)
 
 
 def keys_reach_every_cell(b):
@@ -268,9 +286,9 @@ def main():
         make_pages()
         b = browser.Browser(program)
         try:
-            for name in "bad", "replay", "explain", "healthy", "known", "deep", "steps", "evil":
+            for name in "bad", "replay", "explain", "healthy", "known", "missing", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
-            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
+            for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
                          names_stay_text, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")

@@ -267,7 +267,8 @@ def ranks():
     expect("ranks in the wrong order", 1, "llama.h5", "--shard", p[1], p[0], *keep)
     p = write_ranks("llama", g, 6)
     expect("a rank missing", 2, "llama.h5", "--shard", *p[:4], *keep, says="is rank 0 of 6, 4 are given")
-    expect("a rank twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="and so is")
+    expect("a file twice", 2, "llama.h5", "--shard", *p[:5], p[1], *keep, says="is given twice, as rank 1 and as rank 5")
+    expect("a rank twice", 2, "llama.h5", "--shard", *p[:5], edited(p[1], "wrong.h5", lambda step: None), *keep, says="and so is")
 
     def other(step):
         step["layer1"]["mlp_norm"][3, 5] += 0.25
@@ -275,6 +276,11 @@ def ranks():
     expect("replicas that disagree", 2, "llama.h5", "--shard", *p[:2], wrong, *p[3:], *keep, says="layer1.mlp_norm should be what rank 0 has")
     expect("replicas that disagree, allowed", 0, "llama.h5", "--shard", *p[:2], wrong, *p[3:], "--limits", "fp32.yaml", "--allow", "missing,replicas",
            says="differ by up to 0.25")
+
+    def odd(step):
+        step["layer1"]["mlp_norm"][3, 5] = np.nan
+    expect("replicas that differ by a NaN", 2, "llama.h5", "--shard", *p[:2], edited(p[2], "wrong.h5", odd), *p[3:], *keep,
+           says="differs from llama.rank0.h5 in what is NaN or infinite on one of them alone")
 
     def lost(step):
         del step["layer0"]["q_rope"]
@@ -320,6 +326,44 @@ def ranks():
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
     expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="has no logits in step 0")
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
+    few_replicas(g, keep)
+
+
+def few_replicas(g, keep):
+    """Of the residual stream every rank has all: what files say of ranks is then all there is to tell that some are not there."""
+    some = {n: v for n, v in g.items() if n.endswith(("embed", "attn_residual", "output", "final_norm"))}
+    ref = "stream.h5"
+    with Foreign(ref, IDS) as f:
+        for name, (a, axes) in some.items():
+            f.put(name, a, axes)
+
+    def ranks_of(w, **facts):
+        paths = write_ranks("stream", some, w, numbered=False)
+        for r, path in enumerate(paths):
+            with h5py.File(path, "r+") as f:
+                f["run"].attrs.update({key: r if value is None else value for key, value in facts.items()})
+        return paths
+    p = ranks_of(4, world_size=4)
+    expect("replicas of 4 ranks", 0, ref, "--shard", *p, *keep, says="4 ranks; 0 tensors put together")
+    expect("replicas, 2 of 4 by their number alone", 2, ref, "--shard", *p[:2], *keep, says="is one of 4 ranks, 2 are given")
+    expect("one of 4 by their number alone", 2, ref, p[1], *keep, says="the candidate is one of 4: --shard compares all of them")
+    p = ranks_of(4, rank=None)
+    expect("replicas, 2 of nobody knows how many", 0, ref, "--shard", *p[:2], *keep, says="no rank says how many there were (world_size)")
+    expect("a rank that says no more", 2, ref, p[1], *keep, says="the candidate is rank 1 of several")
+    p = ranks_of(2, rank=None, world_size=2)
+    expect("a rank by itself", 2, ref, p[1], *keep, says="the candidate is rank 1 of 2: --shard")
+    expect("a rank by itself as the reference", 2, p[0], ref, *keep, says="the reference is rank 0 of 2: --shard")
+    expect("a rank by itself, allowed", 0, ref, p[1], "--limits", "fp32.yaml", "--allow", "ranks", says="allowed (ranks)")
+
+    def without(step):
+        del step["layer1"]["attn_residual"]
+    lost = edited(p[1], "lost.h5", without)
+    expect("a replica that a rank does not have", 2, ref, "--shard", p[0], lost, *keep, says="has no layer1.attn_residual in step 0, which every rank should have")
+    expect("a replica that a rank does not have, allowed", 0, ref, "--shard", p[0], lost, "--limits", "fp32.yaml", "--allow", "replicas",
+           says="layer1.attn_residual: whole on rank 0, and not on rank 1")
+    for value in (-1, 1.5, "zero"):
+        p = ranks_of(2, rank=value)
+        expect(f"a rank that is {value}", 2, ref, "--shard", *p, *keep, says=f"/run: rank is {value}, not a whole number from 0")
 
 
 def reports_name_every_rank():

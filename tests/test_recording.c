@@ -25,6 +25,30 @@ static void a_foreign_file_with_the_least_there_must_be_opens(void)
 	vn_recording_close(r);
 }
 
+static void what_nobody_reads_is_told(void)
+{
+	const char *name[VN_UNREAD_NAMED];
+	hid_t step, f = make(&step), run = H5Gopen2(f, "run", H5P_DEFAULT);
+
+	H5Gclose(H5Gcreate2(f, "notes\x1b", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+	put_floats(run, "timings");
+	H5Gclose(run);
+	done(f, step);
+	is_refused("/", "control characters");
+
+	f = make(&step);
+	run = H5Gopen2(f, "run", H5P_DEFAULT);
+	H5Gclose(H5Gcreate2(f, "notes", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+	put_floats(run, "timings");
+	H5Gclose(run);
+	done(f, step);
+	vn_recording *r = opens();
+	CU_ASSERT_EQUAL_FATAL(vn_recording_unread(r, name), 2);
+	CU_ASSERT_STRING_EQUAL(name[0], "/run/timings");
+	CU_ASSERT_STRING_EQUAL(name[1], "/notes");
+	vn_recording_close(r);
+}
+
 static void a_layer_that_is_not_said_is_the_name_s(void)
 {
 	static const struct { const char *name; int said, layer; } is[] = {
@@ -258,6 +282,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_foreign_file_with_the_least_there_must_be_opens),
+		TEST(what_nobody_reads_is_told),
 		TEST(a_layer_that_is_not_said_is_the_name_s),
 		TEST(big_endian_chunked_and_compressed_tensors_are_read),
 		TEST(bfloat16_needs_its_mark),

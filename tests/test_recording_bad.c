@@ -314,6 +314,20 @@ static void attributes_of_the_wrong_kind_are_refused(void)
 	put_int(step, "position", 5);
 	done(f, step);
 	is_refused("/step.0", "tokens after 5, the run has 2");
+
+	static const char *const number[] = { "position", "tokens", "first_row", "rows" };
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+		f = make(&step);
+		put_int(step, number[i], -1);
+		done(f, step);
+		is_refused("/step.0", "-1");
+	}
+	f = make(&step);
+	d = H5Dopen2(step, "embed", H5P_DEFAULT);
+	put_int(d, "order", -1);
+	H5Dclose(d);
+	done(f, step);
+	is_refused("embed", "order -1");
 }
 
 static void a_large_attribute_of_the_run_is_cut_and_not_trusted(void)

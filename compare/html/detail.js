@@ -9,7 +9,7 @@ function limitsTable(c) {
 			l.value === null ? l.note ?? l.value_is : l.value,
 			l.limit,
 			l.used === null ? "beyond" : Number(l.used.toPrecision(3)),
-			l.rule ? make("span", {}, make("code", {}, `${l.rule.file.split("/").pop()}:${l.rule.line}`), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
+			l.rule ? make("span", {}, make("code", {}, l.rule.file.split("/").pop() + (l.rule.line === null ? "" : `:${l.rule.line}`)), l.rule.why ? make("span", { class: "dim" }, ` ${l.rule.why}`) : "") : "built in",
 		],
 	})), { class: "stack" });
 }
@@ -64,7 +64,7 @@ function replayTable(c) {
 		{ cells: ["itself, worst element", "", value("max_abs_over_floor")] },
 		{ cells: ["came with its inputs (inherited)", value("inherited"), ""] },
 		{ cells: ["which is so many times their error (gain)", r.gain ?? "–", ""] },
-	]), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
+	], { class: "stack" }), words.length ? make("p", {}, `${words.join("; ")}.`) : null);
 }
 
 // Which known mistakes reproduce it, and how near the others come.

@@ -74,7 +74,8 @@ function drawGrowth(wanted) {
 	choose.value = point;
 	const mine = curves.get(point);
 	const all = [...curves.values()].flat();
-	const layers = [...new Set(all.map((c) => c.layer))].sort((a, b) => a - b);
+	// Also those of which nothing was measured: where they are missing is a gap, and may be what is selected.
+	const layers = [...new Set(report.checkpoints.filter((c) => c.step === step && c.layer >= 0).map((c) => c.layer))].sort((a, b) => a - b);
 	const scale = scaleOf(all.flatMap((c) => [nmseOf(c), c.layer >= 0 ? floorOf(c) : null]).concat(mine.map(limitOf), mine.map(localOf)));
 	if (!scale) {
 		box.replaceChildren(make("p", { class: "dim" }, "No error anywhere: nothing to draw."));
@@ -86,7 +87,7 @@ function drawGrowth(wanted) {
 	const line = (cs, value) => path(cs.map((c) => [x(c.layer), value(c) === null ? null : scale.y(value(c))]));
 	const every = Math.max(1, Math.ceil(layers.length / (width / 60)));
 	const worst = mine.reduce((a, b) => ((nmseOf(b) ?? 0) > (nmseOf(a) ?? 0) ? b : a));
-	const title = `nmse of ${point}${step ? ` in step ${step}` : ""} from layer ${first} to ${last}: ${short(nmseOf(mine[0]))} in the first, ${short(nmseOf(mine[mine.length - 1]))} in the last, `
+	const title = `nmse of ${point}${step ? ` in step ${step}` : ""} from layer ${mine[0].layer} to ${mine[mine.length - 1].layer}: ${short(nmseOf(mine[0]))} in the first, ${short(nmseOf(mine[mine.length - 1]))} in the last, `
 		+ `the largest ${short(nmseOf(worst))} in layer ${worst.layer}` + (floorOf(worst) === null ? "" : ` where the floor is ${short(floorOf(worst))}`);
 	box.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": title },
 		...decades(scale, width),

@@ -2,7 +2,7 @@
 #ifndef VN_LIBREF_BASE_FACTS_H
 #define VN_LIBREF_BASE_FACTS_H
 
-#define VN_FACTS_MAX   32
+#define VN_FACTS_MAX   64
 #define VN_FACT_KEY    32
 #define VN_FACT_VALUE  256
 

@@ -35,3 +35,17 @@ int vn_policy_from_name(const char *name, vn_policy *p)
 		}
 	return 0;
 }
+
+int vn_policy_from_word(const char *word, vn_policy *p)
+{
+	static const char *const other[][2] = {
+		{ "fp16", "f16" }, { "float16", "f16" }, { "half", "f16" }, { "fp32", "f32" }, { "float32", "f32" }, { "float", "f32" },
+		{ "fp64", "f64" }, { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
+	};
+	if (strncmp(word, "torch.", 6) == 0)
+		word += 6;
+	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+		if (strcmp(other[i][0], word) == 0)
+			return vn_policy_from_name(other[i][1], p);
+	return vn_policy_from_name(word, p);
+}

@@ -53,6 +53,7 @@ $PYTHON "$TESTS/damage.py" "$M" scaled scaled
 vernier capture ref scaled --ids @$FIXTURES/prompts/p070.ids -o scaled.h5 2>/dev/null
 say scaled.h5 was.h5 --baseline base.json --allow weights
 echo "== what is no baseline"
+: >empty.json && say ref.h5 was.h5 --baseline empty.json
 try() { say ref.h5 was.h5 --baseline "$1"; }
 try nowhere.json
 mkdir folder && try folder

@@ -21,3 +21,10 @@ said nan.h5 same.h5
 said two.h5 nan.h5
 said two.h5 half.h5
 said two.h5 one.h5 --limits fp32.yaml
+# No rule of a file: no line, and no limit that is any number.
+vernier compare one.h5 two.h5 --bitwise -q -o two.json
+$PYTHON -c "
+import json
+for c in json.load(open('two.json'))['checkpoints']:
+    if c['name'] == 'layer0.v_proj':
+        print([(l['metric'], l['limit'], l['rule']['file'], l['rule']['line']) for l in c['limits']])"

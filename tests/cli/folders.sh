@@ -34,3 +34,34 @@ say ref empty
 say empty other
 echo no >cand/p003.h5
 say ref cand --quiet
+# What is named as a recording is one, also where nobody can read it.
+mkdir link_ref link_cand pipe_ref pipe_cand
+for side in ref cand; do
+	cp $side/p002.h5 link_$side/a.h5
+	cp $side/p002.h5 pipe_$side/a.h5
+	ln -s ../objects/b.h5 link_$side/b.h5
+done
+mkfifo pipe_ref/b.h5
+mkdir pipe_cand/b.h5
+say link_ref link_cand --quiet
+say pipe_ref pipe_cand --quiet
+# One of a pair is not there: its reports say so.
+mkdir one_ref one_cand
+cp ref/p002.h5 one_ref/a.h5
+cp ref/p002.h5 one_ref/b.h5
+cp cand/p002.h5 one_cand/a.h5
+cp cand/p002.h5 one_cand/c.h5
+say one_ref one_cand -q -o one.xml -o one.md -o one.json -o one.html -o one.txt
+ls one.*
+grep -o 'tests="[0-9]*" failures="[0-9]*"' one.a.xml one.b.xml one.c.xml | uniq
+head -3 one.b.md
+grep -h '^verdict\|^warning' one.b.txt one.c.txt
+$PYTHON -c "
+import json
+for n in 'ab':
+    j = json.load(open(f'one.{n}.json'))
+    print(n, j['verdict'], j['summary'], j['candidate']['path'], {c['status'] for c in j['checkpoints']})"
+say one_ref one_cand --allow missing,extra -q -o allowed.json
+say one_ref one_cand -q -o more.json --baseline one.json
+ln -s nowhere one_ref/d.h5
+say one_ref one_cand --allow missing,extra -q

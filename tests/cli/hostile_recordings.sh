@@ -38,6 +38,8 @@ make other-version "f.attrs['format_version'] = 99"
 make unfinished "f.attrs['complete'] = 0"
 make many-attributes "
 for i in range(3000): f['run'].attrs['k%d' % i] = 'v' * 100"
+make a-few-attributes-too-many "
+for i in range(64): f['run'].attrs['a%d' % i] = 1"
 make lying-digest "f['run/token_ids'].attrs['digest'] = '0' * 32"
 make text-of-too-few "
 t = f['run/token_text'][:2]
@@ -49,6 +51,9 @@ f['run/token_text'] = np.arange(3)"
 make text-elsewhere "
 del f['run/token_text']
 f['run/token_text'] = h5py.ExternalLink('/etc/passwd', '/')"
+make step-in-capitals "f.move('step.0', 'Step.0')"
+make tensor-in-no-step "f['logits'] = g['logits'][()]"
+make nothing-is-minus-one "g.attrs['tokens'] = g.attrs['rows'] = -1"
 make twisted-plan "
 n = f['plan/nodes'][()]
 n[3] = b'{\"op\": \"rope\"}'

@@ -93,3 +93,24 @@ text = open('deep.md', encoding='utf-8').read()
 rows = [l for l in text.splitlines() if l.startswith('| \`layer') and ': ' not in l.split('|')[1] or l.startswith('| \`logits') or l.startswith('| \`final')]
 left = [l for l in text.splitlines() if 'no room' in l]
 print(text.splitlines()[0], len(text) < 65536, len(rows) + int(left[0].split()[0]), text.rstrip().endswith('</details>'))"
+
+echo "== every key of a report is in its document"
+vernier compare ref.h5 bad.h5 --model "$M" -q -o keys.json
+vernier compare ref.h5 bad.h5 --model "$M" --baseline keys.json -q -o since.json
+$PYTHON - $TESTS/../specs keys.json since.json <<'END'
+import json, re, sys
+text = "".join(open(f"{sys.argv[1]}/{name}.md", encoding="utf-8").read() for name in ("compare", "weights", "explain"))
+said = {x for pair in re.findall(r'`([a-z_0-9]+)`|"([a-z_0-9]+)"', text) for x in pair}
+FREE = "run", "metrics", "floor"  # keyed by what files say, or by metrics (limits.md)
+found = set()
+def walk(j):
+    for k, v in j.items() if isinstance(j, dict) else ():
+        found.add(k)
+        if not (k in FREE and isinstance(v, dict)) and not k.endswith("not_finite"):
+            walk(v)
+    for v in j if isinstance(j, list) else ():
+        walk(v)
+for path in sys.argv[2:]:
+    walk(json.load(open(path, encoding="utf-8")))
+print(len(found) > 80, "in none:", sorted(k for k in found - said if not k.endswith("_not_finite")))
+END

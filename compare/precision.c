@@ -1,0 +1,124 @@
+/* precision.c: are a recording's numbers of the precision that it says it ran in?
+ *
+ * By that word limits and the floor are chosen. A candidate that says f16 and holds float32 is
+ * judged by limits a million times too wide: it is refused, unless that is allowed. A reference
+ * that says f32 and ran in bfloat16 is no reference: that is a warning. What a number needs of
+ * digits is seen in it, whatever it is stored in: f16 results written out as float32 still end
+ * in 13 zeros. So the first numbers of some tensors are looked at, and most of them decide.
+ */
+#include "compare/compare.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of a tensor that many numbers from its start, and of few numbers nothing is said: 0, 1 and
+ * masks are of every format. Of a model of many tensors so many, spread over it: most would
+ * have to be decompressed. */
+enum { SAMPLE = 512, ENOUGH = 16, TENSORS = 64, FORMATS = 4 };
+
+static const vn_dtype format[FORMATS] = { VN_BF16, VN_F16, VN_F32, VN_F64 }; /* coarsest first */
+
+/* As engines write it; -1: none of these. */
+static int format_of(const char *precision)
+{
+	vn_policy p;
+	if (!precision || !vn_policy_from_word(precision, &p))
+		return -1;
+	for (int i = 0; i < FORMATS; i++)
+		if (format[i] == p.storage)
+			return i;
+	return -1;
+}
+
+/* Bits behind the leading one up to the last that is set. */
+static int digits_of(double x)
+{
+	int exponent, n = 0;
+	double rest = fabs(frexp(x, &exponent)) * 2 - 1;
+	for (; rest != 0; n++) {
+		rest *= 2;
+		rest -= rest >= 1;
+	}
+	return n;
+}
+
+/* The coarsest format that has all of these numbers; -1: too few to say. */
+static int needed(const double *x, int64_t n)
+{
+	int most = 0, count = 0, i = 0;
+	for (int64_t k = 0; k < n; k++)
+		if (isfinite(x[k]) && x[k] != 0) {
+			const int digits = digits_of(x[k]);
+			most = digits > most ? digits : most;
+			count++;
+		}
+	while (i + 1 < FORMATS && vn_dtype_digits(format[i]) < most)
+		i++;
+	return count < ENOUGH ? -1 : i;
+}
+
+/* Rows of the embedding are in the weights' format, whatever was computed in. */
+static bool speaks(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	for (int i = 0; i < FORMATS; i++)
+		if (e->dtype == format[i])
+			return !p || !strstr(p->name, "embed");
+	return false;
+}
+
+static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	const int64_t   all = vn_shape_count(&e->shape), n = all < SAMPLE ? all : SAMPLE;
+	unsigned char   data[SAMPLE * 8];
+	double          x[SAMPLE];
+	const vn_status st = vn_recording_read(r, entry, 0, n, data, err);
+	vn_recording_release(r, entry);
+
+	*which = -1;
+	if (st)
+		return st == VN_ERR_NOMEM ? st : VN_OK; /* what cannot be read is told where it is to be compared */
+	vn_to_f64(x, data, e->dtype, (size_t)n);
+	*which = needed(x, n);
+	return VN_OK;
+}
+
+vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err)
+{
+	const char *word = vn_facts_get(vn_recording_run(r), "precision");
+	const int   said = format_of(word), count = vn_recording_count(r);
+	int         found[FORMATS] = { 0 }, known = 0, most = 0, which;
+	char        text[200];
+	vn_status   st = VN_OK;
+
+	if (said < 0)
+		return VN_OK;
+	for (int i = 0, next = 0; i < count && !st; i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		if (i < next || e->same_as >= 0 || !speaks(e) || (st = look_at(r, i, &which, err)))
+			continue;
+		next = i + (count + TENSORS - 1) / TENSORS;
+		if (which >= 0)
+			found[which]++, known++;
+	}
+	vn_recording_forget(r);
+	for (int i = 1; i < FORMATS; i++)
+		most = found[i] > found[most] ? i : most;
+	if (st || most == said || 2 * found[most] <= known)
+		return st;
+	snprintf(text, sizeof text, "the %s says that it ran in %.32s, but its numbers are %s: %d of %d tensors that were looked at", who, word,
+	         vn_dtype_name(format[most]), found[most], known);
+	vn_text_clean(text);
+	if (most < said)
+		vn_lines_add(&c->warnings, "%s", text);
+	else if (c->options->allow & VN_ALLOW_CLAIMS)
+		vn_lines_add(&c->notes, "allowed (claims): precision: %s", text);
+	else
+		vn_lines_add(&c->refusals, "precision: %s", text);
+	return VN_OK;
+}
