@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+import faults_blocks
 import faults_gdn
 from faults_truth import ACTS, float8, half, half_cut
 
@@ -229,6 +230,9 @@ def linear(t, fault, layer, point, x):
         w = np.zeros_like(w)
     elif fault == "W12":
         w = back(read_as_other(t, t.name(layer, point)))
+    elif fault in ("W15", "W15.q4"):
+        w = faults_blocks.quantised(stored, 8 if fault == "W15" else 4)
+        w = w.T if turned else w
     elif fault == "W13":
         w = truncated(w)
     elif fault == "W14":
