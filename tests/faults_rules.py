@@ -106,7 +106,7 @@ def recached(t, fault, k):
 
 def cache(t, fault, point, q, k, v):
     if fault in ("R10.cached", "R11"):
-        return recached(t, fault, k) if point == "k_cache" else v
+        return np.concatenate([recached(t, fault, k)[:t.past], k[t.past:]]) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None
 
