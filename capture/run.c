@@ -223,7 +223,9 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 	    (st = put_model(s, r, m, done, err)))
 		goto done;
 
-	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_store_sink(s) };
+	const vn_sink file = vn_store_sink(s);
+	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
+	                        .sink = r->misreader ? vn_misreader_sink(r->misreader, &file) : file };
 	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
 	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
 		goto done;

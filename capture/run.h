@@ -7,6 +7,7 @@
 #define VN_CAPTURE_RUN_H
 
 #include "capture/engine.h"
+#include "capture/misread.h"
 #include "libref/text/tokenizer.h"
 
 /* What to record and where. */
@@ -26,7 +27,8 @@ typedef struct vn_recipe {
 	vn_tap_rows        rows;
 	int64_t            first, last;             /* VN_ROWS_RANGE */
 	const char        *precision, *command;
-	const char        *inject;                  /* faults of the engine, as words; NULL: none */
+	const char        *inject;                  /* faults of the engine and of the recording, as words; NULL: none */
+	vn_misreader      *misreader;               /* of the recording; NULL: none */
 	int                threads;                 /* for the table of weights; 0: one a processor */
 } vn_recipe;
 

@@ -6,6 +6,7 @@
 
 #include "capture/arguments.h"
 #include "capture/interrupt.h"
+#include "capture/misread.h"
 #include "capture/place.h"
 #include "capture/prompt.h"
 #include "libref/base/glob.h"
@@ -198,7 +199,9 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
 
 	for (int i = 0; i < k->n_inject && !st; i++)
-		if ((st = vn_faulty_inject(*f, k->inject[i], err)))
+		if (vn_misreading_find(k->inject[i]) >= 0)
+			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of a recording, and isolate runs both sides itself", k->inject[i]);
+		else if ((st = vn_faulty_inject(*f, k->inject[i], err)))
 			return vn_context(err, st, "--inject");
 	if (!st && *f && !vn_faulty_keeps_nodes(*f))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "--inject: a fault that adds nodes, or changes what they read, cannot run beside the sound reference");

@@ -246,10 +246,10 @@ void vn_ops_append(vn_walk *w, int state)
 		c->upto += w->tokens;
 }
 
-void vn_ops_keep(vn_walk *w, const vn_node *n, bool kept)
+void vn_ops_keep(vn_walk *w, const vn_node *n)
 {
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
-		put_rows(w, n->state[VN_ATTN_KEYS], n->in[kept ? VN_ATTN_KEPT : VN_ATTN_K]);
+		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }
 
 void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,

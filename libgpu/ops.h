@@ -13,8 +13,8 @@ void vn_ops_encode(vn_walk *w, int node);
 
 /* The rows of this call join a state that grows; vn_ops_encode does it too. */
 void vn_ops_append(vn_walk *w, int state);
-/* The keys of this call in the cache become those that later calls find, where they are others, or those read again. */
-void vn_ops_keep(vn_walk *w, const vn_node *n, bool kept);
+/* The keys of this call in the cache become those that later calls find, where they are others: behind all that reads them. */
+void vn_ops_keep(vn_walk *w, const vn_node *n);
 /* Elements [at, at + n) of a paged state, token by token, into scratch. */
 void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n);
 

@@ -145,15 +145,12 @@ static vn_status taps_of(vn_walk *w, int node, vn_error *err)
 		if (v < 0)
 			break;
 		done = v;
-		if (w->g->plan->value[v].state >= 0) {
-			vn_ops_keep(w, n, true);
+		if (w->g->plan->value[v].state >= 0)
 			st = tap_state(w, v, err);
-			vn_ops_keep(w, n, false);
-		} else if (vn_value_streams(w->g->plan, v)) {
+		else if (vn_value_streams(w->g->plan, v))
 			st = vn_pieces_encode(w, v, err);
-		} else {
+		else
 			st = vn_staging_tap(w, v, &w->g->arena.slot[w->g->arena.slot_of[v]], err);
-		}
 	}
 	return st;
 }
@@ -309,7 +306,7 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 		overrun(&g->walk, node);
 	if ((st = taps_of(&g->walk, node, err)))
 		return st; /* there may be nothing to record into */
-	vn_ops_keep(&g->walk, n, true);
+	vn_ops_keep(&g->walk, n);
 	vn_encode_stamp(&g->encoder, (uint32_t)node + 1);
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 
+import faults_blocks
 import faults_gdn
 from faults_truth import ACTS, float8, half, half_cut
 
@@ -105,7 +106,7 @@ def recached(t, fault, k):
 
 def cache(t, fault, point, q, k, v):
     if fault in ("R10.cached", "R11"):
-        return recached(t, fault, k) if point == "k_cache" else v
+        return np.concatenate([recached(t, fault, k)[:t.past], k[t.past:]]) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None
 
@@ -229,6 +230,9 @@ def linear(t, fault, layer, point, x):
         w = np.zeros_like(w)
     elif fault == "W12":
         w = back(read_as_other(t, t.name(layer, point)))
+    elif fault in ("W15", "W15.q4"):
+        w = faults_blocks.quantised(stored, 8 if fault == "W15" else 4)
+        w = w.T if turned else w
     elif fault == "W13":
         w = truncated(w)
     elif fault == "W14":

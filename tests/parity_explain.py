@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """parity_explain.py VERNIER [--all] [--gpu] [--family F] [--fault GLOB]: are known mistakes called by their names?
 
-Every fault of the catalogue is made, one at a time, at an operation of a middle layer, in every family that it fits, on 70
-tokens: on the reference in float32 and, where there is a device, on the GPU in float16 (without --all: each fault in
-one family). `vernier explain` then has both recordings and the sound model. Counted are
+Every fault of the catalogue is made, one at a time, at an operation of a middle layer, on 70 tokens, in two of the families
+that it fits: on the reference in float32 and, where there is a device, in one family on the GPU in float16 (--all: in every
+family). `vernier explain` then has both recordings and the sound model. Counted are
 
   seen      the fault moves its tensor beyond the floor (the rest is right to be passed over in silence)
   origin    the operation at fault is the first origin, and there is no other
@@ -102,16 +102,19 @@ def main():
         device = bench.run("devices").returncode == 0
         engines = ([] if o.gpu else [("ref", "f32")]) + ([] if o.ref or not device else [("gpu", "f16")])
         for engine, precision in engines:
-            jobs, done_already = [], set()
+            found = {}
             for family in FAMILIES:
                 model = os.path.join(FIXTURES, family + "-trained")
                 if o.family and family != o.family:
                     continue
                 ref = bench.capture(f"{family}.ref.h5", "ref", model)
                 for fault, name in places(bench, model).items():
-                    if fnmatch.fnmatch(fault, o.fault) and (o.all or engine == "ref" or fault not in done_already):
-                        done_already.add(fault)
-                        jobs.append((family, model, ref, fault, name))
+                    if fnmatch.fnmatch(fault, o.fault):
+                        found.setdefault(fault, []).append((family, model, ref, fault, name))
+            jobs = []
+            for n, cases in enumerate(found.values()): # of another family, or other two, for the next fault
+                some = {n % len(cases)} if engine == "gpu" else {n % len(cases), (n + len(cases) // 2) % len(cases)}
+                jobs += [c for i, c in enumerate(cases) if o.all or i in some]
 
             def one(job):
                 family, model, ref, fault, name = job
@@ -129,7 +132,7 @@ def main():
             total, rows, silent = {}, {}, []
             for (family, _, _, fault, name), j, why in pool.map(one, jobs):
                 if j is None:
-                    if "stay what they are" not in why and "not f16 or bf16" not in why:
+                    if not any(s in why for s in ("stay what they are", "not f16 or bf16", "not in blocks that")):
                         print(f"{family}: {fault}@{name}: {why}")
                         failed = True
                     continue

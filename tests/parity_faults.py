@@ -21,13 +21,16 @@ import tempfile
 
 import numpy as np
 
+import faults_blocks
 from faults_truth import DTYPES, Truth
 from parity_hf import FAMILIES, FIXTURES, tensors
 
 IDS = os.path.join(FIXTURES, "prompts", "p070.ids")
+SHORT = "1,2,3,39,7,9,11,0"
 LEAST = 1e-5
 # Weights without biases stay as they are where the files have none of the format: the program says so.
-REFUSED = "stay what they are", "not f16 or bf16"
+REFUSED = "stay what they are", "not f16 or bf16", "not in blocks that"
+BLOCKS = "W16", "W16.swapped", "W17", "W17.min"
 
 
 # They show behind the first call alone; these are tried there, too.
@@ -82,9 +85,9 @@ def variant(family, changes, out):
     return out
 
 
-def run(vernier, model, out, *inject, steps=0, precision="f32"):
+def run(vernier, model, out, *inject, steps=0, precision="f32", ids=None):
     """What each call recorded; or, refused, the complaint."""
-    ids = open(IDS).read().strip().split(",")
+    ids = (ids or open(IDS).read().strip()).split(",")
     cut = len(ids) - steps
     done = subprocess.run([vernier, "capture", "ref", model, "--ids", ",".join(ids[:cut]), "--points", "*", "--threads", "1", "--precision", precision, "--force", "-o", out,
                            *(a for i in inject for a in ("--inject", i)), *(("--force-ids", ",".join(ids[cut:])) if steps else ())],
@@ -161,8 +164,44 @@ def check_capture(vernier, model, fault, sound, out):
     return None, tried, 0.0
 
 
+def misread(fault, calls, i, name):
+    """The numbers of a checkpoint of a call as a mistake of the recording has them."""
+    x = calls[i][name]
+    moved = (64 * b"\0" + x.tobytes())[:x.nbytes]
+    rules = {
+        "P8": lambda: calls[i - 1][name] if i and calls[i - 1][name].shape == x.shape else x, "P12.swapped": lambda: x.byteswap(),
+        "P12.offset": lambda: np.frombuffer(moved, x.dtype).reshape(x.shape), "P13": lambda: x[-1:],
+        "P13.padded": lambda: np.concatenate([x, np.zeros((-len(x) % 16, *x.shape[1:]), x.dtype)]),
+        "M6": lambda: x[-1:] if name == "logits" else x, "P12.dtype": lambda: x.view(np.uint16),
+    }
+    return rules[fault]()
+
+
+MISREAD = "P8", "P12.swapped", "P12.offset", "P12.dtype", "P13", "P13.padded", "M6"
+
+
+def check_misread(vernier, model, fault, out):
+    """A prefill and three single tokens; what is filed under another format is held against its bits."""
+    precision = "f16" if fault == "P12.dtype" else "f32"
+    name = "logits" if fault == "M6" else "layer1.attn_norm"
+    calls = run(vernier, model, out, steps=3, precision=precision)
+    faulty = run(vernier, model, out, f"{fault}@{name}", steps=3, precision=precision)
+    if isinstance(faulty, str):
+        return faulty.strip(), 0, 0.0
+    for i, call in enumerate(faulty):
+        for n in call:
+            z, o = (misread(fault, calls, i, n) if n == name else calls[i][n]), call[n]
+            if z.shape != o.shape or z.tobytes() != o.tobytes():
+                return f"{name}: {n} of call {i} is something else than predicted", 0, 0.0
+    if all(c[name].tobytes() == s[name].tobytes() and c[name].dtype == s[name].dtype for c, s in zip(faulty, calls)):
+        return f"{name}: nothing changes", 0, 0.0
+    return None, 4, 0.0
+
+
 def check(vernier, model, truth, fault, sound, out):
     """What is wrong, or None; and how many nodes were looked at."""
+    if fault in MISREAD:
+        return check_misread(vernier, model, fault, out)
     if fault[:3] in ("P6", "P7", "P10", "P20", "P21", "P11"):
         return check_capture(vernier, model, fault, sound[0, "f32"][0], out)
     steps = 3 if fault in LATER or fault in LATER_TOO else 0
@@ -247,6 +286,24 @@ class Family:
         return why is not None
 
 
+def check_blocks(vernier, out, fault):
+    """A file whose matrices are in several formats of blocks: every product that the fault fits."""
+    model, n = os.path.join(FIXTURES, "gguf", "qwen2-wide.mixed.gguf"), 0
+    tensors, sound = faults_blocks.gguf(model), run(vernier, model, out, ids=SHORT)[0]
+    for point in faults_blocks.PRODUCTS:
+        where = f"layer0.{point}"
+        z = faults_blocks.product(tensors, 0, point, sound, None)
+        if not wrong(z, sound[where]) <= LEAST:
+            return f"{where}: the sound formula is {wrong(z, sound[where]):.1e} off", n
+        z, faulty = faults_blocks.product(tensors, 0, point, sound, fault), run(vernier, model, out, f"{fault}@{where}", ids=SHORT)
+        if (z is None) != isinstance(faulty, str):
+            return f"{where}: {faulty if z is None else 'it is made'}", n
+        if z is not None and (faulty[0][where].tobytes() == sound[where].tobytes() or not wrong(z, faulty[0][where]) <= LEAST):
+            return f"{where}: it is {wrong(z, faulty[0][where]):.1e} off what is predicted", n
+        n += z is not None
+    return None, n
+
+
 def main():
     vernier, only = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None
     families = [Family(vernier, f) for f in FAMILIES]
@@ -264,6 +321,14 @@ def main():
         failed += families[-1].sound_is_sound()
         failed += sum(families[-1].check(f, seen) for f in families[-1].fits
                       if f.split(".")[0] in chapters.split() and only in (None, "--all", f))
+    for fault in BLOCKS:
+        with tempfile.TemporaryDirectory() as d:
+            why, n = check_blocks(vernier, os.path.join(d, "r"), fault) if only in (None, "--all", fault) else (None, 0)
+        if n:
+            seen.add(fault)
+        if why:
+            print(f"{fault}@{why}")
+            failed += 1
     for f in families:
         print(f"{f.name}: {f.faults} faults, {f.nodes} faulty nodes are as predicted, the farthest by {f.worst[0]:.1e} ({f.worst[1]})")
     print(f"{len(seen)} faults seen")

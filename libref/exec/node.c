@@ -187,11 +187,11 @@ static int joined(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* The keys of the call become those that later calls find, where they are others, or those read again. */
-static void keep(vn_ref *r, const vn_node *n, const vn_args *a, bool kept)
+/* The keys of the call become those that later calls find, where they are others: behind the call, which reads its own. */
+static void keep(vn_ref *r, const vn_node *n, const vn_args *a)
 {
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
-		vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[kept ? VN_ATTN_KEPT : VN_ATTN_K]);
+		vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
 }
 
 /* Is everything there that a node reads? */
@@ -234,10 +234,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 		return run_in_pieces(r, t, n, &a, err);
 	for (int k = 0; k < n->n_state; k++)
 		a.state[k] = vn_states_open(&r->states, n->state[k]);
-	keep(r, n, &a, true);
-	st = hand_over_states(r, t, n, true, err);
-	keep(r, n, &a, false);
-	if (st)
+	if ((st = hand_over_states(r, t, n, true, err)))
 		return st;
 	for (int slot = VN_ATTN_SCORES; n->op == VN_OP_ATTENTION && slot <= VN_ATTN_PROBS; slot++)
 		if (wanted(t, n->out[slot]) && (st = hand_over_rows(r, t, n, &a, slot, err)))
@@ -247,7 +244,7 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 		return st;
 	for (int k = 0; k < n->n_state; k++)
 		vn_states_made(&r->states, n->state[k]);
-	keep(r, n, &a, true);
+	keep(r, n, &a);
 	vn_ref_placed(r, out);
 	if (wanted(t, out) && (st = hand_over(r, t, out, err)))
 		return st;

@@ -98,7 +98,7 @@ static const char *of_parts(const vn_fault_row *r, const vn_plan *p, const vn_no
 	const vn_value *y = &p->value[n->out[0]];
 
 	return !vn_fault_plain(p, n)                              ? "it is made on demand, or stored in full width"
-	     : r->x && (y->rank != 3 || y->size[1] == 1)          ? "it does not make several heads" : NULL;
+	     : r->x > 0 && (y->rank != 3 || y->size[1] == 1)          ? "it does not make several heads" : NULL;
 }
 
 static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -106,7 +106,7 @@ static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn
 	const vn_node  *n = &f->plan->node[node];
 	const vn_value *y = &f->plan->value[n->out[0]];
 
-	return hide(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x ? y->size[2] : 1, n->out[0]), err);
+	return hide(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), err);
 }
 
 /* Tiles of sixteen rows of what was there before, which later nodes read, too. */

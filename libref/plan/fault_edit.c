@@ -192,6 +192,24 @@ vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shap
 	return good ? VN_OK : no_memory(err);
 }
 
+vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **bytes, vn_error *err)
+{
+	const vn_tensor w = f->weight[like];
+	const size_t    n = vn_dtype_bytes(w.dtype, (size_t)vn_shape_count(&w.shape));
+	const vn_status st = vn_fault_weight(f, like, NULL, NULL, weight, err);
+
+	if (st)
+		return st;
+	*bytes = malloc(n ? n : 1);
+	if (!*bytes || !own(f, *bytes)) {
+		free(*bytes);
+		return no_memory(err);
+	}
+	memcpy(*bytes, w.data, n);
+	f->weight[*weight].data = *bytes;
+	return VN_OK;
+}
+
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err)
 {
 	const int      w = f->plan->node[node].w[slot];

@@ -39,7 +39,7 @@ typedef struct vn_fault_chapter {
 } vn_fault_chapter;
 
 extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn;
+	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks;
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 
@@ -87,6 +87,8 @@ void      vn_fault_copy_of(vn_faulty *f, int node, int value);
 /* A weight more: these numbers (the call takes them, also when it fails) or, with
  * NULL, the bytes of weight `like`; dtype and shape as like's. shape NULL: like's. */
 vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shape *shape, int *weight, vn_error *err);
+/* A weight more: the bytes of another in its format, changed by the caller; NULL bytes: no memory. */
+vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **bytes, vn_error *err);
 /* The numbers of a weight, the caller's to free(); NULL: no memory. */
 double   *vn_fault_numbers(const vn_faulty *f, int weight);
 

@@ -246,27 +246,42 @@ static vn_status parallel(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return VN_OK;
 }
 
-/* The sum is normed, not what it adds to: by the same weights. */
+/* A sum of a layer and the norm that reads what it adds to, from either; -1: none. */
+static void pair_of(const vn_plan *p, const vn_node *n, int *sum, int *norm)
+{
+	const vn_point at = vn_fault_point(p, n);
+
+	*sum = n->op == VN_OP_ADD ? n->out[0] : at == VN_POINT_ATTN_NORM ? vn_fault_value(p, n->layer, VN_POINT_ATTN_RESIDUAL)
+	     : at == VN_POINT_MLP_NORM ? vn_fault_value(p, n->layer, VN_POINT_OUTPUT) : -1;
+	*norm = *sum < 0 ? -1 : norm_of_residual(p, &p->node[p->value[*sum].node]);
+}
+
+/* The sum is normed, not what it adds to: by the same weights. Found at both nodes, and made once. */
 static vn_status post_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
-	const int      before = p->value[norm_of_residual(p, &p->node[node])].node;
-	vn_node        norm = p->node[before];
+	int            sum, before;
 	vn_status      st;
 
 	(void)r;
-	norm.in[0] = p->node[node].out[0];
-	if (!(st = vn_fault_follow(f, node, norm, err)))
+	pair_of(p, &p->node[node], &sum, &before);
+	if (before < 0 || p->node[p->value[before].node].op == VN_OP_SLICE)
+		return VN_OK;
+	before = p->value[before].node;
+	vn_node norm = p->node[before];
+	norm.in[0] = sum;
+	if (!(st = vn_fault_follow(f, p->value[sum].node, norm, err)))
 		vn_fault_copy_of(f, before, f->plan->node[before].in[0]);
 	return st;
 }
 
 static const char *normed_residual(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
-	const int v = norm_of_residual(p, n);
+	int sum, norm;
 
 	(void)r;
-	return v < 0 ? "it is for the two sums of a layer" : p->node[p->value[v].node].op == VN_OP_SLICE ? "what it adds to is not normed" : NULL;
+	pair_of(p, n, &sum, &norm);
+	return norm < 0 ? "it is for the two sums of a layer and their norms" : p->node[p->value[norm].node].op == VN_OP_SLICE ? "what it adds to is not normed" : NULL;
 }
 
 #define WEIGHTED (VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(GATED_NORM))
@@ -297,7 +312,7 @@ static const vn_fault_row rows[] = {
 	{ "N14.twice", "what is added to the residual is added twice", VN_ON(ADD), residual, doubled, NULL, 1 },
 	{ "N14.added", "what is to be added to the residual is left out", VN_ON(ADD), residual, vn_fault_skipped, NULL, 0 },
 	{ "N14.doubled", "the residual doubled", VN_ON(ADD), residual, doubled, NULL, 0 },
-	{ "N15", "the residual is normed behind the sum, not before", VN_ON(ADD), normed_residual, post_norm, NULL, 0 },
+	{ "N15", "the residual is normed behind the sum, not before", VN_ON(ADD) | OFFSET, normed_residual, post_norm, NULL, 0 },
 	{ "N16.skipped", "the last norm is skipped", OFFSET, at_points, vn_fault_skipped, NULL, VN_POINT_FINAL_NORM },
 	{ "N16.twice", "the last norm is applied twice", OFFSET, at_points, twice, NULL, VN_POINT_FINAL_NORM },
 	{ "N17", "the sum of squares in float16", ALL, NULL, NULL, "sum_f16", 1 },

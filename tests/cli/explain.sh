@@ -2,7 +2,7 @@
 M=$FIXTURES/qwen2-trained
 ids=@$FIXTURES/prompts/p070.ids
 run() { vernier capture ref "$M" --ids "$ids" --points '*' "$@" 2>/dev/null || echo failed; }
-told() { echo "\$ explain $1"; vernier explain ref.h5 "$1" --model "$M" >said 2>&1; echo "[$?]"; sed -n '/^explained/,/^$/{/^$/!p}' said | sed -E 's/[0-9.]+e[+-][0-9]+/N/g'; }
+told() { echo "\$ explain $1"; vernier explain ref.h5 "$1" --model "$M" >said 2>&1; echo "[$?]"; sed -n '/^explained/,/^$/{/^$/!p}' said | sed -E 's/[0-9.]+e[+-][0-9]+/N/g; s/none of [0-9]+ known/none of N known/'; }
 run -o ref.h5
 run -o half.h5 --precision f16
 run -o one.h5 --inject R1@layer1.q_rope

@@ -1,0 +1,32 @@
+/* misread.h: the mistakes of whoever records a run, made on purpose.
+ *
+ * The faults of specs/models.md, 9.8, that no plan can hold: they lie between an engine and the file. Of the
+ * checkpoints that are selected the bytes of another call are filed, or bytes taken for others, or some rows.
+ * The engine computes as it should, and what is decoded does not change.
+ *
+ * Owner    the plan is borrowed and must outlive the reader.
+ * Threads  as a sink's.
+ */
+#ifndef VN_CAPTURE_MISREAD_H
+#define VN_CAPTURE_MISREAD_H
+
+#include "libref/plan/tap.h"
+
+int         vn_n_misreadings(void);
+const char *vn_misreading_id(int i);    /* "P12.swapped" */
+const char *vn_misreading_means(int i); /* one line */
+/* By its id, or "P13" for the first of P13's; of what stands before an @. -1: none. */
+int         vn_misreading_find(const char *what);
+/* How many checkpoints of a plan it fits. */
+int         vn_misreading_count(int i, const vn_plan *p);
+
+typedef struct vn_misreader vn_misreader;
+
+vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **m, vn_error *err);
+void      vn_misreader_destroy(vn_misreader *m);
+/* "P13@layer2.*": the last that selects a checkpoint holds. Refused: a pattern that selects nothing it fits. */
+vn_status vn_misreader_inject(vn_misreader *m, const char *what, vn_error *err);
+/* What goes to `behind` through it; each tensor is held whole. VN_ERR_USAGE from it: numbers of which there is no such misreading. */
+vn_sink   vn_misreader_sink(vn_misreader *m, const vn_sink *behind);
+
+#endif

@@ -1,0 +1,121 @@
+/* fault_blocks.c: faults of weights in blocks of a few bits (specs/models.md, 4.2 and 9.5). */
+#include "libref/plan/fault_inside.h"
+
+#include "libref/base/dtype.h"
+
+#include <math.h>
+
+enum { BLOCK = 32 };
+
+/* ---- weights that are none, as blocks hold them ------------------------------------------------- */
+
+static double as_half(double x)
+{
+	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
+}
+
+/* x (n <= 32) as Q8_0 (bits 8) or Q4_0 (4) holds it. */
+static void quantised(double *y, const double *x, int64_t n, int bits)
+{
+	double most = 0.0;
+
+	for (int64_t i = 0; i < n; i++)
+		most = fabs(x[i]) > fabs(most) ? x[i] : most;
+	const float d = (float)(bits == 8 ? fabs(most) / 127.0 : most / -8.0);
+	for (int64_t i = 0; i < n; i++) {
+		const double r = d != 0.0f ? x[i] / (double)d : 0.0;
+		const double q = bits == 8 ? round(r) : fmin(15.0, floor(r + 8.5)) - 8.0;
+		y[i] = q * as_half((double)d);
+	}
+}
+
+static void in_blocks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	const int64_t N = s->dim[s->rank - 1];
+
+	for (int64_t row = 0; row < vn_shape_count(s); row += N)
+		for (int64_t n = 0; n < N; n += BLOCK)
+			quantised(y + row + n, x + row + n, N - n < BLOCK ? N - n : BLOCK, (int)r->x);
+}
+
+static vn_status quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	return vn_fault_change_weight(r, f, node, 0, in_blocks, err);
+}
+
+/* ---- blocks read otherwise ------------------------------------------------------------------------- */
+
+static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_USAGE, "weight %s is %s, not in blocks that this is for", f->plan->weight[w].name,
+	               vn_dtype_name(f->weight[w].dtype));
+}
+
+/* Byte i of a block holds elements i and i + 16; they are put at 2i and 2i + 1. */
+static void in_turn(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+{
+	(void)r;
+	for (int64_t i = 0; i < vn_shape_count(s); i++)
+		y[i] = x[i / BLOCK * BLOCK + i % BLOCK / 2 + i % 2 * (BLOCK / 2)];
+}
+
+static vn_status nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int w = f->plan->node[node].w[0];
+
+	if (f->weight[w].dtype != VN_Q4_0 && f->weight[w].dtype != VN_Q4_1)
+		return other_format(f, w, err);
+	return vn_fault_change_weight(r, f, node, 0, in_turn, err);
+}
+
+/* How the block of a format is laid out: bytes in all, where its nibbles begin, how many bytes of them; 0: it has none. */
+typedef struct layout {
+	size_t bytes, nibbles, n;
+} layout;
+
+static layout layout_of(vn_dtype d)
+{
+	return d == VN_Q4_0 ? (layout){ 18, 2, 16 } : d == VN_Q4_1 ? (layout){ 20, 4, 16 } : d == VN_Q4_K ? (layout){ 144, 16, 128 } : (layout){ 0, 0, 0 };
+}
+
+enum { SWAPPED, LOW_SCALES, PLUS_MIN };
+
+/* x: what is done to the bytes of every block. */
+static vn_status blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int      w = f->plan->node[node].w[0];
+	const vn_dtype d = f->weight[w].dtype;
+	const layout   l = layout_of(d);
+	const size_t   each = r->x == SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
+	unsigned char *b;
+	int            new;
+	vn_status      st;
+
+	if (!each)
+		return other_format(f, w, err);
+	const size_t all = vn_dtype_bytes(d, (size_t)vn_shape_count(&f->weight[w].shape));
+	if ((st = vn_fault_bytes(f, w, &new, &b, err)))
+		return st;
+	for (size_t at = 0; at < all; at += each)
+		if (r->x == SWAPPED)
+			for (size_t i = 0; i < l.n; i++)
+				b[at + l.nibbles + i] = (unsigned char)(b[at + l.nibbles + i] << 4 | b[at + l.nibbles + i] >> 4);
+		else if (r->x == LOW_SCALES) /* their upper bits lie above those of the first four */
+			for (size_t i = 0; i < 8; i++)
+				b[at + 4 + i] &= 63;
+		else
+			b[at + 3] ^= 0x80; /* the sign of dmin */
+	f->plan->node[node].w[0] = new;
+	return VN_OK;
+}
+
+static const vn_fault_row rows[] = {
+	{ "W15", "weights as Q8_0 holds them", VN_ON(LINEAR), vn_fault_anywhere, quantise, NULL, 8 },
+	{ "W15.q4", "weights as Q4_0 holds them", VN_ON(LINEAR), vn_fault_anywhere, quantise, NULL, 4 },
+	{ "W16", "the nibbles of a byte of Q4_0 or Q4_1 are put side by side", VN_ON(LINEAR), vn_fault_anywhere, nibbles_in_turn, NULL, 0 },
+	{ "W16.swapped", "the nibbles of a byte of Q4_0, Q4_1 or Q4_K exchanged", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, SWAPPED },
+	{ "W17", "scales and minima 4 to 7 of Q4_K or Q5_K without their upper bits", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, LOW_SCALES },
+	{ "W17.min", "minima of Q4_K or Q5_K added, not taken off", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, PLUS_MIN },
+};
+
+const vn_fault_chapter vn_faults_blocks = { rows, sizeof rows / sizeof *rows };

@@ -1,0 +1,84 @@
+/* fuzz_inject.c: any words behind --inject, on a small model with attention and one with Gated DeltaNet.
+ *
+ * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. What is refused is refused in one line; what is not leaves a
+ * plan that an engine takes, whose values begin with those of the sound one; and the sound one stays what it was. */
+#include "capture/misread.h"
+#include "libref/model/model.h"
+#include "libref/plan/fault.h"
+#include "tests/fuzz/mutate.h"
+
+static const char *const seeds[] = {
+	"R1@layer1.q_rope", "A9@*\nA10.heads@layer0", "N14.twice@layer0\nR9@*\nN10@layer0", "W4.weights@layer*\nW5@layer0", "P9@layer1.{q,k}_proj",
+	"R10.cached@*\nR11@layer0", "C8@*", "M8@logits\nM9.log@*", "G17@*\nG15@layer2.gdn_core", "P13@layer1.attn_norm", "M6@*", "R99@*", "R1", "@", "N15@*\nP5@*",
+	"W1@layer0.{q_proj,attn_out}",
+};
+static const char *const models[] = { VERNIER_SOURCE "/fixtures/qwen3-trained", VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
+enum { MODELS = sizeof models / sizeof *models };
+
+static void one_line(const vn_error *e)
+{
+	if (!*e->text || strchr(e->text, '\n'))
+		abort();
+}
+
+static void inject(const vn_model *m, const vn_plan *copy, const char *text)
+{
+	const vn_plan *p = vn_model_plan(m);
+	vn_faulty     *f = NULL;
+	vn_misreader  *r = NULL;
+	char           line[400];
+
+	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL) || vn_misreader_create(p, &r, NULL))
+		abort();
+	for (int n = 0; n < 4 && *text; n++) {
+		const size_t length = strcspn(text, "\n");
+		vn_error     e = { "" };
+		snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
+		text += length + (text[length] == '\n');
+		const vn_status st = vn_misreading_find(line) >= 0 ? vn_misreader_inject(r, line, &e) : vn_faulty_inject(f, line, &e);
+		if (st) {
+			one_line(&e);
+			break; /* the faulty plan is to be destroyed */
+		}
+		const vn_plan *q = vn_faulty_plan(f);
+		if (vn_plan_check(q, NULL) || q->n_values < p->n_values)
+			abort();
+		for (int v = 0; v < p->n_values; v++)
+			if (strcmp(q->value[v].name, p->value[v].name) != 0)
+				abort();
+	}
+	if (!vn_plan_equal(p, copy))
+		abort();
+	vn_faulty_destroy(f);
+	vn_misreader_destroy(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static vn_model *m[MODELS];
+	static vn_plan  *copy[MODELS];
+	char             text[1200];
+
+	snprintf(text, sizeof text, "%.*s", (int)(size < sizeof text - 1 ? size : sizeof text - 1), (const char *)data);
+	for (int i = 0; i < MODELS; i++) {
+		if (!m[i] && (vn_model_open(models[i], &m[i], NULL) || vn_plan_clone(vn_model_plan(m[i]), &copy[i], NULL)))
+			abort();
+		inject(m[i], copy[i], text);
+	}
+	return 0;
+}
+
+#ifndef VERNIER_LIBFUZZER
+static size_t make_seed(int i, uint8_t *out)
+{
+	memcpy(out, seeds[i], strlen(seeds[i]));
+	return strlen(seeds[i]);
+}
+
+int main(int argc, char **argv)
+{
+	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
+	                         "@ * . layer0 layer1. layer3 {q,k}_ q_rope attn_context mlp_norm R1 R10 A1 A9 A10 W1 W2 W9 W15 N1 N14.twice N15 M1 M5 M8 P5 P9 P13 C1 G1 G9" };
+	return fuzz_main(argc, argv, &plan);
+}
+#endif
