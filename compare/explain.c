@@ -150,6 +150,26 @@ static went how_it_went(const vn_trial *t)
 	return p->replay.captured ? NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? WENT_ON : UNKNOWN;
 }
 
+/* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
+ * layer, behind the n that are in `place`. */
+static int and_origins(const vn_trial *t, int *place, int n)
+{
+	const vn_comparison *c = t->c;
+	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_plan       *plan = vn_probe_plan(t->probe);
+
+	for (int i = 0; i < c->n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &c->point[c->origins[i]];
+		const int v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
+		bool      there = v < 0;
+		for (int k = 0; !there && k < n; k++)
+			there = place[k] == plan->value[vn_plan_root(plan, v)].node;
+		if (!there)
+			place[n++] = plan->value[vn_plan_root(plan, v)].node;
+	}
+	return n;
+}
+
 /* only: of its answers and the next best alone; NULL: all. */
 static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
 {
@@ -157,16 +177,22 @@ static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error
 	const went     how = how_it_went(t);
 	int            n;
 	const int     *span = vn_probe_span(t->probe, &n);
-	vn_status      st = VN_OK;
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place);
+	vn_status      st = place ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
+	if (place) {
+		memcpy(place, span, (size_t)n * sizeof *place);
+		n = and_origins(t, place, n);
+	}
 	for (int k = 0; !st && k < n; k++)
 		for (int f = 0; !st && f < vn_n_faults(); f++) {
 			bool wanted = !only;
 			for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 				wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
-			if (wanted && !vn_fault_why_not(f, plan, span[k]))
-				st = try_fault(t, f, span[k], how, err);
+			if (wanted && !vn_fault_why_not(f, plan, place[k]))
+				st = try_fault(t, f, place[k], how, err);
 		}
+	free(place);
 	return st;
 }
 

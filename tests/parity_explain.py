@@ -75,10 +75,11 @@ def judge(fault, name, report):
     # a fault of attention shows in the first thing that is recorded of it
     op = made[name]["op"]
     plain = lambda o: o.split("/")[-1]  # of whatever step
-    mine = [o for o in origins if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op == "attention")]
-    right = bool(mine) and origins == mine
+    mine = [o for o in origins if plain(o) == name or (made[plain(o)]["layer"] == made[name]["layer"] and made[plain(o)]["op"] == op and op in ("attention", "delta_rule"))]
     told = [[a["id"] for a in dict(answers)[o]["answers"]] if o in dict(answers) else [] for o in mine]
     ids = next((i for i in told if fault not in i), told[0] if told else [])  # every step is to be explained
+    # an operation that the fault changes too is an origin as well, by the same name
+    right = bool(mine) and all(o in mine or fault in [a["id"] for a in dict(answers)[o]["answers"]] for o in origins if o in dict(answers))
     alone = [(x["answers"][0]["id"], x) for _, x in answers if x["explained"] and x["answers"][0]["id"]]
     wrong = any(fault not in [a["id"] for a in x["answers"]] and (x["margin"] is None or x["margin"] > 2) for i, x in alone)
     return dict(seen=True, origin=right, first=bool(ids) and fault in ids, named=fault in ids, wrong=wrong,
