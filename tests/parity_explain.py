@@ -31,17 +31,17 @@ IDS = "@" + os.path.join(FIXTURES, "prompts", "p070.ids")
 
 class Bench:
     def __init__(self, vernier, folder, steps):
-        self.vernier, self.folder, self.prompt = os.path.abspath(vernier), folder, ["--ids", IDS]
-        if steps:
-            ids = open(IDS[1:], encoding="ascii").read().strip().split(",")
-            self.prompt = ["--ids", ",".join(ids[:58]), "--force-ids", ",".join(ids[58:])]
+        self.vernier, self.folder = os.path.abspath(vernier), folder
+        ids = open(IDS[1:], encoding="ascii").read().strip().split(",")
+        self.steps = ["--ids", ",".join(ids[:58]), "--force-ids", ",".join(ids[58:])]
+        self.prompt = self.steps if steps else ["--ids", IDS]
 
     def run(self, *args):
         return subprocess.run([self.vernier, *args], capture_output=True, text=True)
 
-    def capture(self, name, engine, model, *more):
+    def capture(self, name, engine, model, *more, prompt=None):
         out = os.path.join(self.folder, name)
-        done = self.run("capture", engine, model, *self.prompt, "--points", "*", "--threads", "1", "--force", "-o", out, *more)
+        done = self.run("capture", engine, model, *(prompt or self.prompt), "--points", "*", "--threads", "1", "--force", "-o", out, *more)
         return out if done.returncode == 0 else done.stderr.strip()
 
     def explain(self, ref, cand, model):
@@ -124,7 +124,13 @@ def main():
                 if not os.path.exists(cand):
                     return job, None, cand
                 try:
-                    return job, judge(fault, name, bench.explain(ref, cand, model)), ""
+                    found = judge(fault, name, bench.explain(ref, cand, model))
+                    if not found["seen"] and not o.steps:  # some show in decoding alone
+                        cand = bench.capture(out, engine, model, "--precision", precision, "--inject", f"{fault}@{name}", prompt=bench.steps)
+                        ref = bench.capture(f"{out}.ref", "ref", model, prompt=bench.steps)
+                        found = judge(fault, name, bench.explain(ref, cand, model))
+                        os.unlink(ref)
+                    return job, found, ""
                 except RuntimeError as why:
                     return job, None, str(why)
                 finally:
