@@ -71,12 +71,19 @@ static void list_faults(const vn_plan *p)
 }
 
 /* Of the faults that a pattern selects: a line for each place where it can be made. */
-static void list_places(const vn_plan *p, const char *glob)
+static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 {
-	for (int i = 0; i < vn_n_faults(); i++)
-		for (int k = 0; vn_glob_match(glob, vn_fault_id(i)) && k < p->n_nodes; k++)
+	int found = 0;
+
+	for (int i = 0; i < vn_n_faults(); i++) {
+		if (!vn_glob_match(glob, vn_fault_id(i)))
+			continue;
+		found++;
+		for (int k = 0; k < p->n_nodes; k++)
 			if (!vn_fault_why_not(i, p, k))
 				printf("%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
+	}
+	return found ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id: vernier points --faults lists them", glob);
 }
 
 static vn_status points(const char *path, const char *faults, vn_error *err)
@@ -90,13 +97,13 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		fprintf(stderr, "vernier points: warning: %s\n", warning);
 	if (faults && *faults)
-		list_places(vn_model_plan(m), faults);
+		st = list_places(vn_model_plan(m), faults, err);
 	else if (faults)
 		list_faults(vn_model_plan(m));
 	else
 		list_values(vn_model_plan(m));
 	vn_model_close(m);
-	return VN_OK;
+	return st;
 }
 
 int cmd_points(int argc, char **argv)

@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Origins that are looked at one by one. Of further ones the answer of an origin of the same point is tried alone. */
-enum { IN_FULL = 6, AT_ALL = 400 };
+/* Origins that are looked at one by one. Of further ones the answer of an origin of the same point is tried alone. Where so many
+ * have no answer, further ones are likely to have none for the same reason. */
+enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 
 double vn_hypothesis_left(const vn_hypothesis *h)
 {
@@ -24,7 +25,7 @@ static double told(const vn_hypothesis *h)
 
 bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
 {
-	return h->used <= 1 && !(h->used > t->x->sound.used / 4);
+	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted ? 16 : 4));
 }
 
 /* ---- one hypothesis ------------------------------------------------------------------------- */
@@ -34,7 +35,6 @@ static void keep(vn_explanation *x, const vn_hypothesis *h)
 {
 	int at = x->n;
 
-	x->n_tried++;
 	while (at > 0 && (h->used < x->by[at - 1].used || isnan(x->by[at - 1].used)))
 		at--;
 	if (at == VN_EXPLAIN_KEPT)
@@ -117,9 +117,7 @@ static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
 	return false;
 }
 
-typedef enum went { UNKNOWN, WENT_ON, NOT_WENT_ON } went;
-
-static vn_status try_fault(vn_trial *t, int fault, int node, went how, vn_error *err)
+static vn_status try_fault(vn_trial *t, int fault, int node, vn_error *err)
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
@@ -137,36 +135,66 @@ static vn_status try_fault(vn_trial *t, int fault, int node, went how, vn_error 
 		st = VN_OK; /* weights that stay what they are, or are not of the format */
 	else if (!st) {
 		h.capture = reads(plan, root) && !reads(vn_faulty_plan(f), root);
-		if (how == UNKNOWN || h.capture == (how == NOT_WENT_ON))
+		if (t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON))
 			st = vn_try(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
 	}
 	vn_faulty_destroy(f);
 	return st;
 }
 
-static went how_it_went(const vn_trial *t)
+static vn_went how_it_went(const vn_trial *t)
 {
 	const vn_checkpoint *p = &t->c->point[t->x->point];
-	return p->replay.captured ? NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? WENT_ON : UNKNOWN;
+	return p->replay.captured ? VN_NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
+}
+
+/* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
+ * layer, behind the n that are in `place`. */
+static int and_origins(const vn_trial *t, int *place, int n)
+{
+	const vn_comparison *c = t->c;
+	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_plan       *plan = vn_probe_plan(t->probe);
+
+	for (int i = 0; i < c->n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &c->point[c->origins[i]];
+		const int v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
+		bool      there = v < 0;
+		for (int k = 0; !there && k < n; k++)
+			there = place[k] == plan->value[vn_plan_root(plan, v)].node;
+		if (!there)
+			place[n++] = plan->value[vn_plan_root(plan, v)].node;
+	}
+	return n;
 }
 
 /* only: of its answers and the next best alone; NULL: all. */
 static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
-	const went     how = how_it_went(t);
 	int            n;
 	const int     *span = vn_probe_span(t->probe, &n);
-	vn_status      st = VN_OK;
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place);
+	vn_status      st = place && t->tried ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
+	if (t->tried)
+		memset(t->tried, 0, (size_t)vn_n_faults());
+	if (place) {
+		memcpy(place, span, (size_t)n * sizeof *place);
+		n = and_origins(t, place, n);
+	}
 	for (int k = 0; !st && k < n; k++)
 		for (int f = 0; !st && f < vn_n_faults(); f++) {
 			bool wanted = !only;
 			for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
 				wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
-			if (wanted && !vn_fault_why_not(f, plan, span[k]))
-				st = try_fault(t, f, span[k], how, err);
+			if (!wanted || vn_fault_why_not(f, plan, place[k]))
+				continue;
+			t->x->n_tried += !t->tried[f];
+			t->tried[f] = 1;
+			st = try_fault(t, f, place[k], err);
 		}
+	free(place);
 	return st;
 }
 
@@ -203,6 +231,7 @@ static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *
 		return st;
 	}
 	t->elements = t->c->point[x->point].m.n;
+	t->went = how_it_went(t);
 	if (!(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &own, err)) &&
 	    !(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_FINE, &fine, err)) &&
 	    !(st = measure(t, &own, &fine, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
@@ -271,15 +300,19 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->n_origins);
 	if ((st = vn_probe_create(c, &t.probe, err)))
 		return st;
+	t.tried = malloc((size_t)vn_n_faults());
+	int nothing = 0; /* that nothing fits, one after the other */
 	for (int i = 0; !st && i < c->n_origins; i++) {
-		if (x->n == AT_ALL) {
+		if (x->n == AT_ALL || nothing == IN_VAIN) {
 			x->left_out = c->n_origins - i;
 			break;
 		}
 		if (c->point[c->origins[i]].replayed)
 			st = explain_point(&t, x, c->origins[i], err);
+		nothing = x->n && x->of[x->n - 1].n_fit ? 0 : nothing + 1;
 	}
 	vn_probe_destroy(t.probe);
+	free(t.tried);
 	vn_explain_settle(c, x);
 	return st;
 }

@@ -5,7 +5,8 @@
  * computed with that fault on the candidate's own inputs, in the candidate's precision
  * (probe.h), and what the candidate has is held against it as a replay holds it against
  * the sound operation (local.h). A hypothesis explains the checkpoint when what is left
- * is within its floor, as of a healthy operation, and a quarter of the error at most.
+ * is within its floor, as of a healthy operation, and a quarter of the error at most (a sixteenth
+ * of what was fitted, which has a number of its own to come near with).
  *
  * Where none of the catalogue does, parameters are fitted (theta, eps, scales, an offset of
  * positions, a factor), and what the operation gives is tried in other arrangements. Where
@@ -35,7 +36,8 @@ typedef struct vn_hypothesis {
 typedef struct vn_explanation {
 	int            point;
 	vn_hypothesis *by;       /* what was tried, those that leave least first: VN_EXPLAIN_KEPT at most */
-	int            n, n_tried;
+	int            n;
+	int            n_tried;  /* faults of the catalogue that fit some place */
 	int            n_fit;    /* so many of them explain it; */
 	int            n_alias;  /* of these so many, from the first, cannot be told apart: 1 is a clear answer */
 	double         margin;   /* what the first that is no alias leaves over what the best leaves; INFINITY: none was tried */

@@ -178,6 +178,7 @@ static void nearest(const arranged *r, int64_t outer, int64_t rows, int *from)
 {
 	const int64_t row = r->n / outer / rows;
 	for (int64_t i = 0; i < rows; i++) {
+		from[i] = (int)i; /* numbers that are none are near nothing */
 		double least = (double)INFINITY;
 		for (int64_t j = 0; j < rows; j++) {
 			double dd = 0;
@@ -301,6 +302,35 @@ static vn_status turned_axes(arranged *r, const char *axes, vn_error *err)
 
 /* ---- another checkpoint ------------------------------------------------------------------------------------ */
 
+/* Is value v made of `of`, or is it the same by its place: a state that shows it? */
+static bool made_of(const vn_plan *p, int v, int of)
+{
+	const vn_node *n = &p->node[p->value[v].node];
+	if (v == of)
+		return true;
+	if (p->value[v].node < p->value[of].node)
+		return false;
+	for (int i = 0; i < n->n_in; i++)
+		if (made_of(p, vn_plan_root(p, n->in[i]), of))
+			return true;
+	return false;
+}
+
+/* Bits of another checkpoint tell of the capture where the run went on with other numbers. Where that is not known what
+ * this one was copied into says nothing: a cache, or a rotation by nothing. */
+static bool may_be_taken_for(const arranged *r, const vn_entry *e)
+{
+	const vn_plan *p = vn_probe_plan(r->t->probe);
+	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->point[r->t->x->point].name);
+	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
+
+	if (r->t->went == VN_WENT_ON || root == mine)
+		return false;
+	/* what is made of it in the same layer: further on other numbers have come in */
+	return root < 0 || r->t->went == VN_NOT_WENT_ON ? root < 0 || p->value[root].state < 0
+	     : p->value[root].layer != p->value[mine].layer || !made_of(p, root, mine);
+}
+
 static vn_status another(arranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
@@ -313,7 +343,7 @@ static vn_status another(arranged *r, vn_error *err)
 		vn_hypothesis   h = { .id = "P6", .capture = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 || e == me
-		    || vn_shape_count(&e->shape) != r->n)
+		    || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
 			continue;
 		if ((st = vn_entry_tensor(c->cand, i, &t, err)))
 			break;
@@ -335,7 +365,9 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 	arranged r = { t, vn_shape_count(&c->shape), doubles(own), doubles(fine), doubles(c), doubles(own), doubles(own), c };
 	vn_status st = r.own && r.fine && r.cand && r.a && r.b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 
-	if (!st && !(st = factor(&r, err)) && !(st = offset(&r, err)) && !(st = one_value(&r, err)) && !(st = heads(&r, axes, err)) &&
+	if (!st)
+		st = one_value(&r, err);
+	if (!st && !(t->x->n && vn_trial_fits(t, &t->x->by[0])) && !(st = factor(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
 	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, axes, err)))
 		st = another(&r, err);
 	free(r.own);

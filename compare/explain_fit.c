@@ -130,46 +130,76 @@ static vn_status fit_constant(vn_trial *t, int node, const char *name, double lo
 
 /* ---- a window ------------------------------------------------------------------------------------ */
 
-/* Rows before the window's end see all keys: the first token that comes out otherwise tells its width, unless it hardly listened to
- * the keys that it lost. */
-enum { UNHEARD = 8 };
+/* Tokens before the window's end see all keys: the first that comes out otherwise tells its width, unless it hardly listened to
+ * the keys that it lost; of a wider window than the model's own, only that it is wider. */
+enum { UNHEARD = 8, WIDER = 64 };
+
+/* The first token of the checkpoint's rows that differs; -1: the axes have no tokens. */
+static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
+{
+	int64_t outer = 1, inner = 1, first = -1;
+	int     axis = 0;
+	size_t  n;
+
+	for (const char *word; (word = vn_axes_word(axes, axis, &n)), n && axis < c->shape.rank && !(n == 5 && strncmp(word, "token", 5) == 0); axis++)
+		outer *= c->shape.dim[axis];
+	if (axis >= c->shape.rank || !n)
+		return -1;
+	for (int i = axis + 1; i < c->shape.rank; i++)
+		inner *= c->shape.dim[i];
+	const int64_t rows = c->shape.dim[axis];
+	double *x = malloc((size_t)(2 * inner) * sizeof *x);
+	for (int64_t t = 0; x && t < rows && first < 0; t++) {
+		double dd = 0, rr = 0;
+		for (int64_t o = 0; o < outer; o++) {
+			const size_t at = (size_t)((o * rows + t) * inner);
+			vn_to_f64(x, (const char *)z->data + at * vn_dtype_size(z->dtype), z->dtype, (size_t)inner);
+			vn_to_f64(x + inner, (const char *)c->data + at * vn_dtype_size(c->dtype), c->dtype, (size_t)inner);
+			for (int64_t k = 0; k < inner; k++)
+				if (isfinite(x[k]) && isfinite(x[inner + k])) {
+					dd += (x[k] - x[inner + k]) * (x[k] - x[inner + k]);
+					rr += x[k] * x[k];
+				} else {
+					dd += x[k] == x[inner + k] ? 0 : 1;
+				}
+		}
+		first = dd > noise * rr ? t : first;
+	}
+	free(x);
+	return first < 0 ? rows : first;
+}
+
+static vn_status try_window(vn_trial *t, int node, int64_t w, vn_error *err)
+{
+	vn_node       n = vn_probe_plan(t->probe)->node[node];
+	vn_hypothesis h = { .id = "A5" };
+
+	n.c.attention.window = (int)w;
+	vn_hypothesis_say(&h, "a sliding window of %lld keys", (long long)w);
+	return vn_try_node(t, node, &n, &h, err);
+}
+
+static bool answered(const vn_trial *t)
+{
+	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
+}
 
 static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const char      *axes = vn_probe_axes(t->probe);
-	vn_node          n = vn_probe_plan(t->probe)->node[node];
+	const int        own = vn_probe_plan(t->probe)->node[node].c.attention.window;
 	vn_tensor        z;
-	vn_status        st;
+	vn_status        st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &z, err);
 
-	if (n.c.attention.window || strncmp(axes, "token", 5) != 0 || c->shape.rank < 2)
-		return VN_OK;
-	if ((st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &z, err)))
+	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	const int64_t rows = c->shape.dim[0], row = vn_shape_count(&c->shape) / rows;
-	int64_t first = rows;
-	double *x = malloc((size_t)(2 * row) * sizeof *x);
-	for (int64_t i = 0; x && i < rows && first == rows; i++) {
-		double dd = 0, rr = 0;
-		vn_to_f64(x, (const char *)z.data + (size_t)(i * row) * vn_dtype_size(z.dtype), z.dtype, (size_t)row);
-		vn_to_f64(x + row, (const char *)c->data + (size_t)(i * row) * vn_dtype_size(c->dtype), c->dtype, (size_t)row);
-		for (int64_t k = 0; k < row; k++) {
-			dd += (x[k] - x[row + k]) * (x[k] - x[row + k]);
-			rr += x[k] * x[k];
-		}
-		if (dd > VN_PEAK_LIMIT * t->x->sound.local.floor_token * rr)
-			first = i;
-	}
-	free(x);
+	const int64_t first = first_apart(&z, c, vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token);
 	free((void *)(uintptr_t)z.data);
-	if (first < 2 || first == rows)
-		return VN_OK;
-	for (int64_t w = first; !st && w > 0 && w > first - UNHEARD && !(t->x->n && vn_trial_fits(t, &t->x->by[0])); w--) {
-		vn_hypothesis h = { .id = "A5" };
-		n.c.attention.window = (int)w;
-		vn_hypothesis_say(&h, "a sliding window of %lld keys", (long long)w);
-		st = vn_try_node(t, node, &n, &h, err);
-	}
+	const bool wider = own && first >= own;
+	for (int64_t w = first; !st && first > 1 && w > 0 && w > first - UNHEARD && !wider && !answered(t); w--)
+		st = try_window(t, node, w, err);
+	for (int64_t w = own + 1; !st && wider && w <= own + WIDER && !answered(t); w++)
+		st = try_window(t, node, w, err);
 	return st;
 }
 

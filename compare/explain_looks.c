@@ -55,19 +55,20 @@ static double with(const grid *g, shape s, int64_t i, int64_t j)
 
 static void say_shape(vn_trial *t, const grid *g)
 {
-	double left[N_SHAPES] = { 0 }, whole = 0;
+	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
 	int    best = 0;
 
 	for (int64_t i = 0; i < g->rows; i++)
 		for (int64_t j = 0; j < g->cols; j++) {
 			const double c = g->c[i * g->cols + j], d = c - g->r[i * g->cols + j];
 			whole += d * d;
+			there += c * c;
 			for (int s = 0; s < N_SHAPES; s++)
 				left[s] += (c - with(g, (shape)s, i, j)) * (c - with(g, (shape)s, i, j));
 		}
 	for (int s = 1; s < N_SHAPES; s++)
 		best = left[s] < left[best] ? s : best;
-	if (whole > 0 && left[best] <= LEFT * whole)
+	if (whole > 0 && left[best] <= LEFT * whole && left[best] <= LEFT * there)
 		vn_lines_add(&t->x->looks, "%s explains all but %.2g %% of it", says[best], 100 * left[best] / whole);
 }
 

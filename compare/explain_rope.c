@@ -163,11 +163,17 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 	return try_rope(t, node, &rope, "R3", &h, err);
 }
 
+static double digits(double x)
+{
+	char text[32];
+	snprintf(text, sizeof text, "%.3g", x);
+	return atof(text);
+}
+
 static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
-	vn_rope       rope = r->rope;
-	vn_hypothesis h = { 0 };
-	double        xy = 0, xx = 0;
+	vn_rope rope = r->rope;
+	double  xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
 		xy += r->f[i] * (double)sound[i];
@@ -176,9 +182,16 @@ static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const floa
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
 		return VN_OK;
-	rope.turn = (rope.turn != 0 ? rope.turn : 1) * (fabs(by) < 1 ? 1 / round(1 / by * 1e4) * 1e4 : round(by * 1e4) / 1e4);
-	vn_hypothesis_say(&h, "every angle is %.5g times what it should be", rope.turn);
-	return try_rope(t, node, &rope, "R5", &h, err);
+	/* A person wrote it, or one over it; else as it was measured. */
+	const double as[] = { digits(by), 1 / digits(1 / by), by };
+	vn_status    st = VN_OK;
+	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !(t->x->n && vn_trial_fits(t, &t->x->by[0])); i++) {
+		vn_hypothesis h = { 0 };
+		rope.turn = (r->rope.turn != 0 ? r->rope.turn : 1) * as[i];
+		vn_hypothesis_say(&h, "every angle is %.5g times what it should be", rope.turn);
+		st = try_rope(t, node, &rope, "R5", &h, err);
+	}
+	return st;
 }
 
 /* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */

@@ -10,13 +10,19 @@
 
 enum { ENOUGH_TOKENS = 70 }; /* from which masks, windows and chunks show (specs/models.md 9.10) */
 
+/* What is fitted says its number, so words tell. */
+static bool same_answer(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) == 0;
+}
+
 /* How many origins it explains. */
-static int explains(const vn_explanations *x, const char *id)
+static int explains(const vn_explanations *x, const vn_hypothesis *h)
 {
 	int n = 0;
 	for (int i = 0; i < x->n; i++)
 		for (int k = 0; k < x->of[i].n_alias; k++)
-			if (strcmp(x->of[i].by[k].id, id) == 0) {
+			if (same_answer(&x->of[i].by[k], h)) {
 				n++;
 				break;
 			}
@@ -30,15 +36,30 @@ static int places(const vn_comparison *c, const char *id)
 	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->model), NULL);
 }
 
+typedef struct rank {
+	int named, explains, places;
+} rank;
+
+/* An arrangement is no mistake by name; then what explains more; then what fits fewer places. */
+static rank rank_of(const vn_comparison *c, const vn_explanations *all, const vn_hypothesis *h)
+{
+	return (rank) { *h->id != 0, explains(all, h), places(c, h->id) };
+}
+
+static bool first(const rank *a, const rank *b)
+{
+	return a->named != b->named ? a->named > b->named : a->explains != b->explains ? a->explains > b->explains : a->places < b->places;
+}
+
 static void order(const vn_comparison *c, const vn_explanations *all, vn_explanation *x)
 {
 	for (int i = 1; i < x->n_alias; i++) {
 		const vn_hypothesis h = x->by[i];
-		const int here = explains(all, h.id), fits = places(c, h.id);
+		const rank mine = rank_of(c, all, &h);
 		int at = i;
 		for (; at > 0; at--) {
-			const int there = explains(all, x->by[at - 1].id);
-			if (there > here || (there == here && places(c, x->by[at - 1].id) <= fits))
+			const rank other = rank_of(c, all, &x->by[at - 1]);
+			if (!first(&mine, &other))
 				break;
 			x->by[at] = x->by[at - 1];
 		}

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ANSWERS = 8 }; /* different ones that are told in lines */
+
 __attribute__((format(printf, 2, 3)))
 static void add(char *text, const char *format, ...)
 {
@@ -92,6 +94,7 @@ static bool alike(const vn_explanation *a, const vn_explanation *b)
 void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
+	int said_of = 0, left = 0;
 	for (int i = 0; c->why && i < c->why->n; i++) {
 		const vn_explanation *x = &c->why->of[i];
 		int more = 0;
@@ -100,6 +103,10 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 			said = said || alike(x, &c->why->of[k]);
 		if (said)
 			continue;
+		if (said_of++ >= ANSWERS) {
+			left++;
+			continue;
+		}
 		for (int k = i + 1; k < c->why->n; k++)
 			more += alike(x, &c->why->of[k]);
 		vn_label(&c->point[x->point], label);
@@ -110,6 +117,9 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 			vn_lines_add(lines, "%s: %s", label, text);
 		vn_say_explained_more(c, x, lines);
 	}
+	if (left)
+		vn_lines_add(lines, "%d more origins have answers of their own: --format json has them", left);
 	if (c->why && c->why->left_out)
-		vn_lines_add(lines, "%d more origins were not looked at", c->why->left_out);
+		vn_lines_add(lines, "%d more origins were not looked at: %s", c->why->left_out, c->n_origins > c->n_points / 4
+		             ? "they are everywhere; is the precision what the candidate says (--floor-precision)?" : "there are too many");
 }

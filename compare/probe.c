@@ -145,10 +145,14 @@ static bool touched(run *r, int value)
 
 static vn_status value_of(run *r, int value, const void **data, vn_error *err);
 
+/* A node, call by call as the steps were: tokens that were cached count otherwise than those of the call in some plans. */
 typedef struct call {
 	const vn_node *n;
-	vn_args a;
-	void   *kept[VN_MAX_STATE]; /* states of fixed size, the call's */
+	vn_args     a;                 /* of the call at hand */
+	const void *in[VN_MAX_IN];     /* for all tokens */
+	int64_t     row[VN_MAX_IN];    /* elements of one token's row of them */
+	char       *kept[VN_MAX_STATE]; /* states of fixed size; those that grow where others read what calls leave than what they made */
+	bool        fixed;             /* some state has a fixed size: every call is needed for the next */
 } call;
 
 static void end_call(call *k)
@@ -157,37 +161,84 @@ static void end_call(call *k)
 		free(k->kept[i]);
 }
 
+/* Keys that later calls find in the place of those of this one. */
+static bool keeps_others(const call *k)
+{
+	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
+}
+
+static vn_status make_states(run *r, call *k, vn_error *err)
+{
+	for (int i = 0; i < k->n->n_state; i++) {
+		const vn_state *s = &r->plan->state[k->n->state[i]];
+		const bool grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
+		const size_t n = (size_t)(vn_state_row(s) * (grows ? r->p->tokens : 1));
+		k->fixed = k->fixed || !grows;
+		if (grows && !others)
+			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* of all tokens, and only read */
+		else if (!(k->a.state[i] = k->kept[i] = calloc(n + 1, r->w->size)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+	}
+	return VN_OK;
+}
+
 static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 {
 	const vn_probe *p = r->p;
 	const vn_node  *n = &r->plan->node[node];
-	const int32_t  *ids;
 	vn_status       st = VN_OK;
 
-	vn_recording_tokens(p->c->cand, &ids, NULL);
-	*k = (call) { n, { .policy = r->w->policy, .threads = p->threads, .tokens = p->tokens, .ids = ids, .lists = r->plan->list,
-	                   .wide = vn_value_wide(r->plan, n->out[0]) }, { NULL } };
-	for (int i = 0; !st && i < n->n_in; i++)
-		st = value_of(r, n->in[i], &k->a.in[i], err);
+	*k = (call) { .n = n, .a = { .policy = r->w->policy, .threads = p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) } };
+	for (int i = 0; !st && i < n->n_in; i++) {
+		st = value_of(r, n->in[i], &k->in[i], err);
+		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
+	}
 	for (int i = 0; i < n->n_w; i++)
 		k->a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
-	for (int i = 0; !st && i < n->n_state; i++) {
-		const vn_state *s = &r->plan->state[n->state[i]];
-		if (s->input >= 0)
-			k->a.state[i] = (void *)(uintptr_t)k->a.in[s->input]; /* all rows, and only read */
-		else if (!(k->a.state[i] = k->kept[i] = calloc((size_t)vn_state_row(s) + 1, r->w->size)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+	return st ? st : make_states(r, k, err);
+}
+
+/* The call turns to a step. Of keys that are kept otherwise: the kept ones of the calls before, and this call's own. */
+static void turn_to(run *r, call *k, int step)
+{
+	const vn_step *s = &r->p->step[step];
+	const int32_t *ids;
+
+	vn_recording_tokens(r->p->c->cand, &ids, NULL);
+	k->a.ids = ids + s->position;
+	k->a.past = s->position;
+	k->a.tokens = s->tokens;
+	for (int i = 0; i < k->n->n_in; i++)
+		k->a.in[i] = (const char *)k->in[i] + (size_t)(s->position * k->row[i]) * r->w->size;
+	for (int i = 0; i < k->n->n_state; i++) {
+		const int from = r->plan->state[k->n->state[i]].input;
+		if (from < 0 || !k->kept[i])
+			continue;
+		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
+		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
+		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
+	}
+}
+
+/* The first output for the tokens of steps [from, the checkpoint's], into x, which has room for all tokens. */
+static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
+{
+	const vn_value *v = &r->plan->value[k->n->out[0]];
+	const int64_t   row = vn_value_row(v);
+	vn_status       st = VN_OK;
+
+	for (int i = from; !st && i <= r->p->when; i++) {
+		turn_to(r, k, i);
+		st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
 	return st;
 }
 
-static vn_status first_output(run *r, call *k, void **out, vn_error *err)
+static vn_status first_output(run *r, call *k, int from, void **out, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
-	const int64_t   row = vn_value_row(v);
-	void           *x = malloc((size_t)(k->a.tokens * row) * r->w->size + 1);
-	vn_status       st = x ? r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)
-	                       : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+	void           *x = malloc((size_t)(r->p->tokens * vn_value_row(v)) * r->w->size + 1);
+	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 
 	*out = st ? NULL : x;
 	if (st)
@@ -210,7 +261,7 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not what its operation makes first", r->plan->value[root].name);
 	else if (!*at) {
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
-			st = first_output(r, &k, at, err);
+			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
 	}
 	*data = *at;
@@ -219,16 +270,18 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 
 /* ---- the checkpoint ---------------------------------------------------------------------------- */
 
+/* Attention scores or probabilities of the checkpoint's rows. */
 static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 {
 	const vn_probe *p = r->p;
-	const int64_t   S = p->tokens, heads = k->n->c.attention.heads;
+	const int64_t   S = p->tokens, heads = k->n->c.attention.heads, first = p->first - p->step[p->when].position;
 	int bad = 0;
 
+	turn_to(r, k, p->when);
 #pragma omp parallel for collapse(2) num_threads(p->threads)
 	for (int64_t h = 0; h < heads; h++)
 		for (int64_t i = 0; i < p->rows; i += ROWS)
-			if (r->w->eval->rows(k->n, &k->a, slot, h, p->first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
+			if (r->w->eval->rows(k->n, &k->a, slot, h, first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
 			                     (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
 #pragma omp atomic write
 				bad = 1;
@@ -236,21 +289,25 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 	return bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows") : VN_OK;
 }
 
-/* Only these rows of the input of a node whose tokens know nothing of each other. */
+/* Only some rows of the input of a node whose tokens know nothing of each other. */
 static vn_status sampled(run *r, call *k, void **out, vn_error *err)
 {
 	const vn_probe *p = r->p;
-	const size_t    row = (size_t)vn_value_row(&r->plan->value[k->n->in[0]]) * r->w->size;
+	const vn_value *v = &r->plan->value[k->n->out[0]];
+	const size_t    row = (size_t)k->row[0] * r->w->size;
 	char           *x = malloc(row * SAMPLE + 1);
 	vn_status       st;
 
-	if (!x)
+	*out = malloc((size_t)(vn_value_row(v) * SAMPLE) * r->w->size);
+	if (!x || !*out) {
+		free(x);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of scores");
+	}
 	for (int i = 0; i < p->n_sample; i++)
-		memcpy(x + (size_t)i * row, (const char *)k->a.in[0] + (size_t)p->sample[i] * row, row);
+		memcpy(x + (size_t)i * row, (const char *)k->in[0] + (size_t)p->sample[i] * row, row);
 	k->a.in[0] = x;
 	k->a.tokens = p->n_sample;
-	st = first_output(r, k, out, err);
+	st = r->w->eval->node(k->n, &k->a, vn_value_row(v), v->size[v->rank - 1], *out, err);
 	free(x);
 	return st;
 }
@@ -260,43 +317,51 @@ static void keep_rows(const vn_probe *p, const run *r, int64_t row, void *x)
 	memmove(x, (char *)x + (size_t)(p->first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
+/* A state that the checkpoint shows, as the last call leaves it. */
+static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&r->p->cand.shape) * r->w->size;
+	vn_status    st;
+	void        *x;
+
+	if (s->input >= 0) {
+		const int from = s->input == VN_ATTN_K && keeps_others(k) ? VN_ATTN_KEPT : s->input;
+		if (!(*out = malloc(n + 1)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+		memcpy(*out, k->in[from], n);
+		return VN_OK;
+	}
+	for (int i = 0; i < k->n->n_state; i++)
+		if (&r->plan->state[k->n->state[i]] == s) {
+			st = first_output(r, k, 0, &x, err);
+			free(x);
+			*out = k->kept[i];
+			k->kept[i] = NULL;
+			return st;
+		}
+	return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
+}
+
 static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
 {
 	const vn_probe *p = r->p;
 	const vn_value *v = &r->plan->value[p->target];
-	const size_t    n = (size_t)vn_shape_count(&p->cand.shape);
-	const vn_state *s = v->state >= 0 ? &r->plan->state[v->state] : NULL;
-	void           *x = NULL;
-	vn_status       st = VN_OK;
+	vn_status       st;
 
 	if (p->n_sample)
 		return k->n->op == VN_OP_LINEAR && slot == 0 ? sampled(r, k, out, err) : vn_fail(err, VN_ERR_UNSUPPORTED, "not a sum over columns");
-	if (s && s->input < 0) {
-		for (int i = 0; i < k->n->n_state; i++)
-			if (k->n->state[i] == v->state) {
-				st = first_output(r, k, &x, err);
-				free(x);
-				*out = k->kept[i];
-				k->kept[i] = NULL;
-				return st;
-			}
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
-	}
-	if (slot == 0 && !s) {
-		if (!(st = first_output(r, k, out, err)))
+	if (v->state >= 0)
+		return state_of(r, k, &r->plan->state[v->state], out, err);
+	if (slot == 0) {
+		if (!(st = first_output(r, k, p->when, out, err)))
 			keep_rows(p, r, vn_value_row(v), *out);
 		return st;
 	}
-	if (!(x = malloc(n * r->w->size + 1)))
+	if (k->n->op != VN_OP_ATTENTION)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is made by the way", v->name);
+	if (!(*out = malloc((size_t)vn_shape_count(&p->cand.shape) * r->w->size + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
-	if (s)
-		memcpy(x, k->a.in[s->input], n * r->w->size);
-	else if (k->n->op == VN_OP_ATTENTION)
-		st = rows_of(r, k, slot, x, err);
-	else
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is made by the way", v->name);
-	*out = x;
-	return st;
+	return rows_of(r, k, slot, *out, err);
 }
 
 static bool fits(const run *r, int slot)

@@ -5,9 +5,9 @@
  * (libref/plan/fault.h): what it has in common with the sound plan is computed once
  * for all plans that are tried on a checkpoint.
  *
- * All steps up to the checkpoint's are computed in one call, as if the tokens had come
- * together, so keys of earlier steps are the candidate's own, and there is no state to
- * carry. The checkpoint's own rows are kept.
+ * Operations are computed call by call, as the recorded steps were, from the first on: keys of
+ * earlier steps are the candidate's own, and a state is carried from call to call. The
+ * checkpoint's own rows are kept.
  *
  * Not taken from the recording: the checkpoint itself, what was not measured, and what a
  * replay found to be captured wrongly (vn_replayed.captured).

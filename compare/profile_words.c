@@ -226,13 +226,15 @@ vn_status vn_profile_say(vn_profile *p, vn_error *err)
 	if (!memory)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
 	if (p->n >= MANY && p->error > 0 && p->ref > 0) {
-		const double whole = p->error / p->ref;
+		/* what is explained is most of the error, and of what is there: next to nothing is not the reference times next to nothing */
+		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
+		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
 		if (p->apart <= EXPLAINED * whole)
 			vn_lines_add(&p->words, "the candidate is the reference times %.5g: that explains all but %.2g %% of the error",
-			             p->factor, 100 * p->apart / whole);
-		else if (p->level <= EXPLAINED * whole)
+			             p->factor, 100 * p->apart * p->ref / p->error);
+		else if (p->level <= EXPLAINED * there)
 			vn_lines_add(&p->words, "the candidate is the reference plus %.5g: that explains all but %.2g %% of the error", p->offset,
-			             100 * p->level / whole);
+			             100 * p->level * p->ref / p->error);
 	}
 	return VN_OK;
 }

@@ -139,7 +139,7 @@ static const vn_fault_row rows[] = {
 	{ "G1.negated", "-A_log for -exp(A_log)", VN_ON(LOG_DECAY), NULL, NULL, "form", VN_DECAY_NEGATED },
 	{ "G2.softplus", "the decay without softplus", VN_ON(LOG_DECAY), NULL, NULL, "form", VN_DECAY_LINEAR },
 	{ "G2.bias", "the decay without dt_bias", VN_ON(LOG_DECAY), vn_fault_anywhere, no_dt, NULL, 0 },
-	{ "G3", "the projections of beta and of the decay with each other's weights", VN_ON(LINEAR), b_or_a, exchange, NULL, 0 },
+	{ "G3", "the projection of beta with the weights of that of the decay, or back", VN_ON(LINEAR), b_or_a, exchange, NULL, 0 },
 	{ "G4", "beta without sigmoid", VN_ON(ACT), beta, NULL, "act", VN_IDENTITY },
 	{ "G4.two", "twice the sigmoid for beta", VN_ON(ACT), beta, NULL, "act", VN_TWO_SIGMOID },
 	{ "G5.missing", "queries or keys of the delta rule not normed", VN_ON(L2_NORM), vn_fault_anywhere, not_normed, NULL, 0 },

@@ -351,7 +351,7 @@ static const vn_fault_row rows[] = {
 	{ "W3.halves", "queries and gates split in halves of the whole", VN_ON(SLICE), of_pairs, in_halves, NULL, 1 },
 	{ "W3.gate", "queries and gates split gate first", VN_ON(SLICE), of_pairs, in_halves, NULL, 0 },
 	{ "W4.act", "gate and up exchanged at the activation", VN_ON(GATED), feed_forward, exchange, NULL, 0 },
-	{ "W4.weights", "gate and up with each other's weights", VN_ON(LINEAR), gate_or_up, others_weights, NULL, 0 },
+	{ "W4.weights", "gate with the weights of up, or up with those of gate", VN_ON(LINEAR), gate_or_up, others_weights, NULL, 0 },
 	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, 0 },
 	{ "W6", "bias missing", VN_ON(LINEAR), vn_fault_biased, vn_fault_no_bias, NULL, 0 },
 	{ "W7", "bias added twice", VN_ON(LINEAR), vn_fault_biased, bias_times, NULL, 2 },
