@@ -99,8 +99,8 @@ class Bench:
                            stderr=subprocess.DEVNULL)
         return out
 
-    def explain(self, family, precision, faults):
-        r = stranger.engine(model_of(family), IDS, faults, STORES[precision])
+    def explain(self, family, precision, faults, written=False):
+        r = stranger.engine(model_of(family), IDS, faults, STORES[precision], written=written)
         self.n += 1
         out = os.path.join(self.folder, f"cand.{self.n}.h5")
         stranger.write(out, model_of(family), IDS, r, precision)
@@ -144,6 +144,7 @@ def main():
             for precision, store in STORES.items():
                 healthy = stranger.engine(model_of(family), IDS, {}, store)
                 jobs.append(("healthy", family, precision, None, None, healthy))
+                jobs.append(("healthy", family, precision, None, "scores kept as stored", healthy))
                 for name, kinds in names_of(family, 1):
                     jobs.extend(("known", family, precision, name, kind, healthy) for kind in kinds)
                 for point, some in NUMBERS.items():
@@ -162,7 +163,7 @@ def main():
         def one(job):
             group, family, precision, name, kind, healthy = job
             faults = {} if group == "healthy" else {name: kind} if group != "two" else {name: kind[0], kind[1]: kind[2]}
-            report, r = b.explain(family, precision, faults)
+            report, r = b.explain(family, precision, faults, written=kind == "scores kept as stored")
             if group == "healthy":
                 return job, not report["origins"] and not report["explanations"], report["origins"]
             if group == "two":
