@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWS = 4 }; /* of few tokens, one may be small by luck */
+enum { DRAWS = 8 }; /* of few tokens, one may be small by luck */
 
 static bool narrow(vn_dtype storage)
 {

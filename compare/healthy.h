@@ -10,14 +10,21 @@
  *               and recorded rounded
  *
  * So where an operation comes out beyond its floor, it is computed in that way as well, on
- * the same inputs, and the floor is at least how far that is from the more precise numbers.
+ * the same inputs, and how far that is from the more precise numbers is added to the floor.
+ * Which numbers were rounded to the recorded queries and keys of the delta rule nobody
+ * knows: they are drawn again within their rounding, eight times, and the worst counts.
+ *
+ * Measured on transformers 5.17 (eager attention, chunks in torch), six trained fixtures, random
+ * and repetitive prompts of 70 to 200 tokens, in multiples of the floor before and with it:
+ * attention's probabilities 4 to 110 and at most 3.9; the delta rule 4 to 8 and at most 4.0
+ * in 16 bits, up to 10 and at most 3.8 in float32.
  */
 #ifndef VN_COMPARE_HEALTHY_H
 #define VN_COMPARE_HEALTHY_H
 
 #include "libref/plan/plan.h"
 
-/* Makes the node of a plan that other implementation's, of numbers stored so. false: it has none, nothing is changed. */
+/* Makes a plan's node that of the other implementation, of numbers stored so. false: there is none, and nothing is changed. */
 bool vn_healthy_other(vn_node *n, vn_dtype storage);
 
 #endif

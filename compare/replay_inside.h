@@ -71,8 +71,8 @@ bool      vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- healthy.c: what other healthy implementations do ------------------------------------------ */
 
-/* The floor of a value that came out beyond it, at least what they leave of it. fine: what the node made of it more precisely; the node is run
- * again, and what it had made stays. */
+/* Adds to the floor of a value that came out beyond it what they leave. fine: what the node made of it more precisely. The
+ * node is run again, and leaves what it had made. */
 vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *fine, const char *axes, vn_replayed *l, vn_error *err);
 
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
