@@ -45,6 +45,26 @@ vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tens
 	return VN_OK;
 }
 
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *b, const char *axes, int threads, vn_replayed *most, vn_error *err)
+{
+	vn_measured     m;
+	const vn_status st = vn_measure(b, z, axes, false, threads, &m, err);
+
+	if (st)
+		return st;
+	most->floor = fmax(most->floor, value_of(&m, VN_M_NMSE));
+	most->floor_token = fmax(most->floor_token, value_of(&m, VN_M_WORST_TOKEN_NMSE));
+	most->floor_max = fmax(most->floor_max, value_of(&m, VN_M_MAX_ABS));
+	return VN_OK;
+}
+
+void vn_local_allow(vn_replayed *l, const vn_replayed *most)
+{
+	l->floor += most->floor;
+	l->floor_token += most->floor_token;
+	l->floor_max = hypot(l->floor_max, most->floor_max);
+}
+
 double vn_local_ratio(const vn_replayed *l)
 {
 	return l->bad ? (double)INFINITY : l->local / l->floor;

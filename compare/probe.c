@@ -544,6 +544,7 @@ const int *vn_probe_span(vn_probe *p, int *n)
 
 const vn_plan   *vn_probe_plan(const vn_probe *p)      { return p->plan; }
 const vn_tensor *vn_probe_weights(const vn_probe *p)   { return p->weight; }
+int              vn_probe_target(const vn_probe *p)    { return p->target; }
 const vn_tensor *vn_probe_candidate(const vn_probe *p) { return &p->cand; }
 
 const char *vn_probe_axes(const vn_probe *p)

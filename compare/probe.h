@@ -36,6 +36,8 @@ const int *vn_probe_span(vn_probe *p, int *n);
 /* The model's plan and weights. */
 const vn_plan   *vn_probe_plan(const vn_probe *p);
 const vn_tensor *vn_probe_weights(const vn_probe *p);
+/* The checkpoint's value, aliases resolved. */
+int              vn_probe_target(const vn_probe *p);
 /* The candidate's numbers of the checkpoint, those rows that a run gives (of scores over a vocabulary a sample). Valid until
  * the next vn_probe_at. */
 const vn_tensor *vn_probe_candidate(const vn_probe *p);

@@ -95,11 +95,13 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
 	if ((st = vn_names_init(&r->names, r->plan, err)) || (st = vn_trace_init(&r->trace, r->plan, steps, err)))
 		return st;
+	if ((st = vn_plan_clone(r->plan, &r->other, err)))
+		return st;
 	r->e[VN_OWN].policy = r->c->policy;
 	vn_policy_from_name(r->c->policy.storage == VN_F16 || r->c->policy.storage == VN_BF16 ? "f32" : "f64", &r->e[VN_FINE].policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
-		st = vn_ref_create(r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
+		st = vn_ref_create(i == VN_FINE ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
 }
@@ -111,6 +113,7 @@ static void close_all(vn_replay *r)
 		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
 			free(r->e[i].out[k].data);
 	}
+	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);
 	vn_trace_finish(&r->trace);
 	free(r->want);

@@ -337,6 +337,22 @@ def foreign(b):
         b.ask("edited, transformers' modules", family, family, ref, edited(theirs, b.at(f"hf.{family}.h5"), change), [point], "--names", "hf")
 
 
+def written_scores(b):
+    """Attention that keeps its scores in float16, as transformers' eager one does: that is no fault, and hides none."""
+    def head(x):
+        x[:, 1] *= 1.01
+        return x
+
+    for family in ("qwen2", "qwen3"):
+        model, ref = model_of(family), b.reference(family)
+        for name, kind in ((None, None), ("layer1.attn_context", head), ("layer1.attn_context", "scale 0.2625"), ("layer0.attn_context", "scale 0.2375"),
+                           ("layer0.attn_context", "window 40"), ("layer1.attn_context", "no mask")):
+            cand = b.at(f"written.{family}.{name}.{getattr(kind, '__name__', kind)}.h5")
+            stranger.write(cand, model, IDS, stranger.engine(model, IDS, {name: kind} if name else {}, "<f2", written=True), "f16")
+            found = [name.replace("context", "probs") if isinstance(kind, str) else name] if name else []
+            b.ask("scores kept in float16" + (", a fault" if name else ", healthy"), f"{family} {name} {kind}", family, ref, cand, found)
+
+
 # ---- vernier's own ------------------------------------------------------------------------------------
 
 
@@ -377,6 +393,7 @@ def main():
         captures(b)
         small_edits(b)
         foreign(b)
+        written_scores(b)
         bf16(b)
         gpu(b)
         sys.exit(1 if b.finish() else 0)

@@ -100,18 +100,22 @@ def rope(x, theta, f=None):
     return y
 
 
-def attend(q, k, v, store, f=None):
+def attend(q, k, v, store, f=None, written=False):
+    """(context, probabilities). written: scores are kept as they are stored, as products and again when they are scaled."""
     T, H, K = q.shape
-    G, y = k.shape[1], np.empty_like(q)
+    G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
+    kept = (lambda x: x.astype(store).astype("f8")) if written else (lambda x: x)
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
     for h in range(H):
         g = h % G if f == "head map" else h // (H // G)
-        s = np.where(seen, q[:, h] @ k[:, g].T / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))), -np.inf)
+        s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
+        s = np.where(seen, s, -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
-        y[:, h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8") @ v[:, g]
-    return y
+        p[h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8")
+        y[:, h] = p[h] @ v[:, g]
+    return y, p
 
 
 def gelu(x):
@@ -146,8 +150,8 @@ def spoilt(x, f):
     return x
 
 
-def engine(model, ids, faults, store, since=0):
-    """{name: (array, axes)}. Rows before `since` are computed without the faults."""
+def engine(model, ids, faults, store, since=0, written=False):
+    """{name: (array, axes)}. Rows before `since` are computed without the faults. written: attend's, and probabilities are recorded."""
     c, w = load(model)
     r, T = {}, len(ids)
     K, eps = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], c["rms_norm_eps"]
@@ -182,7 +186,10 @@ def engine(model, ids, faults, store, since=0):
         q = put(p + "q_rope", "token head dim",
                 lambda f: norm(rope(q, theta), w[m + "self_attn.q_norm.weight"], eps) if f and late else rope(q, theta, f))
         k = put(p + "k_rope", "token kv_head dim", lambda f: rope(k, theta, f))
-        y = put(p + "attn_context", "token head dim", lambda f: attend(q, k, v, store, f))
+        if written:
+            wrong = faults.get(p + "attn_context")
+            put(p + "attn_probs", "head token key", lambda f: attend(q, k, v, store, wrong, True)[1])
+        y = put(p + "attn_context", "token head dim", lambda f: attend(q, k, v, store, f, written)[0])
         y = product(p + "attn_out", hidden, y.reshape(T, -1), m + "self_attn.o_proj")
         x = put(p + "attn_residual", hidden, lambda f: add(x, y, f))
         a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")

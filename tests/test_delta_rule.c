@@ -220,16 +220,45 @@ static problem shaped(int i)
 	return problem_create(shapes[i].T, shapes[i].nk, shapes[i].nv, shapes[i].dk, shapes[i].dv);
 }
 
-/* The operation on tokens [from, to); state in and out. */
-static void run(const problem *p, vn_policy po, int64_t from, int64_t to, double *state, double *o, int threads)
+/* The operation on tokens [from, to), by the recurrence or as other engines do; state in and out. */
+static void run_as(const problem *p, int chunks, vn_policy po, int64_t from, int64_t to, double *state, double *o, int threads)
 {
 	const int64_t nk = p->nk, nv = p->nv, dk = p->dk, dv = p->dv;
 	const vn_node n = { .op = VN_OP_DELTA_RULE, .n_in = 5, .c.delta = { .scale = p->scale, .key_heads = (int)nk, .value_heads = (int)nv,
-	                    .key_dim = (int)dk, .value_dim = (int)dv } };
+	                    .key_dim = (int)dk, .value_dim = (int)dv, .chunked = chunks } };
 	const double *in[] = { p->q + from * nk * dk, p->k + from * nk * dk, p->v + from * nv * dv, p->g + from * nv, p->beta + from * nv };
 
 	eval(&n, po, false, threads, to - from, nv * dv, dv, in, (int64_t[]){ nk * dk, nk * dk, nv * dv, nv, nv }, NULL, state,
 	     nv * dk * dv, o + from * nv * dv);
+}
+
+static void run(const problem *p, vn_policy po, int64_t from, int64_t to, double *state, double *o, int threads)
+{
+	run_as(p, 0, po, from, to, state, o, threads);
+}
+
+/* In float32, whatever the policy: as near as its roundings let it come, and not nearer. */
+static void the_chunks_of_other_engines_are_as_near_as_float32(void)
+{
+	for (int i = 0; i < SHAPES; i++)
+		for (int pi = 0; pi < N_POLICIES; pi++) {
+			problem       p = shaped(i);
+			const int64_t no = p.T * p.nv * p.dv, ns = p.nv * p.dk * p.dv;
+			double       *o = zeros(no), *s = zeros(ns), *got = zeros(no), *state = zeros(ns);
+			double        error = 0, size = 0, off = 0, all = 0;
+
+			chunked(&p, o, s);
+			memcpy(state, p.s, (size_t)ns * 8);
+			run_as(&p, 1, policies[pi], 0, p.T, state, got, 2);
+			for (int64_t k = 0; k < no; k++)
+				error += (got[k] - o[k]) * (got[k] - o[k]), size += o[k] * o[k];
+			for (int64_t k = 0; k < ns; k++)
+				off += (state[k] - s[k]) * (state[k] - s[k]), all += s[k] * s[k];
+			CU_ASSERT(sqrt(error / size) < (policies[pi].storage == VN_F16 ? 1e-3 : 1e-5) && sqrt(off / all) < 1e-5);
+			CU_ASSERT(policies[pi].storage != VN_F64 || i < 2 || sqrt(error / size) > 1e-9);
+			problem_destroy(&p);
+			free(o), free(s), free(got), free(state);
+		}
 }
 
 static void the_recurrence_and_its_chunked_form_agree(void)
@@ -472,6 +501,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(the_recurrence_and_its_chunked_form_agree),
+		TEST(the_chunks_of_other_engines_are_as_near_as_float32),
 		TEST(the_rule_has_the_numbers_of_the_specification),
 		TEST(any_number_of_threads_gives_the_same_bits),
 		TEST(a_run_in_parts_goes_on_from_the_state),

@@ -95,7 +95,7 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
 		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
 		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.turned, n->c.delta.restart,
-		a->threads });
+		n->c.delta.chunked, a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)

@@ -54,7 +54,8 @@ static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t h
 void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
 	const int    H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const bool   narrow = a->c->attention.form == VN_ATTN_SCORES_F16;
+	const int    kept = a->c->attention.scores;
+	const bool   narrow = kept || a->c->attention.form == VN_ATTN_SCORES_F16;
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
@@ -62,7 +63,9 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, narrow ? 1.0 : scale, m->q, K,
 	            m->kv, K, 0.0, m->s, (int)S);
 	for (int64_t i = 0; narrow && i < rows * S; i++)
-		m->s[i] = vn_as_f16(m->s[i]) * scale;
+		m->s[i] = (kept == VN_SCORES_AS_BF16 ? vn_as_bf16(m->s[i]) : vn_as_f16(m->s[i])) * scale;
+	for (int64_t i = 0; kept && i < rows * S; i++)
+		m->s[i] = kept == VN_SCORES_AS_BF16 ? vn_as_bf16(m->s[i]) : vn_as_f16(m->s[i]);
 }
 
 /* Keys that some query of the rows may see: none lies beyond. */

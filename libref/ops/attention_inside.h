@@ -38,4 +38,9 @@ static inline double vn_as_f16(double x)
 	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
 }
 
+static inline double vn_as_bf16(double x)
+{
+	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
+}
+
 #endif

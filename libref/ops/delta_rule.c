@@ -88,6 +88,8 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a)
 	const int64_t across = (a->dv + COLS - 1) / COLS;
 	int           failed = 0;
 
+	if (a->chunked)
+		return REAL(vn_delta_chunked)(y, a);
 #pragma omp parallel num_threads(a->threads)
 	{
 		double *s = aligned_alloc(64, (size_t)(2 * a->dk * COLS) * sizeof *s);

@@ -114,10 +114,19 @@ typedef struct REAL(vn_delta) {
 	int64_t     past;
 	int         form, head_map, turned; /* vn_delta_form, vn_head_map */
 	int64_t     restart;
+	int         chunked; /* by vn_delta_chunked */
 	int         threads;
 } REAL(vn_delta);
 
 bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
+
+/* The same in float32, VN_DELTA_CHUNK tokens at a time, as trained models run it. Of a chunk of n tokens, with c[i] the sum of
+ * g[0..i], k, q, v and beta its own, and S the state before it:
+ *   A[i,j] = beta[i] (k[i].k[j]) exp(c[i] - c[j]), j < i        P[i,j] = scale (q[i].k[j]) exp(c[i] - c[j]), j <= i
+ *   (I + A) U = beta v        (I + A) W = beta exp(c) k         N = U - W S
+ *   y = scale exp(c) q S + P N        S = exp(c[n-1]) S + (exp(c[n-1] - c) k)^T N
+ * Without forms, maps and restarts. false: no memory. (Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
+bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
 
 /* Elementwise, n numbers. Activations (specs/models.md) are computed in double. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);

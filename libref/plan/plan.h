@@ -109,6 +109,11 @@ typedef enum vn_delta_form {
 	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_N_DELTA_FORMS
 } vn_delta_form;
 
+/* The arithmetic of other implementations, none of them a fault: attention that keeps the scores in float16 or bfloat16, as
+ * products and again when they are scaled; the delta rule a chunk of 64 tokens at a time, in float32. */
+typedef enum vn_attn_scores { VN_SCORES_WIDE, VN_SCORES_AS_F16, VN_SCORES_AS_BF16 } vn_attn_scores;
+enum { VN_DELTA_CHUNK = 64 };
+
 typedef struct vn_norm {
 	double eps;
 	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
@@ -156,6 +161,8 @@ typedef union vn_consts {
 		int    cache_block; /* tokens, where the form has blocks; at least 1 */
 		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
 		int    cache_steps; /* 1: not in the first call */
+		/* A replay's (compare/healthy.h): */
+		int    scores;    /* vn_attn_scores */
 	} attention;
 	struct {
 		vn_act act;
@@ -178,6 +185,7 @@ typedef union vn_consts {
 		int    head_map;  /* vn_head_map, of the value heads */
 		int    turned;    /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
 		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
+		int    chunked;   /* a replay's (compare/healthy.h): 1: chunks of VN_DELTA_CHUNK tokens in float32; the rest as it is usual */
 	} delta;
 } vn_consts;
 

@@ -1,0 +1,146 @@
+/* healthy.c: see healthy.h. */
+#include "compare/healthy.h"
+#include "compare/replay_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWS = 8 }; /* of few tokens, one may be small by luck */
+
+static bool narrow(vn_dtype storage)
+{
+	return storage == VN_F16 || storage == VN_BF16;
+}
+
+bool vn_healthy_other(vn_node *n, vn_dtype storage)
+{
+	if (n->op == VN_OP_ATTENTION && narrow(storage)) {
+		n->c.attention.scores = storage == VN_F16 ? VN_SCORES_AS_F16 : VN_SCORES_AS_BF16;
+		return true;
+	}
+	if (n->op == VN_OP_DELTA_RULE) {
+		n->c.delta.chunked = 1;
+		return true;
+	}
+	return false;
+}
+
+/* Within half an ulp, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
+static void redraw(float *x, size_t n, vn_dtype storage, uint32_t seed)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint32_t draw;
+		int      exponent;
+		if (!isnormal(x[i]))
+			continue;
+		memcpy(&draw, &x[i], sizeof draw);
+		draw = (draw ^ seed * 0x9e3779b9u) * 0x85ebca6bu;
+		draw = (draw ^ draw >> 13) * 0xc2b2ae35u;
+		draw ^= draw >> 16;
+		frexpf(x[i], &exponent);
+		x[i] += ldexpf((float)(draw >> 8) * 0x1p-24f - 0.5f, exponent - 1 - vn_dtype_digits(storage));
+	}
+}
+
+/* ---- in a replay ------------------------------------------------------------------------------- */
+
+typedef struct drawn {
+	int    value; /* an input of the fine engine's */
+	size_t n;     /* 0: none */
+	float *was, *now;
+} drawn;
+
+/* Queries and keys of the delta rule are normed within the kernel that reads them. */
+static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && narrow(r->e[VN_OWN].policy.storage); i++) {
+		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
+		const vn_shape s = vn_replay_shape(r, v);
+		const size_t   n = (size_t)vn_shape_count(&s);
+		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
+		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_FINE].ref, v, d[i].was, err) : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+	}
+	return st;
+}
+
+static vn_status draw_again(vn_replay *r, drawn d[2], uint32_t seed, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 2 && d[i].n; i++) {
+		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
+		redraw(d[i].now, d[i].n, r->e[VN_OWN].policy.storage, seed);
+		st = vn_ref_write(r->e[VN_FINE].ref, d[i].value, d[i].now, err);
+	}
+	return st;
+}
+
+static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < 2; i++) {
+		if (d[i].n && !st)
+			st = vn_ref_write(r->e[VN_FINE].ref, d[i].value, d[i].was, err);
+		free(d[i].was);
+		free(d[i].now);
+	}
+	return st;
+}
+
+static vn_status run_fine(vn_replay *r, int k, vn_error *err)
+{
+	r->e[VN_FINE].n_out = 0;
+	return vn_ref_run(r->e[VN_FINE].ref, k, k + 1, err);
+}
+
+static const vn_made *made(const vn_replay_engine *e, int value)
+{
+	for (int i = 0; i < e->n_out; i++)
+		if (e->out[i].value == value)
+			return &e->out[i];
+	return NULL;
+}
+
+/* The node as it has been changed, and what it leaves of the value. */
+static vn_status run_other(vn_replay *r, int k, const vn_tensor *fine, int value, const char *axes, drawn d[2], vn_replayed *most, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
+		if ((st = draw_again(r, d, seed, err)) || (st = run_fine(r, k, err)))
+			break;
+		const vn_made *z = made(&r->e[VN_FINE], value);
+		if (z)
+			st = vn_local_other(&(vn_tensor) { z->dtype, z->shape, z->data }, fine, axes, r->c->options->threads, most, err);
+	}
+	return st;
+}
+
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *fine, const char *axes, vn_replayed *l, vn_error *err)
+{
+	vn_replay_engine *e = &r->e[VN_FINE];
+	const int         k = (int)(node - r->plan->node), value = fine->value;
+	const vn_tensor   b = { fine->dtype, fine->shape, fine->data };
+	const vn_replay_engine sound = *e;
+	vn_replayed       most = { 0 };
+	drawn             d[2] = { { 0 }, { 0 } };
+	vn_error          none;
+	vn_status         st;
+
+	if (l->bad || !vn_healthy_other(&r->other->node[k], r->e[VN_OWN].policy.storage))
+		return VN_OK;
+	memset(e->out, 0, sizeof e->out);
+	if (!(st = take_inputs(r, node, d, err)))
+		st = run_other(r, k, &b, value, axes, d, &most, err);
+	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
+		free(e->out[i].data);
+	memcpy(e->out, sound.out, sizeof e->out);
+	r->other->node[k] = *node;
+	vn_local_allow(l, &most);
+	const vn_status back = put_back(r, d, st ? &none : err);
+	return st ? st : back ? back : run_fine(r, k, err);
+}

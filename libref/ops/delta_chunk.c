@@ -1,0 +1,112 @@
+/* delta_chunk.c: the gated delta rule a chunk at a time, in float32. It is no truth: it shows
+ * what float32 and another order of the sums do to a healthy engine (compare/healthy.h). */
+#include "libref/ops/ops.h"
+
+#include "libref/plan/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { C = VN_DELTA_CHUNK };
+
+typedef struct room {
+	float c[C], beta[C];
+	float *k, *rows, *w, *u, *s; /* keys (C,dk), queries (C,dk), W (C,dk), U then N (C,dv), S (dk,dv) */
+	float  A[C][C], P[C][C];
+} room;
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+	float sum = 0.0f;
+	for (int64_t i = 0; i < n; i++)
+		sum += a[i] * b[i];
+	return sum;
+}
+
+/* y -= f x, or with a negative f what is added. */
+static void less(float *y, float f, const float *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		y[i] -= f * x[i];
+}
+
+static void load(room *m, const REAL(vn_delta) *a, int64_t h, int64_t t, int64_t n)
+{
+	const int64_t nk = a->key_heads, nv = a->value_heads, dk = a->dk, dv = a->dv, g = h / (nv / nk);
+	float         sum = 0.0f;
+
+	for (int64_t i = 0; i < n; i++) {
+		m->c[i] = sum += (float)a->g[(t + i) * nv + h];
+		m->beta[i] = (float)a->beta[(t + i) * nv + h];
+		for (int64_t d = 0; d < dk; d++) {
+			m->rows[i * dk + d] = (float)a->q[((t + i) * nk + g) * dk + d] * (float)a->scale;
+			m->k[i * dk + d] = (float)a->k[((t + i) * nk + g) * dk + d];
+			m->w[i * dk + d] = m->beta[i] * m->k[i * dk + d] * expf(m->c[i]);
+		}
+		for (int64_t d = 0; d < dv; d++)
+			m->u[i * dv + d] = m->beta[i] * (float)a->v[((t + i) * nv + h) * dv + d];
+	}
+}
+
+static void chunk(real *y, room *m, const REAL(vn_delta) *a, int64_t h, int64_t t, int64_t n)
+{
+	const int64_t nv = a->value_heads, dk = a->dk, dv = a->dv;
+
+	load(m, a, h, t, n);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j <= i; j++) {
+			const float decay = expf(m->c[i] - m->c[j]);
+			m->A[i][j] = m->beta[i] * dot(m->k + i * dk, m->k + j * dk, dk) * decay;
+			m->P[i][j] = dot(m->rows + i * dk, m->k + j * dk, dk) * decay;
+		}
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t j = 0; j < i; j++) {
+			less(m->u + i * dv, m->A[i][j], m->u + j * dv, dv);
+			less(m->w + i * dk, m->A[i][j], m->w + j * dk, dk);
+		}
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t d = 0; d < dk; d++)
+			less(m->u + i * dv, m->w[i * dk + d], m->s + d * dv, dv);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t e = 0; e < dv; e++) {
+			float sum = 0.0f, within = 0.0f;
+			for (int64_t d = 0; d < dk; d++)
+				sum += m->rows[i * dk + d] * expf(m->c[i]) * m->s[d * dv + e];
+			for (int64_t j = 0; j <= i; j++)
+				within += m->P[i][j] * m->u[j * dv + e];
+			y[((t + i) * nv + h) * dv + e] = (real)(sum + within);
+		}
+	for (int64_t d = 0; d < dk; d++) {
+		float *row = m->s + d * dv;
+		for (int64_t e = 0; e < dv; e++)
+			row[e] *= expf(m->c[n - 1]);
+		for (int64_t i = 0; i < n; i++)
+			less(row, -m->k[i * dk + d] * expf(m->c[n - 1] - m->c[i]), m->u + i * dv, dv);
+	}
+}
+
+bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a)
+{
+	const int64_t dk = a->dk, dv = a->dv;
+	room  *m = malloc(sizeof *m);
+	float *x = malloc((size_t)(3 * C * dk + C * dv + dk * dv) * sizeof *x);
+
+	for (int64_t h = 0; m && x && h < a->value_heads; h++) {
+		real *state = a->state + h * dk * dv; /* (dk,dv) */
+		m->k = x;
+		m->rows = m->k + C * dk;
+		m->w = m->rows + C * dk;
+		m->u = m->w + C * dk;
+		m->s = m->u + C * dv;
+		for (int64_t i = 0; i < dk * dv; i++)
+			m->s[i] = (float)state[i];
+		for (int64_t t = 0; t < a->tokens; t += C)
+			chunk(y, m, a, h, t, a->tokens - t < C ? a->tokens - t : C);
+		for (int64_t i = 0; i < dk * dv; i++)
+			state[i] = (real)m->s[i];
+	}
+	const bool good = m && x;
+	free(m);
+	free(x);
+	return good;
+}
