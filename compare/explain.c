@@ -26,7 +26,8 @@ static double told(const vn_hypothesis *h)
 
 bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
 {
-	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted ? 16 : 4));
+	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
+	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4));
 }
 
 /* ---- one hypothesis ------------------------------------------------------------------------- */

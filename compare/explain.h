@@ -6,7 +6,7 @@
  * (probe.h), and what the candidate has is held against it as a replay holds it against
  * the sound operation (local.h). A hypothesis explains the checkpoint when what is left
  * is within its floor, as of a healthy operation, and a quarter of the error at most (a sixteenth
- * of what was fitted, which has a number of its own to come near with).
+ * of what was fitted, which has a number of its own to come near with, and of an error that is below 16 floors).
  *
  * Where none of the catalogue does, parameters are fitted (theta, eps, scales, an offset of
  * positions, a factor), and what the operation gives is tried in other arrangements. Where
