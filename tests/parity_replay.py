@@ -129,7 +129,7 @@ def single_faults(b):
             for layer in (0, 1):
                 every = (family == "qwen3") == (precision == "f16")
                 for name, kinds in names_of(family, layer) if every or layer == 0 else ():
-                    for kind in kinds if layer else kinds[:1]:
+                    for kind in kinds[:2] if layer else kinds[:1]:  # all of them: parity_explain_stranger.py
                         r = stranger.engine(model_of(family), IDS, {name: kind}, store)
                         if not visible(healthy, r, name):
                             continue
