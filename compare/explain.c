@@ -363,8 +363,9 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 			x->left_out = c->n_origins - i;
 			break;
 		}
-		if (c->point[c->origins[i]].replayed)
-			st = explain_point(&t, x, c->origins[i], err);
+		if (!c->point[c->origins[i]].replayed)
+			continue;
+		st = explain_point(&t, x, c->origins[i], err);
 		nothing = x->n && x->of[x->n - 1].n_fit ? 0 : nothing + 1;
 	}
 	vn_probe_destroy(t.probe);

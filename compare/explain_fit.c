@@ -3,7 +3,6 @@
  * hypothesis, so a bad estimate explains nothing. */
 #include "compare/explain_inside.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

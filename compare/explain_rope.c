@@ -23,7 +23,6 @@ typedef struct turning {
 	double complex *z;          /* (tokens) of one pair */
 	double  f[PAIRS_MAX];       /* radians a token */
 	double  start[PAIRS_MAX];   /* and at position 0 */
-	double  modulus[PAIRS_MAX]; /* output over input */
 	double  coherence;          /* the least of all pairs */
 } turning;
 
@@ -53,7 +52,6 @@ static void one_pair(turning *r, const vn_tensor *x, const double *y, int i)
 		sum += cabs(r->z[p]);
 	}
 	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
-	r->modulus[i] = ex > 0 ? sqrt(ey / ex) : 1;
 	double f = 0;
 	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
 		double complex turn = 0;
