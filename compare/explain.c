@@ -30,6 +30,11 @@ bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
 	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4));
 }
 
+bool vn_trial_answered(const vn_trial *t)
+{
+	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
+}
+
 /* ---- one hypothesis ------------------------------------------------------------------------- */
 
 /* Keeps the list sorted, those that leave least first, and as long as it may be. */

@@ -367,7 +367,7 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 
 	if (!st)
 		st = one_value(&r, err);
-	if (!st && !(t->x->n && vn_trial_fits(t, &t->x->by[0])) && !(st = factor(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
+	if (!st && !vn_trial_answered(t) && !(st = factor(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
 	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, axes, err)))
 		st = another(&r, err);
 	free(r.own);

@@ -94,12 +94,17 @@ static vn_status least(search *s, double low, double high, vn_error *err)
 	return st;
 }
 
-/* A person wrote the number: of few digits, where that is as good. */
-static double plain_number(double x)
+double vn_three_digits(double x)
 {
 	char text[32];
 	snprintf(text, sizeof text, "%.3g", x);
-	const double y = atof(text);
+	return atof(text);
+}
+
+/* A person wrote the number: of few digits, where that is as good. */
+static double plain_number(double x)
+{
+	const double y = vn_three_digits(x);
 	return fabs(x / y - 1) < 2e-4 ? y : x;
 }
 
@@ -121,7 +126,7 @@ static vn_status fit_constant(vn_trial *t, int node, const char *name, double lo
 		vn_hypothesis_say(&h, words, x);
 		if (!(st = vn_const_set(&n, name, x, err)))
 			st = vn_try_node(t, node, &n, &h, err);
-		if (t->x->n && vn_trial_fits(t, &t->x->by[0]))
+		if (vn_trial_answered(t))
 			break;
 	}
 	return st;
@@ -178,11 +183,6 @@ static vn_status try_window(vn_trial *t, int node, int64_t w, vn_error *err)
 	return vn_try_node(t, node, &n, &h, err);
 }
 
-static bool answered(const vn_trial *t)
-{
-	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
-}
-
 static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
@@ -195,9 +195,9 @@ static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 	const int64_t first = first_apart(&z, c, vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token);
 	free((void *)(uintptr_t)z.data);
 	const bool wider = own && first >= own;
-	for (int64_t w = first; !st && first > 1 && w > 0 && w > first - UNHEARD && !wider && !answered(t); w--)
+	for (int64_t w = first; !st && first > 1 && w > 0 && w > first - UNHEARD && !wider && !vn_trial_answered(t); w--)
 		st = try_window(t, node, w, err);
-	for (int64_t w = own + 1; !st && wider && w <= own + WIDER && !answered(t); w++)
+	for (int64_t w = own + 1; !st && wider && w <= own + WIDER && !vn_trial_answered(t); w++)
 		st = try_window(t, node, w, err);
 	return st;
 }
@@ -219,7 +219,7 @@ static vn_status fit_node(vn_trial *t, int node, vn_error *err)
 		return fit_constant(t, node, "eps", 1e-13, 10, "N1", "eps is %.4g", err);
 	case VN_OP_ATTENTION:
 		st = fit_window(t, node, err);
-		return st || (t->x->n && vn_trial_fits(t, &t->x->by[0])) ? st
+		return st || vn_trial_answered(t) ? st
 		     : fit_constant(t, node, "scale", n->c.attention.scale / 100, n->c.attention.scale * 100, "A1", "scores scaled by %.6g", err);
 	case VN_OP_DELTA_RULE:
 		return fit_constant(t, node, "scale", n->c.delta.scale / 100, n->c.delta.scale * 100, "G6", "queries of the delta rule scaled by %.6g", err);

@@ -26,6 +26,10 @@ vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 /* Does it explain the checkpoint? */
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
+/* Does any that was tried? */
+bool      vn_trial_answered(const vn_trial *t);
+/* x in the three digits that a person writes. */
+double    vn_three_digits(double x);
 
 /* The same with a node of the model's plan changed. */
 vn_status vn_try_node(vn_trial *t, int node, const vn_node *as, vn_hypothesis *h, vn_error *err);

@@ -130,7 +130,7 @@ static vn_status fit_theta(vn_trial *t, int node, const turning *r, vn_error *er
 			continue;
 		vn_hypothesis_say(&h, "RoPE with theta %g", rope.theta);
 		st = try_rope(t, node, &rope, "R2", &h, err);
-		if (t->x->n && vn_trial_fits(t, &t->x->by[0]))
+		if (vn_trial_answered(t))
 			break;
 	}
 	return st;
@@ -161,13 +161,6 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 	return try_rope(t, node, &rope, "R3", &h, err);
 }
 
-static double digits(double x)
-{
-	char text[32];
-	snprintf(text, sizeof text, "%.3g", x);
-	return atof(text);
-}
-
 static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
 	vn_rope rope = r->rope;
@@ -181,9 +174,9 @@ static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const floa
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
 		return VN_OK;
 	/* A person wrote it, or one over it; else as it was measured. */
-	const double as[] = { digits(by), 1 / digits(1 / by), by };
+	const double as[] = { vn_three_digits(by), 1 / vn_three_digits(1 / by), by };
 	vn_status    st = VN_OK;
-	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !(t->x->n && vn_trial_fits(t, &t->x->by[0])); i++) {
+	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_trial_answered(t); i++) {
 		vn_hypothesis h = { 0 };
 		rope.turn = (r->rope.turn != 0 ? r->rope.turn : 1) * as[i];
 		vn_hypothesis_say(&h, "every angle is %.5g times what it should be", rope.turn);
