@@ -2,23 +2,13 @@
 #include "compare/explain_words.h"
 #include "compare/local.h"
 #include "compare/words.h"
+#include "libref/base/text.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ANSWERS = 8 }; /* different ones that are told in lines */
-
-__attribute__((format(printf, 2, 3)))
-static void add(char *text, const char *format, ...)
-{
-	const size_t used = strlen(text);
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text + used, VN_EXPLAINED - used, format, args);
-	va_end(args);
-}
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 {
@@ -40,13 +30,13 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 {
 	text[0] = 0;
 	if (*x->why_not)
-		add(text, "not explained: %s", x->why_not);
+		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
-		add(text, "none of %d known mistakes fits", x->n_tried);
+		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_hypothesis *h = &x->by[0];
 		const char *at = elsewhere(c, x, h);
-		add(text, "%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, at ? ", at " : "", at ? at : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, at ? ", at " : "", at ? at : "");
 	}
 	return text;
 }
@@ -56,7 +46,7 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 	char text[VN_EXPLAINED] = "";
 	for (int i = 1; i < x->n_alias; i++) {
 		const char *at = elsewhere(c, x, &x->by[i]);
-		add(text, "%s%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, at ? ", at " : "", at ? at : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, at ? ", at " : "", at ? at : "");
 	}
 	vn_lines_add(lines, "as good on these numbers: %s", text);
 	if (*x->separate)

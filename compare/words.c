@@ -2,10 +2,10 @@
 #include "compare/words.h"
 
 #include "compare/replay.h"
+#include "libref/base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +17,6 @@ const char *vn_label(const vn_checkpoint *p, char *text)
 	else
 		snprintf(text, VN_LABEL, "step.%d/%s", p->step, p->name);
 	return text;
-}
-
-/* Appends to text of VN_WORDS bytes, as far as there is room. */
-__attribute__((format(printf, 2, 3)))
-static void add(char *text, const char *format, ...)
-{
-	const size_t used = strlen(text);
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text + used, VN_WORDS - used, format, args);
-	va_end(args);
 }
 
 /* ---- the verdict ---------------------------------------------------------------- */
@@ -45,21 +34,21 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
 	text[0] = 0;
 	if (c->within) {
-		add(text, "%d checkpoints compared", measured);
+		vn_text_add(text, VN_WORDS, "%d checkpoints compared", measured);
 		if (c->n_status[VN_UNLIMITED])
-			add(text, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
+			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
 		if (measured < c->n_points)
-			add(text, ", %d not (allowed%s)", c->n_points - measured, c->options->baseline ? " or known" : "");
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->n_points - measured, c->options->baseline ? " or known" : "");
 	} else {
-		add(text, "%d of %d checkpoints", c->n_fails, c->n_points);
+		vn_text_add(text, VN_WORDS, "%d of %d checkpoints", c->n_fails, c->n_points);
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->n_status[s])
-				add(text, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
+				vn_text_add(text, VN_WORDS, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
 	}
 	const int known = c->n_since[VN_KNOWN] + c->n_since[VN_BETTER];
 	if (known)
-		add(text, ", %d outside as in the baseline", known);
-	add(text, ".");
+		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
+	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }
 
@@ -68,20 +57,20 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	char label[VN_LABEL];
 	text[0] = 0;
 	if (c->first >= 0 && c->point[c->first].unfounded)
-		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->point[c->first].detail ? c->point[c->first].detail : "its floor is none");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->point[c->first].detail ? c->point[c->first].detail : "its floor is none");
 	else if (c->n_origins && c->first < 0)
-		add(text, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
-		    c->n_origins > 1 ? ", the first of several," : "");
+		vn_text_add(text, VN_WORDS, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
+		            c->n_origins > 1 ? ", the first of several," : "");
 	else if (c->n_origins == 1)
-		add(text, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
+		vn_text_add(text, VN_WORDS, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
 	else if (c->n_origins > 1)
-		add(text, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+		vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
 	else if (c->first >= 0 && c->replayed)
-		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label),
-		    "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label),
+		            "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
 	else if (c->first >= 0)
-		add(text, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
-		    ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
+		            ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
 	return text;
 }
 
@@ -101,20 +90,20 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
-	add(text, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
+	vn_text_add(text, VN_WORDS, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
 	if (vn_local_peak(p) > VN_PEAK_LIMIT)
-		add(text, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
-		    p->replay.local_max / p->replay.floor_max);
-	add(text, ", inherited %.2g", p->replay.inherited);
+		vn_text_add(text, VN_WORDS, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
+		            p->replay.local_max / p->replay.floor_max);
+	vn_text_add(text, VN_WORDS, ", inherited %.2g", p->replay.inherited);
 	if (!isnan(p->replay.gain))
-		add(text, ", which is %.2g times what came in", p->replay.gain);
+		vn_text_add(text, VN_WORDS, ", which is %.2g times what came in", p->replay.gain);
 	if (p->replay.span > 1)
-		add(text, "; of the %d operations between captured tensors and here", p->replay.span);
+		vn_text_add(text, VN_WORDS, "; of the %d operations between captured tensors and here", p->replay.span);
 	if (p->replay.captured)
-		add(text, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
+		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
 	if (p->replay.behind >= 0)
-		add(text, c->point[p->replay.behind].replay.captured ? "; right on what %s should be" : "; the error of %s may be all of it",
-		    vn_label(&c->point[p->replay.behind], label));
+		vn_text_add(text, VN_WORDS, c->point[p->replay.behind].replay.captured ? "; right on what %s should be" : "; the error of %s may be all of it",
+		            vn_label(&c->point[p->replay.behind], label));
 	return text;
 }
 
@@ -180,28 +169,28 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	vn_limit_key(k->form, k->metric, key);
 	text[0] = 0;
 	if (k->note)
-		add(text, "%s: %s", key, k->note);
+		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
 	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
-		add(text, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
-		    k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
-		    say_limit(k->limit, limit, sizeof limit));
+		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
+		            say_limit(k->limit, limit, sizeof limit));
 	if (k->rule && k->rule->key[k->form][k->metric].deep)
-		add(text, " (by depth, %s to %s)",
-		    say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
-		    say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
+		vn_text_add(text, VN_WORDS, " (by depth, %s to %s)",
+		            say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
+		            say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
 	if (k->steps)
-		add(text, " over %d steps", k->steps);
+		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
 	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
 	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
 	if (token >= 0 && !k->note && !k->steps)
-		add(text, " at token %" PRId64, token);
+		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
 	if (k->rule && k->line == 0)
-		add(text, " (%s)", k->rule->file);
+		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
 	else if (k->rule)
-		add(text, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
-		add(text, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
-		          ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
+		vn_text_add(text, VN_WORDS, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
+		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
 	return text;
 }
 
@@ -210,9 +199,9 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 	if (p->worst >= 0) {
 		vn_say_check(p, &p->check[p->worst], text);
 		if (p->since > VN_FIXED && isfinite(p->was))
-			add(text, "; %.3g in the baseline", p->was);
+			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
 		else if (p->since == VN_NEW)
-			add(text, "; not so in the baseline");
+			vn_text_add(text, VN_WORDS, "; not so in the baseline");
 		return text;
 	}
 	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "");

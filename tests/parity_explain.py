@@ -98,7 +98,7 @@ def main():
     args.add_argument("--verbose", action="store_true")
     o = args.parse_args()
     failed = False
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         bench = Bench(o.vernier, folder, o.steps)
         device = bench.run("devices").returncode == 0
         engines = ([] if o.gpu else [("ref", "f32")]) + ([] if o.ref or not device else [("gpu", "f16")])

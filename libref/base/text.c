@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +44,16 @@ bool vn_text_real(const char *text, double low, double high, double *x)
 		return false;
 	*x = r;
 	return true;
+}
+
+void vn_text_add(char *text, size_t size, const char *format, ...)
+{
+	const size_t used = strlen(text);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text + used, size - used, format, args);
+	va_end(args);
 }
 
 bool vn_text_control(char c)

@@ -3,6 +3,7 @@
 #define VN_LIBREF_BASE_TEXT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A whole number at the start of text, digits with an optional minus: what is
@@ -13,6 +14,10 @@ bool  vn_text_whole(const char *text, int64_t low, int64_t high, int64_t *x);
 /* A decimal number from low to high, all of text: "0.7", "1e-3", not "nan" and
  * not "0x1". False leaves *x alone. */
 bool  vn_text_real(const char *text, double low, double high, double *x);
+
+/* Appends to text of size bytes, as far as there is room. */
+__attribute__((format(printf, 3, 4)))
+void  vn_text_add(char *text, size_t size, const char *format, ...);
 
 /* A terminal obeys control characters: each becomes '?'. Returns text. */
 char *vn_text_clean(char *text);
