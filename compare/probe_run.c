@@ -177,6 +177,8 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
 			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
+		if (!st && vn_probe_held(r->p, root) == VN_HELD_ROWS)
+			st = vn_probe_load(r->p, r->w, root, at, err);
 	}
 	*data = *at;
 	return st;
