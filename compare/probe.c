@@ -17,44 +17,54 @@ static int captured(const vn_probe *p, int step, int root)
 	return p->point[(size_t)step * (size_t)p->plan->n_values + (size_t)root];
 }
 
-bool vn_probe_known(const vn_probe *p, int root)
+vn_held vn_probe_held(const vn_probe *p, int root)
 {
-	if (root >= p->plan->n_values || root == p->target || p->plan->value[root].state >= 0 || vn_value_streams(p->plan, root))
-		return false;
+	const vn_value *v = &p->plan->value[root];
+	vn_held         held = VN_HELD_ALL;
+
+	if (root >= p->plan->n_values || root == p->target || v->state >= 0 || vn_value_streams(p->plan, root))
+		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured(p, i, root);
-		const vn_shape s = vn_value_shape(&p->plan->value[root], p->step[i].tokens, 0);
-		if (point < 0 || p->c->point[point].replay.captured || !vn_shape_equal(&s, &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape))
-			return false;
+		if (point < 0 || p->c->point[point].replay.captured)
+			return VN_HELD_NOT;
+		const vn_shape *is = &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape;
+		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
+		if (!vn_shape_equal(&some, is))
+			return VN_HELD_NOT;
+		if (!vn_shape_equal(&all, is))
+			held = VN_HELD_ROWS;
 	}
-	return true;
+	return held;
+}
+
+bool vn_probe_known(const vn_probe *p, int root)
+{
+	const vn_held held = vn_probe_held(p, root);
+	return held == VN_HELD_ALL || (held == VN_HELD_ROWS && p->narrow);
 }
 
 vn_status vn_probe_load(vn_probe *p, vn_probe_width *w, int root, void **data, vn_error *err)
 {
 	const int64_t row = vn_value_row(&p->plan->value[root]);
 	const vn_dtype as = vn_policy_dtype(w->policy, vn_value_wide(p->plan, root));
-	char     *x = malloc((size_t)(p->tokens * row) * w->size + 1);
+	char     *x = *data ? *data : calloc((size_t)(p->tokens * row) + 1, w->size);
 	vn_status st = x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->plan->value[root].name);
-	size_t    at = 0;
 
+	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
-		const int entry = p->c->point[captured(p, i, root)].cand;
-		const size_t n = (size_t)(p->step[i].tokens * row);
+		const vn_step *s = &p->step[i];
+		const int      entry = p->c->point[captured(p, i, root)].cand;
+		const size_t   n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		vn_tensor t;
 		if ((st = vn_entry_tensor(p->c->cand, entry, &t, err)))
 			break;
 		if (w->size == 8)
-			vn_to_f64((double *)x + at, t.data, t.dtype, n);
+			vn_to_f64((double *)(void *)x + at, t.data, t.dtype, n);
 		else
-			vn_to_f32_as((float *)x + at, t.data, t.dtype, as, n);
-		at += n;
+			vn_to_f32_as((float *)(void *)x + at, t.data, t.dtype, as, n);
 		vn_recording_release(p->c->cand, entry);
 	}
-	if (st)
-		free(x);
-	else
-		*data = x;
 	return st;
 }
 
@@ -106,18 +116,33 @@ static vn_status take_candidate(vn_probe *p, vn_error *err)
 	return VN_OK;
 }
 
-static void find_span(vn_probe *p, int value)
+/* Does a token of what the operation makes come of other tokens of this input, too? */
+static bool mixes(const vn_node *n, int input)
 {
-	const int root = vn_plan_root(p->plan, value), node = p->plan->value[root].node;
+	switch (n->op) {
+	case VN_OP_ATTENTION:   return input != VN_ATTN_Q;
+	case VN_OP_CAUSAL_CONV:
+	case VN_OP_DELTA_RULE:
+	case VN_OP_ROWS:        return true;
+	default:                return false;
+	}
+}
 
-	for (int i = 0; i < p->n_span; i++)
-		if (p->span[i] == node)
-			return;
-	if (vn_probe_known(p, root))
+/* all: of every token, not those of the checkpoint alone. */
+static void find_span(vn_probe *p, int value, bool all)
+{
+	enum { ROWS = 1, ALL };
+	const int root = vn_plan_root(p->plan, value), node = p->plan->value[root].node;
+	const vn_held held = vn_probe_held(p, root);
+
+	if (p->seen[node] >= (all ? ALL : ROWS) || held == VN_HELD_ALL || (held == VN_HELD_ROWS && !all))
 		return;
-	p->span[p->n_span++] = node;
+	if (!p->seen[node])
+		p->span[p->n_span++] = node;
+	p->seen[node] = all ? ALL : ROWS;
+	p->narrow = p->narrow && held != VN_HELD_ROWS;
 	for (int i = 0; i < p->plan->node[node].n_in; i++)
-		find_span(p, p->plan->node[node].in[i]);
+		find_span(p, p->plan->node[node].in[i], all || mixes(&p->plan->node[node], i));
 }
 
 static bool follow(const vn_probe *p, int upto)
@@ -150,7 +175,9 @@ vn_status vn_probe_at(vn_probe *p, int point, vn_error *err)
 	p->target = root;
 	p->tokens = p->step[p->when].position + p->step[p->when].tokens;
 	p->n_span = 0;
-	find_span(p, root);
+	p->narrow = true;
+	memset(p->seen, 0, (size_t)p->plan->n_nodes);
+	find_span(p, root, p->plan->value[root].state >= 0);
 	return take_candidate(p, err);
 }
 
@@ -213,7 +240,7 @@ vn_status vn_probe_create(vn_comparison *c, vn_probe **probe, vn_error *err)
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->plan->n_values);
 	}
 	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->plan->n_values * sizeof *p->point + 1))
-	            || !(p->span = malloc(((size_t)p->plan->n_nodes + 1) * sizeof *p->span))))
+	            || !(p->span = malloc(((size_t)p->plan->n_nodes + 1) * sizeof *p->span)) || !(p->seen = malloc((size_t)p->plan->n_nodes + 1))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->plan->n_values);
 	vn_blas_single();
 	if (!st && !(st = vn_blas_reserve(p->threads, err)))
@@ -235,5 +262,6 @@ void vn_probe_destroy(vn_probe *p)
 		free(p->w[i].sound);
 	free(p->point);
 	free(p->span);
+	free(p->seen);
 	free(p);
 }

@@ -35,13 +35,20 @@ struct vn_probe {
 	vn_tensor        cand;
 	void            *own;     /* cand's numbers, where they are not the file's */
 	int             *span, n_span;
+	signed char     *seen;    /* (nodes): by the search for the span, and whether for all tokens */
+	bool             narrow;  /* no operation of the span asks for tokens that were not captured */
 };
 
 /* ---- probe.c: what was captured ------------------------------------------------------------- */
 
-/* In all steps up to the checkpoint's, whole. */
+typedef enum vn_held { VN_HELD_NOT, VN_HELD_ROWS, VN_HELD_ALL } vn_held;
+
+/* What was captured of a value in all steps up to the checkpoint's: some rows of each, all. */
+vn_held   vn_probe_held(const vn_probe *p, int root);
+/* Enough of it to compute the checkpoint. */
 bool      vn_probe_known(const vn_probe *p, int root);
-/* The candidate's numbers of a known value, for all tokens, in that width: *data is the caller's to free. */
+/* The candidate's numbers of a value of which something is held, in that width, in their places among all tokens. *data, which
+ * is the caller's to free, NULL: a new one, 0 where nothing was captured. */
 vn_status vn_probe_load(vn_probe *p, vn_probe_width *w, int root, void **data, vn_error *err);
 
 #endif

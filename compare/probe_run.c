@@ -177,6 +177,8 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
 			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
+		if (!st && vn_probe_held(r->p, root) == VN_HELD_ROWS)
+			st = vn_probe_load(r->p, r->w, root, at, err);
 	}
 	*data = *at;
 	return st;
@@ -235,25 +237,26 @@ static void keep_rows(const vn_probe *p, const run *r, int64_t row, void *x)
 static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&r->p->cand.shape) * r->w->size;
+	int          i = 0;
 	vn_status    st;
 	void        *x;
 
+	while (i < k->n->n_state && &r->plan->state[k->n->state[i]] != s)
+		i++;
+	if (i == k->n->n_state)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
 	if (s->input >= 0) {
-		const int from = s->input == VN_ATTN_K && keeps_others(k) ? VN_ATTN_KEPT : s->input;
 		if (!(*out = malloc(n + 1)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
-		memcpy(*out, k->in[from], n);
+		turn_to(r, k, r->p->when);
+		memcpy(*out, k->a.state[i], n);
 		return VN_OK;
 	}
-	for (int i = 0; i < k->n->n_state; i++)
-		if (&r->plan->state[k->n->state[i]] == s) {
-			st = first_output(r, k, 0, &x, err);
-			free(x);
-			*out = k->kept[i];
-			k->kept[i] = NULL;
-			return st;
-		}
-	return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
+	st = first_output(r, k, 0, &x, err);
+	free(x);
+	*out = k->kept[i];
+	k->kept[i] = NULL;
+	return st;
 }
 
 static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
