@@ -27,7 +27,8 @@ static double told(const vn_hypothesis *h)
 bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
 {
 	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
-	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4));
+	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
 }
 
 bool vn_trial_answered(const vn_trial *t)

@@ -139,8 +139,8 @@ def spoilt(x, f):
     x = x.copy()
     if callable(f):
         return f(x)
-    if f == "scaled":
-        x *= 1.05
+    if f == "scaled" or number(f, "scaled", 0):
+        x *= number(f, "scaled", 1.05)
     elif f == "one channel":
         x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
     elif f == "one token":
