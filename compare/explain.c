@@ -27,7 +27,8 @@ static double told(const vn_hypothesis *h)
 bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
 {
 	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
-	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4));
+	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
 }
 
 bool vn_trial_answered(const vn_trial *t)
@@ -177,11 +178,36 @@ static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
 	return false;
 }
 
-static vn_status try_fault(vn_trial *t, int fault, int node, vn_error *err)
+/* A number format tells itself by the bits: who rounds to it makes no others. */
+static bool could_be(const vn_trial *t, const vn_node *made)
+{
+	const vn_tensor *cand = vn_probe_candidate(t->probe);
+	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
+	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
+
+	if (as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT)
+		return true;
+	const vn_shape *s = &cand->shape;
+	const int64_t   n = vn_shape_count(s);
+	float           x[256], y[256];
+	for (int64_t at = 0; at < n; at += 256) {
+		const size_t some = (size_t)(n - at < 256 ? n - at : 256);
+		vn_to_f32(x, (const char *)cand->data + (size_t)at * vn_dtype_size(cand->dtype), cand->dtype, some);
+		memcpy(y, x, sizeof y);
+		vn_round_f32(y, format, some);
+		for (size_t i = 0; i < some; i++)
+			if (isfinite(x[i]) && x[i] != y[i])
+				return false;
+	}
+	return true;
+}
+
+/* One fault at n nodes at once. */
+static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
-	vn_hypothesis  h = { .node = node };
+	vn_hypothesis  h = { .node = node[0] };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
 	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
@@ -190,15 +216,59 @@ static vn_status try_fault(vn_trial *t, int fault, int node, vn_error *err)
 		return st;
 	snprintf(h.id, sizeof h.id, "%s", vn_fault_id(fault));
 	snprintf(h.words, sizeof h.words, "%s", vn_fault_means(fault));
-	snprintf(what, sizeof what, "%s@%s", h.id, plan->value[plan->node[node].out[0]].name);
-	if ((st = vn_faulty_inject(f, what, err)) == VN_ERR_USAGE)
+	if (n == 2)
+		snprintf(h.also, sizeof h.also, " and %s", plan->value[plan->node[node[1]].out[0]].name);
+	else if (n > 2)
+		snprintf(h.also, sizeof h.also, " and %d more operations", n - 1);
+	for (int i = 0; !st && i < n; i++) {
+		snprintf(what, sizeof what, "%s@%s", h.id, plan->value[plan->node[node[i]].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (st == VN_ERR_USAGE)
 		st = VN_OK; /* weights that stay what they are, or are not of the format */
 	else if (!st) {
-		h.capture = reads(plan, root) && !reads(vn_faulty_plan(f), root);
-		if (t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON))
-			st = vn_try(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
+		const vn_plan *made = vn_faulty_plan(f);
+		h.capture = reads(plan, root) && !reads(made, root);
+		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) && could_be(t, &made->node[made->value[root].node]))
+			st = vn_try(t, made, vn_faulty_weights(f), &h, err);
 	}
 	vn_faulty_destroy(f);
+	return st;
+}
+
+static bool of_query_or_key(const vn_plan *p, int node)
+{
+	const char *dot = strchr(p->value[p->node[node].out[0]].name, '.');
+	return dot && (strncmp(dot + 1, "q_", 2) == 0 || strncmp(dot + 1, "k_", 2) == 0);
+}
+
+/* An engine makes a mistake wherever it does the same: at the n nodes that it fits everywhere, in each layer, and in each layer's queries
+ * and keys. */
+static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_error *err)
+{
+	enum { FEW = 4 }; /* layers between captured tensors whose parts are tried */
+	const vn_plan *plan = vn_probe_plan(t->probe);
+	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
+	vn_status      st = n < 2 ? VN_OK : some ? try_fault(t, fault, fit, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
+
+	for (int i = 0; i < n; i++) {
+		const int layer = plan->node[fit[i]].layer;
+		low = layer >= 0 && layer < low ? layer : low;
+		high = layer > high ? layer : high;
+	}
+	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW; layer++)
+		for (int pair = 0; !st && pair < 2; pair++) {
+			int k = 0, all = 0;
+			for (int i = 0; i < n; i++) {
+				const bool here = plan->node[fit[i]].layer == layer;
+				all += here;
+				if (here && (!pair || of_query_or_key(plan, fit[i])))
+					some[k++] = fit[i];
+			}
+			if (k >= 2 && k < n && !(pair && k == all))
+				st = try_fault(t, fault, some, k, err);
+		}
+	free(some);
 	return st;
 }
 
@@ -234,26 +304,30 @@ static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error
 	const vn_plan *plan = vn_probe_plan(t->probe);
 	int            n;
 	const int     *span = vn_probe_span(t->probe, &n);
-	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place);
-	vn_status      st = place && t->tried ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
+	const int      spanned = n;
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place), *fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
+	vn_status      st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
-	if (t->tried)
-		memset(t->tried, 0, (size_t)vn_n_faults());
 	if (place) {
 		memcpy(place, span, (size_t)n * sizeof *place);
 		n = and_origins(t, place, n);
 	}
-	for (int k = 0; !st && k < n; k++)
-		for (int f = 0; !st && f < vn_n_faults(); f++) {
-			bool wanted = !only;
-			for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
-				wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
-			if (!wanted || vn_fault_why_not(f, plan, place[k]))
+	for (int f = 0; !st && f < vn_n_faults(); f++) {
+		bool wanted = !only;
+		int  fits = 0;
+		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
+			wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
+		for (int k = 0; !st && wanted && k < n; k++) {
+			if (vn_fault_why_not(f, plan, place[k]))
 				continue;
-			t->x->n_tried += !t->tried[f];
-			t->tried[f] = 1;
-			st = try_fault(t, f, place[k], err);
+			fit[fits++] = place[k];
+			st = try_fault(t, f, &place[k], 1, err);
 		}
+		t->x->n_tried += fits > 0;
+		if (!st && spanned > 1 && fits > 1)
+			st = try_together(t, f, fit, fits, err);
+	}
+	free(fit);
 	free(place);
 	return st;
 }
@@ -361,7 +435,6 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->n_origins);
 	if ((st = vn_probe_create(c, &t.probe, err)))
 		return st;
-	t.tried = malloc((size_t)vn_n_faults());
 	int nothing = 0; /* that nothing fits, one after the other */
 	for (int i = 0; !st && i < c->n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
@@ -374,7 +447,6 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		nothing = x->n && x->of[x->n - 1].n_fit ? 0 : nothing + 1;
 	}
 	vn_probe_destroy(t.probe);
-	free(t.tried);
 	vn_explain_settle(c, x);
 	return st;
 }

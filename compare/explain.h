@@ -8,6 +8,9 @@
  * is within its floor, as of a healthy operation, and a quarter of the error at most (a sixteenth
  * of what was fitted, which has a number of its own to come near with, and of an error that is below 16 floors).
  *
+ * Where several operations lie between the checkpoint and what was captured, one mistake is
+ * tried at all of them at once, too, as an engine makes it: on queries and keys, in a layer, everywhere.
+ *
  * Where none of the catalogue does, parameters are fitted (theta, eps, scales, an offset of
  * positions, a factor), and what the operation gives is tried in other arrangements. Where
  * none of these does, the error is put into words.
@@ -28,6 +31,7 @@ typedef struct vn_hypothesis {
 	char        id[24];      /* of the catalogue, "R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
 	char        words[240];  /* "RoPE with theta 10000" */
 	int         node;        /* of the model's plan: where it is made */
+	char         also[VN_NAME_MAX + 8]; /* where else at once: " and layer1.k_rope"; "" */
 	bool        capture;     /* of what was recorded, not of what the run went on with */
 	vn_replayed local;       /* what is left with it */
 	double      used;        /* vn_local_used of that: 1 is as much as a healthy operation may leave */

@@ -277,15 +277,20 @@ static void permute(const vn_shape *s, const int *order, const double *x, double
 
 static vn_status turned_axes(arranged *r, const char *axes, vn_error *err)
 {
+	/* The bytes of an operation that the run went on with are no mistake of the recording. */
+	const vn_plan *plan = vn_probe_plan(r->t->probe);
+	const bool     joined = plan->node[plan->value[vn_probe_target(r->t->probe)].node].op == VN_OP_ATTENTION;
 	static const int orders[][4] = { { 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 } };
 	const vn_shape *s = &r->like->shape;
 	vn_status st = VN_OK;
 
 	for (size_t i = 0; !st && i < (s->rank == 2 ? 1u : sizeof orders / sizeof *orders); i++) {
-		vn_hypothesis h = { .id = "P11" };
+		vn_hypothesis h = { .capture = r->t->went == VN_NOT_WENT_ON };
+		const bool inside = joined && orders[i][0] == 0 && orders[i][1] == 2;
 		char order[80] = "";
 		if (s->rank < 2 || s->rank > 3)
 			return VN_OK;
+		snprintf(h.id, sizeof h.id, "%s", r->t->went != VN_WENT_ON ? "P11" : inside ? "A8" : "");
 		permute(s, orders[i], r->own, r->a);
 		permute(s, orders[i], r->fine, r->b);
 		for (int k = 0; k < s->rank; k++) {
@@ -294,7 +299,7 @@ static vn_status turned_axes(arranged *r, const char *axes, vn_error *err)
 			const size_t used = strlen(order);
 			snprintf(order + used, sizeof order - used, "%s%.*s", k ? " " : "", (int)n, word);
 		}
-		vn_hypothesis_say(&h, "its bytes are those of (%s)", order);
+		vn_hypothesis_say(&h, "its bytes are those of (%s)%s", order, r->t->went == VN_WENT_ON && inside ? ": heads joined innermost, column k H + h" : "");
 		st = judge(r, &h, err);
 	}
 	return st;
@@ -331,6 +336,14 @@ static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 	     : p->value[root].layer != p->value[mine].layer || !made_of(p, root, mine);
 }
 
+/* Made behind this checkpoint: what overwrote it, not what was left from before. */
+static bool comes_later(const arranged *r, const vn_entry *e)
+{
+	const vn_plan *p = vn_probe_plan(r->t->probe);
+	const int      v = vn_plan_find(p, e->name);
+	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[vn_probe_target(r->t->probe)].node;
+}
+
 static vn_status another(arranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
@@ -340,7 +353,7 @@ static vn_status another(arranged *r, vn_error *err)
 
 	for (int i = 0; !st && i < vn_recording_count(c->cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->cand, i);
-		vn_hypothesis   h = { .id = "P6", .capture = true };
+		vn_hypothesis   h = { .capture = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 || e == me
 		    || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
@@ -350,6 +363,7 @@ static vn_status another(arranged *r, vn_error *err)
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
+			snprintf(h.id, sizeof h.id, "%s", comes_later(r, e) ? "P7" : "P6");
 			vn_hypothesis_say(&h, "the numbers of %s are recorded, bit for bit", e->name);
 			st = judge(r, &h, err);
 		}

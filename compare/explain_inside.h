@@ -6,17 +6,16 @@
 #include "compare/local.h"
 #include "compare/probe.h"
 
-/* Tries to explain one checkpoint: the probe stands at it. */
 /* Did the run go on with the numbers that were recorded? By what reads them. */
 typedef enum vn_went { VN_WENT_UNKNOWN, VN_WENT_ON, VN_NOT_WENT_ON } vn_went;
 
+/* Tries to explain one checkpoint: the probe stands at it. */
 typedef struct vn_trial {
 	vn_comparison  *c;
 	vn_probe       *probe;
 	vn_explanation *x;
 	int64_t         elements;
 	vn_went         went;
-	unsigned char  *tried;    /* (faults): has it been, at some place */
 } vn_trial;
 
 /* h->id, words, node and capture are filled in: what the plan and weights leave, and into x where that is little. Neither touched nor

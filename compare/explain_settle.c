@@ -77,14 +77,19 @@ static bool by_capture(const vn_explanation *x)
 	return false;
 }
 
+/* Where they are made at other places: one that is not the checkpoint's own operation. */
 static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->model);
 	const int      v = vn_plan_find(p, c->point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	for (int i = 0; i < x->n_alias; i++)
-		if (x->by[i].node != own)
-			return p->value[p->node[x->by[i].node].out[0]].name;
-	return NULL;
+	bool           apart = false;
+	int            other = -1;
+
+	for (int i = 0; i < x->n_alias; i++) {
+		apart = apart || x->by[i].node != x->by[0].node || strcmp(x->by[i].also, x->by[0].also) != 0;
+		other = other < 0 && x->by[i].node != own ? x->by[i].node : other;
+	}
+	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
 }
 
 /* The counterpart of queries are keys, and back: faults of both are not faults of one. */

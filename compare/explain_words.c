@@ -18,16 +18,20 @@ const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 	return NULL;
 }
 
-/* The checkpoint at which a hypothesis was made, where it is another than the one that is explained. */
-static const char *elsewhere(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+/* ", at layer1.q_rope and layer1.k_rope", where a hypothesis was made elsewhere than at what is explained alone. */
+static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[2 * VN_NAME_MAX + 32])
 {
 	const vn_plan  *p = vn_model_plan(c->model);
 	const int       v = vn_plan_find(p, c->point[x->point].name);
-	return v >= 0 && p->value[vn_plan_root(p, v)].node == h->node ? NULL : p->value[p->node[h->node].out[0]].name;
+	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
+	snprintf(text, 2 * VN_NAME_MAX + 32, "%s%s%s", !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
+	return text;
 }
 
 const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
 {
+	char at[2 * VN_NAME_MAX + 32];
+
 	text[0] = 0;
 	if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
@@ -35,18 +39,16 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_hypothesis *h = &x->by[0];
-		const char *at = elsewhere(c, x, h);
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, at ? ", at " : "", at ? at : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at));
 	}
 	return text;
 }
 
 static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	char text[VN_EXPLAINED] = "";
+	char text[VN_EXPLAINED] = "", at[2 * VN_NAME_MAX + 32];
 	for (int i = 1; i < x->n_alias; i++) {
-		const char *at = elsewhere(c, x, &x->by[i]);
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, at ? ", at " : "", at ? at : "");
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, made_at(c, x, &x->by[i], at));
 	}
 	vn_lines_add(lines, "as good on these numbers: %s", text);
 	if (*x->separate)
@@ -58,7 +60,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not)
 		return;
 	if (!x->n_fit) {
-		if (x->n)
+		if (x->n && x->by[0].used < x->sound.used)
 			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)

@@ -3,6 +3,7 @@
 #include "compare/report_json.h"
 
 #include <math.h>
+#include <string.h>
 
 static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 {
@@ -11,6 +12,8 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	json_object_set_new(j, "id", json_string(h->id));
 	json_object_set_new(j, "words", json_string(h->words));
 	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
+	if (*h->also)
+		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
 	json_object_set_new(j, "capture", json_boolean(h->capture));
 	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
 	vn_json_put_flags(j, "not_finite", flags);

@@ -19,7 +19,7 @@ FAULTS = {
     "q_proj": ("no bias", "two biases", "transposed", "one channel", "scaled"),
     "k_proj": ("no bias", "two biases", "scaled", "one token"),
     "v_proj": ("no bias", "two biases", "heads exchanged", "scaled"),
-    "q_norm": ("no weight", "left out", "centred"),
+    "q_norm": ("no weight", "left out", "centred", "all heads"),
     "k_norm": ("no weight", "left out", "centred"),
     "q_rope": ("interleaved", "theta", "position + 1", "last position", "first head alone", "left out"),
     "k_rope": ("interleaved", "theta", "position + 1", "last position", "first head alone", "left out"),
@@ -76,7 +76,7 @@ def norm(x, weight, eps, f=None):
         return x
     if f == "centred":
         x = x - x.mean(-1, keepdims=True)
-    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean(-1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
+    x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
     return x if f == "no weight" else weight * x
 
 
@@ -139,8 +139,8 @@ def spoilt(x, f):
     x = x.copy()
     if callable(f):
         return f(x)
-    if f == "scaled":
-        x *= 1.05
+    if f == "scaled" or number(f, "scaled", 0):
+        x *= number(f, "scaled", 1.05)
     elif f == "one channel":
         x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
     elif f == "one token":
