@@ -7,8 +7,8 @@
  * a checkpoint file, and whoever reads it need not know where it came from.
  *
  * Nothing is read before it is asked for, and no more than is asked for (vn_recording_read): the whole of a tensor is in
- * memory only where vn_recording_data wants it so, and of a source where it is compressed, chunked or big-endian. A tensor that is one whole tensor of a
- * source is that tensor: same bytes, same digest, no copy.
+ * memory only where vn_recording_data wants it so, and of a source where it is small and compressed, chunked or
+ * big-endian. A tensor that is one whole tensor of a source is that tensor: same bytes, same digest, no copy.
  */
 #ifndef VN_CAPTURE_DERIVE_H
 #define VN_CAPTURE_DERIVE_H

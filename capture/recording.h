@@ -3,8 +3,8 @@
  * Everything is checked when it is opened (specs/checkpoint.md, last chapter);
  * a file that opens can be walked without surprises. Contiguous tensors are
  * mapped: their bytes come straight from the page cache and are valid until
- * close. Compressed or chunked ones, and big-endian ones, are read into memory
- * on demand.
+ * close. Compressed or chunked ones, and big-endian ones, are read on demand
+ * into memory, or from 16 MB on into a scratch file that is mapped like one.
  *
  * Threads  open, close and read from one thread at a time; mapped bytes may be
  *          used by many, and parts read by many at once.
@@ -81,13 +81,13 @@ bool            vn_entry_last(const vn_entry *e);
 /* By name, through aliases of the plan too; -1 when absent. */
 int             vn_recording_find(const vn_recording *r, int step, const char *name);
 
-/* The numbers of entry i. *data lies in the mapped file, or in memory that
+/* The numbers of entry i. *data lies in the mapped file, or in room that
  * vn_recording_release (same i) gives back; NULL data for an empty tensor.
- * Whatever is compressed, seen otherwise (view.h) or gathered (derive.h) is
- * made in memory as a whole: who does not need all of it reads parts. */
+ * Whatever is seen otherwise (view.h) or gathered (derive.h) is made as a
+ * whole: who does not need all of it reads parts. */
 vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err);
 void      vn_recording_release(vn_recording *r, int i);
-/* Are they in the mapped file as they are? */
+/* Are they in a mapped file as they are? */
 bool      vn_recording_mapped(const vn_recording *r, int i);
 
 /* A part of a tensor: size[k] indices from from[k] on along axis k. */
@@ -98,10 +98,10 @@ typedef struct vn_region {
 int64_t   vn_region_count(const vn_region *box, int rank);
 /* The numbers of a part of entry i, in the tensor's order, one after the other: a box, or elements [from, from + n).
  * Takes less than 1 MB of stack beside `to`, and 8 bytes a number where several tensors are added; only what is
- * compressed, chunked or big-endian in its file is held as a whole until vn_recording_release (same i). */
+ * compressed, chunked or big-endian in its file and smaller than 16 MB is held as a whole until vn_recording_release (same i). */
 vn_status vn_recording_read_region(vn_recording *r, int i, const vn_region *box, void *to, vn_error *err);
 vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err);
-/* Pages of the mapped file that were read count as memory until this. Data that was handed out stays valid. */
+/* Pages of mapped files that were read count as memory until this. Data that was handed out stays valid. */
 void      vn_recording_forget(vn_recording *r);
 
 #endif

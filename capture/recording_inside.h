@@ -6,13 +6,14 @@
 #include "capture/plan_json.h"
 #include "capture/recording.h"
 #include "capture/scan.h"
+#include "capture/scratch.h"
 
 /* How a tensor is to be seen (view.h): axis k is axis order[k] of the file's, from index from[k] on. */
 typedef struct vn_view {
 	vn_shape whole, shape; /* in the file; as it is seen */
 	int      order[VN_MAX_RANK];
 	int64_t  from[VN_MAX_RANK];
-	void    *made;         /* the numbers so, or NULL */
+	vn_scratch made;       /* the numbers so, or nothing */
 } vn_view;
 
 /* A tensor made of others (derive.h): all of one, or pieces. */
@@ -34,7 +35,7 @@ typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
 	uint64_t address; /* of the object */
 	int64_t  bytes;
-	void    *loaded;  /* memory shared with the child that read them, or made by the gathered; or NULL */
+	vn_scratch loaded; /* shared with the child that read them, or made by the gathered; or nothing */
 	vn_view *view;    /* NULL: as they are */
 	vn_gathered *gathered; /* NULL: in this file */
 } vn_extent;
@@ -76,6 +77,7 @@ struct vn_recording {
 	vn_recording **base; /* of a derived one (derive.h): what it is made of */
 	int            n_bases;
 	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
+	int       in_files; /* so many tensors are in scratch files now */
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 
@@ -84,7 +86,7 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
 /* The entry whose numbers those of entry i are: itself but where it is a second name. */
 int vn_recording_primary(const vn_recording *r, int i);
-/* What HDF5 must read, in memory as a whole until vn_recording_release; of a primary entry. Any thread. */
+/* What HDF5 must read, as a whole (scratch.h) until vn_recording_release; of a primary entry. Any thread. */
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
 
 /* Fill in what their files hold, checked; unsorted. The files are read at the same

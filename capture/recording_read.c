@@ -225,13 +225,14 @@ vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_reg
 	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
 }
 
-static vn_status from_file(const vn_recording *r, int i, int64_t from, int64_t n, void *to, vn_error *err)
+/* Entry i, whose numbers are in a file (its own, or scratch) from `at` on. */
+static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to, vn_error *err)
 {
 	const size_t size = vn_dtype_size(r->entry[i].dtype);
 	size_t  left = (size_t)n * size;
-	int64_t at = r->source[i].offset + from * (int64_t)size;
+	at += from * (int64_t)size;
 	for (char *p = to; left > 0; ) {
-		const ssize_t got = pread(r->fd, p, left, (off_t)at);
+		const ssize_t got = pread(fd, p, left, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
@@ -310,10 +311,12 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 		return VN_OK;
 	if (own || !s->view) {
 		if (s->offset >= 0)
-			return from_file(r, i, from, n, to, err);
-		if (!s->gathered) { /* compressed, chunked, big-endian: HDF5 reads it whole */
+			return from_file(r, i, r->fd, s->offset, from, n, to, err);
+		if (!s->gathered) { /* compressed, chunked, big-endian */
 			const void *data;
 			const vn_status st = vn_recording_load(r, i, &data, err);
+			if (!st && s->loaded.file)
+				return from_file(r, i, s->loaded.file, 0, from, n, to, err);
 			if (!st)
 				memcpy(to, (const unsigned char *)data + (size_t)from * vn_dtype_size(r->entry[i].dtype), (size_t)n * vn_dtype_size(r->entry[i].dtype));
 			return st;
@@ -354,5 +357,5 @@ bool vn_recording_mapped(const vn_recording *r, int i)
 	const vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
 	if (s->view)
 		return false;
-	return s->gathered ? s->gathered->whole && vn_recording_mapped(r->base[s->gathered->base], s->gathered->entry) : s->offset >= 0;
+	return s->gathered ? s->gathered->whole && vn_recording_mapped(r->base[s->gathered->base], s->gathered->entry) : s->offset >= 0 || s->bytes >= VN_SCRATCH_FILE;
 }

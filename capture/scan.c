@@ -382,20 +382,13 @@ static void check_root(walk *w, hid_t file)
 	vn_scan_attributes(s, file, "/", VN_FRAME_ROOT);
 }
 
-static void begin(vn_scan *s, int pipe)
-{
-	s->pipe = pipe;
-	vn_h5_lock(); /* for what it sets once */
-	vn_h5_unlock();
-}
-
 void vn_scan_file(void *ctx, int pipe)
 {
 	walk       w = { .s = ctx };
 	H5O_info_t info;
 
-	begin(w.s, pipe);
-	w.file = vn_scan_open(w.s);
+	w.s->pipe = pipe;
+	w.file = vn_scan_open(w.s, 0);
 	w.reader = vn_scan_reader(w.s, w.file);
 	hid_t root = H5Gopen2(w.file, "/", H5P_DEFAULT);
 	if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0)
@@ -407,22 +400,5 @@ void vn_scan_file(void *ctx, int pipe)
 	scan_plan(&w);
 	if (H5Literate(root, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_root, &w) < 0)
 		vn_refuse(w.s, "/", "its links cannot be read");
-	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
-}
-
-void vn_scan_numbers(void *ctx, int pipe)
-{
-	vn_scan *s = ctx;
-
-	begin(s, pipe);
-	/* The slowest of our filters gives more than 20 MB a second. */
-	vn_child_patience(10 + (int)(s->to_bytes / 20000000 < 100000 ? s->to_bytes / 20000000 : 100000));
-	hid_t file = vn_scan_open(s);
-	hid_t d = H5Oopen_by_addr(file, (haddr_t)s->tensor.address);
-	hid_t type = vn_h5_type((vn_dtype)s->tensor.dtype, false);
-	if (d < 0 || H5Iget_type(d) != H5I_DATASET || type < 0)
-		vn_refuse(s, s->tensor.name, "it cannot be opened again");
-	if (H5Dread(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, s->to) < 0)
-		vn_refuse(s, s->tensor.name, "its numbers cannot be read");
 	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
 }

@@ -6,6 +6,7 @@
 #ifndef VN_CAPTURE_SCAN_H
 #define VN_CAPTURE_SCAN_H
 
+#include "capture/scratch.h"
 #include "libref/base/tensor.h"
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
@@ -60,15 +61,16 @@ typedef struct vn_scan {
 	int         fd;
 	const char *path;
 	int64_t     bytes;
-	/* vn_scan_numbers only: which tensor, and memory shared with the parent. */
+	/* vn_scan_numbers only: which tensor, room shared with the parent, and which of so many children reads. */
 	vn_seen_tensor tensor;
-	void          *to;
-	int64_t        to_bytes;
+	vn_scratch     to;
+	int            child, children;
 	int            pipe;
 } vn_scan;
 
 /* Work for vn_child_start, ctx a vn_scan: everything but the tensors' numbers;
- * and the numbers of one tensor, in native order. Both end with DONE or FAILED. */
+ * and the numbers of one tensor, in native order,
+ * or the share of one child in them. Both end with DONE or FAILED. */
 void vn_scan_file(void *ctx, int pipe);
 void vn_scan_numbers(void *ctx, int pipe);
 

@@ -26,6 +26,20 @@ static void check_filters(const vn_scan *s, hid_t dcpl, const char *object)
 		vn_refuse(s, object, "its filters cannot be read");
 }
 
+/* Of a chunk that is missing HDF5 would make zeros. */
+static void check_chunks(const vn_scan *s, hid_t dset, hid_t dcpl, const char *object, const vn_extent *e)
+{
+	const hid_t space = H5Dget_space(dset); /* HDF5 1.10 does not take H5S_ALL */
+	hsize_t dim[VN_MAX_RANK], have = 0, all = 1;
+	if (H5Pget_chunk(dcpl, e->rank, dim) != e->rank || H5Dget_num_chunks(dset, space, &have) < 0)
+		vn_refuse(s, object, "its layout cannot be read");
+	for (int i = 0; i < e->rank; i++)
+		all *= ((hsize_t)e->dim[i] + dim[i] - 1) / dim[i];
+	H5Sclose(space);
+	if (have < all)
+		vn_refuse(s, object, "%" PRIu64 " of its %" PRIu64 " chunks were never written", (uint64_t)(all - have), (uint64_t)all);
+}
+
 /* What the layout says of where the numbers are, against what there is. */
 static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_extent *e)
 {
@@ -54,6 +68,8 @@ static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_e
 	} else if (stored > (hsize_t)s->bytes || (uint64_t)bytes / (filters ? MOST_INFLATION : 1) > stored) {
 		vn_refuse(s, object, "%" PRId64 " bytes cannot come from the %" PRIu64 " that are stored", bytes,
 		          (uint64_t)stored);
+	} else if (layout == H5D_CHUNKED) {
+		check_chunks(s, dset, dcpl, object, e);
 	}
 	H5Pclose(dcpl);
 }

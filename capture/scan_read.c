@@ -40,11 +40,17 @@ void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size)
 	return p;
 }
 
-hid_t vn_scan_open(const vn_scan *s)
+enum { SLOTS = 521 }; /* HDF5's own number */
+
+hid_t vn_scan_open(const vn_scan *s, size_t cache)
 {
+	vn_h5_lock(); /* for what it sets once */
+	vn_h5_unlock();
 	vn_driver *d = vn_driver_create(s->fd, s->path);
 	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 
+	if (cache && fapl >= 0)
+		H5Pset_cache(fapl, 0, SLOTS, cache, 1.0);
 	if (d && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(d)) >= 0)
 		file = H5Fopen(s->path, H5F_ACC_RDONLY, fapl);
 	if (file < 0)

@@ -14,8 +14,8 @@ void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size);
 /* Strings of fixed length, n bytes, may be padded by blanks and lack the NUL: text has room for it. */
 void  vn_scan_end_text(hid_t type, char *text, size_t n);
 
-/* The file through our driver, read-only. */
-hid_t vn_scan_open(const vn_scan *s);
+/* The file through our driver, read-only. cache: bytes of chunks that HDF5 keeps of a dataset; 0: 1 MB. */
+hid_t vn_scan_open(const vn_scan *s, size_t cache);
 
 /* Attributes of an object; 0 when absent, refused when of another kind, longer
  * than fits, or not one value. */

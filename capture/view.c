@@ -70,7 +70,7 @@ static void separate_steps(vn_recording *r)
 		vn_gathered *own = r->source[i].gathered;
 		r->source[i] = r->source[other];
 		r->source[i].gathered = own;
-		r->source[i].loaded = NULL;
+		r->source[i].loaded = (vn_scratch) { 0 };
 		r->source[i].view = NULL;
 	}
 	r->separate = true;

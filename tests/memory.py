@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """memory.py VERNIER: how much memory vernier compare takes of tensors that do not lie in their files as they are measured.
 
-Each tensor is 64 MB a side. Beside most pairs stands a twin with the same numbers, with tokens first or in one
+Each tensor is 64 MB a side, those in chunks 512 MB. Beside most pairs stands a twin with the same numbers, with tokens first or in one
 piece, whose metrics must have the same digits. Prints the largest resident memory of each and
 fails where one is above the bound that specs/compare.md states, or where digits differ. Needs h5py and numpy.
 """
-import json, math, os, subprocess, sys, tempfile
+import json, math, os, subprocess, sys, tempfile, zlib
 
 try:
     import h5py
@@ -37,6 +37,18 @@ def write(path, tensors, tokens=T, **run):
         for order, (name, (x, axes)) in enumerate(tensors.items()):
             d = s.create_dataset(name, data=np.ascontiguousarray(x))
             d.attrs.update(order=order, layer=0, axes=axes)
+
+
+def write_packed(path, name, shape, chunk, axes, salt):
+    """The same few chunks again and again: compressing 512 MB would take longer than all of this."""
+    write(path, {})
+    n = int(np.prod(chunk))
+    some = [zlib.compress((np.arange(n, dtype=np.float32) % 97 + k + salt).tobytes(), 1) for k in range(4)]
+    with h5py.File(path, "r+") as f:
+        d = f["step.0"].create_dataset(name, shape=shape, dtype="<f4", chunks=chunk, compression="gzip")
+        for k, at in enumerate(np.ndindex(*(-(-s // c) for s, c in zip(shape, chunk)))):
+            d.id.write_direct_chunk(tuple(i * c for i, c in zip(at, chunk)), some[k % len(some)])
+        d.attrs.update(order=0, layer=0, axes=axes)
 
 
 class Bench:
@@ -141,6 +153,13 @@ def main():
         b.check("a large token", (a, c[0]), (a + "t", c[0] + "t"))
         write(c[1], {"layer0.attn_scores": (whole.reshape(16, 1, -1).transpose(2, 1, 0), "key token head")}, tokens=1)
         b.check("a large token, axes in another order", (a, c[1]), (a, c[0]))
+
+        for what, name, axes, shape, chunk in (("tokens first, in small chunks", "layer0.down_proj", "token hidden", (T, 1 << 18), (16, 8192)),
+                                               ("scores", "layer0.attn_scores", "head token key", (H, T, 1 << 14), (1, 64, 4096))):
+            for path, salt in ((a, 0), (c[0], 0.5)):
+                write_packed(path, name, shape, chunk, axes, salt)
+            b.check(f"512 MB of compressed chunks: {what}", (a, c[0]))
+        b.check("compressed scores, outside their limits and told of", (a, c[0]), outside=True)
     return 1 if b.missed else 0
 
 

@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""chunks.py VERNIER: tensors in chunks of every shape, compressed or not, hold the same numbers as one behind the other.
+
+h5py writes both, so what is read owes nothing to the code that reads it. Each tensor has more than the 16 MB from
+which on it is read in parts, but for those that are none: a single number, no number, rank 6. Then the reports of
+what is wrong with a tensor are the same, and what is damaged is told in one line. Needs h5py and numpy.
+"""
+import os, re, subprocess, sys, tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    sys.exit(77)
+
+T = 512
+PACKED = {"compression": "gzip", "compression_opts": 1}
+ALL = {"shuffle": True, "fletcher32": True, **PACKED}
+# Shape, dtype and ways to be stored; several share their numbers.
+TENSORS = [
+    ((T, 8704), "<f4", [{"chunks": True}, {"chunks": True, **ALL}, {"chunks": (T, 16), **PACKED}, {"chunks": (1, 8704), **PACKED}, {"chunks": (T, 8704), **ALL},
+                        {"chunks": (7, 999), **PACKED}, {"chunks": (600, 9000), "maxshape": (None, None), **PACKED}, {"chunks": (30, 200), "maxshape": (None, 8704)}]),
+    ((2, 70, 128, 256), "<f4", [{"chunks": (1, 64, 64, 64), **PACKED}, {"chunks": True, **ALL}, {"chunks": (2, 1, 128, 30), "fletcher32": True}]),
+    ((16, T, 1088), "<f2", [{"chunks": (16, 1, 1088), **PACKED}, {"chunks": (1, T, 1088), **PACKED}, {"chunks": (3, 100, 64)}]),
+    ((T * 8704,), "<f4", [{"chunks": True, **PACKED}, {"chunks": (T * 8704,), **PACKED}, {"chunks": (50000,)}]),
+    ((4200000, 2), "<u2", [{"chunks": (2100000, 1), **PACKED}]),  # as bf16
+    ((T, 4352), ">f8", [{}, {"chunks": (T, 100), **PACKED}]),
+    ((3, 2, 2, 3, 5, 7), "<i4", [{"chunks": (2, 1, 2, 2, 3, 4), **PACKED}]),
+    ((0, 5), "<f4", [{"chunks": (1, 5), "maxshape": (None, 5), **PACKED}]),
+    ((), "<f4", [{}]),
+]
+
+
+def numbers(shape, dtype):
+    """No two neighbours alike, nor two chunks; and soon compressed."""
+    n = int(np.prod(shape))
+    x = (np.arange(n, dtype=np.uint32) >> 6) * 3 % 40009 + np.tile(np.arange(64, dtype=np.uint32), n // 64 + 1)[:n]
+    return x.astype("<u2").reshape(shape) if dtype == "<u2" else (x % 2048 if dtype == "<f2" else x).astype(dtype).reshape(shape)
+
+
+def write(path, tensors):
+    """tensors: {name: (array, axes, how)}."""
+    with h5py.File(path, "w") as f:
+        f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
+        r = f.create_group("run")
+        r.attrs.update(engine="chunks", precision="f32")
+        r["token_ids"] = r["positions"] = np.arange(T, dtype=np.int32)
+        s = f.create_group("step.0")
+        s.attrs.update(position=0, tokens=T)
+        for order, (name, (x, axes, how)) in enumerate(tensors.items()):
+            d = s.create_dataset(name, data=x, **how)
+            d.attrs.update(order=order, layer=0, axes=axes)
+            if x.dtype == np.uint16:
+                d.attrs["dtype"] = "bf16"
+
+
+class Bench:
+    def __init__(self, vernier, folder):
+        self.vernier, self.folder, self.missed = vernier, folder, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *arguments, temporary=None):
+        return subprocess.run([self.vernier, *arguments], capture_output=True, text=True, cwd=self.folder, env={**os.environ, "TMPDIR": temporary or self.folder})
+
+    def say(self, ok, what, done=None):
+        self.missed += not ok
+        print(f"{'ok' if ok else 'FAILED':6}  {what}", flush=True)
+        if not ok and done:
+            print(f"[{done.returncode}]\n{done.stdout[:2000]}{done.stderr[:2000]}")
+
+
+def same_numbers(b):
+    for shape, dtype, ways in TENSORS:
+        x = numbers(shape, dtype)
+        names = [f"layer0.t{i}" for i in range(len(ways))]
+        write(b.path("plain.h5"), {name: (x if dtype[0] == "<" else x.astype("<f8"), "", {}) for name in names})
+        write(b.path("packed.h5"), {name: (x, "", how) for name, how in zip(names, ways)})
+        done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
+        said = f"{len(ways)} checkpoints compared" if x.size else "no elements"
+        b.say(done.returncode == (x.size == 0) and said in done.stdout, f"{dtype} {shape}: {len(ways)} ways to be stored, the same bits", done)
+
+
+def same_reports(b):
+    """Of what is outside its limits: metrics, words, profiles, whatever looks anywhere in a tensor."""
+    x = numbers((16, T, 544), "<f4")
+    y = x * np.float32(1.001)
+    y[3, 100:110] = x[4, 100:110]
+    wide = numbers((T, 8704), "<f4")
+    sides = ({"layer0.attn_scores": (x, "head token key"), "layer0.down_proj": (wide, "token hidden")},
+             {"layer0.attn_scores": (y.transpose(1, 0, 2), "token head key"), "layer0.down_proj": (wide[:, ::-1], "token hidden")})
+    said = []
+    for ways in ({}, {}), ({"chunks": (8, 9, 64), **ALL}, {"chunks": (T, 17), **PACKED}):
+        for path, side in zip(("a.h5", "b.h5"), sides):
+            write(b.path(path), {name: (values, axes, how) for (name, (values, axes)), how in zip(side.items(), ways)})
+        done = b.run("compare", "a.h5", "b.h5", "--format", "json")
+        said.append(done.stdout)
+    b.say(len(said[0]) > 2000 and said[0] == said[1] and done.returncode == 1, "the same report of what is wrong", done)
+    done = b.run("compare", "a.h5", "b.h5", "--format", "json", temporary="/dev/null/nowhere")
+    b.say(said[0] == done.stdout, "TMPDIR is no folder: another one", done)
+
+
+def damaged(b):
+    x = numbers((T, 8704), "<f4")
+    write(b.path("plain.h5"), {"layer0.down_proj": (x, "token hidden", {})})
+
+    def change(what, how, edit, status, words):
+        write(b.path("bad.h5"), {"layer0.down_proj": (x, "token hidden", how)})
+        with h5py.File(b.path("bad.h5")) as f:
+            d = f["step.0/layer0.down_proj"]
+            chunk = d.id.get_chunk_info(d.id.get_num_chunks() // 2)
+        with open(b.path("bad.h5"), "rb") as f:
+            data = bytearray(f.read())
+        edit(data, chunk)
+        with open(b.path("bad.h5"), "wb") as f:
+            f.write(data)
+        done = b.run("compare", "plain.h5", "bad.h5")
+        line = [l for l in (done.stdout + done.stderr).splitlines() if re.search(words, l)]
+        b.say(done.returncode == status and len(line) == 1 and (status == 1 or done.stderr.count("\n") == 1), f"{what}: {line[0] if line else ''}", done)
+
+    def address(to):
+        def edit(data, chunk):
+            old = int(chunk.byte_offset).to_bytes(8, "little")
+            assert data.count(old) == 1
+            at = data.index(old)
+            data[at:at + 8] = to.to_bytes(8, "little")
+        return edit
+
+    def rot(data, chunk):
+        at = chunk.byte_offset + chunk.size // 2
+        data[at:at + 40] = b"\xff" * 40
+
+    def index(data, chunk):
+        for at in [m.start() for m in re.finditer(b"TREE\x01", data)]:
+            data[at:at + 4] = b"TREF"
+
+    grid = {"chunks": (64, 640)}
+    change("compressed numbers changed", {**grid, **PACKED}, rot, 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+    change("numbers with a checksum changed", {**grid, "fletcher32": True}, rot, 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+    change("the index is none", {**grid, **PACKED}, index, 2, "bad.h5: /step.0/layer0.down_proj: .* bytes cannot come from the 0 that are stored")
+    change("a chunk behind the end of the file", {**grid, **PACKED}, address(1 << 40), 1, "^finding .*bad.h5: layer0.down_proj: its numbers cannot be read")
+
+    write(b.path("bad.h5"), {})
+    with h5py.File(b.path("bad.h5"), "r+") as f:
+        d = f["step.0"].create_dataset("layer0.down_proj", shape=x.shape, dtype="<f4", **grid, **PACKED)
+        d[64:] = x[64:]
+    done = b.run("compare", "plain.h5", "bad.h5")
+    said = "vernier compare: bad.h5: /step.0/layer0.down_proj: 14 of its 112 chunks were never written\n"
+    b.say(done.returncode == 2 and done.stderr == said, "chunks that were never written", done)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        b = Bench(os.path.abspath(sys.argv[1]), folder)
+        same_numbers(b)
+        same_reports(b)
+        damaged(b)
+        b.say(not [n for n in os.listdir(folder) if not n.endswith(".h5")], "nothing is left behind")
+    return 1 if b.missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
