@@ -232,14 +232,7 @@ static const char *to_rotate(const vn_fault_row *r, const vn_plan *p, const vn_n
 
 static vn_status permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = f->plan->value[f->plan->node[node].out[0]].size[2];
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, neighbours, err);
-	return st;
+	return vn_fault_change_both(r, f, node, f->plan->value[f->plan->node[node].out[0]].size[2], neighbours, err);
 }
 
 /* ---- what is cached ------------------------------------------------------------------------- */

@@ -69,16 +69,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static size_t make_seed(int i, uint8_t *out)
-{
-	memcpy(out, seeds[i], strlen(seeds[i]));
-	return strlen(seeds[i]);
-}
-
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
-	                         "@ * . layer0 layer1. layer3 {q,k}_ q_rope attn_context mlp_norm R1 R10 A1 A9 A10 W1 W2 W9 W15 N1 N14.twice N15 M1 M5 M8 P5 P9 P13 C1 G1 G9" };
-	return fuzz_main(argc, argv, &plan);
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
+	                  "@ * . layer0 layer1. layer3 {q,k}_ q_rope attn_context mlp_norm R1 R10 A1 A9 A10 W1 W2 W9 W15 N1 N14.twice N15 M1 M5 M8 P5 P9 P13 C1 G1 G9");
 }
 #endif
