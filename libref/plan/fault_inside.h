@@ -39,7 +39,7 @@ typedef struct vn_fault_chapter {
 } vn_fault_chapter;
 
 extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks;
+	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks, vn_faults_split;
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 

@@ -36,71 +36,6 @@ static vn_status transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return st;
 }
 
-/* ---- fused weights, split ----------------------------------------------------------------------- */
-
-/* A part of three that follow one another in a fused product. */
-static const char *of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_point at = vn_fault_point(p, n);
-	(void)r;
-	return n->c.slice.stride != 3 * n->c.slice.width || (at != VN_POINT_Q_PROJ && at != VN_POINT_K_PROJ && at != VN_POINT_V_PROJ)
-	           ? "it is for queries, keys and values out of one product" : NULL;
-}
-
-/* x: as digits, which part is taken for the first, the second and the third. */
-static int part(const vn_fault_row *r, const vn_node *n)
-{
-	const int order = (int)r->x, digit[] = { order / 100, order / 10 % 10, order % 10 };
-	return digit[n->c.slice.from / n->c.slice.width];
-}
-
-static const char *part_of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const char *why = of_three(r, p, n);
-	return why ? why : part(r, n) == n->c.slice.from / n->c.slice.width ? "this part stays where it is" : NULL;
-}
-
-static vn_status other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node *n = &f->plan->node[node];
-	return vn_const_set(n, "from", part(r, n) * n->c.slice.width, err);
-}
-
-/* Head h of the product holds its queries, its keys, its values. */
-static vn_status by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node  *n = &f->plan->node[node];
-	const int K = f->plan->value[n->out[0]].size[2], which = n->c.slice.from / n->c.slice.width;
-
-	(void)r, (void)err;
-	n->c.slice.stride = 3 * K;
-	n->c.slice.from = which * K;
-	n->c.slice.width = K;
-	return VN_OK;
-}
-
-/* Queries and gates of Qwen3.5, head by head in one product. */
-static const char *of_pairs(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_node *x = vn_fault_maker(p, n, 0);
-	return vn_fault_point(p, x) != VN_POINT_QG_PROJ ? "it is for queries and gates out of one product"
-	     : r->x > 0 && p->value[n->out[0]].size[1] == 1 ? "there is one head" : NULL;
-}
-
-static vn_status in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node  *n = &f->plan->node[node];
-	const int all = (int)vn_value_row(&f->plan->value[n->out[0]]), K = n->c.slice.width;
-	const int second = n->c.slice.from > 0;
-
-	(void)err;
-	if (r->x > 0)
-		n->c.slice.stride = 2 * all, n->c.slice.width = all, n->c.slice.from = second ? all : 0;
-	else
-		n->c.slice.from = second ? 0 : K;
-	return VN_OK;
-}
-
 /* ---- gate and up -------------------------------------------------------------------------------- */
 
 static const char *feed_forward(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -342,14 +277,6 @@ static vn_status swap_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 static const vn_fault_row rows[] = {
 	{ "W1", "a square matrix the other way round", VN_ON(LINEAR), square, transposed, NULL, 1 },
 	{ "W1b", "the bytes of a matrix taken for those of the other way round", VN_ON(LINEAR), square, transposed, NULL, -1 },
-	{ "W2.qvk", "queries, keys and values split as q, v, k", VN_ON(SLICE), part_of_three, other_part, NULL, 21 },
-	{ "W2.kqv", "queries, keys and values split as k, q, v", VN_ON(SLICE), part_of_three, other_part, NULL, 102 },
-	{ "W2.kvq", "queries, keys and values split as k, v, q", VN_ON(SLICE), part_of_three, other_part, NULL, 201 },
-	{ "W2.vqk", "queries, keys and values split as v, q, k", VN_ON(SLICE), part_of_three, other_part, NULL, 120 },
-	{ "W2.vkq", "queries, keys and values split as v, k, q", VN_ON(SLICE), part_of_three, other_part, NULL, 210 },
-	{ "W2.heads", "queries, keys and values split head by head", VN_ON(SLICE), of_three, by_heads, NULL, 0 },
-	{ "W3.halves", "queries and gates split in halves of the whole", VN_ON(SLICE), of_pairs, in_halves, NULL, 1 },
-	{ "W3.gate", "queries and gates split gate first", VN_ON(SLICE), of_pairs, in_halves, NULL, 0 },
 	{ "W4.act", "gate and up exchanged at the activation", VN_ON(GATED), feed_forward, exchange, NULL, 0 },
 	{ "W4.weights", "gate with the weights of up, or up with those of gate", VN_ON(LINEAR), gate_or_up, others_weights, NULL, 0 },
 	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, 0 },
