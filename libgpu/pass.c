@@ -298,8 +298,10 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 
 	if ((st = vn_encode_asked_to_stop(&g->encoder, err)) || (st = check_inputs(g, node, err)))
 		return st;
+	g->encoder.early = n->early;
 	if (node != g->break_skip)
 		vn_ops_encode(&g->walk, node);
+	g->encoder.early = false;
 	for (int k = 0; k < n->n_state; k++)
 		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
@@ -332,6 +334,16 @@ vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err)
 	return VN_OK;
 }
 
+/* An experiment that leaves nothing out shows nothing. */
+static vn_status check_early(const vn_gpu *g, vn_error *err)
+{
+	for (int i = 0; i < g->plan->n_nodes && !g->encoder.left_out; i++)
+		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
+			return vn_fail(err, VN_ERR_USAGE, "%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by its capture",
+			               g->plan->value[g->plan->node[i].out[0]].name);
+	return VN_OK;
+}
+
 vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 {
 	vn_status st;
@@ -341,6 +353,8 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	vn_pass_over(g, g->plan->n_nodes);
+	if ((st = check_early(g, err)))
+		return vn_pass_failed(g, st);
 	if (g->guard)
 		vn_guard_encode(&g->encoder, &g->zones);
 	if ((st = vn_staging_finish(&g->walk, err)) || (g->guard && (st = vn_guard_check(&g->zones, err))) ||

@@ -86,6 +86,20 @@ static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_fault_behind(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true, err);
 }
 
+/* No mistake of the arithmetic: an engine without commands in flight refuses it. */
+static const char *waits(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return n->early ? "it waits for nothing already" : !vn_fault_plain(p, n) || vn_value_streams(p, n->out[0]) ? "it is made on demand, in pieces, or stored in full width" : NULL;
+}
+
+static vn_status early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r, (void)err;
+	f->plan->node[node].early = true;
+	return VN_OK;
+}
+
 /* Tiles of sixteen rows of what was there before, which later nodes read, too. */
 static vn_status in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
@@ -210,6 +224,8 @@ static const vn_fault_row rows[] = {
 	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
 	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
 	{ "P9", "partly written: every other tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, BEFORE },
+	{ "P9.barrier", "no barrier before its commands on the GPU: whether it reads what is not written yet, the device decides",
+	  ANY | VN_ON(CAUSAL_CONV) | VN_ON(DELTA_RULE), waits, early, NULL, 0 },
 	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },
 	{ "P10.out", "what attention gives is recorded after its projection, not before", VN_ON(ATTENTION), there, record_other, NULL, OUT },
 	{ "P10.gated", "what attention gives is recorded after its gate, not before", VN_ON(ATTENTION), there, record_other, NULL, GATED },

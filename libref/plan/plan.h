@@ -200,6 +200,7 @@ typedef struct vn_node {
 	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
 	int       out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not name */
 	int       state[VN_MAX_STATE];
+	bool      early;           /* for experiments, on the GPU alone: its commands do not wait for those before them */
 } vn_node;
 
 typedef struct vn_value {
