@@ -48,7 +48,7 @@ static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
 
 	for (int r = 0; r < g->n_ropes; r++) {
 		g->table_at[r] = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		bytes = g->table_at[r] + (VkDeviceSize)w->tokens * (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
+		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) * (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
 	}
 	if ((st = ensure(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
@@ -57,7 +57,8 @@ static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
 		st = fill_table(&g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
-		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), w->past, w->tokens, err);
+		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
+		                g->rope_past[r] ? w->past : w->tokens, err);
 	return st;
 }
 

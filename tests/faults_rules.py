@@ -65,7 +65,7 @@ def attention(t, fault, x):
         "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
-    if fault in ("R10.cached", "R11"):
+    if fault in RECACHED:
         turned = recached(t, fault, k)
         return t.attend(q, k, v, kept=lambda x, past, values: x if values else np.concatenate([turned[:past], x[past:]]))
     if fault in KEPT:
@@ -103,13 +103,19 @@ KEPT = {
 }
 
 
+RECACHED = "R10.cached", "R10.again", "R11"
+
+
 def recached(t, fault, k):
-    """All keys turned on, or back."""
-    return t.rotate(k, turn=1 if fault == "R10.cached" else -1, shift=-t.past)
+    """All keys turned on, or back; or those of a call as often as calls came behind it."""
+    since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p, side="right") if fault == "R10.again" else 1
+    turns = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
+    turned = {n: t.rotate(k, turn=n, shift=-t.past) for n in set(turns)}
+    return np.stack([turned[n][p] for p, n in enumerate(turns)])
 
 
 def cache(t, fault, point, q, k, v):
-    if fault in ("R10.cached", "R11"):
+    if fault in RECACHED:
         return np.concatenate([recached(t, fault, k)[:t.past], k[t.past:]]) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None

@@ -242,6 +242,8 @@ static vn_status check_attention(const walk *w, int i)
 	    abs(n->c.attention.ahead) > 1 << 24 || (n->c.attention.from_zero & ~1) || (unsigned)n->c.attention.form >= VN_N_ATTN_FORMS)
 		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d, form %d", n->c.attention.head_map,
 		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.blind, n->c.attention.from_zero, n->c.attention.form);
+	if ((n->c.attention.again & ~1) || (n->c.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
+		return node_bad(w, i, "again %d, and the keys that it keeps are not turned by a rope", n->c.attention.again);
 	if ((unsigned)n->c.attention.cache >= VN_N_CACHE_FORMS || n->c.attention.cache_block < (n->c.attention.cache != 0) ||
 	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > (n->c.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
 	    (n->c.attention.cache_steps & ~1))

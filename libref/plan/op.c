@@ -80,6 +80,7 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "cache_block",          WHOLE, AT(attention.cache_block), 0, 16777216 },
 	{ VN_OP_ATTENTION, "cache_of",             WHOLE, AT(attention.cache_of), 0, 2 },
 	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  AT(attention.cache_steps), 0, 1 },
+	{ VN_OP_ATTENTION, "again",                FLAG,  AT(attention.again), 0, 1 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
@@ -171,7 +172,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
 		"ahead", "blind", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
-		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "step_offset", "step_zero",
+		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
 		"sections", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
 	};
 

@@ -163,6 +163,7 @@ typedef union vn_consts {
 		int    cache_block; /* tokens, where the form has blocks; at least 1 */
 		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
 		int    cache_steps; /* 1: not in the first call */
+		int    again;     /* 1: behind every call the keys of earlier calls become what the maker of `kept`, a rope, makes of them */
 		/* A replay's (compare/healthy.h): */
 		int    scores;    /* vn_attn_scores */
 	} attention;

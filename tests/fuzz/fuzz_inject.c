@@ -10,7 +10,7 @@
 static const char *const seeds[] = {
 	"R1@layer1.q_rope", "A9@*\nA10.heads@layer0", "N14.twice@layer0\nR9@*\nN10@layer0", "W4.weights@layer*\nW5@layer0", "P9@layer1.{q,k}_proj",
 	"R10.cached@*\nR11@layer0", "C8@*", "M8@logits\nM9.log@*", "G17@*\nG15@layer2.gdn_core", "P13@layer1.attn_norm", "M6@*", "R99@*", "R1", "@", "N15@*\nP5@*",
-	"W1@layer0.{q_proj,attn_out}",
+	"W1@layer0.{q_proj,attn_out}", "R10.again@*\nC2.seen@*", "A16@layer0\nA3.uniform@*\nG4.k@*", "G20.late@*\nG12.qk@layer0\nP9.barrier@*", "P8.prompt@layer1.*",
 };
 static const char *const models[] = { VERNIER_SOURCE "/fixtures/qwen3-trained", VERNIER_SOURCE "/fixtures/qwen3_5_text-trained" };
 enum { MODELS = sizeof models / sizeof *models };
