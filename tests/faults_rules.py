@@ -222,9 +222,13 @@ def linear(t, fault, layer, point, x):
         w = stored.reshape(w.shape) if turned else stored.reshape(stored.shape[::-1]).T
     elif fault == "W4.weights" and other in ("gate_proj", "up_proj") and not t.gpt2:
         w, b = t.matrix(layer, other), t.bias(layer, other)
-    elif fault == "W5" and other in ("gate_proj", "up_proj") and not t.gpt2:
-        both = np.concatenate([t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")])
-        w = both[point == "up_proj"::2]
+    elif fault in ("W5", "W5.halves", "P17.gate") and other in ("gate_proj", "up_proj") and not t.gpt2:
+        gate, up = t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")
+        if fault == "W5":
+            w = np.concatenate([gate, up])[point == "up_proj"::2]
+        else:
+            both = np.stack([gate, up], 1).reshape(-1, gate.shape[1]) if fault == "W5.halves" else np.concatenate([m for pair in zip(np.split(gate, 2), np.split(up, 2)) for m in pair])
+            w = np.split(both, 2)[point == "up_proj"]
     elif fault in ("W6", "W7", "W7.four") and b is not None:
         b = {"W6": None, "W7": 2 * b, "W7.four": 4 * b}[fault]
     elif fault == "W8" and b is not None and point in ("k_proj", "v_proj"):

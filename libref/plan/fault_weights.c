@@ -80,14 +80,30 @@ static vn_status others_weights(const vn_fault_row *r, vn_faulty *f, int node, v
 	return VN_OK;
 }
 
-/* Row m of gate (up) is row 2m (2m + 1) of the two joined. */
+enum { BY_ROWS, BY_HALVES, BY_RANKS };
+
+/* Which row of gate and up joined (M each) is taken for row i of the same: the two row by row, which were halves; halves, which were row by row; halves,
+ * which were those of two ranks in turn. */
+static size_t joined_row(int how, size_t i, size_t M)
+{
+	const size_t half = M / 2, block = half ? i / half : 0;
+
+	return how == BY_ROWS ? i % M * 2 + i / M : how == BY_HALVES ? i % 2 * M + i / 2 : block % 2 * M + block / 2 * half + i % half;
+}
+
+static const char *gate_of_ranks(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const char *why = gate_or_up(r, p, n);
+	return why ? why : shape_of(p, n)->dim[0] % 2 ? "two ranks cannot share its rows" : NULL;
+}
+
+/* x: how rows of gate and up are taken. */
 static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = vn_fault_sound(f, node), *o = beside(f->sound, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const bool     up = vn_fault_point(f->sound, n) == VN_POINT_UP_PROJ;
 	vn_status      st = VN_OK;
 
-	(void)r;
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		const vn_shape *s = &f->sound->weight[n->w[k]].shape;
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
@@ -95,7 +111,7 @@ static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 		double *y = vn_fault_numbers(f, n->w[k]);
 		int     new = -1;
 		for (size_t m = 0; first && second && y && m < M; m++) {
-			const size_t from = 2 * m + up;
+			const size_t from = joined_row((int)r->x, m + (up ? M : 0), M);
 			memcpy(y + m * row, from < M ? first + from * row : second + (from - M) * row, row * sizeof *y);
 		}
 		if (!first || !second || !y) {
@@ -279,7 +295,9 @@ static const vn_fault_row rows[] = {
 	{ "W1b", "the bytes of a matrix taken for those of the other way round", VN_ON(LINEAR), square, transposed, NULL, -1 },
 	{ "W4.act", "gate and up exchanged at the activation", VN_ON(GATED), feed_forward, exchange, NULL, 0 },
 	{ "W4.weights", "gate with the weights of up, or up with those of gate", VN_ON(LINEAR), gate_or_up, others_weights, NULL, 0 },
-	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, 0 },
+	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, BY_ROWS },
+	{ "W5.halves", "a fused gate and up split in halves, not row by row", VN_ON(LINEAR), gate_or_up, interleaved, NULL, BY_HALVES },
+	{ "P17.gate", "shards of a fused gate and up joined rank by rank", VN_ON(LINEAR), gate_of_ranks, interleaved, NULL, BY_RANKS },
 	{ "W6", "bias missing", VN_ON(LINEAR), vn_fault_biased, vn_fault_no_bias, NULL, 0 },
 	{ "W7", "bias added twice", VN_ON(LINEAR), vn_fault_biased, bias_times, NULL, 2 },
 	{ "W7.four", "bias added four times", VN_ON(LINEAR), vn_fault_biased, bias_times, NULL, 4 },
