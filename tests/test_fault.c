@@ -117,6 +117,8 @@ static void refuse(const char *family, const char *what, const char *says)
 static void what_cannot_be_is_refused_by_saying_what_can(void)
 {
 	refuse("qwen2", "R99@*", "no such fault");
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("P17")), "P17"); /* P17.gate comes before it */
+	CU_ASSERT_STRING_EQUAL(vn_fault_id(vn_fault_find("A1")), "A1.missing");
 	refuse("qwen2", "R1", "R1@layer0.*");
 	refuse("qwen2", "@layer0.*", "no such fault");
 	refuse("qwen2", "R1@", "pattern");
