@@ -7,12 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEFORE, SWAPPED, OTHER, MOVED, LAST, PADDED };
+enum { BEFORE, FORMER, SWAPPED, OTHER, MOVED, LAST, PADDED };
 enum { HEADER = 64, MULTIPLE = 16 }; /* bytes; rows */
 
 static const struct { const char *id, *means; int kind; bool logits; } table[] = {
 	{ "M6", "logits of the last token alone are recorded", LAST, true },
 	{ "P8", "what the call before made is recorded, of its size", BEFORE, false },
+	{ "P8.prompt", "what a prompt before made is recorded in the first call, of its size: that of the ids backwards", FORMER, false },
 	{ "P12.swapped", "the bytes of numbers are recorded in the other order", SWAPPED, false },
 	{ "P12.dtype", "f16 is recorded as bf16, or bf16 as f16", OTHER, false },
 	{ "P12.offset", "64 bytes of a header are recorded, the last 64 are lost", MOVED, false },
@@ -23,8 +24,9 @@ static const struct { const char *id, *means; int kind; bool logits; } table[] =
 struct vn_misreader {
 	const vn_plan *plan;
 	int           *kind;   /* (n_values); -1: as it is */
-	char         **before; /* (n_values): what the call before made, or NULL */
+	char         **before; /* (n_values): what the call or the prompt before made, or NULL */
 	size_t        *had;    /* (n_values) bytes of it */
+	bool           keeping; /* what comes is of the prompt before */
 	vn_sink        behind;
 	/* The tensor at hand. */
 	int            value;
@@ -189,6 +191,20 @@ static void previous(vn_misreader *m)
 		free(was);
 }
 
+/* What the prompt before made: kept, or filed once where it is as many bytes. */
+static void former(vn_misreader *m)
+{
+	const int v = m->value;
+
+	if (!m->keeping && (!m->before[v] || m->had[v] != m->bytes))
+		return;
+	char *was = m->before[v];
+	m->before[v] = m->keeping ? m->data : NULL;
+	m->had[v] = m->keeping ? m->bytes : 0;
+	free(m->keeping ? was : m->data);
+	m->data = m->keeping ? NULL : was;
+}
+
 static vn_status file(vn_misreader *m, vn_dtype dtype, const char *data, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&m->shape);
@@ -231,6 +247,12 @@ static vn_status end(void *ctx, vn_error *err)
 		previous(m);
 		data = m->data ? m->data : m->before[m->value];
 		break;
+	case FORMER:
+		former(m);
+		if (m->keeping)
+			return VN_OK;
+		data = m->data;
+		break;
 	case SWAPPED:
 		swap_bytes(m->data, m->bytes, width);
 		break;
@@ -257,8 +279,26 @@ static vn_status end(void *ctx, vn_error *err)
 	return st ? st : file(m, m->dtype, data, err);
 }
 
+bool vn_misreader_former(const vn_misreader *m, bool *want)
+{
+	bool some = false;
+
+	for (int v = 0; v < m->plan->n_values; v++) {
+		want[v] = m->kind[v] == FORMER;
+		some = some || want[v];
+	}
+	return some;
+}
+
+vn_sink vn_misreader_keep(vn_misreader *m)
+{
+	m->keeping = true;
+	return (vn_sink){ m, begin, write_piece, end };
+}
+
 vn_sink vn_misreader_sink(vn_misreader *m, const vn_sink *behind)
 {
+	m->keeping = false;
 	m->behind = *behind;
 	return (vn_sink){ m, begin, write_piece, end };
 }

@@ -26,6 +26,10 @@ vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **m, vn_error *e
 void      vn_misreader_destroy(vn_misreader *m);
 /* "P13@layer2.*": the last that selects a checkpoint holds. Refused: a pattern that selects nothing it fits. */
 vn_status vn_misreader_inject(vn_misreader *m, const char *what, vn_error *err);
+/* Of which checkpoints it files what a prompt before made: want (n_values). false: of none. They are to be run, with this sink, before
+ * the next. */
+bool      vn_misreader_former(const vn_misreader *m, bool *want);
+vn_sink   vn_misreader_keep(vn_misreader *m);
 /* What goes to `behind` through it; each tensor is held whole. VN_ERR_USAGE from it: numbers of which there is no such misreading. */
 vn_sink   vn_misreader_sink(vn_misreader *m, const vn_sink *behind);
 

@@ -187,6 +187,25 @@ static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t nu
 	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
 }
 
+/* What a mistake of the recording files of a prompt before: that of the ids backwards is run, and forgotten. */
+static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
+{
+	bool     *want = calloc((size_t)e->n_values + 1, sizeof *want);
+	int32_t  *ids = malloc((size_t)r->n_ids * sizeof *ids);
+	vn_status st = want && ids ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a prompt before");
+
+	for (int64_t i = 0; !st && i < r->n_ids; i++)
+		ids[i] = r->ids[r->n_ids - 1 - i];
+	if (!st && vn_misreader_former(r->misreader, want)) {
+		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_misreader_keep(r->misreader) };
+		st = e->forward(e->self, ids, r->n_ids, &taps, err);
+		e->reset(e->self);
+	}
+	free(ids);
+	free(want);
+	return st;
+}
+
 /* Step 0 is the prompt, every later one a token: decoded (decode). */
 static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, int32_t *decoded,
                            vn_recorded *done, vn_error *err)
@@ -220,7 +239,7 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 
 	*done = (vn_recorded){ 0 };
 	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
-	    (st = put_model(s, r, m, done, err)))
+	    (st = put_model(s, r, m, done, err)) || (r->misreader && (st = run_former(r, e, err))))
 		goto done;
 
 	const vn_sink file = vn_store_sink(s);

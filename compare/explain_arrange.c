@@ -88,6 +88,39 @@ static const char *named(const vn_trial *t, double x, double *exact, char text[8
 	return NULL;
 }
 
+/* A factor that is a mistake of its own where it stands: a temperature of the logits, ranks that were added too often or averaged. f: what it
+ * is exactly. */
+static bool meant(const vn_trial *t, double by, double *f, vn_hypothesis *h)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_point at = p->value[vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name))].point;
+	const double   over = 1 / by, plain = vn_three_digits(over), ranks = round(by > 1 ? by : over);
+
+	if (at == VN_POINT_LOGITS && by > 0) {
+		const double tau = fabs(over / plain - 1) < 2e-4 ? plain : over;
+		*f = 1 / tau;
+		snprintf(h->id, sizeof h->id, "M9");
+		vn_hypothesis_say(h, "logits at a temperature of %.6g", tau);
+		return true;
+	}
+	if ((at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ) || !(ranks >= 2 && ranks <= 1024) || !(fabs((by > 1 ? by : over) / ranks - 1) < 2e-3))
+		return false;
+	*f = by > 1 ? ranks : 1 / ranks;
+	snprintf(h->id, sizeof h->id, "P16");
+	vn_hypothesis_say(h, by > 1 ? "the sum of ranks is taken %.0f times" : "the average of %.0f ranks, not their sum", ranks);
+	return true;
+}
+
+/* Everything times f. */
+static vn_status scaled(arranged *r, double f, vn_hypothesis *h, vn_error *err)
+{
+	for (int64_t i = 0; i < r->n; i++) {
+		r->a[i] = f * r->own[i];
+		r->b[i] = f * r->fine[i];
+	}
+	return judge(r, h, err);
+}
+
 static vn_status factor(arranged *r, vn_error *err)
 {
 	double xy = 0, xx = 0, exact;
@@ -101,19 +134,18 @@ static vn_status factor(arranged *r, vn_error *err)
 	if (!(xx > 0))
 		return VN_OK;
 	const double by = xy / xx;
-	vn_status    st = VN_OK;
+	vn_hypothesis own = { 0 };
+	vn_status    st = meant(r->t, by, &exact, &own) ? scaled(r, exact, &own, err) : VN_OK;
+	if (st || (*own.id && vn_trial_fits(r->t, &own)))
+		return st;
 	for (int exactly = 1; !st && exactly >= 0; exactly--) {
 		vn_hypothesis h = { 0 };
 		const char   *what = exactly ? named(r->t, by, &exact, name) : NULL;
 		const double  f = what ? exact : by;
 		if (exactly && !what)
 			continue;
-		for (int64_t i = 0; i < r->n; i++) {
-			r->a[i] = f * r->own[i];
-			r->b[i] = f * r->fine[i];
-		}
 		vn_hypothesis_say(&h, "everything is multiplied by %.6g%s%s", f, what && *what ? ", " : "", what ? what : "");
-		if (!(st = judge(r, &h, err)) && what && vn_trial_fits(r->t, &h))
+		if (!(st = scaled(r, f, &h, err)) && what && vn_trial_fits(r->t, &h))
 			break; /* a person wrote that, not what was fitted to it */
 	}
 	return st;

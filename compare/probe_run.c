@@ -112,9 +112,29 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 	return st ? st : make_states(r, k, err);
 }
 
-/* The call turns to a step. Of keys that are kept otherwise: the kept ones of the calls before, and this call's own. */
-static void turn_to(run *r, call *k, int step)
+/* An experiment's: keys of the calls before the last become what a rope makes of them, once for every call since. */
+static vn_status turn_kept(run *r, const call *k, int step, char *rows, vn_error *err)
 {
+	const vn_node *maker = &r->plan->node[r->plan->value[k->n->in[VN_ATTN_KEPT]].node];
+	const int64_t  row = k->row[VN_ATTN_K];
+	char          *turned = malloc((size_t)(r->p->step[step].position * row) * r->w->size + 1);
+	vn_args        a = { .policy = k->a.policy, .threads = k->a.threads, .lists = k->a.lists, .in = { rows } };
+	vn_status      st = turned ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for keys");
+
+	for (int i = step - 1; !st && i > 0; i--) {
+		a.tokens = r->p->step[i].position;
+		if (!(st = r->w->eval->node(maker, &a, row, k->n->c.attention.head_dim, turned, err)))
+			memcpy(rows, turned, (size_t)(a.tokens * row) * r->w->size);
+	}
+	free(turned);
+	return st;
+}
+
+/* The call turns to a step. Of keys that are kept otherwise: the kept ones of the calls before, and this call's own. */
+static vn_status turn_to(run *r, call *k, int step, vn_error *err)
+{
+	vn_status st = VN_OK;
+
 	const vn_step *s = &r->p->step[step];
 	const int32_t *ids;
 
@@ -124,14 +144,17 @@ static void turn_to(run *r, call *k, int step)
 	k->a.tokens = s->tokens;
 	for (int i = 0; i < k->n->n_in; i++)
 		k->a.in[i] = (const char *)k->in[i] + (size_t)(s->position * k->row[i]) * r->w->size;
-	for (int i = 0; i < k->n->n_state; i++) {
+	for (int i = 0; !st && i < k->n->n_state; i++) {
 		const int from = r->plan->state[k->n->state[i]].input;
 		if (from < 0 || !k->kept[i])
 			continue;
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
 		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
+		if (k->n->c.attention.again)
+			st = turn_kept(r, k, step, k->kept[i], err);
 	}
+	return st;
 }
 
 /* The first output for the tokens of steps [from, the checkpoint's], into x, which has room for all tokens. */
@@ -142,8 +165,8 @@ static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = from; !st && i <= r->p->when; i++) {
-		turn_to(r, k, i);
-		st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
+		if (!(st = turn_to(r, k, i, err)))
+			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
 	}
 	return st;
 }
@@ -191,9 +214,11 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 {
 	const vn_probe *p = r->p;
 	const int64_t   S = p->tokens, heads = k->n->c.attention.heads, first = p->first - p->step[p->when].position;
+	const vn_status st = turn_to(r, k, p->when, err);
 	int bad = 0;
 
-	turn_to(r, k, p->when);
+	if (st)
+		return st;
 #pragma omp parallel for collapse(2) num_threads(p->threads)
 	for (int64_t h = 0; h < heads; h++)
 		for (int64_t i = 0; i < p->rows; i += ROWS)
@@ -233,7 +258,7 @@ static void keep_rows(const vn_probe *p, const run *r, int64_t row, void *x)
 	memmove(x, (char *)x + (size_t)(p->first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
-/* A state that the checkpoint shows, as the last call leaves it. */
+/* A state that the checkpoint shows: one that grows as the last call reads it, another as that leaves it. */
 static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&r->p->cand.shape) * r->w->size;
@@ -246,9 +271,10 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 	if (i == k->n->n_state)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
 	if (s->input >= 0) {
+		if ((st = turn_to(r, k, r->p->when, err)))
+			return st;
 		if (!(*out = malloc(n + 1)))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
-		turn_to(r, k, r->p->when);
 		memcpy(*out, k->a.state[i], n);
 		return VN_OK;
 	}

@@ -148,7 +148,10 @@ bool vn_encode_note_uses(vn_encoder *e)
 /* The barrier that the pending uses need, if any. */
 static void settle(vn_encoder *e)
 {
-	if (vn_encode_note_uses(e) && !e->break_barriers)
+	const bool need = vn_encode_note_uses(e);
+
+	e->left_out += need && e->early;
+	if (need && !e->early && !e->break_barriers)
 		barrier(e, SHADERS | COPIES, TOUCHED);
 }
 

@@ -32,6 +32,8 @@ typedef struct vn_encoder {
 	VkQueryPool       queries;   /* NULL: no timestamps */
 	uint32_t          n_queries;
 	int               submits;   /* of the last pass */
+	bool              early;          /* an experiment's: leave out the barriers before the commands at hand */
+	int               left_out;       /* such barriers */
 	bool              break_barriers; /* for tests: leave out those between commands */
 	bool            (*stop)(void *ctx); /* NULL: never asked */
 	void             *stop_ctx;

@@ -53,6 +53,7 @@ struct vn_gpu {
 	int            n_ropes;  /* different rope settings of the plan */
 	int           *rope_of;  /* (n_nodes): which of them; -1 */
 	int           *rope_node; /* (n_ropes): a node that has it */
+	bool          *rope_past; /* (n_ropes): an experiment's, for the tokens before the call */
 	VkDeviceSize  *table_at; /* (n_ropes): offset in upload */
 
 	double        *node_ms;  /* (n_nodes) */

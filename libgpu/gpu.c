@@ -30,7 +30,7 @@ static vn_status check_widths(const vn_plan *p, const vn_node *n, vn_error *err)
 }
 
 /* What the shaders ask beyond the rules of a plan. */
-static vn_status check_plan(const vn_plan *p, vn_error *err)
+static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 {
 	vn_status st = vn_plan_check(p, err);
 
@@ -38,7 +38,9 @@ static vn_status check_plan(const vn_plan *p, vn_error *err)
 		const vn_node *n = &p->node[i];
 		const char    *name = p->value[n->out[0]].name;
 		const int      width = n->op == VN_OP_ATTENTION ? n->c.attention.head_dim : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim : 0;
-		if (width > KMAX)
+		if (paged && n->op == VN_OP_ATTENTION && n->c.attention.again)
+			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: keys that are turned in the cache: not in a paged one", name);
+		else if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name, width, KMAX);
 		else
 			st = check_widths(p, n, err);
@@ -54,18 +56,24 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 
 	g->rope_of = calloc(n, sizeof(*g->rope_of));
 	g->rope_node = calloc(n, sizeof(*g->rope_node));
+	g->rope_past = calloc(n, sizeof(*g->rope_past));
 	g->table_at = calloc(n, sizeof(*g->table_at));
 	g->node_ms = calloc(n, sizeof(*g->node_ms));
 	g->stamp = calloc(n + 1, sizeof(*g->stamp));
 	g->made = calloc(p->n_values ? (size_t)p->n_values : 1, sizeof(*g->made));
-	if (!g->rope_of || !g->rope_node || !g->table_at || !g->node_ms || !g->stamp || !g->made)
+	if (!g->rope_of || !g->rope_node || !g->rope_past || !g->table_at || !g->node_ms || !g->stamp || !g->made)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", p->n_nodes);
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
 		g->rope_of[i] = -1;
+		if (p->node[i].op == VN_OP_ATTENTION && p->node[i].c.attention.again) {
+			g->rope_past[g->n_ropes] = true;
+			g->rope_of[i] = g->n_ropes;
+			g->rope_node[g->n_ropes++] = p->value[p->node[i].in[VN_ATTN_KEPT]].node;
+		}
 		if (p->node[i].op != VN_OP_ROPE)
 			continue;
-		while (r < g->n_ropes && memcmp(&p->node[g->rope_node[r]].c.rope.rope, &p->node[i].c.rope.rope, sizeof(vn_rope)))
+		while (r < g->n_ropes && (g->rope_past[r] || memcmp(&p->node[g->rope_node[r]].c.rope.rope, &p->node[i].c.rope.rope, sizeof(vn_rope))))
 			r++;
 		if (r == g->n_ropes)
 			g->rope_node[g->n_ropes++] = i;
@@ -97,7 +105,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->validate = o->validate;
 	g->progress = o->progress;
 	g->break_skip = g->break_overrun = -1;
-	if ((st = check_plan(plan, err)) || (st = find_ropes(g, err)) ||
+	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
 	    (st = vn_kernels_create(&g->device, &g->kernels, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
@@ -141,6 +149,7 @@ void vn_gpu_destroy(vn_gpu *g)
 	free(g->stamp);
 	free(g->node_ms);
 	free(g->table_at);
+	free(g->rope_past);
 	free(g->rope_node);
 	free(g->rope_of);
 	free(g);

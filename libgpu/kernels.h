@@ -104,7 +104,7 @@ typedef struct vn_push_attention {
 	uint64_t table;
 	int32_t  ahead;
 	uint32_t head_map, leak, padding;
-	uint32_t odd, cache_block, before; /* odd: form, from_zero << 8, cache << 12 of keys, << 16 of values */
+	uint32_t odd, cache_block, before; /* odd: form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values */
 } vn_push_attention;
 
 typedef struct vn_push_pages {
@@ -126,7 +126,7 @@ typedef struct vn_push_rows {
 
 typedef struct vn_push_causal_conv {
 	uint64_t x, w, before, y;
-	uint32_t T, X, J, linear, ahead, last;
+	uint32_t T, X, J, odd, ahead, last;
 } vn_push_causal_conv;
 
 typedef struct vn_push_log_decay {

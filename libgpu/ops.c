@@ -126,22 +126,27 @@ void vn_ops_linear_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t
 	linear(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
+/* Of rows [from, from + rows) of x, for which the table of a node is, into y from its first row on. */
+static void turn(vn_walk *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t from, int64_t rows, int64_t to)
+{
+	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
+	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
+
+	vn_encode_reads(&w->g->encoder, x);
+	vn_encode_reads(&w->g->encoder, &w->g->upload);
+	vn_encode_writes(&w->g->encoder, y);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ROPE, &(vn_push_rope){ .x = in_buffer(w, x, from * H * K),
+		.table = table + (uint64_t)(from * R) * 4, .y = in_buffer(w, y, to * H * K), .T = (uint32_t)rows,
+		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(rows * H * K, 64), 1);
+}
+
 static void rope(vn_walk *w, const vn_node *n, int node)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim, step = rows_at_once(H * K);
-	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
-	const uint64_t  table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
+	const int64_t   step = rows_at_once(vn_value_row(v));
 
-	for (int64_t t = 0; t < w->tokens; t += step) {
-		const int64_t T = smaller(step, w->tokens - t);
-		vn_encode_reads(&w->g->encoder, x);
-		vn_encode_reads(&w->g->encoder, &w->g->upload);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_ROPE, &(vn_push_rope){ .x = in_buffer(w, x, t * H * K),
-			.table = table + (uint64_t)(t * R) * 4, .y = in_buffer(w, y, t * H * K), .T = (uint32_t)T,
-			.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(T * H * K, 64), 1);
-	}
+	for (int64_t t = 0; t < w->tokens; t += step)
+		turn(w, n, v, node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), t, smaller(step, w->tokens - t), t);
 }
 
 /* A softmax that takes a kernel of its own. */
@@ -155,7 +160,7 @@ static uint32_t odd(const vn_walk *w, const vn_node *n)
 {
 	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
 
-	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
+	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (uint32_t)n->c.attention.blind << 9 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
 	       (n->c.attention.cache_of == 1 ? 0 : cache << 16);
 }
 
@@ -246,8 +251,24 @@ void vn_ops_append(vn_walk *w, int state)
 		c->upto += w->tokens;
 }
 
+/* An experiment's: the keys of earlier calls become what a rope makes of them. */
+static void turn_kept(vn_walk *w, const vn_node *n)
+{
+	const vn_value *v = &w->g->plan->value[n->in[VN_ATTN_KEPT]];
+	vn_cache_slot  *c = &w->g->cache.slot[n->state[VN_ATTN_KEYS]];
+	const int64_t   step = smaller(rows_at_once(vn_value_row(v)), (int64_t)(w->g->scratch.size / c->row_bytes));
+
+	for (int64_t t = 0; t < w->past; t += step) {
+		const int64_t rows = smaller(step, w->past - t);
+		turn(w, &w->g->plan->node[v->node], v, (int)(n - w->g->plan->node), &c->now, &w->g->scratch, t, rows, 0);
+		vn_encode_copy(&w->g->encoder, &w->g->scratch, 0, &c->now, (VkDeviceSize)t * c->row_bytes, (VkDeviceSize)rows * c->row_bytes);
+	}
+}
+
 void vn_ops_keep(vn_walk *w, const vn_node *n)
 {
+	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->c.attention.again)
+		turn_kept(w, n);
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }

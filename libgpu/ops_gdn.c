@@ -39,7 +39,7 @@ static void conv(vn_walk *w, const vn_node *n)
 		vn_encode_dispatch(&w->g->encoder, VN_K_CAUSAL_CONV, &(vn_push_causal_conv){ .x = in_buffer(w, x, t * X),
 			.w = in_weight(w, n->w[0], 0), .before = t ? in_buffer(w, x, (t - (J - 1)) * X) : state->address,
 			.y = in_buffer(w, y, t * X), .T = (uint32_t)T, .X = (uint32_t)X, .J = (uint32_t)J,
-			.linear = (uint32_t)(n->c.conv.linear | (w->past > 0 && t == 0 ? n->c.conv.forgets << 1 : 0)), .ahead = (uint32_t)n->c.conv.ahead, .last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
+			.odd = (uint32_t)n->c.conv.linear << 1 | (w->past > 0 && t == 0 ? (uint32_t)n->c.conv.forgets : 0), .ahead = (uint32_t)n->c.conv.ahead, .last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, x);
 }

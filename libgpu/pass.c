@@ -48,7 +48,7 @@ static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
 
 	for (int r = 0; r < g->n_ropes; r++) {
 		g->table_at[r] = (bytes + VN_ZONE - 1) & ~(VkDeviceSize)(VN_ZONE - 1);
-		bytes = g->table_at[r] + (VkDeviceSize)w->tokens * (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
+		bytes = g->table_at[r] + (VkDeviceSize)(g->rope_past[r] ? w->past : w->tokens) * (VkDeviceSize)g->plan->node[g->rope_node[r]].c.rope.rope.rotary_dim * 4;
 	}
 	if ((st = ensure(g, &g->upload, VN_FOR_UPLOAD, bytes, "ids and rope tables", err)))
 		return st;
@@ -57,7 +57,8 @@ static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
 	memcpy(g->upload.map, ids, (size_t)w->tokens * 4);
 	for (int r = 0; r < g->n_ropes && !st; r++)
 		st = fill_table(&g->plan->node[g->rope_node[r]].c.rope.rope, g->plan->list,
-		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), w->past, w->tokens, err);
+		                (float *)(void *)((char *)g->upload.map + g->table_at[r]), g->rope_past[r] ? 0 : w->past,
+		                g->rope_past[r] ? w->past : w->tokens, err);
 	return st;
 }
 
@@ -298,8 +299,10 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 
 	if ((st = vn_encode_asked_to_stop(&g->encoder, err)) || (st = check_inputs(g, node, err)))
 		return st;
+	g->encoder.early = n->early;
 	if (node != g->break_skip)
 		vn_ops_encode(&g->walk, node);
+	g->encoder.early = false;
 	for (int k = 0; k < n->n_state; k++)
 		g->cache.slot[n->state[k]].made = !g->cache.slot[n->state[k]].grows;
 	if (node == g->break_overrun)
@@ -332,6 +335,16 @@ vn_status vn_gpu_run(vn_gpu *g, int from, int to, vn_error *err)
 	return VN_OK;
 }
 
+/* An experiment that leaves nothing out shows nothing. */
+static vn_status check_early(const vn_gpu *g, vn_error *err)
+{
+	for (int i = 0; i < g->plan->n_nodes && !g->encoder.left_out; i++)
+		if (g->plan->node[i].early && g->made[g->plan->node[i].out[0]])
+			return vn_fail(err, VN_ERR_USAGE, "%s: no barrier stands right before it: what it reads is waited for earlier, by another reader or by its capture",
+			               g->plan->value[g->plan->node[i].out[0]].name);
+	return VN_OK;
+}
+
 vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 {
 	vn_status st;
@@ -341,6 +354,8 @@ vn_status vn_gpu_end(vn_gpu *g, bool keep, vn_error *err)
 	if ((st = vn_pass_is_open(g, err)))
 		return st;
 	vn_pass_over(g, g->plan->n_nodes);
+	if ((st = check_early(g, err)))
+		return vn_pass_failed(g, st);
 	if (g->guard)
 		vn_guard_encode(&g->encoder, &g->zones);
 	if ((st = vn_staging_finish(&g->walk, err)) || (g->guard && (st = vn_guard_check(&g->zones, err))) ||

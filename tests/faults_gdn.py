@@ -14,7 +14,7 @@ def conv(t, fault, layer, x):
         if at == layer or not 0 <= at < t.L or not t.is_linear(at):
             return None
         w = t.w(f"layers.{at}.linear_attn.conv1d.weight")[:, 0]
-    elif fault not in (None, "G12", "G13", "G13.lost"):
+    elif fault not in (None, "G12", "G12.qk", "G13", "G13.lost"):
         return None
     past = t.past
     if fault == "G13.lost":
@@ -22,6 +22,9 @@ def conv(t, fault, layer, x):
     rows = np.concatenate([np.zeros((J - 1, x.shape[1])), x, np.zeros((ahead, x.shape[1]))])
     y = sum(rows[j + ahead:j + ahead + len(x)] * w[:, j] for j in range(J))
     y = y[past:]
+    if fault == "G12.qk":
+        n = 2 * t.c["linear_num_key_heads"] * t.c["linear_key_head_dim"]
+        return np.concatenate([ACTS["silu"](y[:, :n]), y[:, n:]], 1)
     return y if fault == "G12" else ACTS["silu"](y)
 
 
@@ -63,7 +66,7 @@ def decay(t, fault, layer, x):
 
 
 def core(t, fault, q, k, v, g, beta):
-    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G8.output", "G8.memory", "G9", "G10", "G15", "G16", "G17"):
+    if fault not in (None, "G6", "G7.none", "G7.factor", "G7.late", "G4.k", "G4.v", "G8.output", "G8.memory", "G9", "G10", "G15", "G16", "G17"):
         return None
     T, nk, dk = q.shape
     nv, dv = v.shape[1:]
@@ -83,7 +86,8 @@ def core(t, fault, q, k, v, g, beta):
         if fault == "G17":
             chunk = chunk * a[i][:, None, None]
         m = np.einsum("hk,hkv->hv", k[i], old if fault == "G8.memory" else chunk if fault == "G17" else S)
-        d = beta[i][:, None] * (v[i] - (0 if fault == "G9" else m))
+        of_v, of_k = 1 if fault == "G4.k" else beta[i][:, None], 0 if fault == "G9" else 1 if fault == "G4.v" else beta[i][:, None]
+        d = of_v * v[i] - of_k * m
         decayed, S = S, S + np.einsum("hk,hv->hkv", k[i], d)
         if fault == "G7.late":
             S = S * a[i][:, None, None]

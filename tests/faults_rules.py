@@ -10,6 +10,7 @@ from faults_truth import ACTS, float8, half, half_cut
 THETA = {"R2.1e4": 1e4, "R2.5e5": 5e5, "R2.1e6": 1e6, "R2.1e7": 1e7, "R2.1.5e5": 1.5e5}
 EPS = {"N1.1e-5": 1e-5, "N1.1e-6": 1e-6, "N1.1e-12": 1e-12}
 TWINS = {"W9.next": 1, "W9.before": -1, "W9.first": None}
+TEMPERATURES = {"M9.temperature": 2, "M9.0.7": 0.7}
 ORDERS = {"W2." + o: o for o in ("qvk", "kqv", "kvq", "vqk", "vkq")}
 
 
@@ -55,14 +56,16 @@ def attention(t, fault, x):
         None: {}, "A1.missing": {"scale": 1.0}, "A1.twice": {"scale": scale ** 2}, "A1.hidden": {"scale": t.D ** -0.5},
         "A1.head": {"scale": 1 / K}, "A1.rotated": {"scale": t.R ** -0.5},
         "A2": {"mask": lambda i, j: i * j > -1}, "A3.strict": {"mask": lambda i, j: j < i}, "A3.ahead": {"mask": lambda i, j: j <= i + 1},
-        "A4": {"leak": True}, "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
+        "A4": {"leak": lambda s: 0 * s}, "A4.one": {"leak": lambda s: s + 1}, "C2.seen": {"behind": 16},
+        "A3.uniform": {"mask": lambda i, j: j < i, "blind": lambda S: 1 / S}, "A3.nan": {"mask": lambda i, j: j < i, "blind": lambda S: np.nan},
+        "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
         "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
         "A14": {"padding": 8}, "A3.chunk": {"chunk": True}, "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
         "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G] for h in range(t.H)], 1)},
         "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},
         "A13.f16": {"form": "half"}, "A13.bf16": {"form": "bf16"}, "P2": {"form": "scores"},
     }
-    if fault in ("R10.cached", "R11"):
+    if fault in RECACHED:
         turned = recached(t, fault, k)
         return t.attend(q, k, v, kept=lambda x, past, values: x if values else np.concatenate([turned[:past], x[past:]]))
     if fault in KEPT:
@@ -90,6 +93,7 @@ def heads_first(x):
 KEPT = {
     "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
     "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values, window: later(x, 1) if values else x,
+    "C2": lambda x, past, values, window: np.concatenate([x[:(len(x) - 1) // 16 * 16], x[:(len(x) - 1) % 16 + 1]]),
     "C4": lambda x, past, values, window: exchanged(x),
     "C5": lambda x, past, values, window: np.concatenate([x[:past], 0 * x[past:]]) if past else x,
     "C5.before": lambda x, past, values, window: x[np.minimum(np.arange(len(x)), past - 1)] if past else x,
@@ -99,13 +103,19 @@ KEPT = {
 }
 
 
+RECACHED = "R10.cached", "R10.again", "R11"
+
+
 def recached(t, fault, k):
-    """All keys turned on, or back."""
-    return t.rotate(k, turn=1 if fault == "R10.cached" else -1, shift=-t.past)
+    """All keys turned on, or back; or those of a call as often as calls came behind it."""
+    since = lambda p: len(t.lengths) - 1 - np.searchsorted(np.cumsum(t.lengths), p, side="right") if fault == "R10.again" else 1
+    turns = [since(p) * (-1 if fault == "R11" else 1) for p in range(len(k))]
+    turned = {n: t.rotate(k, turn=n, shift=-t.past) for n in set(turns)}
+    return np.stack([turned[n][p] for p, n in enumerate(turns)])
 
 
 def cache(t, fault, point, q, k, v):
-    if fault in ("R10.cached", "R11"):
+    if fault in RECACHED:
         return np.concatenate([recached(t, fault, k)[:t.past], k[t.past:]]) if point == "k_cache" else v
     rules = {None: (k, v), "A11.kv": (v, k), "A11.qk": (q, v), "R9": (k, None if t.gpt2 else t.rotate(v))}
     return rules[fault][point == "v_cache"] if fault in rules else None
@@ -180,6 +190,20 @@ def behind(t, fault, point, z, stale):
     return rule(t, z)
 
 
+def regrouped(t, fault, point, parts):
+    """Of the three matrices (or biases) the heads that one gets when all lie in one matrix, in groups, or are taken for such."""
+    r = t.H // t.G
+    heads = np.concatenate([p.reshape(-1, t.K, *p.shape[1:]) for p in parts]) # all queries, all keys, all values
+    groups = [h for g in range(t.G) for h in (*range(g * r, g * r + r), t.H + g, t.H + t.G + g)]
+    got = np.empty_like(heads)
+    if fault == "A16":
+        got[:] = heads[groups]  # the file has them in groups
+    else:
+        got[groups] = heads     # place n of the file is taken for the n-th in groups
+    first, n = {"q_proj": (0, t.H), "k_proj": (t.H, t.G), "v_proj": (t.H + t.G, t.G)}[point]
+    return got[first:first + n].reshape(-1, *parts[0].shape[1:])
+
+
 def linear(t, fault, layer, point, x):
     stored = t.w(t.name(layer, point))      # as the file has it
     w, b = t.matrix(layer, point), t.bias(layer, point)
@@ -198,9 +222,13 @@ def linear(t, fault, layer, point, x):
         w = stored.reshape(w.shape) if turned else stored.reshape(stored.shape[::-1]).T
     elif fault == "W4.weights" and other in ("gate_proj", "up_proj") and not t.gpt2:
         w, b = t.matrix(layer, other), t.bias(layer, other)
-    elif fault == "W5" and other in ("gate_proj", "up_proj") and not t.gpt2:
-        both = np.concatenate([t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")])
-        w = both[point == "up_proj"::2]
+    elif fault in ("W5", "W5.halves", "P17.gate") and other in ("gate_proj", "up_proj") and not t.gpt2:
+        gate, up = t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")
+        if fault == "W5":
+            w = np.concatenate([gate, up])[point == "up_proj"::2]
+        else:
+            both = np.stack([gate, up], 1).reshape(-1, gate.shape[1]) if fault == "W5.halves" else np.concatenate([m for pair in zip(np.split(gate, 2), np.split(up, 2)) for m in pair])
+            w = np.split(both, 2)[point == "up_proj"]
     elif fault in ("W6", "W7", "W7.four") and b is not None:
         b = {"W6": None, "W7": 2 * b, "W7.four": 4 * b}[fault]
     elif fault == "W8" and b is not None and point in ("k_proj", "v_proj"):
@@ -214,6 +242,12 @@ def linear(t, fault, layer, point, x):
     elif fault in ("P16.twice", "P16.average") and point in ("attn_out", "down_proj"):
         by = 2 if fault == "P16.twice" else 0.5
         w, b = by * w, None if b is None else by * b
+    elif fault in ("W2.matrix_kv", "W2.matrix_qk") and point == "c_attn":
+        order = [0, 2, 1] if fault == "W2.matrix_kv" else [1, 0, 2]
+        w, b = (np.concatenate([np.split(m, 3)[i] for i in order]) for m in (w, b))
+    elif fault in ("A16", "W2.groups") and point in ("q_proj", "k_proj", "v_proj") and not t.gpt2 and not t.hybrid and t.G > 1:
+        w = regrouped(t, fault, point, [t.matrix(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
+        b = None if b is None else regrouped(t, fault, point, [t.bias(layer, p) for p in ("q_proj", "k_proj", "v_proj")])
     elif fault == "P17" and point == "c_attn":
         order = np.arange(3 * t.D).reshape(3, 2, -1).transpose(1, 0, 2).ravel()
         w, b = w[order], b[order]
@@ -245,8 +279,8 @@ def linear(t, fault, layer, point, x):
         x = np.concatenate([x[1:], 0 * x[:1]])
     elif fault == "P18.order" and point in COLUMNS:
         w, b = np.roll(w, len(w) // 2, 0), None if b is None else np.roll(b, len(w) // 2)
-    elif fault == "M9.temperature" and point == "logits":
-        w = w / 2
+    elif fault in TEMPERATURES and point == "logits":
+        w = w / TEMPERATURES[fault]
     elif fault == "A8" and point == "attn_out" and heads > 1:
         x = x.reshape(len(x), heads, -1).transpose(0, 2, 1).reshape(x.shape)
     elif fault == "R1b" and point in ("q_proj", "k_proj") and not t.gpt2 and (point == "k_proj" or not t.hybrid):
@@ -399,6 +433,8 @@ def predict(t, fault, layer, point, x, get):
         return split(t, fault, point, x[0])
     if point.endswith("norm"): # gdn_norm, too
         return norm(t, fault, layer, point, x, get)
+    if fault == "G20.late" and point in ("attn_gated", "attn_out") and not t.is_linear(layer):
+        return x[1] if point == "attn_gated" else linear(t, None, layer, point, x[0]) * ACTS["sigmoid"](get(f"layer{layer}.attn_gate").reshape(len(x[0]), -1))
     if point == "attn_gated":
         return {None: ACTS["sigmoid"](x[0]) * x[1], "G20.missing": x[1], "G20.silu": ACTS["silu"](x[0]) * x[1]}.get(fault)
     if point.startswith("gdn_") and point not in ("gdn_qkv", "gdn_z", "gdn_b", "gdn_a"):

@@ -200,22 +200,28 @@ class Truth:
             x = x / root
         return (half(x) if first16 else x) * (offset + g) + (0 if b is None else b)
 
-    def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=False, padding=0, form=None, kept=None, chunk=False):
-        """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache makes of them."""
+    def attend(self, q, k, v, scale=None, mask=None, window=0, heads=None, leak=None, padding=0, form=None, kept=None, chunk=False, blind=None,
+               behind=0):
+        """q: of the last len(q) tokens; heads: what each query head reads, of keys or values; kept: what the cache makes of them; leak: the
+        score of a key out of sight; blind: the probability of all keys where none is in sight; behind: further keys in a block of so many, which
+        all see."""
         T, H, S = len(q), q.shape[1], len(k)
         each = lambda x: x[:, np.arange(H) // (H // x.shape[1])]
         heads = heads or each
         if kept:
             k, v = kept(k, S - T, 0), kept(v, S - T, 1)
+        places = np.arange(-(-S // behind) * behind) if behind else np.arange(S)
+        if behind: # what lay there in the first block
+            k, v = (np.concatenate([x, [x[j % behind] if j % behind < S else 0 * x[0] for j in places[S:]]]) if len(places) > S else x for x in (k, v))
         scale = self.K ** -0.5 if scale is None else scale
         s = np.einsum("ihd,jhd->hij", q, heads(k))
         s = half(s) * scale if form == "scores" else s * scale
-        i, j = np.arange(T)[:, None] + (0 if chunk else S - T), np.arange(S)[None]
-        see = (j <= i) if mask is None else mask(i, j)
+        i, j = np.arange(T)[:, None] + (0 if chunk else S - T), places[None]
+        see = (j <= i) | (j >= S) if mask is None else mask(i, j)
         window = self.window if window == 0 else window
         if window:
             see = see & (j > i - window)
-        z = np.where(see, s, 0.0 if leak else -np.inf)
+        z = np.where(see, s, leak(s) if leak else -np.inf)
         top = np.max(z, -1, keepdims=True)
         with np.errstate(invalid="ignore"): # a score of infinity
             e = np.exp(z - np.where(top > -np.inf, top, 0))
@@ -233,7 +239,9 @@ class Truth:
                 p = np.where(see, e / e.sum(-1, keepdims=True).astype(np.float32), 0)
         elif form in ("half", "bf16"):
             p = half(p) if form == "half" else bf16(p)
-        return {"attn_scores": s, "attn_probs": p, "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
+        if blind:
+            p = np.where(see.any(-1)[..., None], p, blind(S))
+        return {"attn_scores": s[:, :, :S], "attn_probs": p[:, :, :S], "attn_context": np.einsum("hij,jhd->ihd", p, heads(v))}
 
     # ---- the sound model, node by node -----------------------------------------------------------------------
 

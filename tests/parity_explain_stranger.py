@@ -82,10 +82,12 @@ NUMBERS = {
     "q_rope": (("theta 20000", "RoPE with theta 20000"), ("theta 123456", "RoPE with theta 123"), ("from 5", "positions count from 5"),
                ("from -3", "positions count from -3"), ("stretch 0.25", "0.25 times"), ("columns 4", "turns 4 of")),
     "k_rope": (("theta 777", "RoPE with theta 777"), ("from 300", "positions count from 300")),
-    "down_proj": (("scaled 0.996", "multiplied by 0.996"),),
     "attn_norm": (("eps 0.3", "eps is 0.3"),),
     "mlp_norm": (("eps 0.05", "eps is 0.05"),),
     "attn_context": (("scale 0.3", "scaled by 0.3"), ("scale 2", "scaled by 2"), ("window 23", "window of 23 keys"), ("window 5", "window of 5 keys")),
+    "attn_out": (("scaled 0.25", "average of 4 ranks"),),
+    "down_proj": (("scaled 0.996", "multiplied by 0.996"), ("scaled 3", "ranks is taken 3 times")),
+    "logits": (("scaled 1.25", "temperature of 0.8"), ("scaled 0.77", "temperature of 1.2987")),
 }
 
 
@@ -167,7 +169,7 @@ def main():
                     if of == "rope" or family == "qwen3":
                         jobs.extend(("sparse", family, precision, points, kind, healthy) for points in SPARSE if of == "rope" or points == "layers")
                 for point, some in NUMBERS.items():
-                    jobs.extend(("number", family, precision, "layer1." + point, kind, healthy) for kind, _ in some)
+                    jobs.extend(("number", family, precision, point if point == "logits" else "layer1." + point, kind, healthy) for kind, _ in some)
                 for f, (points, word) in UNKNOWN.items():
                     for point in points.split():
                         if point.endswith("_norm") and point[0] in "qk" and family == "qwen2":
@@ -201,7 +203,7 @@ def main():
             if group == "known":
                 return job, bool(only and e and called(e, CALLED[kind])), show(e)
             if group == "number":
-                wanted = dict(NUMBERS[name.split(".")[1]])[kind]
+                wanted = dict(NUMBERS[name.split(".")[-1]])[kind]
                 return job, bool(only and e and e["explained"] and any(wanted in a["words"] for a in e["answers"])), show(e)
             words = " ".join(e["looks"]) if e else ""
             return job, bool(only and e and not e["explained"] and re.search(UNKNOWN[kind][1], words)), show(e)

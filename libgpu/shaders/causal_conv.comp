@@ -15,7 +15,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real x, w, before, y;
 	uint T, X, J;
-	uint linear, ahead, last; // for experiments: 1 no silu, 2 before is 0; taps further on; rows from x to the end of the call
+	uint odd, ahead, last; // for experiments: 1 before is 0, beside twice vn_consts.conv.linear; taps further on; rows from x to the end of the call
 } p;
 
 void main()
@@ -25,12 +25,12 @@ void main()
 		float sum = 0.0;
 		for (uint j = 0; j < p.J; j++) {
 			const uint  row = t + j + p.ahead; // of r
-			if (row >= p.last + p.J - 1 || row < p.J - 1 && (p.linear & 2u) != 0)
+			if (row >= p.last + p.J - 1 || row < p.J - 1 && (p.odd & 1u) != 0)
 				continue;
 			// each load made a float by itself: a choice between halves would be arithmetic in half
 			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c]) : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
 			sum += float(p.w.v[c * p.J + j]) * r;
 		}
-		put(p.y, e, (p.linear & 1u) != 0 ? sum : silu(sum));
+		put(p.y, e, p.odd >= 2u && c + 1u >= p.odd / 2u ? sum : silu(sum));
 	}
 }

@@ -33,7 +33,7 @@ layout(push_constant) uniform Push {
 	uint  form, head_map, restart, P; // for experiments: vn_delta_form, vn_head_map; P: the first token's position
 } p;
 
-const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6;
+const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6, BETA_KEYS = 8, BETA_VALUES = 9;
 
 shared float qs[2][DKMAX], ks[2][DKMAX];
 shared float fold_m[LANES], fold_o[LANES];
@@ -93,7 +93,8 @@ void block(uint h, uint col0)
 			m += fold_m[n * COLS + c];
 		if (form == NO_DELTA)
 			m = 0.0;
-		const float d = real_ ? float(p.beta.v[at]) * (float(p.v.v[at * p.dv + col]) - m) : 0.0;
+		const float beta = float(p.beta.v[at]), v = real_ ? float(p.v.v[at * p.dv + col]) : 0.0;
+		const float d = !real_ ? 0.0 : form == BETA_KEYS ? v - beta * m : form == BETA_VALUES ? beta * v - m : beta * (v - m);
 
 		[[unroll]] for (uint i = 0; i < MINE; i++)
 			if (i * PARTS + part < p.dk) {

@@ -7,7 +7,8 @@
 //
 // Query i of this dispatch stands at position P + i and sees key j when
 // j <= P + i (causal) and, with a window W, j > P + i - W. S keys exist.
-// For experiments (vn_consts): ahead, head_map, leak, padding, odd; all 0 otherwise.
+// For experiments (vn_consts): ahead, head_map, leak, padding, odd; all 0 otherwise. What they hide among the keys that pass has
+// score minus infinity.
 layout(push_constant) uniform Push {
 	Real  q, k, v, y;
 	uint  T, S, P, H, G, K;
@@ -18,12 +19,13 @@ layout(push_constant) uniform Push {
 	Int   table;
 	int   ahead;
 	uint  head_map, leak, padding;
-	uint  odd, cache_block; // odd: form, from_zero << 8, cache << 12 of keys, << 16 of values
+	uint  odd, cache_block; // odd: form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values
 	uint  before;           // attention_odd, attn_probs: queries of the call before q
 } p;
 
 const uint OVER_QUERIES = 1, OVER_HEADS = 2, NO_MAX = 3, NO_MAX_F16 = 4, PROBS_F16 = 5, PROBS_BF16 = 6, SCORES_F16 = 7;
 const uint NOWHERE = 0xFFFFFFFFu;
+const uint SEEN = 11;
 
 uint form()
 {
@@ -78,6 +80,12 @@ uint kv_elsewhere(uint j, uint h, uint cache)
 	case 7: // ring
 		j = j + 1 < p.S || p.S < B ? j + 1 : p.S - B;
 		break;
+	case 10: // former
+		j = j / B < (p.S - 1) / B ? j : j % B;
+		break;
+	case SEEN:
+		j = j < p.S ? j : j % B;
+		break;
 	}
 	return j < p.S && g < p.G ? kv_at(j, g) : NOWHERE;
 }
@@ -124,15 +132,39 @@ bool allowed(uint i, uint j)
 	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead) && (p.window == 0 || j + p.window > place(i));
 }
 
+// What a query that the mask shows no key sees: 0 nothing, 1 all keys alike, 2 NaN.
+uint when_blind()
+{
+	return p.odd >> 9 & 3u;
+}
+
+bool blind(uint i)
+{
+	const uint from = p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
+
+	return when_blind() != 0 && p.causal != 0 && int(place(i) + 1) + p.ahead <= int(from);
+}
+
+bool sees_behind()
+{
+	return (p.odd >> 12 & 0xFu) == SEEN;
+}
+
 bool visible(uint i, uint j)
 {
-	return p.leak != 0 || allowed(i, j);
+	return allowed(i, j) || p.leak != 0 || j >= p.S || blind(i);
 }
 
 // The score of key j that goes into the softmax.
 float masked(uint i, uint j, float s)
 {
-	return p.leak != 0 && !allowed(i, j) ? 0.0 : s;
+	if (p.leak == 0 && when_blind() == 0 && !sees_behind())
+		return s;
+	if (blind(i))
+		return when_blind() == 1 ? 0.0 : uintBitsToFloat(0x7FC00000u);
+	if (j >= p.S || allowed(i, j))
+		return s;
+	return p.leak == 1 ? 0.0 : p.leak == 2 ? s + 1.0 : -INFINITY;
 }
 
 // The sum of a softmax with the padding; top: what its scores are relative to.
@@ -144,10 +176,12 @@ float with_padding(float sum, float top)
 // The keys that query i can see lie in [keys_begin, keys_end).
 uint keys_begin(uint i)
 {
-	return p.leak == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
+	return p.leak == 0 && when_blind() == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
 }
 
 uint keys_end(uint i)
 {
-	return p.leak == 0 && p.causal != 0 ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
+	if (sees_behind())
+		return (p.S + p.cache_block - 1) / p.cache_block * p.cache_block;
+	return p.leak == 0 && when_blind() == 0 && p.causal != 0 ? uint(clamp(int(place(i) + 1) + p.ahead, 0, int(p.S))) : p.S;
 }

@@ -187,11 +187,33 @@ static int joined(const vn_ref *r, const vn_node *n, int input)
 	return -1;
 }
 
-/* The keys of the call become those that later calls find, where they are others: behind the call, which reads its own. */
-static void keep(vn_ref *r, const vn_node *n, const vn_args *a)
+/* An experiment's: the keys of earlier calls become what a rope makes of them. */
+static vn_status turn_kept(vn_ref *r, const vn_node *n, vn_error *err)
 {
-	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
-		vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
+	const int       state = n->state[VN_ATTN_KEYS], maker = r->plan->value[n->in[VN_ATTN_KEPT]].node;
+	const int64_t   row = vn_state_row(&r->plan->state[state]);
+	const size_t    bytes = (size_t)(r->position * row) * r->size;
+	void           *now = vn_states_open(&r->states, state), *turned = malloc(bytes + 1);
+	const vn_args   a = { .policy = r->policy, .threads = r->threads, .tokens = r->position, .lists = r->plan->list, .in = { now } };
+	vn_status       st = turned ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the keys of %" PRId64 " tokens", r->position);
+
+	if (!st && !(st = r->eval->node(&r->plan->node[maker], &a, row, n->c.attention.head_dim, turned, err)))
+		memcpy(now, turned, bytes);
+	free(turned);
+	return st;
+}
+
+/* The keys of the call become those that later calls find, where they are others: behind the call, which reads its own. */
+static vn_status keep(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *err)
+{
+	vn_status st;
+
+	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
+		return VN_OK;
+	if (n->c.attention.again && r->position > 0 && (st = turn_kept(r, n, err)))
+		return st;
+	vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
+	return VN_OK;
 }
 
 /* Is everything there that a node reads? */
@@ -244,7 +266,8 @@ vn_status vn_ref_node(vn_ref *r, int node, vn_error *err)
 		return st;
 	for (int k = 0; k < n->n_state; k++)
 		vn_states_made(&r->states, n->state[k]);
-	keep(r, n, &a);
+	if ((st = keep(r, n, &a, err)))
+		return st;
 	vn_ref_placed(r, out);
 	if (wanted(t, out) && (st = hand_over(r, t, out, err)))
 		return st;

@@ -13,7 +13,7 @@
 
 static bool room_create(REAL(vn_attn_room) *r, const REAL(vn_attend) *a)
 {
-	const size_t S = (size_t)(a->past + a->tokens), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
+	const size_t S = (size_t)REAL(vn_kept_keys)(a), K = (size_t)a->c->attention.head_dim, rows = VN_ATTN_ROWS;
 	const size_t others = REAL(vn_softmax_others)(a) ? 3 * rows * S : 1;
 
 	*r = (REAL(vn_attn_room)){ malloc(rows * K * 8), malloc(S * K * 8), malloc(rows * S * 8), malloc(rows * K * 8), malloc(others * 8) };
@@ -71,8 +71,10 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 /* Keys that some query of the rows may see: none lies beyond. */
 static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 {
-	int64_t S = a->past + a->tokens, from, to;
+	int64_t S = REAL(vn_kept_keys)(a), from, to;
 
+	if (a->c->attention.blind)
+		return S;
 	REAL(vn_visible)(a, row + rows - 1, S, &from, &to);
 	return to > 1 ? to : 1;
 }
@@ -170,7 +172,7 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 	for (int64_t r = row; ok && r < row + rows; ) {
 		int64_t block = r / VN_ATTN_ROWS * VN_ATTN_ROWS, end = block + VN_ATTN_ROWS < a->tokens ? block + VN_ATTN_ROWS : a->tokens;
 		int64_t stop = end < row + rows ? end : row + rows;
-		int64_t keys = want == VN_WANT_PROBS ? reach(a, block, end - block) : S;
+		int64_t keys = want == VN_WANT_PROBS ? reach(a, block, end - block) : REAL(vn_kept_keys)(a);
 
 		REAL(vn_attn_scores)(&m, a, head, block, end - block, keys);
 		if (want == VN_WANT_PROBS)

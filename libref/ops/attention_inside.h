@@ -19,7 +19,7 @@ typedef struct REAL(vn_attn_room) {
 /* m->s (rows, S): scores of queries [row, row + rows) against keys [0, S). */
 void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
 
-/* The keys [*from, *to) of S that a query of the call sees. */
+/* The keys [*from, *to) of S that a query of the call sees; some of them may have score minus infinity. */
 void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to);
 /* m->s of vn_attn_scores, in place; keys out of sight get probability 0. */
 void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
@@ -28,6 +28,8 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) *a);
 
 /* The key head that a query head reads. */
 int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head);
+/* Keys there are: the tokens, and what an experiment sees behind them. */
+int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a);
 /* An experiment reads them where they do not lie. */
 bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a);
 /* dst (K): the key of token j for a query head (of: VN_ATTN_KEYS), or its value (VN_ATTN_VALUES). */

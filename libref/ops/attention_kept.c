@@ -25,6 +25,13 @@ bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a)
 	return ATTN(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
 }
 
+int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
+{
+	const int64_t S = a->past + a->tokens, B = ATTN(a).cache_block;
+
+	return form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? (S + B - 1) / B * B : S;
+}
+
 /* The token and the key head in whose place (*j, *g) is read. Beyond the last token: there is nothing. */
 static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
 {
@@ -54,6 +61,12 @@ static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
 		break;
 	case VN_CACHE_RING:
 		*j = *j + 1 < S || S < B ? *j + 1 : S - B;
+		break;
+	case VN_CACHE_FORMER:
+		*j = *j / B < (S - 1) / B ? *j : *j % B;
+		break;
+	case VN_CACHE_SEEN:
+		*j = *j < S ? *j : *j % B;
 		break;
 	}
 }

@@ -9,33 +9,41 @@
 
 #define ATTN(a) ((a)->c->attention)
 
-/* By the mask. */
+/* By the mask, of the tokens among S keys. */
 static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	const int64_t p = (ATTN(a).from_zero ? 0 : a->past) + query, behind = p + 1 + ATTN(a).ahead;
+	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 
-	*to = ATTN(a).causal && behind < S ? (behind > 0 ? behind : 0) : S;
+	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
 	*from = ATTN(a).window && p - ATTN(a).window + 1 > 0 ? p - ATTN(a).window + 1 : 0;
 }
 
 void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	allowed(a, query, S, from, to);
-	if (ATTN(a).leak) {
-		*from = 0;
-		*to = S;
-	}
+	const bool all = ATTN(a).leak || (ATTN(a).blind && *from >= *to);
+	*from = all ? 0 : *from;
+	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
 /* The scores of a query against S keys as the softmax takes them; those it sees. */
 static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
-	allowed(a, query, S, from, to);
-	if (ATTN(a).leak) {
-		memset(s, 0, (size_t)*from * 8);
-		memset(s + *to, 0, (size_t)(S - *to) * 8);
-	}
+	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
+	int64_t       first, behind;
+
+	allowed(a, query, S, &first, &behind);
 	REAL(vn_visible)(a, query, S, from, to);
+	if (*from == first && *to == behind)
+		return;
+	for (int64_t j = *from; j < n; j++)
+		if (first >= behind && ATTN(a).blind)
+			s[j] = ATTN(a).blind == 1 ? 0.0 : (double)NAN;
+		else if (ATTN(a).leak && (j < first || j >= behind))
+			s[j] = ATTN(a).leak == 1 ? 0.0 : s[j] + 1.0;
+		else if (!ATTN(a).leak && j >= behind)
+			s[j] = -(double)INFINITY; /* what lies behind the tokens is seen, these are not */
 }
 
 /* In place, n >= 1 numbers, beside `padding` more that are 0. The largest and the sum in eight lanes each. */

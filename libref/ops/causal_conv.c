@@ -22,9 +22,10 @@ static void channels(real *y, const real *const *x, const double *w, int64_t X, 
 		for (int64_t c = 0; c < n; c++)
 			sum[c] += wj[c] * (double)xj[c];
 	}
-	for (int64_t c = 0; linear && c < n; c++)
+	const int64_t silu = !linear ? n : linear - 1 < from ? 0 : linear - 1 - from < n ? linear - 1 - from : n;
+	for (int64_t c = silu; c < n; c++)
 		y[from + c] = (real)sum[c];
-	for (int64_t c = 0; !linear && c < n; c++)
+	for (int64_t c = 0; c < silu; c++)
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 

@@ -51,7 +51,9 @@ static void block(real *y, const REAL(vn_delta) *a, int64_t h, int64_t from, int
 		for (int64_t i = 0; a->form == VN_DELTA_UNSOLVED && i < dk * COLS; i++)
 			chunk[i] *= decay;
 		for (int64_t c = 0; c < n; c++)
-			d[c] = beta * ((double)v[c] - memory * m[c]);
+			d[c] = a->form == VN_DELTA_BETA_KEYS     ? (double)v[c] - beta * (memory * m[c])
+			     : a->form == VN_DELTA_BETA_VALUES   ? beta * (double)v[c] - memory * m[c]
+			                                         : beta * ((double)v[c] - memory * m[c]);
 		for (int64_t i = 0; i < dk; i++)
 			for (int c = 0; c < COLS; c++) {
 				const double old = before * s[i * COLS + c], new = (double)k[i] * d[c];

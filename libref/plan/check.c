@@ -238,12 +238,15 @@ static vn_status check_attention(const walk *w, int i)
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
-	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (n->c.attention.leak & ~1) || n->c.attention.padding < 0 ||
+	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->c.attention.leak > 2 || n->c.attention.padding < 0 || (unsigned)n->c.attention.blind > 2 ||
 	    abs(n->c.attention.ahead) > 1 << 24 || (n->c.attention.from_zero & ~1) || (unsigned)n->c.attention.form >= VN_N_ATTN_FORMS)
-		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, from_zero %d, form %d", n->c.attention.head_map,
-		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.from_zero, n->c.attention.form);
+		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d, form %d", n->c.attention.head_map,
+		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.blind, n->c.attention.from_zero, n->c.attention.form);
+	if ((n->c.attention.again & ~1) || (n->c.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
+		return node_bad(w, i, "again %d, and the keys that it keeps are not turned by a rope", n->c.attention.again);
 	if ((unsigned)n->c.attention.cache >= VN_N_CACHE_FORMS || n->c.attention.cache_block < (n->c.attention.cache != 0) ||
-	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > 2 || (n->c.attention.cache_steps & ~1))
+	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > (n->c.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
+	    (n->c.attention.cache_steps & ~1))
 		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->c.attention.cache, n->c.attention.cache_block,
 		                n->c.attention.cache_of, n->c.attention.cache_steps);
 	return VN_OK;
@@ -279,7 +282,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && !(n->c.conv.linear & ~1) && !(n->c.conv.forgets & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && n->c.conv.linear >= 0 && n->c.conv.linear <= X && !(n->c.conv.forgets & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 

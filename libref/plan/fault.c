@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const vn_fault_chapter *const chapters[] = {
-	&vn_faults_rope, &vn_faults_attention, &vn_faults_weights, &vn_faults_blocks, &vn_faults_norms, &vn_faults_mlp, &vn_faults_capture, &vn_faults_numbers,
-	&vn_faults_cache, &vn_faults_gdn,
+	&vn_faults_rope, &vn_faults_attention, &vn_faults_split, &vn_faults_weights, &vn_faults_blocks, &vn_faults_norms, &vn_faults_mlp, &vn_faults_capture,
+	&vn_faults_numbers, &vn_faults_cache, &vn_faults_gdn,
 };
 enum { N_CHAPTERS = sizeof chapters / sizeof *chapters };
 
@@ -41,18 +41,20 @@ const char *vn_fault_means(int fault)
 	return row_of(fault)->means;
 }
 
-/* "A1" names A1.missing, the first of its variants; "A" names nothing. */
-static bool names(const char *given, size_t n, const char *id)
-{
-	return strncmp(given, id, n) == 0 && (id[n] == '\0' || id[n] == '.');
-}
-
+/* "A1" names A1.missing, the first of its variants, where no fault is called A1; "A" names nothing. */
 static int find(const char *id, size_t n)
 {
-	for (int i = 0; i < vn_n_faults(); i++)
-		if (n > 0 && names(id, n, vn_fault_id(i)))
+	int first = -1;
+
+	for (int i = 0; i < vn_n_faults() && n > 0; i++) {
+		const char *is = vn_fault_id(i);
+		if (strncmp(id, is, n) != 0 || (is[n] != '\0' && is[n] != '.'))
+			continue;
+		if (is[n] == '\0')
 			return i;
-	return -1;
+		first = first < 0 ? i : first;
+	}
+	return first;
 }
 
 int vn_fault_find(const char *id)

@@ -46,6 +46,13 @@ static const char *causal(const vn_fault_row *r, const vn_plan *p, const vn_node
 	return !ATTN(n).causal ? "it has no causal mask" : vn_fault_const_why_not(r, p, n);
 }
 
+/* x: vn_consts.attention.blind, of a query without a key. */
+static vn_status hides_own(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_status st = vn_const_set(&f->plan->node[node], "ahead", -1, err);
+	return st ? st : vn_const_set(&f->plan->node[node], "blind", r->x, err);
+}
+
 static const char *windowed(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	(void)p;
@@ -171,9 +178,12 @@ static const vn_fault_row rows[] = {
 	{ "A1.rotated", "scores scaled by the root of the rotated columns, not of all", VN_ON(ATTENTION), scale_why_not, set_scale, NULL, BY_ROTATED },
 	{ "A2", "no causal mask", VN_ON(ATTENTION), NULL, NULL, "causal", 0 },
 	{ "A3.strict", "the mask hides a query's own key", VN_ON(ATTENTION), causal, NULL, "ahead", -1 },
+	{ "A3.uniform", "the mask hides a query's own key; without a key it sees all of them alike", VN_ON(ATTENTION), causal, hides_own, "blind", 1 },
+	{ "A3.nan", "the mask hides a query's own key; without a key it is NaN", VN_ON(ATTENTION), causal, hides_own, "blind", 2 },
 	{ "A3.ahead", "the mask shows the next key", VN_ON(ATTENTION), causal, NULL, "ahead", 1 },
 	{ "A3.chunk", "the mask counts queries from the first of the call, not of the sequence", VN_ON(ATTENTION), causal, NULL, "from_zero", 1 },
 	{ "A4", "the mask makes scores 0, not minus infinity", VN_ON(ATTENTION), causal, NULL, "leak", 1 },
+	{ "A4.one", "the mask adds 1 to scores, not minus infinity", VN_ON(ATTENTION), causal, NULL, "leak", 2 },
 	{ "A5.missing", "no sliding window", VN_ON(ATTENTION), windowed, set_window, NULL, 0 },
 	{ "A5.wide", "a sliding window of a key more", VN_ON(ATTENTION), windowed, set_window, NULL, 1 },
 	{ "A5.narrow", "a sliding window of a key less", VN_ON(ATTENTION), windowed, set_window, NULL, -1 },

@@ -38,6 +38,8 @@ static vn_status make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *e
 static const vn_fault_row rows[] = {
 	ROW("C1", "slots without the number of their block: sixteen tokens share one, the last is there", VN_CACHE_BLOCKLESS, 0, 0),
 	ROW("C1.before", "tokens are written to the slot before theirs", VN_CACHE_NEXT, 0, 0),
+	ROW("C2", "the last block of sixteen was not written: the sequence before this is there, which began alike", VN_CACHE_FORMER, 0, 0),
+	ROW("C2.seen", "the slots behind the last token, to the end of their block, are seen, with what that sequence left", VN_CACHE_SEEN, 0, 0),
 	ROW("C3", "values are written to the slot before theirs", VN_CACHE_NEXT, 2, 0),
 	ROW("C4", "blocks of sixteen tokens exchanged in pairs", VN_CACHE_SWAPPED, 0, 0),
 	ROW("C5", "tokens behind the first call are not yet in the cache when it is read: zeros", VN_CACHE_LATE, 0, 1),

@@ -60,36 +60,13 @@ static const char *there(const vn_fault_row *r, const vn_plan *p, const vn_node 
 	return !vn_fault_plain(p, n) ? "it is made on demand, or stored in full width" : other(r, p, n) < 0 ? "there is no such checkpoint of its size" : NULL;
 }
 
-/* The node makes a value of its own from here on, and `maker` behind node `at` (which is it
- * or a later one) makes the checkpoint. */
-static vn_status hide(vn_faulty *f, int node, int at, vn_node maker, vn_error *err)
-{
-	const int v = f->plan->node[node].out[0];
-	int       own;
-	vn_status st = vn_fault_insert(f, at + 1, maker, v, &own, err);
-
-	if (st)
-		return st;
-	for (int i = 0; i < f->plan->n_nodes; i++)
-		for (int k = 0; i != at + 1 && k < f->plan->node[i].n_in; k++)
-			if (f->plan->node[i].in[k] == v)
-				f->plan->node[i].in[k] = own;
-	vn_node *n = &f->plan->node[at + 1];
-	for (int k = 0; k < n->n_in; k++)
-		if (n->in[k] == v)
-			n->in[k] = own;
-	f->plan->node[node].out[0] = own;
-	n->out[0] = v;
-	return VN_OK;
-}
-
 static vn_status record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
 	const int      u = other(r, p, &p->node[node]), made = p->value[u].node, row = (int)vn_value_row(&p->value[u]);
 	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u } };
 
-	return hide(f, node, made > node ? made : node, copy, err);
+	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }
 
 /* Its rows, recorded in another order; x: whether heads go first. */
@@ -106,7 +83,21 @@ static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn
 	const vn_node  *n = &f->plan->node[node];
 	const vn_value *y = &f->plan->value[n->out[0]];
 
-	return hide(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), err);
+	return vn_fault_behind(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true, err);
+}
+
+/* No mistake of the arithmetic: an engine without commands in flight refuses it. */
+static const char *waits(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return n->early ? "it waits for nothing already" : !vn_fault_plain(p, n) || vn_value_streams(p, n->out[0]) ? "it is made on demand, in pieces, or stored in full width" : NULL;
+}
+
+static vn_status early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	(void)r, (void)err;
+	f->plan->node[node].early = true;
+	return VN_OK;
 }
 
 /* Tiles of sixteen rows of what was there before, which later nodes read, too. */
@@ -156,17 +147,12 @@ static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 		return st;
 	part.w[0] = f->plan->node[node].w[0];
 	f->plan->node[node].w[0] = whole.w[0];
-	return hide(f, node, node, part, err);
+	return vn_fault_behind(f, node, node, part, true, err);
 }
 
 static vn_status reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_status st = VN_OK;
-
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(r, f, node, k, vn_fault_times, err);
-	return st;
+	return vn_fault_change_both(r, f, node, r->x, vn_fault_times, err);
 }
 
 static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -191,14 +177,7 @@ static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, 
 
 static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = f->plan->node[node].c.linear.transposed ? -1 : 1;
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, by_ranks, err);
-	return st;
+	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -1 : 1, by_ranks, err);
 }
 
 /* Products whose columns ranks share: each makes half of them. */
@@ -226,14 +205,7 @@ static void other_rank(const vn_fault_row *r, const vn_shape *s, const double *x
 
 static vn_status ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = f->plan->node[node].c.linear.transposed ? -1 : 1;
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, other_rank, err);
-	return st;
+	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -1 : 1, other_rank, err);
 }
 
 static vn_status ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -252,6 +224,8 @@ static const vn_fault_row rows[] = {
 	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
 	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
 	{ "P9", "partly written: every other tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, BEFORE },
+	{ "P9.barrier", "no barrier before its commands on the GPU: whether it reads what is not written yet, the device decides",
+	  ANY | VN_ON(CAUSAL_CONV) | VN_ON(DELTA_RULE), waits, early, NULL, 0 },
 	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },
 	{ "P10.out", "what attention gives is recorded after its projection, not before", VN_ON(ATTENTION), there, record_other, NULL, OUT },
 	{ "P10.gated", "what attention gives is recorded after its gate, not before", VN_ON(ATTENTION), there, record_other, NULL, GATED },

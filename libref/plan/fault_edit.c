@@ -85,21 +85,26 @@ vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value,
 	return VN_OK;
 }
 
-vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
+vn_status vn_fault_behind(vn_faulty *f, int node, int at, vn_node maker, bool alone, vn_error *err)
 {
 	const int v = f->plan->node[node].out[0];
 	int       own;
-	vn_status st = vn_fault_insert(f, node + 1, maker, v, &own, err);
+	vn_status st = vn_fault_insert(f, at + 1, maker, v, &own, err);
 
 	if (st)
 		return st;
-	vn_node *n = &f->plan->node[node + 1];
-	for (int k = 0; k < n->n_in; k++)
-		if (n->in[k] == v)
-			n->in[k] = own;
+	for (int i = alone ? 0 : at + 1; i < (alone ? f->plan->n_nodes : at + 2); i++)
+		for (int k = 0; k < f->plan->node[i].n_in; k++)
+			if (f->plan->node[i].in[k] == v)
+				f->plan->node[i].in[k] = own;
 	f->plan->node[node].out[0] = own;
-	n->out[0] = v;
+	f->plan->node[at + 1].out[0] = v;
 	return VN_OK;
+}
+
+vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err)
+{
+	return vn_fault_behind(f, node, node, maker, false, err);
 }
 
 vn_node vn_fault_rows(int layer, int form, int by, int inner, int value)
@@ -233,6 +238,18 @@ vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, 
 	const vn_status st = vn_fault_weight(f, w, y, NULL, &new, err);
 	if (!st)
 		f->plan->node[node].w[slot] = new;
+	return st;
+}
+
+vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err)
+{
+	vn_fault_row with = *r;
+	vn_status    st = VN_OK;
+
+	with.x = x;
+	for (int k = 0; k < 2 && !st; k++)
+		if (f->plan->node[node].w[k] >= 0)
+			st = vn_fault_change_weight(&with, f, node, k, change, err);
 	return st;
 }
 

@@ -79,6 +79,26 @@ static vn_status reverse(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	return vn_fault_change_weight(r, f, node, 0, reversed, err);
 }
 
+/* Queries and keys are the first channels. */
+static int silent(const vn_plan *p, const vn_node *n)
+{
+	const int v = vn_fault_value(p, n->layer, VN_POINT_GDN_V);
+	return v < 0 ? 0 : n->c.conv.channels - (int)vn_value_row(&p->value[v]);
+}
+
+static const char *before_rule(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return silent(p, n) < 1 ? "it is for a convolution of queries, keys and values" : NULL;
+}
+
+static vn_status queries_and_keys(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	vn_node *n = &f->plan->node[node];
+	(void)r;
+	return vn_const_set(n, "linear", silent(f->plan, n) + 1, err);
+}
+
 static const char *of_conv(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	(void)r;
@@ -133,6 +153,32 @@ static vn_status no_gate(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	return VN_OK;
 }
 
+/* The projection behind a gate, whose sizes the gate fits. */
+static int behind_gate(const vn_plan *p, const vn_node *n)
+{
+	const int v = vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT);
+	return vn_fault_point(p, n) != VN_POINT_ATTN_GATED || v < 0 || vn_value_row(&p->value[v]) != vn_value_row(&p->value[n->in[0]]) ? -1 : p->value[v].node;
+}
+
+static const char *gate_fits(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const char *why = attention_gate(r, p, n);
+	return why ? why : behind_gate(p, n) < 0 ? "heads together are not as wide as the model" : NULL;
+}
+
+static vn_status gate_late(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const int out = behind_gate(f->plan, &f->plan->node[node]), row = (int)vn_value_row(&f->plan->value[f->plan->node[out].out[0]]);
+	vn_node   gate = f->plan->node[node];
+	vn_node   flat = { .op = VN_OP_SLICE, .layer = gate.layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { gate.in[0] } }; /* (T,D) */
+	vn_status st = no_gate(r, f, node, err);
+
+	gate.in[1] = f->plan->node[out].out[0];
+	if (st || (st = vn_fault_insert(f, out, flat, gate.in[1], &gate.in[0], err)))
+		return st;
+	return vn_fault_follow(f, out + 1, gate, err);
+}
+
 static const vn_fault_row rows[] = {
 	{ "G1.positive", "the decay grows: exp(A_log) for -exp(A_log)", VN_ON(LOG_DECAY), NULL, NULL, "form", VN_DECAY_POSITIVE },
 	{ "G1.raw", "A_log itself for -exp(A_log)", VN_ON(LOG_DECAY), NULL, NULL, "form", VN_DECAY_RAW },
@@ -142,6 +188,8 @@ static const vn_fault_row rows[] = {
 	{ "G3", "the projection of beta with the weights of that of the decay, or back", VN_ON(LINEAR), b_or_a, exchange, NULL, 0 },
 	{ "G4", "beta without sigmoid", VN_ON(ACT), beta, NULL, "act", VN_IDENTITY },
 	{ "G4.two", "twice the sigmoid for beta", VN_ON(ACT), beta, NULL, "act", VN_TWO_SIGMOID },
+	{ "G4.k", "beta on keys alone, not on values, in the delta rule", VN_ON(DELTA_RULE), NULL, NULL, "form", VN_DELTA_BETA_KEYS },
+	{ "G4.v", "beta on values alone, not on keys, in the delta rule", VN_ON(DELTA_RULE), NULL, NULL, "form", VN_DELTA_BETA_VALUES },
 	{ "G5.missing", "queries or keys of the delta rule not normed", VN_ON(L2_NORM), vn_fault_anywhere, not_normed, NULL, 0 },
 	{ "G5.mean", "queries or keys of the delta rule normed by the mean square, not the sum", VN_ON(L2_NORM), vn_fault_anywhere, by_mean, NULL, 0 },
 	{ "G6", "queries of the delta rule without their scale", VN_ON(DELTA_RULE), NULL, NULL, "scale", 1 },
@@ -154,6 +202,7 @@ static const vn_fault_row rows[] = {
 	{ "G10", "value head h reads key head h mod nk", VN_ON(DELTA_RULE), shared_keys, NULL, "head_map", VN_HEADS_MODULO },
 	{ "G11", "taps of the convolution reversed", VN_ON(CAUSAL_CONV), vn_fault_anywhere, reverse, NULL, 0 },
 	{ "G12", "the convolution without silu", VN_ON(CAUSAL_CONV), NULL, NULL, "linear", 1 },
+	{ "G12.qk", "the convolution with silu for queries and keys alone", VN_ON(CAUSAL_CONV), before_rule, queries_and_keys, NULL, 0 },
 	{ "G13", "the convolution sees the next token", VN_ON(CAUSAL_CONV), NULL, NULL, "ahead", 1 },
 	{ "G13.lost", "the convolution does not see what earlier calls left", VN_ON(CAUSAL_CONV), NULL, NULL, "forgets", 1 },
 	{ "G14", "the convolution split as values, queries, keys", VN_ON(SLICE), of_conv, values_first, NULL, 0 },
@@ -164,6 +213,7 @@ static const vn_fault_row rows[] = {
 	{ "G18.first", "gated before it is normed", VN_ON(GATED_NORM), NULL, NULL, "gate_first", 1 },
 	{ "G18.head", "z of the next head", VN_ON(LINEAR), of_z, another_head, NULL, 0 },
 	{ "G20.missing", "attention is not gated", VN_ON(GATED), attention_gate, no_gate, NULL, 0 },
+	{ "G20.late", "the gate of attention behind its projection", VN_ON(GATED), gate_fits, gate_late, NULL, 0 },
 	{ "G20.silu", "silu for sigmoid in the gate of attention", VN_ON(GATED), attention_gate, NULL, "act", VN_SILU },
 };
 

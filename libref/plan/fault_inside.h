@@ -39,7 +39,7 @@ typedef struct vn_fault_chapter {
 } vn_fault_chapter;
 
 extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks;
+	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks, vn_faults_split;
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 
@@ -75,7 +75,10 @@ const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, cons
 /* A node with one output like value `like`, put in before node `at`; later nodes have a
  * number more. *value: the new value, nobody's checkpoint. */
 vn_status vn_fault_insert(vn_faulty *f, int at, vn_node n, int like, int *value, vn_error *err);
-/* `maker` behind a node makes what the node did, of what it makes: where it reads the node's output, it reads that. */
+/* `maker` behind node `at`, which is the node or a later one, makes what the node did: where it reads the node's output, it
+ * reads what the node makes now, a value of the fault's own. alone: so do all others, and the checkpoint is recorded alone. */
+vn_status vn_fault_behind(vn_faulty *f, int node, int at, vn_node maker, bool alone, vn_error *err);
+/* The same right behind the node; others read what maker makes. */
 vn_status vn_fault_follow(vn_faulty *f, int node, vn_node maker, vn_error *err);
 /* A node (T,...) of an experiment's op (VN_OP_ROWS, VN_OP_ACT) that reads a value; by, inner: of rows. */
 vn_node   vn_fault_rows(int layer, int form, int by, int inner, int value);
@@ -96,6 +99,8 @@ double   *vn_fault_numbers(const vn_faulty *f, int weight);
  * is; y (count), to be filled. */
 typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err);
+/* The same of a product's matrix, and of its bias where there is one, with another r->x. */
+vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err);
 
 /* y = x times r->x. */
 void vn_fault_times(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);

@@ -97,7 +97,8 @@ static const vn_fault_row rows[] = {
 	{ "M8", "logits of the next row, the last of none", VN_ON(LINEAR), output, shifted, NULL, 1 },
 	{ "M9.cap", "logits capped: 30 tanh(x / 30)", VN_ON(LINEAR), output, capped, NULL, 0 },
 	{ "M9.log", "log-softmax of the logits", VN_ON(LINEAR), output, log_softmax, NULL, 0 },
-	{ "M9.temperature", "logits at a temperature of 2", VN_ON(LINEAR), output, temperature, NULL, 0.5 },
+	{ "M9.temperature", "logits at a temperature of 2", VN_ON(LINEAR), output, temperature, NULL, 1 / 2.0 },
+	{ "M9.0.7", "logits at a temperature of 0.7", VN_ON(LINEAR), output, temperature, NULL, 1 / 0.7 },
 };
 
 const vn_fault_chapter vn_faults_mlp = { rows, sizeof rows / sizeof *rows };

@@ -232,14 +232,7 @@ static const char *to_rotate(const vn_fault_row *r, const vn_plan *p, const vn_n
 
 static vn_status permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = f->plan->value[f->plan->node[node].out[0]].size[2];
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, neighbours, err);
-	return st;
+	return vn_fault_change_both(r, f, node, f->plan->value[f->plan->node[node].out[0]].size[2], neighbours, err);
 }
 
 /* ---- what is cached ------------------------------------------------------------------------- */
@@ -268,13 +261,12 @@ static vn_status again(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	int       twice;
 	vn_status st;
 
-	(void)r;
 	turn.in[0] = k;
 	if ((st = vn_fault_insert(f, node, turn, k, &twice, err)))
 		return st;
 	f->plan->node[node + 1].in[VN_ATTN_KEPT] = twice;
 	f->plan->node[node + 1].n_in = VN_ATTN_KEPT + 1;
-	return VN_OK;
+	return vn_const_set(&f->plan->node[node + 1], "again", r->x, err);
 }
 
 /* ---- learned positions ------------------------------------------------------------------- */
@@ -332,6 +324,7 @@ static const vn_fault_row rows[] = {
 	{ "R9", "values are rotated too", VN_ON(ATTENTION), rotated_keys, values_too, NULL, 0 },
 	{ "R10", "rotated twice", VN_ON(ROPE), NULL, NULL, "turn", 2 },
 	{ "R10.cached", "keys are rotated again when they are cached", VN_ON(ATTENTION), uncached, again, NULL, 0 },
+	{ "R10.again", "keys are rotated again in every call that follows theirs", VN_ON(ATTENTION), uncached, again, NULL, 1 },
 	{ "R11", "keys are cached before their rotation", VN_ON(ATTENTION), uncached, unrotated, NULL, 0 },
 	{ "R12", "RoPE skipped", VN_ON(ROPE), vn_fault_anywhere, vn_fault_skipped, NULL, 0 },
 	{ "R13", "positions, frequencies and angles in float16", VN_ON(ROPE), NULL, NULL, "half_angles", 1 },

@@ -36,71 +36,6 @@ static vn_status transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return st;
 }
 
-/* ---- fused weights, split ----------------------------------------------------------------------- */
-
-/* A part of three that follow one another in a fused product. */
-static const char *of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_point at = vn_fault_point(p, n);
-	(void)r;
-	return n->c.slice.stride != 3 * n->c.slice.width || (at != VN_POINT_Q_PROJ && at != VN_POINT_K_PROJ && at != VN_POINT_V_PROJ)
-	           ? "it is for queries, keys and values out of one product" : NULL;
-}
-
-/* x: as digits, which part is taken for the first, the second and the third. */
-static int part(const vn_fault_row *r, const vn_node *n)
-{
-	const int order = (int)r->x, digit[] = { order / 100, order / 10 % 10, order % 10 };
-	return digit[n->c.slice.from / n->c.slice.width];
-}
-
-static const char *part_of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const char *why = of_three(r, p, n);
-	return why ? why : part(r, n) == n->c.slice.from / n->c.slice.width ? "this part stays where it is" : NULL;
-}
-
-static vn_status other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node *n = &f->plan->node[node];
-	return vn_const_set(n, "from", part(r, n) * n->c.slice.width, err);
-}
-
-/* Head h of the product holds its queries, its keys, its values. */
-static vn_status by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node  *n = &f->plan->node[node];
-	const int K = f->plan->value[n->out[0]].size[2], which = n->c.slice.from / n->c.slice.width;
-
-	(void)r, (void)err;
-	n->c.slice.stride = 3 * K;
-	n->c.slice.from = which * K;
-	n->c.slice.width = K;
-	return VN_OK;
-}
-
-/* Queries and gates of Qwen3.5, head by head in one product. */
-static const char *of_pairs(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_node *x = vn_fault_maker(p, n, 0);
-	return vn_fault_point(p, x) != VN_POINT_QG_PROJ ? "it is for queries and gates out of one product"
-	     : r->x > 0 && p->value[n->out[0]].size[1] == 1 ? "there is one head" : NULL;
-}
-
-static vn_status in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	vn_node  *n = &f->plan->node[node];
-	const int all = (int)vn_value_row(&f->plan->value[n->out[0]]), K = n->c.slice.width;
-	const int second = n->c.slice.from > 0;
-
-	(void)err;
-	if (r->x > 0)
-		n->c.slice.stride = 2 * all, n->c.slice.width = all, n->c.slice.from = second ? all : 0;
-	else
-		n->c.slice.from = second ? 0 : K;
-	return VN_OK;
-}
-
 /* ---- gate and up -------------------------------------------------------------------------------- */
 
 static const char *feed_forward(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -145,14 +80,30 @@ static vn_status others_weights(const vn_fault_row *r, vn_faulty *f, int node, v
 	return VN_OK;
 }
 
-/* Row m of gate (up) is row 2m (2m + 1) of the two joined. */
+enum { BY_ROWS, BY_HALVES, BY_RANKS };
+
+/* Which row of gate and up joined (M each) is taken for row i of the same: the two row by row, which were halves; halves, which were row by row; halves,
+ * which were those of two ranks in turn. */
+static size_t joined_row(int how, size_t i, size_t M)
+{
+	const size_t half = M / 2, block = half ? i / half : 0;
+
+	return how == BY_ROWS ? i % M * 2 + i / M : how == BY_HALVES ? i % 2 * M + i / 2 : block % 2 * M + block / 2 * half + i % half;
+}
+
+static const char *gate_of_ranks(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const char *why = gate_or_up(r, p, n);
+	return why ? why : shape_of(p, n)->dim[0] % 2 ? "two ranks cannot share its rows" : NULL;
+}
+
+/* x: how rows of gate and up are taken. */
 static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = vn_fault_sound(f, node), *o = beside(f->sound, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
 	const bool     up = vn_fault_point(f->sound, n) == VN_POINT_UP_PROJ;
 	vn_status      st = VN_OK;
 
-	(void)r;
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		const vn_shape *s = &f->sound->weight[n->w[k]].shape;
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
@@ -160,7 +111,7 @@ static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 		double *y = vn_fault_numbers(f, n->w[k]);
 		int     new = -1;
 		for (size_t m = 0; first && second && y && m < M; m++) {
-			const size_t from = 2 * m + up;
+			const size_t from = joined_row((int)r->x, m + (up ? M : 0), M);
 			memcpy(y + m * row, from < M ? first + from * row : second + (from - M) * row, row * sizeof *y);
 		}
 		if (!first || !second || !y) {
@@ -342,17 +293,11 @@ static vn_status swap_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 static const vn_fault_row rows[] = {
 	{ "W1", "a square matrix the other way round", VN_ON(LINEAR), square, transposed, NULL, 1 },
 	{ "W1b", "the bytes of a matrix taken for those of the other way round", VN_ON(LINEAR), square, transposed, NULL, -1 },
-	{ "W2.qvk", "queries, keys and values split as q, v, k", VN_ON(SLICE), part_of_three, other_part, NULL, 21 },
-	{ "W2.kqv", "queries, keys and values split as k, q, v", VN_ON(SLICE), part_of_three, other_part, NULL, 102 },
-	{ "W2.kvq", "queries, keys and values split as k, v, q", VN_ON(SLICE), part_of_three, other_part, NULL, 201 },
-	{ "W2.vqk", "queries, keys and values split as v, q, k", VN_ON(SLICE), part_of_three, other_part, NULL, 120 },
-	{ "W2.vkq", "queries, keys and values split as v, k, q", VN_ON(SLICE), part_of_three, other_part, NULL, 210 },
-	{ "W2.heads", "queries, keys and values split head by head", VN_ON(SLICE), of_three, by_heads, NULL, 0 },
-	{ "W3.halves", "queries and gates split in halves of the whole", VN_ON(SLICE), of_pairs, in_halves, NULL, 1 },
-	{ "W3.gate", "queries and gates split gate first", VN_ON(SLICE), of_pairs, in_halves, NULL, 0 },
 	{ "W4.act", "gate and up exchanged at the activation", VN_ON(GATED), feed_forward, exchange, NULL, 0 },
 	{ "W4.weights", "gate with the weights of up, or up with those of gate", VN_ON(LINEAR), gate_or_up, others_weights, NULL, 0 },
-	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, 0 },
+	{ "W5", "a fused gate and up split row by row, not in halves", VN_ON(LINEAR), gate_or_up, interleaved, NULL, BY_ROWS },
+	{ "W5.halves", "a fused gate and up split in halves, not row by row", VN_ON(LINEAR), gate_or_up, interleaved, NULL, BY_HALVES },
+	{ "P17.gate", "shards of a fused gate and up joined rank by rank", VN_ON(LINEAR), gate_of_ranks, interleaved, NULL, BY_RANKS },
 	{ "W6", "bias missing", VN_ON(LINEAR), vn_fault_biased, vn_fault_no_bias, NULL, 0 },
 	{ "W7", "bias added twice", VN_ON(LINEAR), vn_fault_biased, bias_times, NULL, 2 },
 	{ "W7.four", "bias added four times", VN_ON(LINEAR), vn_fault_biased, bias_times, NULL, 4 },

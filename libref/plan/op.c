@@ -71,7 +71,8 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
 	{ VN_OP_ATTENTION, "ahead",                WHOLE, AT(attention.ahead), -65536, 65536 },
 	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
-	{ VN_OP_ATTENTION, "leak",                 FLAG,  AT(attention.leak), 0, 1 },
+	{ VN_OP_ATTENTION, "blind",                WHOLE, AT(attention.blind), 0, 2 },
+	{ VN_OP_ATTENTION, "leak",                 WHOLE, AT(attention.leak), 0, 2 },
 	{ VN_OP_ATTENTION, "padding",              WHOLE, AT(attention.padding), 0, 65536 },
 	{ VN_OP_ATTENTION, "from_zero",            FLAG,  AT(attention.from_zero), 0, 1 },
 	{ VN_OP_ATTENTION, "form",                 WHOLE, AT(attention.form), 0, VN_N_ATTN_FORMS - 1 },
@@ -79,12 +80,13 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "cache_block",          WHOLE, AT(attention.cache_block), 0, 16777216 },
 	{ VN_OP_ATTENTION, "cache_of",             WHOLE, AT(attention.cache_of), 0, 2 },
 	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  AT(attention.cache_steps), 0, 1 },
+	{ VN_OP_ATTENTION, "again",                FLAG,  AT(attention.again), 0, 1 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
 	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
-	{ VN_OP_CAUSAL_CONV,      "linear",               FLAG,  AT(conv.linear), 0, 1 },
+	{ VN_OP_CAUSAL_CONV,      "linear",               WHOLE, AT(conv.linear), 0, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "forgets",              FLAG,  AT(conv.forgets), 0, 1 },
 	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, AT(conv.ahead), 0, 65536 },
 	{ VN_OP_LOG_DECAY, "form",                 WHOLE, AT(decay.form), 0, VN_N_DECAY_FORMS - 1 },
@@ -169,8 +171,8 @@ bool vn_const_is_optional(vn_op op, int i)
 {
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
-		"ahead", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
-		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "step_offset", "step_zero",
+		"ahead", "blind", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
+		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
 		"sections", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
 	};
 

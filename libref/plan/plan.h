@@ -84,10 +84,11 @@ typedef enum vn_attn_form {
 /* What VN_OP_ATTENTION reads for token j of S, in blocks of B: the last token that has j's place in a block; the next
  * token; that of block (j / B) xor 1; a block (B,G,K) as if it were (G,B,K); 0 from the first token of the call on; from there on
  * the last token before the call; the next token in a ring of B; numbers rounded to float16, to float8 (e4m3, those
- * too large to 448). What is no token's is 0. */
+ * too large to 448); in the last block that of the same place in the first, where a sequence before this one, that began as it
+ * does, left it; the same of the places behind the last token alone, which every query sees. What is no token's is 0. */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE, VN_CACHE_STALE,
-	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_N_CACHE_FORMS
+	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_N_CACHE_FORMS
 } vn_cache_form;
 
 /* Of VN_OP_ROWS, with rows t of T and constants by, inner: x[t + by] in the first call, 0 where there is none; x as its numbers lie
@@ -103,10 +104,10 @@ typedef enum vn_decay_form {
 } vn_decay_form;
 /* Of VN_OP_DELTA_RULE: the state does not decay; decays by g, not exp(g); decays between update and read; the output
  * is read before the update; the memory before the decay; nothing is taken off the new value; the memory is that of the state
- * before the last token of the call whose number is a multiple of 64, decayed. */
+ * before the last token of the call whose number is a multiple of 64, decayed; beta is not in the new value, or not in the memory. */
 typedef enum vn_delta_form {
 	VN_DELTA_USUAL, VN_DELTA_NO_DECAY, VN_DELTA_FACTOR, VN_DELTA_DECAY_LATE, VN_DELTA_READ_FIRST, VN_DELTA_MEMORY_FIRST,
-	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_N_DELTA_FORMS
+	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_DELTA_BETA_KEYS, VN_DELTA_BETA_VALUES, VN_N_DELTA_FORMS
 } vn_delta_form;
 
 /* The arithmetic of other implementations, none of them a fault: attention that keeps the scores in float16 or bfloat16, as
@@ -151,9 +152,10 @@ typedef union vn_consts {
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
 		/* For experiments: */
-		int    ahead;     /* causal: key j is visible to query i when j <= i + ahead. A query that sees none: context 0 */
+		int    ahead;     /* causal: key j is visible to query i when j <= i + ahead */
+		int    blind;     /* a query that sees none: 0: context 0; 1: all keys alike; 2: NaN */
 		int    head_map;  /* vn_head_map */
-		int    leak;      /* 1: a key out of sight has score 0, and is seen */
+		int    leak;      /* a key out of sight is seen: 1: with score 0; 2: with 1 added to its score */
 		int    padding;   /* further keys of score 0, of value 0 */
 		int    from_zero; /* 1: for the mask, the first query of every call stands at position 0 */
 		int    form;      /* vn_attn_form */
@@ -161,6 +163,7 @@ typedef union vn_consts {
 		int    cache_block; /* tokens, where the form has blocks; at least 1 */
 		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
 		int    cache_steps; /* 1: not in the first call */
+		int    again;     /* 1: behind every call the keys of earlier calls become what the maker of `kept`, a rope, makes of them */
 		/* A replay's (compare/healthy.h): */
 		int    scores;    /* vn_attn_scores */
 	} attention;
@@ -171,7 +174,7 @@ typedef union vn_consts {
 	struct {
 		int channels, taps;
 		/* For experiments: */
-		int linear;       /* 1: without silu */
+		int linear;       /* without silu from channel linear - 1 on; 0: with it */
 		int forgets;      /* 1: what earlier calls left is 0 */
 		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
 	} conv;
@@ -198,6 +201,7 @@ typedef struct vn_node {
 	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
 	int       out[VN_MAX_OUT]; /* values; -1: an optional one that the family does not name */
 	int       state[VN_MAX_STATE];
+	bool      early;           /* for experiments, on the GPU alone: its commands do not wait for those before them */
 } vn_node;
 
 typedef struct vn_value {

@@ -99,19 +99,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static size_t make_seed(int i, uint8_t *out)
-{
-	memcpy(out, seeds[i], strlen(seeds[i]));
-	return strlen(seeds[i]);
-}
-
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, (int)(sizeof seeds / sizeof *seeds), NULL,
-	                         "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"dynamic\" \"longrope\" \"silu\" "
-	                         "{} [] \"head_dim\":5, \"rope_theta\":1, \"rope_scaling\":{}, \"rope_parameters\":{\"full_attention\":{}}, "
-	                         "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\", "
-	                         "\"linear_num_key_heads\":4096, \"linear_value_head_dim\":4096, \"linear_attention\" \"full_attention\" \"text_config\":{}, " };
-	return fuzz_main(argc, argv, &plan);
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
+	                  "null true false -1 0 1 2 3 0.5 1e30 1e-30 -0.0 1024 2147483648 \"yarn\" \"llama3\" \"linear\" \"default\" \"dynamic\" \"longrope\" \"silu\" "
+	                  "{} [] \"head_dim\":5, \"rope_theta\":1, \"rope_scaling\":{}, \"rope_parameters\":{\"full_attention\":{}}, "
+	                  "\"partial_rotary_factor\":0.25, \"num_hidden_layers\":1024, \"sliding_window\":null, \"type\":\"yarn\", "
+	                  "\"linear_num_key_heads\":4096, \"linear_value_head_dim\":4096, \"linear_attention\" \"full_attention\" \"text_config\":{}, ");
 }
 #endif

@@ -108,21 +108,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static size_t make_seed(int i, uint8_t *out)
+int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
 		"I'LL don't we've hello hello", "abc123  def 4567\n\n \r\n x", "price: $5.00!!\n\nok", "<|end|> <x><|end|", "\xe4\xb8\xad\xe6\x96\x87 e\xcc\x81\xcc\xa3",
 		"\xf0\x9f\x91\xa8\xe2\x80\x8d\xf0\x9f\x91\xa9 \xe0\xa4\xb9\xe0\xa4\xbf", "\xff\xfe\xe4\xb8 hello \xed\xa0\x80", "\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab\xe1\xb7\xb6",
 	};
-	memcpy(out, seeds[i], strlen(seeds[i]));
-	return strlen(seeds[i]);
-}
 
-int main(int argc, char **argv)
-{
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 8, NULL,
-	                         "hello \xcc\x81 \xcc\xa3 \xe1\x85\xa1 \xe1\x86\xab \xe4\xb8 \xff \xf0\x9f \xc2\xa0 \n \r\n \t <|end|> <x> 's 'LL 12 \xe2\x80\x8d \xe1\xb7\xb6 "
-	                         "\xe0\xa7\x87\xe0\xa6\xbe \xed\xa0\x80 \xf4\x90\x80\x80 \xc5\xbf" };
-	return fuzz_main(argc, argv, &plan);
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
+	                  "hello \xcc\x81 \xcc\xa3 \xe1\x85\xa1 \xe1\x86\xab \xe4\xb8 \xff \xf0\x9f \xc2\xa0 \n \r\n \t <|end|> <x> 's 'LL 12 \xe2\x80\x8d \xe1\xb7\xb6 "
+	                  "\xe0\xa7\x87\xe0\xa6\xbe \xed\xa0\x80 \xf4\x90\x80\x80 \xc5\xbf");
 }
 #endif

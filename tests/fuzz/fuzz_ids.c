@@ -32,17 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static size_t make_seed(int i, uint8_t *out)
-{
-	static const char *const seeds[] = { "1,2,3", "151935,0,7,2147483647", "12 , 4\n5" };
-	memcpy(out, seeds[i], strlen(seeds[i]));
-	return strlen(seeds[i]);
-}
-
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 3, NULL,
-	                         "-1 0 00 2147483647 2147483648 99999999999999999999 1e3 0x10 , ,, + - 1.5 nan" };
-	return fuzz_main(argc, argv, &plan);
+	static const char *const seeds[] = { "1,2,3", "151935,0,7,2147483647", "12 , 4\n5" };
+
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
+	                  "-1 0 00 2147483647 2147483648 99999999999999999999 1e3 0x10 , ,, + - 1.5 nan");
 }
 #endif

@@ -79,20 +79,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-static size_t make_seed(int i, uint8_t *out)
+int main(int argc, char **argv)
 {
 	static const char *const seeds[] = {
 		"{\"metadata\": {\"total_size\": 12}, \"weight_map\": {\"w\": \"a.safetensors\", \"v\": \"a.safetensors\"}}",
 		"{\"weight_map\": {\"w\": \"./a.safetensors\"}}",
 	};
-	memcpy(out, seeds[i], strlen(seeds[i]));
-	return strlen(seeds[i]);
-}
 
-int main(int argc, char **argv)
-{
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
-	                         "null {} [] 0 \"x\" \"../../etc/passwd\" ../out.safetensors ../../etc/passwd \"/etc/passwd\" \"a.safetensors\" \"./a.safetensors\" ../ / .. \"w\": \"v\":" };
-	return fuzz_main(argc, argv, &plan);
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
+	                  "null {} [] 0 \"x\" \"../../etc/passwd\" ../out.safetensors ../../etc/passwd \"/etc/passwd\" \"a.safetensors\" \"./a.safetensors\" ../ / .. \"w\": \"v\":");
 }
 #endif

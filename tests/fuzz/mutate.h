@@ -176,5 +176,20 @@ static inline int fuzz_main(int argc, char **argv, const fuzz_plan *f)
 	return 0;
 }
 
+/* The same with seeds that are texts. */
+static const char *const *fuzz_text;
+
+static inline size_t fuzz_text_seed(int i, uint8_t *out)
+{
+	memcpy(out, fuzz_text[i], strlen(fuzz_text[i]));
+	return strlen(fuzz_text[i]);
+}
+
+static inline int fuzz_texts(int argc, char **argv, const char *const *seeds, size_t n, const char *words)
+{
+	fuzz_text = seeds;
+	return fuzz_main(argc, argv, &(fuzz_plan){ LLVMFuzzerTestOneInput, fuzz_text_seed, (int)n, NULL, words });
+}
+
 #endif
 #endif
