@@ -322,6 +322,16 @@ static void cleared_lines(const page *p)
 	vn_lines_free(&lines);
 }
 
+/* What was not asked for and would say more. */
+static void next_line(const page *p)
+{
+	const vn_comparison *c = p->c;
+	if (c->why || c->options->bitwise || !c->n_status[VN_OUTSIDE] || (c->model && !c->n_origins))
+		return;
+	fprintf(p->out, "%-10s %s\n", "next", c->model ? "--explain, or vernier explain: which known mistake makes it"
+	                                                   : "--model MODEL: which operation is at fault; with --explain: which known mistake makes it");
+}
+
 /* What most people want to know, before any table: where it starts, and the rule that it broke. */
 static void first_screen(const page *p)
 {
@@ -344,6 +354,7 @@ static void first_screen(const page *p)
 		cleared_lines(p);
 	}
 	explained_lines(p);
+	next_line(p);
 	fputc('\n', p->out);
 }
 
