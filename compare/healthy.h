@@ -24,7 +24,9 @@
 
 #include "libref/plan/plan.h"
 
-/* Makes a plan's node that of the other implementation, of numbers stored so. false: there is none, and nothing is changed. */
-bool vn_healthy_other(vn_node *n, vn_dtype storage);
+/* How many other implementations there are of a node, of numbers stored so. */
+int  vn_healthy_others(const vn_node *n, vn_dtype storage);
+/* Makes a plan's node that of other implementation i. */
+void vn_healthy_other(vn_node *n, vn_dtype storage, int i);
 
 #endif

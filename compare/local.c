@@ -45,10 +45,10 @@ vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tens
 	return VN_OK;
 }
 
-vn_status vn_local_other(const vn_tensor *z, const vn_tensor *b, const char *axes, int threads, vn_replayed *most, vn_error *err)
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err)
 {
 	vn_measured     m;
-	const vn_status st = vn_measure(b, z, axes, false, threads, &m, err);
+	const vn_status st = vn_measure(a, z, axes, false, threads, &m, err);
 
 	if (st)
 		return st;
