@@ -20,6 +20,7 @@ int vn_healthy_others(const vn_node *n, vn_dtype storage)
 	case VN_OP_DELTA_RULE:
 		return 1;
 	case VN_OP_ATTENTION:
+		return narrow(storage) || storage == VN_F32;
 	case VN_OP_ROPE:
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
@@ -37,7 +38,7 @@ int vn_healthy_others(const vn_node *n, vn_dtype storage)
 
 void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
 {
-	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : VN_STEPS_BF16;
+	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
 
 	switch (n->op) {
 	case VN_OP_DELTA_RULE:
@@ -68,20 +69,33 @@ void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
 	}
 }
 
-/* Within half an ulp, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
-static void redraw(float *x, size_t n, vn_dtype storage, uint32_t seed)
+/* From -1/2 to 1/2, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
+static float draw(float x, uint32_t seed)
 {
-	for (size_t i = 0; i < n; i++) {
-		uint32_t draw;
-		int      exponent;
-		if (!isnormal(x[i]))
-			continue;
-		memcpy(&draw, &x[i], sizeof draw);
-		draw = (draw ^ seed * 0x9e3779b9u) * 0x85ebca6bu;
-		draw = (draw ^ draw >> 13) * 0xc2b2ae35u;
-		draw ^= draw >> 16;
-		frexpf(x[i], &exponent);
-		x[i] += ldexpf((float)(draw >> 8) * 0x1p-24f - 0.5f, exponent - 1 - vn_dtype_digits(storage));
+	uint32_t d;
+
+	memcpy(&d, &x, sizeof d);
+	d = (d ^ seed * 0x9e3779b9u) * 0x85ebca6bu;
+	d = (d ^ d >> 13) * 0xc2b2ae35u;
+	d ^= d >> 16;
+	return (float)(d >> 8) * 0x1p-24f - 0.5f;
+}
+
+/* Each number within half an ulp; and the rows (of `width`) within as much of 1 as a whole, since what norms them may have rounded
+ * the factor. */
+static void redraw(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
+{
+	const int digits = vn_dtype_digits(storage);
+
+	for (size_t r = 0; r < n; r += width) {
+		const float row = 1.0f + ldexpf(draw(x[r], seed + DRAWS), -digits);
+		for (size_t i = r; i < r + width && i < n; i++) {
+			int exponent;
+			if (!isnormal(x[i]))
+				continue;
+			frexpf(x[i], &exponent);
+			x[i] = row * (x[i] + ldexpf(draw(x[i], seed), exponent - 1 - digits));
+		}
 	}
 }
 
@@ -108,13 +122,13 @@ static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_e
 	return st;
 }
 
-static vn_status draw_again(vn_replay *r, drawn d[2], uint32_t seed, vn_error *err)
+static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t seed, vn_error *err)
 {
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < 2 && d[i].n; i++) {
 		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
-		redraw(d[i].now, d[i].n, r->e[VN_OWN].policy.storage, seed);
+		redraw(d[i].now, d[i].n, width, r->e[VN_OWN].policy.storage, seed);
 		st = vn_ref_write(r->e[VN_OWN].ref, d[i].value, d[i].now, err);
 	}
 	return st;
@@ -153,7 +167,7 @@ static vn_status run_other(vn_replay *r, int k, const vn_tensor *own, int value,
 	vn_status st = VN_OK;
 
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
-		if ((st = draw_again(r, d, seed, err)) || (st = run_own(r, k, err)))
+		if ((st = draw_again(r, d, (size_t)r->plan->node[k].c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
 			break;
 		const vn_made *z = made(&r->e[VN_OWN], value);
 		if (z)

@@ -22,7 +22,7 @@ static inline double vn_as_bf16(double x)
 /* As a tensor of that format holds it; steps: vn_steps. */
 static inline double vn_stepped(double x, int steps)
 {
-	return steps == VN_STEPS_F16 ? vn_as_f16(x) : steps == VN_STEPS_BF16 ? vn_as_bf16(x) : x;
+	return steps == VN_STEPS_F16 ? vn_as_f16(x) : steps == VN_STEPS_BF16 ? vn_as_bf16(x) : steps == VN_STEPS_F32 ? (double)(float)x : x;
 }
 
 /* An activation as its formula is written down, every operation rounded:

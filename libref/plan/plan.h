@@ -110,8 +110,8 @@ typedef enum vn_delta_form {
 } vn_delta_form;
 
 /* The arithmetic of other implementations, none of them a fault (compare/healthy.h): what an operation makes on the way is kept
- * as float16 or bfloat16; the delta rule goes a chunk of 64 tokens at a time, in float32. */
-typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16 } vn_steps;
+ * as float16, bfloat16 or float32; the delta rule goes a chunk of 64 tokens at a time, in float32. */
+typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_steps;
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {
