@@ -67,11 +67,14 @@ static int node_of(const vn_trial *t, const vn_plan *plan, int span)
 	return plan->value[value].node;
 }
 
-/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have; what that
- * is from own, what the plan makes in the reference's way. */
-static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *most, vn_error *err)
+/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
+ * the plan makes in the reference's way. */
+static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+                           vn_error *err)
 {
 	const vn_dtype storage = t->c->policy.storage;
+	const int      threads = t->c->options->threads;
+	bool           alone = false;
 	int            n;
 	const int     *span = vn_probe_span(t->probe, &n);
 	vn_plan       *other;
@@ -81,13 +84,17 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_of(t, plan, span[k])];
 		const int others = vn_healthy_others(node, storage);
-		if (others)
-			vn_healthy_other(node, storage, i < others ? i : others - 1);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_healthy_alone(node, which);
+		vn_healthy_other(node, storage, which);
 	}
 	if (st)
 		return st;
 	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
-		st = vn_local_other(&z, own, vn_probe_axes(t->probe), t->c->options->threads, most, err);
+		st = alone ? vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)
+		           : vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
 		free((void *)(uintptr_t)z.data);
 	}
 	vn_plan_destroy(other);
@@ -109,7 +116,7 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
-		st = run_other(t, plan, weights, i, own, &most, &why);
+		st = run_other(t, plan, weights, i, own, &h->local, &most, &why);
 	if (st && st != VN_ERR_UNSUPPORTED) {
 		*err = why;
 		return st;

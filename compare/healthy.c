@@ -69,6 +69,12 @@ void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
 	}
 }
 
+bool vn_healthy_alone(const vn_node *n, int i)
+{
+	/* In float16 gelu_tanh's formula is as far off as gelu in its place is. */
+	return n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
+}
+
 /* From -1/2 to 1/2, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
 static float draw(float x, uint32_t seed)
 {
@@ -161,29 +167,41 @@ static const vn_made *made(const vn_replay_engine *e, int value)
 	return NULL;
 }
 
-/* The node as it has been changed, and how far it is from what it was. */
-static vn_status run_other(vn_replay *r, int k, const vn_tensor *own, int value, const char *axes, drawn d[2], vn_replayed *most, vn_error *err)
+typedef struct judged {
+	int              value;
+	const vn_tensor *own, *cand; /* what the node makes of it in the reference's way, and what the candidate has */
+	const char      *axes;
+	vn_replayed     *l, most;    /* its own; what others are from own */
+} judged;
+
+/* The node is other implementation i. */
+static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
 {
-	vn_status st = VN_OK;
+	const vn_node *node = &r->plan->node[k];
+	const int      threads = r->c->options->threads;
+	vn_status      st = VN_OK;
 
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
-		if ((st = draw_again(r, d, (size_t)r->plan->node[k].c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
+		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
 			break;
-		const vn_made *z = made(&r->e[VN_OWN], value);
-		if (z)
-			st = vn_local_other(&(vn_tensor) { z->dtype, z->shape, z->data }, own, axes, r->c->options->threads, most, err);
+		const vn_made *m = made(&r->e[VN_OWN], j->value);
+		if (!m)
+			continue;
+		const vn_tensor z = { m->dtype, m->shape, m->data };
+		st = vn_healthy_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
+		                               : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
 	}
 	return st;
 }
 
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const char *axes, vn_replayed *l, vn_error *err)
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err)
 {
 	vn_replay_engine *e = &r->e[VN_OWN];
-	const int         k = (int)(node - r->plan->node), value = own->value;
+	const int         k = (int)(node - r->plan->node);
 	const int         others = l->bad ? 0 : vn_healthy_others(node, e->policy.storage);
 	const vn_tensor   a = { own->dtype, own->shape, own->data };
 	const vn_replay_engine sound = *e;
-	vn_replayed       most = { 0 };
+	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
 	drawn             d[2] = { { 0 }, { 0 } };
 	vn_error          none;
 	vn_status         st;
@@ -194,13 +212,13 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 	st = take_inputs(r, node, d, err);
 	for (int i = 0; !st && i < others; i++) {
 		vn_healthy_other(&r->other->node[k], e->policy.storage, i);
-		st = run_other(r, k, &a, value, axes, d, &most, err);
+		st = run_other(r, k, i, &j, d, err);
 		r->other->node[k] = *node;
 	}
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
 		free(e->out[i].data);
 	memcpy(e->out, sound.out, sizeof e->out);
-	vn_local_allow(l, &most);
+	vn_local_allow(l, &j.most);
 	const vn_status back = put_back(r, d, st ? &none : err);
 	return st ? st : back ? back : run_own(r, k, err);
 }

@@ -28,5 +28,8 @@
 int  vn_healthy_others(const vn_node *n, vn_dtype storage);
 /* Makes a plan's node that of other implementation i. */
 void vn_healthy_other(vn_node *n, vn_dtype storage, int i);
+/* Does i round so much that mistakes leave no more? Then only what is i's own number but for a floor is healthy; of others
+ * whatever is no farther from the reference's. */
+bool vn_healthy_alone(const vn_node *n, int i);
 
 #endif

@@ -71,9 +71,9 @@ bool      vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- healthy.c: what other healthy implementations do ------------------------------------------ */
 
-/* Adds to the floor of a value that came out beyond it how far they are from it. own: what the node made of it. The node is run
- * again, and leaves what it had made. */
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const char *axes, vn_replayed *l, vn_error *err);
+/* Judges a value that came out beyond its floor by them. own: what the node made of it; cand: what the candidate did. The node is
+ * run again, and leaves what it had made. */
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err);
 
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
 
