@@ -66,20 +66,19 @@ class Sum:
 
     def add(self, where, report):
         replayed = [c for c in report["checkpoints"] if "replay" in c]
+        called = {e["checkpoint"]: e["answers"][0]["id"] or "by its look" for e in report.get("explanations", []) if e["explained"]}
         self.runs += 1
         self.checkpoints += len(replayed)
         self.origins += len(report["origins"])
         for c in replayed:
-            point = c["name"].split(".")[-1]
-            u = used(c)
-            self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, f"{where} {c['name']}"))
+            at, point, u = f"{where} {c['name']}", c["name"].split(".")[-1], used(c)
+            self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
             if c["name"] in report["origins"]:
                 r = c["replay"]
-                told = [f"{e['answers'][0]['id'] or e['answers'][0]['words']}" if e["explained"] else "nothing" for e in report.get("explanations", []) if e["checkpoint"] == c["name"]]
-                print(f"ACCUSED {where}: {c['name']}: nmse {r['local_over_floor']:.2f} floors, worst token {r['worst_token_over_floor']:.2f}, "
-                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {told[0] if told else '-'}", flush=True)
+                print(f"ACCUSED {at}: nmse {r['local_over_floor']:.2f} floors, worst token {r['worst_token_over_floor']:.2f}, "
+                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {called.get(c['name'], 'nothing')}", flush=True)
             elif u > self.most:
-                self.most, self.at = u, f"{where} {c['name']}"
+                self.most, self.at = u, at
 
 
 def main():
