@@ -61,43 +61,63 @@ static vn_status measure(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 	return st;
 }
 
-/* The plan as other healthy implementations compute it. NULL: none does otherwise. */
-static vn_status other_plan(vn_trial *t, const vn_plan *plan, vn_plan **other, vn_error *err)
+/* A plan's node of a node of the span. */
+static int node_of(const vn_trial *t, const vn_plan *plan, int span)
 {
-	const vn_plan  *sound = vn_probe_plan(t->probe);
-	int             n;
-	const int      *span = vn_probe_span(t->probe, &n);
-	bool            some = false;
-	const vn_status st = vn_plan_clone(plan, other, err);
-
-	for (int k = 0; !st && k < n; k++) {
-		const int value = sound->node[span[k]].out[0]; /* a changed plan has the same values, but may have nodes in between */
-		some = vn_healthy_other(&(*other)->node[plan->value[value].node], t->c->policy.storage) || some;
-	}
-	if (!st && !some) {
-		vn_plan_destroy(*other);
-		*other = NULL;
-	}
-	return st;
+	const int value = vn_probe_plan(t->probe)->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
+	return plan->value[value].node;
 }
 
-/* They make the same mistake in their own arithmetic, and may be the candidate. fine: what the plan makes in the reference's. */
-static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
+ * the plan makes in the reference's way. */
+static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+                           vn_error *err)
 {
-	const vn_replayed *r = &t->c->point[t->x->point].replay;
-	vn_replayed most = { 0 };
-	vn_plan    *other;
-	vn_tensor   z;
-	vn_error    why = { "" };
-	vn_status   st = other_plan(t, plan, &other, err);
+	const vn_dtype storage = t->c->policy.storage;
+	const int      threads = t->c->options->threads;
+	bool           alone = false;
+	int            n;
+	const int     *span = vn_probe_span(t->probe, &n);
+	vn_plan       *other;
+	vn_tensor      z;
+	vn_status      st = vn_plan_clone(plan, &other, err);
 
-	if (st || !other)
+	for (int k = 0; !st && k < n; k++) {
+		vn_node  *node = &other->node[node_of(t, plan, span[k])];
+		const int others = vn_healthy_others(node, storage);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_healthy_alone(node, which);
+		vn_healthy_other(node, storage, which);
+	}
+	if (st)
 		return st;
-	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_FINE, &z, &why))) {
-		st = vn_local_other(&z, fine, vn_probe_axes(t->probe), t->c->options->threads, &most, &why);
+	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
+		st = alone ? vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)
+		           : vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
 		free((void *)(uintptr_t)z.data);
 	}
 	vn_plan_destroy(other);
+	return st;
+}
+
+/* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
+static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+{
+	const vn_replayed *r = &t->c->point[t->x->point].replay;
+	vn_replayed most = { 0 };
+	vn_error    why = { "" };
+	vn_status   st = VN_OK;
+	int         n, others = 0;
+	const int  *span = vn_probe_span(t->probe, &n);
+
+	for (int k = 0; k < n; k++) {
+		const int of = vn_healthy_others(&plan->node[node_of(t, plan, span[k])], t->c->policy.storage);
+		others = of > others ? of : others;
+	}
+	for (int i = 0; !st && i < others; i++)
+		st = run_other(t, plan, weights, i, own, &h->local, &most, &why);
 	if (st && st != VN_ERR_UNSUPPORTED) {
 		*err = why;
 		return st;
@@ -140,7 +160,7 @@ vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_
 	if (!(st = measure(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
 	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
 		if (!(st = measure(t, &own, &fine, h, err)) && h->used > 1)
-			st = allow(t, plan, weights, &fine, h, err);
+			st = allow(t, plan, weights, &own, h, err);
 		free((void *)(uintptr_t)fine.data);
 	}
 	free((void *)(uintptr_t)own.data);
@@ -369,7 +389,7 @@ static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *
 	if (!(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &own, err)) &&
 	    !(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_FINE, &fine, err)) &&
 	    !(st = measure(t, &own, &fine, &x->sound, err)) &&
-	    !(st = allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &fine, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
+	    !(st = allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &own, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
 		conclude(t);
 		if (!x->n_fit && !like) {
 			x->fitted = true;

@@ -45,16 +45,34 @@ vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tens
 	return VN_OK;
 }
 
-vn_status vn_local_other(const vn_tensor *z, const vn_tensor *b, const char *axes, int threads, vn_replayed *most, vn_error *err)
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err)
 {
 	vn_measured     m;
-	const vn_status st = vn_measure(b, z, axes, false, threads, &m, err);
+	const vn_status st = vn_measure(a, z, axes, false, threads, &m, err);
 
 	if (st)
 		return st;
 	most->floor = fmax(most->floor, value_of(&m, VN_M_NMSE));
 	most->floor_token = fmax(most->floor_token, value_of(&m, VN_M_WORST_TOKEN_NMSE));
 	most->floor_max = fmax(most->floor_max, value_of(&m, VN_M_MAX_ABS));
+	return VN_OK;
+}
+
+vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&c->shape);
+	vn_replayed   other = *l;
+	vn_measured   m;
+	const vn_status st = vn_measure(z, c, axes, false, threads, &m, err);
+
+	if (st)
+		return st;
+	other.local = value_of(&m, VN_M_NMSE);
+	other.local_token = value_of(&m, VN_M_WORST_TOKEN_NMSE);
+	other.local_max = value_of(&m, VN_M_MAX_ABS);
+	other.bad = one_side_bad(&m);
+	if (vn_local_used(&other, n) < vn_local_used(l, n))
+		*l = other;
 	return VN_OK;
 }
 

@@ -22,9 +22,11 @@
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
                            vn_replayed *l, vn_error *err);
 
-/* Raises the floors of *most to what another healthy implementation z makes of the same inputs: z - B. */
-vn_status vn_local_other(const vn_tensor *z, const vn_tensor *b, const char *axes, int threads, vn_replayed *most, vn_error *err);
-/* The floors hold that too: both are there, and know nothing of each other. */
+/* Raises the floors of *most to what another healthy implementation z makes of the same inputs: z - A. */
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err);
+/* Where C is less far from another healthy implementation z than from A, the local error is C - z. */
+vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err);
+/* The floors hold what is in *most, too: both are there, and know nothing of each other. */
 void vn_local_allow(vn_replayed *l, const vn_replayed *most);
 
 /* The error in multiples of its floor. */

@@ -101,7 +101,7 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 	vn_policy_from_name(r->c->policy.storage == VN_F16 || r->c->policy.storage == VN_BF16 ? "f32" : "f64", &r->e[VN_FINE].policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
-		st = vn_ref_create(i == VN_FINE ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
+		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
 }

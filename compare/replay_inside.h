@@ -36,7 +36,7 @@ enum { VN_SAVED = 8 }; /* the last so many of a step: they are as large as the m
 typedef struct vn_replay {
 	vn_comparison   *c;
 	const vn_plan   *plan;   /* the model's */
-	vn_plan         *other;  /* a copy, the fine engine's: vn_replay_allow changes a node of it */
+	vn_plan         *other;  /* a copy, the own engine's: vn_replay_allow changes a node of it */
 	vn_names         names;
 	vn_replay_engine e[VN_N_ENGINES];
 	vn_trace         trace;
@@ -71,9 +71,9 @@ bool      vn_replay_no_place(const vn_plan *plan, int value);
 
 /* ---- healthy.c: what other healthy implementations do ------------------------------------------ */
 
-/* Adds to the floor of a value that came out beyond it what they leave. fine: what the node made of it more precisely. The
- * node is run again, and leaves what it had made. */
-vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *fine, const char *axes, vn_replayed *l, vn_error *err);
+/* Judges a value that came out beyond its floor by them. own: what the node made of it; cand: what the candidate did. The node is
+ * run again, and leaves what it had made. */
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err);
 
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
 

@@ -93,7 +93,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	    || (st = vn_measure(&ref, &b, axes, false, threads, &given, err)))
 		return st;
 	p->replayed = true;
-	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, fine, axes, &p->replay, err)))
+	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
 		return st;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
 	p->replay.behind = -1;

@@ -70,9 +70,7 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, n->c.conv.channels, n->c.conv.taps,
-	                                   n->c.conv.linear, n->c.conv.ahead,
-	                                   n->c.conv.forgets && a->past > 0, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, n->c.conv.forgets && a->past > 0, a->threads);
 
 	free(w);
 	return ok;
@@ -135,10 +133,10 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	}
 	case VN_OP_ACT:
-		REAL(vn_act_apply)(out, a->in[0], n->c.act.act, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], NULL, &n->c, count, a->threads);
 		break;
 	case VN_OP_GATED:
-		REAL(vn_gated)(out, a->in[0], a->in[1], n->c.act.act, n->c.act.form, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, count, a->threads);
 		break;
 	case VN_OP_ADD:
 		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);

@@ -54,18 +54,15 @@ static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t h
 void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
 	const int    H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int    kept = a->c->attention.scores;
-	const bool   narrow = kept || a->c->attention.form == VN_ATTN_SCORES_F16;
+	const int    steps = a->c->attention.steps, first = a->c->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
 	gather_kept(m->kv, a, VN_ATTN_KEYS, head, S);
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, narrow ? 1.0 : scale, m->q, K,
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K,
 	            m->kv, K, 0.0, m->s, (int)S);
-	for (int64_t i = 0; narrow && i < rows * S; i++)
-		m->s[i] = (kept == VN_SCORES_AS_BF16 ? vn_as_bf16(m->s[i]) : vn_as_f16(m->s[i])) * scale;
-	for (int64_t i = 0; kept && i < rows * S; i++)
-		m->s[i] = kept == VN_SCORES_AS_BF16 ? vn_as_bf16(m->s[i]) : vn_as_f16(m->s[i]);
+	for (int64_t i = 0; first && i < rows * S; i++)
+		m->s[i] = vn_stepped(vn_stepped(m->s[i], first) * scale, steps);
 }
 
 /* Keys that some query of the rows may see: none lies beyond. */

@@ -7,6 +7,7 @@
 #define VN_LIBREF_OPS_ATTENTION_INSIDE_H
 
 #include "libref/ops/ops.h"
+#include "libref/ops/steps.h"
 
 enum { VN_ATTN_ROWS = 64 }; /* queries of a block */
 
@@ -34,15 +35,5 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a);
 bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a);
 /* dst (K): the key of token j for a query head (of: VN_ATTN_KEYS), or its value (VN_ATTN_VALUES). */
 void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) *a, int of, int64_t j, int64_t head);
-
-static inline double vn_as_f16(double x)
-{
-	return (double)vn_f16_to_f32(vn_f32_to_f16((float)x));
-}
-
-static inline double vn_as_bf16(double x)
-{
-	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
-}
 
 #endif

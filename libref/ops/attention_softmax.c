@@ -94,10 +94,10 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 		s[j] /= sum;
 }
 
-static void rounded(double *p, int64_t n, int form)
+static void rounded(double *p, int64_t n, int steps)
 {
-	for (int64_t j = 0; j < n; j++)
-		p[j] = form == VN_ATTN_PROBS_F16 ? vn_as_f16(p[j]) : (double)vn_bf16_to_f32(vn_f32_to_bf16((float)p[j]));
+	for (int64_t j = 0; steps && j < n; j++)
+		p[j] = vn_stepped(p[j], steps);
 }
 
 /* Further scores of one row (S), those in [from, to): the largest and, beside it, the sum of exp(s - largest). */
@@ -184,8 +184,7 @@ void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t h
 				softmax_plain(s + from, to - from, ATTN(a).padding, form == VN_ATTN_NO_MAX_F16);
 			else if (to > from)
 				softmax_row(s + from, to - from, ATTN(a).padding);
-			if (form == VN_ATTN_PROBS_F16 || form == VN_ATTN_PROBS_BF16)
-				rounded(s + from, to - from, form);
+			rounded(s + from, to - from, form == VN_ATTN_PROBS_F16 ? VN_STEPS_F16 : form == VN_ATTN_PROBS_BF16 ? VN_STEPS_BF16 : ATTN(a).steps);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);
 		memset(s + to, 0, (size_t)(S - to) * 8);

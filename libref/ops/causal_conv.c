@@ -3,17 +3,31 @@
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
+#include "libref/ops/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SHARE = 512 }; /* channels at a time: their sums stay in the first cache */
 
-/* y (n): one token of n channels. x: its row and the J-1 before it, oldest first; w: (J) rows of n taps. */
-VN_CLONES
-static void channels(real *y, const real *const *x, const double *w, int64_t X, int64_t J, int64_t from, int64_t n, int linear)
+/* y (n): silu of sums, as other implementations round on the way; sums that stay are rounded as all outputs are. */
+/* The first `silu` channels are activated. */
+static void act_by_steps(real *y, const double *sum, int64_t silu, int64_t n, const vn_consts *c)
 {
-	double sum[SHARE];
+	for (int64_t i = 0; i < n; i++) {
+		const double u = vn_stepped(sum[i], c->conv.steps);
+		y[i] = (real)(i >= silu ? u : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps) : u / (1.0 + exp(-u)));
+	}
+}
+
+/* y (X), of them [from, from + n): one token. x: its row and the J-1 before it, oldest first; w: (J,X) taps. */
+VN_CLONES
+static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, int64_t from, int64_t n)
+{
+	const int64_t X = k->conv.channels, J = k->conv.taps;
+	const int     linear = k->conv.linear;
+	double        sum[SHARE];
 
 	memset(sum, 0, sizeof sum);
 	for (int64_t j = 0; j < J; j++) {
@@ -23,15 +37,19 @@ static void channels(real *y, const real *const *x, const double *w, int64_t X, 
 			sum[c] += wj[c] * (double)xj[c];
 	}
 	const int64_t silu = !linear ? n : linear - 1 < from ? 0 : linear - 1 - from < n ? linear - 1 - from : n;
+	if (k->conv.steps) {
+		act_by_steps(y + from, sum, silu, n, k);
+		return;
+	}
 	for (int64_t c = silu; c < n; c++)
 		y[from + c] = (real)sum[c];
 	for (int64_t c = 0; c < silu; c++)
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
-                          bool forgets, int threads)
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k, bool forgets, int threads)
 {
+	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = k->conv.ahead;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps); /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
@@ -62,7 +80,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
-			channels(y + t * X, row, taps, X, J, from, X - from < SHARE ? X - from : SHARE, linear);
+			channels(y + t * X, row, taps, k, from, X - from < SHARE ? X - from : SHARE);
 		}
 		free(row);
 	}

@@ -3,6 +3,7 @@
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
+#include "libref/ops/steps.h"
 
 #include <math.h>
 #include <string.h>
@@ -116,29 +117,54 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, act, VN_GATE_USUAL, n, threads);
+	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, n, threads);
 }
 
-/* The same of a gated product in another form; what goes between is rounded to a real. */
-static void share_of(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n)
+static double value_by_steps(double u, const vn_consts *c)
 {
-	if (form == VN_GATE_USUAL) {
-		share(y, gate, up, act, n);
-	} else if (form == VN_GATE_BOTH) {
-		share(y, up, NULL, act, n);
-		share(y, gate, y, act, n);
-	} else {
-		for (int64_t i = 0; i < n; i++)
-			y[i] = gate[i] * up[i];
-		share(y, y, NULL, act, n);
+	const real x = (real)u;
+	real       y;
+
+	if (c->act.formula && vn_act_has_steps(c->act.act))
+		return vn_act_by_steps(u, c->act.act, c->act.steps);
+	share(&y, &x, NULL, c->act.act, 1);
+	return vn_stepped((double)y, c->act.steps);
+}
+
+/* One by one: only what came out otherwise is computed so. */
+static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
+		if (c->act.form == VN_GATE_PRODUCT)
+			y[i] = (real)value_by_steps(vn_stepped(g * u, c->act.steps), c);
+		else
+			y[i] = (real)(value_by_steps(g, c) * (c->act.form == VN_GATE_BOTH ? value_by_steps(u, c) : u));
 	}
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n, int threads)
+/* In another form what goes between is rounded to a real. */
+static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n)
+{
+	if (c->act.steps) {
+		share_by_steps(y, gate, up, c, n);
+	} else if (c->act.form == VN_GATE_USUAL) {
+		share(y, gate, up, c->act.act, n);
+	} else if (c->act.form == VN_GATE_BOTH) {
+		share(y, up, NULL, c->act.act, n);
+		share(y, gate, y, c->act.act, n);
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			y[i] = gate[i] * up[i];
+		share(y, y, NULL, c->act.act, n);
+	}
+}
+
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int64_t i = 0; i < n; i += SHARE)
-		share_of(y + i, gate + i, up ? up + i : NULL, act, form, n - i < SHARE ? n - i : SHARE);
+		share_of(y + i, gate + i, up ? up + i : NULL, c, n - i < SHARE ? n - i : SHARE);
 }
 
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)

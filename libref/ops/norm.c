@@ -3,6 +3,7 @@
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
+#include "libref/ops/steps.h"
 
 #include <math.h>
 
@@ -33,11 +34,12 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		const real  *xr = x + r * N;  /* (N) */
 		real        *yr = y + r * N;  /* (N) */
 		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c);
+		const int    first = c->first_f16 ? VN_STEPS_F16 : c->steps;
 
-		for (int64_t n = 0; !c->first_f16 && n < N; n++)
+		for (int64_t n = 0; !first && n < N; n++)
 			yr[n] = (real)((double)xr[n] * scale * (double)((real)c->offset + g[n]));
-		for (int64_t n = 0; c->first_f16 && n < N; n++)
-			yr[n] = (real)((double)vn_f16_to_f32(vn_f32_to_f16((float)((double)xr[n] * scale))) * (double)((real)c->offset + g[n]));
+		for (int64_t n = 0; first && n < N; n++)
+			yr[n] = (real)(vn_stepped((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
 	}
 }
 
@@ -48,7 +50,7 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 		y[n] = (real)((double)x[n] * scale * (double)g[n] * ((double)z[n] / (1.0 + vn_exp(-(double)z[n]))));
 }
 
-/* The gates of a row, when they are not silu's behind the norm: activated into y, and what is normed into y too. */
+/* The gates of a row, when they are not silu's behind the norm or others round on the way: activated into y, and what is normed into y too. */
 static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c)
 {
 	REAL(vn_act_apply)(y, z, (vn_act)c->gate, N, 1);
@@ -56,28 +58,43 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 		for (int64_t n = 0; n < N; n++)
 			y[n] *= x[n];
 	const double scale = 1.0 / root(sum_of_squares(c->gate_first ? y : x, N), N, c);
-	for (int64_t n = 0; n < N; n++)
-		y[n] = (real)((double)y[n] * (c->gate_first ? 1.0 : (double)x[n]) * scale * (double)g[n]);
+	for (int64_t n = 0; n < N; n++) {
+		const double normed = vn_stepped((c->gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
+		y[n] = (real)(vn_stepped(normed * (double)g[n], c->steps) * (c->gate_first ? 1.0 : (double)y[n]));
+	}
 }
 
 void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		if (c->gate != VN_SILU || c->gate_first)
+		if (c->gate != VN_SILU || c->gate_first || c->steps)
 			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c);
 		else
 			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c));
+}
+
+/* What a row is multiplied by for length one, every operation rounded. */
+static double factor_by_steps(const real *x, int64_t N, const vn_norm *c)
+{
+	const int s = c->steps;
+	double    ss = 0.0;
+
+	for (int64_t n = 0; n < N; n++)
+		ss += vn_stepped((double)x[n] * (double)x[n], s);
+	ss = vn_stepped(ss, s) / (c->divisor ? c->divisor : 1);
+	return vn_stepped(1.0 / (c->eps_outside ? sqrt(ss) + c->eps : sqrt(vn_stepped(ss + c->eps, s))), s);
 }
 
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
-		const double scale = 1.0 / root(sum_of_squares(x + r * N, N), 1, c);
+		const real  *xr = x + r * N;
+		const double scale = c->steps ? factor_by_steps(xr, N, c) : 1.0 / root(sum_of_squares(xr, N), 1, c);
 
 		for (int64_t n = 0; n < N; n++)
-			y[r * N + n] = (real)((double)x[r * N + n] * scale);
+			y[r * N + n] = (real)vn_stepped((double)xr[n] * scale, c->steps);
 	}
 }
 

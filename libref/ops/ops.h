@@ -93,9 +93,9 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
  * or, linear, without silu; forgets: with 0 for the rows that precede x; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
- * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, int64_t X, int64_t J, int linear, int ahead,
-                          bool forgets, int threads);
+ * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. c->conv but forgets,
+ * which is said of the call. */
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c, bool forgets, int threads);
 
 /* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
@@ -128,9 +128,10 @@ bool REAL(vn_delta_rule)(real *y, const REAL(vn_delta) *a);
  * Without forms, maps and restarts. false: no memory. (Yang, Kautz, Hatamizadeh: Gated Delta Networks, 2024, 3.3.) */
 bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
 
-/* Elementwise, n numbers. Activations (specs/models.md) are computed in double. */
+/* Elementwise, n numbers. Activations (specs/models.md) are computed in double, but where c->act.steps says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
-void REAL(vn_gated)(real *y, const real *gate, const real *up, vn_act act, int form, int64_t n, int threads); /* vn_gate_form */
+/* As c->act says; up NULL: f(gate) alone. */
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n, int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 /* An experiment's change of rows: vn_rows_form.   x, other, y (T,N), behind `past` rows of earlier calls */

@@ -6,6 +6,7 @@
 #include "libref/ops/ops.h"
 
 #include "libref/ops/rope_table.h"
+#include "libref/ops/steps.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 	const int64_t half = rope->rotary_dim / 2;
 	float        *f = malloc((size_t)half * 3 * sizeof *f), af; /* f, cos, sin: (half) each */
 	float        *c = f + half, *s = c + half;
+	const int     steps = rope->steps;
 
 	if (!f)
 		return false;
@@ -22,8 +24,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 	for (int64_t t = 0; t < T; t++) {
 		for (int64_t i = 0; i < half; i++) {
 			const float angle = vn_rope_angle(rope, f[i], i, past, t);
-			c[i] = vn_rope_cos(angle) * af;
-			s[i] = vn_rope_sin(angle) * af;
+			c[i] = (float)vn_stepped((double)(vn_rope_cos(angle) * af), steps);
+			s[i] = (float)vn_stepped((double)(vn_rope_sin(angle) * af), steps);
 		}
 		for (int64_t h = 0; h < H; h++) {
 			const real *xh = x + (t * H + h) * K;  /* (K) */
@@ -34,8 +36,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 				int64_t j, k;
 				vn_rope_pair(rope, K, i, &j, &k);
 				const double a = (double)xh[j], b = (double)xh[k];
-				yh[j] = (real)(a * (double)c[i] - b * (double)s[i]);
-				yh[k] = (real)(b * (double)c[i] + a * (double)s[i]);
+				yh[j] = (real)(vn_stepped(a * (double)c[i], steps) - vn_stepped(b * (double)s[i], steps));
+				yh[k] = (real)(vn_stepped(b * (double)c[i], steps) + vn_stepped(a * (double)s[i], steps));
 			}
 		}
 	}

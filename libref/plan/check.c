@@ -378,7 +378,7 @@ static vn_status fits(const walk *w, int i)
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
 		return node_bad(w, i, "no such activation");
-	if (good && n->op == VN_OP_GATED && (unsigned)n->c.act.form >= VN_N_GATE_FORMS)
+	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
 		return node_bad(w, i, "no such form of a gated product");
 	return good ? VN_OK : node_bad(w, i, "its sizes do not fit together");
 }

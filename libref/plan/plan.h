@@ -110,9 +110,9 @@ typedef enum vn_delta_form {
 	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_DELTA_BETA_KEYS, VN_DELTA_BETA_VALUES, VN_N_DELTA_FORMS
 } vn_delta_form;
 
-/* The arithmetic of other implementations, none of them a fault: attention that keeps the scores in float16 or bfloat16, as
- * products and again when they are scaled; the delta rule a chunk of 64 tokens at a time, in float32. */
-typedef enum vn_attn_scores { VN_SCORES_WIDE, VN_SCORES_AS_F16, VN_SCORES_AS_BF16 } vn_attn_scores;
+/* The arithmetic of other implementations, none of them a fault (compare/healthy.h): what an operation makes on the way is kept
+ * as float16, bfloat16 or float32; the delta rule goes a chunk of 64 tokens at a time, in float32. */
+typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_steps;
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {
@@ -126,6 +126,9 @@ typedef struct vn_norm {
 	int    sum_f16;     /* 1: the sum of squares is rounded to float16 */
 	int    first_f16;   /* rms_norm: 1: what is normed is rounded to float16 before it meets the weight */
 	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
+	/* A replay's: vn_steps. rms_norm and gated_norm: what is normed, and of gated_norm that times the weight; l2_norm: squares,
+	 * their sum, that and eps, the factor. */
+	int    steps;
 } vn_norm;
 
 /* The slots of VN_OP_ATTENTION: inputs, outputs, states. */
@@ -164,12 +167,14 @@ typedef union vn_consts {
 		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
 		int    cache_steps; /* 1: not in the first call */
 		int    again;     /* 1: behind every call the keys of earlier calls become what the maker of `kept`, a rope, makes of them */
-		/* A replay's (compare/healthy.h): */
-		int    scores;    /* vn_attn_scores */
+		int    steps;     /* a replay's (compare/healthy.h): vn_steps of products, of scores, of probabilities */
 	} attention;
 	struct {
 		vn_act act;
 		int    form; /* VN_OP_GATED: vn_gate_form */
+		/* A replay's: */
+		int    steps;   /* vn_steps of f(...) before it meets up */
+		int    formula; /* 1: and of every operation of f's formula (ops/steps.h) */
 	} act; /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;
@@ -177,6 +182,8 @@ typedef union vn_consts {
 		int linear;       /* without silu from channel linear - 1 on; 0: with it */
 		int forgets;      /* 1: what earlier calls left is 0 */
 		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
+		/* A replay's, as of an activation: of the convolution before silu; of silu's formula. */
+		int steps, formula;
 	} conv;
 	struct { int form, by, inner; } rows; /* vn_rows_form */
 	struct { int form; } decay; /* for experiments: vn_decay_form */
@@ -188,7 +195,7 @@ typedef union vn_consts {
 		int    head_map;  /* vn_head_map, of the value heads */
 		int    turned;    /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
 		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
-		int    chunked;   /* a replay's (compare/healthy.h): 1: chunks of VN_DELTA_CHUNK tokens in float32; the rest as it is usual */
+		int    chunked;   /* a replay's: 1: chunks of VN_DELTA_CHUNK tokens in float32; the rest as it is usual */
 	} delta;
 } vn_consts;
 

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""parity_healthy.py: does anybody accuse transformers, which is healthy?
+
+    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--verbose]
+
+Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
+models through transformers in float32, float16 and bfloat16, on prompts of the kinds that float differently: text, tokens at
+random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
+the reference. Whatever it calls an origin is a false accusation, and fails. Prints for every format how many runs,
+checkpoints and origins there were and which operation came nearest to its limit.
+"""
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
+from parity_hf import FAMILIES, FIXTURES
+
+DTYPES = ("f32", "f16", "bf16")
+WHOLE, PEAK = 4.0, 16.0  # floors that a tensor's nmse may be off; its worst token's, and the square of its worst element's
+
+
+def prompts():
+    dice = random.Random(11)
+    draw = lambda n: [dice.randrange(512) for _ in range(n)]
+    phrase = draw(7)
+    found = {"text": golden.read_ids("@" + os.path.join(FIXTURES, "prompts", "p070.ids")), "random130": draw(130), "random200": draw(200),
+             "phrase": (phrase * 20)[:130], "pair": draw(2) * 40, "three": draw(3), "one": draw(1)}
+    for n, length in enumerate((20, 70, 130, 200)):
+        for token in draw(2):
+            found[f"{length}x{token}"] = [token] * length
+    return found
+
+
+def used(c):
+    """How much of what is allowed a replayed checkpoint uses (specs/compare.md)."""
+    r = c["replay"]
+    whole, token, peak = (r[k] or 0.0 for k in ("local_over_floor", "worst_token_over_floor", "max_abs_over_floor"))
+    return max(whole / WHOLE, token / PEAK, peak**2 / PEAK) / (4 if c["elements"] < 128 else 1)
+
+
+def explained(vernier, ref, cand, model):
+    run = subprocess.run([vernier, "explain", ref, cand, "--model", model, "--allow", "missing,extra", "--threads", "1", "--format", "json"],
+                         capture_output=True, text=True, check=False)
+    if run.returncode > 1:
+        sys.exit(run.stderr)
+    return json.loads(run.stdout)
+
+
+def record(model, run, family, dtype, ids, path):
+    values = golden.capture(family, run, ids)
+    golden.write(path, model, ids, dtype, values, run.config.num_hidden_layers, command="parity_healthy.py", provenance="trained",
+                 points="*", prompt=None)
+
+
+class Sum:
+    def __init__(self):
+        self.runs = self.checkpoints = self.origins = 0
+        self.most, self.at = 0.0, "-"
+        self.by_point = {}
+
+    def add(self, where, report):
+        replayed = [c for c in report["checkpoints"] if "replay" in c]
+        called = {e["checkpoint"]: e["answers"][0]["id"] or "by its look" for e in report.get("explanations", []) if e["explained"]}
+        self.runs += 1
+        self.checkpoints += len(replayed)
+        self.origins += len(report["origins"])
+        for c in replayed:
+            at, point, u = f"{where} {c['name']}", c["name"].split(".")[-1], used(c)
+            self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
+            if c["name"] in report["origins"]:
+                r = c["replay"]
+                print(f"ACCUSED {at}: nmse {r['local_over_floor']:.2f} floors, worst token {r['worst_token_over_floor']:.2f}, "
+                      f"largest {(r['max_abs_over_floor'] or 0) ** 2:.2f}, called {called.get(c['name'], 'nothing')}", flush=True)
+            elif u > self.most:
+                self.most, self.at = u, at
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    a.add_argument("vernier")
+    a.add_argument("--dtype", action="append", choices=DTYPES)
+    a.add_argument("--family", action="append", choices=FAMILIES)
+    a.add_argument("--prompt", action="append", choices=prompts())
+    a.add_argument("--verbose", action="store_true", help="of every point, how near to the limit it came")
+    a = a.parse_args()
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    vernier, found, bad = os.path.abspath(a.vernier), prompts(), 0
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        for dtype in a.dtype or DTYPES:
+            total = Sum()
+            for f in a.family or FAMILIES:
+                model = os.path.join(FIXTURES, f + "-trained")
+                run = golden.load(model, dtype)
+
+                def one(name):
+                    ids = ",".join(map(str, found[name]))
+                    ref, cand = (os.path.join(folder, f"{f}.{dtype}.{name}.{x}.h5") for x in ("ref", "hf"))
+                    subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--points", "*", "--threads", "1", "-o", ref], check=True,
+                                   stderr=subprocess.DEVNULL)
+                    report = explained(vernier, ref, cand, model)
+                    os.unlink(ref)
+                    os.unlink(cand)
+                    return name, report
+
+                jobs = []
+                for name in a.prompt or found:
+                    record(model, run, golden.family_of(model)[1], dtype, found[name], os.path.join(folder, f"{f}.{dtype}.{name}.hf.h5"))
+                    jobs.append(pool.submit(one, name))
+                for j in jobs:
+                    name, report = j.result()
+                    total.add(f"{f} {dtype} {name}", report)
+            bad += total.origins
+            if a.verbose:
+                for point, (u, where) in sorted(total.by_point.items(), key=lambda kv: -kv[1][0]):
+                    print(f"  {point:16} {u:.2f} of the limit ({where})")
+            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused; of the others at most {total.most:.2f} of "
+                  f"what is allowed ({total.at})", flush=True)
+    print("1 passed, 0 failed" if not bad else "0 passed, 1 failed")
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main()
