@@ -189,7 +189,7 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_recording *r[] = { c->ref, c->cand, c->floor };
-	vn_status st = VN_OK;
+	vn_status st = vn_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);

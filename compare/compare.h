@@ -31,6 +31,7 @@ typedef enum vn_allow {
 	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not, numbers finer than their file says */
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
 	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
+	VN_ALLOW_STEPS      = 1 << 11, /* steps that do not follow each other, or that neither side has */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -219,6 +220,9 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Do the steps of the recordings follow each other, and has one side at least every token that went in? What does not hold is a
+ * refusal, and it is not an error yet. */
+vn_status vn_check_steps(vn_comparison *c, vn_error *err);
 /* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
  * refusal, and it is not an error yet. */
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
