@@ -32,6 +32,7 @@ typedef enum vn_allow {
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
 	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
 	VN_ALLOW_STEPS      = 1 << 11, /* steps that do not follow each other, or that neither side has */
+	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
