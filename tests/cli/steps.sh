@@ -6,7 +6,7 @@ import h5py
 print(*h5py.File('ref.h5')['run/token_ids'][17:], sep=',')")
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids "$ids" --precision f16 -o cand.h5 2>/dev/null
 vernier compare ref.h5 cand.h5 | tail -n 1
-say() { vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|verdict|finding|first |vernier|note  *allowed|warning)' said; echo "[$s]"; }
+say() { vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|verdict|finding|rule|first  |vernier|note  *allowed|warning  *allowed)' said; echo "[$s]"; }
 both() { for f in ref cand; do cp $f.h5 $f.x.h5; $PYTHON -c "
 import h5py
 f = h5py.File('$f.x.h5', 'r+')
@@ -27,3 +27,14 @@ both "f.copy('step.6', 'step.8')"; say ref.x.h5 cand.x.h5
 say ref.h5 cand.h5 --floor cand.x.h5
 echo "== declared: a step of which nothing was kept"
 both "a = dict(f['step.3'].attrs); del f['step.3']; f.create_group('step.3').attrs.update({**a, 'rows': 0})"; say ref.x.h5 cand.x.h5
+echo "== another step's numbers on both sides, of another token; of the same token what a token alone makes is the same"
+both "a = dict(f['step.4'].attrs); del f['step.4']; f.copy('step.3', 'step.4'); f['step.4'].attrs.update(a)"; say ref.x.h5 cand.x.h5
+both "
+for n in range(2, 7): f['step.%d/logits' % n][...] = f['step.1/logits'][...]"; say ref.x.h5 cand.x.h5
+both "f['step.5/layer1/q_rope'][...] = f['step.2/layer1/q_rope'][...]"; say ref.x.h5 cand.x.h5
+for p in f32 f16; do vernier capture ref "$M" --ids 7,8,9,10 --force-ids 5,6,5,5 --precision $p -o again.$p.h5 2>/dev/null; done
+say again.f32.h5 again.f16.h5
+echo "== a file with itself: by its path, a link, a hard link, its folder"
+ln -s ref.h5 link.h5; ln ref.h5 hard.h5; mkdir -p one two; ln ref.h5 one/a.h5; ln ref.h5 two/a.h5
+say ref.h5 ref.h5; say ref.h5 ./link.h5 --bitwise; say hard.h5 ref.h5; say one one; say one two
+say ref.h5 hard.h5 --allow itself
