@@ -325,7 +325,7 @@ static outcome compare_files(const command *k)
 	else if (first >= 0)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
 	else
-		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
+		snprintf(o.words, sizeof o.words, st ? "not compared" : c.n_points == 1 ? "%d checkpoint" : "%d checkpoints", c.n_points);
 	vn_comparison_close(&c);
 	return o;
 }

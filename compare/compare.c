@@ -251,7 +251,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 	begin(c);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
-	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
+	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err))
+	    || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };

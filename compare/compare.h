@@ -181,6 +181,7 @@ typedef struct vn_comparison {
 	int            n_few;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
+	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	int            first;      /* first divergence; -1 */
 	int            n_unfounded, first_unfounded; /* checkpoints whose floor is none; -1 */
 	int           *origins, n_origins;
@@ -236,6 +237,8 @@ vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_er
 vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
+/* n_neither, of what was matched and asked for. */
+vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 /* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
 void      vn_assume_policy(vn_comparison *c);
 /* hollow of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */
