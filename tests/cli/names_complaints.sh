@@ -45,3 +45,16 @@ echo "== a fallback that is not needed, a sum of two, axes regrouped there and b
 try "$R"'  - { from: "layer{n}.attn_norm", to: "layer{n}.q_norm", fallback: true }\n'
 fit "$R"'  - { from: "layer{n}.gate_proj", plus: ["layer{n}.mlp_act"], to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
 fit "$R"'  - { from: "layer{n}.mlp_act", axes: "token (4 rest)", to_axes: "token (rest 4)", to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
+echo "== a map that only leaves out: one tensor of the engine's own"
+cp ref.h5 dbg.h5; $PYTHON -c "
+import h5py
+f = h5py.File('dbg.h5', 'r+')
+f['step.0'].create_dataset('dbg', data=f['step.0/embed'][...])"
+printf 'version: 1\nname: no debugging\nrules:\n  - { from: "dbg*", ignore: true }\n' >dbg.yaml
+vernier compare ref.h5 dbg.h5 | tail -n 1
+vernier compare ref.h5 dbg.h5 --names dbg.yaml | grep -E '^(verdict|note  *candidate)'
+$PYTHON -c "
+import h5py
+f = h5py.File('dbg.h5', 'r+')
+f['run'].attrs['precision'] = 'F32'"
+vernier compare ref.h5 dbg.h5 --names dbg.yaml | grep -E '^(verdict|limits)'
