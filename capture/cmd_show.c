@@ -51,7 +51,7 @@ static void say_state(const vn_recording *r)
 		printf(": INCOMPLETE: its run was interrupted or still goes on");
 		fprintf(stderr, "vernier show: %s is INCOMPLETE: what follows is only a part of a run\n", vn_recording_path(r));
 	}
-	printf("; %d tensors\n", vn_recording_count(r));
+	printf("; %d tensor%s\n", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
 }
 
 /* What n tokens say together: a character may be spread over several. */
@@ -145,7 +145,7 @@ static void show_model(const vn_recording *r)
 		values += w[i].stats.n;
 		odd += w[i].stats.nan + w[i].stats.inf;
 	}
-	snprintf(text, sizeof text, "%d tensors, %" PRId64 " values, %" PRId64 " of them not finite", n, values, odd);
+	snprintf(text, sizeof text, "%d tensor%s, %" PRId64 " values, %" PRId64 " of them not finite", n, n == 1 ? "" : "s", values, odd);
 	put_fact("weights", n ? text : "not recorded");
 	for (int i = 0, told = 0; i < n && told < UNSOUND; i++)
 		if (w[i].stats.nan + w[i].stats.inf) {

@@ -2,6 +2,7 @@
 #include "capture/damage.h"
 #include "capture/identities.h"
 #include "capture/show.h"
+#include "capture/steps.h"
 
 #include "libref/base/progress.h"
 
@@ -53,21 +54,43 @@ static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
 	return st;
 }
 
+/* How many of the two do not hold: that they follow each other, and that they are all there. */
+static vn_status check_steps(const vn_recording *r, int *wrong, vn_error *err)
+{
+	char    words[VN_STEPS_WORDS];
+	int64_t missing;
+	if (vn_steps_disorder(r, words)) {
+		say("BROKEN", 0, words);
+		++*wrong;
+	}
+	const vn_status st = vn_steps_gap(&r, 1, &missing, words, err);
+	if (!st && missing) {
+		char line[VN_STEPS_WORDS + 32];
+		snprintf(line, sizeof line, "no step has %s", words);
+		say("BROKEN", 0, line);
+		++*wrong;
+	}
+	return st;
+}
+
 int vn_show_check(vn_recording *r, vn_error *err)
 {
 	digests       d = { 0 };
 	vn_identities x = { 0 };
+	int           steps = 0;
 	vn_status     st = check_digests(r, &d, err);
 
 	if (!st)
 		st = vn_identities_of(r, NULL, NULL, &x, err);
+	if (!st)
+		st = check_steps(r, &steps, err);
 	for (int i = 0; !st && i < x.n; i++)
 		say("BROKEN", x.broken[i].step, x.broken[i].words);
 	if (!st && x.checked + d.checked == 0)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", vn_recording_path(r));
 	if (!st)
 		printf("%d identities looked at, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
-	const bool bad = x.n > 0 || d.wrong > 0;
+	const bool bad = x.n > 0 || d.wrong > 0 || steps > 0;
 	vn_identities_free(&x);
 	return st ? 2 : bad;
 }

@@ -239,10 +239,28 @@ static vn_status check_place(const command *k, const char *path, vn_error *err)
 	return st;
 }
 
+/* A path given twice, or a link to what it should be compared with, always agrees. Two rows of one batch are two runs. */
+static vn_status check_itself(const command *k, vn_comparison *c, vn_error *err)
+{
+	const char *twice = NULL;
+	for (int i = 0; i < k->n_ranks && !twice && k->sides.batch_row == k->sides.ref_batch_row; i++) {
+		const char *cand = k->n_ranks > 1 ? k->ranks[i] : k->cand;
+		twice = vn_same_file(k->ref, cand) ? cand : NULL;
+	}
+	if (twice && !(k->how.o.allow & VN_ALLOW_ITSELF))
+		return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
+		               "(--allow itself compares it all the same)", twice, k->ref);
+	if (twice)
+		vn_lines_add(&c->warnings, "allowed (itself): %s is the same file as the reference: nothing was compared with anything else", twice);
+	return VN_OK;
+}
+
 static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 {
 	char chosen[128];
-	vn_status st;
+	vn_status st = check_itself(k, c, err);
+	if (st)
+		return st;
 	/* Before an hour of work rather than after it. */
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && (st = check_place(k, k->report[i].path, err)))
@@ -307,7 +325,7 @@ static outcome compare_files(const command *k)
 	else if (first >= 0)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
 	else
-		snprintf(o.words, sizeof o.words, st ? "not compared" : "%d checkpoints", c.n_points);
+		snprintf(o.words, sizeof o.words, st ? "not compared" : c.n_points == 1 ? "%d checkpoint" : "%d checkpoints", c.n_points);
 	vn_comparison_close(&c);
 	return o;
 }
@@ -366,6 +384,10 @@ static int compare_folders(const command *k)
 			return vn_complain(k->name, "--format %s of two folders is many files: -o says where", k->report[i].form->name);
 	if (k->floor && !vn_is_folder(k->floor)) {
 		vn_fail(&err, VN_ERR_USAGE, "--floor %s: for two folders the floors are in a folder as well, by the same names", k->floor);
+		p = (vn_folder_pairs) { 0 };
+	} else if (vn_same_file(k->ref, k->cand) && !(k->how.o.allow & VN_ALLOW_ITSELF)) {
+		vn_fail(&err, VN_ERR_USAGE, "%s is the same folder as the reference, %s: recordings always agree with themselves "
+		        "(--allow itself compares them all the same)", k->cand, k->ref);
 		p = (vn_folder_pairs) { 0 };
 	} else if (!vn_folder_pairs_of(k->ref, k->cand, &p, &err)) {
 		outcome *o = calloc((size_t)p.n, sizeof *o);

@@ -189,7 +189,7 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_recording *r[] = { c->ref, c->cand, c->floor };
-	vn_status st = VN_OK;
+	vn_status st = vn_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);
@@ -251,7 +251,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 	begin(c);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
-	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err)))
+	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err))
+	    || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };

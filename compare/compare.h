@@ -31,6 +31,8 @@ typedef enum vn_allow {
 	VN_ALLOW_CLAIMS     = 1 << 8, /* tensors that say of themselves what their plan does not, numbers finer than their file says */
 	VN_ALLOW_FLOOR      = 1 << 9, /* a floor larger than a format makes it (floor_check.h) */
 	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
+	VN_ALLOW_STEPS      = 1 << 11, /* steps that do not follow each other, or that neither side has */
+	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -179,6 +181,7 @@ typedef struct vn_comparison {
 	int            n_few;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
+	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	int            first;      /* first divergence; -1 */
 	int            n_unfounded, first_unfounded; /* checkpoints whose floor is none; -1 */
 	int           *origins, n_origins;
@@ -219,6 +222,9 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Do the steps of the recordings follow each other, and has one side at least every token that went in? What does not hold is a
+ * refusal, and it is not an error yet. */
+vn_status vn_check_steps(vn_comparison *c, vn_error *err);
 /* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
  * refusal, and it is not an error yet. */
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
@@ -231,6 +237,8 @@ vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_er
 vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
 /* Fills point: names, entries, and the status of those that cannot be measured. */
 vn_status vn_match(vn_comparison *c, vn_error *err);
+/* n_neither, of what was matched and asked for. */
+vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 /* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
 void      vn_assume_policy(vn_comparison *c);
 /* hollow of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */

@@ -3,6 +3,7 @@
 #include "compare/compare.h"
 
 #include "capture/ranks.h"
+#include "capture/steps.h"
 #include "libref/plan/family.h"
 
 #include <jansson.h>
@@ -18,8 +19,9 @@ static const struct {
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
 	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
+	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks";
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -78,6 +80,24 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 	for (int i = 0; i < n; i++)
 		if (s[i].number > 0 && s[i].position <= token && token - s[i].position < s[i].tokens)
 			snprintf(text, room, ", which is step %d,", s[i].number);
+}
+
+vn_status vn_check_steps(vn_comparison *c, vn_error *err)
+{
+	const contract      said = { .allow = c->options->allow, .notes = &c->notes, .refusals = &c->refusals };
+	const vn_recording *both[] = { c->ref, c->cand, c->floor };
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	char    which[VN_STEPS_WORDS];
+	int64_t missing;
+
+	for (int i = 0; i < 3; i++)
+		if (both[i] && vn_steps_disorder(both[i], which))
+			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: out of order, or one of them twice", who[i], which);
+	/* What one side alone has is missing or extra in the other. */
+	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
+	if (!st && missing)
+		DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
+	return st;
 }
 
 static void tokens(const contract *c)

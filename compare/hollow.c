@@ -1,5 +1,5 @@
 /* hollow.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
- * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use; and a token
+ * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use, another step's what reading too early does; and a token
  * whose scores are all masked has no softmax. */
 #include "compare/compare.h"
 
@@ -12,6 +12,7 @@
 static const char constant[] = "one number everywhere on both sides, so nothing was compared";
 static const char blind[] = "minus infinity on both sides for every key of some token, so nothing of that was compared";
 static const char stale[] = "both sides hold the same point's numbers of another layer, so its own were not compared";
+static const char left_over[] = "both sides hold its numbers of another step, which had other tokens, so its own were not compared";
 
 /* Probabilities over one key are 1, ids and tables are what they are, and one number is always constant. */
 static bool may_be_constant(const vn_entry *e)
@@ -113,29 +114,84 @@ static int by_point(const void *a, const void *b)
 /* Few numbers may be the same by chance, in 8 bits or saturated. */
 enum { ENOUGH_NUMBERS = 32 };
 
-static bool in_a_layer(const vn_checkpoint *p)
+static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
 {
+	(void)c;
 	return p->m.n >= ENOUGH_NUMBERS && p->layer >= 0 && !p->hollow && p->m.absmax[0] > 0;
 }
 
-static vn_status find_stale(vn_comparison *c, vn_error *err)
+static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+{
+	const char *a = strchr(p->name, '.'), *b = strchr(q->name, '.');
+	(void)c;
+	return a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer && !(p->value >= 0 && p->value == q->value);
+}
+
+/* ---- another step's ---------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
+	const int name = strcmp(x->name, y->name), numbers = compare_numbers(x, y);
+	return name ? name : numbers ? numbers : (x->step > y->step) - (x->step < y->step);
+}
+
+/* How many tokens it has rows of; 0: it is no point of ours, which may be a mask or a table that does not change. */
+static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const int axis = e->dtype == VN_I32 || !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
+	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
+}
+
+static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return p->m.n >= ENOUGH_NUMBERS && !p->hollow && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
+}
+
+/* The ids of its rows, the last ones of those that its step kept; NULL: not known. */
+static const int32_t *ids_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_step *s = vn_recording_step(c->ref, p->step);
+	const int32_t *id, *at;
+	const int64_t  all = vn_recording_tokens(c->ref, &id, &at), end = s ? s->position + s->first_row + s->rows : 0;
+	return end >= rows_of(c, p) && end <= all && id ? id + end - rows_of(c, p) : NULL;
+}
+
+static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
+{
+	if (p->step == q->step || strcmp(p->name, q->name) != 0 || rows_of(c, p) != rows_of(c, q))
+		return false;
+	const int32_t *x = ids_of(c, p), *y = ids_of(c, q);
+	return x && y && memcmp(x, y, (size_t)rows_of(c, p) * sizeof *x) != 0;
+}
+
+/* ---- both --------------------------------------------------------------------------------------- */
+
+/* What sorts equal numbers next to each other, and what two of them must be for the later to prove nothing. */
+typedef struct kind {
+	bool      (*take)(const vn_comparison *c, const vn_checkpoint *p);
+	int       (*order)(const void *a, const void *b);
+	bool      (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
+	const char *says;
+} kind;
+
+static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 {
 	vn_checkpoint **sorted = malloc(((size_t)c->n_points + 1) * sizeof(vn_checkpoint *));
 	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
 	int n = 0;
 
 	for (int i = 0; !st && i < c->n_points; i++)
-		if (in_a_layer(&c->point[i]))
+		if (k->take(c, &c->point[i]))
 			sorted[n++] = &c->point[i];
 	if (!st)
-		qsort(sorted, (size_t)n, sizeof *sorted, by_point);
+		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
-		const char *a = strchr(p->name, '.'), *b = strchr(q->name, '.');
-		bool same = a && b && strcmp(a, b) == 0 && p->step == q->step && p->layer != q->layer && compare_numbers(p, q) == 0
-		         && !(p->value >= 0 && p->value == q->value);
+		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q);
 		if (same && !(st = look_at_both(c, p, q, same_bytes, &same, err)) && same)
-			p->hollow = stale;
+			p->hollow = k->says;
 	}
 	free(sorted);
 	return st;
@@ -143,6 +199,7 @@ static vn_status find_stale(vn_comparison *c, vn_error *err)
 
 vn_status vn_hollow(vn_comparison *c, vn_error *err)
 {
+	static const kind layers = { in_a_layer, by_point, is_another_layers, stale }, steps = { has_rows, by_name, is_another_steps, left_over };
 	for (int i = 0; i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
 		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->ref, p->ref)) && looks_constant(&p->m);
@@ -158,5 +215,6 @@ vn_status vn_hollow(vn_comparison *c, vn_error *err)
 		if (yes)
 			p->hollow = blind;
 	}
-	return find_stale(c, err);
+	const vn_status st = find_stale(c, &layers, err);
+	return st ? st : find_stale(c, &steps, err);
 }

@@ -202,10 +202,17 @@ static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m
 	if (u->recording && !r->shipped && r->match && k->holds == 0 && k->instead)
 		vn_lines_add(&u->warnings, "%s:%d: %s holds nowhere: %s:%d has the last word at all that '%s' matches", r->file, line, key,
 		             k->instead->file, k->instead->key[f][m].line, r->match);
-	if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value))
-		vn_lines_add(&u->warnings, m == VN_M_NONFINITE ? "%s:%d: %s: %g can never fail: none of all %d tensors where it holds has more numbers"
-		             : "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key,
-		             r->key[f][m].value, k->tensors);
+	if (m == VN_M_NONFINITE && !vn_limit_doubt(f, m, r->key[f][m].value)) {
+		if (k->zeros > 0)
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for %d of %d tensor%s where it holds: no more numbers are there", r->file, line,
+			             key, r->key[f][m].value, k->zeros, k->tensors, k->tensors == 1 ? "" : "s");
+		else if (!u->recording && r->key[f][m].value > 0)
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail where a tensor has no more numbers; --recording REC tells where that is", r->file,
+			             line, key, r->key[f][m].value);
+	} else if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value)) {
+		vn_lines_add(&u->warnings, k->tensors == 1 ? "%s:%d: %s: %g lets zeros pass for the one tensor where it holds"
+		             : "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key, r->key[f][m].value, k->tensors);
+	}
 	if (k->broken)
 		vn_lines_add(&u->warnings, "%s:%d: %s: %g can never hold for %s: rounding to %s alone has %.*g%s", r->file, line, key,
 		             r->key[f][m].value, k->broken, vn_dtype_name(*as), vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,

@@ -52,8 +52,8 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 	int second = 0; /* names of a tensor that has one already: it is compared once */
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;
-	fprintf(p->out, "%-10s %s  %s(%s; %d tensors", what, shown(vn_recording_path(r), path), DIM(p), text,
-	        vn_recording_count(r) - second);
+	fprintf(p->out, "%-10s %s  %s(%s; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
+	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
 	if (second)
 		fprintf(p->out, ", %d of them under a second name too", second);
 	fprintf(p->out, ")%s\n", PLAIN(p));

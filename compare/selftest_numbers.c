@@ -446,6 +446,7 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = others, .want = AS(VN_LIKE_OWN) },
 	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others, .want = BY(VN_M_NMSE) },
 	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = others, .want = ANY },
+	{ "stale-step-in-both", "the numbers of the step before on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .numbers = others, .want = NOTHING },
 
 	{ "scores-late", "logits shifted by one token", VN_NEEDS_SCORES, .numbers = tokens_late, .want = BY(VN_M_KL_MEAN) },
 	{ "scores-softmaxed", "probabilities called logits", VN_NEEDS_SCORES, .numbers = softmaxed, .want = BY(VN_M_KL_MEAN) },

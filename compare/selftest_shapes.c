@@ -1,6 +1,7 @@
 /* selftest_shapes.c: the right name, and numbers in another shape, format or basis. */
 #include "compare/selftest.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +95,43 @@ static void tokens_less(vn_edit *e, const vn_patient *p)    { step_says(e, p, "t
 static void rows_less(vn_edit *e, const vn_patient *p)      { step_says(e, p, "rows", -1); }
 static void tokens_too_many(vn_edit *e, const vn_patient *p) { step_says(e, p, "tokens", 1000); }
 
+/* The group of a step. */
+static void step_group(int step, char path[VN_EDIT_PATH])
+{
+	snprintf(path, VN_EDIT_PATH, "/step.%d", step);
+}
+
+static void lost(vn_edit *e, int step)
+{
+	char at[VN_EDIT_PATH];
+	step_group(step, at);
+	vn_edit_unlink(e, at);
+}
+
+static void step_lost(vn_edit *e, const vn_patient *p) { lost(e, p->other->step); }
+
+static void first_lost(vn_edit *e, const vn_patient *p)
+{
+	const vn_step *s;
+	vn_recording_steps(p->healthy, &s);
+	lost(e, s[0].number);
+}
+
+static void last_lost(vn_edit *e, const vn_patient *p)
+{
+	const vn_step *s;
+	const int n = vn_recording_steps(p->healthy, &s);
+	lost(e, s[n - 1].number);
+}
+
+static void steps_exchanged(vn_edit *e, const vn_patient *p)
+{
+	char at[VN_EDIT_PATH], there[VN_EDIT_PATH];
+	step_group(p->step, at);
+	step_group(p->other->step, there);
+	vn_edit_swap(e, at, there);
+}
+
 #define MISSHAPEN(text) { .status = VN_MISSHAPEN, .says = text }
 #define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
 
@@ -120,7 +158,15 @@ const vn_mutation vn_selftest_shapes[] = {
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
 	{ "whole-numbers", "numbers of a type that is no tensor's", VN_NEEDS_TENSOR, .edit = counted, .want = REFUSED("its type is none of") },
 	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
-	  .want = { .status = VN_MISSHAPEN, .many = true, .says = "tokens after" } },
+	  .want = REFUSED("steps: in the candidate") },
+	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = position_less,
+	  .want = REFUSED("steps: in the reference") },
+	{ "step-lost-in-both", "a step that neither side has", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost, .want = REFUSED("steps: no step") },
+	{ "prompt-lost-in-both", "neither side has the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost, .want = REFUSED("steps: no step") },
+	{ "last-step-lost-in-both", "neither side has the last step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = last_lost,
+	  .want = REFUSED("steps: no step") },
+	{ "steps-exchanged-in-both", "two steps under each other's number on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = steps_exchanged,
+	  .want = REFUSED("steps: in the reference") },
 	{ "tokens-less", "a prompt of one token less", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
 	{ "rows-less", "one row kept less than there are", VN_NEEDS_TENSOR, .edit = rows_less, .want = REFUSED("rows") },
 	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many, .want = REFUSED("tokens") },

@@ -34,8 +34,9 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (use.mapped)
 		vn_lines_add(&s->c->notes, "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
 		             use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left, use.ignored + use.spare);
-	else if (asked && use.ignored)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s: %s leaves out %d of its tensors and names none", vn_recording_path(*r), m->path, use.ignored);
+	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
+		vn_lines_add(&s->c->notes, "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
+		             m->name ? m->name : m->path, use.left);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
 		               vn_recording_count(*r), vn_recording_count(*r) ? vn_recording_entry(*r, 0)->name : "none");

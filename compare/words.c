@@ -34,13 +34,13 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
 	text[0] = 0;
 	if (c->within) {
-		vn_text_add(text, VN_WORDS, "%d checkpoints compared", measured);
+		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
 		if (c->n_status[VN_UNLIMITED])
 			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
 		if (measured < c->n_points)
 			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->n_points - measured, c->options->baseline ? " or known" : "");
 	} else {
-		vn_text_add(text, VN_WORDS, "%d of %d checkpoints", c->n_fails, c->n_points);
+		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->n_fails, c->n_points, c->n_points == 1 ? "" : "s");
 		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
 			if (c->n_status[s])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
@@ -48,6 +48,8 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	const int known = c->n_since[VN_KNOWN] + c->n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
+	if (c->n_neither)
+		vn_text_add(text, VN_WORDS, "; %" PRId64 " more of the plan %s in neither recording", c->n_neither, c->n_neither == 1 ? "is" : "are");
 	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }

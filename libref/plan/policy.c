@@ -42,10 +42,15 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 		{ "fp16", "f16" }, { "float16", "f16" }, { "half", "f16" }, { "fp32", "f32" }, { "float32", "f32" }, { "float", "f32" },
 		{ "fp64", "f64" }, { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
 	};
+	char lower[16] = "";
 	if (strncmp(word, "torch.", 6) == 0)
 		word += 6;
+	if (strlen(word) >= sizeof lower)
+		return 0;
+	for (size_t i = 0; word[i]; i++)
+		lower[i] = (char)(word[i] >= 'A' && word[i] <= 'Z' ? word[i] - 'A' + 'a' : word[i]);
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
-		if (strcmp(other[i][0], word) == 0)
+		if (strcmp(other[i][0], lower) == 0)
 			return vn_policy_from_name(other[i][1], p);
-	return vn_policy_from_name(word, p);
+	return vn_policy_from_name(lower, p);
 }

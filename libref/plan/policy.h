@@ -31,7 +31,7 @@ vn_dtype    vn_policy_dtype(vn_policy p, bool wide);
 
 const char *vn_policy_name(vn_policy p);
 int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
-/* The same, and other engines' words for it: "fp16", "torch.bfloat16"... */
+/* The same, and other engines' words for it: "fp16", "torch.bfloat16", "F16"..., in any case */
 int         vn_policy_from_word(const char *word, vn_policy *p);
 extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
 

@@ -1,6 +1,6 @@
 # Name maps with one thing wrong, and maps that do not fit: file, line, column, status 2.
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8 --points '*' -o ref.h5 2>/dev/null
-try() { printf '%b' "$1" >x.yaml; echo "== $1"; vernier compare ref.h5 ref.h5 --names x.yaml >said 2>&1; s=$?; grep -v -e '^$' said | head -n 3; echo "[$s]"; }
+try() { printf '%b' "$1" >x.yaml; echo "== $1"; vernier compare ref.h5 ref.h5 --allow itself --names x.yaml >said 2>&1; s=$?; grep -v -e '^$' said | head -n 3; echo "[$s]"; }
 R='version: 1\nrules:\n'
 try ''
 try 'version: 2\n'
@@ -40,8 +40,21 @@ fit "$R"'  - { from: "layer{n}.gate_proj", parts: ["layer{n}.up_proj", "layer{n}
 fit "$R"'  - { from: "layer{n}.attn_norm", plus: ["layer{n}.gate_proj"], to: "layer{n}.output" }\n' 'layer*'
 fit "$R"'  - { from: "layer{n}.gate_proj", to: "layer{n}.q_proj", axes: "token (head dim)" }\n' 'layer0.q_proj'
 fit "$R"'  - { from: "layer{n}.gate_proj", to: "layer{n}.up_proj", axes: "token (ffn 2)" }\n' 'layer0.up_proj'
-vernier compare ref.h5 ref.h5 --names nowhere 2>&1
+vernier compare ref.h5 ref.h5 --allow itself --names nowhere 2>&1
 echo "== a fallback that is not needed, a sum of two, axes regrouped there and back"
 try "$R"'  - { from: "layer{n}.attn_norm", to: "layer{n}.q_norm", fallback: true }\n'
 fit "$R"'  - { from: "layer{n}.gate_proj", plus: ["layer{n}.mlp_act"], to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
 fit "$R"'  - { from: "layer{n}.mlp_act", axes: "token (4 rest)", to_axes: "token (rest 4)", to: "layer{n}.up_proj" }\n' 'layer0.up_proj'
+echo "== a map that only leaves out: one tensor of the engine's own"
+cp ref.h5 dbg.h5; $PYTHON -c "
+import h5py
+f = h5py.File('dbg.h5', 'r+')
+f['step.0'].create_dataset('dbg', data=f['step.0/embed'][...])"
+printf 'version: 1\nname: no debugging\nrules:\n  - { from: "dbg*", ignore: true }\n' >dbg.yaml
+vernier compare ref.h5 dbg.h5 | tail -n 1
+vernier compare ref.h5 dbg.h5 --names dbg.yaml | grep -E '^(verdict|note  *candidate)'
+$PYTHON -c "
+import h5py
+f = h5py.File('dbg.h5', 'r+')
+f['run'].attrs['precision'] = 'F32'"
+vernier compare ref.h5 dbg.h5 --names dbg.yaml | grep -E '^(verdict|limits)'

@@ -1,0 +1,73 @@
+/* neither.c: what the plan computes and neither side recorded: a comparison is within its limits however little it was given. */
+#include "compare/compare.h"
+
+#include "libref/base/glob.h"
+
+#include <stdlib.h>
+
+/* Steps of either side of which rows were kept; of one number once. */
+static int steps_kept(const vn_comparison *c)
+{
+	const vn_step *s;
+	int kept = 0, n = vn_recording_steps(c->ref, &s);
+	for (int i = 0; i < n; i++) {
+		const vn_step *other = vn_recording_step(c->cand, s[i].number);
+		kept += s[i].rows > 0 || (other && other->rows > 0);
+	}
+	n = vn_recording_steps(c->cand, &s);
+	for (int i = 0; i < n; i++)
+		kept += s[i].rows > 0 && !vn_recording_step(c->ref, s[i].number);
+	return kept;
+}
+
+static bool asked_for(const vn_comparison *c, const char *name)
+{
+	for (int i = 0; i < c->options->n_points; i++)
+		if (vn_glob_match(c->options->points[i], name))
+			return true;
+	return c->options->n_points == 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Values with names, each under its first: any of them may be asked for; not what is made only when somebody does. */
+static int64_t wanted_of(const vn_comparison *c, bool *wanted)
+{
+	int64_t n = 0;
+	for (int v = 0; v < c->plan->n_values; v++) {
+		const int root = vn_plan_root(c->plan, v);
+		if (!*c->plan->value[v].name || c->plan->value[root].on_demand || wanted[root] || !asked_for(c, c->plan->value[v].name))
+			continue;
+		wanted[root] = true;
+		n++;
+	}
+	return n;
+}
+
+vn_status vn_count_neither(vn_comparison *c, vn_error *err)
+{
+	if (!c->plan)
+		return VN_OK;
+	bool    *wanted = calloc((size_t)c->plan->n_values + 1, sizeof *wanted);
+	int64_t *key = malloc(((size_t)c->n_points + 1) * sizeof *key), there = 0;
+	int      n = 0;
+	const vn_status st = wanted && key ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
+
+	if (!st) {
+		const int64_t all = wanted_of(c, wanted) * steps_kept(c);
+		for (int i = 0; i < c->n_points; i++)
+			if (c->point[i].value >= 0 && wanted[c->point[i].value])
+				key[n++] = (int64_t)c->point[i].step * c->plan->n_values + c->point[i].value;
+		qsort(key, (size_t)n, sizeof *key, by_key);
+		for (int i = 0; i < n; i++)
+			there += i == 0 || key[i] != key[i - 1];
+		c->n_neither = all > there ? all - there : 0;
+	}
+	free(key);
+	free(wanted);
+	return st;
+}
