@@ -264,6 +264,8 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
 /* Fill floor from what the floor run was measured to be. Without memory for it it is not known, and what is limited by it fails. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+/* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
+void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 /* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
 __attribute__((format(printf, 2, 3)))

@@ -196,7 +196,21 @@ static bool is_own(const vn_checkpoint *p, const double own[2], double least)
 	return own[0] <= fmax(p->floor[VN_M_NMSE] / 2, least) && own[1] <= fmax(p->floor[VN_M_WORST_TOKEN_NMSE] / 2, 100 * least);
 }
 
-vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], vn_error *err)
+/* What one rounding to the format leaves, in nmse: 0.18 of the square of half an ulp of 1. */
+static double rounding(vn_policy p)
+{
+	return 0.18 * ldexp(1.0, -2 * (vn_dtype_digits(p.storage) + 1));
+}
+
+/* Another engine of the same format: transformers in bfloat16 is 4.0 and 7.5 floors of one run away (bf16.yaml), two of
+ * these here; twice that, and of few numbers, whose errors are luck, four times. */
+static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
+{
+	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = rounding(of_ref);
+	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) && own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
+}
+
+vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
 {
 	static const char what[] = "the reference is not what its own model computes";
 	const vn_policy coarser = vn_policy_finer(c->policy, of_ref) ? of_ref : c->policy;
@@ -205,7 +219,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 
 	for (int i = 0; own && i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
-		if (p->has_floor && !is_own(p, own[i], slack(of_ref)))
+		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
 			unfounded(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
 	}
 	if (!own) {
@@ -216,4 +230,30 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 	}
 	say(c, what);
 	return VN_OK;
+}
+
+/* ---- a floor that is the reference over again ------------------------------------------- */
+
+void vn_floor_drop_equal(vn_comparison *c)
+{
+	const vn_checkpoint *first = NULL;
+	vn_policy floor = c->policy, of_ref;
+	int n = 0;
+
+	if (c->floor)
+		vn_policy_of_recording(c->floor, &floor);
+	vn_policy_of_recording(c->ref, &of_ref);
+	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->limits))
+		return;
+	for (int i = 0; i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (!p->has_floor || !(p->floor[VN_M_NMSE] < rounding(floor)))
+			continue;
+		p->has_floor = false;
+		first = first ? first : p;
+		n++;
+	}
+	if (n)
+		vn_lines_add(&c->warnings, "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
+		             "and limits without one hold there", vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
 }

@@ -15,6 +15,20 @@ void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
 }
 
+/* Squares of errors add, a divergence being one. */
+static bool is_square(int m)
+{
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_KL_MEAN || m == VN_M_KL_P99 || m == VN_M_KL_MAX;
+}
+
+void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
+{
+	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
+		if (vn_metric_get((vn_metric)i)->over_floor)
+			p->floor[i] = !m->has[i] ? (double)NAN : is_square(i) ? p->floor[i] + m->value[i] : hypot(p->floor[i], m->value[i]);
+}
+
 double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 {
 	return p->has_floor ? p->floor[m] : (double)NAN;

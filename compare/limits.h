@@ -68,6 +68,8 @@ void      vn_limits_destroy(vn_limits *l);
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err);
 /* Does some rule limit this metric? */
 bool      vn_limits_mention(const vn_limits *l, vn_metric m);
+/* Does some rule limit a multiple of the floor? */
+bool      vn_limits_ask_floor(const vn_limits *l);
 
 /* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */

@@ -44,3 +44,22 @@ say ref.h5 cand.h5 --floor silent.h5
 change cand.h5 other.h5 "f['run'].attrs['engine'] = 'other'"
 change bad.h5 bad.other.h5 "f['run'].attrs['engine'] = 'other'"
 say ref.h5 bad.other.h5 --floor other.h5
+
+echo "== a reference of the candidate's own 16 bits: what two runs differ by, not what one differs from itself"
+run -o flip.h5 --precision f16
+flip() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
+import h5py, numpy as np
+f = h5py.File('$2', 'r+')
+f['run'].attrs['engine'] = 'other'
+for d in (f['step.0/layer0/attn_context'], f['step.0/layer1/mlp_act'], f['step.0/logits']):
+    x = d[...]
+    x.flat[7] = np.nextafter(x.flat[7], np.float16(9))
+    d[...] = x"; }
+flip cand.h5 flip.h5
+loud() { say "$@"; vernier compare "$@" | grep -E '^(floor|cleared|OUTSIDE)'; }
+loud cand.h5 flip.h5 --model "$M"
+loud cand.h5 flip.h5 --floor floor.h5
+loud cand.h5 flip.h5 --floor cand.h5
+loud flip.h5 cand.h5 --model "$M"
+change cand.h5 bent.h5 "d[...] = x * np.float16(1.02)"
+loud cand.h5 bent.h5 --model "$M"
