@@ -246,6 +246,8 @@ vn_status vn_take_few(vn_comparison *c, vn_error *err);
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 /* first and origins. */
 vn_status vn_localise(vn_comparison *c, vn_error *err);
+/* graph, of what is measured: for vn_inputs_of. Stays NULL where the steps are too many. */
+vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 void      vn_comparison_drop_graph(vn_comparison *c);
 
 /* Measure pairs of checkpoints, many at a time: other's tensors against the

@@ -30,6 +30,17 @@ bool      vn_policy_finer(vn_policy a, vn_policy b);
  * keep to the limits without one. */
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);
 
+/* How far, in nmse and in that of the worst token, a floor may be beyond all floors of what it was computed from and of what
+ * reads it. Healthy runs: 13 (specs/limits.md). */
+#define VN_FLOOR_NEAR 100.0
+
+/* Is each floor of a recording one that goes with those around it? rounding: the nmse of one. */
+vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
+
+/* No floor holds where it is none, and that is a finding, unless somebody allowed it. */
+__attribute__((format(printf, 3, 4)))
+void      vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
+
 /* Where the reference keeps no more digits than the floor, a floor of less than one rounding is the reference over again and
  * says nothing: no floor is there then, and a line tells. */
 void      vn_floor_drop_equal(vn_comparison *c);

@@ -103,7 +103,7 @@ vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
 /* Which of them is for weights stored as format says ("gguf Q4_K, Q6_K, F32") against unquantised ones; NULL: none.
  * family: "qwen2"..., or NULL. */
 const char *vn_limits_of_blocks(const char *format, const char *family);
-/* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". */
-vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err);
+/* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". family: as above. */
+vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err);
 
 #endif
