@@ -188,7 +188,7 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->cand) : precision ? precision : "");
 	vn_text_clean(chosen); /* it comes from strangers */
-	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", &c->limits, err);
+	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(k->absent == NO_CANDIDATE ? c->ref : c->cand), &c->limits, err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 

@@ -254,6 +254,8 @@ vn_status vn_take_few(vn_comparison *c, vn_error *err);
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
 /* first and origins. */
 vn_status vn_localise(vn_comparison *c, vn_error *err);
+/* graph, of what is measured: for vn_inputs_of. Stays NULL where the steps are too many. */
+vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 void      vn_comparison_drop_graph(vn_comparison *c);
 
 /* Measure pairs of checkpoints, many at a time: other's tensors against the
@@ -272,6 +274,8 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *e
 vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
 /* Fill floor from what the floor run was measured to be. Without memory for it it is not known, and what is limited by it fails. */
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
+/* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
+void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 /* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
 __attribute__((format(printf, 2, 3)))

@@ -215,7 +215,7 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_trial *t)
 static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->limits, err) : vn_limits_own(precision ? precision : "", &c->limits, err);
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(c->cand), &c->limits, err);
 
 	if (!st)
 		snprintf(x->limits, sizeof x->limits, "%s", c->limits->path);

@@ -8,6 +8,12 @@
 
 #include "compare/compare.h"
 
+/* The floor by running options->model. */
+vn_status vn_floor_run(vn_comparison *c, vn_error *err);
+
+/* What a recording says it ran in, or else (false) the format that most of its tensors are in. */
+bool      vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
+
 /* Before it is measured. VN_ERR_MISMATCH: the floor is the candidate, was run with a fault, or does not say which
  * weights and config it was run with where the reference does. */
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err);
@@ -18,9 +24,25 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 /* Does a keep more digits than b? */
 bool      vn_policy_finer(vn_policy a, vn_policy b);
 
-/* After a run of the model in c->policy: is the reference what the model computes? own: (points) nmse and worst token's
- * nmse of a run in the reference's own precision against it, where that is the finer of the two: no more than half of the
- * floor. NULL: the floor is that run, and must keep to the limits without one. */
-vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], vn_error *err);
+/* After runs of the model: is the reference what the model computes? own: (points) nmse and worst token's nmse of a run in
+ * the reference's own precision against it. Where that is finer than the candidate's, no more than half of the floor; two_runs, where
+ * the floor is what two runs differ by: no more than healthy engines are apart. NULL: the floor is that run, and must
+ * keep to the limits without one. */
+vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);
+
+/* How far, in nmse and in that of the worst token, a floor may be beyond all floors of what it was computed from and of what
+ * reads it. Healthy runs: 13 (specs/limits.md). */
+#define VN_FLOOR_NEAR 100.0
+
+/* Is each floor of a recording one that goes with those around it? rounding: the nmse of one. */
+vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
+
+/* No floor holds where it is none, and that is a finding, unless somebody allowed it. */
+__attribute__((format(printf, 3, 4)))
+void      vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
+
+/* Where the reference keeps no more digits than the floor, a floor of less than one rounding is the reference over again and
+ * says nothing: no floor is there then, and a line tells. */
+void      vn_floor_drop_equal(vn_comparison *c);
 
 #endif

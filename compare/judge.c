@@ -1,6 +1,6 @@
 /* judge.c: one measured checkpoint against its limits. Every check says what
  * passes, so that a NaN, an unknown floor or an undefined metric does not. */
-#include "compare/compare.h"
+#include "compare/count.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +13,20 @@ void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
 		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
+}
+
+/* Squares of errors add, a divergence being one. */
+static bool is_square(int m)
+{
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_KL_MEAN || m == VN_M_KL_P99 || m == VN_M_KL_MAX;
+}
+
+void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
+{
+	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
+		if (vn_metric_get((vn_metric)i)->over_floor)
+			p->floor[i] = !m->has[i] ? (double)NAN : is_square(i) ? p->floor[i] + m->value[i] : hypot(p->floor[i], m->value[i]);
 }
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m)
@@ -73,6 +87,16 @@ static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, doub
 	    && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, value);
 }
 
+/* A limit on something of rows is one on a count of them. */
+static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_limit *l)
+{
+	vn_limit of = *l;
+	int64_t  rows;
+	if (m == VN_M_ARGMAX_AGREEMENT && p->scores)
+		of.value = vn_count_limit(l->value, vn_count_distinct(c, p, &rows));
+	return of;
+}
+
 /* False: judged at another step. */
 static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
 {
@@ -103,8 +127,15 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		add(p, m, form, l, 0, "not measured");
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
 		add(p, m, form, l, 0, "the floor lacks this metric");
-	else if (form != VN_OVER_FLOOR)
-		add(p, m, form, l, s.value, NULL);
+	else if (form != VN_OVER_FLOOR) {
+		const vn_limit of = for_rows(c, p, m, l);
+		double value = s.value;
+		if (m == VN_M_SCALE && !vn_limit_holds(m, form, l->value, value)) {
+			const double distinct = vn_count_scale(c, p, value, p->m.value[VN_M_NMSE]);
+			value = vn_limit_holds(m, form, l->value, distinct) ? distinct : value;
+		}
+		add(p, m, form, &of, value, NULL);
+	}
 	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, s.value, set))
 		add(p, m, form, l, over_floor(s.value, s.floor), NULL);
 	else

@@ -123,6 +123,15 @@ bool vn_limits_mention(const vn_limits *l, vn_metric m)
 	return false;
 }
 
+bool vn_limits_ask_floor(const vn_limits *l)
+{
+	for (int i = 0; i < l->n_rules; i++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			if (l->rule[i]->key[VN_OVER_FLOOR][m].state == VN_SAID)
+				return true;
+	return false;
+}
+
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 {
 	static const char text[] = "version: 1\nname: bitwise\n"

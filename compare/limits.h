@@ -68,6 +68,8 @@ void      vn_limits_destroy(vn_limits *l);
 vn_status vn_limits_bitwise(vn_limits **l, vn_error *err);
 /* Does some rule limit this metric? */
 bool      vn_limits_mention(const vn_limits *l, vn_metric m);
+/* Does some rule limit a multiple of the floor? */
+bool      vn_limits_ask_floor(const vn_limits *l);
 
 /* A limit by depth, `first` in layer 0, `last` in layer `layers` - 1, by equal factors between them (of what must
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
@@ -101,7 +103,7 @@ vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err);
 /* Which of them is for weights stored as format says ("gguf Q4_K, Q6_K, F32") against unquantised ones; NULL: none.
  * family: "qwen2"..., or NULL. */
 const char *vn_limits_of_blocks(const char *format, const char *family);
-/* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". */
-vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err);
+/* Vernier's own for a precision, in the words of engines: "f16", "torch.bfloat16". family: as above. */
+vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err);
 
 #endif

@@ -6,15 +6,21 @@
 #include <limits.h>
 #include <string.h>
 
+/* Gated DeltaNet multiplies what a format costs. */
+static bool has_gdn(const char *family)
+{
+	return family && strncmp(family, "qwen3_5", 7) == 0;
+}
+
 /* The word is an engine's own. */
-static const char *file_for(const char *precision)
+static const char *file_for(const char *precision, bool gdn)
 {
 	vn_policy p;
 	if (!vn_policy_from_word(precision, &p))
 		return NULL;
 	if (p.storage == VN_F16)
-		return p.sums == VN_F16 ? "fp16-acc16.yaml" : "fp16-acc32.yaml";
-	return p.storage == VN_BF16 ? "bf16.yaml" : "fp32.yaml";
+		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml") : gdn ? "fp16-acc32-gdn.yaml" : "fp16-acc32.yaml";
+	return p.storage != VN_BF16 ? "fp32.yaml" : gdn ? "bf16-gdn.yaml" : "bf16.yaml";
 }
 
 /* Coarsest first: a file of several kinds costs what the coarsest does. Q4_K may stand beside blocks of 4 and 5 bits that
@@ -41,7 +47,7 @@ const char *vn_limits_of_blocks(const char *format, const char *family)
 	}
 	if (coarsest == N_BLOCKS || (others && coarsest > 0))
 		return NULL;
-	const bool gdn = family && strncmp(family, "qwen3_5", 7) == 0;
+	const bool gdn = has_gdn(family);
 	return !gdn || coarsest == 0 ? blocks[coarsest][1] : coarsest == N_BLOCKS - 1 ? "q8_0-gdn.yaml" : NULL;
 }
 
@@ -57,9 +63,9 @@ vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_limits_own(const char *precision, vn_limits **l, vn_error *err)
+vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err)
 {
-	const char *name = file_for(precision);
+	const char *name = file_for(precision, has_gdn(family));
 	return name ? vn_limits_shipped(name, l, err)
 	            : vn_fail(err, VN_ERR_USAGE, "no limits of vernier's own for precision '%.40s'; give --limits FILE", precision);
 }

@@ -35,7 +35,7 @@ void vn_comparison_drop_graph(vn_comparison *c)
 	c->graph = NULL;
 }
 
-static vn_status build(vn_comparison *c, vn_error *err)
+vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 {
 	const vn_plan *plan = c->plan;
 	vn_graph *g = calloc(1, sizeof *g);
@@ -45,7 +45,6 @@ static vn_status build(vn_comparison *c, vn_error *err)
 			steps = c->point[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
 	if (cells > CELLS_MAX) {
-		vn_lines_add(&c->warnings, "steps up to %d of %d values are too many to walk; no origins", steps, plan->n_values);
 		free(g);
 		return VN_OK;
 	}
@@ -141,8 +140,12 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 			c->first = i;
 	if (c->first < 0 || !c->plan)
 		return VN_OK;
-	if ((st = build(c, err)) || !c->graph)
+	if ((st = vn_graph_build(c, err)))
 		return st;
+	if (!c->graph) {
+		vn_lines_add(&c->warnings, "its steps are too many of %d values each to walk; no origins", c->plan->n_values);
+		return VN_OK;
+	}
 	int *input = malloc((size_t)c->n_points * sizeof *input);
 	c->origins = calloc((size_t)c->n_points, sizeof *c->origins);
 	if (!input || !c->origins)

@@ -7,7 +7,7 @@
  *
  *   local       C - A                what the candidate did otherwise with the same inputs
  *   its floor   A - B                what its precision alone does there; at least one rounding of its format
- *   inherited   B - R                what came with the inputs
+ *   inherited   B - R                what came with the inputs; less the floor where R is no finer than C
  *   gain        |inherited| / |error of the inputs|, both relative: what the operation magnifies by
  *
  * Where an input was not captured the span that starts at captured tensors is

@@ -1,5 +1,6 @@
 /* replay_node.c: one node of a replay: run in both engines, measured against what the
  * candidate made, which then takes its place. */
+#include "compare/floor_check.h"
 #include "compare/replay_inside.h"
 
 #include <math.h>
@@ -76,6 +77,19 @@ static double error_in(const vn_replay *r, const vn_node *node)
 	return known ? sqrt(sum) : (double)NAN;
 }
 
+/* A reference of no more digits than the candidate's rounded here as well. Of that B knows nothing, so it is in B - R and came with
+ * no input: taken off, and where little else is left nothing can be said of a gain. */
+static bool own_rounding(const vn_replay *r, vn_replayed *l)
+{
+	vn_policy of_ref;
+	vn_policy_of_recording(r->c->ref, &of_ref);
+	if (vn_policy_finer(of_ref, r->e[VN_OWN].policy))
+		return false;
+	const bool most = l->inherited < 4 * l->floor;
+	l->inherited = fmax(0, l->inherited - l->floor);
+	return most;
+}
+
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_checkpoint *p, vn_error *err)
 {
 	const vn_made *fine = find_made(&r->e[VN_FINE], own->value);
@@ -97,7 +111,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 		return st;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
 	p->replay.behind = -1;
-	p->replay.gain = in > 0 ? sqrt(p->replay.inherited) / in : (double)NAN;
+	const bool hidden = own_rounding(r, &p->replay);
+	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->cand, p->cand);
 	vn_recording_release(c->ref, p->ref);
 	return VN_OK;

@@ -288,7 +288,7 @@ static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_uni
 	c.cand = own_cand ? own_cand : k->cand;
 	const char *precision = vn_facts_get(vn_recording_run(c.cand), "precision");
 	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.limits, &why)
-	                       : vn_limits_own(precision ? precision : "", &c.limits, &why)) || (st = vn_compare(&c, &why)))
+	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.cand), &c.limits, &why)) || (st = vn_compare(&c, &why)))
 		goto done;
 	if (w) {
 		bad = judge(&c, w, target, o, err);

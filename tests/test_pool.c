@@ -1,5 +1,6 @@
 /* test_pool.c: the metrics of logits in steps of one token are judged together, where
  * one row says nothing. */
+#include "compare/count.h"
 #include "tests/pool_help.h"
 
 static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";
@@ -91,18 +92,57 @@ static void a_share_is_of_all_steps(void)
 	double factor[MOST + 1];
 	trial  t = { 0 };
 
-	for (int bad = 1; bad <= 3; bad += 2) {
+	int32_t other[40]; /* no two rows of one token */
+	for (int i = 0; i < 40; i++)
+		other[i] = i;
+	decoded = other;
+	/* Scores a hundred times off choose right by chance: these are rows where they do not. */
+	int row[40], n = 0;
+	all(factor, 40, 1e5);
+	make(40, factor, -1);
+	compare(&t, NULL, share);
+	for (int i = 0; i < t.c.n_points; i++)
+		if (t.c.point[i].pool >= 0 && t.c.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
+			row[n++] = t.c.point[i].step;
+	finish(&t);
+	CU_ASSERT_FATAL(n >= 20);
+	/* of 40 rows 2 are a twentieth; 7 or fewer come by luck but once in 1000, 8 do not */
+	for (int bad = 7; bad <= 8; bad++) {
 		all(factor, 40, 0);
 		for (int i = 0; i < bad; i++)
-			factor[5 + 10 * i] = 1e5; /* a hundred times the scores themselves */
+			factor[row[i]] = 1e5;
 		make(40, factor, -1);
 		compare(&t, NULL, share);
 		CU_ASSERT_EQUAL(t.st, VN_OK);
-		CU_ASSERT_EQUAL(t.c.within, bad == 1); /* 97.5 %, and 92.5 % */
+		CU_ASSERT_EQUAL(t.c.within, bad == 7);
 		CU_ASSERT_DOUBLE_EQUAL(t.c.pool[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
-		CU_ASSERT_EQUAL(failing(&t), bad == 1 ? 0 : 1);
+		CU_ASSERT_EQUAL(failing(&t), bad == 7 ? 0 : 1);
 		finish(&t);
 	}
+	/* Of two tokens there are two rows, however often they come: half of it is luck. */
+	for (int i = 0; i < 40; i++)
+		other[i] = i % 2;
+	all(factor, 40, 0);
+	for (int i = 0; i < 20; i++)
+		factor[row[i]] = 1e5;
+	make(40, factor, -1);
+	compare(&t, NULL, share);
+	CU_ASSERT_TRUE(t.c.within);
+	finish(&t);
+	decoded = NULL;
+}
+
+/* By exact fractions: the fewest k with P(more than k) <= 1/1000 of a binomial of n and 1 - limit. */
+static void a_count_of_rows_has_its_luck(void)
+{
+	static const struct { double limit; int64_t n, allowed; } is[] = {
+		{ 0.93, 1, 1 }, { 0.93, 2, 2 }, { 0.93, 8, 4 }, { 0.93, 19, 6 }, { 0.93, 200, 26 }, { 0.99, 1, 1 }, { 0.99, 33, 3 }, { 0.95, 40, 7 }, { 0.97, 1000, 48 }, { 1, 50, 0 }, { 0.5, 10, 9 },
+	};
+	for (size_t i = 0; i < sizeof is / sizeof *is; i++)
+		CU_ASSERT_EQUAL(vn_count_allowed(is[i].limit, is[i].n), is[i].allowed);
+	CU_ASSERT_EQUAL(vn_count_limit(1.0, 30), 1.0);
+	CU_ASSERT_EQUAL(vn_count_limit(0.93, 0), 0.93);
+	CU_ASSERT_DOUBLE_EQUAL(vn_count_limit(0.93, 19), 1 - 6 / 19.0, 1e-12);
 }
 
 static void a_step_without_a_number_fails_them_all(void)
@@ -147,6 +187,7 @@ int main(void)
 		TEST(the_prompt_is_judged_by_itself),
 		TEST(few_rows_have_no_ratio_but_a_cap),
 		TEST(a_share_is_of_all_steps),
+		TEST(a_count_of_rows_has_its_luck),
 		TEST(a_step_without_a_number_fails_them_all),
 		TEST(the_step_where_ids_part_is_named),
 		CU_TEST_INFO_NULL,

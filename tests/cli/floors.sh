@@ -44,3 +44,44 @@ say ref.h5 cand.h5 --floor silent.h5
 change cand.h5 other.h5 "f['run'].attrs['engine'] = 'other'"
 change bad.h5 bad.other.h5 "f['run'].attrs['engine'] = 'other'"
 say ref.h5 bad.other.h5 --floor other.h5
+
+echo "== a reference of the candidate's own 16 bits: what two runs differ by, not what one differs from itself"
+run -o flip.h5 --precision f16
+flip() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
+import h5py, numpy as np
+f = h5py.File('$2', 'r+')
+f['run'].attrs['engine'] = 'other'
+for d in (f['step.0/layer0/attn_context'], f['step.0/layer1/mlp_act'], f['step.0/logits']):
+    x = d[...]
+    x.flat[7] = np.nextafter(x.flat[7], np.float16(9))
+    d[...] = x"; }
+flip cand.h5 flip.h5
+loud() { say "$@"; vernier compare "$@" | grep -E '^(floor|cleared|OUTSIDE)'; }
+loud cand.h5 flip.h5 --model "$M"
+loud cand.h5 flip.h5 --floor floor.h5
+loud cand.h5 flip.h5 --floor cand.h5
+loud flip.h5 cand.h5 --model "$M"
+change cand.h5 bent.h5 "d[...] = x * np.float16(1.02)"
+loud cand.h5 bent.h5 --model "$M"
+
+echo "== a floor says no more than those around it: what fails without one fails with it"
+both() { say "$@" --floor floor.h5 | grep -E '^(verdict|\[)'; vernier compare "$@" >/dev/null 2>&1; echo "without [$?]"; }
+edit() { cp ref.h5 "$1" && "${PYTHON:-python3}" -c "
+import h5py, numpy as np
+f = h5py.File('$1', 'r+')
+d = f['step.0/$2']
+x = d[...]
+g = np.random.default_rng(0).standard_normal(x.shape)
+$3
+d[...] = x"; both "$1" cand.h5; }
+edit context.h5 layer1/attn_context "x += 0.2 * x.std() * g"
+edit swapped.h5 layer1/k_rope "x[[0, 1]] = x[[1, 0]]"
+edit scores.h5 logits "x += 0.1 * x.std() * g"
+edit element.h5 layer1/q_proj "x.flat[np.argsort(np.abs(x).flat)[x.size // 2]] *= -1"
+
+echo "== healthy runs in bfloat16 without a floor: few rows, one token over and over, a recurrence"
+healthy() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; run -o b.h5 --force --points '*' --precision bf16
+	vernier compare a.h5 b.h5 | sed -n 's/^verdict *//p; s/^limits *\([^ ]*\/\)*//p' | sed "s/^/$1: /"; }
+healthy qwen3 5,9,300,7,7,7,2,441,13,99,100,101,102,250,260,270,280,290,301
+healthy qwen3_5_text 1,1,1,1,1,1,1,1
+healthy mistral 1,1,1,1,1,1,1,1
