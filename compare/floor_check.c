@@ -113,9 +113,10 @@ static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *ow
 static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
 {
 	const vn_check k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
-	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE
-	                         || m == VN_M_KL_MEAN;
-	return vn_check_used(&k) <= (squared ? 25 : m != VN_M_SCALE ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1); /* scale knows how many numbers there are */
+	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_COSINE
+	                         || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
+	const bool     scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* they know how many numbers there are */
+	return vn_check_used(&k) <= (squared ? 25 : !scale ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
 }
 
 static bool speaks_of_error(int m)

@@ -58,6 +58,8 @@ typedef struct vn_kernel {
 	void (*sums)(vn_side r, vn_side c, size_t n, vn_block_sums *s);
 	/* grid: the format whose ULPs are counted: the coarser of the two, or any for two f32; scale > 0. */
 	void (*spread)(vn_side r, vn_side c, size_t n, double scale, vn_dtype grid, vn_spread *s);
+	/* To sums of each place of a row: r.r, r.d and d.d, d = c-r. */
+	void (*columns)(vn_side r, vn_side c, size_t n, double *rr, double *rd, double *dd);
 	/* Of blocks of double. max becomes the largest |r| and |c|, if it is less; false, and nothing, where one is not finite. */
 	bool (*wide_sizes)(const double *r, const double *c, size_t n, double max[2]);
 	/* r, c and c-r times unit: sums of those; but max_d of |c-r| as it is, and no max_r and max_c. */

@@ -58,7 +58,7 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
 	if (info->better == VN_HIGHER)
 		return value <= 0 ? "can never fail" : NULL;
-	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_NORM_RATIO)
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO)
 		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
 	if (m == VN_M_HEADROOM)
 		return value >= 1 ? "can never fail" : NULL;

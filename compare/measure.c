@@ -5,8 +5,8 @@
  * changes nothing. What is read in parts (window.h) is read some units at a time.
  */
 #include "compare/average.h"
+#include "compare/channels.h"
 #include "compare/team.h"
-#include "compare/window.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -189,7 +189,8 @@ static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measur
 
 static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
 {
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_row = -1 };
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
+	                     .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
 	const double n = s->finite > 0 ? (double)s->finite : 1.0;
 	const vn_squares *q = &s->sq;
 	set(m, VN_M_COSINE, vn_cosine(q));
@@ -202,6 +203,8 @@ static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn
 	set(m, VN_M_SCALE, vn_scale(q, n));
 	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
 	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
+	set(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
+	set(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
 	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
 	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
 	set(m, VN_M_ULP_MAX, s->max_ulp);
@@ -248,7 +251,7 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 	return p;
 }
 
-static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn_job *job, vn_error *err)
+static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job, vn_error *err)
 {
 	vn_measured *m = &job->m;
 	vn_status st = VN_OK;
@@ -265,7 +268,7 @@ static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn
 	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
-	return VN_OK;
+	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
 }
 
 /* A tensor of gigabytes, mapped, would count as memory to its last page. Whoever ends the last unit of a stretch gives
@@ -347,6 +350,7 @@ typedef struct pass {
 	_Atomic int64_t next;
 	vn_spread *spread; /* (threads) */
 	vn_window *window; /* (threads); NULL: nothing is read in parts */
+	vn_channels **channels; /* (threads) */
 	vn_sums    *unit;  /* of all jobs */
 	vn_squares *row;
 	vn_size    *size;
@@ -367,7 +371,7 @@ static void end_job(pass *p, int i, int thread)
 	work *w = &p->w[i];
 	vn_error why = { "" };
 	if (!w->failed)
-		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, &p->job[i], &why), &why);
+		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
 	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= vn_pair_stretch(&w->pair)) /* small ones later, all at once */
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
@@ -400,8 +404,12 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	p->row = calloc((size_t)rows + 1, sizeof *p->row);
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
-	if (!p->unit || !p->row || !p->size || !p->spread)
+	p->channels = calloc((size_t)threads, sizeof *p->channels);
+	if (!p->unit || !p->row || !p->size || !p->spread || !p->channels)
 		return false;
+	for (int i = 0; i < threads; i++)
+		if (!(p->channels[i] = vn_channels_new()))
+			return false;
 	units = rows = 0;
 	for (int i = 0; i < n; i++) {
 		w[i].unit = p->unit + units;
@@ -449,6 +457,9 @@ done:
 	vn_windows_close(p.window, all);
 	free(p.size);
 	free(p.row);
+	for (int i = 0; p.channels && i < threads; i++)
+		vn_channels_free(p.channels[i]);
+	free(p.channels);
 	free(p.spread);
 	free(p.unit);
 	free(p.w);

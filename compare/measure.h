@@ -89,6 +89,9 @@ double vn_nmse(const vn_squares *s);
  * that is, the part of it that errors independent of r do not make. */
 double vn_scale(const vn_squares *s, double n);
 
+/* off: a distance of a factor from 1, of n positions whose nmse is this: what is left of it. */
+double vn_beyond(double off, double nmse, double n);
+
 /* The metrics of single tokens, n > 0 rows. size: (n), scratch. */
 typedef struct vn_size {
 	double fraction; /* r.r = fraction 2^exponent, as frexp has it */

@@ -19,6 +19,11 @@
  *             for rows of that norm: what is next to nothing is measured against
  *             its neighbours. A token of enormous size hides no other, as it does
  *             in the sums over the whole tensor
+ *   channel   a place behind the token axis (and before it), over a sample of 32 tokens, evenly spaced, the first and the last
+ *             among them (channels.c). worst_channel_nmse takes channels below half of the median channel's norm for channels of
+ *             that norm; worst_channel_scale is the largest |factor - 1| of one beyond 6 times its standard error or the
+ *             deviation of all factors, whichever is more. Of scores (axis key), of fewer than 8 different tokens, and without
+ *             a token axis both are those of the whole. scale is the median channel's where that is farther from 1
  *   ulp       numbers representable between the two, in the coarser of the two
  *             formats (the one of fewer digits), both rounded to it first
  *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
@@ -44,6 +49,8 @@ typedef enum vn_metric {
 	VN_M_SCALE,
 	VN_M_WORST_TOKEN_COSINE,
 	VN_M_WORST_TOKEN_NMSE,
+	VN_M_WORST_CHANNEL_NMSE,
+	VN_M_WORST_CHANNEL_SCALE,
 	VN_M_ULP_P50,
 	VN_M_ULP_P99,
 	VN_M_ULP_MAX,
@@ -83,6 +90,7 @@ typedef struct vn_measured {
 	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
+	int64_t  worst_nmse_channel, worst_scale_channel; /* of worst_channel_*, outer and inner places counted through; -1 where it has none */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
 	double   kl_half;                /* kl_mean +- this with 95 %: 1.96 s / sqrt(rows); NaN below two rows */

@@ -91,6 +91,10 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
 	if (p->m.worst_nmse_token >= 0)
 		json_object_set_new(j, "worst_nmse_token", json_integer(p->m.worst_nmse_token));
+	if (p->m.worst_nmse_channel >= 0)
+		json_object_set_new(j, "worst_nmse_channel", json_integer(p->m.worst_nmse_channel));
+	if (p->m.worst_scale_channel >= 0)
+		json_object_set_new(j, "worst_scale_channel", json_integer(p->m.worst_scale_channel));
 	if (p->m.worst_row >= 0)
 		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
 	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));

@@ -150,7 +150,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 	return st;
 }
 
-static vn_status mutate(const vn_mutation *m, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
+static vn_status mutate(const vn_mutation *m, vn_side of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
                         const vn_entry *other, vn_error *err)
 {
 	vn_patient p;
@@ -160,7 +160,9 @@ static vn_status mutate(const vn_mutation *m, vn_recording *healthy, const char 
 		return st;
 	if (m->file)
 		return m->file(to) ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s: %s", to, m->name, strerror(errno));
-	if (!(st = examine(healthy, target, other, &p, err)) && (st = vn_edit_file(to, apply, &(change) { m, &p }, err)))
+	st = examine(healthy, target, other, &p, err);
+	p.of = of;
+	if (!st && (st = vn_edit_file(to, apply, &(change) { m, &p }, err)))
 		vn_context(err, st, "mutation %s", m->name);
 	free(p.y);
 	return st;
@@ -335,8 +337,8 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
 		return VN_OK;
 	}
 	const char *from = m->needs == VN_NEEDS_EARLIER ? c->h->earlier : m->needs == VN_NEEDS_STRANGER ? c->h->stranger : c->h->cand;
-	if ((ref && (st = mutate(m, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
-	    (cand && (st = mutate(m, c->cand, from, c->cand_copy, target, other, err))))
+	if ((ref && (st = mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
+	    (cand && (st = mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;
 	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m->unit, &m->want, target, o, err);
 done:

@@ -50,9 +50,12 @@ typedef enum vn_needs {
 	VN_N_NEEDS
 } vn_needs;
 
+typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
+
 /* One recording as mutations see it. */
 typedef struct vn_patient {
 	vn_recording   *healthy; /* what the copy holds so far */
+	vn_side         of;      /* whose it is: VN_SIDE_REF or VN_SIDE_CAND */
 	int             step;    /* of target */
 	const vn_entry *target, *other;
 	char            at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* their paths */
@@ -63,14 +66,13 @@ typedef struct vn_patient {
 
 /* A change about as large as what a 16-bit run's own roundings come to some layers on,
  * times what healthy engines were seen to differ by: it is made where the floor is
- * lowest. VN_FINEST: and limits without a floor are wider than it. */
-typedef enum vn_fine { VN_COARSE, VN_FINE, VN_FINEST } vn_fine;
+ * lowest. VN_FINER: and without a floor the limits of bf16 and f16-acc16 are wider than
+ * it; VN_FINEST: those of every 16-bit run are. */
+typedef enum vn_fine { VN_COARSE, VN_FINE, VN_FINER, VN_FINEST } vn_fine;
 
 /* What small errors are measured in: whatever the pair has (VN_UNIT_GIVEN), nothing, its recorded floor, its model. The
  * last two are not tried with a pair that has none. */
 typedef enum vn_unit { VN_UNIT_GIVEN, VN_UNIT_NONE, VN_UNIT_FLOOR, VN_UNIT_MODEL } vn_unit;
-
-typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
 
 /* What must be found. status: VN_N_STATUS_WORDS: refused, exit 2. */
 typedef struct vn_expected {

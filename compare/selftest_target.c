@@ -35,15 +35,21 @@ static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
 	       !vn_measure(&x, &y, vn_entry_axes(a), false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
 }
 
+/* Of a run that keeps or sums less than f16 does. */
+static bool is_coarse(const vn_clinic *c, const vn_entry *e)
+{
+	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
+	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
+}
+
 static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int step)
 {
 	const bool inside = e->layer >= 0 && e->step == step;
 	switch (needs) {
-	case VN_NEEDS_FINER: {
-		const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-		if (e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0)
+	case VN_NEEDS_FINER:
+		if (is_coarse(c, e))
 			return false;
-	} /* fall through */
+		/* fall through */
 	case VN_NEEDS_TENSOR:
 	case VN_NEEDS_PAIR:
 	case VN_NEEDS_LAYERS:
@@ -193,7 +199,8 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	const char *why = *target ? unsaid(c, m->claim, *target) : NULL;
 	if (why)
 		return why;
-	if (m->fine == VN_FINEST && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && *target && is_coarse(c, *target));
+	if (wider && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and limits without one are wider than this: --floor";
 	return NULL;
 }

@@ -80,7 +80,11 @@ double vn_scale(const vn_squares *s, double n)
 {
 	if (s->rr == 0.0)
 		return s->cc == 0.0 ? 0.0 : (double)INFINITY;
-	const double off = fabs(ldexp(s->rc / s->rr, s->scale[1] - s->scale[0]) - 1.0), nmse = vn_nmse(s);
+	return vn_beyond(fabs(ldexp(s->rc / s->rr, s->scale[1] - s->scale[0]) - 1.0), vn_nmse(s), n);
+}
+
+double vn_beyond(double off, double nmse, double n)
+{
 	if (!(off < 1e6)) /* nothing alike, and its square may be no number */
 		return off;
 	/* What is left of nmse without the factor; where that is next to nothing its digits have cancelled. */

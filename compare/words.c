@@ -186,6 +186,10 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
 	if (token >= 0 && !k->note && !k->steps)
 		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
+	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE ? p->m.worst_nmse_channel
+	                      : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel : -1;
+	if (channel >= 0 && !k->note)
+		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
 	if (k->rule && k->line == 0)
 		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
 	else if (k->rule)

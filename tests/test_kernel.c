@@ -70,6 +70,12 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 			plain->sums(f32(r), f32(c), n, &a);
 			k->sums(f32(r), f32(c), n, &b);
 			CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
+			static double u[3][VN_BLOCK], v[3][VN_BLOCK];
+			for (int twice = 0; twice < 2; twice++) {
+				plain->columns(f32(r), f32(c), n, u[0], u[1], u[2]);
+				k->columns(f32(r), f32(c), n, v[0], v[1], v[2]);
+			}
+			CU_ASSERT_EQUAL(memcmp(u, v, sizeof u), 0);
 			for (size_t g = 0; g < N_NARROW; g++) {
 				static vn_spread s, t;
 				memset(&s, 0, sizeof s);

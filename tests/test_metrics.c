@@ -419,6 +419,84 @@ static void a_token_next_to_nothing_is_measured_against_the_median_token(void)
 	CU_ASSERT_EQUAL(measure(&d, &d, "token hidden", false, 1).value[VN_M_WORST_TOKEN_NMSE], 0.0);
 }
 
+/* 1 or -1, as chance has it. */
+static int sign_of(int i)
+{
+	return (uint32_t)i * (uint32_t)i * 2654435761u >> 15 & 1 ? -1 : 1;
+}
+
+/* Ten tokens of 48 channels of size 1 to 7, channel 5 of 2000 in the first token alone or of 60000 in all. */
+enum { CHANNELS = 48, SOME_TOKENS = 10 };
+static void with_a_massive_channel(float *x, bool everywhere)
+{
+	for (int i = 0; i < SOME_TOKENS * CHANNELS; i++)
+		x[i] = (float)(sign_of(i) * (1.0 + 0.125 * (i % CHANNELS)));
+	for (int t = 0; t < (everywhere ? SOME_TOKENS : 1); t++)
+		x[t * CHANNELS + 5] = everywhere ? 60000.0f : 2000.0f;
+}
+
+static void a_massive_channel_hides_no_other(void)
+{
+	float r[SOME_TOKENS * CHANNELS], c[SOME_TOKENS * CHANNELS];
+	for (int everywhere = 0; everywhere < 2; everywhere++) {
+		with_a_massive_channel(r, everywhere);
+		const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0), b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
+		for (int i = 0; i < SOME_TOKENS * CHANNELS; i++)
+			c[i] = fabsf(r[i]) > 100 ? r[i] : 1.25f * r[i];
+		vn_measured m = measure(&a, &b, "token hidden", false, 1);
+		CU_ASSERT(m.value[VN_M_NMSE] < 2e-4);
+		CLOSE(m.value[VN_M_SCALE], 0.25);
+		CLOSE(m.value[VN_M_WORST_CHANNEL_NMSE], 0.0625);
+		CU_ASSERT_DOUBLE_EQUAL(m.value[VN_M_WORST_CHANNEL_SCALE], 0.25, 1e-3);
+		/* One channel is off: the others say nothing. */
+		memcpy(c, r, sizeof c);
+		for (int t = 0; t < SOME_TOKENS; t++)
+			c[t * CHANNELS + 40] *= 1.25f;
+		m = measure(&a, &b, "token hidden", false, 1);
+		CU_ASSERT_EQUAL(m.value[VN_M_SCALE], 0.0);
+		CLOSE(m.value[VN_M_WORST_CHANNEL_NMSE], 0.0625);
+		CU_ASSERT_DOUBLE_EQUAL(m.value[VN_M_WORST_CHANNEL_SCALE], 0.25, 1e-3);
+		CU_ASSERT(m.worst_nmse_channel == 40 && m.worst_scale_channel == 40);
+	}
+	/* Keys of scores are tokens, and seven tokens are too few. */
+	const vn_tensor a = tensor(r, VN_F32, 2, SOME_TOKENS, CHANNELS, 0), b = tensor(c, VN_F32, 2, SOME_TOKENS, CHANNELS, 0);
+	const vn_measured scores = measure(&a, &b, "token key", false, 1);
+	CU_ASSERT(scores.value[VN_M_WORST_CHANNEL_NMSE] == scores.value[VN_M_NMSE] && scores.worst_nmse_channel == -1);
+	const vn_tensor d = tensor(r, VN_F32, 2, 7, CHANNELS, 0), e = tensor(c, VN_F32, 2, 7, CHANNELS, 0);
+	const vn_measured few = measure(&d, &e, "token hidden", false, 1);
+	CU_ASSERT(few.value[VN_M_WORST_CHANNEL_SCALE] == few.value[VN_M_SCALE] && few.worst_scale_channel == -1);
+}
+
+static void a_channel_next_to_nothing_is_measured_against_the_median_channel(void)
+{
+	float r[8 * 9], c[8 * 9]; /* of eight tokens nine channels of size 2, the last 1e-3 and gone */
+	for (int i = 0; i < 8 * 9; i++)
+		r[i] = c[i] = i % 9 == 8 ? 1e-3f : 2.0f * (float)sign_of(i);
+	for (int t = 0; t < 8; t++)
+		c[t * 9 + 8] = 0.25f;
+	const vn_tensor a = tensor(r, VN_F32, 2, 8, 9, 0), b = tensor(c, VN_F32, 2, 8, 9, 0);
+	const vn_measured m = measure(&a, &b, "token hidden", false, 1);
+	CU_ASSERT_DOUBLE_EQUAL(m.value[VN_M_WORST_CHANNEL_NMSE], 0.0625, 1e-3); /* 0.25^2 / (2 / 2)^2 */
+	CU_ASSERT_EQUAL(m.worst_nmse_channel, 8);
+}
+
+/* What is measured where thousands of tokens are: the first, the last and 30 between. */
+static void channels_are_those_of_a_sample_that_has_both_ends(void)
+{
+	enum { MANY = 1000, W = 8 };
+	static float r[MANY * W], c[MANY * W];
+	for (int i = 0; i < MANY * W; i++)
+		r[i] = c[i] = i % W == 3 ? 1.0f : (float)sign_of(i);
+	const vn_tensor a = tensor(r, VN_F32, 2, MANY, W, 0), b = tensor(c, VN_F32, 2, MANY, W, 0);
+	for (int t = 0; t < MANY; t += MANY - 1) {
+		c[t * W + 3] = 3.0f;
+		const vn_measured m = measure(&a, &b, "token hidden", false, 2);
+		CLOSE(m.value[VN_M_WORST_CHANNEL_NMSE], 4.0 / 32);
+		CU_ASSERT_EQUAL(m.worst_nmse_channel, 3);
+		c[t * W + 3] = 1.0f;
+	}
+}
+
 static double sum_of_squares(const double *x, int n)
 {
 	double sum = 0;
@@ -579,6 +657,9 @@ int main(void)
 		TEST(headroom_is_of_the_candidate_s_format),
 		TEST(a_token_of_enormous_size_hides_no_other),
 		TEST(a_token_next_to_nothing_is_measured_against_the_median_token),
+		TEST(a_massive_channel_hides_no_other),
+		TEST(a_channel_next_to_nothing_is_measured_against_the_median_channel),
+		TEST(channels_are_those_of_a_sample_that_has_both_ends),
 		TEST(float64_may_be_as_large_or_small_as_it_can),
 		TEST(of_two_tensors_of_float64_each_has_a_size_of_its_own),
 		TEST(bits_that_differ_are_counted),

@@ -23,6 +23,7 @@ FORMATS = {
 }
 MARKED = {"bf16": np.uint16, "f8_e4m3": np.uint8, "f8_e5m2": np.uint8}
 NATIVE = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "i32": np.int32}
+WIDEST = 2 ** 18  # channels
 ROW = 65536  # elements of a row whose rms is taken together
 getcontext().prec = 48
 
@@ -123,6 +124,7 @@ class Twin:
         self.found = {}
         self.sums()
         self.rows()
+        self.channels()
         self.relative()
         self.ulps()
         if scores:
@@ -152,10 +154,13 @@ class Twin:
     def scale(rr, cc, rc, dd, n):
         if rr == 0:
             return 0.0 if cc == 0 else np.inf
-        off = abs(rc / rr - 1)
+        return Twin.beyond(abs(rc / rr - 1), dd / rr, n)
+
+    @staticmethod
+    def beyond(off, nmse, n):
         if not off < 1e6:
             return off
-        return max(0.0, off - 6 * np.sqrt(max(dd / rr - off * off, dd / rr / 2**20) / n))
+        return max(0.0, off - 6 * np.sqrt(max(nmse - off * off, nmse / 2**20) / n))
 
     @staticmethod
     def cosine(rr, cc, rc):
@@ -172,6 +177,41 @@ class Twin:
         self.cosines = [self.cosine(*x) for x in zip(rr, cc, rc)]
         self.nmses = [self.ratio(x, max(y, least)) for x, y in zip(dd, rr)]
         self.found.update(worst_token_cosine=min(self.cosines), worst_token_nmse=max(self.nmses))
+
+    def channels(self):
+        """Every place but the token's, over 32 tokens, evenly spaced, the first and the last among them."""
+        self.found.update(worst_channel_nmse=self.found["nmse"], worst_channel_scale=self.found["scale"])
+        keys = "key" in self.axes if self.axes else len(self.shape) != 2
+        if self.token < 0 or keys or not self.n or self.r.size // self.shape[self.token] > WIDEST:
+            return
+        rows = self.shape[self.token]
+        n = min(rows, 32)
+        some = [i * (rows - 1) // max(n - 1, 1) for i in range(n)]
+        r, d = (np.moveaxis(x, self.token, 0)[some].reshape(n, -1) for x in (self.r, self.c - self.r))
+        rr, rd, dd = (r * r).sum(0), (r * d).sum(0), (d * d).sum(0)
+        least = max(np.sort(rr)[rank(len(rr), 0.5)] / 4, rr.mean() / 2**30)
+        if least == 0:
+            return
+        size = np.maximum(rr, least)
+        off = rd / size
+        middle = np.sort(off)[rank(len(off), 0.5)]
+        deviation = 1.4826 * np.sort(abs(off - middle))[rank(len(off), 0.5)]
+        deviation = deviation if abs(middle) < 1e6 else 0
+        self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
+        kept = []
+        for x in self.raw[0].reshape(-1, rows, int(np.prod(self.shape[self.token + 1:])))[0, some, :64]:
+            if all(self.differ(x, y) for y in kept):
+                kept.append(x)
+        n = len(kept)
+        if n >= 8:
+            self.nmses_of_channels = dd / size
+            self.scales_of_channels = [max(0, min(self.beyond(abs(x), y, n), abs(x) - 6 * deviation)) for x, y in zip(off, dd / size)]
+            self.found.update(worst_channel_nmse=max(self.nmses_of_channels), worst_channel_scale=max(self.scales_of_channels))
+
+    @staticmethod
+    def differ(x, y):
+        with np.errstate(invalid="ignore", over="ignore"):
+            return 4 * np.count_nonzero(abs(x - y) > np.maximum(abs(x), abs(y)) / 16) >= len(x)
 
     def relative(self):
         """|c-r| / max(|r|, rms / 8), the rms of a run of one token in memory, 65536 elements of it at most."""
@@ -235,7 +275,9 @@ class Twin:
                 said.append(f"max_abs is at {at}, the twin finds it at {first}")
         if point.get("ulp_of") != self.grid:
             said.append(f"ulps of {point.get('ulp_of')}, not {self.grid}")
-        for key, values, end in (("worst_token", "cosines", "worst_token_cosine"), ("worst_nmse_token", "nmses", "worst_token_nmse")):
+        for key, values, end in (("worst_token", "cosines", "worst_token_cosine"), ("worst_nmse_token", "nmses", "worst_token_nmse"),
+                                 ("worst_nmse_channel", "nmses_of_channels", "worst_channel_nmse"),
+                                 ("worst_scale_channel", "scales_of_channels", "worst_channel_scale")):
             if key in point and hasattr(self, values):
                 here, there = getattr(self, values)[point[key]], self.found[end]
                 if not (here == there or abs(here - there) <= 1e-12 * max(1.0, abs(there))):
