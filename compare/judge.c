@@ -73,6 +73,18 @@ static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, doub
 	    && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, value);
 }
 
+/* Steps that are judged together break a limit: does this one by itself? In units of the floor of all of them, as they were
+ * judged: its own may be next to nothing by luck. */
+static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
+{
+	const bool over = form == VN_OVER_FLOOR;
+
+	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) || (over && !(s->has_floor && !isnan(s->floor))))
+		return false;
+	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value)
+	    && !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
+}
+
 /* False: judged at another step. */
 static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
 {
@@ -88,9 +100,10 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 			add(p, m, form, l, 0, "only logits have this metric");
 		return true;
 	}
-	if ((info->scores && p->pool >= 0 && &c->point[c->pool[p->pool].worst] != p) || (few && &c->point[few->worst] != p))
-		return false;
 	const subject s = subject_of(c, p, m, few);
+	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, l, &s) || excused(few, p, m, s.value, set)))
+		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
