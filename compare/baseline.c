@@ -212,6 +212,21 @@ static vn_since measured_since(const baseline *b, const before *p, vn_checkpoint
 	return worst;
 }
 
+/* Steps that are judged together are worse than they were; this one, which is not the farthest out of them, is not. */
+static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
+{
+	if (!p || k->since != VN_WORSE || k->worst < 0 || !k->check[k->worst].steps)
+		return false;
+	const vn_check *broken = &k->check[k->worst];
+	const bool      scores = vn_metric_get(broken->metric)->scores;
+	const int       worst = scores && k->pool >= 0 ? c->pool[k->pool].worst : !scores && k->few >= 0 ? c->few[k->few].worst : -1;
+	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
+	if (!p->failed || worst < 0 || &c->point[worst] == k || !json_is_number(was))
+		return false;
+	const vn_form form = VN_PLAIN; /* of its own number, not of the floor's */
+	return badness(broken->metric, form, k->m.value[broken->metric]) <= badness(broken->metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
+}
+
 static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
 {
 	if (!c->fails)
@@ -269,6 +284,8 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 		if (p)
 			p->found = true;
 		k->since = since(b, p, k);
+		if (others_are_worse(c, p, k))
+			k->since = VN_KNOWN;
 		/* One that is charged with the errors of other steps may have been let go there. */
 		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->few < 0
 		    && k->pool < 0)

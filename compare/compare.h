@@ -127,7 +127,7 @@ typedef struct vn_checkpoint {
 typedef struct vn_pool {
 	const char *name;             /* as the checkpoints' */
 	int         n, first, last;   /* steps; checkpoints of the first and the last */
-	int         worst;            /* checkpoint of the largest divergence: the checks stand there */
+	int         worst;            /* checkpoint of the largest divergence: the checks stand there, and a broken one at those that break it by themselves, too */
 	double      value[VN_N_METRICS], floor[VN_N_METRICS]; /* metrics of logits only; floor: NaN when some step has none */
 	double      argmax_strict, kl_half; /* as in vn_measured */
 } vn_pool;
@@ -142,7 +142,7 @@ enum { VN_FEW_NUMBERS = 128 };
 typedef struct vn_few {
 	int     n;                    /* steps */
 	int64_t numbers;              /* in all of them */
-	int     worst;                /* checkpoint of the step that is farthest out: the checks stand there */
+	int     worst;                /* checkpoint of the step that is farthest out: as in vn_pool */
 	bool    outside;              /* one of them is broken, and by all the steps */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_few_have; else NaN */
 } vn_few;

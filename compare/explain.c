@@ -222,6 +222,15 @@ static bool could_be(const vn_trial *t, const vn_node *made)
 	return true;
 }
 
+/* Whose numbers stand in the place of a value's, where a faulty plan has a copy of another recorded. */
+static void say_held(const vn_plan *faulty, int root, vn_hypothesis *h)
+{
+	const vn_node *n = &faulty->node[faulty->value[root].node];
+
+	if (h->capture && n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.width == n->c.slice.stride)
+		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
+}
+
 /* One fault at n nodes at once. */
 static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_error *err)
 {
@@ -249,6 +258,7 @@ static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_er
 	else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = reads(plan, root) && !reads(made, root);
+		say_held(made, root, &h);
 		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) && could_be(t, &made->node[made->value[root].node]))
 			st = vn_try(t, made, vn_faulty_weights(f), &h, err);
 	}
@@ -369,6 +379,28 @@ static void conclude(vn_trial *t)
 		x->margin = told(&x->by[x->n_alias]) / best;
 }
 
+/* A buffer that the operation goes on to change, as a sum its bias is added to, holds what a mistake of the run would leave. */
+static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
+{
+	const int     n = t->x->n;
+	vn_hypothesis nearest[VN_EXPLAIN_KEPT];
+	vn_status     st;
+
+	memcpy(nearest, t->x->by, sizeof nearest);
+	t->went = VN_WENT_ON;
+	t->x->fitted = false;
+	if ((st = try_catalogue(t, NULL, err)))
+		return st;
+	conclude(t);
+	if (!t->x->n_fit) {
+		memcpy(t->x->by, nearest, sizeof nearest);
+		t->x->n = n;
+		t->x->fitted = true;
+		conclude(t);
+	}
+	return VN_OK;
+}
+
 static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
@@ -395,6 +427,8 @@ static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *
 			x->fitted = true;
 			if (!(st = vn_try_fits(t, &own, &fine, err)))
 				conclude(t);
+			if (!st && !x->n_fit && t->went == VN_NOT_WENT_ON)
+				st = try_what_was_recorded(t, err);
 			if (!st && !x->n_fit)
 				st = vn_say_looks(t, &own, err);
 		}

@@ -30,6 +30,7 @@
 typedef struct vn_hypothesis {
 	char        id[24];      /* of the catalogue, "R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
 	char        words[240];  /* "RoPE with theta 10000" */
+	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded in its place; "" */
 	int         node;        /* of the model's plan: where it is made */
 	char         also[VN_NAME_MAX + 8]; /* where else at once: " and layer1.k_rope"; "" */
 	bool        capture;     /* of what was recorded, not of what the run went on with */

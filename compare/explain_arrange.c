@@ -1,6 +1,7 @@
 /* explain_arrange.c: what the operation gives, in another arrangement: times a factor, plus a
  * number, rows or heads or axes in another order, or another checkpoint in its place. */
 #include "compare/explain_inside.h"
+#include "libref/base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -396,7 +397,9 @@ static vn_status another(arranged *r, vn_error *err)
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
 			memcpy(r->b, r->cand, (size_t)r->n * sizeof *r->b);
 			snprintf(h.id, sizeof h.id, "%s", comes_later(r, e) ? "P7" : "P6");
-			vn_hypothesis_say(&h, "the numbers of %s are recorded, bit for bit", e->name);
+			vn_hypothesis_say(&h, "another checkpoint is recorded, bit for bit");
+			snprintf(h.holds, sizeof h.holds, "%s", e->name);
+			vn_text_clean(h.holds);
 			st = judge(r, &h, err);
 		}
 		vn_recording_release(c->cand, i);

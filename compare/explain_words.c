@@ -39,7 +39,8 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
 	else {
 		const vn_hypothesis *h = &x->by[0];
-		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at));
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
+		            *h->id && !h->capture && c->point[x->point].replay.captured ? "; so it was recorded, and the run went on otherwise" : "");
 	}
 	return text;
 }

@@ -97,6 +97,18 @@ static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metr
 	return of;
 }
 
+/* Steps that are judged together break a limit: does this one by itself? In units of the floor of all of them, as they were
+ * judged: its own may be next to nothing by luck. */
+static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
+{
+	const bool over = form == VN_OVER_FLOOR;
+
+	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) || (over && !(s->has_floor && !isnan(s->floor))))
+		return false;
+	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value)
+	    && !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
+}
+
 /* False: judged at another step. */
 static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
 {
@@ -112,9 +124,11 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 			add(p, m, form, l, 0, "only logits have this metric");
 		return true;
 	}
-	if ((info->scores && p->pool >= 0 && &c->point[c->pool[p->pool].worst] != p) || (few && &c->point[few->worst] != p))
+	const subject  s = subject_of(c, p, m, few);
+	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
+	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, s.value, set)))
 		return false;
-	const subject s = subject_of(c, p, m, few);
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
@@ -128,7 +142,6 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	else if (form == VN_OVER_FLOOR && isnan(s.floor))
 		add(p, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
-		const vn_limit of = for_rows(c, p, m, l);
 		double value = s.value;
 		if (m == VN_M_SCALE && !vn_limit_holds(m, form, l->value, value)) {
 			const double distinct = vn_count_scale(c, p, value, p->m.value[VN_M_NMSE]);

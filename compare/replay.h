@@ -18,7 +18,8 @@
  *
  * What reads a checkpoint that came out otherwise is computed a second time on
  * what the reference has in its place. If it comes out right then, the candidate
- * went on with other numbers than it recorded: `captured`, a wrong capture.
+ * went on with other numbers than it recorded: `captured`, a wrong capture. Where
+ * it reads several, they may all be: every subset of them is tried.
  */
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H

@@ -25,13 +25,18 @@ typedef struct vn_replay_engine {
 	int       n_out;
 } vn_replay_engine;
 
-/* What was computed of a value that came out otherwise. */
+enum { VN_SAVED = 8 }; /* values of a step that something still reads, the last so many: they are as large as the model's widest */
+
+/* What may stand in a value's place: what was captured; what the reference computes of the captured inputs; of inputs that are
+ * what they should be, where one of those came out otherwise too. */
+typedef enum vn_should { VN_AS_CAPTURED, VN_DIRECT, VN_FURTHER, VN_N_SHOULD } vn_should;
+
+/* What a value that came out otherwise should be. */
 typedef struct vn_saved {
 	int   value, point;
-	void *data[VN_N_ENGINES]; /* whole */
+	void *data[VN_N_SHOULD][VN_N_ENGINES]; /* whole; NULL: not in that way */
+	int   through[VN_SAVED], n_through;    /* checkpoints that VN_FURTHER takes for captured wrongly */
 } vn_saved;
-
-enum { VN_SAVED = 8 }; /* the last so many of a step: they are as large as the model's widest values */
 
 typedef struct vn_replay {
 	vn_comparison   *c;
@@ -77,11 +82,11 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
 
-/* Keeps what was computed of a value that came out otherwise in the candidate. */
-vn_status vn_replay_save(vn_replay *r, int value, vn_error *err);
+/* Keeps what a value should be that came out otherwise in the candidate, and that node k has just made. */
+vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err);
 void      vn_replay_forget(vn_replay *r);
-/* Node k came out otherwise. Does it come out right when an input that came out otherwise too is what was computed? Then it
- * is that one's capture that is wrong, this node is cleared, and what was computed stays in its place. */
+/* Node k came out otherwise. Does it come out right when some of its inputs that came out otherwise too are what they should be?
+ * Then it is their captures that are wrong, this node is cleared, and what they should be stays in their place. */
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err);
 
 #endif

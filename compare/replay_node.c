@@ -141,7 +141,7 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	return st;
 }
 
-static vn_status charge(vn_replay *r, vn_error *err)
+static vn_status charge(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
 	int span, behind;
@@ -154,7 +154,7 @@ static vn_status charge(vn_replay *r, vn_error *err)
 		if (behind >= 0)
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
-		st = vn_replay_save(r, value, err);
+		st = vn_replay_save(r, k, value, err);
 	}
 	return st;
 }
@@ -231,7 +231,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 	const vn_node *node = &r->plan->node[k];
 	vn_status st;
 	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) || (st = vn_replay_captured(r, k, err))
-	    || (st = charge(r, err)))
+	    || (st = charge(r, k, err)))
 		return st;
 	for (int i = 0; !st && i < node->n_out; i++)
 		if (node->out[i] >= 0)

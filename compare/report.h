@@ -86,8 +86,8 @@ const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p);
 const char *vn_point_of(const vn_checkpoint *p);
 /* The two entries: the reference's, or the candidate's when that is all there is. */
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p);
-/* nmse in units of the floor's; false where there is no such unit. */
-bool vn_ratio_of(const vn_checkpoint *p, double *ratio);
+/* nmse in units of the floor's, of small tensors of steps the floor of those it is judged with; false where there is no such unit. */
+bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio);
 /* Where it first goes wrong: numbers apart, or else a checkpoint that cannot be judged; -1. */
 int  vn_first_failure(const vn_comparison *c);
 

@@ -35,7 +35,7 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_told *d)
 			fprintf(out, "  %-14s ", "");
 		fprintf(out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
 		        vn_label(k, label), k->m.value[VN_M_NMSE]);
-		if (vn_ratio_of(k, &ratio))
+		if (vn_ratio_of(c, k, &ratio))
 			fprintf(out, " (%.2g x floor)", ratio);
 		fputc('\n', out);
 	}

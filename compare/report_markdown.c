@@ -224,11 +224,11 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 
 /* ---- the table --------------------------------------------------------------------- */
 
-static void row(const vn_checkpoint *p, FILE *out)
+static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 {
 	char label[VN_LABEL], text[VN_WORDS];
 	double ratio = 0;
-	const bool has_ratio = p->m.n && vn_ratio_of(p, &ratio);
+	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 	number(out, "%.2e", p->m.value[VN_M_NMSE], p->m.n > 0);
@@ -256,7 +256,7 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 		if (!c->point[i].fails)
 			continue;
 		if (to)
-			row(&c->point[i], to);
+			row(c, &c->point[i], to);
 		if (!to || fclose(to) != 0) {
 			free(text);
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");

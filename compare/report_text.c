@@ -116,7 +116,7 @@ static void row(const page *p, const vn_checkpoint *k)
 		return;
 	}
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
-	if (vn_ratio_of(k, &ratio))
+	if (vn_ratio_of(p->c, k, &ratio))
 		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
@@ -194,7 +194,7 @@ static void healthy_run(const page *p, int from, int to)
 		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
 			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
-		if (vn_ratio_of(&c->point[worst], &ratio))
+		if (vn_ratio_of(c, &c->point[worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}

@@ -54,6 +54,25 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
+static int wrong_captures(const vn_comparison *c)
+{
+	int n = 0;
+	for (int i = 0; i < c->n_origins; i++)
+		n += c->point[c->origins[i]].replay.captured;
+	return n;
+}
+
+static void several_origins(const vn_comparison *c, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	const int n = wrong_captures(c);
+	vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+	if (n == c->n_origins)
+		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
+	else
+		vn_text_add(text, VN_WORDS, n ? "; %d of them are wrong captures." : ".", n);
+}
+
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
@@ -66,7 +85,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	else if (c->n_origins == 1)
 		vn_text_add(text, VN_WORDS, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
 	else if (c->n_origins > 1)
-		vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s.", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+		several_origins(c, text);
 	else if (c->first >= 0 && c->replayed)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label),
 		            "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
@@ -78,12 +97,24 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 
 const char *vn_say_origin(const vn_comparison *c)
 {
-	if (c->n_origins == 1 && c->point[c->origins[0]].replay.captured)
-		return "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
+	if (c->n_origins && wrong_captures(c) == c->n_origins)
+		return c->n_origins > 1 ? "what reads them was computed from other numbers, which are right: they were captured wrongly, or changed after"
+		                        : "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
 	if (c->replayed)
 		return c->n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
 		                        : "computed again on the candidate's own inputs it comes out otherwise";
 	return c->n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
+}
+
+/* Of its inputs those that were captured wrongly. */
+static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->point), input, VN_MAX_IN), said = 0;
+	char label[VN_LABEL];
+	for (int i = 0; i < n; i++)
+		if (c->point[input[i]].replay.captured)
+			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; right on what ", vn_label(&c->point[input[i]], label));
+	vn_text_add(text, VN_WORDS, said ? " should be" : "; right on what %s should be", vn_label(&c->point[p->replay.behind], label));
 }
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
@@ -103,9 +134,10 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		vn_text_add(text, VN_WORDS, "; of the %d operations between captured tensors and here", p->replay.span);
 	if (p->replay.captured)
 		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
-	if (p->replay.behind >= 0)
-		vn_text_add(text, VN_WORDS, c->point[p->replay.behind].replay.captured ? "; right on what %s should be" : "; the error of %s may be all of it",
-		            vn_label(&c->point[p->replay.behind], label));
+	if (p->replay.behind >= 0 && c->point[p->replay.behind].replay.captured)
+		say_should(c, p, text);
+	else if (p->replay.behind >= 0)
+		vn_text_add(text, VN_WORDS, "; the error of %s may be all of it", vn_label(&c->point[p->replay.behind], label));
 	return text;
 }
 

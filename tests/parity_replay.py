@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""parity_replay.py VERNIER: does a replay name the operations that are at fault, and nobody else?
+"""parity_replay.py VERNIER [PART...]: does a replay name the operations that are at fault, and nobody else?
 
 Candidates are an engine of somebody else's (stranger.py) that makes known mistakes, recordings of other engines
 (fixtures/foreign), and vernier's own. Prints a table: how many cases, in how many the origins are exactly the
 operations at fault, how many operations that are not at fault were accused, and the largest local error of an operation
-that is not at fault, in multiples of its floor. Exit status 1 when one case is wrong.
+that is not at fault, in multiples of its floor. Exit status 1 when one case is wrong. Parts are functions below, "captures" say; spans and
+two_faults need single_faults.
 """
 import json
 import os
@@ -139,8 +140,8 @@ def single_faults(b):
                         b.ask(f"one fault, {precision}", f"{family} {name} {kind}", family, ref, cand, [name])
 
 
-def two_faults(b, pairs):
-    for n in range(pairs):
+def two_faults(b):
+    for n in range(32):
         family, precision = rng.choice(("qwen2", "qwen3")), rng.choice(("f16", "f32"))
         (one, how), (two, also) = rng.sample(sorted(b.faults[family]), 2)
         if one == two:
@@ -270,12 +271,13 @@ def edited(path, to, change, step="step.0"):
     return to
 
 
-def is_captured(name):
-    """The origin is this one, and it is its capture that is wrong."""
+def are_captured(*names, besides=()):
+    """The origins are these, and it is their capture that is wrong; and others that are at fault."""
     def check(report, found):
-        c = next(c for c in report["checkpoints"] if c["name"] == name)
-        wrong = "" if found == [name] else f"{found}, not {[name]}"
-        return wrong or ("" if c["replay"]["captured"] else "not known for a wrong capture"), len(set(found) - {name})
+        wrong = sorted(c["name"] for c in report["checkpoints"] if c.get("replay", {}).get("captured"))
+        expected = {*names, *besides}
+        told = "" if set(found) == expected else f"{found}, not {sorted(expected)}"
+        return told or ("" if wrong == sorted(names) else f"known for wrong captures: {wrong}"), len(set(found) - expected)
     return check
 
 
@@ -289,7 +291,74 @@ def captures(b):
         wrong[to] = (r[source][0], r[to][1])
         cand = b.at(f"captured.{to}.h5")
         stranger.write(cand, model, IDS, wrong, "f16")
-        b.ask("another tensor in its place", f"{to} is {source}", family, b.reference(family), cand, is_captured(to))
+        b.ask("another tensor in its place", f"{to} is {source}", family, b.reference(family), cand, are_captured(to))
+
+
+ONE_EARLY = {"q_rope": "q_proj", "k_rope": "k_proj"}
+MEET = (
+    ONE_EARLY, {"gate_proj": "up_proj", "up_proj": "gate_proj"}, {"attn_out": "mlp_norm", "input": "attn_norm"}, {"attn_residual": "attn_out", "down_proj": "mlp_norm"},
+    {**ONE_EARLY, "v_proj": "k_proj"}, {"q_proj": "no bias", "k_proj": "no bias", "v_proj": "no bias"}, {"q_proj": "no bias", "q_rope": "q_proj"},
+    {"attn_residual": "attn_out", "mlp_norm": "attn_residual"}, {"attn_residual": "attn_out", "mlp_norm": "attn_residual", "gate_proj": "up_proj"},
+    {"attn_norm": "mlp_norm", "v_proj": "k_proj", "k_rope": "k_proj"}, {**ONE_EARLY, "v_proj": "k_proj", "attn_out": "attn_norm", "gate_proj": "up_proj", "down_proj": "attn_out"},
+)
+MEET_GDN = (
+    {"gdn_q": "gdn_q_conv", "gdn_k": "gdn_k_conv"}, {"gdn_g": "gdn_a", "gdn_beta": "gdn_b"}, {"gdn_k": "gdn_k_conv", "gdn_v": "gdn_core", "gdn_beta": "gdn_b"},
+    {"gdn_q": "gdn_q_conv", "gdn_k": "gdn_k_conv", "gdn_v": "gdn_core", "gdn_g": "gdn_a", "gdn_beta": "gdn_b"},
+)
+
+
+def captures_that_meet(b):
+    """Several in front of one operation, and one in front of another: no reader is right on its captured inputs."""
+    for family in ("qwen2", "qwen3"):
+        model = model_of(family)
+        r = stranger.engine(model, IDS, {}, "<f2")
+        stream = {"layer0.input": "embed", "layer1.input": "layer0.output"}
+        for n, meet in enumerate(MEET):
+            for layer in ("layer0.", "layer1.")[n % 2 :][:1]:
+                wrong = dict(r)
+                for to, source in meet.items():
+                    if source == "no bias" and family == "qwen3":
+                        break
+                    name = stream.get(layer + to, layer + to)
+                    source = stranger.engine(model, IDS, {name: source}, "<f2")[name] if source == "no bias" else r[layer + source]
+                    wrong[name] = (source[0], r[name][1])
+                else:
+                    cand = b.at(f"meet.{family}.{n}.h5")
+                    stranger.write(cand, model, IDS, wrong, "f16")
+                    b.ask("wrong captures that meet", f"{family} {layer}{meet}", family, b.reference(family), cand,
+                          are_captured(*(stream.get(layer + to, layer + to) for to in meet)))
+    family, layer = "qwen3_5_text", "layer1"
+    own = b.reference(family, CALLS, "f16")
+    for n, meet in enumerate(MEET_GDN):
+        def change(step, meet=meet):
+            new = {to: step[f"{layer}/{source}"][()] for to, source in meet.items()}
+            for to, x in new.items():
+                step[f"{layer}/{to}"][...] = x
+        b.ask("wrong captures that meet, the delta rule", str(meet), family, b.reference(family, CALLS),
+              edited(own, b.at(f"meet.gdn.{n}.h5"), change), are_captured(*(f"{layer}.{to}" for to in meet)))
+
+
+def captures_and_faults(b):
+    """A wrong capture, and another input or the reader itself that is at fault: none is taken for the other."""
+    for family in ("qwen2", "qwen3"):
+        model = model_of(family)
+        for faulty, kind, captured in (
+            ("layer1.q_rope", "left out", {"k_rope": "k_proj"}), ("layer0.k_rope", "position + 1", {"q_rope": "q_proj", "v_proj": "k_proj"}),
+            ("layer1.attn_context", "no scale", ONE_EARLY), ("layer0.gate_proj", "scaled", {"up_proj": "gate_proj"}),
+            ("layer1.mlp_act", "gelu", {"up_proj": "gate_proj", "gate_proj": "up_proj"}), ("layer1.mlp_norm", "no weight", {"attn_residual": "attn_out"}),
+        ):
+            layer = faulty[:7]
+            r = stranger.engine(model, IDS, {faulty: kind}, "<f2")
+            wrong = dict(r)
+            for to, source in captured.items():
+                wrong[layer + to] = (r[layer + source][0], r[layer + to][1])
+            cand = b.at(f"meet.{family}.{faulty}.h5")
+            stranger.write(cand, model, IDS, wrong, "f16")
+            # Where the reader is at fault nothing tells of its inputs.
+            reader = faulty.endswith(("context", "act"))
+            names = [layer + to for to in captured]
+            b.ask("wrong captures beside a fault", f"{family} {faulty} {kind}, {captured}", family, b.reference(family), cand,
+                  are_captured(besides=[faulty, *names]) if reader else are_captured(*names, besides=[faulty]))
 
 
 def small_edits(b):
@@ -320,7 +389,7 @@ def small_edits(b):
             cand = b.at(f"small.{name}.{change.__name__}.h5")
             stranger.write(cand, model, IDS, wrong, "f16")
             b.ask("small edits: an element, token, channel, head", f"{name} {change.__name__}", family, b.reference(family), cand,
-                  is_captured(name))
+                  are_captured(name))
 
 
 def foreign(b):
@@ -365,7 +434,7 @@ def bf16(b):
         def change(step):
             a = step[name.replace(".", "/")]
             a[20:30] = a[20:30] ^ 0x20 # a bit of 1/4 of an ulp of 8 bits
-        b.ask("edited, the reference in bf16", family, family, b.reference(family, CALLS), edited(own, b.at(f"bf16.{family}.h5"), change), is_captured(name))
+        b.ask("edited, the reference in bf16", family, family, b.reference(family, CALLS), edited(own, b.at(f"bf16.{family}.h5"), change), are_captured(name))
 
 
 def gpu(b):
@@ -381,21 +450,15 @@ def gpu(b):
 
 
 def main():
-    if len(sys.argv) != 2:
+    parts = (single_faults, two_faults, spans, decoding, precisions, captures, captures_that_meet, captures_and_faults, small_edits, foreign, written_scores, bf16, gpu)
+    asked = sys.argv[2:] or [p.__name__ for p in parts]
+    if len(sys.argv) < 2 or set(asked) - {p.__name__ for p in parts}:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as folder, np.errstate(over="ignore"):
         b = Bench(sys.argv[1], folder)
-        single_faults(b)
-        two_faults(b, 32)
-        spans(b)
-        decoding(b)
-        precisions(b)
-        captures(b)
-        small_edits(b)
-        foreign(b)
-        written_scores(b)
-        bf16(b)
-        gpu(b)
+        for part in parts:
+            if part.__name__ in asked:
+                part(b)
         sys.exit(1 if b.finish() else 0)
 
 

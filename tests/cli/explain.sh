@@ -26,6 +26,24 @@ with h5py.File("odd.h5", "r+") as f:
         d[...] = x
 END
 told odd.h5
+echo "== captured in front of the rotation, which was made"
+cp half.h5 early.h5
+${PYTHON:-python3} - <<'END'
+import h5py
+with h5py.File("early.h5", "r+") as f:
+    for n in "qk":
+        d = f[f"step.0/layer1/{n}_rope"]
+        del d.attrs["digest"]
+        d[...] = f[f"step.0/layer1/{n}_proj"][()]
+END
+told early.h5
+grep -h '^verdict\|^origins' said
+sed -n 's/.*replayed.*; \(what reads\)/\1/p' said
+vernier explain ref.h5 early.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
+import json, sys
+r = json.load(sys.stdin)
+print([c["name"] for c in r["checkpoints"] if c["replay"]["captured"]], [(a["id"], a["holds"]) for e in r["explanations"] for a in e["answers"]])
+print([(c["name"], c["replay"]["behind"]) for c in r["checkpoints"] if c["replay"]["behind"]])'
 echo "== in json"
 vernier explain ref.h5 alike.h5 --model "$M" --format json | ${PYTHON:-python3} -c '
 import json, sys
