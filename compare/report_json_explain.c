@@ -15,6 +15,8 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	if (*h->also)
 		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
 	json_object_set_new(j, "capture", json_boolean(h->capture));
+	if (*h->against)
+		json_object_set_new(j, "against", json_string(h->against));
 	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
