@@ -383,7 +383,7 @@ vn_status vn_probe_input(vn_probe *p, int input, vn_probe_as as, vn_tensor *out,
 	return st;
 }
 
-vn_status vn_probe_run_without(vn_probe *p, int64_t from, int64_t n, vn_probe_as as, vn_tensor *out, vn_error *err)
+vn_status vn_probe_run_slots(vn_probe *p, int64_t from, int64_t held, int64_t n, vn_probe_as as, vn_tensor *out, vn_error *err)
 {
 	static const int of[2] = { VN_ATTN_K, VN_ATTN_V };
 	char     *lost[2], *kept[2] = { NULL };
@@ -402,7 +402,10 @@ vn_status vn_probe_run_without(vn_probe *p, int64_t from, int64_t n, vn_probe_as
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 		else {
 			memcpy(kept[taken], lost[taken], bytes);
-			memset(lost[taken], 0, bytes);
+			if (held < 0)
+				memset(lost[taken], 0, bytes);
+			else
+				memcpy(lost[taken], (const char *)x.data + (size_t)held * row, bytes);
 		}
 	}
 	if (!st)
