@@ -364,18 +364,18 @@ static vn_status try_catalogue(vn_trial *t, const vn_explanation *only, vn_error
 
 /* ---- the answer ------------------------------------------------------------------------------------ */
 
-static void conclude(vn_trial *t)
+void vn_conclude(vn_trial *t)
 {
 	vn_explanation *x = t->x;
 	const double best = x->n ? told(&x->by[0]) : 0;
 
 	x->n_fit = x->n_alias = 0;
 	x->margin = (double)INFINITY;
-	while (x->n_fit < x->n && vn_trial_fits(t, &x->by[x->n_fit]))
+	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_trial_fits(t, &x->by[x->n_fit]))
 		x->n_fit++;
 	while (x->n_alias < x->n_fit && told(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
 		x->n_alias++;
-	if (x->n > x->n_alias)
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
 		x->margin = told(&x->by[x->n_alias]) / best;
 }
 
@@ -391,50 +391,82 @@ static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
 	t->x->fitted = false;
 	if ((st = try_catalogue(t, NULL, err)))
 		return st;
-	conclude(t);
+	vn_conclude(t);
 	if (!t->x->n_fit) {
 		memcpy(t->x->by, nearest, sizeof nearest);
 		t->x->n = n;
 		t->x->fitted = true;
-		conclude(t);
+		vn_conclude(t);
 	}
 	return VN_OK;
 }
 
-static vn_status explain_one(vn_trial *t, const vn_explanation *like, vn_error *err)
+/* Where no mistake of the catalogue fits: what is fitted, then the error in words. */
+static vn_status look_further(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
-	vn_explanation *x = t->x;
-	vn_tensor own = { 0 }, fine = { 0 };
-	vn_error  why = { "" };
 	vn_status st;
 
-	if ((st = vn_probe_at(t->probe, x->point, &why)) == VN_ERR_UNSUPPORTED) {
-		snprintf(x->why_not, sizeof x->why_not, "%.199s", why.text);
+	t->x->fitted = true;
+	if ((st = vn_try_fits(t, own, fine, err)))
+		return st;
+	vn_conclude(t);
+	if (!t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))
+		return st;
+	return t->x->n_fit ? VN_OK : vn_say_looks(t, own, err);
+}
+
+/* The probe turned to t->x->point, and what the sound operation makes there; both are the caller's to free. *why: that it cannot be computed. */
+static vn_status turn_to(vn_trial *t, vn_tensor *own, vn_tensor *fine, char why[200], vn_error *err)
+{
+	const vn_plan *plan;
+	vn_error  none = { "" };
+	vn_status st = vn_probe_at(t->probe, t->x->point, &none);
+
+	if (st == VN_ERR_UNSUPPORTED) {
+		snprintf(why, 200, "%.199s", none.text);
 		return VN_OK;
 	}
 	if (st) {
-		*err = why;
+		*err = none;
 		return st;
 	}
-	t->elements = t->c->point[x->point].m.n;
+	t->elements = t->c->point[t->x->point].m.n;
 	t->went = how_it_went(t);
-	if (!(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &own, err)) &&
-	    !(st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_FINE, &fine, err)) &&
-	    !(st = measure(t, &own, &fine, &x->sound, err)) &&
+	plan = vn_probe_plan(t->probe);
+	st = vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_OWN, own, err);
+	return st ? st : vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_FINE, fine, err);
+}
+
+static void drop(vn_tensor *own, vn_tensor *fine)
+{
+	free((void *)(uintptr_t)own->data);
+	free((void *)(uintptr_t)fine->data);
+}
+
+vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	vn_tensor own = { 0 }, fine = { 0 };
+	vn_status st = turn_to(t, &own, &fine, x->why_not, err);
+
+	if (!st && !*x->why_not && !(st = measure(t, &own, &fine, &x->sound, err)) &&
 	    !(st = allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &own, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
-		conclude(t);
-		if (!x->n_fit && !like) {
-			x->fitted = true;
-			if (!(st = vn_try_fits(t, &own, &fine, err)))
-				conclude(t);
-			if (!st && !x->n_fit && t->went == VN_NOT_WENT_ON)
-				st = try_what_was_recorded(t, err);
-			if (!st && !x->n_fit)
-				st = vn_say_looks(t, &own, err);
-		}
+		vn_conclude(t);
+		if (!x->n_fit && !like)
+			st = look_further(t, &own, &fine, err);
 	}
-	free((void *)(uintptr_t)own.data);
-	free((void *)(uintptr_t)fine.data);
+	drop(&own, &fine);
+	return st;
+}
+
+vn_status vn_explain_further(vn_trial *t, vn_error *err)
+{
+	vn_tensor own = { 0 }, fine = { 0 };
+	vn_status st = turn_to(t, &own, &fine, t->x->why_not, err);
+
+	if (!st && !*t->x->why_not)
+		st = look_further(t, &own, &fine, err);
+	drop(&own, &fine);
 	return st;
 }
 
@@ -457,7 +489,7 @@ static void clear(vn_explanation *x)
 	x->fitted = false;
 }
 
-static vn_status explain_point(vn_trial *t, vn_explanations *all, int point, vn_error *err)
+static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn_error *err)
 {
 	vn_explanation *x = &all->of[all->n];
 	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
@@ -467,11 +499,11 @@ static vn_status explain_point(vn_trial *t, vn_explanations *all, int point, vn_
 	t->x = x;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-	st = explain_one(t, like >= 0 ? &all->of[like] : NULL, err);
+	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->like = -1;
 		clear(x);
-		st = explain_one(t, NULL, err);
+		st = vn_explain_point(t, NULL, err);
 	}
 	all->n++;
 	return st;
@@ -497,9 +529,11 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		}
 		if (!c->point[c->origins[i]].replayed)
 			continue;
-		st = explain_point(&t, x, c->origins[i], err);
+		st = explain_origin(&t, x, c->origins[i], err);
 		nothing = x->n && x->of[x->n - 1].n_fit ? 0 : nothing + 1;
 	}
+	if (!st)
+		st = vn_explain_steps(&t, x, err);
 	vn_probe_destroy(t.probe);
 	vn_explain_settle(c, x);
 	return st;

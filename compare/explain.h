@@ -15,6 +15,9 @@
  * positions, a factor), and what the operation gives is tried in other arrangements. Where
  * none of these does, the error is put into words.
  *
+ * An answer is to hold in all steps of its point (explain_steps.c): where another step is right, which
+ * it would have changed, or wrong otherwise, hypotheses of which this is not so go before it.
+ *
  * Hypotheses that explain it and leave less than VN_EXPLAIN_APART times as much as the best
  * cannot be told from it by these numbers: aliases.
  */
@@ -36,6 +39,8 @@ typedef struct vn_hypothesis {
 	bool        capture;     /* of what was recorded, not of what the run went on with */
 	vn_replayed local;       /* what is left with it */
 	double      used;        /* vn_local_used of that: 1 is as much as a healthy operation may leave */
+	char        against[120]; /* what another step of the same point says: "step 0 is right, which it would have changed"; "" */
+	bool        refuted;     /* by that: it is no answer, and stands last */
 } vn_hypothesis;
 
 typedef struct vn_explanation {

@@ -27,6 +27,12 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
 /* Does any that was tried? */
 bool      vn_trial_answered(const vn_trial *t);
+/* t->x->point explained, into t->x, which is empty but for it. like: by its answers and the next best alone; NULL: by everything. */
+vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err);
+/* The same where none of the catalogue does, and t->x has been filled in: what is fitted, then the error in words. */
+vn_status vn_explain_further(vn_trial *t, vn_error *err);
+/* Which of t->x->by explain it, and which are aliases. */
+void      vn_conclude(vn_trial *t);
 /* x in the three digits that a person writes. */
 double    vn_three_digits(double x);
 
@@ -44,6 +50,11 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 
 /* explain_looks.c: the error in words, into x->looks. */
 vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);
+
+/* explain_steps.c: what each step says of a point held against its other steps. */
+vn_status vn_explain_steps(vn_trial *t, vn_explanations *x, vn_error *err);
+/* explain_slots.c: all those of one point of attention, in n steps, one of which at least has no answer: slots of a cache that hold nothing. */
+vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err);
 
 /* explain_settle.c: of all explanations, once they are there: the order of aliases, and separate. */
 void vn_explain_settle(const vn_comparison *c, vn_explanations *x);

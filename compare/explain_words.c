@@ -56,26 +56,38 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 		vn_lines_add(lines, "to tell them apart: %s", x->separate);
 }
 
+/* What fits here, and does not hold in the other steps. */
+static void list_refuted(const vn_explanation *x, vn_lines *lines)
+{
+	for (int i = x->n_alias; i < x->n; i++)
+		if (x->by[i].refuted)
+			vn_lines_add(lines, "not %s, which fits here: %s", x->by[i].id, x->by[i].against);
+}
+
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	if (*x->why_not)
 		return;
 	if (!x->n_fit) {
-		if (x->n && x->by[0].used < x->sound.used)
+		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
 			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
+		list_refuted(x, lines);
 		return;
 	}
 	char next[200] = "";
-	if (x->n > x->n_alias) {
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
 		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	if (*x->by[0].against)
+		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)
 		list_aliases(c, x, lines);
+	list_refuted(x, lines);
 }
 
 /* One answer for both? */

@@ -17,6 +17,8 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	json_object_set_new(j, "capture", json_boolean(h->capture));
 	if (*h->holds)
 		json_object_set_new(j, "holds", vn_json_text(h->holds));
+	if (*h->against)
+		json_object_set_new(j, "against", json_string(h->against));
 	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	return j;
