@@ -60,11 +60,18 @@ static void add_up(const step_of *s, int head, sums *to)
 	to->zero = exp(-top);
 }
 
+/* Tokens of the range that the step reads otherwise: those that are cached; none where what is there in their place has not come yet. */
+static int64_t end_of(const step_of *s, const range *r)
+{
+	const int64_t end = r->from + r->n;
+	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
+}
+
 /* The squared error of the head's context where the range is otherwise. */
 static double error_of(const step_of *s, const sums *m, int head, const range *r)
 {
 	const int     K = s->n->c.attention.head_dim;
-	const int64_t a = r->from > s->first ? r->from : s->first, end = r->from + r->n, b = end < s->past ? end : s->past, n = b > a ? b - a : 0;
+	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
 	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0, d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
 	const double  sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] + (r->held < 0 ? (double)n * m->zero : 0);
 	double        dd = 0;
@@ -81,10 +88,11 @@ static double error_of(const step_of *s, const sums *m, int head, const range *r
 static double scores_error(const step_of *s, const sums *m, int head, const range *r)
 {
 	const double *there = s->cand + head * s->S;
+	const int64_t end = end_of(s, r);
 	double        dd = 0;
 
 	for (int64_t j = s->first; j < s->S; j++) {
-		const bool   in = j >= r->from && j < r->from + r->n && j < s->past;
+		const bool   in = j >= r->from && j < end;
 		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
 		dd += e * e;
 	}
@@ -221,7 +229,7 @@ static vn_status make(vn_trial *t, const range *r, int others, vn_error *err)
 	vn_tensor      own = { 0 }, fine = { 0 };
 	vn_status      st;
 
-	if (n < 1)
+	if (n < 1 || r->held + r->n > s->position + s->tokens)
 		return VN_OK;
 	say(&h, r, others);
 	t->elements = t->c->point[t->x->point].m.n;
