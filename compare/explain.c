@@ -401,8 +401,9 @@ static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-/* Where no mistake of the catalogue fits: what is fitted, then the error in words. */
-static vn_status look_further(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+/* Where no mistake of the catalogue fits: what is fitted, then what may be recorded of a mistake of the run (unless other steps refuted
+ * that), then the error in words. */
+static vn_status look_further(vn_trial *t, bool refuted, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
 	vn_status st;
 
@@ -410,7 +411,7 @@ static vn_status look_further(vn_trial *t, const vn_tensor *own, const vn_tensor
 	if ((st = vn_try_fits(t, own, fine, err)))
 		return st;
 	vn_conclude(t);
-	if (!t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))
+	if (!refuted && !t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))
 		return st;
 	return t->x->n_fit ? VN_OK : vn_say_looks(t, own, err);
 }
@@ -453,7 +454,7 @@ vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *er
 	    !(st = allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &own, &x->sound, err)) && !(st = try_catalogue(t, like, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
-			st = look_further(t, &own, &fine, err);
+			st = look_further(t, false, &own, &fine, err);
 	}
 	drop(&own, &fine);
 	return st;
@@ -465,7 +466,7 @@ vn_status vn_explain_further(vn_trial *t, vn_error *err)
 	vn_status st = turn_to(t, &own, &fine, t->x->why_not, err);
 
 	if (!st && !*t->x->why_not)
-		st = look_further(t, &own, &fine, err);
+		st = look_further(t, true, &own, &fine, err);
 	drop(&own, &fine);
 	return st;
 }
