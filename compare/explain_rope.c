@@ -13,7 +13,8 @@
 
 #define TURN       6.283185307179586
 #define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
-#define SLOWEST    1e-7  /* a frequency below it is none */
+#define SLOWEST   1e-7  /* a frequency below it is none */
+#define STILL     0.1   /* radians from the first token to the last: all tokens are turned alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 
 typedef struct turning {
@@ -212,6 +213,30 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 	return try_rope(t, node, &rope, "R3", &h, err);
 }
 
+/* All tokens are turned alike: as one that stands where? sound (pairs). */
+static vn_status fit_position(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_rope       rope = r->rope;
+	vn_hypothesis h = { 0 };
+	double        least = (double)INFINITY;
+
+	for (int i = 0; i < r->pairs; i++)
+		if (fabs(r->f[i]) * (double)r->tokens > STILL)
+			return VN_OK;
+	for (int c = 0; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->start[i] - c * (double)sound[i]);
+		if (miss < least) {
+			least = miss;
+			rope.offset = c;
+		}
+	}
+	rope.one_position = 1;
+	vn_hypothesis_say(&h, "every token is rotated as token %d", rope.offset);
+	return try_rope(t, node, &rope, "R3", &h, err);
+}
+
 static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
 	vn_rope rope = r->rope;
@@ -272,7 +297,7 @@ vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
 		if ((st = fit_theta(t, node, r, p->list, sound, err)))
 			break;
 		vn_rope_frequencies(&r->rope, p->list, r->tokens, sound, &af);
-		if (!(st = fit_offset(t, node, r, err)))
+		if (!(st = fit_position(t, node, r, sound, err)) && !vn_trial_answered(t) && !(st = fit_offset(t, node, r, err)))
 			st = fit_stretch(t, node, r, sound, err);
 	}
 	free(sound);

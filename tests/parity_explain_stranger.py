@@ -31,7 +31,7 @@ rng = random.Random(11)
 CALLED = {
     "scaled": "multiplied by 1.05", "one token": None, "one channel": None, "no weight": "N7.weight", "no mean square": None,
     "centred": "N3.layer", "no bias": "W6", "two biases": "W7", "transposed": "W1|W1b", "heads exchanged": "P18.order",
-    "interleaved": "R1", "theta": "R2.1e4", "position + 1": "R3.plus|R3b.q|R3b.k", "last position": None, "first head alone": None,
+    "interleaved": "R1", "theta": "R2.1e4", "position + 1": "R3.plus|R3b.q|R3b.k", "last position": "every token is rotated as token 69", "first head alone": None,
     "head map": "A6", "no scale": "A1.missing", "no mask": "A2", "window": "a sliding window of 16 keys", "gelu": "M1.tanh",
     "exchanged": "W4.act", "twice": "N14.twice", "left out": "N8.skipped|R12|N14.added", "all heads": "N9",
 }

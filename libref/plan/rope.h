@@ -76,6 +76,7 @@ typedef struct vn_rope {
 	int    step_offset;       /* added to every position behind the first call */
 	int    step_zero;         /* 1: every call counts positions from 0 */
 	int    sections;          /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
+	int    one_position;      /* 1: every token stands at position `offset` */
 } vn_rope;
 
 /* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
