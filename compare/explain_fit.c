@@ -38,6 +38,7 @@ typedef struct search {
 	vn_trial   *t;
 	int         node;
 	const char *name;   /* of the constant */
+	bool        whole;  /* it is a whole number */
 	double      best, error; /* so far; of log x */
 } search;
 
@@ -52,7 +53,7 @@ static vn_status error_at(search *s, double u, double *error, vn_error *err)
 	*error = (double)INFINITY;
 	if (st)
 		return st;
-	if (!(st = vn_const_set(&p->node[s->node], s->name, exp(u), err)) &&
+	if (!(st = vn_const_set(&p->node[s->node], s->name, s->whole ? round(exp(u)) : exp(u), err)) &&
 	    !(st = vn_probe_run(s->t->probe, p, vn_probe_weights(s->t->probe), VN_PROBE_OWN, &z, err))) {
 		st = vn_measure(&z, vn_probe_candidate(s->t->probe), vn_probe_axes(s->t->probe), false, s->t->c->options->threads, &m, err);
 		free((void *)(uintptr_t)z.data);
@@ -134,11 +135,7 @@ static vn_status fit_constant(vn_trial *t, int node, const char *name, double lo
 
 /* ---- a window ------------------------------------------------------------------------------------ */
 
-/* Tokens before the window's end see all keys: the first that comes out otherwise tells its width, unless it hardly listened to
- * the keys that it lost; of a wider window than the model's own, only that it is wider. */
-enum { UNHEARD = 8, WIDER = 64 };
-
-/* The first token of the checkpoint's rows that differs; -1: the axes have no tokens. */
+/* The first row of the checkpoint that differs; of no axis of tokens or where none does -1. */
 static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *axes, double noise)
 {
 	int64_t outer = 1, inner = 1, first = -1;
@@ -170,7 +167,7 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 		first = dd > noise * rr ? t : first;
 	}
 	free(x);
-	return first < 0 ? rows : first;
+	return first;
 }
 
 static vn_status try_window(vn_trial *t, int node, int64_t w, vn_error *err)
@@ -183,22 +180,50 @@ static vn_status try_window(vn_trial *t, int node, int64_t w, vn_error *err)
 	return vn_try_node(t, node, &n, &h, err);
 }
 
+/* The window between low and high that leaves least: the further from the right one, the more keys are seen or not seen that should
+ * not be. On a grid that is made finer around the best. */
+static vn_status best_window(search *s, int64_t low, int64_t high, int64_t *best, vn_error *err)
+{
+	vn_status st = VN_OK;
+	double    error;
+
+	for (int64_t step = 0; !st && step != 1;) {
+		step = (high - low) / COARSE + 1;
+		s->error = (double)INFINITY;
+		for (int64_t w = low; !st && w <= high; w += step)
+			st = error_at(s, log((double)w), &error, err);
+		*best = llround(exp(s->best));
+		low = *best - step > low ? *best - step : low;
+		high = *best + step < high ? *best + step : high;
+	}
+	return st;
+}
+
+/* Tokens before the window's end see all keys: it is no wider than the first that comes out otherwise. Of a wider window than the
+ * model's own, only that it is wider. */
 static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
 	const int        own = vn_probe_plan(t->probe)->node[node].c.attention.window;
+	search           s = { .t = t, .node = node, .name = "window", .whole = true };
+	int64_t          best = 0;
 	vn_tensor        z;
 	vn_status        st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &z, err);
 
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	const int64_t first = first_apart(&z, c, vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token);
+	int64_t first = first_apart(&z, c, vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token);
 	free((void *)(uintptr_t)z.data);
-	const bool wider = own && first >= own;
-	for (int64_t w = first; !st && first > 1 && w > 0 && w > first - UNHEARD && !wider && !vn_trial_answered(t); w--)
-		st = try_window(t, node, w, err);
-	for (int64_t w = own + 1; !st && wider && w <= own + WIDER && !vn_trial_answered(t); w++)
-		st = try_window(t, node, w, err);
+	if (first < 0)
+		return VN_OK;
+	first += vn_probe_first(t->probe);
+	const bool    wider = own && first >= own;
+	const int64_t low = wider ? own + 1 : 1, high = wider ? vn_probe_tokens(t->probe) : first;
+	if (high < low || (st = best_window(&s, low, high, &best, err)) || !isfinite(s.error))
+		return st;
+	for (int64_t w = best - 1; !st && w <= best + 1; w++)
+		if (w >= low && w <= high)
+			st = try_window(t, node, w, err);
 	return st;
 }
 

@@ -13,7 +13,8 @@
 
 #define TURN       6.283185307179586
 #define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
-#define SLOWEST    1e-7  /* a frequency below it is none */
+#define SLOWEST   1e-7  /* a frequency below it is none */
+#define STILL     0.1   /* radians from the first token to the last: all tokens are turned alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
 
 typedef struct turning {
@@ -105,35 +106,86 @@ static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, const char
 	return vn_try_node(t, node, &n, h, err);
 }
 
-static vn_status fit_theta(vn_trial *t, int node, const turning *r, vn_error *err)
+/* Without scaling log f is linear in i. */
+static double plain_theta(const turning *r)
 {
-	vn_rope   rope = r->rope;
-	double    xy = 0, xx = 0;
-	char      text[32];
-	vn_status st = VN_OK;
+	double xy = 0, xx = 0;
 
 	for (int i = 1; i < r->pairs; i++)
 		if (r->f[i] > SLOWEST) {
-			const double x = 2.0 * i / rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
+			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
 			xy -= w * x * log(r->f[i]);
 			xx += w * x * x;
 		}
-	const double theta = xx > 0 ? exp(xy / xx) : 0;
-	if (!(theta > 1.01 && theta < 1e12))
+	return xx > 0 ? exp(xy / xx) : 0;
+}
+
+/* How far the frequencies of the rope with theta are from those that were seen: a sum of squares. room (pairs). */
+static double off_by(const turning *r, const vn_list *lists, double theta, float *room)
+{
+	vn_rope rope = r->rope;
+	double  sum = 0;
+	float   af;
+
+	rope.theta = theta;
+	vn_rope_frequencies(&rope, lists, r->tokens, room, &af);
+	for (int i = 0; i < r->pairs; i++)
+		sum += (r->f[i] - (double)room[i]) * (r->f[i] - (double)room[i]);
+	return sum;
+}
+
+#define THETA_MIN 1.01
+#define THETA_MAX 1e12
+
+/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. */
+static double scaled_theta(const turning *r, const vn_list *lists, float *room)
+{
+	enum { GRID = 512, FINER = 4 };
+	double low = log(THETA_MIN), high = log(THETA_MAX), best = low;
+
+	for (int k = 0; k < FINER; k++) {
+		const double step = (high - low) / (GRID - 1);
+		double       least = (double)INFINITY;
+		for (int i = 0; i < GRID; i++) {
+			const double off = off_by(r, lists, exp(low + i * step), room);
+			if (off < least) {
+				least = off;
+				best = low + i * step;
+			}
+		}
+		low = fmax(best - 2 * step, log(THETA_MIN));
+		high = fmin(best + 2 * step, log(THETA_MAX));
+	}
+	return exp(best);
+}
+
+static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, const char *how, vn_error *err)
+{
+	char      text[32];
+	vn_status st = VN_OK;
+
+	if (!(theta > THETA_MIN && theta < THETA_MAX))
 		return VN_OK;
-	rope.type = VN_ROPE_DEFAULT;
-	for (int digits = 1; !st && digits <= 6; digits++) { /* as few as will do: a person wrote it */
+	for (int digits = 1; !st && digits <= 6 && !vn_trial_answered(t); digits++) { /* as few as will do: a person wrote it */
 		vn_hypothesis h = { 0 };
 		snprintf(text, sizeof text, "%.*g", digits, theta);
 		rope.theta = atof(text);
 		if (fabs(rope.theta / theta - 1) > 0.02)
 			continue;
-		vn_hypothesis_say(&h, "RoPE with theta %g", rope.theta);
+		vn_hypothesis_say(&h, "RoPE with theta %g%s", rope.theta, how);
 		st = try_rope(t, node, &rope, "R2", &h, err);
-		if (vn_trial_answered(t))
-			break;
 	}
 	return st;
+}
+
+static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+{
+	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
+	vn_rope    plain = r->rope;
+	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_theta(r, lists, room), "", err) : VN_OK;
+
+	plain.type = VN_ROPE_DEFAULT;
+	return st || vn_trial_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? " and without its scaling" : "", err);
 }
 
 static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *err)
@@ -158,6 +210,30 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 		return VN_OK;
 	rope.offset += best;
 	vn_hypothesis_say(&h, "positions count from %d", rope.offset);
+	return try_rope(t, node, &rope, "R3", &h, err);
+}
+
+/* All tokens are turned alike: as one that stands where? sound (pairs). */
+static vn_status fit_position(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_rope       rope = r->rope;
+	vn_hypothesis h = { 0 };
+	double        least = (double)INFINITY;
+
+	for (int i = 0; i < r->pairs; i++)
+		if (fabs(r->f[i]) * (double)r->tokens > STILL)
+			return VN_OK;
+	for (int c = 0; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->start[i] - c * (double)sound[i]);
+		if (miss < least) {
+			least = miss;
+			rope.offset = c;
+		}
+	}
+	rope.one_position = 1;
+	vn_hypothesis_say(&h, "every token is rotated as token %d", rope.offset);
 	return try_rope(t, node, &rope, "R3", &h, err);
 }
 
@@ -218,8 +294,10 @@ vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
 		r->pairs = r->rope.rotary_dim / 2;
 		if ((st = look(t, r, err)) || r->coherence < COHERENT)
 			continue;
+		if ((st = fit_theta(t, node, r, p->list, sound, err)))
+			break;
 		vn_rope_frequencies(&r->rope, p->list, r->tokens, sound, &af);
-		if (!(st = fit_theta(t, node, r, err)) && !(st = fit_offset(t, node, r, err)))
+		if (!(st = fit_position(t, node, r, sound, err)) && !vn_trial_answered(t) && !(st = fit_offset(t, node, r, err)))
 			st = fit_stretch(t, node, r, sound, err);
 	}
 	free(sound);

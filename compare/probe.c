@@ -191,6 +191,8 @@ const vn_plan   *vn_probe_plan(const vn_probe *p)      { return p->plan; }
 const vn_tensor *vn_probe_weights(const vn_probe *p)   { return p->weight; }
 int              vn_probe_target(const vn_probe *p)    { return p->target; }
 const vn_tensor *vn_probe_candidate(const vn_probe *p) { return &p->cand; }
+int64_t          vn_probe_first(const vn_probe *p)     { return p->first; }
+int64_t          vn_probe_tokens(const vn_probe *p)    { return p->tokens; }
 
 const char *vn_probe_axes(const vn_probe *p)
 {

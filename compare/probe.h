@@ -42,6 +42,9 @@ int              vn_probe_target(const vn_probe *p);
  * the next vn_probe_at. */
 const vn_tensor *vn_probe_candidate(const vn_probe *p);
 const char      *vn_probe_axes(const vn_probe *p);
+/* Its first row is the token at this position; the tokens there are up to the last of its step. */
+int64_t          vn_probe_first(const vn_probe *p);
+int64_t          vn_probe_tokens(const vn_probe *p);
 
 /* Does the checkpoint come of anything that another plan, of the same values, has otherwise? */
 bool      vn_probe_touched(vn_probe *p, const vn_plan *plan, const vn_tensor *weights);

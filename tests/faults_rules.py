@@ -222,6 +222,8 @@ def linear(t, fault, layer, point, x):
         w = stored.reshape(w.shape) if turned else stored.reshape(stored.shape[::-1]).T
     elif fault == "W4.weights" and other in ("gate_proj", "up_proj") and not t.gpt2:
         w, b = t.matrix(layer, other), t.bias(layer, other)
+    elif fault == "W4.kv" and point in ("k_proj", "v_proj") and not t.gpt2:
+        w, b = t.matrix(layer, other), t.bias(layer, other)
     elif fault in ("W5", "W5.halves", "P17.gate") and other in ("gate_proj", "up_proj") and not t.gpt2:
         gate, up = t.matrix(layer, "gate_proj"), t.matrix(layer, "up_proj")
         if fault == "W5":

@@ -62,9 +62,19 @@ def number(f, word, otherwise):
     return float(f[len(word) + 1 :]) if isinstance(f, str) and f.startswith(word + " ") else otherwise
 
 
-def rotate(x, theta, positions, pairs="half"):
+def frequencies(K, theta, scaling):
+    """scaling: None, or Llama 3's: long wavelengths are stretched, between the two bands a blend."""
+    f = theta ** -(np.arange(0, K, 2) / K)
+    if scaling:
+        low, high, factor, context = (scaling[k] for k in ("low_freq_factor", "high_freq_factor", "factor", "original_max_position_embeddings"))
+        keep = np.clip((context * f / (2 * np.pi) - low) / (high - low), 0, 1)
+        f = keep * f + (1 - keep) * f / factor
+    return f
+
+
+def rotate(x, theta, positions, pairs="half", scaling=None):
     K = x.shape[-1]
-    angle = np.asarray(positions)[:, None, None] * theta ** -(np.arange(0, K, 2) / K)
+    angle = np.asarray(positions)[:, None, None] * frequencies(K, theta, scaling)
     cos, sin, y = np.cos(angle), np.sin(angle), np.empty_like(x)
     a, b = (np.s_[..., : K // 2], np.s_[..., K // 2 :]) if pairs == "half" else (np.s_[..., 0::2], np.s_[..., 1::2])
     y[a], y[b] = x[a] * cos - x[b] * sin, x[b] * cos + x[a] * sin
@@ -86,15 +96,15 @@ def linear(x, weight, bias, f=None):
     return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, 1.0)
 
 
-def rope(x, theta, f=None):
+def rope(x, theta, f=None, scaling=None):
     T = len(x)
     if f == "left out":
         return x
     if isinstance(f, str) and f.startswith("columns "):
         n = int(number(f, "columns", 0))
-        return np.concatenate([rotate(x[..., :n], theta, np.arange(T)), x[..., n:]], -1)
+        return np.concatenate([rotate(x[..., :n], theta, np.arange(T), scaling=scaling), x[..., n:]], -1)
     y = rotate(x, 1e4 if f == "theta" else number(f, "theta", theta), {"position + 1": np.arange(1, T + 1), "last position": np.full(T, T - 1)}.get(f, np.arange(T) + number(f, "from", 0)) * number(f, "stretch", 1),
-               "interleaved" if f == "interleaved" else "half")
+               "interleaved" if f == "interleaved" else "half", scaling)
     if f == "first head alone":
         y[:, 1:] = x[:, 1:]
     return y
@@ -156,6 +166,7 @@ def engine(model, ids, faults, store, since=0, written=False):
     r, T = {}, len(ids)
     K, eps = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], c["rms_norm_eps"]
     theta = c.get("rope_theta") or c["rope_parameters"]["rope_theta"]
+    scaling = c.get("rope_parameters", {}) if c.get("rope_parameters", {}).get("rope_type") == "llama3" else None
     w = {n: t.astype(store).astype("f8") for n, t in w.items()}
 
     def put(name, axes, make):
@@ -184,8 +195,8 @@ def engine(model, ids, faults, store, since=0, written=False):
             q = scaled_norm(p + "q_norm", "token head dim", q, m + "self_attn.q_norm")
             k = scaled_norm(p + "k_norm", "token kv_head dim", k, m + "self_attn.k_norm")
         q = put(p + "q_rope", "token head dim",
-                lambda f: norm(rope(q, theta), w[m + "self_attn.q_norm.weight"], eps) if f and late else rope(q, theta, f))
-        k = put(p + "k_rope", "token kv_head dim", lambda f: rope(k, theta, f))
+                lambda f: norm(rope(q, theta, scaling=scaling), w[m + "self_attn.q_norm.weight"], eps) if f and late else rope(q, theta, f, scaling))
+        k = put(p + "k_rope", "token kv_head dim", lambda f: rope(k, theta, f, scaling))
         if written:
             wrong = faults.get(p + "attn_context")
             put(p + "attn_probs", "head token key", lambda f: attend(q, k, v, store, wrong, True)[1])

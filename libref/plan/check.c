@@ -184,7 +184,7 @@ static vn_status rope_sound(const walk *w, int i)
 		return node_bad(w, i, "no such list");
 	if ((unsigned)r->pairing >= VN_N_PAIRINGS || (r->half_angles & ~1) || !isfinite(r->turn))
 		return node_bad(w, i, "pairing is %d, half_angles %d, turn %g", r->pairing, r->half_angles, r->turn);
-	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1))
+	if (abs(r->offset) > 1 << 24 || abs(r->step_offset) > 1 << 24 || (r->step_zero & ~1) || (r->sections & ~1) || (r->one_position & ~1))
 		return node_bad(w, i, "offset is %d, step_offset %d, step_zero %d, sections %d", r->offset, r->step_offset, r->step_zero, r->sections);
 	if (!((float)r->theta > 1.0f))
 		return node_bad(w, i, "theta is %g and must be above 1", r->theta);

@@ -71,9 +71,16 @@ static const char *gate_or_up(const vn_fault_row *r, const vn_plan *p, const vn_
 	return !beside(p, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ) ? "it is for the projections of gate and up" : NULL;
 }
 
+static const char *key_or_value(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	(void)r;
+	return !beside(p, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ) ? "it is for projections of keys and values of one size" : NULL;
+}
+
 static vn_status others_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *o = beside(f->sound, vn_fault_sound(f, node), VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const vn_node *n = vn_fault_sound(f, node), *gate = beside(f->sound, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const vn_node *o = gate ? gate : beside(f->sound, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ);
 
 	(void)r, (void)err;
 	memcpy(f->plan->node[node].w, o->w, sizeof o->w);
@@ -312,6 +319,7 @@ static const vn_fault_row rows[] = {
 	{ "W14", "weights flushed and saturated as f16", VN_ON(LINEAR), vn_fault_anywhere, clamp_all, NULL, 0 },
 	{ "W18", "padding of 8 behind each row of a matrix is ignored", VN_ON(LINEAR), vn_fault_anywhere, shear, NULL, 8 },
 	{ "W19", "the halves of a table of tokens exchanged", VN_ON(LINEAR) | VN_ON(EMBED), of_vocabulary, swap_halves, NULL, 0 },
+	{ "W4.kv", "keys with the weights of values, or values with those of keys", VN_ON(LINEAR), key_or_value, others_weights, NULL, 0 },
 };
 
 const vn_fault_chapter vn_faults_weights = { rows, sizeof rows / sizeof *rows };

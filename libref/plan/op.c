@@ -62,6 +62,7 @@ static const row table[] = {
 	{ VN_OP_ROPE,      "step_offset",          WHOLE, AT(rope.rope.step_offset), -16777216, 16777216 },
 	{ VN_OP_ROPE,      "step_zero",            FLAG,  AT(rope.rope.step_zero), 0, 1 },
 	{ VN_OP_ROPE,      "sections",             FLAG,  AT(rope.rope.sections), 0, 1 },
+	{ VN_OP_ROPE,      "one_position",         FLAG,  AT(rope.rope.one_position), 0, 1 },
 	{ VN_OP_POSITIONS, "step_zero",            FLAG,  AT(positions.step_zero), 0, 1 },
 	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
 	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
@@ -173,7 +174,7 @@ bool vn_const_is_optional(vn_op op, int i)
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
 		"ahead", "blind", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
 		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
-		"sections", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
+		"sections", "one_position", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
 	};
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)

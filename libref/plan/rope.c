@@ -260,7 +260,7 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 
 float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t)
 {
-	const int64_t at = t + (r->step_zero ? 0 : past) + r->offset + (past > 0 ? r->step_offset : 0);
+	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset + (past > 0 ? r->step_offset : 0);
 	float         p = r->sections && i % 3 ? 0.0f : (float)at;
 
 	if (r->half_angles) {
