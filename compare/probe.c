@@ -234,6 +234,8 @@ vn_status vn_probe_create(vn_comparison *c, vn_probe **probe, vn_error *err)
 	p->threads = c->options->threads > 0 ? c->options->threads : omp_get_num_procs();
 	p->w[VN_PROBE_OWN].policy = c->policy;
 	vn_policy_from_name(c->policy.storage == VN_F16 || c->policy.storage == VN_BF16 ? "f32" : "f64", &p->w[VN_PROBE_FINE].policy);
+	p->w[VN_PROBE_HALF_SUMS].policy = c->policy;
+	p->w[VN_PROBE_HALF_SUMS].policy.sums = VN_F16;
 	st = vn_names_init(&p->names, p->plan, err);
 	for (int i = 0; !st && i < VN_PROBE_WIDTHS; i++) {
 		p->w[i].eval = vn_eval_for(p->w[i].policy);

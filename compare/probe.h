@@ -22,8 +22,8 @@
 
 typedef struct vn_probe vn_probe;
 
-/* As the candidate stores, and more precisely: the engines of a replay. */
-typedef enum vn_probe_as { VN_PROBE_OWN, VN_PROBE_FINE, VN_PROBE_WIDTHS } vn_probe_as;
+/* As the candidate stores, and more precisely: the engines of a replay; as it stores, with the sums of products in float16. */
+typedef enum vn_probe_as { VN_PROBE_OWN, VN_PROBE_FINE, VN_PROBE_HALF_SUMS, VN_PROBE_WIDTHS } vn_probe_as;
 
 vn_status vn_probe_create(vn_comparison *c, vn_probe **p, vn_error *err);
 void      vn_probe_destroy(vn_probe *p);
