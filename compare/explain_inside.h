@@ -1,4 +1,4 @@
-/* explain_inside.h: what explain.c and explain_fit.c share. */
+/* explain_inside.h: what the files of an explanation share. */
 #ifndef VN_COMPARE_EXPLAIN_INSIDE_H
 #define VN_COMPARE_EXPLAIN_INSIDE_H
 
@@ -18,6 +18,8 @@ typedef struct vn_trial {
 	vn_went         went;
 } vn_trial;
 
+/* explain_try.c. What is left of the operation as it should be, into t->x->sound. own, fine: what it gives. */
+vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
 /* h->id, words, node and capture are filled in: what the plan and weights leave, and into x where that is little. Neither touched nor
  * of the shape: nothing. */
 vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
@@ -27,12 +29,17 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
 /* Does any that was tried? */
 bool      vn_trial_answered(const vn_trial *t);
-/* t->x->point explained, into t->x, which is empty but for it. like: by its answers and the next best alone; NULL: by everything. */
+/* Which of t->x->by explain it, and which are aliases. */
+void      vn_conclude(vn_trial *t);
+
+/* explain_catalogue.c. Every fault of it; only: its answers and the next best alone; NULL: all. */
+vn_status vn_try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err);
+vn_went   vn_how_it_went(const vn_trial *t);
+
+/* explain.c. t->x->point explained, into t->x, which is empty but for it. like: by its answers and the next best alone; NULL: by everything. */
 vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err);
 /* The same where none of the catalogue does, and t->x has been filled in: what is fitted, then the error in words. */
 vn_status vn_explain_further(vn_trial *t, vn_error *err);
-/* Which of t->x->by explain it, and which are aliases. */
-void      vn_conclude(vn_trial *t);
 /* x in the three digits that a person writes. */
 double    vn_three_digits(double x);
 

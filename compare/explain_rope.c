@@ -213,7 +213,7 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 	return try_rope(t, node, &rope, "R3", &h, err);
 }
 
-/* All tokens are turned alike: as one that stands where? sound (pairs). */
+/* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). sound (pairs). */
 static vn_status fit_position(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
 	vn_rope       rope = r->rope;
@@ -232,6 +232,8 @@ static vn_status fit_position(vn_trial *t, int node, const turning *r, const flo
 			rope.offset = c;
 		}
 	}
+	if (!rope.offset)
+		return VN_OK;
 	rope.one_position = 1;
 	vn_hypothesis_say(&h, "every token is rotated as token %d", rope.offset);
 	return try_rope(t, node, &rope, "R3", &h, err);
