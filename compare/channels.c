@@ -20,8 +20,10 @@ enum {
 	ROWS = 32,       /* of them are enough: of the worst of 10,000 channels the luck is then 2.2, of all 1 */
 	FEWEST = 8,      /* of fewer different ones a channel's error is luck */
 	LOOKED_AT = 64,  /* numbers of a token that tell it from another */
-	MOST = 1 << 18,  /* a vocabulary; what is wider has no channels */
+	MOST = 1 << 16,  /* of what is wider, vocabularies, the sums alone would be the memory of everything else */
 	STEP = 1024,     /* whose sums stay in the cache */
+	LARGE = 1 << 19, /* numbers that are not left in memory */
+	NEAR = 1 << 15,  /* that may come with others */
 };
 
 struct vn_channels {
@@ -115,10 +117,17 @@ static int64_t token_of(int64_t i, int64_t rows, int64_t all)
 	return rows > 1 ? i * (all - 1) / (rows - 1) : 0;
 }
 
+/* Rows of a megabyte, mapped, would count as memory, all of them at once; with each page come its neighbours. */
+static void give_back(const vn_pair *p, int64_t at, int64_t n)
+{
+	vn_pair_give_back(p, at > NEAR ? at - NEAR : 0, at + n + NEAR < p->n ? at + n + NEAR : p->n);
+}
+
 static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_job *job, vn_error *err)
 {
 	const vn_pair *p = &s->pair;
-	const int64_t  step = in ? in->most : STEP;
+	const bool     large = !in && p->mapped && rows * p->outer * p->inner > LARGE;
+	const int64_t  step = in ? in->most : large ? LARGE : STEP;
 	vn_status st = VN_OK;
 	for (int64_t o = 0; o < p->outer; o++)
 		for (int64_t from = 0, n; from < p->inner; from += n) {
@@ -130,6 +139,8 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 				const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
 				for (int64_t i = 0; i < n; i += STEP)
 					add(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
+				if (large)
+					give_back(p, at, n);
 			}
 		}
 	return VN_OK;

@@ -78,7 +78,7 @@ def same_numbers(b):
         write(b.path("plain.h5"), {name: (x if dtype[0] == "<" else x.astype("<f8"), "", {}) for name in names})
         write(b.path("packed.h5"), {name: (x, "", how) for name, how in zip(names, ways)})
         done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
-        said = f"{len(ways)} checkpoints compared" if x.size else "no elements"
+        said = f"{len(ways)} checkpoint{'s' if len(ways) > 1 else ''} compared" if x.size else "no elements"
         b.say(done.returncode == (x.size == 0) and said in done.stdout, f"{dtype} {shape}: {len(ways)} ways to be stored, the same bits", done)
 
 

@@ -180,7 +180,7 @@ def compare(vernier, ref, cand, *more, kernel=None, threads=2):
     with open(limits, "w", encoding="utf-8") as f:
         f.write("version: 1\nname: any\ndefaults: { nmse: 1.0e+300 }\n")
     args = [] if "--bitwise" in more else ["--limits", limits]
-    done = subprocess.run([vernier, "compare", ref, cand, "--format", "json", "--threads", str(threads), "--allow", "precision", *args, *more],
+    done = subprocess.run([vernier, "compare", ref, cand, "--format", "json", "--threads", str(threads), "--allow", "precision,steps", *args, *more],
                           capture_output=True, text=True, env=env)
     if done.returncode not in (0, 1):
         sys.exit(done.stderr)

@@ -543,7 +543,7 @@ def batches():
     with Foreign("one.h5", [IDS], [np.arange(T)]) as f:
         for name, (a, axes) in g.items():
             f.put(name, a[None], "batch " + axes)
-    expect("two batches", 0, "batch.h5", "batch.h5", "--batch-row", "1", "--ref-batch-row", "1", "--limits", "fp32.yaml", least=len(g) - 4)
+    expect("two batches", 0, "batch.h5", "batch.h5", "--batch-row", "1", "--ref-batch-row", "1", "--allow", "itself", "--limits", "fp32.yaml", least=len(g) - 4)
     expect("two rows", 2, "batch.h5", "batch.h5", "--batch-row", "1", "--ref-batch-row", "0", says="token ids")
     expect("a batch of one", 0, "qwen3.h5", "one.h5", *keep, least=len(g) - 4)
 
@@ -577,7 +577,7 @@ def packed():
     expect("one of three prompts in a row", 0, "qwen3.h5", "packed.h5", "--batch-row", "1", *keep, least=len(g))
     expect("another of them", 2, "qwen3.h5", "packed.h5", "--batch-row", "2", *keep, says="token ids: 17 in the reference, 9 in the candidate")
     expect("one beyond them", 2, "qwen3.h5", "packed.h5", "--batch-row", "3", *keep, says="a batch of 3 has no row 3")
-    expect("all of them", 0, "packed.h5", "packed.h5", "--limits", "fp32.yaml", least=len(g), says="3 prompts one behind the other, compared as they are")
+    expect("all of them", 0, "packed.h5", "packed.h5", "--allow", "itself", "--limits", "fp32.yaml", least=len(g), says="3 prompts one behind the other, compared as they are")
     expect("one as the reference", 0, "packed.h5", "qwen3.h5", "--ref-batch-row", "1", "--allow", "extra", "--limits", "fp32.yaml", least=len(g))
 
     def leaks(step):  # the first key of the prompt before in place of ours
