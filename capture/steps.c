@@ -86,10 +86,12 @@ vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, ch
 		return VN_OK;
 	const int     before = step_before(r, n, first);
 	const int64_t more = *missing - (last - first + 1);
-	char where[32], to[32], rest[32];
+	char where[32], to[32] = "", rest[32] = "";
 	snprintf(where, sizeof where, before < 0 ? "the first" : "behind step.%d", before);
-	snprintf(to, sizeof to, first == last ? "" : " to %" PRId64, last);
-	snprintf(rest, sizeof rest, more ? " and %" PRId64 " more" : "", more);
+	if (first != last)
+		snprintf(to, sizeof to, " to %" PRId64, last);
+	if (more)
+		snprintf(rest, sizeof rest, " and %" PRId64 " more", more);
 	snprintf(words, VN_STEPS_WORDS, "token%s %" PRId64 "%s (%s)%s", first == last ? "" : "s", first, to, where, rest);
 	return VN_OK;
 }
