@@ -38,6 +38,7 @@ typedef struct vn_setting {
 	int      n;               /* 0 and no rows: it is not made so */
 	struct { const char *name; double value; } set[VN_SETTINGS];
 	int      rows;            /* of learned positions: row p of the table is row p + rows */
+	int64_t  first, last;     /* whole numbers that fit as well as the one that is set, where there are others; else 0, 0 */
 	bool     later;           /* in calls behind the first alone */
 } vn_setting;
 

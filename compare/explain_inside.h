@@ -66,6 +66,8 @@ vn_status vn_made_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan
 /* vn_weigh and vn_try of it. h->node, id, words and made are filled in, and h->also is. */
 vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err);
 vn_status vn_try_made(vn_trial *t, vn_hypothesis *h, vn_error *err);
+/* Its last constant, or how far rows are moved, is that number. */
+void      vn_made_number(vn_hypothesis *h, int64_t number);
 /* Its last constant is a whole number, `best` or one beside it between low and high: tried, and said by `words` with a place for the
  * number in text, "40" or, where neighbours are within the floor too, "40 to 42". */
 __attribute__((format(printf, 6, 0)))

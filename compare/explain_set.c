@@ -124,14 +124,19 @@ vn_status vn_try_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 
 enum { BESIDE = 64 }; /* numbers on each side that are looked at */
 
+void vn_made_number(vn_hypothesis *h, int64_t number)
+{
+	if (h->made.n)
+		h->made.set[h->made.n - 1].value = (double)number;
+	else
+		h->made.rows = (int)number;
+}
+
 /* h with its last number otherwise: is what it leaves within the floor? */
 static vn_status within(vn_trial *t, const vn_hypothesis *h, int64_t number, vn_hypothesis *with, vn_error *err)
 {
 	*with = *h;
-	if (with->made.n)
-		with->made.set[with->made.n - 1].value = (double)number;
-	else
-		with->made.rows = (int)number;
+	vn_made_number(with, number);
 	return vn_weigh_made(t, with, err);
 }
 
@@ -176,6 +181,10 @@ vn_status vn_try_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low,
 	if (st || !isfinite(least.used))
 		return st;
 	*h = least;
+	if (first != last) {
+		h->made.first = first;
+		h->made.last = last;
+	}
 	vn_hypothesis_say(h, words, numbers(first, last, text));
 	vn_keep(t->x, h);
 	return VN_OK;

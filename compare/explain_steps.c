@@ -73,11 +73,16 @@ static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_
 	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
 
 	t->x = &there;
-	if (!st)
-		st = vn_explain_with(t, h, err);
-	for (int i = 0; i < there.n; i++)
-		if (same_mistake(&there.by[i], h))
-			v->used = there.by[i].used;
+	for (int k = 0; !st && k < (h->made.first != h->made.last ? 3 : 1); k++) { /* of numbers from one to another these, too */
+		vn_hypothesis with = *h;
+		if (k)
+			vn_made_number(&with, k == 1 ? h->made.first : h->made.last);
+		there.n = 0;
+		st = vn_explain_with(t, &with, err);
+		for (int i = 0; i < there.n; i++)
+			if (same_mistake(&there.by[i], h) && !(there.by[i].used >= v->used))
+				v->used = there.by[i].used;
+	}
 	t->x = here;
 	free(there.by);
 	return st;
