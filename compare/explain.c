@@ -43,6 +43,8 @@ static vn_status look_further(vn_trial *t, bool refuted, const vn_tensor *own, c
 	if ((st = vn_try_fits(t, own, fine, err)))
 		return st;
 	vn_conclude(t);
+	if (!t->x->n_fit && (st = vn_try_part(t, own, fine, err)))
+		return st;
 	if (!refuted && !t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))
 		return st;
 	return t->x->n_fit ? VN_OK : vn_say_looks(t, own, err);
@@ -76,16 +78,70 @@ static void drop(vn_tensor *own, vn_tensor *fine)
 	free((void *)(uintptr_t)fine->data);
 }
 
+/* The operation of this checkpoint's layer that does what the node does in its own. */
+static int counterpart(const vn_trial *t, int node)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->point[t->x->point].name, *here = strchr(name, '.');
+	char           other[VN_NAME_MAX];
+
+	if (!dot || !here)
+		return node;
+	snprintf(other, sizeof other, "%.*s%s", (int)(here - name), name, dot);
+	const int v = vn_plan_find(p, other);
+	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
+}
+
+/* What was fitted where like is. */
+static vn_status try_fitted(vn_trial *t, const vn_explanation *like, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	t->x->fitted = true;
+	for (int i = 0; !st && i < like->n_alias; i++) {
+		vn_hypothesis h = like->by[i];
+		if (!h.made.n || *h.in_part || *h.also)
+			continue;
+		h.node = counterpart(t, h.node);
+		h.against[0] = 0;
+		st = vn_try_made(t, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err)
+{
+	vn_hypothesis  with = *h;
+	vn_explanation like = { .by = &with, .n = 1 };
+	vn_explanation *x = t->x;
+	vn_part   part;
+	vn_tensor own = { 0 }, fine = { 0 };
+	vn_status st = turn_to(t, &own, &fine, x->why_not, err);
+
+	with.against[0] = 0;
+	with.refuted = false;
+	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err))) {
+		t->part = vn_part_of(t, h, &own, &fine, &part) ? &part : NULL;
+		x->fitted = h->made.n || h->made.rows;
+		st = x->fitted ? vn_try_made(t, &with, err) : vn_try_catalogue(t, &like, err);
+		t->part = NULL;
+	}
+	drop(&own, &fine);
+	return st;
+}
+
 vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	vn_tensor own = { 0 }, fine = { 0 };
 	vn_status st = turn_to(t, &own, &fine, x->why_not, err);
 
-	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err)) && !(st = vn_try_catalogue(t, like, err))) {
+	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err)) && !(st = like && like->fitted ? try_fitted(t, like, err) : vn_try_catalogue(t, like, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
 			st = look_further(t, false, &own, &fine, err);
+		else if (x->n_fit && !(st = vn_say_beside(t, err)))
+			st = vn_try_alike(t, err);
 	}
 	drop(&own, &fine);
 	return st;
@@ -129,6 +185,7 @@ static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn
 
 	*x = (vn_explanation) { .point = point, .like = like, .by = calloc(VN_EXPLAIN_KEPT, sizeof *x->by) };
 	t->x = x;
+	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);

@@ -30,12 +30,29 @@
 /* Less than this of a floor is nothing: who reproduces bits is not better than who comes as near as rounding does. */
 #define VN_EXPLAIN_LEAST 0.25
 
+/* How what is fitted is made: constants that are set, at its node, at all operations of that kind in its layer, or at all there are. */
+typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
+enum { VN_SETTINGS = 8 };
+typedef struct vn_setting {
+	vn_reach reach;
+	int      n;               /* 0 and no rows: it is not made so */
+	struct { const char *name; double value; } set[VN_SETTINGS];
+	int      rows;            /* of learned positions: row p of the table is row p + rows */
+	int64_t  first, last;     /* whole numbers that fit as well as the one that is set, where there are others; else 0, 0 */
+	bool     later;           /* in calls behind the first alone */
+} vn_setting;
+
+enum { VN_PART_HEADS = 256 };
+
 typedef struct vn_hypothesis {
 	char        id[24];      /* of the catalogue, "R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
 	char        words[240];  /* "RoPE with theta 10000" */
 	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded in its place; "" */
 	int         node;        /* of the model's plan: where it is made */
 	char         also[VN_NAME_MAX + 8]; /* where else at once: " and layer1.k_rope"; "" */
+	vn_setting  made;
+	bool        part[VN_PART_HEADS]; /* where it is made in some heads alone: in these */
+	char        in_part[64]; /* "in heads 4-7 of 8 alone"; "": in all */
 	bool        capture;     /* of what was recorded, not of what the run went on with */
 	vn_replayed local;       /* what is left with it */
 	double      used;        /* vn_local_used of that: 1 is as much as a healthy operation may leave */

@@ -4,58 +4,35 @@
 #include "compare/explain_inside.h"
 
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-__attribute__((format(printf, 2, 3)))
-void vn_hypothesis_say(vn_hypothesis *h, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	vsnprintf(h->words, sizeof h->words, format, args);
-	va_end(args);
-}
-
-vn_status vn_try_node(vn_trial *t, int node, const vn_node *as, vn_hypothesis *h, vn_error *err)
-{
-	vn_plan  *p;
-	vn_status st = vn_plan_clone(vn_probe_plan(t->probe), &p, err);
-
-	if (st)
-		return st;
-	h->node = node;
-	p->node[node] = *as;
-	st = vn_try(t, p, vn_probe_weights(t->probe), h, err);
-	vn_plan_destroy(p);
-	return st;
-}
 
 /* ---- one parameter, by looking for the least error ------------------------------------------ */
 
 typedef struct search {
-	vn_trial   *t;
-	int         node;
-	const char *name;   /* of the constant */
-	bool        whole;  /* it is a whole number */
-	double      best, error; /* so far; of log x */
+	vn_trial      *t;
+	vn_hypothesis *h;   /* its last constant is looked for */
+	bool           whole;  /* it is a whole number */
+	double         best, error; /* so far; of log x */
 } search;
 
 /* What is left of the checkpoint with the constant at exp(u), as nmse. */
 static vn_status error_at(search *s, double u, double *error, vn_error *err)
 {
+	vn_probe   *probe = s->t->probe;
 	vn_plan    *p;
 	vn_tensor   z;
 	vn_measured m;
-	vn_status   st = vn_plan_clone(vn_probe_plan(s->t->probe), &p, err);
+	vn_status   st;
 
 	*error = (double)INFINITY;
-	if (st)
+	s->h->made.set[s->h->made.n - 1].value = s->whole ? round(exp(u)) : exp(u);
+	if ((st = vn_made_plan(s->t, s->h, &p, err)))
 		return st;
-	if (!(st = vn_const_set(&p->node[s->node], s->name, s->whole ? round(exp(u)) : exp(u), err)) &&
-	    !(st = vn_probe_run(s->t->probe, p, vn_probe_weights(s->t->probe), VN_PROBE_OWN, &z, err))) {
-		st = vn_measure(&z, vn_probe_candidate(s->t->probe), vn_probe_axes(s->t->probe), false, s->t->c->options->threads, &m, err);
+	if (!(st = vn_probe_run(probe, p, vn_probe_weights(probe), VN_PROBE_OWN, &z, err))) {
+		if (s->t->part)
+			vn_part_splice(s->t->part, &z, s->t->part->own);
+		st = vn_measure(&z, vn_probe_candidate(probe), vn_probe_axes(probe), false, s->t->c->options->threads, &m, err);
 		free((void *)(uintptr_t)z.data);
 		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;
@@ -70,17 +47,22 @@ static vn_status error_at(search *s, double u, double *error, vn_error *err)
 
 enum { COARSE = 17, FINE = 36 };
 #define GOLDEN 0.6180339887498949
+#define NEARER 0.5 /* what the best of a grid leaves of the error at most, where it is to be looked at closer */
 
-/* log x between low and high: on a grid, then by golden section around the best. */
-static vn_status least(search *s, double low, double high, vn_error *err)
+/* log x within the range: on a grid, then by golden section around the best. */
+static vn_status least(search *s, const vn_range *in, vn_error *err)
 {
-	const double step = (high - low) / (COARSE - 1);
+	const double low = log(in->low), high = log(in->high), step = (high - low) / (in->steps - 1);
 	double    error;
 	vn_status st = VN_OK;
 
 	s->error = (double)INFINITY;
-	for (int i = 0; !st && i < COARSE; i++)
+	for (int i = 0; !st && i < in->steps; i++)
 		st = error_at(s, low + i * step, &error, err);
+	if (in->vague && !(s->error < NEARER * s->t->x->sound.local.local)) {
+		s->error = (double)INFINITY;
+		return st;
+	}
 	double a = s->best - step, b = s->best + step, x = b - GOLDEN * (b - a), y = a + GOLDEN * (b - a), at_x, at_y;
 	if (st || (st = error_at(s, x, &at_x, err)) || (st = error_at(s, y, &at_y, err)))
 		return st;
@@ -95,42 +77,14 @@ static vn_status least(search *s, double low, double high, vn_error *err)
 	return st;
 }
 
-double vn_three_digits(double x)
+vn_status vn_fit_constant(vn_trial *t, vn_hypothesis *h, const char *name, vn_range within, const char *words, vn_error *err)
 {
-	char text[32];
-	snprintf(text, sizeof text, "%.3g", x);
-	return atof(text);
-}
+	search    s = { .t = t, .h = h };
+	vn_status st;
 
-/* A person wrote the number: of few digits, where that is as good. */
-static double plain_number(double x)
-{
-	const double y = vn_three_digits(x);
-	return fabs(x / y - 1) < 2e-4 ? y : x;
-}
-
-static vn_status fit_constant(vn_trial *t, int node, const char *name, double low, double high, const char *id, const char *words, vn_error *err)
-{
-	search        s = { .t = t, .node = node, .name = name };
-	vn_hypothesis h = { 0 };
-	vn_node       n = vn_probe_plan(t->probe)->node[node];
-	vn_status     st = least(&s, log(low), log(high), err);
-
-	if (st || !isfinite(s.error))
-		return st;
-	for (int plain = 1; !st && plain >= 0; plain--) {
-		const double x = plain ? plain_number(exp(s.best)) : exp(s.best);
-		if (!plain && x == plain_number(x))
-			break;
-		h = (vn_hypothesis) { 0 };
-		snprintf(h.id, sizeof h.id, "%s", id);
-		vn_hypothesis_say(&h, words, x);
-		if (!(st = vn_const_set(&n, name, x, err)))
-			st = vn_try_node(t, node, &n, &h, err);
-		if (vn_trial_answered(t))
-			break;
-	}
-	return st;
+	vn_made_put(h, name, within.low);
+	st = least(&s, &within, err);
+	return st || !isfinite(s.error) ? st : vn_try_digits(t, h, exp(s.best), words, err);
 }
 
 /* ---- a window ------------------------------------------------------------------------------------ */
@@ -170,16 +124,6 @@ static int64_t first_apart(const vn_tensor *z, const vn_tensor *c, const char *a
 	return first;
 }
 
-static vn_status try_window(vn_trial *t, int node, int64_t w, vn_error *err)
-{
-	vn_node       n = vn_probe_plan(t->probe)->node[node];
-	vn_hypothesis h = { .id = "A5" };
-
-	n.c.attention.window = (int)w;
-	vn_hypothesis_say(&h, "a sliding window of %lld keys", (long long)w);
-	return vn_try_node(t, node, &n, &h, err);
-}
-
 /* The window between low and high that leaves least: the further from the right one, the more keys are seen or not seen that should
  * not be. On a grid that is made finer around the best. */
 static vn_status best_window(search *s, int64_t low, int64_t high, int64_t *best, vn_error *err)
@@ -201,11 +145,11 @@ static vn_status best_window(search *s, int64_t low, int64_t high, int64_t *best
 
 /* Tokens before the window's end see all keys: it is no wider than the first that comes out otherwise. Of a wider window than the
  * model's own, only that it is wider. */
-static vn_status fit_window(vn_trial *t, int node, vn_error *err)
+vn_status vn_fit_window(vn_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const int        own = vn_probe_plan(t->probe)->node[node].c.attention.window;
-	search           s = { .t = t, .node = node, .name = "window", .whole = true };
+	const int64_t    own = vn_probe_plan(t->probe)->node[h->node].c.attention.window;
+	search           s = { .t = t, .whole = true };
 	int64_t          best = 0;
 	vn_tensor        z;
 	vn_status        st = vn_probe_run(t->probe, vn_probe_plan(t->probe), vn_probe_weights(t->probe), VN_PROBE_OWN, &z, err);
@@ -217,50 +161,68 @@ static vn_status fit_window(vn_trial *t, int node, vn_error *err)
 	if (first < 0)
 		return VN_OK;
 	first += vn_probe_first(t->probe);
-	const bool    wider = own && first >= own;
-	const int64_t low = wider ? own + 1 : 1, high = wider ? vn_probe_tokens(t->probe) : first;
-	if (high < low || (st = best_window(&s, low, high, &best, err)) || !isfinite(s.error))
-		return st;
-	for (int64_t w = best - 1; !st && w <= best + 1; w++)
-		if (w >= low && w <= high)
-			st = try_window(t, node, w, err);
+	/* The first tokens that a narrower one makes otherwise may come out right all the same: they hardly listened to what they lost. */
+	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_trial_answered(t); narrower++) {
+		vn_hypothesis one = *h;
+		const int64_t low = narrower ? 1 : own + 1, high = !narrower ? vn_probe_tokens(t->probe) : own && first >= own ? own - 1 : first;
+		vn_made_put(&one, "window", (double)low);
+		s.h = &one;
+		if (high >= low && !(st = best_window(&s, low, high, &best, err)) && isfinite(s.error))
+			st = vn_try_whole(t, &one, best, low, high, "a sliding window of %s keys", err);
+	}
 	return st;
 }
 
 /* ---- operations ------------------------------------------------------------------------------------- */
 
+static vn_status fit_number(vn_trial *t, int node, const char *id, const char *name, double low, double high, const char *words, vn_error *err)
+{
+	vn_hypothesis h = { .node = node };
+
+	memcpy(h.id, id, strlen(id) + 1);
+	return vn_fit_constant(t, &h, name, (vn_range) { low, high, COARSE, false }, words, err);
+}
+
 static vn_status fit_node(vn_trial *t, int node, vn_error *err)
 {
 	const vn_node *n = &vn_probe_plan(t->probe)->node[node];
+	vn_hypothesis  window = { .id = "A5", .node = node };
 	vn_status      st = VN_OK;
 
 	switch (n->op) {
 	case VN_OP_ROPE:
 		return vn_fit_rope(t, node, err);
+	case VN_OP_POSITIONS:
+		return vn_fit_positions(t, node, err);
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
 	case VN_OP_L2_NORM:
 	case VN_OP_GATED_NORM:
-		return fit_constant(t, node, "eps", 1e-13, 10, "N1", "eps is %.4g", err);
+		return fit_number(t, node, "N1", "eps", 1e-13, 10, "eps is %.4g", err);
 	case VN_OP_ATTENTION:
-		st = fit_window(t, node, err);
+		st = vn_fit_window(t, &window, err);
 		return st || vn_trial_answered(t) ? st
-		     : fit_constant(t, node, "scale", n->c.attention.scale / 100, n->c.attention.scale * 100, "A1", "scores scaled by %.6g", err);
+		     : fit_number(t, node, "A1", "scale", n->c.attention.scale / 100, n->c.attention.scale * 100, "scores scaled by %.6g", err);
 	case VN_OP_DELTA_RULE:
-		return fit_constant(t, node, "scale", n->c.delta.scale / 100, n->c.delta.scale * 100, "G6", "queries of the delta rule scaled by %.6g", err);
+		return fit_number(t, node, "G6", "scale", n->c.delta.scale / 100, n->c.delta.scale * 100, "queries of the delta rule scaled by %.6g", err);
 	default:
 		return VN_OK;
 	}
 }
 
-vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+vn_status vn_fit_nodes(vn_trial *t, vn_error *err)
 {
 	int        n;
 	const int *span = vn_probe_span(t->probe, &n);
 	vn_status  st = VN_OK;
 
-	/* A number that comes with an operation before this one would be looked for in vain where several may be at fault. */
-	for (int i = 0; !st && i < n && i < 4; i++)
+	for (int i = 0; !st && i < n && i < VN_FIT_ALONE; i++)
 		st = fit_node(t, span[i], err);
+	return st || vn_trial_answered(t) || n < 2 ? st : vn_fit_together(t, err);
+}
+
+vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+{
+	const vn_status st = vn_fit_nodes(t, err);
 	return st ? st : vn_try_arrangements(t, own, fine, err);
 }

@@ -16,6 +16,7 @@
 #define SLOWEST   1e-7  /* a frequency below it is none */
 #define STILL     0.1   /* radians from the first token to the last: all tokens are turned alike */
 enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
+enum { SEVERAL = 3 }; /* tokens, of which a turn from one to the next is told */
 
 typedef struct turning {
 	vn_rope rope;
@@ -23,7 +24,9 @@ typedef struct turning {
 	int64_t tokens;
 	double complex *z;          /* (tokens) of one pair */
 	double  f[PAIRS_MAX];       /* radians a token */
-	double  start[PAIRS_MAX];   /* and at position 0 */
+	double  start[PAIRS_MAX];   /* and at the first of the tokens */
+	double  apart[PAIRS_MAX];   /* how far a token is turned otherwise than the sound rotation turns it */
+	int64_t first;              /* token, of those that the rotation's input has */
 	double  coherence;          /* the least of all pairs */
 } turning;
 
@@ -32,27 +35,31 @@ static double real_at(const vn_tensor *t, int64_t at)
 	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
 }
 
-/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. */
-static void one_pair(turning *r, const vn_tensor *x, const double *y, int i)
+/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. sound: radians a token that it should be. */
+static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const double *y, int i, double sound)
 {
 	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
 	double  ex = 0, ey = 0, sum = 0;
 	int64_t a, b;
-	double complex all = 0;
+	double complex all = 0, apart = 0;
 
 	vn_rope_pair(&r->rope, K, i, &a, &b);
 	for (int64_t p = 0; p < r->tokens; p++) {
 		r->z[p] = 0;
 		for (int64_t h = 0; h < H; h++) {
-			const int64_t at = (p * H + h) * K;
-			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[at + a] + I * y[at + b];
+			const int64_t at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
+			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[to + a] + I * y[to + b];
+			if (part && !part->in[h])
+				continue;
 			r->z[p] += v * conj(u);
 			ex += creal(u * conj(u));
 			ey += creal(v * conj(v));
 		}
 		sum += cabs(r->z[p]);
+		apart += r->z[p] * cexp(-I * sound * (double)(r->first + p));
 	}
 	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
+	r->apart[i] = carg(apart);
 	double f = 0;
 	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
 		double complex turn = 0;
@@ -67,7 +74,8 @@ static void one_pair(turning *r, const vn_tensor *x, const double *y, int i)
 	r->start[i] = carg(all);
 }
 
-static vn_status look(vn_trial *t, turning *r, vn_error *err)
+/* sound (pairs). */
+static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
@@ -77,9 +85,11 @@ static vn_status look(vn_trial *t, turning *r, vn_error *err)
 	if (st)
 		return st;
 	r->coherence = 0;
-	r->tokens = x.shape.dim[0];
-	if (!vn_shape_equal(&x.shape, &c->shape) || x.shape.rank != 3 || r->pairs > PAIRS_MAX || r->tokens < 3)
-		return VN_OK; /* other rows of it than of its input */
+	r->first = vn_probe_first(t->probe);
+	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] || x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX
+	    || r->first + c->shape.dim[0] > x.shape.dim[0])
+		return VN_OK;
+	r->tokens = c->shape.dim[0];
 	double *y = malloc(n * sizeof *y);
 	r->z = malloc((size_t)r->tokens * sizeof *r->z);
 	if (!y || !r->z)
@@ -88,7 +98,7 @@ static vn_status look(vn_trial *t, turning *r, vn_error *err)
 		vn_to_f64(y, c->data, c->dtype, n);
 		r->coherence = 1;
 		for (int i = 0; i < r->pairs; i++)
-			one_pair(r, &x, y, i);
+			one_pair(r, t->part, &x, y, i, (double)sound[i]);
 	}
 	free(y);
 	free(r->z);
@@ -97,13 +107,24 @@ static vn_status look(vn_trial *t, turning *r, vn_error *err)
 
 /* ---- what may have made such turns ------------------------------------------------------------------ */
 
+static void made_by(vn_hypothesis *h, const vn_rope *rope)
+{
+	vn_made_put(h, "type", (double)rope->type);
+	vn_made_put(h, "rotary_dim", rope->rotary_dim);
+	vn_made_put(h, "pairing", rope->pairing);
+	vn_made_put(h, "one_position", rope->one_position);
+	vn_made_put(h, "step_offset", rope->step_offset);
+	vn_made_put(h, "turn", rope->turn);
+	vn_made_put(h, "theta", rope->theta);
+	vn_made_put(h, "offset", rope->offset);
+}
+
 static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, const char *id, vn_hypothesis *h, vn_error *err)
 {
-	vn_node n = vn_probe_plan(t->probe)->node[node];
-
 	snprintf(h->id, sizeof h->id, "%s", id);
-	n.c.rope.rope = *rope;
-	return vn_try_node(t, node, &n, h, err);
+	h->node = node;
+	made_by(h, rope);
+	return vn_try_made(t, h, err);
 }
 
 /* Without scaling log f is linear in i. */
@@ -188,19 +209,19 @@ static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_lis
 	return st || vn_trial_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? " and without its scaling" : "", err);
 }
 
-static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *err)
+/* Positions that are c too high, of all tokens or of those behind the first call. sound (pairs). */
+static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
+	vn_hypothesis h = { .id = "R3", .node = node }, later = { .id = "R3b", .node = node };
 	vn_rope       rope = r->rope;
-	vn_hypothesis h = { 0 };
 	int           best = 0;
 	double        least = (double)INFINITY;
+	vn_status     st;
 
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
-		for (int i = 0; i < r->pairs; i++) {
-			const double d = r->start[i] - c * r->f[i];
-			miss += 1 - cos(d);
-		}
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->apart[i] - c * (double)sound[i]);
 		if (miss < least - 1e-9) {
 			least = miss;
 			best = c;
@@ -208,9 +229,13 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, vn_error *e
 	}
 	if (best == 0)
 		return VN_OK;
-	rope.offset += best;
-	vn_hypothesis_say(&h, "positions count from %d", rope.offset);
-	return try_rope(t, node, &rope, "R3", &h, err);
+	made_by(&h, &rope);
+	if ((st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s", err)) || r->first == 0)
+		return st;
+	rope.step_offset = best;
+	later.made.later = true;
+	vn_hypothesis_say(&later, "positions behind the first call are %d too %s", abs(best), best > 0 ? "high" : "low");
+	return try_rope(t, node, &rope, "R3b", &later, err);
 }
 
 /* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). sound (pairs). */
@@ -287,22 +312,25 @@ vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
 	const vn_plan *p = vn_probe_plan(t->probe);
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
 	turning       *r = calloc(1, sizeof *r);
-	float         *sound = malloc(PAIRS_MAX * sizeof *sound), af;
-	vn_status      st = r && sound ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	float         *sound = malloc(PAIRS_MAX * sizeof *sound), *room = malloc(PAIRS_MAX * sizeof *room), af;
+	vn_status      st = r && sound && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
-	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node; pairing++) {
+	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node && p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX; pairing++) {
 		r->rope = p->node[node].c.rope.rope;
 		r->rope.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
-		if ((st = look(t, r, err)) || r->coherence < COHERENT)
+		vn_rope_frequencies(&r->rope, p->list, vn_probe_tokens(t->probe), sound, &af);
+		if ((st = look(t, r, sound, err)) || r->coherence < COHERENT)
 			continue;
-		if ((st = fit_theta(t, node, r, p->list, sound, err)))
+		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;
-		vn_rope_frequencies(&r->rope, p->list, r->tokens, sound, &af);
-		if (!(st = fit_position(t, node, r, sound, err)) && !vn_trial_answered(t) && !(st = fit_offset(t, node, r, err)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, sound, err)) || vn_trial_answered(t)))
+			break;
+		if (!(st = fit_offset(t, node, r, sound, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, node, r, sound, err);
 	}
 	free(sound);
+	free(room);
 	free(r);
 	return st ? st : fit_width(t, node, err);
 }

@@ -13,7 +13,7 @@ enum { ENOUGH_TOKENS = 70 }; /* from which masks, windows and chunks show (specs
 /* What is fitted says its number, so words tell. */
 static bool same_answer(const vn_hypothesis *a, const vn_hypothesis *b)
 {
-	return strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) == 0;
+	return strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) == 0 && strcmp(a->in_part, b->in_part) == 0;
 }
 
 /* How many origins it explains. */
@@ -82,7 +82,7 @@ static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 {
 	const vn_plan *p = vn_model_plan(c->model);
 	const int      v = vn_plan_find(p, c->point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
-	bool           apart = false;
+	bool           apart = x->by[0].node != own; /* what it makes itself is the most telling */
 	int            other = -1;
 
 	for (int i = 0; i < x->n_alias; i++) {

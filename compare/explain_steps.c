@@ -51,27 +51,38 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
+/* By constants, which it is made of again in every step. */
+static bool made(const vn_hypothesis *h)
+{
+	return h->made.n || h->made.rows;
+}
+
 /* The same mistake at the same places. */
 static bool same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
 {
-	return a->node == b->node && strcmp(a->id, b->id) == 0 && strcmp(a->also, b->also) == 0;
+	return a->node == b->node && strcmp(a->id, b->id) == 0 && strcmp(a->also, b->also) == 0 && memcmp(a->part, b->part, sizeof a->part) == 0
+	       && (made(a) ? made(b) && strcmp(a->words, b->words) == 0 : !made(b));
 }
 
 /* ---- a hypothesis in another step ----------------------------------------------------------------- */
 
 static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
 {
-	vn_hypothesis   one = *h;
-	vn_explanation  like = { .by = &one, .n = 1 }, there = { .point = v->point, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
+	vn_explanation  there = { .point = v->point, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
 	vn_explanation *here = t->x;
 	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
 
 	t->x = &there;
-	if (!st)
-		st = vn_explain_point(t, &like, err);
-	for (int i = 0; i < there.n; i++)
-		if (same_mistake(&there.by[i], h))
-			v->used = there.by[i].used;
+	for (int k = 0; !st && k < (h->made.first != h->made.last ? 3 : 1); k++) { /* of numbers from one to another these, too */
+		vn_hypothesis with = *h;
+		if (k)
+			vn_made_number(&with, k == 1 ? h->made.first : h->made.last);
+		there.n = 0;
+		st = vn_explain_with(t, &with, err);
+		for (int i = 0; i < there.n; i++)
+			if (same_mistake(&there.by[i], h) && !(there.by[i].used >= v->used))
+				v->used = there.by[i].used;
+	}
 	t->x = here;
 	free(there.by);
 	return st;
@@ -188,8 +199,8 @@ static vn_status examine(group *g, int which, vn_error *err)
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
 
-	for (int i = 0; !st && !x->fitted && i < x->n_fit; i++)
-		if (!x->by[i].capture && vn_fault_find(x->by[i].id) >= 0)
+	for (int i = 0; !st && i < x->n_fit; i++)
+		if (!x->by[i].capture && (made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -205,6 +216,30 @@ static vn_status conclude(group *g, int which, vn_error *err)
 		return VN_OK;
 	g->x[which]->like = -1;
 	return vn_explain_further(g->t, err);
+}
+
+/* ---- an answer of another step -------------------------------------------------------------------------- */
+
+/* What was fitted in another step, where nothing explains this one, which may have too few numbers to read it off. */
+static vn_status lend(group *g, int which, vn_error *err)
+{
+	vn_explanation *x = g->x[which];
+	vn_status       st = VN_OK;
+
+	g->t->x = x;
+	for (int i = 0; !st && !x->n_fit && i < g->n; i++)
+		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
+			const vn_hypothesis *h = &g->x[i]->by[k];
+			double               used;
+			if (!made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+				continue;
+			g->t->x = x;
+			if (!(st = vn_explain_with(g->t, h, err)))
+				vn_conclude(g->t);
+		}
+	if (x->n_fit)
+		vn_lines_free(&x->looks);
+	return st;
 }
 
 /* ---- one point --------------------------------------------------------------------------------------------- */
@@ -227,6 +262,9 @@ static vn_status one_point(group *g, vn_error *err)
 	/* Only then: what is refuted meanwhile leaves a step without an answer, which speaks against no other. */
 	for (int i = 0; !st && i < g->n; i++)
 		st = conclude(g, i, err);
+	for (int i = 0; !st && i < g->n; i++)
+		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
+			st = lend(g, i, err);
 	if (!st && unexplained(g))
 		st = vn_explain_slots(g->t, g->x, g->n, err);
 	for (int i = 0; i < g->n; i++)

@@ -3,6 +3,7 @@
 #include "compare/healthy.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,7 @@ bool vn_trial_answered(const vn_trial *t)
 /* ---- one hypothesis ------------------------------------------------------------------------- */
 
 /* Keeps the list sorted, those that leave least first, and as long as it may be. */
-static void keep(vn_explanation *x, const vn_hypothesis *h)
+void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 {
 	int at = x->n;
 
@@ -87,6 +88,8 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 	if (st)
 		return st;
 	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &z, own);
 		st = alone ? vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)
 		           : vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
 		free((void *)(uintptr_t)z.data);
@@ -130,18 +133,19 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 {
 	const vn_status st = measure(t, own, fine, h, err);
 	if (!st)
-		keep(t->x, h);
+		vn_keep(t->x, h);
 	return st;
 }
 
 /* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
 #define FAR 1e4
 
-vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
 
+	h->used = (double)NAN;
 	if (!vn_probe_touched(t->probe, plan, weights))
 		return VN_OK;
 	st = vn_probe_run(t->probe, plan, weights, VN_PROBE_OWN, &own, err);
@@ -149,18 +153,33 @@ vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_
 		return VN_OK;
 	if (st)
 		return st;
+	if (t->part) {
+		vn_part_splice(t->part, &own, t->part->own);
+		memcpy(h->part, t->part->in, sizeof h->part);
+		snprintf(h->in_part, sizeof h->in_part, "%s", t->part->words);
+	}
 	/* With itself for more precise numbers: the least floor that there is. */
 	if (!(st = measure(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
 	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &fine, t->part->fine);
 		if (!(st = measure(t, &own, &fine, h, err)) && h->used > 1)
 			st = allow(t, plan, weights, &own, h, err);
 		free((void *)(uintptr_t)fine.data);
 	}
 	free((void *)(uintptr_t)own.data);
-	if (!st)
-		keep(t->x, h);
 	return st;
 }
+
+vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_weigh(t, plan, weights, h, err);
+
+	if (!st && !isnan(h->used))
+		vn_keep(t->x, h);
+	return st;
+}
+
 vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->sound;

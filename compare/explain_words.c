@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WHERE = 2 * VN_NAME_MAX + 96 };
 enum { ANSWERS = 8 }; /* different ones that are told in lines */
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
@@ -19,18 +20,18 @@ const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 }
 
 /* ", at layer1.q_rope and layer1.k_rope", where a hypothesis was made elsewhere than at what is explained alone. */
-static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[2 * VN_NAME_MAX + 32])
+static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
 {
 	const vn_plan  *p = vn_model_plan(c->model);
 	const int       v = vn_plan_find(p, c->point[x->point].name);
 	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
-	snprintf(text, 2 * VN_NAME_MAX + 32, "%s%s%s", !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
+	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part, !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
 	return text;
 }
 
 const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
 {
-	char at[2 * VN_NAME_MAX + 32];
+	char at[WHERE];
 
 	text[0] = 0;
 	if (*x->why_not)
@@ -47,7 +48,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 
 static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	char text[VN_EXPLAINED] = "", at[2 * VN_NAME_MAX + 32];
+	char text[VN_EXPLAINED] = "", at[WHERE];
 	for (int i = 1; i < x->n_alias; i++) {
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, made_at(c, x, &x->by[i], at));
 	}
@@ -70,8 +71,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		return;
 	if (!x->n_fit) {
 		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
-			vn_lines_add(lines, "the nearest, %s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
-			             *x->by[0].id ? ", " : "", x->by[0].words, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
+			vn_lines_add(lines, "the nearest, %s%s%s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
+			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);
@@ -93,7 +94,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 /* One answer for both? */
 static bool alike(const vn_explanation *a, const vn_explanation *b)
 {
-	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0;
+	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
 }
 
 void vn_say_explanations(const vn_comparison *c, vn_lines *lines)

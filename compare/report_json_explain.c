@@ -14,6 +14,8 @@ static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
 	if (*h->also)
 		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
+	if (*h->in_part)
+		json_object_set_new(j, "part", json_string(h->in_part));
 	json_object_set_new(j, "capture", json_boolean(h->capture));
 	if (*h->holds)
 		json_object_set_new(j, "holds", vn_json_text(h->holds));

@@ -103,6 +103,9 @@ def linear(x, weight, bias, f=None):
 
 def rope(x, theta, f=None, scaling=None):
     T = len(x)
+    if isinstance(f, str) and f.startswith("heads "):  # "heads 2 interleaved": the first two alone
+        _, n, rest = f.split(" ", 2)
+        return np.concatenate([rope(x[:, : int(n)], theta, rest, scaling), rope(x[:, int(n) :], theta, None, scaling)], 1)
     if f == "left out":
         return x
     if isinstance(f, str) and f.startswith("columns "):
