@@ -43,6 +43,11 @@ static vn_status look_further(vn_trial *t, bool refuted, const vn_tensor *own, c
 	if ((st = vn_try_fits(t, own, fine, err)))
 		return st;
 	vn_conclude(t);
+	if (!t->x->n_fit) {
+		if ((st = vn_try_tiles(t, own, fine, err)))
+			return st;
+		vn_conclude(t);
+	}
 	if (!t->x->n_fit && (st = vn_try_part(t, own, fine, err)))
 		return st;
 	if (!refuted && !t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))

@@ -114,6 +114,9 @@ vn_status vn_fit_positions(vn_trial *t, int node, vn_error *err);
 /* explain_arrange.c */
 vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
 
+/* explain_tiles.c: own, fine as above: rows that are another checkpoint's, or 0. */
+vn_status vn_try_tiles(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+
 /* explain_looks.c: the error in words, into x->looks. */
 vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);
 

@@ -14,7 +14,7 @@ def conv(t, fault, layer, x):
         if at == layer or not 0 <= at < t.L or not t.is_linear(at):
             return None
         w = t.w(f"layers.{at}.linear_attn.conv1d.weight")[:, 0]
-    elif fault not in (None, "G12", "G12.qk", "G13", "G13.lost"):
+    elif fault not in (None, "G12", "G12.qk", "G13", "G13.lost", "G14.channels"):
         return None
     past = t.past
     if fault == "G13.lost":
@@ -25,6 +25,9 @@ def conv(t, fault, layer, x):
     if fault == "G12.qk":
         n = 2 * t.c["linear_num_key_heads"] * t.c["linear_key_head_dim"]
         return np.concatenate([ACTS["silu"](y[:, :n]), y[:, n:]], 1)
+    if fault == "G14.channels":
+        keys = 2 * t.c["linear_num_key_heads"] * t.c["linear_key_head_dim"]
+        return ACTS["silu"](np.concatenate([y[:, keys:], y[:, :keys]], 1))
     return y if fault == "G12" else ACTS["silu"](y)
 
 

@@ -164,6 +164,8 @@ def flushed(x):
 
 
 EMBED, COLUMNS = ("token_embed", "embed"), ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
+TILES = {"P9": lambda tile: tile % 2 == 1, "P9.tile": lambda tile: tile == 2}
+OTHER_HEAD = {"G18.head": -1, "G18.before": 1}  # by how many heads z is moved
 # What is made of a sound result: by points, or everywhere.
 BEHIND = {
     "A9": (("attn_context",), lambda t, x: parts_first(x, t.K)), "M9.cap": (("logits",), lambda t, x: 30 * np.tanh(x / 30)),
@@ -171,7 +173,7 @@ BEHIND = {
     "M5.dropped": (EMBED, lambda t, x: np.concatenate([x[1:], 0 * x[:1]])), "P14": (EMBED, lambda t, x: in_turn(x)),
     "P18.axis": (COLUMNS, lambda t, x: parts_first(x, x[0].size // 2)),
     "P1": (None, lambda t, x: half(x)), "P1.saturated": (None, lambda t, x: np.clip(half(x), -65504, 65504)), "P3": (None, lambda t, x: flushed(x)),
-    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None),
+    "P5": (None, lambda t, x: half_cut(x)), "P5.bf16": (None, lambda t, x: truncated(x)), "P9": (None, None), "P9.tile": (None, None),
 }
 
 
@@ -183,10 +185,10 @@ def sliced(t, point):
 def behind(t, fault, point, z, stale):
     points, rule = BEHIND[fault]
     odd = ("attn_scores", "attn_probs", "k_cache", "v_cache", "gdn_q", "gdn_k", "gdn_g", "pos_embed")
-    if points is None and point in odd or points and point not in points or fault != "P9" and sliced(t, point) or t.gpt2 and point == "embed" and points:
+    if points is None and point in odd or points and point not in points or fault not in TILES and sliced(t, point) or t.gpt2 and point == "embed" and points:
         return None
-    if fault == "P9":
-        return None if stale is None else np.where((np.arange(len(z)) // 16 % 2 == 1)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
+    if fault in TILES:
+        return None if stale is None else np.where(TILES[fault](np.arange(len(z)) // 16)[(slice(None),) + (None,) * (z.ndim - 1)], stale.reshape(z.shape), z)
     return rule(t, z)
 
 
@@ -237,8 +239,8 @@ def linear(t, fault, layer, point, x):
         b = t.bias(layer, other)
     elif fault == "G3" and point in ("gdn_b", "gdn_a"):
         w = t.matrix(layer, "gdn_a" if point == "gdn_b" else "gdn_b")
-    elif fault == "G18.head" and point == "gdn_z":
-        w = np.roll(w, -t.c["linear_value_head_dim"], 0)
+    elif fault in OTHER_HEAD and point == "gdn_z":
+        w = np.roll(w, OTHER_HEAD[fault] * t.c["linear_value_head_dim"], 0)
     elif fault == "P15" and point in ("attn_out", "down_proj"):
         x = np.where(np.arange(x.shape[1]) < x.shape[1] // 2, x, 0)
     elif fault in ("P16.twice", "P16.average") and point in ("attn_out", "down_proj"):
@@ -341,6 +343,8 @@ def norm(t, fault, layer, point, x, get):
         x = get(f"layer{layer}.input")
     elif fault == "G18.sigmoid" and gated:
         return t.normed(x, g, **kw) * ACTS["sigmoid"](gate)
+    elif fault in OTHER_HEAD and gated:
+        gate = np.roll(gate, OTHER_HEAD[fault], 1)
     elif fault == "G18.first" and gated:
         return t.normed(x * ACTS["silu"](gate), g, **kw)
     elif fault == "M7" and point == "final_norm":
@@ -408,7 +412,7 @@ def split(t, fault, point, x):
 def predict(t, fault, layer, point, x, get):
     if fault in BEHIND:
         z = predict(t, None, layer, point, x, get)
-        stale = t.stale.get(f"layer{layer}.{point}" if layer >= 0 else point) if fault == "P9" else None
+        stale = t.stale.get(f"layer{layer}.{point}" if layer >= 0 else point) if fault in TILES else None
         return None if z is None else behind(t, fault, point, z, None if stale is None else get(stale))
     ids = get("ids").astype(int) if point in ("embed", "token_embed", "pos_embed") else None
     if point in ("q_rope", "k_rope"):

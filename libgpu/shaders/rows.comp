@@ -4,8 +4,9 @@
 //   1  y[t] = x[t + by] in the first call, 0 where there is none
 //   2  the numbers of y in their order: those of x with its columns in parts of `inner`, the parts first
 //   3  y[t]: the rows of x's first half and of its second in turn
-//   4  y[t] = other[t] where t / by is odd
+//   4  y[t] = other[t] where t / by is odd, or inner - 1 where inner is not 0
 //   5  y[t] = x[t] - log(sum exp(x[t]))
+//   6  y[t,n] = x[t, (n + by) mod N]
 //
 //   x, other (T,N) real in     y (T,N) real out
 //   push      vn_push_rows
@@ -73,7 +74,9 @@ void main()
 				put(p.y, e, float(p.x.v[e]) - less);
 			else if (p.form == 2)
 				p.y.v[e] = p.x.v[e / p.inner % p.T * p.N + e / (p.inner * p.T) * p.inner + e % p.inner];
-			else if (p.form == 4 && t / uint(p.by) % 2 == 1)
+			else if (p.form == 6)
+				p.y.v[e] = p.x.v[t * p.N + (n + uint(p.by)) % p.N];
+			else if (p.form == 4 && (p.inner == 0 ? t / uint(p.by) % 2 == 1 : t / uint(p.by) == p.inner - 1))
 				p.y.v[e] = p.other.v[e];
 			else if (from >= 0 && from < int(p.T))
 				p.y.v[e] = p.x.v[uint(from) * p.N + n];

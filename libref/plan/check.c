@@ -366,6 +366,7 @@ static vn_status fits(const walk *w, int i)
 		good = row(x) && row(x) == row(&p->value[n->in[1]]) && same(x, y);
 		if (good && ((unsigned)n->c.rows.form >= VN_N_ROWS_FORMS || abs(n->c.rows.by) > 1 << 24 ||
 		             (n->c.rows.form == VN_ROWS_TILES && n->c.rows.by < 1) ||
+		             (n->c.rows.form == VN_ROWS_ROUND && (n->c.rows.by < 0 || n->c.rows.by >= row(x))) ||
 		             (n->c.rows.form == VN_ROWS_PARTS_FIRST && (n->c.rows.inner < 1 || row(x) % n->c.rows.inner))))
 			return node_bad(w, i, "form %d, by %d, inner %d", n->c.rows.form, n->c.rows.by, n->c.rows.inner);
 		break;

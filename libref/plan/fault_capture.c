@@ -24,7 +24,7 @@ static int neighbour(const vn_plan *p, const vn_node *n, int step)
 }
 
 /* What is recorded in its place. */
-enum { BEFORE, AFTER, CONTEXT, OUT, GATED, LAYER_BEFORE, FINAL };
+enum { BEFORE, AFTER, CONTEXT, OUT, GATED, LAYER_BEFORE, FINAL, ONE_TILE };
 
 static int other(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
@@ -33,6 +33,7 @@ static int other(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 
 	switch ((int)r->x) {
 	case BEFORE:
+	case ONE_TILE:
 		return neighbour(p, n, -1);
 	case AFTER:
 		return neighbour(p, n, 1);
@@ -100,11 +101,11 @@ static vn_status early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *
 	return VN_OK;
 }
 
-/* Tiles of sixteen rows of what was there before, which later nodes read, too. */
+/* Tiles of sixteen rows of what was there before, which later nodes read, too; x: BEFORE, every other, or ONE_TILE. */
 static vn_status in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
-	vn_node        tiles = vn_fault_rows(n->layer, VN_ROWS_TILES, 16, 0, n->out[0]);
+	vn_node        tiles = vn_fault_rows(n->layer, VN_ROWS_TILES, 16, r->x == ONE_TILE ? 3 : 0, n->out[0]);
 
 	tiles.in[1] = other(r, f->plan, n);
 	return vn_fault_follow(f, node, tiles, err);
@@ -224,6 +225,7 @@ static const vn_fault_row rows[] = {
 	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
 	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
 	{ "P9", "partly written: every other tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, BEFORE },
+	{ "P9.tile", "partly written: the third tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, ONE_TILE },
 	{ "P9.barrier", "no barrier before its commands on the GPU: whether it reads what is not written yet, the device decides",
 	  ANY | VN_ON(CAUSAL_CONV) | VN_ON(DELTA_RULE), waits, early, NULL, 0 },
 	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },

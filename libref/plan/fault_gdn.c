@@ -115,6 +115,14 @@ static vn_status values_first(const vn_fault_row *r, vn_faulty *f, int node, vn_
 	return vn_const_set(n, "from", vn_fault_point(f->plan, n) == VN_POINT_GDN_V ? 0 : n->c.slice.from + values, err);
 }
 
+static vn_status channels_round(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+
+	(void)r;
+	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, silent(f->plan, n), 0, n->out[0]), err);
+}
+
 /* ---- gates --------------------------------------------------------------------------------------- */
 
 static const char *of_z(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -124,10 +132,17 @@ static const char *of_z(const vn_fault_row *r, const vn_plan *p, const vn_node *
 	     : p->value[n->out[0]].size[1] == 1               ? "there is one head" : NULL;
 }
 
+/* The gate of a norm, or the projection that makes it. x: how many heads on. */
+static const char *gate_of_heads(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	const char *why = of_z(r, p, n->op == VN_OP_GATED_NORM ? vn_fault_maker(p, n, 1) : n);
+	return why ? why : r->x < 0 && p->value[n->out[0]].size[1] == 2 ? "of two heads the one before is the next" : NULL;
+}
+
 /* Rows by r->x on. */
 static void next_head(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
-	const int64_t n = vn_shape_count(s), by = (int64_t)r->x * s->dim[1];
+	const int64_t n = vn_shape_count(s), by = ((int64_t)r->x * s->dim[1] + n) % n;
 
 	for (int64_t i = 0; i < n; i++)
 		y[i] = x[(i + by) % n];
@@ -135,9 +150,19 @@ static void next_head(const vn_fault_row *r, const vn_shape *s, const double *x,
 
 static vn_status another_head(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	vn_fault_row with = *r;
+	const vn_node *n = &f->plan->node[node];
+	const int      by = (int)r->x * f->plan->value[n->out[0]].size[2], all = (int)vn_value_row(&f->plan->value[n->out[0]]);
+	vn_fault_row   with = *r;
 
-	with.x = f->plan->value[f->plan->node[node].out[0]].size[2];
+	if (n->op == VN_OP_GATED_NORM) { /* which reads the gates of other heads than it norms */
+		const int z = n->in[1];
+		int       v;
+		vn_status st = vn_fault_insert(f, node, vn_fault_rows(n->layer, VN_ROWS_ROUND, (by + all) % all, 0, z), z, &v, err);
+		if (!st)
+			f->plan->node[node + 1].in[1] = v;
+		return st;
+	}
+	with.x = by;
 	return vn_fault_change_weight(&with, f, node, 0, next_head, err);
 }
 
@@ -206,12 +231,14 @@ static const vn_fault_row rows[] = {
 	{ "G13", "the convolution sees the next token", VN_ON(CAUSAL_CONV), NULL, NULL, "ahead", 1 },
 	{ "G13.lost", "the convolution does not see what earlier calls left", VN_ON(CAUSAL_CONV), NULL, NULL, "forgets", 1 },
 	{ "G14", "the convolution split as values, queries, keys", VN_ON(SLICE), of_conv, values_first, NULL, 0 },
+	{ "G14.channels", "what the convolution gives lies as values, queries, keys", VN_ON(CAUSAL_CONV), before_rule, channels_round, NULL, 0 },
 	{ "G15", "the state lies the other way round behind a call of several tokens", VN_ON(DELTA_RULE), NULL, NULL, "turned", 1 },
 	{ "G16", "the state is lost every 64 tokens", VN_ON(DELTA_RULE), NULL, NULL, "restart", 64 },
 	{ "G17", "chunks of 64 tokens without their triangular solve", VN_ON(DELTA_RULE), NULL, NULL, "form", VN_DELTA_UNSOLVED },
 	{ "G18.sigmoid", "sigmoid for silu in the gated norm", VN_ON(GATED_NORM), NULL, NULL, "gate", VN_SIGMOID },
 	{ "G18.first", "gated before it is normed", VN_ON(GATED_NORM), NULL, NULL, "gate_first", 1 },
-	{ "G18.head", "z of the next head", VN_ON(LINEAR), of_z, another_head, NULL, 0 },
+	{ "G18.head", "z of the next head", VN_ON(LINEAR) | VN_ON(GATED_NORM), gate_of_heads, another_head, NULL, 1 },
+	{ "G18.before", "z of the head before", VN_ON(LINEAR) | VN_ON(GATED_NORM), gate_of_heads, another_head, NULL, -1 },
 	{ "G20.missing", "attention is not gated", VN_ON(GATED), attention_gate, no_gate, NULL, 0 },
 	{ "G20.late", "the gate of attention behind its projection", VN_ON(GATED), gate_fits, gate_late, NULL, 0 },
 	{ "G20.silu", "silu for sigmoid in the gate of attention", VN_ON(GATED), attention_gate, NULL, "act", VN_SILU },

@@ -93,9 +93,10 @@ typedef enum vn_cache_form {
 
 /* Of VN_OP_ROWS, with rows t of T and constants by, inner: x[t + by] in the first call, 0 where there is none; x as its numbers lie
  * when its columns are cut into parts of `inner`, and the parts go first; the rows of the first half and of the second in turn;
- * other[t] where t / by is odd; x less the logarithm of the sum of its exponentials. */
+ * other[t] where t / by is odd, or inner - 1 where inner is not 0; x less the logarithm of the sum of its exponentials; column n + by,
+ * counted round, in the place of column n. */
 typedef enum vn_rows_form {
-	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX, VN_N_ROWS_FORMS
+	VN_ROWS_USUAL, VN_ROWS_SHIFTED, VN_ROWS_PARTS_FIRST, VN_ROWS_IN_TURN, VN_ROWS_TILES, VN_ROWS_LOG_SOFTMAX, VN_ROWS_ROUND, VN_N_ROWS_FORMS
 } vn_rows_form;
 
 /* Of VN_OP_LOG_DECAY, with u = x + dt_bias: -exp(A) softplus(u); exp(A) softplus(u); A softplus(u); -A softplus(u); -exp(A) u. */
