@@ -243,8 +243,9 @@ static double middle_scale(factors f, int64_t n)
 	return fmax(fabs(f.middle) - 6.0 * 1.2533 * f.spread / sqrt((double)n), 0.0);
 }
 
-/* different: tokens of the sample. */
-static void judge(const sample *s, const int scale[2], int64_t n, int64_t different, vn_measured *m)
+/* different: tokens of the sample. scores: they are made of fewer numbers than there are channels, so all channels of a token go
+ * the same way, and a few tokens do not even that out. */
+static void judge(const sample *s, const int scale[2], int64_t n, int64_t different, bool scores, vn_measured *m)
 {
 	vn_channels *c = s->c;
 	const int    up = scale[1] - scale[0];
@@ -261,6 +262,8 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 		c->rd[i] = ldexp(c->rd[i] / rr, up);
 		c->dd[i] = ldexp(c->dd[i] / rr, 2 * up);
 	}
+	if (scores && different < FEWEST)
+		return;
 	const factors f = factors_of(c->rd, c->sort, n);
 	m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], middle_scale(f, n));
 	if (different < FEWEST)
@@ -300,6 +303,6 @@ vn_status vn_measure_channels(const vn_kernel *k, const vn_pair *p, vn_channels 
 	int64_t   different;
 	vn_status st = add_all(&s, rows, in, job, err);
 	if (!st && !(st = count_different(&s, rows, in, job, &different, err)))
-		judge(&s, scale, n, different, m);
+		judge(&s, scale, n, different, job->scores, m);
 	return st;
 }

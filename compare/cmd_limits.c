@@ -32,7 +32,7 @@ static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 	const vn_metric_info *info = vn_metric_get(m);
 	const bool higher = form != VN_OVER_FLOOR && info->better == VN_HIGHER;
 	const bool one = form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
-	const char *why = vn_rule_why(l->rule, m);
+	const char *why = vn_rule_why(l->rule, form, m);
 	char depth[64] = "";
 	if (l->rule->key[form][m].deep)
 		snprintf(depth, sizeof depth, "by depth, %g to %g  ", l->rule->key[form][m].value, l->rule->key[form][m].last);

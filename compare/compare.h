@@ -135,8 +135,9 @@ typedef struct vn_pool {
 /* Of so few numbers the ratio of two errors is luck: a floor may be next to nothing
  * because a few roundings happened to be small. Measured on healthy runs, a token
  * at a time (specs/limits.md): at 6 numbers 1 in 300 is over 4 and 17 was seen; from
- * 128 on none of 3700 was over 3.4. So the steps of one token of such a tensor are
- * judged together where a multiple of the floor is limited, once. */
+ * 128 on none of 3700 was over 3.4. A row of more that is computed from so few (the
+ * hidden size of a small model) is as lucky. So the steps of one token of such a tensor
+ * are judged together where a multiple of the floor is limited, once. */
 enum { VN_FEW_NUMBERS = 128 };
 
 typedef struct vn_few {
@@ -169,7 +170,7 @@ typedef struct vn_comparison {
 	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
 	vn_limits     *limits;
 	vn_model      *model;      /* options->model, opened; NULL */
-	vn_policy      policy;     /* the candidate's, where there is a model */
+	vn_policy      policy;     /* the candidate's, where there is a model, or that of --floor */
 	bool           replayed;   /* origins are what replay.h says */
 	const vn_compare_options *options;
 	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */

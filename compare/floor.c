@@ -16,9 +16,16 @@ static const char *precision_of(const vn_recording *r)
 	return p ? p : "unknown";
 }
 
+/* "torch.float16" and "f16" are one precision; a word that nobody knows is itself. */
+static const char *plain_precision(const char *word)
+{
+	vn_policy p;
+	return vn_policy_from_word(word, &p) ? vn_policy_name(p) : word;
+}
+
 static const char *wanted(const vn_comparison *c)
 {
-	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision_of(c->cand);
+	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : plain_precision(precision_of(c->cand));
 }
 
 /* Another part of the run has another floor, even where the shapes are the same. */
@@ -51,7 +58,7 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
 		vn_lines_add(&c->warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
-	if (strcmp(precision_of(c->floor), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
+	if (strcmp(plain_precision(precision_of(c->floor)), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
 		             precision_of(c->floor), wanted(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
@@ -62,6 +69,8 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 	/* The reference's rows are settled by now; where the floor has fewer, it has none of those steps. */
 	if ((st = vn_align_to(c, c->floor, "floor", err)))
 		return st;
+	if (!c->options->model)
+		vn_policy_of_recording(c->floor, &c->policy);
 	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
 	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
 	st = vn_measure_points(c, &batch, err);
@@ -72,7 +81,7 @@ bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
 {
 	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
 
-	if (vn_policy_from_name(precision_of(r), policy))
+	if (vn_policy_from_word(precision_of(r), policy))
 		return true;
 	for (int i = 0; i < vn_recording_count(r); i++)
 		in[vn_recording_entry(r, i)->dtype]++;

@@ -111,13 +111,42 @@ static int by_point(const void *a, const void *b)
 	     : (x > y) - (x < y); /* in execution order */
 }
 
-/* Few numbers may be the same by chance, in 8 bits or saturated. */
-enum { ENOUGH_NUMBERS = 32 };
+/* Few numbers may be the same by chance, in 8 bits or saturated: what speaks against that is how many different ones there are, zeros
+ * aside, times the bits that each keeps. Three of float32 do, six of float16, and of float8 (e4m3) sixteen. */
+enum { ENOUGH_BITS = 64 };
+
+/* t is both: of the same bytes it says as much. */
+static bool no_chance(const vn_tensor *t, const vn_tensor *b)
+{
+	const int     digits = vn_dtype_digits(t->dtype), most = (ENOUGH_BITS + digits - 1) / digits;
+	const int64_t n = vn_shape_count(&t->shape);
+	double different[ENOUGH_BITS], x;
+	int    k = 0;
+	(void)b;
+	for (int64_t i = 0; i < n && k < most; i++) {
+		int at = 0;
+		vn_to_f64(&x, (const unsigned char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+		while (at < k && different[at] != x)
+			at++;
+		if (at == k && x != 0.0 && isfinite(x))
+			different[k++] = x;
+	}
+	return k >= most;
+}
+
+/* Both sides hold the same numbers twice, and those of one are no chance. */
+static vn_status held_twice(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
+{
+	vn_status st = look_at_both(c, p, q, same_bytes, yes, err);
+	if (st || !*yes || (st = look_at(c->ref, p->ref, p->ref, no_chance, yes, err)) || *yes)
+		return st;
+	return look_at(c->cand, p->cand, p->cand, no_chance, yes, err);
+}
 
 static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
 {
 	(void)c;
-	return p->m.n >= ENOUGH_NUMBERS && p->layer >= 0 && !p->hollow && p->m.absmax[0] > 0;
+	return p->layer >= 0 && !p->hollow && p->m.absmax[0] > 0;
 }
 
 static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
@@ -146,7 +175,7 @@ static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 
 static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return p->m.n >= ENOUGH_NUMBERS && !p->hollow && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
+	return !p->hollow && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
 }
 
 /* The ids of its rows, the last ones of those that its step kept; NULL: not known. */
@@ -166,6 +195,50 @@ static bool is_another_steps(const vn_comparison *c, const vn_checkpoint *p, con
 	return x && y && memcmp(x, y, (size_t)rows_of(c, p) * sizeof *x) != 0;
 }
 
+/* Of the reference, the first of these points that both steps have: are its numbers the same? found: they have one. */
+static vn_status same_at(vn_comparison *c, int step, int other, const char *const *name, bool *found, bool *yes, vn_error *err)
+{
+	int a = -1, b = -1;
+	for (; *name && (a < 0 || b < 0); name++) {
+		a = vn_recording_find(c->ref, step, *name);
+		b = vn_recording_find(c->ref, other, *name);
+	}
+	*found = a >= 0 && b >= 0;
+	*yes = false;
+	return *found ? look_at(c->ref, a, b, same_bytes, yes, err) : VN_OK;
+}
+
+/* Two tokens that the model never learned may have one embedding, and then all is alike that does not look back: the first norm, too,
+ * unless positions came to it, but nothing behind attention. An embedding that was not read again is alone; where a whole step was
+ * not, so are its scores. */
+static vn_status tokens_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
+{
+	static const char *const embedding[] = { "token_embed", "embed", NULL }, *const positions[] = { "pos_embed", NULL },
+	                  *const norm[] = { "layer0.attn_norm", NULL }, *const behind[] = { "logits", "final_norm", "layer0.output", "layer0.attn_out", NULL };
+	const int x = p->step, y = q->step;
+	bool      found, same;
+	vn_status st = same_at(c, x, y, embedding, &found, yes, err);
+
+	if (st || !*yes)
+		return st;
+	if ((st = same_at(c, x, y, behind, &found, &same, err)) || same) {
+		*yes = false;
+		return st;
+	}
+	if ((st = same_at(c, x, y, positions, &found, &same, err)) || found)
+		return st;
+	st = same_at(c, x, y, norm, &found, &same, err);
+	*yes = !found || same;
+	return st;
+}
+
+static vn_status never_alike(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
+{
+	(void)c; (void)p; (void)q; (void)err;
+	*yes = false;
+	return VN_OK;
+}
+
 /* ---- both --------------------------------------------------------------------------------------- */
 
 /* What sorts equal numbers next to each other, and what two of them must be for the later to prove nothing. */
@@ -173,6 +246,7 @@ typedef struct kind {
 	bool      (*take)(const vn_comparison *c, const vn_checkpoint *p);
 	int       (*order)(const void *a, const void *b);
 	bool      (*found)(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q);
+	vn_status (*but)(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err); /* they are rightly equal */
 	const char *says;
 } kind;
 
@@ -189,8 +263,8 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
-		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q);
-		if (same && !(st = look_at_both(c, p, q, same_bytes, &same, err)) && same)
+		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
+		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
 			p->hollow = k->says;
 	}
 	free(sorted);
@@ -199,7 +273,8 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 
 vn_status vn_hollow(vn_comparison *c, vn_error *err)
 {
-	static const kind layers = { in_a_layer, by_point, is_another_layers, stale }, steps = { has_rows, by_name, is_another_steps, left_over };
+	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
+	                  steps = { has_rows, by_name, is_another_steps, tokens_alike, left_over };
 	for (int i = 0; i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
 		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->ref, p->ref)) && looks_constant(&p->m);

@@ -58,7 +58,11 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
 	if (info->better == VN_HIGHER)
 		return value <= 0 ? "can never fail" : NULL;
-	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO)
+	/* What is left of a factor beyond 6 standard errors is 0 in most tensors, whatever is wrong with them, and more by luck. */
+	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
+		return "is luck: of few numbers rounding leaves more, and of many nothing";
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO || m == VN_M_SCALE
+	    || m == VN_M_WORST_CHANNEL_SCALE)
 		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
 	if (m == VN_M_HEADROOM)
 		return value >= 1 ? "can never fail" : NULL;
@@ -77,9 +81,10 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 
-const char *vn_rule_why(const vn_rule *r, vn_metric m)
+const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m)
 {
-	return r->why_of[m] ? r->why_of[m] : r->why;
+	const char *own = r->why_of[form == VN_OVER_FLOOR][m];
+	return own ? own : r->why;
 }
 
 static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
@@ -164,8 +169,10 @@ void vn_limits_destroy(vn_limits *l)
 		free(l->rule[i]->file);
 		free(l->rule[i]->match);
 		free(l->rule[i]->why);
-		for (int m = 0; m < VN_N_METRICS; m++)
-			free(l->rule[i]->why_of[m]);
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			free(l->rule[i]->why_of[0][m]);
+			free(l->rule[i]->why_of[1][m]);
+		}
 		free(l->rule[i]);
 	}
 	for (int i = 0; i < l->n_warnings; i++)

@@ -22,7 +22,7 @@ typedef struct vn_rule {
 	int   line;       /* where the rule starts */
 	char *match;      /* NULL: defaults */
 	char *why;        /* never empty in a rule; of defaults NULL: none given */
-	char *why_of[VN_N_METRICS]; /* of a metric that rests on something else; NULL: why */
+	char *why_of[2][VN_N_METRICS]; /* of a metric that rests on something else, [1] of its multiple of the floor; NULL: why */
 	bool  shipped;    /* from a file that was extended, or from one of vernier's own */
 	bool  hit;        /* it matched a checkpoint */
 	struct {
@@ -75,8 +75,8 @@ bool      vn_limits_ask_floor(const vn_limits *l);
  * be high: of the distance from 1). Outside layers: embeddings have the first, everything else the last. */
 double    vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers);
 
-/* What the rule's limits of this metric rest on; NULL: none given. */
-const char *vn_rule_why(const vn_rule *r, vn_metric m);
+/* What the rule's limit of this metric in this form rests on; NULL: none given. */
+const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m);
 
 /* Marks the rules it uses as hit. */
 void      vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set);

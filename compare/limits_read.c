@@ -196,12 +196,14 @@ static vn_status keys(body *b);
 static vn_status why_key(void *context, const char *key, int line, int column)
 {
 	body     *b = context;
+	vn_form   form;
 	vn_metric m;
-	if (!vn_metric_from_name(key, &m))
+	if (!metric_key(key, false, &form, &m))
 		return vn_yaml_fail_at(b->r->y, line, column, "why_of: unknown metric '%.100s'", key);
-	if (b->rule->why_of[m])
+	char **text = &b->rule->why_of[form == VN_OVER_FLOOR][m];
+	if (*text)
 		return vn_yaml_fail_at(b->r->y, line, column, "why_of: %s twice", key);
-	return vn_yaml_copy(b->r->y, key, &b->rule->why_of[m]);
+	return vn_yaml_copy(b->r->y, key, text);
 }
 
 static vn_status rule_key(void *context, const char *key, int line, int column)

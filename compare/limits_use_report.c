@@ -75,8 +75,10 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 		if (r->why)
 			fprintf(out, "  \"%s\"\n", r->why);
 		for (int m = 0; m < VN_N_METRICS; m++)
-			if (r->why_of[m])
-				fprintf(out, "  %s: \"%s\"\n", vn_metric_get((vn_metric)m)->name, r->why_of[m]);
+			for (int f = 0; f < 2; f++)
+				if (r->why_of[f][m])
+					fprintf(out, "  %s: \"%s\"\n", vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
+					        r->why_of[f][m]);
 	}
 	for (int i = 0; i < u->warnings.n; i++)
 		fprintf(out, "warning: %s\n", u->warnings.line[i]);
@@ -96,7 +98,7 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	json_object_set_new(j, "metric", json_string(vn_limit_key(f, m, key)));
 	json_object_set_new(j, "without_floor", json_boolean(f == VN_WITHOUT_FLOOR));
 	json_object_set_new(j, "line", json_integer(r->key[f][m].line));
-	json_object_set_new(j, "why", vn_json_text(vn_rule_why(r, m)));
+	json_object_set_new(j, "why", vn_json_text(vn_rule_why(r, f, m)));
 	if (r->key[f][m].state == VN_LIFTED) {
 		json_object_set_new(j, "limit", json_null());
 		return j;

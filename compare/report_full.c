@@ -73,8 +73,9 @@ void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE 
 		if (k->check[i].holds)
 			continue;
 		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &k->check[i], words));
-		if (k->check[i].rule && vn_rule_why(k->check[i].rule, k->check[i].metric))
-			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), vn_rule_why(k->check[i].rule, k->check[i].metric), VN_PLAIN(colour));
+		const char *why = k->check[i].rule ? vn_rule_why(k->check[i].rule, k->check[i].form, k->check[i].metric) : NULL;
+		if (why)
+			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_PLAIN(colour));
 		fputc('\n', out);
 	}
 	if (k->m.bad_at >= 0)

@@ -81,9 +81,9 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
 	vn_xml_text(out, vn_say_failure(p, text));
-	if (broken && broken->rule && vn_rule_why(broken->rule, broken->metric)) {
+	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric)) {
 		fputs("<br><q>", out);
-		vn_xml_text(out, vn_rule_why(broken->rule, broken->metric));
+		vn_xml_text(out, vn_rule_why(broken->rule, broken->form, broken->metric));
 		fputs("</q>", out);
 	}
 	fputs("</dd>\n", out);

@@ -18,7 +18,7 @@ static json_t *rule(const vn_check *k)
 	if (!k->rule)
 		return json_null(); /* built in */
 	return json_pack("{s:o, s:o, s:o, s:o}", "file", vn_json_text(k->rule->file), "line", k->line ? json_integer(k->line) : json_null(), "match", vn_json_text(k->rule->match),
-	                 "why", vn_json_text(vn_rule_why(k->rule, k->metric)));
+	                 "why", vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
 }
 
 static json_t *used(const vn_check *k)

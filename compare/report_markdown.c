@@ -105,8 +105,8 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	const vn_told *x = vn_story_find(s, first);
 	item(out, c->first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text));
-	if (broken && broken->rule && vn_rule_why(broken->rule, broken->metric))
-		item(out, "Why this rule", vn_rule_why(broken->rule, broken->metric));
+	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
+		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
 		item(out, "Profile", x->profile.words.line[i]);
 	origins(c, out);

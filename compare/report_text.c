@@ -346,8 +346,8 @@ static void first_screen(const page *p)
 		const vn_told *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		fprintf(p->out, "%-10s %s\n", broken ? "rule" : "finding", vn_say_failure(k, words));
-		if (broken && broken->rule && vn_rule_why(broken->rule, broken->metric))
-			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_rule_why(broken->rule, broken->metric), PLAIN(p));
+		if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
+			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_rule_why(broken->rule, broken->form, broken->metric), PLAIN(p));
 		for (int i = 0; x && i < x->profile.words.n; i++)
 			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
 		origins_line(p);

@@ -492,6 +492,7 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-shifted", "logits of the next vocabulary entry", VN_NEEDS_SCORES, .numbers = vocabulary_shifted,
 	  .want = BY(VN_M_KL_MEAN) },
 	{ "scores-tempered", "logits divided by 1.1", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = tempered, .want = ANY },
+	{ "scores-channel-scaled", "one score of each row 15 % off", VN_NEEDS_SCORES, .fine = VN_FINE, .numbers = channel_scaled, .want = ANY },
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
 

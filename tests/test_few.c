@@ -161,6 +161,28 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 	make_plan();
 }
 
+static void a_row_of_scores_is_small_where_it_is_made_of_few_numbers(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	vn_plan_destroy(plan);
+	V = 160;
+	embed_worst = MOST; /* recorded, and never off by itself: rows of four numbers */
+	make_plan();
+	all(factor, 16, 1);
+	factor[5] = factor[9] = 3;
+	make(16, factor, -1);
+	compare(&t, "floor", ratios);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 2);
+	CU_ASSERT_EQUAL(failing(&t), 0); /* (14 + 2 * 9) / 16 = 2 */
+	finish(&t);
+	vn_plan_destroy(plan);
+	embed_worst = -1;
+	V = 16;
+	make_plan();
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -171,6 +193,7 @@ int main(void)
 		TEST(what_is_said_of_few_together_is_of_all_their_numbers),
 		TEST(too_few_numbers_in_all_may_keep_to_the_cap_instead),
 		TEST(a_tensor_that_is_not_small_is_judged_at_every_step),
+		TEST(a_row_of_scores_is_small_where_it_is_made_of_few_numbers),
 		CU_TEST_INFO_NULL,
 	};
 

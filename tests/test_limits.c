@@ -137,6 +137,23 @@ static void forms_of_a_metric_are_kept_apart(void)
 	vn_limits_destroy(l);
 }
 
+static void each_form_of_a_metric_rests_on_its_own_reason(void)
+{
+	vn_limits *l = parse("version: 1\ndefaults:\n  nmse_over_floor: 4\n  without_floor: { nmse: 2.0e-3, cosine: 0.9 }\n  why: all\n"
+	                     "  why_of: { nmse: a number, nmse_over_floor: a multiple }\n");
+	const vn_rule *r = l->rule[0];
+	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_OVER_FLOOR, VN_M_NMSE), "a multiple");
+	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_WITHOUT_FLOOR, VN_M_NMSE), "a number");
+	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_PLAIN, VN_M_NMSE), "a number");
+	CU_ASSERT_STRING_EQUAL(vn_rule_why(r, VN_WITHOUT_FLOOR, VN_M_COSINE), "all");
+	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { nmse_over_floor: 4, nmse: 1.0e-3, why: all, why_of: { nmse: a number } }\n");
+	CU_ASSERT_STRING_EQUAL(vn_rule_why(l->rule[0], VN_OVER_FLOOR, VN_M_NMSE), "all");
+	vn_limits_destroy(l);
+	refused("version: 1\ndefaults: { why_of: { nmse_over_floor: a, nmse_over_floor: b } }\n", "nmse_over_floor twice");
+	refused("version: 1\ndefaults: { why_of: { cosine_over_floor: a } }\n", "why_of: unknown metric 'cosine_over_floor'");
+}
+
 static void unknown_words_are_refused_where_they_stand(void)
 {
 	refused("version: 1\nrules:\n  - match: a\n    cosin: 0.9\n", "t.yaml:4:5: unknown key or metric 'cosin'");
@@ -220,6 +237,11 @@ static void limits_that_cannot_fail_are_warned_about(void)
 	vn_limits_destroy(l);
 	l = parse("version: 1\ndefaults: { nonfinite: 999999, differing: 9.0e+14, kl_mean: 9.9, kl_p99: 49, kl_max: 49 }\n");
 	CU_ASSERT_EQUAL(l->n_warnings, 0);
+	vn_limits_destroy(l);
+	l = parse("version: 1\ndefaults: { scale: 0, worst_channel_scale: 1 }\n");
+	CU_ASSERT_EQUAL_FATAL(l->n_warnings, 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[0], "t.yaml:2: scale: 0 is luck"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(l->warning[1], "t.yaml:2: worst_channel_scale: 1 lets a tensor of zeros pass"));
 	vn_limits_destroy(l);
 }
 
@@ -364,6 +386,7 @@ int main(void)
 		TEST(a_limit_goes_by_depth_from_the_first_layer_to_the_last),
 		TEST(a_limit_by_depth_has_both_ends_and_a_way_between_them),
 		TEST(forms_of_a_metric_are_kept_apart),
+		TEST(each_form_of_a_metric_rests_on_its_own_reason),
 		TEST(unknown_words_are_refused_where_they_stand),
 		TEST(numbers_must_be_numbers_that_something_can_keep_to),
 		TEST(nothing_is_said_twice),

@@ -197,12 +197,13 @@ class Twin:
         middle = np.sort(off)[rank(len(off), 0.5)]
         deviation = 1.4826 * np.sort(abs(off - middle))[rank(len(off), 0.5)]
         deviation = deviation if abs(middle) < 1e6 else 0
-        self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
         kept = []
         for x in self.raw[0].reshape(-1, rows, int(np.prod(self.shape[self.token + 1:])))[0, some, :64]:
             if all(self.differ(x, y) for y in kept):
                 kept.append(x)
         n = len(kept)
+        if n >= 8 or not self.has_scores:
+            self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
         if n >= 8:
             self.nmses_of_channels = dd / size
             self.scales_of_channels = [max(0, min(self.beyond(abs(x), y, n), abs(x) - 6 * deviation)) for x, y in zip(off, dd / size)]

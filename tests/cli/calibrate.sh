@@ -98,5 +98,5 @@ for f in ('ref', 'half'):
     d['step.0'].move('layer1/q_rope', 'layer1/a{\"*\\\\\u00e9')
 "
 vernier calibrate 'ref-"x.h5' 'half-"x.h5' -o strange.yaml
-grep -A 4 'match: "layer\*.a?' strange.yaml | grep -A 4 -F '.a?' | sed -E 's/[0-9.]+e-[0-9]+|-?[0-9]\.[0-9]+/N/g'
+grep -A 6 'match: "layer\*.a?' strange.yaml | grep -A 6 -F '.a?' | sed -E 's/[0-9.]+e-[0-9]+|-?[0-9]\.[0-9]+/N/g'
 verdict 'ref-"x.h5' 'half-"x.h5' --limits strange.yaml

@@ -34,3 +34,10 @@ echo "== of one token all probabilities are 1"
 run --ids 7 -o ref.h5 --points '*' --force
 run --ids 7 -o cand.h5 --points '*' --precision f16 --force
 both ""
+echo "== the numbers of another step, however few; but not where two tokens are one to the model"
+for f in "ref f32" "cand f16"; do run --ids 1,2,3,4 --force-ids 9,8,7 -o ${f% *}.h5 --points '*' --precision ${f#* } --force; done
+both "f['step.3/layer0/k_proj'][...] = f['step.2/layer0/k_proj'][...]" 'layer0.k_proj'
+both "for n in ('k_proj', 'v_proj'): s = f['step.3/layer0/' + n]; s[...] = 0; s[..., :1, :2] = f['step.2/layer0/' + n][..., :1, :2]; f['step.2/layer0/' + n][...] = s[...]" 'layer0.{k,v}_proj'
+both "for n in ('embed', 'layer0/attn_norm', 'layer0/k_proj'): f['step.3/' + n][...] = f['step.2/' + n][...]" '{embed,layer0.{attn_norm,k_proj}}'
+both "for n in ('embed', 'layer0/k_proj'): f['step.3/' + n][...] = f['step.2/' + n][...]" '{embed,layer0.{attn_norm,k_proj}}'
+both "f['step.2'].visititems(lambda n, d: f['step.3/' + n].write_direct(d[...]) if isinstance(d, h5py.Dataset) and d.shape == f['step.3/' + n].shape else None)" '{embed,layer0.{attn_norm,k_proj},logits}'
