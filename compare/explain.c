@@ -97,20 +97,25 @@ static int counterpart(const vn_trial *t, int node)
 	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
 }
 
-/* What was fitted where like is. */
-static vn_status try_fitted(vn_trial *t, const vn_explanation *like, vn_error *err)
+/* What was found where like is: its answers, and of the catalogue the next best; in the heads that it is made in. */
+static vn_status try_like(vn_trial *t, const vn_explanation *like, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
 	vn_status st = VN_OK;
+	vn_part   part;
 
-	t->x->fitted = true;
+	t->x->fitted = like->fitted;
+	t->part = vn_part_of(t, &like->by[0], own, fine, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
-		if (!h.made.n || *h.in_part || *h.also)
+		if (!h.made.n || *h.also)
 			continue;
 		h.node = counterpart(t, h.node);
 		h.against[0] = 0;
 		st = vn_try_made(t, &h, err);
 	}
+	if (!st && (!like->fitted || (*like->by[0].in_part && !like->by[0].made.n)))
+		st = vn_try_catalogue(t, like, err);
+	t->part = NULL;
 	return st;
 }
 
@@ -135,17 +140,43 @@ vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err)
 	return st;
 }
 
+#define POOR 0.5 /* used: the answer leaves more than a healthy operation mostly does */
+
+/* What explains it hardly: a number that is fitted may do so twice as well. */
+static vn_status look_beside(vn_trial *t, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	const int       n = x->n;
+	vn_hypothesis   known[VN_EXPLAIN_KEPT];
+	vn_status       st;
+
+	if (!(x->by[0].used > POOR) || t->brief)
+		return VN_OK;
+	memcpy(known, x->by, sizeof known);
+	x->fitted = true;
+	if ((st = vn_fit_nodes(t, err)))
+		return st;
+	vn_conclude(t);
+	if (!x->n_fit || !(x->by[0].used * VN_EXPLAIN_APART < known[0].used)) {
+		memcpy(x->by, known, sizeof known);
+		x->n = n;
+		x->fitted = false;
+		vn_conclude(t);
+	}
+	return VN_OK;
+}
+
 vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	vn_tensor own = { 0 }, fine = { 0 };
 	vn_status st = turn_to(t, &own, &fine, x->why_not, err);
 
-	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err)) && !(st = like && like->fitted ? try_fitted(t, like, err) : vn_try_catalogue(t, like, err))) {
+	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err)) && !(st = like ? try_like(t, like, &own, &fine, err) : vn_try_catalogue(t, NULL, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
 			st = look_further(t, false, &own, &fine, err);
-		else if (x->n_fit && !(st = vn_say_beside(t, err)))
+		else if (x->n_fit && (like || !(st = look_beside(t, err))) && !(st = vn_say_beside(t, err)))
 			st = vn_try_alike(t, err);
 	}
 	drop(&own, &fine);

@@ -12,8 +12,8 @@
  * tried at all of them at once, too, as an engine makes it: on queries and keys, in a layer, everywhere.
  *
  * Where none of the catalogue does, parameters are fitted (theta, eps, scales, an offset of
- * positions, a factor), and what the operation gives is tried in other arrangements. Where
- * none of these does, the error is put into words.
+ * positions, a factor), and what the operation gives is tried in other arrangements; where some
+ * heads alone came out otherwise, everything is tried in these. Where none of these does, the error is put into words.
  *
  * An answer is to hold in all steps of its point (explain_steps.c): where another step is right, which
  * it would have changed, or wrong otherwise, hypotheses of which this is not so go before it.

@@ -47,7 +47,7 @@ static vn_status error_at(search *s, double u, double *error, vn_error *err)
 
 enum { COARSE = 17, FINE = 36 };
 #define GOLDEN 0.6180339887498949
-#define NEARER 0.5 /* what the best of a grid leaves of the error at most, where it is to be looked at closer */
+#define NEARER 0.75 /* what the best of a grid leaves of the error at most, where it is to be looked at closer */
 
 /* log x within the range: on a grid, then by golden section around the best. */
 static vn_status least(search *s, const vn_range *in, vn_error *err)

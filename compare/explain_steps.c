@@ -7,7 +7,8 @@
  * stays the answer, with these words, where nothing else is one. A step of as many tokens that is wrong otherwise, and that
  * nothing explains, refutes it: what is wrong there looks like it here.
  *
- * What was recorded alone, and what was fitted, which has another number in every step, are left out. */
+ * What was fitted is made of constants, and made again by them; where nothing explains a step, what was fitted in another may.
+ * What was recorded alone, and arrangements, which may have another number in every step, are left out. */
 #include "compare/explain_inside.h"
 
 #include "libref/plan/fault.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { FEW = 4 }; /* layers between captured tensors, and operations of a kind, that are tried each */
-enum { THETAS = 73, SOME = 25 };
+enum { THETAS = 73, SOME = 33 };
 
 static bool is_norm(vn_op op)
 {

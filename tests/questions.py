@@ -52,7 +52,7 @@ F16 = [
     ("9 29", "qwen2", "p070", ROPES("theta"), 1, ["origins +layer1.q_rope, layer1.k_rope", "it grows with the token", "explained .*: R2.1e4: RoPE with theta 10000"]),
     ("11", "qwen2", "p070", ROPES("position + 1"), 1, ["origins +layer1.q_rope, layer1.k_rope", "dims 0, 4 of 8 carry 9", "explained .*: R3.plus: positions count from 1"]),
     ("11", "qwen2", "p070", ROPES("last position"), 1, ["origins +layer1.q_rope, layer1.k_rope", "tokens 0-68 of 70 carry 100 %"]),
-    ("10", "qwen2", "p070", ROPES("first head alone"), 1, ["heads 1-5 of 6 carry 100 %", "kv head 1 of 2 carries 100 %"]),
+    ("10", "qwen2", "p070", ROPES("first head alone"), 1, ["heads 1-5 of 6 carry 100 %", "kv head 1 of 2 carries 100 %", "explained +layer1.q_rope: R12: RoPE skipped, in heads 1-5 of 6 alone"]),
     ("26", "qwen2", "p070", {"layer1.k_rope": "left out"}, 1, ["starts at layer1.k_rope:", "its numbers are those of layer1.k_proj in the reference"]),
     ("15 18", "qwen2", "p070", {"layer1.attn_context": "head map"}, 1, ["starts at layer1.attn_context:", "heads 1, 4 of 6 carry 100 %", "replayed +itself nmse", "explained .*: A6: query head h reads key head h mod G",
                                                "first token is not its v_proj in 2 of 6 heads"]),
