@@ -52,6 +52,8 @@ static vn_status look_further(vn_trial *t, bool refuted, const vn_tensor *own, c
 		return st;
 	if (!refuted && !t->x->n_fit && t->went == VN_NOT_WENT_ON && (st = try_what_was_recorded(t, err)))
 		return st;
+	if (!t->x->n_fit && (st = vn_try_pairs(t, err)))
+		return st;
 	return t->x->n_fit ? VN_OK : vn_say_looks(t, own, err);
 }
 

@@ -45,7 +45,7 @@ typedef struct vn_setting {
 enum { VN_PART_HEADS = 256 };
 
 typedef struct vn_hypothesis {
-	char        id[24];      /* of the catalogue, "R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
+	char        id[32];      /* of the catalogue, "R2.1e4"; of two, "R1+R2.1e4"; of what is fitted the id without variant; "" for an arrangement */
 	char        words[240];  /* "RoPE with theta 10000" */
 	char        holds[VN_NAME_MAX]; /* the checkpoint whose numbers were recorded in its place; "" */
 	int         node;        /* of the model's plan: where it is made */

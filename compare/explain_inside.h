@@ -27,6 +27,7 @@ typedef struct vn_trial {
 	vn_went         went;
 	bool            brief; /* one of many: what takes long is not tried */
 	const vn_part  *part;  /* NULL: hypotheses are made in all heads */
+	int             pairs_in_vain; /* origins that no two mistakes explain */
 } vn_trial;
 
 /* explain_try.c. What is left of the operation as it should be, into t->x->sound. own, fine: what it gives. */
@@ -116,6 +117,9 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 
 /* explain_tiles.c: own, fine as above: rows that are another checkpoint's, or 0. */
 vn_status vn_try_tiles(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+
+/* explain_pairs.c: two mistakes of the catalogue at once; concludes. */
+vn_status vn_try_pairs(vn_trial *t, vn_error *err);
 
 /* explain_looks.c: the error in words, into x->looks. */
 vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err);

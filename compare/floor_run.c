@@ -73,17 +73,17 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 	f->data = (const unsigned char *)f->data + (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
 }
 
-/* x: against what; NULL: the reference. */
-static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, vn_measured *m, vn_error *err)
+/* x: against what; NULL: the reference. mapped: run and x lie in scratch files. */
+static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped, vn_measured *m, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
 	vn_tensor      r;
 	if (x)
-		return vn_measure(x, run, axes, p->scores, c->options->threads, m, err);
+		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->options->threads, m, err);
 	vn_status st = vn_entry_tensor(c->ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure(&r, run, axes, p->scores, c->options->threads, m, err);
+		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->ref, p->ref), c->options->threads, m, err);
 	vn_recording_release(c->ref, p->ref);
 	return st;
 }
@@ -108,7 +108,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 		return VN_OK;
 	}
 	if (s->own || !fine) {
-		if ((st = against(s, p, NULL, &f, &m, err)))
+		if ((st = against(s, p, NULL, &f, run->large.file != 0, &m, err)))
 			return st;
 		if (s->own)
 			memcpy(s->own[p - s->c->point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
@@ -118,7 +118,7 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 	if (!fine)
 		return VN_OK;
 	const vn_tensor x = rows_of(fine, e);
-	if ((st = against(s, p, &x, &f, &m, err)))
+	if ((st = against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
 		return st;
 	if (s->joins)
 		vn_floor_join(p, &m);
@@ -316,7 +316,7 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 done:
 	for (int i = 0; i < 2; i++)
 		for (size_t k = 0; k < sizeof s.e[i].out / sizeof *s.e[i].out; k++)
-			free(s.e[i].out[k].data);
+			vn_made_free(&s.e[i].out[k]);
 	free(s.want);
 	free(s.point);
 	free(s.next);

@@ -216,7 +216,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 		r->other->node[k] = *node;
 	}
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
-		free(e->out[i].data);
+		vn_made_free(&e->out[i]);
 	memcpy(e->out, sound.out, sizeof e->out);
 	vn_local_allow(l, &j.most);
 	const vn_status back = put_back(r, d, st ? &none : err);

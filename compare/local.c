@@ -29,11 +29,17 @@ static double value_of(const vn_measured *m, vn_metric which)
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
                            vn_replayed *l, vn_error *err)
 {
+	return vn_local_measure_mapped(a, b, c, axes, storage, false, threads, l, err);
+}
+
+vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
+                                  int threads, vn_replayed *l, vn_error *err)
+{
 	const double least = least_floor(storage);
 	vn_measured local, floor;
 	vn_status   st;
 
-	if ((st = vn_measure(a, c, axes, false, threads, &local, err)) || (st = vn_measure(b, a, axes, false, threads, &floor, err)))
+	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) || (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
 		return st;
 	*l = (vn_replayed) {
 		.local = value_of(&local, VN_M_NMSE), .floor = fmax(value_of(&floor, VN_M_NMSE), least),

@@ -21,6 +21,9 @@
  * string. storage: of the candidate's precision. threads 0: one a processor. The only failure is memory. */
 vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
                            vn_replayed *l, vn_error *err);
+/* The same; mapped: all three lie in shared mappings, whose pages are given back. */
+vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
+                                  int threads, vn_replayed *l, vn_error *err);
 
 /* Raises the floors of *most to what another healthy implementation z makes of the same inputs: z - A. */
 vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err);

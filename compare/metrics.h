@@ -124,6 +124,9 @@ typedef struct vn_job {
 vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
 vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
                      int threads, vn_measured *m, vn_error *err);
+/* The same; mapped: both lie in shared mappings of files, whose pages behind the pass are given back. */
+vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
+                            int threads, vn_measured *m, vn_error *err);
 
 /* Which axis the dims string calls token; -1 when none. */
 int vn_token_axis(const char *axes, int rank);

@@ -111,7 +111,7 @@ static void close_all(vn_replay *r)
 	for (int i = 0; i < VN_N_ENGINES; i++) {
 		vn_ref_destroy(r->e[i].ref);
 		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
-			free(r->e[i].out[k].data);
+			vn_made_free(&r->e[i].out[k]);
 	}
 	vn_plan_destroy(r->other);
 	vn_names_finish(&r->names);

@@ -5,6 +5,7 @@
 #include "compare/names.h"
 #include "compare/replay.h"
 #include "compare/trace.h"
+#include "capture/scratch.h"
 #include "libref/exec/ref.h"
 
 enum { VN_OWN, VN_FINE, VN_N_ENGINES }; /* in the candidate's precision; more precisely */
@@ -16,6 +17,7 @@ typedef struct vn_made {
 	vn_shape       shape;
 	unsigned char *data;
 	size_t         have, room;
+	vn_scratch     large;    /* data lie in it, so that no more of them is in memory than is looked at; none: data are the heap's */
 } vn_made;
 
 typedef struct vn_replay_engine {
@@ -63,6 +65,7 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 
 /* Where engine e puts what it makes. */
 vn_sink   vn_replay_sink(vn_replay_engine *e);
+void      vn_made_free(vn_made *m);
 /* Node k of the step: run by both engines, judged, and the candidate's numbers put in the place of what it made. */
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 

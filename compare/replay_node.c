@@ -9,6 +9,29 @@
 
 /* ---- numbers handed over ------------------------------------------------------------------ */
 
+/* Scores over a vocabulary are larger than all else together, and two engines make them. */
+enum { LARGE = 64 << 20, STRETCH = 16 << 20 };
+
+void vn_made_free(vn_made *m)
+{
+	if (!m->large.data)
+		free(m->data);
+	vn_scratch_end(&m->large);
+	m->data = NULL;
+	m->room = 0;
+}
+
+static bool make_room(vn_made *m, size_t bytes)
+{
+	vn_made_free(m);
+	if (bytes >= LARGE && vn_scratch_make(&m->large, bytes))
+		m->data = m->large.data;
+	else
+		m->data = malloc(bytes);
+	m->room = m->data ? bytes : 0;
+	return m->data != NULL;
+}
+
 static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_replay_engine *e = context;
@@ -18,14 +41,7 @@ static vn_status take_begin(void *context, int value, vn_dtype dtype, const vn_s
 	m->dtype = dtype;
 	m->shape = *shape;
 	m->have = 0;
-	if (bytes > m->room) {
-		free(m->data);
-		m->room = 0;
-		if (!(m->data = malloc(bytes)))
-			return vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
-		m->room = bytes;
-	}
-	return VN_OK;
+	return bytes <= m->room || make_room(m, bytes) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
 }
 
 static vn_status take_write(void *context, const void *data, size_t elements, vn_error *err)
@@ -36,6 +52,8 @@ static vn_status take_write(void *context, const void *data, size_t elements, vn
 	(void)err;
 	if (m->have + bytes <= m->room) {
 		memcpy(m->data + m->have, data, bytes);
+		if (m->large.data && m->have / STRETCH != (m->have + bytes) / STRETCH)
+			vn_scratch_forget(&m->large);
 		m->have += bytes;
 	}
 	return VN_OK;
@@ -98,13 +116,14 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int   threads = c->options->threads;
+	const bool  mapped = own->large.file && fine->large.file && vn_recording_mapped(c->cand, p->cand) && vn_recording_mapped(c->ref, p->ref);
 	vn_tensor   cand, ref;
 	vn_measured given;
 	vn_status   st;
 
 	if ((st = vn_entry_tensor(c->cand, p->cand, &cand, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
-	    || (st = vn_local_measure(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, threads, &p->replay, err))
-	    || (st = vn_measure(&ref, &b, axes, false, threads, &given, err)))
+	    || (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay, err))
+	    || (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
 		return st;
 	p->replayed = true;
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))

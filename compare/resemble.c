@@ -153,7 +153,9 @@ static void label(const vn_entry *e, char text[VN_LABEL])
 
 static vn_status others(search *s, vn_error *err)
 {
+	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; with each number come its neighbours */
 	const map m = { .kind = VN_LIKE_OTHER, .s = s };
+	int64_t   looked = 0;
 	char text[VN_LABEL];
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(s->c->ref); i++) {
@@ -171,6 +173,10 @@ static vn_status others(search *s, vn_error *err)
 		}
 		st = t->st;
 		vn_numbers_close(t);
+		if ((looked += s->n * (int64_t)vn_dtype_size(e->dtype)) >= LOOKED_AT) {
+			vn_recording_forget(s->c->ref);
+			looked = 0;
+		}
 	}
 	return st;
 }

@@ -106,6 +106,8 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
 	say_where(c->ref, e, d->at, d->where, sizeof d->where);
+	vn_recording_forget(c->ref); /* pages that were looked at would add up */
+	vn_recording_forget(c->cand);
 	return VN_OK;
 }
 
