@@ -24,6 +24,7 @@
  *             that norm; worst_channel_scale is the largest |factor - 1| of one beyond 6 times its standard error or the
  *             deviation of all factors, whichever is more. Of scores (axis key), of fewer than 8 different tokens, and without
  *             a token axis both are those of the whole. scale is the median channel's where that is farther from 1
+ *             (of logits only of 8 different tokens or more)
  *   ulp       numbers representable between the two, in the coarser of the two
  *             formats (the one of fewer digits), both rounded to it first
  *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:

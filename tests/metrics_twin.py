@@ -200,8 +200,8 @@ def deviation(metric, ours, theirs):
     return abs(ours - theirs) / abs(theirs)
 
 
-def check(label, point, r, c, rf, cf, scores):
-    twin = Twin(r, c, rf, cf, point["axes"].split(), scores)
+def check(label, point, r, c, rf, cf, scores, logits):
+    twin = Twin(r, c, rf, cf, point["axes"].split(), scores, logits)
     for metric in point["metrics"]:
         ours, theirs = value_of(point, metric), twin.metric(metric)
         if theirs is None:
@@ -235,7 +235,7 @@ def check_all(label, report, ref, cand, bitwise=False):
             name = re.sub(r"^step\.\d+/", "", point["name"])
             r, rf = numbers(a, point["step"], name)
             c, cf = numbers(b, point["step"], name)
-            check(where, point, r, c, rf, cf, name == "logits" and not bitwise)
+            check(where, point, r, c, rf, cf, name == "logits" and not bitwise, name == "logits")
             n += 1
     return n
 

@@ -109,7 +109,7 @@ def kl_of(r, c):
 
 
 class Twin:
-    def __init__(self, r, c, rf, cf, axes, scores):
+    def __init__(self, r, c, rf, cf, axes, scores, logits=None):
         self.shape, self.axes, self.rf, self.cf = r.shape, axes, rf, cf
         self.grid = rf if FORMATS[rf].digits < FORMATS[cf].digits else cf
         self.raw = r, c
@@ -121,6 +121,7 @@ class Twin:
             self.d = np.abs(self.c - self.r)
         self.token = axes.index("token") if "token" in axes else 0 if not axes and r.ndim > 1 else -1
         self.has_scores = scores
+        self.logits = scores if logits is None else logits
         self.found = {}
         self.sums()
         self.rows()
@@ -202,7 +203,7 @@ class Twin:
             if all(self.differ(x, y) for y in kept):
                 kept.append(x)
         n = len(kept)
-        if n >= 8 or not self.has_scores:
+        if n >= 8 or not self.logits:
             self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
         if n >= 8:
             self.nmses_of_channels = dd / size
