@@ -174,10 +174,8 @@ static vn_status check_rows(const vn_recording *r, vn_error *err)
 		const vn_entry *e = &r->entry[i];
 		const int       axis = vn_axes_find(e->axes, "token");
 		const int64_t   n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
-		int64_t         rows = -1;
-		for (int k = 0; k < r->n_steps; k++)
-			if (r->step[k].number == e->step)
-				rows = r->step[k].rows;
+		const vn_step  *s = vn_recording_step(r, e->step);
+		const int64_t   rows = s ? s->rows : -1;
 		if (rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e)))
 			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
 			               rows, e->name, n);
@@ -222,12 +220,11 @@ static vn_status settle(vn_recording *r, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = check_rows(r, err)) ||
-	    (st = sort_weights(r, err)) || (st = settle_plan(r, err)))
-		return st;
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
-	return VN_OK;
+	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)))
+		return st;
+	return settle_plan(r, err);
 }
 
 vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)

@@ -112,10 +112,15 @@ int vn_recording_steps(const vn_recording *r, const vn_step **steps)
 
 const vn_step *vn_recording_step(const vn_recording *r, int number)
 {
-	for (int i = 0; i < r->n_steps; i++)
-		if (r->step[i].number == number)
-			return &r->step[i];
-	return NULL;
+	int lo = 0, hi = r->n_steps; /* they are in order */
+	while (lo < hi) {
+		const int mid = lo + (hi - lo) / 2;
+		if (r->step[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
 }
 
 int vn_recording_count(const vn_recording *r)

@@ -259,8 +259,12 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 		return; /* a reference of zeros: the whole says it */
 	for (int64_t i = 0; i < n; i++) {
 		const double rr = fmax(c->rr[i], least);
-		c->rd[i] = ldexp(c->rd[i] / rr, up);
-		c->dd[i] = ldexp(c->dd[i] / rr, 2 * up);
+		c->rd[i] /= rr;
+		c->dd[i] /= rr;
+		if (up == 0)
+			continue; /* as nearly always, and a call of ldexp takes as long as all else */
+		c->rd[i] = ldexp(c->rd[i], up);
+		c->dd[i] = ldexp(c->dd[i], 2 * up);
 	}
 	if (scores && different < FEWEST)
 		return;

@@ -130,6 +130,7 @@ typedef struct vn_pool {
 	int         worst;            /* checkpoint of the largest divergence: the checks stand there, and a broken one at those that break it by themselves, too */
 	double      value[VN_N_METRICS], floor[VN_N_METRICS]; /* metrics of logits only; floor: NaN when some step has none */
 	double      argmax_strict, kl_half; /* as in vn_measured */
+	int64_t     rows, distinct;   /* of the reference's tokens (count.h) */
 } vn_pool;
 
 /* Of so few numbers the ratio of two errors is luck: a floor may be next to nothing

@@ -26,33 +26,45 @@ static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *i
 	return s->rows;
 }
 
-/* Of p, or of every step that its scores are taken with. */
-static int64_t collect(const vn_comparison *c, const vn_checkpoint *p, int32_t *id)
+/* Of points [first, last], of one pool where it is not below 0. */
+static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int pool, int32_t *id)
 {
 	int64_t n = 0;
-	if (p->pool < 0)
-		return ids_of(c, p, id);
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].pool == p->pool)
+	for (int64_t i = first; i <= last; i++)
+		if (pool < 0 || c->point[i].pool == pool)
 			n += ids_of(c, &c->point[i], id ? id + n : NULL);
 	return n;
 }
 
-int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
+static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, int pool, int64_t *rows)
 {
-	const int64_t n = collect(c, p, NULL);
+	const int64_t n = collect(c, first, last, pool, NULL);
 	int32_t *id = n > 0 ? malloc((size_t)n * sizeof *id) : NULL;
 	int64_t  distinct = 1;
 
 	*rows = n > 0 ? n : 1;
 	if (!id)
 		return *rows; /* then nothing is allowed for */
-	collect(c, p, id);
+	collect(c, first, last, pool, id);
 	qsort(id, (size_t)n, sizeof *id, ascending);
 	for (int64_t i = 1; i < n; i++)
 		distinct += id[i] != id[i - 1];
 	free(id);
 	return distinct;
+}
+
+int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
+{
+	if (p->pool < 0)
+		return distinct_of(c, p - c->point, p - c->point, -1, rows);
+	*rows = c->pool[p->pool].rows;
+	return c->pool[p->pool].distinct;
+}
+
+void vn_count_pool(const vn_comparison *c, int pool)
+{
+	vn_pool *g = &c->pool[pool];
+	g->distinct = distinct_of(c, g->first, g->last, pool, &g->rows);
 }
 
 int64_t vn_count_allowed(double limit, int64_t n)

@@ -8,6 +8,9 @@
  * over and over makes the same row, and the same rounding. rows: how many rows there are. 1 of 1 where no step says. */
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows);
 
+/* Of all steps of a pool, once: to its rows and distinct. */
+void vn_count_pool(const vn_comparison *c, int pool);
+
 /* A share of few rows is luck: so many of n rows may disagree where a share of 1 - limit is allowed to, that more would come
  * in one of a thousand cases, disagreements being independent (a binomial). */
 int64_t vn_count_allowed(double limit, int64_t n);

@@ -141,8 +141,10 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		return true;
 	}
 	const subject  s = subject_of(c, p, m, few);
-	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
 	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
+		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
+	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
 	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, s.value, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)

@@ -1,6 +1,7 @@
 /* pool.c: the metrics of logits over all steps of one token; see vn_pool. */
 #include "compare/average.h"
 #include "compare/compare.h"
+#include "compare/count.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -90,6 +91,7 @@ vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
 		c->pool = more;
 		st = fill(c, &g, err);
 		c->pool[c->n_pools++] = g;
+		vn_count_pool(c, c->n_pools - 1);
 	}
 	return st;
 }

@@ -17,6 +17,8 @@
 static void to_scale(vn_squares *s, const int scale[3])
 {
 	const int r = s->scale[0] - scale[0], c = s->scale[1] - scale[1], d = s->scale[2] - scale[2];
+	if (r == 0 && c == 0 && d == 0)
+		return; /* as ever without float64 */
 	s->rr = ldexp(s->rr, 2 * r);
 	s->cc = ldexp(s->cc, 2 * c);
 	s->rc = ldexp(s->rc, r + c);
@@ -88,7 +90,7 @@ double vn_beyond(double off, double nmse, double n)
 	if (!(off < 1e6)) /* nothing alike, and its square may be no number */
 		return off;
 	/* What is left of nmse without the factor; where that is next to nothing its digits have cancelled. */
-	const double beyond = off - 6.0 * sqrt(fmax(nmse - off * off, ldexp(nmse, -20)) / n);
+	const double beyond = off - 6.0 * sqrt(fmax(nmse - off * off, 0x1p-20 * nmse) / n);
 	return beyond < 0.0 ? 0.0 : beyond; /* a NaN stays */
 }
 

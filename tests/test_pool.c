@@ -17,6 +17,7 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	CU_ASSERT_TRUE(t.c.within);
 	CU_ASSERT_EQUAL_FATAL(t.c.n_pools, 1);
 	CU_ASSERT_EQUAL(t.c.pool[0].n, 32);
+	CU_ASSERT(t.c.pool[0].rows == 32 && t.c.pool[0].distinct == 16); /* ids 0 to 15, and again */
 	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].first].step, 1);
 	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].last].step, 32);
 	finish(&t);
