@@ -1,10 +1,10 @@
 /* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
-#include "capture/arguments.h"
+#include "capture/run/arguments.h"
 #include "capture/commands.h"
-#include "capture/interrupt.h"
-#include "capture/prompt.h"
-#include "capture/run.h"
-#include "capture/toggles.h"
+#include "capture/run/interrupt.h"
+#include "capture/run/prompt.h"
+#include "capture/run/run.h"
+#include "capture/run/toggles.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 

@@ -1,7 +1,7 @@
 /* cmd_show.c: `vernier show`: what a recording holds. */
 #include "capture/commands.h"
-#include "capture/damage.h"
-#include "capture/show.h"
+#include "capture/recording/damage.h"
+#include "capture/show/show.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 

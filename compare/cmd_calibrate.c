@@ -1,12 +1,12 @@
 /* cmd_calibrate.c: vernier calibrate REF CAND... -o LIMITS: limits fitted to healthy runs. */
-#include "compare/calibrate.h"
+#include "compare/judge/calibrate.h"
 #include "compare/commands.h"
 #include "compare/options.h"
-#include "compare/output.h"
-#include "compare/sides.h"
-#include "compare/words.h"
+#include "compare/text/output.h"
+#include "compare/match/sides.h"
+#include "compare/text/words.h"
 
-#include "capture/place.h"
+#include "capture/file/place.h"
 
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"

@@ -1,13 +1,13 @@
 /* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
 #include "compare/commands.h"
-#include "compare/folders.h"
+#include "compare/match/folders.h"
 #include "compare/options.h"
-#include "compare/output.h"
-#include "compare/report.h"
-#include "compare/sides.h"
+#include "compare/text/output.h"
+#include "compare/report/report.h"
+#include "compare/match/sides.h"
 
-#include "capture/derive.h"
-#include "capture/place.h"
+#include "capture/recording/derive.h"
+#include "capture/file/place.h"
 
 #include "libref/base/text.h"
 

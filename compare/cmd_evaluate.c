@@ -1,12 +1,12 @@
 /* cmd_evaluate.c: vernier evaluate MODEL: a text through the reference and the engine under test. */
 #include "compare/commands.h"
-#include "compare/evaluate_report.h"
+#include "compare/evaluate/evaluate_report.h"
 #include "compare/options.h"
-#include "compare/output.h"
+#include "compare/text/output.h"
 
-#include "capture/interrupt.h"
-#include "capture/place.h"
-#include "capture/prompt.h"
+#include "capture/run/interrupt.h"
+#include "capture/file/place.h"
+#include "capture/run/prompt.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,14 @@
 /* cmd_isolate.c: vernier isolate MODEL: which operations to replace to repair a run. */
 #include "compare/commands.h"
 #include "compare/options.h"
-#include "compare/output.h"
-#include "compare/repair.h"
+#include "compare/text/output.h"
+#include "compare/isolate/repair.h"
 
-#include "capture/arguments.h"
-#include "capture/interrupt.h"
-#include "capture/misread.h"
-#include "capture/place.h"
-#include "capture/prompt.h"
+#include "capture/run/arguments.h"
+#include "capture/run/interrupt.h"
+#include "capture/run/misread.h"
+#include "capture/file/place.h"
+#include "capture/run/prompt.h"
 #include "libref/base/glob.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* cmd_selftest.c: vernier selftest [REF [CAND]]: show that compare catches what is wrong. */
 #include "compare/commands.h"
 #include "compare/options.h"
-#include "compare/selftest_report.h"
+#include "compare/selftest/selftest_report.h"
 
-#include "capture/interrupt.h"
+#include "capture/run/interrupt.h"
 #include "libref/base/glob.h"
 #include "libref/base/progress.h"
 

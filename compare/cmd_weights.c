@@ -1,8 +1,8 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
 #include "compare/commands.h"
 #include "compare/options.h"
-#include "compare/weights_report.h"
-#include "compare/weights_side.h"
+#include "compare/weights/weights_report.h"
+#include "compare/weights/weights_side.h"
 
 #include <stdlib.h>
 #include <string.h>

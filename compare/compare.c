@@ -1,10 +1,10 @@
 /* compare.c: see compare.h. */
-#include "compare/baseline.h"
-#include "compare/explain.h"
-#include "compare/replay.h"
+#include "compare/judge/baseline.h"
+#include "compare/explain/explain.h"
+#include "compare/replay/replay.h"
 
-#include "capture/damage.h"
-#include "capture/identities.h"
+#include "capture/recording/damage.h"
+#include "capture/show/identities.h"
 
 #include <math.h>
 #include <stdio.h>

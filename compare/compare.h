@@ -12,10 +12,10 @@
 #ifndef VN_COMPARE_COMPARE_H
 #define VN_COMPARE_COMPARE_H
 
-#include "capture/recording.h"
-#include "compare/limits.h"
-#include "compare/lines.h"
-#include "compare/weights.h"
+#include "capture/recording/recording.h"
+#include "compare/limits/limits.h"
+#include "compare/text/lines.h"
+#include "compare/weights/weights.h"
 #include "libref/plan/policy.h"
 
 /* What a person may allow by name (--allow token_ids,weights). */

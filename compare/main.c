@@ -1,7 +1,7 @@
 /* main.c: the door: a table of commands and a loop. */
 #include "capture/commands.h"
 #include "compare/commands.h"
-#include "compare/kernel.h"
+#include "compare/metrics/kernel.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
 #endif

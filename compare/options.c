@@ -1,7 +1,7 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
 
-#include "capture/arguments.h"
+#include "capture/run/arguments.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 

@@ -6,7 +6,7 @@
  * have (float32 operands ready in memory, OpenBLAS's own threads), the forward
  * pass without taps, and the forward pass recording every default point.
  * Prints the median of each, the two ratios and the peak memory. */
-#include "capture/store.h"
+#include "capture/store/store.h"
 #include "libref/base/progress.h"
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"

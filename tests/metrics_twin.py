@@ -6,7 +6,7 @@
 writes two recordings that hold every pair of formats in many shapes of trouble (huge and
 tiny mixed, subnormal, all equal, all zero, one element, one giant channel, signs, NaN and
 infinities), records trained fixtures in four precisions, compares them, and computes each
-metric of compare/metrics.h again: sums in long double, the divergence of logits with 48
+metric of compare/metrics/metrics.h again: sums in long double, the divergence of logits with 48
 digits. Every value must agree to 1e-12 (relative; of a cosine and of a scale, which are shares of 1,
 absolute); counts, indices and distances in ULP exactly. Then the same comparisons again with one
 and two threads and every kernel the processor has: the reports must hold the same digits.

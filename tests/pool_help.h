@@ -7,7 +7,7 @@
 #include "tests/suite.h"
 #include "tests/trial.h"
 
-#include "capture/store.h"
+#include "capture/store/store.h"
 
 #include <math.h>
 

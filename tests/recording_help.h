@@ -3,7 +3,7 @@
 #ifndef VN_TESTS_RECORDING_HELP_H
 #define VN_TESTS_RECORDING_HELP_H
 
-#include "capture/recording.h"
+#include "capture/recording/recording.h"
 #include "tests/suite.h"
 
 #include <hdf5.h>

@@ -2,8 +2,8 @@
 #ifndef VN_TESTS_STORE_HELP_H
 #define VN_TESTS_STORE_HELP_H
 
-#include "capture/recording.h"
-#include "capture/store.h"
+#include "capture/recording/recording.h"
+#include "capture/store/store.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* test_disk.c: what is written is there, whether it went directly or not. */
-#include "capture/disk.h"
+#include "capture/file/disk.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>

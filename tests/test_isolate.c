@@ -1,5 +1,5 @@
 /* test_isolate.c: the search for what repairs a run, with oracles whose answer is known. */
-#include "compare/isolate.h"
+#include "compare/isolate/isolate.h"
 #include "tests/suite.h"
 
 #include <stdint.h>

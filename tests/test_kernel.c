@@ -1,6 +1,6 @@
 /* test_kernel.c: the inner loops of a comparison: the same digits on every kind of
  * processor, and the numbers that the formats mean. */
-#include "compare/kernel.h"
+#include "compare/metrics/kernel.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
 

@@ -1,5 +1,5 @@
 /* test_limits.c: the limits language: what it says, and what it refuses where. */
-#include "compare/limits.h"
+#include "compare/limits/limits.h"
 #include "tests/suite.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* test_listen.c: the listener between an engine and a store: what a store gets of
  * calls of which somebody else hears the scores. The engine here is a loop that
  * hands over numbers which say where they stand. */
-#include "capture/listen.h"
+#include "capture/run/listen.h"
 #include "libref/plan/plan.h"
 #include "tests/suite.h"
 

@@ -1,5 +1,5 @@
-/* test_markup.c: text from anywhere, where XML, HTML or Markdown is read (compare/markup.h). */
-#include "compare/markup.h"
+/* test_markup.c: text from anywhere, where XML, HTML or Markdown is read (compare/text/markup.h). */
+#include "compare/text/markup.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>

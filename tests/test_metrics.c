@@ -1,7 +1,7 @@
 /* test_metrics.c: the metrics against plain loops and numbers worked out by hand. */
-#include "compare/average.h"
-#include "compare/kernel.h"
-#include "compare/measure.h"
+#include "compare/metrics/average.h"
+#include "compare/metrics/kernel.h"
+#include "compare/metrics/measure.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
 

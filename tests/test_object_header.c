@@ -1,5 +1,5 @@
 /* test_object_header.c: headers of datasets that HDF5 wrote, read without it. */
-#include "capture/object_header.h"
+#include "capture/file/object_header.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* test_plan_json.c: a plan as the text in a file, there and back (capture/plan_json.h). */
-#include "capture/plan_json.h"
+/* test_plan_json.c: a plan as the text in a file, there and back (capture/file/plan_json.h). */
+#include "capture/file/plan_json.h"
 #include "tests/store_help.h"
 
 static void a_plan_survives_the_way_through_text(void)

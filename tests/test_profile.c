@@ -1,5 +1,5 @@
 /* test_profile.c: planted faults, and what is said of them; healthy noise, and that nothing is said. */
-#include "compare/profile.h"
+#include "compare/profile/profile.h"
 #include "tests/suite.h"
 #include "tests/uniform.h"
 

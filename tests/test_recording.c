@@ -1,6 +1,6 @@
-/* test_recording.c: reading checkpoint files (capture/recording.h) that are as they should be; test_recording_bad.c has those
+/* test_recording.c: reading checkpoint files (capture/recording/recording.h) that are as they should be; test_recording_bad.c has those
  * that are not. */
-#include "capture/view.h"
+#include "capture/view/view.h"
 #include "tests/recording_help.h"
 
 /* ---- what is accepted ----------------------------------------------------------------- */

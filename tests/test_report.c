@@ -1,6 +1,6 @@
 /* test_report.c: what reports say of comparisons, and the manual of the commands. */
 #include "compare/commands.h"
-#include "compare/report.h"
+#include "compare/report/report.h"
 #include "tests/faulty_help.h"
 
 #include "capture/commands.h"

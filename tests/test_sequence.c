@@ -1,5 +1,5 @@
-/* test_sequence.c: the execution order of checkpoints that do not say it (capture/sequence.h). */
-#include "capture/sequence.h"
+/* test_sequence.c: the execution order of checkpoints that do not say it (capture/recording/sequence.h). */
+#include "capture/recording/sequence.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* test_store.c: writing the checkpoint file (capture/store.h), judged by reading it back. */
+/* test_store.c: writing the checkpoint file (capture/store/store.h), judged by reading it back. */
 #include "tests/store_help.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* test_team.c: work shared by several threads. */
-#include "compare/team.h"
+#include "compare/metrics/team.h"
 #include "tests/suite.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* test_toggles.c: which nodes a glob speaks of, and lists of globs. */
-#include "capture/toggles.h"
+#include "capture/run/toggles.h"
 #include "libref/model/model.h"
 #include "tests/suite.h"
 

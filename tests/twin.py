@@ -1,4 +1,4 @@
-"""twin.py: the definitions of compare/metrics.h in numpy, for metrics_twin.py.
+"""twin.py: the definitions of compare/metrics/metrics.h in numpy, for metrics_twin.py.
 
 Sums are in long double, whose range also holds the square of any float64. Nothing is
 taken from the program under test: the formats of 8 bits and bfloat16 are decoded and

@@ -1,6 +1,6 @@
 /* fuzz_ids.c: any text as a list of token ids. Refused with one line, or a list
  * of numbers that are all there and none negative. */
-#include "capture/arguments.h"
+#include "capture/run/arguments.h"
 #include "tests/fuzz/mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

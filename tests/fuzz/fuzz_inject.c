@@ -2,7 +2,7 @@
  *
  * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. What is refused is refused in one line; what is not leaves a
  * plan that an engine takes, whose values begin with those of the sound one; and the sound one stays what it was. */
-#include "capture/misread.h"
+#include "capture/run/misread.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "tests/fuzz/mutate.h"

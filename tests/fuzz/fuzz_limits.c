@@ -2,7 +2,7 @@
  *
  * Built with -fsanitize=fuzzer it is a libFuzzer target (-DVERNIER_LIBFUZZER); otherwise main
  * cuts and bends a few files by a fixed recipe, and reads files given as arguments. */
-#include "compare/limits.h"
+#include "compare/limits/limits.h"
 #include "tests/fuzz/bend.h"
 
 #include <math.h>

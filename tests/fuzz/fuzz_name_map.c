@@ -2,7 +2,7 @@
  *
  * Built with -fsanitize=fuzzer it is a libFuzzer target (-DVERNIER_LIBFUZZER); otherwise main
  * cuts and bends a few files by a fixed recipe, and reads files given as arguments. */
-#include "capture/name_map.h"
+#include "capture/names/name_map.h"
 #include "tests/fuzz/bend.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* fuzz_object_header.c: any bytes as a file with headers of datasets: read, or left to HDF5, and never past their
  * end. Checksums are not looked at, or nothing would get past them. */
-#include "capture/object_header.h"
+#include "capture/file/object_header.h"
 #include "tests/fuzz/mutate.h"
 
 #include <hdf5.h>

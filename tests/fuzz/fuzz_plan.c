@@ -4,7 +4,7 @@
  * empty line, the values, an empty line, the weights. A plan is refused with
  * one line, or is one that an engine may walk; then it survives the way out and
  * back in. */
-#include "capture/plan_json.h"
+#include "capture/file/plan_json.h"
 #include "libref/exec/slots.h"
 #include "libref/plan/family.h"
 #include "tests/fuzz/mutate.h"

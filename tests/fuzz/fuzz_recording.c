@@ -10,9 +10,9 @@
  *
  * and tells how often each line came. Files in HDF5's old format (what h5py
  * writes by default) have no checksums and get furthest. */
-#include "capture/identities.h"
-#include "capture/recording.h"
-#include "capture/view.h"
+#include "capture/show/identities.h"
+#include "capture/recording/recording.h"
+#include "capture/view/view.h"
 #include "libref/base/progress.h"
 
 #include <stdint.h>

@@ -3,7 +3,7 @@
  *
  * Built with -fsanitize=fuzzer it is a libFuzzer target (-DVERNIER_LIBFUZZER); otherwise main
  * changes recipes for two tables, and reads files given as arguments. */
-#include "compare/weights_report.h"
+#include "compare/weights/weights_report.h"
 #include "tests/fuzz/mutate.h"
 
 #include <math.h>

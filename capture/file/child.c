@@ -1,0 +1,326 @@
+/* child.c: see child.h. */
+#include "capture/file/child.h"
+
+#include "capture/file/h5.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A child sends something for every object it meets. Three seconds of computing
+ * in between are a loop in a damaged structure; so are ten minutes of silence,
+ * however slow the disk. */
+enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
+/* Frames of a few hundred bytes each: one at a time, the two processes would
+ * spend a sixth of their time waking each other. */
+enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
+static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
+/* Beyond what the parent had: far more than the metadata of any real file. */
+static const rlim_t MEMORY = (rlim_t)3 << 30;
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#endif
+
+/* ASan's shadow needs terabytes of addresses. */
+static void limit_memory(void)
+{
+#ifndef ASAN
+	unsigned long pages = 0;
+	FILE         *f = fopen("/proc/self/statm", "re");
+	if (f && fscanf(f, "%lu", &pages) == 1) {
+		struct rlimit most = { 0 };
+		most.rlim_cur = most.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
+		setrlimit(RLIMIT_AS, &most);
+	}
+	if (f)
+		fclose(f);
+#else
+	(void)MEMORY;
+#endif
+}
+
+void vn_child_patience(int seconds)
+{
+	struct itimerval t = { .it_value.tv_sec = seconds };
+	setitimer(ITIMER_PROF, &t, NULL);
+}
+
+static void settle_in(void)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF };
+	sigset_t none_blocked;
+	struct rlimit none = { 0, 0 };
+	int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
+		signal(list[i], SIG_DFL);
+	sigemptyset(&none_blocked);
+	sigprocmask(SIG_SETMASK, &none_blocked, NULL);
+	vn_child_patience(COMPUTING_S);
+	setrlimit(RLIMIT_CORE, &none);
+	limit_memory();
+	if (null >= 0) { /* nothing that the C library has to say on the way down */
+		dup2(null, 1);
+		dup2(null, 2);
+	}
+}
+
+vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, int pipe), void *ctx, vn_error *err)
+{
+	int ends[2];
+
+	*c = (vn_child){ .pid = -1, .pipe = -1, .path = path };
+	if (!(c->in = malloc(AHEAD)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", path);
+	if (pipe2(ends, O_CLOEXEC) != 0) {
+		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", path, strerror(errno));
+		vn_child_end(c);
+		return st;
+	}
+	fflush(NULL);
+	vn_h5_lock(); /* so that the child finds the library at rest */
+	c->pid = fork();
+	vn_h5_unlock();
+	if (c->pid == 0) {
+		close(ends[0]);
+		settle_in();
+		work(ctx, ends[1]);
+		vn_child_leave(ends[1]);
+	}
+	close(ends[1]);
+	c->pipe = ends[0];
+	if (c->pid < 0) {
+		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to read it: %s", path, strerror(errno));
+		vn_child_end(c);
+		return st;
+	}
+	return VN_OK;
+}
+
+void vn_child_end(vn_child *c)
+{
+	if (c->pipe >= 0)
+		close(c->pipe);
+	if (c->pid > 0) {
+		kill(c->pid, SIGKILL);
+		while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	free(c->in);
+	free(c->body);
+	*c = (vn_child){ .pid = -1, .pipe = -1 };
+}
+
+static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s)", c->path, how);
+}
+
+/* The pipe ended early: why? */
+static vn_status gone(vn_child *c, vn_error *err)
+{
+	int   status = 0;
+	pid_t pid;
+	char  how[64] = "HDF5 fails on it";
+
+	while ((pid = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
+		;
+	c->pid = -1;
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+		return damaged(c, "reading it does not end", err);
+	if (pid > 0 && WIFSIGNALED(status))
+		snprintf(how, sizeof how, "HDF5 crashes on it: signal %d", WTERMSIG(status));
+	return damaged(c, how, err);
+}
+
+/* Where the next bytes of the frame go, and how many are wanted there. */
+static char *wanted(vn_child *c, size_t *bytes)
+{
+	const bool head = c->got < sizeof c->head;
+	*bytes = (head ? sizeof c->head : sizeof c->head + c->head[1]) - c->got;
+	return head ? (char *)c->head + c->got : c->body + (c->got - sizeof c->head);
+}
+
+static vn_status begin_body(vn_child *c, vn_error *err)
+{
+	if (c->head[0] > 255 || c->head[1] > MOST_FRAME)
+		return damaged(c, "reading it goes astray", err);
+	if (!(c->body = malloc((size_t)c->head[1] + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %u bytes", c->path, c->head[1]);
+	c->body[c->head[1]] = '\0';
+	return VN_OK;
+}
+
+/* Completes the frame from what was read ahead; *whole: it is all here. */
+static vn_status build(vn_child *c, bool *whole, vn_error *err)
+{
+	size_t    want;
+	vn_status st = VN_OK;
+
+	for (;;) {
+		char *to = wanted(c, &want);
+		if (want > c->n)
+			want = c->n;
+		memcpy(to, c->in + c->at, want);
+		c->at += want;
+		c->n -= want;
+		c->got += want;
+		if (!c->body && c->got == sizeof c->head && (st = begin_body(c, err)))
+			return st;
+		*whole = c->body && c->got == sizeof c->head + c->head[1];
+		if (*whole || c->n == 0)
+			return VN_OK;
+	}
+}
+
+/* The pipe has something to say, and nothing is left of what was read ahead. */
+static vn_status pull(vn_child *c, vn_error *err)
+{
+	size_t     want;
+	char      *to = wanted(c, &want);
+	const bool ahead = want < AHEAD;
+	ssize_t    n = read(c->pipe, ahead ? c->in : to, ahead ? AHEAD : want);
+
+	if (n < 0 && errno == EINTR)
+		return VN_OK;
+	if (n <= 0)
+		return gone(c, err);
+	c->at = 0;
+	c->n = ahead ? (size_t)n : 0;
+	c->got += ahead ? 0 : (size_t)n;
+	return VN_OK;
+}
+
+/* Until some child says something; each that does is read. */
+static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *err)
+{
+	struct pollfd p[VN_CHILDREN];
+	vn_status     st = VN_OK;
+	int           ready;
+
+	for (int i = 0; i < n; i++)
+		p[i] = (struct pollfd){ .fd = c[i]->pipe, .events = POLLIN };
+	while ((ready = poll(p, (nfds_t)n, SILENCE_MS)) < 0 && errno == EINTR)
+		;
+	for (int i = 0; i < n && !st; i++)
+		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
+			*which = i;
+			st = ready <= 0 ? damaged(c[i], "reading it does not end", err) : pull(c[i], err);
+		}
+	return st;
+}
+
+vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      whole = false;
+
+	*data = NULL;
+	*which = 0;
+	while (!st) {
+		for (int i = 0; i < n && !whole && !st; i++)
+			if (c[i]->pipe >= 0) {
+				*which = i;
+				st = build(c[i], &whole, err);
+			}
+		if (st || whole)
+			break;
+		st = wait_for_any(c, n, which, err);
+	}
+	if (st)
+		return st;
+	vn_child *from = c[*which];
+	*kind = (int)from->head[0];
+	*bytes = from->head[1];
+	*data = from->body;
+	from->body = NULL;
+	from->got = 0;
+	return VN_OK;
+}
+
+vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err)
+{
+	int which;
+	return vn_child_receive_any(&c, 1, &which, kind, data, bytes, err);
+}
+
+/* ---- in the child ---------------------------------------------------------------------- */
+
+static void put(int pipe, const void *data, size_t bytes)
+{
+	const char *from = data;
+	while (bytes > 0) {
+		ssize_t n = write(pipe, from, bytes);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			_exit(1);
+		from += n;
+		bytes -= (size_t)n;
+	}
+}
+
+static struct outgoing {
+	size_t  n;
+	int64_t left_ms; /* when the last left */
+	char    data[AHEAD];
+} out;
+
+static int64_t clock_ms(void)
+{
+	struct timespec t = { 0 };
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static void let_go(int pipe)
+{
+	put(pipe, out.data, out.n);
+	out.n = 0;
+	out.left_ms = clock_ms();
+	vn_child_patience(COMPUTING_S);
+}
+
+void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
+{
+	uint32_t head[2] = { (uint32_t)kind, (uint32_t)bytes };
+
+	if (bytes > MOST_FRAME)
+		_exit(1);
+	if (sizeof head + bytes > sizeof out.data - out.n)
+		let_go(pipe);
+	memcpy(out.data + out.n, head, sizeof head);
+	out.n += sizeof head;
+	if (bytes > sizeof out.data - out.n) {
+		let_go(pipe);
+		put(pipe, data, bytes);
+	} else {
+		memcpy(out.data + out.n, data, bytes);
+		out.n += bytes;
+	}
+	if (clock_ms() - out.left_ms > MOMENT_MS)
+		let_go(pipe);
+}
+
+void vn_child_leave(int pipe)
+{
+	let_go(pipe);
+	_exit(0);
+}

@@ -1,0 +1,304 @@
+/* driver.c: see driver.h. */
+#include "capture/file/driver.h"
+
+#include "capture/file/disk.h"
+
+#include <errno.h>
+#include <hdf5.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* One write of the library that is not on disk yet. */
+typedef struct pending {
+	haddr_t    at;
+	size_t     bytes;
+	H5FD_mem_t type;
+	void      *data;
+} pending;
+
+struct vn_driver {
+	int         fd;
+	const char *path;
+	haddr_t     eoa, eof; /* as the library sees the file */
+	pending    *log;      /* in the order of writing */
+	size_t      n_log, room_log;
+	haddr_t    *seen;     /* addresses published before, an open hash table; 0: free */
+	size_t      n_seen, room_seen;
+};
+
+/* What HDF5 holds: its own fields and our file. */
+typedef struct handle {
+	H5FD_t     pub;
+	vn_driver *driver;
+} handle;
+
+typedef struct info {
+	vn_driver *driver;
+} info;
+
+static vn_driver *of(const H5FD_t *f)
+{
+	return ((const handle *)f)->driver;
+}
+
+static H5FD_t *drv_open(const char *name, unsigned flags, hid_t fapl, haddr_t maxaddr)
+{
+	const info *in = H5Pget_driver_info(fapl);
+	handle     *h = in ? calloc(1, sizeof *h) : NULL;
+	(void)name, (void)flags, (void)maxaddr;
+	if (h)
+		h->driver = in->driver;
+	return h ? &h->pub : NULL;
+}
+
+static herr_t drv_close(H5FD_t *f)
+{
+	free(f);
+	return 0;
+}
+
+static int drv_cmp(const H5FD_t *a, const H5FD_t *b)
+{
+	return (of(a) > of(b)) - (of(a) < of(b));
+}
+
+static herr_t drv_query(const H5FD_t *f, unsigned long *flags)
+{
+	(void)f;
+	*flags = H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+	return 0;
+}
+
+static haddr_t drv_get_eoa(const H5FD_t *f, H5FD_mem_t type)
+{
+	(void)type;
+	return of(f)->eoa;
+}
+
+static herr_t drv_set_eoa(H5FD_t *f, H5FD_mem_t type, haddr_t eoa)
+{
+	(void)type;
+	of(f)->eoa = eoa;
+	return 0;
+}
+
+/* Where the next piece of the file goes. Everything starts at a multiple of 64,
+ * so that mapped numbers are aligned; the numbers of a tensor of some size at a
+ * page, so that they can go to the disk directly. */
+static haddr_t drv_alloc(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, hsize_t size)
+{
+	vn_driver    *d = of(f);
+	const haddr_t to = type == H5FD_MEM_DRAW && size >= 4 * VN_DISK_PAGE ? VN_DISK_PAGE : 64;
+	const haddr_t at = (d->eoa + to - 1) / to * to;
+
+	(void)dxpl;
+	d->eoa = at + size;
+	return at;
+}
+
+static haddr_t drv_get_eof(const H5FD_t *f, H5FD_mem_t type)
+{
+	(void)type;
+	return of(f)->eof;
+}
+
+static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, void *buffer)
+{
+	vn_driver *d = of(f);
+	char      *to = buffer;
+	size_t     have = 0;
+
+	(void)type, (void)dxpl;
+	while (have < bytes) {
+		ssize_t n = pread(d->fd, to + have, bytes - have, (off_t)(at + have));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	memset(to + have, 0, bytes - have);
+	for (size_t i = 0; i < d->n_log; i++) {
+		const pending *p = &d->log[i];
+		haddr_t first = p->at > at ? p->at : at;
+		haddr_t last = p->at + p->bytes < at + bytes ? p->at + p->bytes : at + bytes;
+		if (first < last)
+			memcpy(to + (first - at), (const char *)p->data + (first - p->at), (size_t)(last - first));
+	}
+	return 0;
+}
+
+static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, const void *buffer)
+{
+	vn_driver *d = of(f);
+
+	(void)dxpl;
+	if (d->n_log == d->room_log) {
+		size_t   room = d->room_log ? 2 * d->room_log : 256;
+		pending *log = realloc(d->log, room * sizeof *log);
+		if (!log)
+			return -1;
+		d->log = log;
+		d->room_log = room;
+	}
+	pending p = { .at = at, .bytes = bytes, .type = type, .data = malloc(bytes ? bytes : 1) };
+	if (!p.data)
+		return -1;
+	memcpy(p.data, buffer, bytes);
+	d->log[d->n_log++] = p;
+	if (at + bytes > d->eof)
+		d->eof = at + bytes;
+	return 0;
+}
+
+/* The library tells when to flush or cut the file; we decide that ourselves. */
+static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
+{
+	(void)f, (void)dxpl, (void)closing;
+	return 0;
+}
+
+static const H5FD_class_t driver_class = {
+	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
+	.fapl_size = sizeof(info),
+	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query, .alloc = drv_alloc,
+	.get_eoa = drv_get_eoa, .set_eoa = drv_set_eoa, .get_eof = drv_get_eof,
+	.read = drv_read, .write = drv_write, .flush = drv_flush, .truncate = drv_flush,
+	.fl_map = H5FD_FLMAP_DICHOTOMY
+};
+
+long long vn_driver_id(void)
+{
+	static hid_t id = H5I_INVALID_HID;
+	if (id < 0)
+		id = H5FDregister(&driver_class);
+	return id;
+}
+
+vn_driver *vn_driver_create(int fd, const char *path)
+{
+	vn_driver  *d = calloc(1, sizeof *d);
+	struct stat st;
+
+	if (d) {
+		d->fd = fd;
+		d->path = path;
+		d->eof = fstat(fd, &st) == 0 ? (haddr_t)st.st_size : 0;
+	}
+	return d;
+}
+
+const void *vn_driver_info(vn_driver *d)
+{
+	/* HDF5 copies it at once. */
+	static info in;
+	in.driver = d;
+	return &in;
+}
+
+static void drop_log(vn_driver *d)
+{
+	for (size_t i = 0; i < d->n_log; i++)
+		free(d->log[i].data);
+	d->n_log = 0;
+}
+
+void vn_driver_destroy(vn_driver *d)
+{
+	if (!d)
+		return;
+	drop_log(d);
+	free(d->log);
+	free(d->seen);
+	free(d);
+}
+
+/* The place of an address in the table: where it is, or where it would go. */
+static haddr_t *slot(haddr_t *table, size_t room, haddr_t key)
+{
+	size_t i = (size_t)((key * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
+	while (table[i] && table[i] != key)
+		i = (i + 1) & (room - 1);
+	return &table[i];
+}
+
+static bool remember(vn_driver *d, haddr_t at)
+{
+	if (2 * d->n_seen >= d->room_seen) {
+		size_t   room = d->room_seen ? 2 * d->room_seen : 1024;
+		haddr_t *table = calloc(room, sizeof *table);
+		if (!table)
+			return false;
+		for (size_t i = 0; i < d->room_seen; i++)
+			if (d->seen[i])
+				*slot(table, room, d->seen[i]) = d->seen[i];
+		free(d->seen);
+		d->seen = table;
+		d->room_seen = room;
+	}
+	haddr_t *s = slot(d->seen, d->room_seen, at + 1); /* the superblock is at 0 */
+	d->n_seen += *s == 0;
+	*s = at + 1;
+	return true;
+}
+
+static bool known(const vn_driver *d, haddr_t at)
+{
+	return d->room_seen && *slot(d->seen, d->room_seen, at + 1) != 0;
+}
+
+/* What nothing on disk points at; the file's length; strings, which others
+ * point at; the rest. */
+enum { FRESH, LENGTH, STRINGS, LINKS, N_TURNS };
+
+static int turn_of(const vn_driver *d, const pending *p)
+{
+	if (p->at == 0)
+		return LENGTH;
+	if (!known(d, p->at))
+		return FRESH;
+	return p->type == H5FD_MEM_GHEAP ? STRINGS : LINKS;
+}
+
+/* A file shorter than its superblock says does not open. */
+static vn_status lengthen(vn_driver *d, vn_error *err)
+{
+	struct stat st;
+	if (fstat(d->fd, &st) != 0 ||
+	    ((haddr_t)st.st_size < d->eoa && ftruncate(d->fd, (off_t)d->eoa) != 0))
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be made longer: %s", d->path, strerror(errno));
+	return VN_OK;
+}
+
+vn_status vn_driver_publish(vn_driver *d, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int      *turn = malloc((d->n_log + 1) * sizeof *turn);
+
+	if (!turn)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	for (size_t i = 0; i < d->n_log; i++)
+		turn[i] = turn_of(d, &d->log[i]);
+	for (int now = FRESH; now < N_TURNS && !st; now++) {
+		if (now == LENGTH)
+			st = lengthen(d, err);
+		for (size_t i = 0; i < d->n_log && !st; i++) {
+			const pending *p = &d->log[i];
+			if (turn[i] != now)
+				continue;
+			st = vn_write_at(d->fd, d->path, "its structure", p->data, p->bytes, (long long)p->at, err);
+		}
+	}
+	free(turn);
+	/* Only now: after a failure all of it is written again, in the same turns. */
+	for (size_t i = 0; i < d->n_log && !st; i++)
+		if (!remember(d, d->log[i].at))
+			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	if (!st)
+		drop_log(d);
+	return st;
+}

@@ -1,0 +1,112 @@
+/* h5.c: see h5.h. */
+#include "capture/file/h5.h"
+
+#include "libref/base/room.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void vn_h5_lock(void)
+{
+	static bool               ready;
+	static _Thread_local bool quiet; /* Debian's HDF5 keeps this for each thread */
+
+	pthread_mutex_lock(&lock);
+	if (!quiet)
+		quiet = H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0;
+	if (!ready) {
+		/* We close everything ourselves, and HDF5's own closing at exit
+		 * would flush a half-written file of an aborted run. */
+		H5dont_atexit();
+		H5PLset_loading_state(0);
+		ready = true;
+	}
+}
+
+void vn_h5_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+enum { ROOM = 8 << 20 }; /* bytes; a tensor's objects are a few hundred kB */
+
+vn_status vn_h5_room(const char *path, vn_error *err)
+{
+	static void *kept; /* until it is needed */
+
+	if (!kept)
+		kept = vn_room_keep(ROOM);
+	if (kept && vn_room_for(ROOM))
+		return VN_OK;
+	vn_room_return(kept, ROOM);
+	kept = NULL;
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for HDF5 to write it", path);
+}
+
+hid_t vn_h5_type(vn_dtype d, bool big)
+{
+	if (d == VN_BF16)
+		return H5Tcopy(big ? H5T_STD_U16BE : H5T_STD_U16LE);
+	if (d == VN_F8_E4M3 || d == VN_F8_E5M2)
+		return H5Tcopy(big ? H5T_STD_U8BE : H5T_STD_U8LE);
+	if (d == VN_I32)
+		return H5Tcopy(big ? H5T_STD_I32BE : H5T_STD_I32LE);
+	if (d == VN_F64)
+		return H5Tcopy(big ? H5T_IEEE_F64BE : H5T_IEEE_F64LE);
+
+	hid_t t = H5Tcopy(big ? H5T_IEEE_F32BE : H5T_IEEE_F32LE);
+	/* IEEE binary16: sign 15, exponent 10..14 with bias 15, mantissa 0..9. */
+	if (d == VN_F16 && (H5Tset_fields(t, 15, 10, 5, 0, 10) < 0 || H5Tset_ebias(t, 15) < 0 || H5Tset_size(t, 2) < 0)) {
+		H5Tclose(t);
+		return H5I_INVALID_HID;
+	}
+	return t;
+}
+
+bool vn_h5_says_dtype(vn_dtype d)
+{
+	return d == VN_BF16 || d == VN_F8_E4M3 || d == VN_F8_E5M2;
+}
+
+hid_t vn_h5_text_type(void)
+{
+	hid_t t = H5Tcopy(H5T_C_S1);
+	if (H5Tset_size(t, H5T_VARIABLE) < 0 || H5Tset_cset(t, H5T_CSET_UTF8) < 0) {
+		H5Tclose(t);
+		return H5I_INVALID_HID;
+	}
+	return t;
+}
+
+static bool put(hid_t object, const char *name, hid_t disk, hid_t memory, const void *value)
+{
+	hid_t space = H5Screate(H5S_SCALAR);
+	hid_t attr = H5Acreate2(object, name, disk, space, H5P_DEFAULT, H5P_DEFAULT);
+	bool  good = attr >= 0 && H5Awrite(attr, memory, value) >= 0;
+
+	if (attr >= 0)
+		good &= H5Aclose(attr) >= 0;
+	if (space >= 0)
+		H5Sclose(space);
+	return good;
+}
+
+bool vn_h5_put_text(hid_t object, const char *name, const char *text)
+{
+	hid_t type = vn_h5_text_type();
+	bool  good = type >= 0 && put(object, name, type, type, &text);
+	if (type >= 0)
+		H5Tclose(type);
+	return good;
+}
+
+bool vn_h5_put_int(hid_t object, const char *name, int64_t value)
+{
+	return put(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+}
+
+bool vn_h5_put_real(hid_t object, const char *name, double value)
+{
+	return put(object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+}

@@ -1,0 +1,336 @@
+/* object_header.c: see object_header.h. */
+#include "capture/file/object_header.h"
+
+#include "libref/base/utf8.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { DATASPACE = 1, DATATYPE = 3, OLD_FILL = 4, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, OLD_TIME = 14, CONTINUATION = 16,
+       TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
+enum { MOST_CHUNKS = 16 };
+
+/* A piece of bytes that is read from the front; false, and bad for good, once it is too short. */
+typedef struct piece {
+	const unsigned char *p;
+	size_t n;
+	bool   bad;
+} piece;
+
+static const unsigned char *take(piece *c, size_t n)
+{
+	const unsigned char *p = c->p;
+	if (c->bad || n > c->n) {
+		c->bad = true;
+		return NULL;
+	}
+	c->p += n;
+	c->n -= n;
+	return p;
+}
+
+static uint64_t number(piece *c, size_t n) /* of n bytes, the lowest first */
+{
+	const unsigned char *p = take(c, n);
+	uint64_t x = 0;
+	for (size_t i = n; p && i-- > 0;)
+		x = x << 8 | p[i];
+	return x;
+}
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+/* n bytes from `at`, valid until the next look through this window. */
+static const unsigned char *look(const vn_header_reader *r, vn_window *w, uint64_t at, size_t n)
+{
+	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
+		return NULL;
+	if (at < w->at || at + n > w->at + w->n) {
+		w->at = at / (sizeof w->bytes / 2) * (sizeof w->bytes / 2); /* neighbours come in any order */
+		const ssize_t got = pread(r->fd, w->bytes, sizeof w->bytes, (off_t)w->at);
+		w->n = got > 0 ? (size_t)got : 0;
+		if (at + n > w->at + w->n)
+			return NULL;
+	}
+	return w->bytes + (at - w->at);
+}
+
+static uint32_t turn(uint32_t x, int by)
+{
+	return x << by | x >> (32 - by);
+}
+
+/* Jenkins' lookup3, which HDF5 guards its metadata with. */
+static uint32_t checksum(const unsigned char *p, size_t n)
+{
+	uint32_t s[3], x[3];
+	s[0] = s[1] = s[2] = 0xdeadbeefu + (uint32_t)n;
+	for (; n > 0; p += 12) {
+		const size_t m = n < 12 ? n : 12;
+		unsigned char twelve[12] = { 0 };
+		memcpy(twelve, p, m);
+		piece c = { twelve, sizeof twelve, false };
+		for (int i = 0; i < 3; i++)
+			s[i] += x[i] = (uint32_t)number(&c, 4);
+		n -= m;
+		if (n == 0)
+			break;
+		static const int mix[] = { 4, 6, 8, 16, 19, 4 };
+		for (int i = 0; i < 6; i++) {
+			const int a = i % 3, b = (i + 1) % 3, last = (i + 2) % 3;
+			s[a] = (s[a] - s[last]) ^ turn(s[last], mix[i]);
+			s[last] += s[b];
+		}
+	}
+	static const int end[] = { 14, 11, 25, 16, 4, 14, 24 };
+	for (int i = 0; i < 7; i++) {
+		const int to = (i + 2) % 3, from = (i + 1) % 3;
+		s[to] = (s[to] ^ s[from]) - turn(s[from], end[i]);
+	}
+	return s[2];
+}
+
+/* ---- messages ------------------------------------------------------------------------------- */
+
+typedef struct reading {
+	vn_header_reader *r;
+	const vn_said    *list;
+	int               n;
+	char             *to;
+	vn_object_header *h;
+	uint32_t          met;  /* bit i: message i */
+	uint64_t          chunk[MOST_CHUNKS], bytes[MOST_CHUNKS];
+	int               n_chunks;
+	uint64_t          messages;
+} reading;
+
+/* Versions 1 and 2; only simple and scalar ones. */
+static bool read_shape(piece c, vn_shape *s)
+{
+	const uint64_t version = number(&c, 1), rank = number(&c, 1), flags = number(&c, 1);
+	const uint64_t kind = number(&c, 1);
+	if (version == 1)
+		take(&c, 4);
+	if (c.bad || (version != 1 && version != 2) || rank > VN_MAX_RANK || flags > 1 || (version == 2 && kind != (rank > 0)))
+		return false;
+	*s = (vn_shape) { .rank = (int)rank };
+	for (uint64_t i = 0; i < rank; i++) {
+		const uint64_t d = number(&c, 8);
+		if (d > INT64_MAX)
+			return false;
+		s->dim[i] = (int64_t)d;
+	}
+	return !c.bad;
+}
+
+/* Whole numbers and floats, of version 1; messages of old headers have zeros behind. */
+static bool read_type(piece c, vn_object_header *h)
+{
+	const size_t bytes = c.n && c.p[0] == 0x10 ? 12 : c.n && c.p[0] == 0x11 ? 20 : 0;
+	const unsigned char *p = take(&c, bytes);
+	if (!p || !bytes || c.n >= 8)
+		return false;
+	memcpy(h->type, p, h->type_bytes = bytes);
+	return true;
+}
+
+/* Versions 3 and 4, contiguous. */
+static bool read_layout(piece c, vn_object_header *h)
+{
+	const uint64_t version = number(&c, 1), kind = number(&c, 1);
+	h->offset = number(&c, 8);
+	h->stored = number(&c, 8);
+	return !c.bad && (version == 3 || version == 4) && kind == 1;
+}
+
+/* A string is in a collection of the global heap, as object number `index`. */
+static bool read_string(const reading *g, piece data, char *to, size_t room)
+{
+	const uint64_t bytes = number(&data, 4), at = number(&data, 8), index = number(&data, 4);
+	const unsigned char *p;
+	if (data.bad || bytes >= room)
+		return false;
+	to[bytes] = '\0';
+	if (bytes == 0)
+		return true;
+	if (!(p = look(g->r, &g->r->heap, at, 16)) || memcmp(p, "GCOL\1", 5) != 0)
+		return false;
+	piece all = { p + 8, 8, false };
+	const uint64_t size = number(&all, 8);
+	if (size < 16 || size > VN_HEADER_WINDOW / 2 || !(p = look(g->r, &g->r->heap, at, (size_t)size)))
+		return false;
+	all = (piece) { p + 16, (size_t)size - 16, false };
+	while (!all.bad && all.n >= 16) {
+		const uint64_t which = number(&all, 2);
+		take(&all, 6);
+		const uint64_t n = number(&all, 8);
+		if (which == 0 || n > all.n)
+			return false;
+		if (which == index) {
+			if (bytes > n)
+				return false;
+			memcpy(to, all.p, (size_t)bytes);
+			vn_utf8_clean(to);
+			return true;
+		}
+		take(&all, (size_t)(n + 7) / 8 * 8);
+	}
+	return false;
+}
+
+/* Numbers of 64 bits in the order of x86, and strings of any length; as their datatypes are written. */
+static bool read_value(const reading *g, const vn_said *s, const unsigned char *type, size_t type_bytes, piece data)
+{
+	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
+	static const unsigned char real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
+	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* of bytes, in ASCII or UTF-8 */
+	char *to = g->to + s->offset;
+	if (s->kind == VN_SAID_TEXT)
+		return type_bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
+		       memcmp(type + 4, text, sizeof text) == 0 && read_string(g, data, to, s->room);
+	const unsigned char *want = s->kind == VN_SAID_WHOLE ? whole : real;
+	const size_t n = s->kind == VN_SAID_WHOLE ? sizeof whole : sizeof real;
+	if (type_bytes != n || memcmp(type, want, n) != 0)
+		return false;
+	const uint64_t x = number(&data, 8);
+	memcpy(to, &x, sizeof x);
+	return !data.bad;
+}
+
+/* Version 3, and 1, whose fields are padded to eights. */
+static bool read_attribute(reading *g, piece c)
+{
+	const uint64_t version = number(&c, 1), flags = number(&c, 1);
+	const size_t   name_bytes = number(&c, 2), type_bytes = number(&c, 2), space_bytes = number(&c, 2);
+	const size_t   to = version == 1 ? 8 : 1;
+	vn_shape       shape;
+	if (version == 3)
+		take(&c, 1); /* ASCII or UTF-8 */
+	const char          *name = (const char *)take(&c, (name_bytes + to - 1) / to * to);
+	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to), *space = take(&c, (space_bytes + to - 1) / to * to);
+	if (c.bad || (version != 1 && version != 3) || flags || !name_bytes || name[name_bytes - 1])
+		return false;
+	for (int i = 0; i < g->n; i++)
+		if (strcmp(name, g->list[i].name) == 0) {
+			if (g->h->said >> i & 1 || !read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
+			    !read_value(g, &g->list[i], type, type_bytes, c))
+				return false;
+			g->h->said |= UINT32_C(1) << i;
+		}
+	return true;
+}
+
+static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
+{
+	if (type == 0)
+		return true;
+	if (flags & 2 || (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1))
+		return false; /* elsewhere, or twice */
+	g->met |= type < 32 ? UINT32_C(1) << type : 0;
+	switch (type) {
+	case DATASPACE:
+		return read_shape(c, &g->h->shape);
+	case DATATYPE:
+		return read_type(c, g->h);
+	case OLD_FILL:
+	case FILL: /* of what was never written, and all is */
+	case REFERENCE_COUNT:
+	case OLD_TIME:
+	case TIME:
+		return true;
+	case LAYOUT:
+		return read_layout(c, g->h);
+	case ATTRIBUTE:
+		return read_attribute(g, c);
+	case ATTRIBUTE_INFO: { /* of attributes that are not in the header: there must be none */
+		take(&c, 1);
+		const uint64_t more = number(&c, 1);
+		take(&c, more & 1 ? 2 : 0);
+		return number(&c, 8) == UINT64_MAX && !c.bad;
+	}
+	case CONTINUATION:
+		if (g->n_chunks == MOST_CHUNKS)
+			return false;
+		g->chunk[g->n_chunks] = number(&c, 8);
+		g->bytes[g->n_chunks++] = number(&c, 8);
+		return !c.bad;
+	default: /* filters, another file's numbers, something new */
+		return false;
+	}
+}
+
+/* head: bytes in front of a message. Type, size, flags are 1, 2, 1 of those, and 2, 2, 1 of the 8 of version 1. */
+static bool read_messages(reading *g, piece c, size_t head)
+{
+	while (c.n >= head) {
+		const uint64_t type = number(&c, head == 8 ? 2 : 1), size = number(&c, 2), flags = number(&c, 1);
+		take(&c, head == 8 ? 3 : head - 4);
+		g->messages++;
+		const unsigned char *p = take(&c, (size_t)size);
+		if (!p || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
+			return false;
+	}
+	return true;
+}
+
+/* n bytes with a checksum behind them. */
+static bool guarded(const reading *g, const unsigned char *p, size_t n)
+{
+	piece c = { p + n, 4, false };
+	return (uint32_t)number(&c, 4) == checksum(p, n) || g->r->trusting;
+}
+
+static bool read_new(reading *g, uint64_t address, const unsigned char *p)
+{
+	vn_window     *w = &g->r->header;
+	const unsigned flags = p[5], size_bytes = 1u << (flags & 3);
+	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
+	if (!(p = look(g->r, w, address, prefix)))
+		return false;
+	piece          at = { p + prefix - size_bytes, size_bytes, false };
+	const uint64_t size = number(&at, size_bytes);
+	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(g, p, prefix + (size_t)size) ||
+	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
+		return false;
+	for (int i = 0; i < g->n_chunks; i++) { /* more may be found on the way */
+		const uint64_t n = g->bytes[i];
+		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
+		    !guarded(g, p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
+			return false;
+	}
+	return true;
+}
+
+/* Without checksums; but it says how many messages there are. */
+static bool read_old(reading *g, uint64_t address)
+{
+	vn_window           *w = &g->r->header;
+	const unsigned char *p = look(g->r, w, address, 16);
+	if (!p || p[0] != 1 || p[1] != 0)
+		return false;
+	piece c = { p + 2, 14, false };
+	const uint64_t messages = number(&c, 2);
+	take(&c, 4);
+	g->chunk[0] = address + 16;
+	g->bytes[0] = number(&c, 4);
+	g->n_chunks = 1;
+	for (int i = 0; i < g->n_chunks; i++)
+		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||
+		    !read_messages(g, (piece) { p, (size_t)g->bytes[i], false }, 8))
+			return false;
+	return g->messages == messages;
+}
+
+static bool read_chunks(reading *g, uint64_t address)
+{
+	const unsigned char *p = look(g->r, &g->r->header, address, 6);
+	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
+}
+
+bool vn_object_header_read(vn_header_reader *r, uint64_t address, const vn_said *list, int n, void *to, vn_object_header *h)
+{
+	const uint32_t needed = 1u << DATASPACE | 1u << DATATYPE | 1u << LAYOUT;
+	reading g = { .r = r, .list = list, .n = n, .to = to, .h = h };
+	*h = (vn_object_header) { 0 };
+	return read_chunks(&g, address) && (g.met & needed) == needed;
+}

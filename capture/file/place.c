@@ -1,0 +1,132 @@
+/* place.c: see place.h. */
+#include "capture/file/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The directory of path, by malloc. */
+static char *parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	if (!slash)
+		return strdup(".");
+	return strndup(path, slash == path ? 1 : (size_t)(slash - path));
+}
+
+vn_status vn_place_check(const char *path, bool force, vn_error *err)
+{
+	struct stat st;
+	size_t      n = strlen(path);
+	char       *dir;
+	vn_status   s = VN_OK;
+
+	if (n == 0)
+		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
+	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
+	if (lstat(path, &st) == 0) {
+		if (S_ISLNK(st.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is a symbolic link; the name of the file itself is needed", path);
+		if (S_ISDIR(st.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is a directory; the name of a file is needed", path);
+		if (!S_ISREG(st.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", path);
+		if (!force)
+			return vn_fail(err, VN_ERR_IO, "%s: exists already; --force replaces it", path);
+		return VN_OK;
+	}
+	if (errno != ENOENT)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	if (path[n - 1] == '/')
+		return vn_fail(err, VN_ERR_IO, "%s: names a directory; the name of a file is needed", path);
+	if (!(dir = parent(path)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	if (stat(dir, &st) != 0)
+		s = vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		s = vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
+	free(dir);
+	return s;
+}
+
+/* Open and lock the partial file. Between the two calls its former owner may
+ * have renamed it; then what we hold is not what the name means: once more. */
+static vn_status open_partial(vn_place *p, vn_error *err)
+{
+	struct stat ours, named;
+
+	for (int turn = 0; turn < 100; turn++) {
+		p->fd = open(p->partial, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+		if (p->fd < 0)
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial,
+			               errno == ELOOP ? "is a symbolic link" : strerror(errno));
+		if (fstat(p->fd, &ours) != 0 || !S_ISREG(ours.st_mode))
+			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
+		if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
+		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
+			if (ftruncate(p->fd, 0) == 0)
+				return VN_OK;
+			return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
+		}
+		close(p->fd);
+	}
+	p->fd = -1;
+	return vn_fail(err, VN_ERR_IO, "%s: keeps being renamed by another process", p->partial);
+}
+
+vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err)
+{
+	vn_status st;
+
+	*p = (vn_place){ .fd = -1, .force = force };
+	if ((st = vn_place_check(path, force, err)))
+		return st;
+	p->path = strdup(path);
+	if (!p->path || asprintf(&p->partial, "%s.partial", path) < 0) {
+		p->partial = NULL;
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	} else {
+		st = open_partial(p, err);
+	}
+	if (st)
+		vn_place_close(p);
+	return st;
+}
+
+vn_status vn_place_settle(vn_place *p, vn_error *err)
+{
+	/* A full disk may show itself only here. */
+	if (fsync(p->fd) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
+	int r = p->force ? -1 : renameat2(AT_FDCWD, p->partial, AT_FDCWD, p->path, RENAME_NOREPLACE);
+	if (r != 0 && !p->force && errno == EEXIST)
+		return vn_fail(err, VN_ERR_IO, "%s: appeared while it was being recorded; the recording is in %s", p->path,
+		               p->partial);
+	/* Not every file system knows RENAME_NOREPLACE. */
+	if (r != 0 && rename(p->partial, p->path) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to %s: %s", p->partial, p->path, strerror(errno));
+
+	char *dir = parent(p->path);
+	int   fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	free(dir);
+	if (fd >= 0) {
+		(void)!fsync(fd); /* the name; not every file system can */
+		close(fd);
+	}
+	return VN_OK;
+}
+
+void vn_place_close(vn_place *p)
+{
+	if (p->fd >= 0 && p->partial)
+		close(p->fd); /* gives the lock back */
+	free(p->path);
+	free(p->partial);
+	*p = (vn_place){ .fd = -1 };
+}

@@ -1,0 +1,429 @@
+/* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c. */
+#include "capture/file/plan_json.h"
+
+#include <float.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* More than any model has; keeps a hostile file from costing hours. */
+enum { MOST_LINES = 1000000 };
+
+/* ---- writing ---------------------------------------------------------------- */
+
+static json_t *value_names(const vn_plan *p, const int *list, int n)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, list[i] < 0 ? json_null() : json_string(p->value[list[i]].name));
+	return a;
+}
+
+static json_t *weight_names(const vn_plan *p, const int *list, int n)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, list[i] < 0 ? json_null() : json_string(p->weight[list[i]].name));
+	return a;
+}
+
+/* Whole numbers as such: "heads": 14, not 14.0. */
+static json_t *number(double x)
+{
+	return x == floor(x) && fabs(x) < 1e15 ? json_integer((json_int_t)x) : json_real(x);
+}
+
+/* A list of the plan, 1 + its number; 0: none. */
+static json_t *numbers(const vn_plan *p, int list)
+{
+	json_t *a = json_array();
+	for (int i = 0; list && i < p->list[list - 1].n; i++)
+		json_array_append_new(a, number((double)p->list[list - 1].x[i]));
+	return a;
+}
+
+static json_t *node_line(const vn_plan *p, const vn_node *n)
+{
+	json_t     *c = json_object();
+	const char *name;
+
+	for (int i = 0; (name = vn_const_name(n->op, i)); i++)
+		json_object_set_new(c, name, vn_const_is_list(n->op, i) ? numbers(p, (int)vn_const_get(n, i)) : number(vn_const_get(n, i)));
+	return json_pack("{s:s, s:i, s:o, s:o, s:o, s:o}", "op", vn_op_name(n->op), "layer", n->layer,
+	                 "in", value_names(p, n->in, n->n_in), "out", value_names(p, n->out, n->n_out), "const", c,
+	                 "weights", weight_names(p, n->w, n->n_w));
+}
+
+static json_t *value_line(const vn_plan *p, const vn_value *v)
+{
+	const vn_point_info *point = vn_point_get(v->point);
+	json_t              *sizes = json_array();
+
+	for (int i = 0; i < v->rank; i++)
+		json_array_append_new(sizes, v->size[i] == VN_T ? json_string("T")
+		                           : v->size[i] == VN_S ? json_string("S") : json_integer(v->size[i]));
+	return json_pack("{s:s, s:i, s:s, s:s, s:s, s:o, s:o, s:b, s:b}", "name", v->name, "layer", v->layer,
+	                 "point", point->name, "basis", point->basis, "axes", point->axes, "sizes", sizes, "alias_of",
+	                 v->alias_of < 0 ? json_null() : json_string(p->value[v->alias_of].name),
+	                 "on_demand", (int)v->on_demand, "wide", (int)v->wide);
+}
+
+static json_t *weight_line(const vn_weight *w)
+{
+	json_t *shape = json_array();
+	for (int i = 0; i < w->shape.rank; i++)
+		json_array_append_new(shape, json_integer(w->shape.dim[i]));
+	return json_pack("{s:s, s:o}", "name", w->name, "shape", shape);
+}
+
+static bool keep(char **line, json_t *j)
+{
+	*line = j ? json_dumps(j, JSON_REAL_PRECISION(17)) : NULL;
+	json_decref(j);
+	return *line;
+}
+
+vn_status vn_plan_to_text(const vn_plan *p, vn_plan_text *t, vn_error *err)
+{
+	bool good = true;
+
+	*t = (vn_plan_text){ .layers = p->layers, .vocab = p->vocab, .context = p->context };
+	t->node = calloc((size_t)p->n_nodes + 1, sizeof *t->node);
+	t->value = calloc((size_t)p->n_values + 1, sizeof *t->value);
+	t->weight = calloc((size_t)p->n_weights + 1, sizeof *t->weight);
+	if (t->node && t->value && t->weight) {
+		for (; good && t->n_nodes < p->n_nodes; t->n_nodes++)
+			good = keep(&t->node[t->n_nodes], node_line(p, &p->node[t->n_nodes]));
+		for (; good && t->n_values < p->n_values; t->n_values++)
+			good = keep(&t->value[t->n_values], value_line(p, &p->value[t->n_values]));
+		for (; good && t->n_weights < p->n_weights; t->n_weights++)
+			good = keep(&t->weight[t->n_weights], weight_line(&p->weight[t->n_weights]));
+		if (good)
+			return VN_OK;
+	}
+	vn_plan_text_free(t);
+	return vn_fail(err, VN_ERR_NOMEM, "no memory for the text of a plan");
+}
+
+static void free_lines(char **line, int n)
+{
+	for (int i = 0; line && i < n; i++)
+		free(line[i]);
+	free(line);
+}
+
+void vn_plan_text_free(vn_plan_text *t)
+{
+	free_lines(t->node, t->n_nodes);
+	free_lines(t->value, t->n_values);
+	free_lines(t->weight, t->n_weights);
+	*t = (vn_plan_text){ 0 };
+}
+
+/* ---- reading ---------------------------------------------------------------- */
+
+/* Names and their numbers, for looking up. */
+typedef struct named {
+	const char *name;
+	int         number;
+} named;
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const named *)a)->name, ((const named *)b)->name);
+}
+
+static int look_up(const named *list, int n, const char *name)
+{
+	named  key = { .name = name };
+	named *hit = n ? bsearch(&key, list, (size_t)n, sizeof *list, by_name) : NULL;
+	return hit ? hit->number : -1;
+}
+
+/* Sorts; false when a name is there twice, with *twice set. */
+static bool distinct(named *list, int n, const char **twice)
+{
+	if (n)
+		qsort(list, (size_t)n, sizeof *list, by_name);
+	for (int i = 1; i < n; i++)
+		if (strcmp(list[i - 1].name, list[i].name) == 0) {
+			*twice = list[i].name;
+			return false;
+		}
+	return true;
+}
+
+typedef struct reader {
+	vn_plan *p;
+	named   *value, *weight;
+	vn_error *err;
+} reader;
+
+static vn_status bad(vn_error *err, const char *table, int i, const char *what)
+{
+	return vn_fail(err, VN_ERR_FORMAT, "/plan/%s[%d]: %s", table, i, what);
+}
+
+static bool whole(const json_t *j, json_int_t low, json_int_t high, int64_t *x)
+{
+	*x = json_integer_value(j);
+	return json_is_integer(j) && *x >= low && *x <= high;
+}
+
+static bool copy_name(const json_t *j, char *name)
+{
+	const char *s = json_string_value(j);
+	if (!s || !*s || strlen(s) >= VN_NAME_MAX)
+		return false;
+	memcpy(name, s, strlen(s) + 1);
+	return true;
+}
+
+static json_t *parse(const char *line)
+{
+	json_t *j = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	if (j && !json_is_object(j)) {
+		json_decref(j);
+		j = NULL;
+	}
+	return j;
+}
+
+static const char *read_weight(const json_t *j, vn_weight *w)
+{
+	const json_t *shape = json_object_get(j, "shape");
+
+	if (!copy_name(json_object_get(j, "name"), w->name))
+		return "no name, or one longer than 127 bytes";
+	if (!json_is_array(shape) || json_array_size(shape) > VN_PLAN_RANK)
+		return "no shape, or one of more than 4 axes";
+	w->shape.rank = (int)json_array_size(shape);
+	for (int i = 0; i < w->shape.rank; i++)
+		if (!whole(json_array_get(shape, (size_t)i), 1, INT32_MAX, &w->shape.dim[i]))
+			return "its shape holds something else than sizes";
+	return NULL;
+}
+
+static const char *read_value(const json_t *j, vn_value *v, int layers)
+{
+	const json_t *sizes = json_object_get(j, "sizes");
+	const char   *point = json_string_value(json_object_get(j, "point"));
+	int64_t       x;
+
+	if (!copy_name(json_object_get(j, "name"), v->name))
+		return "no name, or one longer than 127 bytes";
+	if (!point || !vn_point_from_name(point, &v->point))
+		return "its point is not one of `vernier points`";
+	if (!whole(json_object_get(j, "layer"), -1, layers - 1, &x))
+		return "its layer is none of the model's";
+	v->layer = (int)x;
+	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
+	v->wide = json_is_true(json_object_get(j, "wide"));
+	if (!json_is_array(sizes) || json_array_size(sizes) < 1 || json_array_size(sizes) > VN_PLAN_RANK)
+		return "no sizes, or more than 4";
+	v->rank = (int)json_array_size(sizes);
+	for (int i = 0; i < v->rank; i++) {
+		const json_t *size = json_array_get(sizes, (size_t)i);
+		const char   *word = json_string_value(size);
+		if (word && strcmp(word, "T") == 0)
+			v->size[i] = VN_T;
+		else if (word && strcmp(word, "S") == 0)
+			v->size[i] = VN_S;
+		else if (whole(size, 1, INT32_MAX, &x))
+			v->size[i] = (int)x;
+		else
+			return "its sizes hold something else than sizes";
+	}
+	return NULL;
+}
+
+/* The numbers behind a list of names; null is -1. */
+static const char *read_list(const json_t *a, const named *names, int n_names, int most, int *list, int *n)
+{
+	if (!json_is_array(a) || json_array_size(a) > (size_t)most)
+		return "a list is missing or too long";
+	*n = (int)json_array_size(a);
+	for (int i = 0; i < *n; i++) {
+		const json_t *name = json_array_get(a, (size_t)i);
+		list[i] = json_is_string(name) ? look_up(names, n_names, json_string_value(name)) : -1;
+		if (!json_is_null(name) && list[i] < 0)
+			return "it names something the plan does not have";
+	}
+	return NULL;
+}
+
+/* The list's number in the plan, as a constant says it; -1: it holds something else than numbers, or no memory. */
+static int read_numbers(vn_plan *p, const json_t *a)
+{
+	enum { MOST = 32768 }; /* pairs of the widest head */
+	const size_t n = json_array_size(a);
+	float       *x;
+	int          list = -1;
+
+	if (n == 0)
+		return 0;
+	if (n > MOST || !(x = malloc(n * sizeof *x)))
+		return -1;
+	bool good = true;
+	for (size_t i = 0; good && i < n; i++) {
+		good = json_is_number(json_array_get(a, i)) && fabs(json_number_value(json_array_get(a, i))) <= FLT_MAX;
+		x[i] = good ? (float)json_number_value(json_array_get(a, i)) : 0.0f;
+	}
+	if (good)
+		list = vn_list_add(p, (int)n, x);
+	free(x);
+	return list > 0 ? list : -1;
+}
+
+static const char *read_constants(vn_plan *p, const json_t *constants, vn_node *n)
+{
+	const char *name;
+	/* files of before there were states say the number of an attention's cache */
+	size_t      have = n->op == VN_OP_ATTENTION && json_object_get(constants, "cache");
+
+	for (int i = 0; (name = vn_const_name(n->op, i)); i++) {
+		const json_t *c = json_object_get(constants, name);
+		const bool    list = vn_const_is_list(n->op, i);
+		vn_error      e;
+
+		if (!c && vn_const_is_optional(n->op, i))
+			continue;
+		if (!c)
+			return "a constant is missing";
+		const double x = list && json_is_array(c) ? read_numbers(p, c) : json_number_value(c);
+		if (!(list ? json_is_array(c) && x >= 0 : json_is_number(c)) || vn_const_set(n, name, x, &e))
+			return "a constant is out of range";
+		have++;
+	}
+	return have == json_object_size(constants) ? NULL : "a constant is unknown";
+}
+
+static const char *read_node(reader *r, const json_t *j, vn_node *n)
+{
+	const char *op = json_string_value(json_object_get(j, "op"));
+	const char *why;
+	int64_t     layer;
+
+	if (!op || !vn_op_from_name(op, &n->op))
+		return "its op is none we know";
+	if (!whole(json_object_get(j, "layer"), -1, r->p->layers - 1, &layer))
+		return "its layer is none of the model's";
+	n->layer = (int)layer;
+	if ((why = read_list(json_object_get(j, "in"), r->value, r->p->n_values, VN_MAX_IN, n->in, &n->n_in)) ||
+	    (why = read_list(json_object_get(j, "out"), r->value, r->p->n_values, VN_MAX_OUT, n->out, &n->n_out)) ||
+	    (why = read_list(json_object_get(j, "weights"), r->weight, r->p->n_weights, VN_MAX_W, n->w, &n->n_w)))
+		return why;
+	return read_constants(r->p, json_object_get(j, "const"), n);
+}
+
+static vn_status read_weights(reader *r, const vn_plan_text *t)
+{
+	const char *twice;
+	for (int i = 0; i < t->n_weights; i++) {
+		json_t     *j = parse(t->weight[i]);
+		const char *why = j ? read_weight(j, &r->p->weight[i]) : "not a JSON object";
+		json_decref(j);
+		if (why)
+			return bad(r->err, "weights", i, why);
+		r->weight[i] = (named){ r->p->weight[i].name, i };
+	}
+	r->p->n_weights = t->n_weights;
+	if (!distinct(r->weight, t->n_weights, &twice))
+		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/weights: %s is there twice", twice);
+	return VN_OK;
+}
+
+static vn_status read_values(reader *r, const vn_plan_text *t)
+{
+	const char *twice;
+	for (int i = 0; i < t->n_values; i++) {
+		json_t     *j = parse(t->value[i]);
+		const char *why = j ? read_value(j, &r->p->value[i], t->layers) : "not a JSON object";
+		json_decref(j);
+		if (why)
+			return bad(r->err, "values", i, why);
+		r->value[i] = (named){ r->p->value[i].name, i };
+	}
+	r->p->n_values = t->n_values;
+	if (!distinct(r->value, t->n_values, &twice))
+		return vn_fail(r->err, VN_ERR_FORMAT, "/plan/values: %s is there twice", twice);
+
+	/* Now that every name is known: */
+	for (int i = 0; i < t->n_values; i++) {
+		json_t       *j = parse(t->value[i]);
+		const json_t *of = json_object_get(j, "alias_of");
+		bool          good = !of || json_is_null(of) || json_is_string(of);
+		r->p->value[i].alias_of = -1;
+		if (json_is_string(of)) {
+			r->p->value[i].alias_of = look_up(r->value, t->n_values, json_string_value(of));
+			good = r->p->value[i].alias_of >= 0;
+		}
+		json_decref(j);
+		if (!good)
+			return bad(r->err, "values", i, "alias_of names something the plan does not have");
+	}
+	return VN_OK;
+}
+
+static vn_status read_nodes(reader *r, const vn_plan_text *t)
+{
+	for (int i = 0; i < t->n_nodes; i++) {
+		json_t     *j = parse(t->node[i]);
+		const char *why = j ? read_node(r, j, &r->p->node[i]) : "not a JSON object";
+		json_decref(j);
+		if (why)
+			return bad(r->err, "nodes", i, why);
+	}
+	r->p->n_nodes = t->n_nodes;
+	return VN_OK;
+}
+
+/* A plan that breaks a rule is a broken file here. */
+static vn_status settle(vn_plan *p, vn_error *err)
+{
+	vn_error  e;
+	vn_status st = vn_plan_settle(p, &e);
+
+	return st ? vn_fail(err, st == VN_ERR_UNSUPPORTED ? VN_ERR_FORMAT : st, "/plan/%s", e.text) : VN_OK;
+}
+
+vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err)
+{
+	reader    r = { .p = calloc(1, sizeof *r.p), .err = err };
+	vn_status st = VN_OK;
+
+	*plan = NULL;
+	if (t->n_nodes > MOST_LINES || t->n_values > MOST_LINES || t->n_weights > MOST_LINES) {
+		st = vn_fail(err, VN_ERR_FORMAT, "/plan: more than %d lines", MOST_LINES);
+		goto done;
+	}
+	if (t->layers < 0 || t->vocab < 1 || t->context < 1) {
+		st = vn_fail(err, VN_ERR_FORMAT, "/plan: layers %d, vocab %d, context %d", t->layers, t->vocab, t->context);
+		goto done;
+	}
+	r.value = calloc((size_t)t->n_values + 1, sizeof *r.value);
+	r.weight = calloc((size_t)t->n_weights + 1, sizeof *r.weight);
+	if (r.p) {
+		r.p->layers = t->layers;
+		r.p->vocab = t->vocab;
+		r.p->context = t->context;
+		r.p->node = calloc((size_t)t->n_nodes + 1, sizeof *r.p->node);
+		r.p->value = calloc((size_t)t->n_values + 1, sizeof *r.p->value);
+		r.p->weight = calloc((size_t)t->n_weights + 1, sizeof *r.p->weight);
+	}
+	if (!r.p || !r.value || !r.weight || !r.p->node || !r.p->value || !r.p->weight) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a plan of %d nodes", t->n_nodes);
+		goto done;
+	}
+	if ((st = read_weights(&r, t)) || (st = read_values(&r, t)) || (st = read_nodes(&r, t)) ||
+	    (st = settle(r.p, err)))
+		goto done;
+	*plan = r.p;
+	r.p = NULL;
+done:
+	free(r.value);
+	free(r.weight);
+	vn_plan_destroy(r.p);
+	return st;
+}

@@ -1,0 +1,380 @@
+/* name_map.c: which rule has which tensor, and what becomes of it; see name_map.h. */
+#include "capture/names/name_map_inside.h"
+
+#include "capture/recording/derive.h"
+#include "capture/view/dims.h"
+#include "capture/recording/numbers.h"
+#include "capture/view/residual.h"
+#include "libref/base/glob.h"
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ------------------------------------------------------------------------------ */
+
+bool vn_map_name(const char *pattern, int n, char *to, size_t room)
+{
+	const char *at = strstr(pattern, "{n}");
+	const int length = at && n >= 0 ? snprintf(to, room, "%.*s%d%s", (int)(at - pattern), pattern, n, at + 3)
+	                                : snprintf(to, room, "%s", pattern);
+	return length >= 0 && (size_t)length < room;
+}
+
+bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
+{
+	const char *at = strstr(rule->from, "{n}");
+	char   pattern[VN_GLOB_MAX + 8];
+	const size_t plain = strcspn(rule->from, "*?{");
+	*n = -1;
+	if (strncmp(rule->from, name, plain) != 0)
+		return false;
+	if (!at)
+		return vn_glob_match(rule->from, name);
+	for (const char *p = name; *p; ) {
+		int64_t number;
+		if (!isdigit((unsigned char)*p)) {
+			p++;
+			continue;
+		}
+		const char *end = vn_text_digits(p, &number);
+		if (end && number <= INT32_MAX && !(*p == '0' && end > p + 1) && vn_map_name(rule->from, (int)number, pattern, sizeof pattern)
+		    && vn_glob_match(pattern, name)) {
+			*n = (int)number;
+			return true;
+		}
+		while (isdigit((unsigned char)*p))
+			p++;
+	}
+	return false;
+}
+
+vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
+{
+	char text[400];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	vn_text_clean(text);
+	const vn_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
+	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r), text);
+}
+
+/* ---- which rule ------------------------------------------------------------------------- */
+
+static bool in_family(const vn_map_job *j, const char *family)
+{
+	const vn_recording *like = j->use->like->recording;
+	const char *mine = vn_recording_family(j->r), *theirs = like ? vn_recording_family(like) : NULL;
+	return !family || (mine && vn_glob_match(family, mine)) || (!mine && theirs && vn_glob_match(family, theirs));
+}
+
+static bool has_all(const vn_map_job *j, const vn_map_rule *k, int n, int step)
+{
+	char name[VN_NAME_MAX];
+	for (int i = 0; i < k->n_plus; i++)
+		if (!vn_map_name(k->plus[i], n, name, sizeof name) || vn_recording_find(j->r, step, name) < 0)
+			return false;
+	return true;
+}
+
+static void choose_rules(vn_map_job *j)
+{
+	const int count = vn_recording_count(j->r);
+	char name[VN_NAME_MAX];
+	for (int i = 0; i < count; i++) {
+		const vn_entry *e = vn_recording_entry(j->r, i);
+		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
+			const vn_map_rule *rule = &j->m->rule[k];
+			if (vn_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) && in_family(j, rule->family)
+			    && has_all(j, rule, j->n[i], e->step))
+				j->rule[i] = k;
+		}
+	}
+	for (int i = 0; i < count; i++)
+		for (int k = 0; j->rule[i] >= 0 && k < j->m->rule[j->rule[i]].n_plus; k++)
+			if (vn_map_name(j->m->rule[j->rule[i]].plus[k], j->n[i], name, sizeof name)) {
+				const int other = vn_recording_find(j->r, vn_recording_entry(j->r, i)->step, name);
+				if (other >= 0 && other != i)
+					j->rule[other] = VN_MAP_GONE; /* its numbers are in the sum */
+			}
+}
+
+/* ---- either one or the other ------------------------------------------------------------- */
+
+/* The tensor that becomes that checkpoint by a rule of one name, and not for want of another. */
+static int source_of(const vn_map_job *j, int step, const char *name)
+{
+	char to[VN_NAME_MAX];
+	for (int i = 0; i < vn_recording_count(j->r); i++) {
+		const int k = j->rule[i];
+		if (k == VN_MAP_GONE || vn_recording_entry(j->r, i)->step != step || (k >= 0 && j->m->rule[k].fallback))
+			continue;
+		if (k == VN_MAP_LEFT ? strcmp(vn_recording_entry(j->r, i)->name, name) == 0
+		              : j->m->rule[k].to && vn_map_name(j->m->rule[k].to, j->n[i], to, sizeof to) && strcmp(to, name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+static void say_choice(const vn_map_job *j, const vn_entry *e, const char *name, const char *why)
+{
+	char text[5 * VN_NAME_MAX];
+	snprintf(text, sizeof text, "%s is taken as %s: %s", e->name, name, why);
+	vn_text_clean(text);
+	if (j->use->say)
+		j->use->say(j->use->context, text);
+}
+
+/* How many numbers that checkpoint has; -1: not known. */
+static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
+{
+	const vn_looks w = vn_like_of(j->use->like, name, vn_recording_step(j->r, step));
+	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
+}
+
+/* The first of the two is what attention adds to the residual stream. */
+static void by_stream(vn_map_job *j, int k, int i, char *why, size_t room)
+{
+	const int step = vn_recording_entry(j->r, i)->step;
+	vn_stream s;
+	vn_stream_around("attn_out", j->n[i], &s);
+	int       which = 0, before = source_of(j, step, s.before[0]);
+	if (before < 0)
+		before = source_of(j, step, s.before[which = 1]);
+	const double left = vn_residual_left((const vn_term[]) { { j->r, source_of(j, step, s.after) }, { j->r, before }, { j->r, i } }, 3);
+	if (left < 0)
+		return;
+	j->chosen[k] = !vn_residual_closes(left);
+	snprintf(why, room, "%s %s %s + it", s.after, j->chosen[k] ? "is not" : "is", s.before[which]);
+}
+
+/* By the first layer where it can be seen; the others are of the same engine. */
+static vn_status decide(vn_map_job *j, int k)
+{
+	char name[2][VN_NAME_MAX], why[3 * VN_NAME_MAX];
+	int  last = -1;
+	for (int i = 0; i < vn_recording_count(j->r) && j->chosen[k] < 0; i++) {
+		const vn_entry *e = vn_recording_entry(j->r, i);
+		if (j->rule[i] != k)
+			continue;
+		last = i;
+		for (int side = 0; side < 2; side++)
+			vn_map_name(j->m->rule[k].either[side], j->n[i], name[side], sizeof name[side]);
+		for (int side = 0; side < 2 && j->chosen[k] < 0; side++) {
+			const int64_t n = numbers_of(j, name[side], e->step);
+			if (source_of(j, e->step, name[side]) >= 0) {
+				j->chosen[k] = !side;
+				snprintf(why, sizeof why, "%s is another tensor", name[side]);
+			} else if (j->use->like->ranks == 1 && n >= 0 && n != vn_shape_count(&e->shape)
+			           && numbers_of(j, name[!side], e->step) == vn_shape_count(&e->shape)) {
+				j->chosen[k] = !side;
+				snprintf(why, sizeof why, "it has the numbers of that, and not those of %s", name[side]);
+			}
+		}
+		if (j->chosen[k] < 0)
+			by_stream(j, k, i, why, sizeof why);
+		if (j->chosen[k] >= 0)
+			say_choice(j, e, name[j->chosen[k]], why);
+	}
+	if (last >= 0 && j->chosen[k] < 0)
+		return vn_map_fail(j, k, "%s may be %s or %s, and no layer has its residual stream before and after recorded to tell by",
+		            vn_recording_entry(j->r, last)->name, name[0], name[1]);
+	return VN_OK;
+}
+
+/* ---- all of them ------------------------------------------------------------------------- */
+
+static vn_status add(vn_map_job *j, int entry, int n, int part, const char *pattern)
+{
+	if (j->n_out == j->room) {
+		const int room = j->room ? 2 * j->room : 256;
+		vn_map_outcome *more = realloc(j->out, (size_t)room * sizeof *more);
+		if (!more)
+			return vn_fail(j->err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(j->r));
+		j->out = more;
+		j->room = room;
+	}
+	vn_map_outcome *o = &j->out[j->n_out++];
+	*o = (vn_map_outcome) { .entry = entry, .rule = j->rule[entry], .n = n, .part = part };
+	if (!vn_map_name(pattern, n, o->name, sizeof o->name))
+		return vn_map_fail(j, o->rule, "%s becomes a name of more than %d bytes", vn_recording_entry(j->r, entry)->name, VN_NAME_MAX - 1);
+	return VN_OK;
+}
+
+/* How many tensors lie along the axis of `each`. */
+static vn_status indices(vn_map_job *j, int entry, int *n)
+{
+	enum { MOST_EACH = 4096 };
+	const vn_map_rule *k = &j->m->rule[j->rule[entry]];
+	const vn_entry    *e = vn_recording_entry(j->r, entry);
+	vn_dims     d;
+	const char *why;
+	int64_t     size = -1;
+	if (vn_dims_parse(k->axes, &d, &why)) {
+		/* vn_dims_fit may find a first axis missing. */
+		const int axis = d.atom[vn_dims_find(&d, k->each)].axis - (d.rank - e->shape.rank);
+		size = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+	}
+	if (size < 0)
+		return vn_map_fail(j, j->rule[entry], "the shape of %s is not '%s'", e->name, k->axes);
+	if (size > MOST_EACH)
+		return vn_map_fail(j, j->rule[entry], "%s has %" PRId64 " along %s, more than %d", e->name, size, k->each, MOST_EACH);
+	*n = (int)size;
+	return VN_OK;
+}
+
+static vn_status collect(vn_map_job *j)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(j->r); i++) {
+		const int k = j->rule[i];
+		const vn_map_rule *rule = k >= 0 ? &j->m->rule[k] : NULL;
+		j->use->left += k == VN_MAP_LEFT;
+		j->use->mapped += rule && !rule->ignore;
+		j->use->ignored += rule && rule->ignore;
+		if (k == VN_MAP_LEFT) {
+			st = add(j, i, -1, -1, vn_recording_entry(j->r, i)->name);
+			continue;
+		}
+		if (!rule || rule->ignore)
+			continue;
+		int first = j->n[i], end = first + 1;
+		if (rule->each && (st = indices(j, i, &end)))
+			break;
+		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
+			if (rule->either[0])
+				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
+			if (!st && rule->to)
+				st = add(j, i, n, -1, rule->to);
+			for (int p = 0; !st && p < rule->n_parts; p++)
+				st = add(j, i, n, p, rule->parts[p]);
+		}
+	}
+	return st;
+}
+
+static bool is_copy(const vn_map_job *j, const vn_map_outcome *o)
+{
+	return o->rule >= 0 && j->m->rule[o->rule].copy;
+}
+
+static bool is_fallback(const vn_map_job *j, const vn_map_outcome *o)
+{
+	return o->rule >= 0 && (j->m->rule[o->rule].fallback || is_copy(j, o));
+}
+
+/* Two names of one result hold the same numbers: else one of them is not what its name says. */
+static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map_outcome *y)
+{
+	const vn_entry *a = vn_recording_entry(j->r, x->entry), *b = vn_recording_entry(j->r, y->entry);
+	const int64_t   n = vn_shape_count(&a->shape);
+	double most = 0;
+	if (n != vn_shape_count(&b->shape))
+		return vn_map_fail(j, y->rule, "%s and %s are both %s, and have %" PRId64 " and %" PRId64 " numbers", a->name, b->name, x->name, n,
+		                   vn_shape_count(&b->shape));
+	vn_numbers *p = vn_numbers_open(j->r, x->entry, j->err), *q = p ? vn_numbers_open(j->r, y->entry, j->err) : NULL;
+	vn_status   st = q ? VN_OK : VN_ERR_NOMEM;
+	for (int64_t at = 0; !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if ((st = vn_numbers_read(p, at, m, j->err)) || (st = vn_numbers_read(q, at, m, j->err)))
+			break;
+		for (size_t i = 0; i < m; i++)
+			if (!(p->x[i] == q->x[i] || (isnan(p->x[i]) && isnan(q->x[i]))))
+				most = fabs(p->x[i] - q->x[i]) <= most ? most : fabs(p->x[i] - q->x[i]); /* NaN: it is */
+	}
+	vn_numbers_close(p);
+	vn_numbers_close(q);
+	if (st)
+		return st;
+	if (most != 0)
+		return vn_map_fail(j, y->rule, "%s and %s are both %s, and differ by up to %.3g", a->name, b->name, x->name, most);
+	return VN_OK;
+}
+
+static int by_name(const void *a, const void *b, void *context)
+{
+	const vn_map_job *j = context;
+	const vn_map_outcome *x = a, *y = b;
+	const int s = vn_recording_entry(j->r, x->entry)->step, t = vn_recording_entry(j->r, y->entry)->step;
+	const int c = s != t ? (s < t ? -1 : 1) : strcmp(x->name, y->name);
+	if (c)
+		return c;
+	if (is_fallback(j, x) != is_fallback(j, y))
+		return is_fallback(j, x) ? 1 : -1;
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static bool same_name(const vn_map_job *j, const vn_map_outcome *x, const vn_map_outcome *y)
+{
+	return strcmp(x->name, y->name) == 0 && vn_recording_entry(j->r, x->entry)->step == vn_recording_entry(j->r, y->entry)->step;
+}
+
+static vn_status check_names(vn_map_job *j)
+{
+	int kept = 0;
+	if (j->n_out)
+		qsort_r(j->out, (size_t)j->n_out, sizeof *j->out, by_name, j);
+	for (int i = 0; i < j->n_out; i++) {
+		const vn_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
+		if (before && same_name(j, before, o)) {
+			if (is_fallback(j, o) && (!is_fallback(j, before) || (is_copy(j, o) && is_copy(j, before)))) {
+				const vn_status st = is_copy(j, o) ? check_copy(j, before, o) : VN_OK;
+				if (st)
+					return st;
+				j->use->spare++;
+				continue;
+			}
+			return vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s", vn_recording_entry(j->r, before->entry)->name,
+			            vn_recording_entry(j->r, o->entry)->name, o->name);
+		}
+		j->out[kept++] = *o;
+	}
+	j->n_out = kept;
+	return VN_OK;
+}
+
+static vn_status place_all(vn_map_job *j)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < j->n_out; i++)
+		st = vn_map_place(j, &j->out[i]);
+	return st ? st : vn_derive_end(j->made, j->err);
+}
+
+vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *use, vn_error *err)
+{
+	const size_t count = (size_t)vn_recording_count(*r);
+	vn_map_job j = { .m = m, .r = *r, .use = use, .err = err, .rule = malloc((count + 1) * sizeof(int)), .n = malloc((count + 1) * sizeof(int)),
+	          .chosen = malloc((size_t)m->n * sizeof(int)) };
+	vn_status st = VN_OK;
+
+	use->mapped = use->ignored = use->left = use->spare = 0;
+	if (!j.rule || !j.n || !j.chosen)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for names", vn_recording_path(*r));
+	for (size_t i = 0; !st && i < count; i++)
+		j.rule[i] = VN_MAP_LEFT;
+	for (int k = 0; !st && k < m->n; k++)
+		j.chosen[k] = -1;
+	if (!st)
+		choose_rules(&j);
+	for (int k = 0; !st && k < m->n; k++)
+		if (m->rule[k].either[0])
+			st = decide(&j, k);
+	if (!st && !(st = collect(&j)) && use->mapped + use->ignored && !(st = check_names(&j))
+	    && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
+		st = place_all(&j);
+	if (j.made)
+		*r = j.made;
+	free(j.rule);
+	free(j.n);
+	free(j.chosen);
+	free(j.out);
+	return st;
+}

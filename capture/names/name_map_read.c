@@ -1,0 +1,379 @@
+/* name_map_read.c: the text of a name map into rules (specs/names.md). */
+#include "capture/names/name_map.h"
+
+#include "capture/view/dims.h"
+#include "capture/shipped.h"
+#include "capture/yaml.h"
+#include "libref/base/glob.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_RULES = 4096, MOST_NAMES = 16 };
+
+typedef struct reader {
+	vn_yaml     *y;
+	vn_name_map *m;
+	unsigned     seen;
+	vn_map_rule *rule;
+	bool         had_ignore, had_fallback, had_copy;
+} reader;
+
+static vn_status number_of(reader *r, const char *text, int *times)
+{
+	const char *p = text;
+	for (*times = 0; (p = strstr(p, "{n}")); p += 3)
+		++*times;
+	return *times > 1 ? vn_yaml_fail(r->y, "'%.80s': {n} twice", text) : VN_OK;
+}
+
+/* A glob with at most one {n}. */
+static vn_status check_glob(reader *r, const char *text, int *times)
+{
+	char     plain[VN_GLOB_MAX + 8];
+	vn_error why;
+	vn_status st = number_of(r, text, times);
+	if (!st && !vn_map_name(text, 1, plain, sizeof plain))
+		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
+	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
+}
+
+/* A name of ours: no wildcards. */
+static vn_status check_name(reader *r, const char *key, const char *text)
+{
+	char plain[VN_NAME_MAX];
+	int  times;
+	const vn_status st = number_of(r, text, &times);
+	if (st)
+		return st;
+	if (!*text || !vn_map_name(text, 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
+		return vn_yaml_fail(r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} for the layer", key, text);
+	return VN_OK;
+}
+
+static vn_status name(reader *r, const char *key, char **to)
+{
+	const vn_status st = vn_yaml_copy(r->y, key, to);
+	return st ? st : check_name(r, key, *to);
+}
+
+static vn_status names(reader *r, const char *key, char ***list, int *n, int least, int most)
+{
+	vn_status st;
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
+		return vn_yaml_fail(r->y, "%s must be a list of names", key);
+	if (*list)
+		return vn_yaml_fail(r->y, "%s twice", key);
+	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
+	if (!(*list = calloc(MOST_NAMES, sizeof **list)))
+		return vn_yaml_no_memory(r->y);
+	for (;;) {
+		if ((st = vn_yaml_next(r->y)))
+			return st;
+		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
+			break;
+		if (*n == most)
+			return vn_yaml_fail(r->y, "%s: more than %d names", key, most);
+		if ((st = name(r, key, &(*list)[(*n)++])))
+			return st;
+	}
+	return *n < least ? vn_yaml_fail_at(r->y, line, column, "%s: %d of at least %d names", key, *n, least) : VN_OK;
+}
+
+static vn_status yes(reader *r, const char *key, bool *had, bool *to)
+{
+	const char *text;
+	const vn_status st = vn_yaml_word(r->y, key, &text);
+	if (st)
+		return st;
+	if (*had)
+		return vn_yaml_fail(r->y, "%s twice", key);
+	*had = true;
+	if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return vn_yaml_fail(r->y, "%s: '%.40s'; expected true or false", key, text);
+	*to = strcmp(text, "true") == 0;
+	return VN_OK;
+}
+
+static vn_status axes(reader *r, const char *key, char **to)
+{
+	const char *why = NULL;
+	vn_dims dims;
+	const vn_status st = vn_yaml_copy(r->y, key, to);
+	if (!st && !vn_dims_parse(*to, &dims, &why))
+		return vn_yaml_fail(r->y, "%s: '%.80s': %s", key, *to, why);
+	return st;
+}
+
+static vn_status glob(reader *r, const char *key, char **to)
+{
+	vn_error why;
+	const vn_status st = vn_yaml_copy(r->y, key, to);
+	return !st && vn_glob_check(*to, &why) ? vn_yaml_fail(r->y, "%s: %.400s", key, why.text) : st;
+}
+
+typedef struct alternative {
+	reader *r;
+	char  **to, **axes;
+} alternative;
+
+static vn_status alternative_key(void *context, const char *key, int line, int column)
+{
+	alternative *a = context;
+	if (strcmp(key, "to") == 0)
+		return name(a->r, key, a->to);
+	if (strcmp(key, "axes") == 0)
+		return axes(a->r, key, a->axes);
+	return vn_yaml_fail_at(a->r->y, line, column, "unknown key '%.60s'; each of either has to and axes", key);
+}
+
+static vn_status either(reader *r, vn_map_rule *rule)
+{
+	vn_status st = VN_OK;
+	int n = 0;
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
+		return vn_yaml_fail(r->y, "either must be a list of two: { to: NAME, axes: WORDS }");
+	if (rule->either[0])
+		return vn_yaml_fail(r->y, "either twice");
+	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
+	for (; !st; n++) {
+		if ((st = vn_yaml_next(r->y)) || vn_yaml_at(r->y) == VN_YAML_END_LIST)
+			break;
+		if (n == 2)
+			return vn_yaml_fail(r->y, "either: more than two");
+		st = vn_yaml_map(r->y, "{ to: NAME, axes: WORDS }", alternative_key, &(alternative) { r, &rule->either[n], &rule->either_axes[n] });
+	}
+	return st ? st : n == 2 && rule->either[0] && rule->either[1] ? VN_OK : vn_yaml_fail_at(r->y, line, column, "either: two names to go to");
+}
+
+static vn_status rule_key(void *context, const char *key, int line, int column)
+{
+	reader      *r = context;
+	vn_map_rule *rule = r->rule;
+	int times;
+
+	if (strcmp(key, "from") == 0) {
+		const vn_status st = vn_yaml_copy(r->y, key, &rule->from);
+		return st ? st : check_glob(r, rule->from, &times);
+	}
+	if (strcmp(key, "plus") == 0)
+		return names(r, key, &rule->plus, &rule->n_plus, 1, MOST_NAMES);
+	if (strcmp(key, "to") == 0)
+		return name(r, key, &rule->to);
+	if (strcmp(key, "either") == 0)
+		return either(r, rule);
+	if (strcmp(key, "parts") == 0)
+		return names(r, key, &rule->parts, &rule->n_parts, 2, MOST_NAMES);
+	if (strcmp(key, "along") == 0)
+		return vn_yaml_copy(r->y, key, &rule->along);
+	if (strcmp(key, "each") == 0)
+		return vn_yaml_copy(r->y, key, &rule->each);
+	if (strcmp(key, "axes") == 0)
+		return axes(r, key, &rule->axes);
+	if (strcmp(key, "to_axes") == 0)
+		return axes(r, key, &rule->to_axes);
+	if (strcmp(key, "cut") == 0)
+		return vn_yaml_copy(r->y, key, &rule->cut);
+	if (strcmp(key, "op") == 0)
+		return glob(r, key, &rule->op);
+	if (strcmp(key, "family") == 0)
+		return glob(r, key, &rule->family);
+	if (strcmp(key, "ignore") == 0)
+		return yes(r, key, &r->had_ignore, &rule->ignore);
+	if (strcmp(key, "fallback") == 0)
+		return yes(r, key, &r->had_fallback, &rule->fallback);
+	if (strcmp(key, "copy") == 0)
+		return yes(r, key, &r->had_copy, &rule->copy);
+	return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; a rule has from, plus, to, either, parts, along, each, axes, to_axes, cut, "
+	                       "op, family, fallback, copy, ignore", key);
+}
+
+static bool has_axis(const char *text, const char *word)
+{
+	vn_dims dims;
+	const char *why;
+	return text && vn_dims_parse(text, &dims, &why) && vn_dims_find(&dims, word) >= 0;
+}
+
+/* An axis of that word and no other. */
+static bool has_whole_axis(const char *text, const char *word)
+{
+	vn_dims dims;
+	const char *why;
+	if (!text || !vn_dims_parse(text, &dims, &why))
+		return false;
+	const int i = vn_dims_find(&dims, word);
+	return i >= 0 && (i == 0 || dims.atom[i - 1].axis < dims.atom[i].axis) && (i == dims.n - 1 || dims.atom[i + 1].axis > dims.atom[i].axis);
+}
+
+static bool same_words(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* What keys say together. */
+static vn_status check_rule(reader *r)
+{
+	const vn_map_rule *k = r->rule;
+	int in = 0, out;
+	vn_status st = VN_OK;
+	const char *wrong = !k->from ? "a rule without from"
+	                  : k->ignore && (k->to || k->either[0] || k->parts) ? "ignore, and a name to go to"
+	                  : !k->ignore && !k->to && !k->either[0] && !k->parts ? "a rule without to, either, parts or ignore"
+	                  : k->either[0] && (k->to || k->parts || k->n_plus || k->axes) ? "either stands alone, without to, axes, parts or plus"
+	                  : k->parts && !k->along ? "parts without along"
+	                  : k->along && !k->parts ? "along without parts"
+	                  : k->parts && !has_axis(k->axes, k->along) ? "parts: along is none of axes"
+	                  : k->each && !has_whole_axis(k->axes, k->each) ? "each is none of axes, or shares one"
+	                  : k->each && same_words(k->each, k->along) ? "each and along are the same axis"
+	                  : k->each && (k->n_plus || k->cut || k->ignore || k->either[0]) ? "each, and plus, cut, either or ignore"
+	                  : k->cut && k->axes && !has_axis(k->axes, k->cut) ? "cut is none of axes"
+	                  : k->to_axes && !k->axes ? "to_axes without axes"
+	                  : k->copy && (k->fallback || k->parts || k->n_plus || k->either[0]) ? "copy, and fallback, parts, plus or either"
+	                  : k->to_axes && k->parts ? "to_axes and parts" : NULL;
+	if (wrong)
+		return vn_yaml_fail_at(r->y, k->line, k->column, "%s", wrong);
+	const char *const all[] = { k->to, k->either[0], k->either[1] };
+	st = number_of(r, k->from, &in);
+	if (!st && k->each && in)
+		return vn_yaml_fail_at(r->y, k->line, k->column, "each says what {n} is, and from has {n}");
+	in += k->each != NULL;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		if (!st && all[i] && !(st = number_of(r, all[i], &out)) && out > in)
+			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has {n}, from has none", all[i]);
+	for (int i = 0; !st && i < k->n_parts + k->n_plus; i++) {
+		const char *text = i < k->n_parts ? k->parts[i] : k->plus[i - k->n_parts];
+		if (!(st = number_of(r, text, &out)) && out > in)
+			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has {n}, from has none", text);
+	}
+	for (int i = 0; !st && i < r->m->n - 1; i++) {
+		const vn_map_rule *old = &r->m->rule[i];
+		if (strcmp(old->from, k->from) == 0 && same_words(old->op, k->op) && same_words(old->family, k->family))
+			return vn_yaml_fail_at(r->y, k->line, k->column, "'%.80s' has a rule already, in line %d", k->from, old->line);
+	}
+	return st;
+}
+
+static vn_status rules(reader *r)
+{
+	vn_name_map *m = r->m;
+	vn_status st;
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
+		return vn_yaml_fail(r->y, "rules must be a list");
+	for (;;) {
+		if ((st = vn_yaml_next(r->y)))
+			return st;
+		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
+			return VN_OK;
+		if (m->n == MOST_RULES)
+			return vn_yaml_fail(r->y, "more than %d rules", MOST_RULES);
+		if (m->n == m->room) {
+			const int room = m->room ? 2 * m->room : 32;
+			vn_map_rule *more = realloc(m->rule, (size_t)room * sizeof *more);
+			if (!more)
+				return vn_yaml_no_memory(r->y);
+			m->rule = more;
+			m->room = room;
+		}
+		r->rule = &m->rule[m->n++];
+		r->had_ignore = r->had_fallback = r->had_copy = false;
+		*r->rule = (vn_map_rule) { .line = vn_yaml_line(r->y), .column = vn_yaml_column(r->y) };
+		if ((st = vn_yaml_map(r->y, "a rule (from, to...)", rule_key, r)) || (st = check_rule(r)))
+			return st;
+	}
+}
+
+static vn_status section(void *context, const char *key, int line, int column)
+{
+	static const char *const known[] = { "version", "name", "rules" };
+	reader *r = context;
+	int i = 0;
+	while (i < 3 && strcmp(known[i], key) != 0)
+		i++;
+	if (i == 3)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; expected version, name or rules", key);
+	if (r->seen & 1u << i)
+		return vn_yaml_fail_at(r->y, line, column, "%s twice", key);
+	r->seen |= 1u << i;
+	return i == 0 ? vn_yaml_version(r->y) : i == 1 ? vn_yaml_copy(r->y, key, &r->m->name) : rules(r);
+}
+
+vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err)
+{
+	reader r = { 0 };
+	vn_status st = vn_yaml_open(path, text, n, "name maps", &r.y, err);
+
+	*m = NULL;
+	if (st)
+		return st;
+	if (!(r.m = calloc(1, sizeof *r.m)) || !(r.m->path = strdup(path)))
+		st = vn_yaml_no_memory(r.y);
+	if (!st && !(st = vn_yaml_document(r.y, section, &r)) && !(r.seen & 1))
+		st = vn_yaml_fail_at(r.y, 1, 1, "no version; a name map starts with version: 1");
+	if (!st && r.m->n == 0)
+		st = vn_yaml_fail_at(r.y, 1, 1, "no rules");
+	vn_yaml_close(r.y);
+	if (st)
+		vn_name_map_destroy(r.m);
+	else
+		*m = r.m;
+	return st;
+}
+
+vn_status vn_name_map_open(const char *name_or_path, vn_name_map **m, vn_error *err)
+{
+	char   own[PATH_MAX], file[128], *text;
+	const char *path = name_or_path;
+	size_t n;
+	vn_status st;
+
+	*m = NULL;
+	if (!strchr(path, '/') && access(path, F_OK) != 0) {
+		if (snprintf(file, sizeof file, "%s.yaml", path) >= (int)sizeof file || vn_shipped_find("names", file, own, NULL))
+			return vn_fail(err, VN_ERR_NOTFOUND, "%.100s: no such file, and no name map of vernier's own (hf, vllm, llama.cpp)", path);
+		path = own;
+	}
+	if ((st = vn_yaml_file(path, "name maps", &text, &n, NULL, err)))
+		return st;
+	st = vn_name_map_parse(path, text, n, m, err);
+	free(text);
+	return st;
+}
+
+static void free_names(char **list, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(list[i]);
+	free(list);
+}
+
+void vn_name_map_destroy(vn_name_map *m)
+{
+	if (!m)
+		return;
+	for (int i = 0; i < m->n; i++) {
+		vn_map_rule *k = &m->rule[i];
+		free(k->from);
+		free_names(k->plus, k->n_plus);
+		free(k->to);
+		free(k->either[0]);
+		free(k->either[1]);
+		free(k->either_axes[0]);
+		free(k->either_axes[1]);
+		free_names(k->parts, k->n_parts);
+		free(k->along);
+		free(k->each);
+		free(k->axes);
+		free(k->to_axes);
+		free(k->cut);
+		free(k->op);
+		free(k->family);
+	}
+	free(m->rule);
+	free(m->path);
+	free(m->name);
+	free(m);
+}

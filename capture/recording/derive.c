@@ -1,0 +1,202 @@
+/* derive.c: see derive.h. */
+#include "capture/recording/derive.h"
+#include "capture/recording/recording_inside.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- making ---------------------------------------------------------------------------- */
+
+static vn_status no_memory(const vn_recording *r, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d derived tensors", r->path, r->n_entries + 1);
+}
+
+/* What a file says of its run and model goes from one recording to the other. */
+static void move_words(vn_recording *to, vn_recording *from)
+{
+#define MOVE(field) (to->field = from->field, memset(&from->field, 0, sizeof from->field))
+	MOVE(root), MOVE(n_root), MOVE(model), MOVE(n_model), MOVE(run);
+	MOVE(ids), MOVE(n_ids), MOVE(positions), MOVE(n_positions), MOVE(batch);
+	MOVE(token_text), MOVE(n_texts), MOVE(room_texts);
+	MOVE(weight), MOVE(n_weights), MOVE(room_weights);
+	MOVE(plan), MOVE(has_plan);
+#undef MOVE
+	to->complete = from->complete;
+}
+
+vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recording **out, vn_error *err)
+{
+	vn_recording *r = *out = calloc(1, sizeof *r);
+	if (r) {
+		r->fd = -1;
+		r->path = strdup(path);
+		r->base = calloc((size_t)n, sizeof *r->base);
+		r->step = base[0]->n_steps ? malloc((size_t)base[0]->n_steps * sizeof *r->step) : NULL;
+	}
+	if (!r || !r->path || !r->base || (base[0]->n_steps && !r->step)) {
+		vn_recording_close(r);
+		*out = NULL;
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	}
+	r->n_bases = n;
+	memcpy(r->base, base, (size_t)n * sizeof *r->base);
+	r->n_steps = r->room_steps = base[0]->n_steps;
+	if (r->n_steps)
+		memcpy(r->step, base[0]->step, (size_t)r->n_steps * sizeof *r->step);
+	move_words(r, base[0]);
+	return VN_OK;
+}
+
+vn_status vn_derive_nothing(const char *path, vn_recording **out, vn_error *err)
+{
+	vn_recording *r = *out = calloc(1, sizeof *r);
+	if (r) {
+		r->fd = -1;
+		r->complete = true;
+		r->path = strdup(path);
+	}
+	return r && r->path ? vn_recording_sort(r, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+}
+
+vn_recording *vn_derive_base(const vn_recording *r, int base)
+{
+	return r->base[base];
+}
+
+vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err)
+{
+	int32_t *a = malloc(((size_t)n + 1) * sizeof *a), *b = malloc(((size_t)n + 1) * sizeof *b);
+	if (!a || !b) {
+		free(a);
+		free(b);
+		return no_memory(r, err);
+	}
+	memcpy(a, ids, (size_t)n * sizeof *a);
+	memcpy(b, positions, (size_t)n * sizeof *b);
+	free(r->ids);
+	free(r->positions);
+	r->ids = a;
+	r->positions = b;
+	r->n_ids = r->n_positions = n;
+	r->batch = 0;
+	for (int i = 0; i < r->n_texts; i++)
+		free(r->token_text[i]);
+	free(r->token_text);
+	r->token_text = NULL;
+	r->n_texts = r->room_texts = 0;
+	return VN_OK;
+}
+
+void vn_derive_steps(vn_recording *r, const vn_step *step)
+{
+	memcpy(r->step, step, (size_t)r->n_steps * sizeof *step);
+}
+
+void vn_derive_ranks(vn_recording *r, int n)
+{
+	r->ranks = n;
+}
+
+void vn_derive_forget_model(vn_recording *r)
+{
+	r->n_weights = 0;
+	vn_plan_destroy(r->plan);
+	r->plan = NULL;
+	r->has_plan = false;
+}
+
+static vn_status add(vn_recording *r, const vn_entry *e, const vn_extent *s, vn_error *err)
+{
+	if (r->n_entries == r->room_entries) {
+		const int room = r->room_entries ? 2 * r->room_entries : 256;
+		vn_entry *entries = realloc(r->entry, (size_t)room * sizeof *entries);
+		if (entries)
+			r->entry = entries;
+		vn_extent *sources = entries ? realloc(r->source, (size_t)room * sizeof *sources) : NULL;
+		if (!sources)
+			return no_memory(r, err);
+		r->source = sources;
+		r->room_entries = room;
+	}
+	r->entry[r->n_entries] = *e;
+	r->entry[r->n_entries].same_as = -1;
+	r->source[r->n_entries++] = *s;
+	return VN_OK;
+}
+
+/* Two derived tensors are one where they are one in their source: the address says so. */
+enum { KEPT = 1, GATHERED = 2 };
+static uint64_t address_of(int kind, int base, int entry)
+{
+	return (uint64_t)kind << 60 | (uint64_t)base << 32 | (uint64_t)entry;
+}
+
+vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry, vn_error *err)
+{
+	const vn_recording *b = r->base[base];
+	const int root = b->entry[entry].same_as >= 0 ? b->entry[entry].same_as : entry;
+	const vn_entry *from = &b->entry[root];
+	vn_entry kept = *e;
+	kept.digest = from->digest;
+	kept.stats = from->stats;
+	kept.has_stats = from->has_stats;
+	kept.dtype = from->dtype;
+	const int64_t bytes = vn_shape_count(&from->shape) * (int64_t)vn_dtype_size(from->dtype);
+	vn_gathered *gathered = calloc(1, sizeof *gathered);
+	if (!gathered)
+		return no_memory(r, err);
+	gathered->whole = true;
+	gathered->base = base;
+	gathered->entry = root;
+	const vn_extent s = { .offset = -1, .address = address_of(KEPT, base, root), .bytes = bytes, .gathered = gathered };
+	const vn_status st = add(r, &kept, &s, err);
+	if (st)
+		free(gathered);
+	return st;
+}
+
+/* Is this box all of a source in its own order? */
+static bool is_whole(const vn_recording *r, const vn_entry *e, const vn_piece *p)
+{
+	int64_t step = 1;
+	for (int k = e->shape.rank - 1; k >= 0; k--) {
+		if (p->to[k] != 0 || p->size[k] != e->shape.dim[k] || (p->size[k] > 1 && p->stride[k] != step))
+			return false;
+		step *= p->size[k];
+	}
+	return p->from == 0 && step == vn_shape_count(&r->base[p->base]->entry[p->entry].shape);
+}
+
+vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piece, int n, vn_joined how, vn_error *err)
+{
+	if (n == 1 && is_whole(r, e, &piece[0]))
+		return vn_derive_keep(r, e, piece[0].base, piece[0].entry, err);
+	vn_gathered *gathered = calloc(1, sizeof *gathered + (size_t)n * sizeof *piece);
+	if (!gathered)
+		return no_memory(r, err);
+	gathered->how = how;
+	gathered->n = n;
+	memcpy(gathered->piece, piece, (size_t)n * sizeof *piece);
+	gathered->shape = e->shape;
+	vn_entry made = *e;
+	made.digest.hex[0] = '\0';
+	made.has_stats = false;
+	if (n)
+		made.dtype = r->base[piece[0].base]->entry[piece[0].entry].dtype;
+	if (how == VN_JOIN_SUMMED)
+		made.dtype = made.dtype == VN_F64 ? VN_F64 : VN_F32;
+	gathered->dtype = made.dtype;
+	const int64_t bytes = vn_shape_count(&made.shape) * (int64_t)vn_dtype_size(made.dtype);
+	const vn_extent s = { .offset = -1, .address = address_of(GATHERED, 0, r->n_entries), .bytes = bytes, .gathered = gathered };
+	const vn_status st = add(r, &made, &s, err);
+	if (st)
+		free(gathered);
+	return st;
+}
+
+vn_status vn_derive_end(vn_recording *r, vn_error *err)
+{
+	return vn_recording_sort(r, err);
+}

@@ -1,0 +1,86 @@
+/* numbers.c: see numbers.h. */
+#include "capture/recording/numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHOLE_BYTES = 16 << 20 };
+
+vn_numbers *vn_numbers_open(vn_recording *r, int entry, vn_error *err)
+{
+	vn_numbers *s = malloc(sizeof *s);
+	if (!s) {
+		vn_fail(err, VN_ERR_NOMEM, "%s: no memory to look at %s", vn_recording_path(r), vn_recording_entry(r, entry)->name);
+		return NULL;
+	}
+	s->recording = r;
+	s->entry = entry;
+	s->st = VN_OK;
+	s->err = err;
+	s->data = NULL;
+	s->at = 0;
+	s->n = 0;
+	return s;
+}
+
+void vn_numbers_close(vn_numbers *s)
+{
+	if (s)
+		vn_recording_release(s->recording, s->entry);
+	free(s);
+}
+
+int64_t vn_numbers_count(const vn_numbers *s)
+{
+	return vn_shape_count(&vn_recording_entry(s->recording, s->entry)->shape);
+}
+
+size_t vn_numbers_left(int64_t n, int64_t at)
+{
+	return n - at < VN_NUMBERS ? (size_t)(n - at) : VN_NUMBERS;
+}
+
+vn_status vn_numbers_raw(vn_numbers *s, int64_t at, size_t n, vn_error *err)
+{
+	s->at = at;
+	s->n = n;
+	return vn_recording_read(s->recording, s->entry, at, (int64_t)n, s->raw, err);
+}
+
+vn_status vn_numbers_read(vn_numbers *s, int64_t at, size_t n, vn_error *err)
+{
+	const vn_status st = vn_numbers_raw(s, at, n, err);
+	if (!st)
+		vn_to_f64(s->x, s->raw, vn_recording_entry(s->recording, s->entry)->dtype, n);
+	return st;
+}
+
+bool vn_numbers_are_few(const vn_numbers *s)
+{
+	return vn_numbers_count(s) <= WHOLE_BYTES / (int64_t)vn_dtype_size(vn_recording_entry(s->recording, s->entry)->dtype);
+}
+
+double vn_numbers_value(vn_numbers *s, int64_t at)
+{
+	const vn_entry *e = vn_recording_entry(s->recording, s->entry);
+	const void *data;
+	double x;
+	if (s->data) {
+		vn_to_f64(&x, s->data + (size_t)at * vn_dtype_size(e->dtype), e->dtype, 1);
+		return x;
+	}
+	if (at >= s->at && at - s->at < (int64_t)s->n)
+		return s->x[at - s->at];
+	if (s->st)
+		return NAN;
+	if (vn_numbers_are_few(s)) {
+		s->st = vn_recording_data(s->recording, s->entry, &data, s->err);
+		s->data = data;
+	} else {
+		const bool on = at == s->at + (int64_t)s->n;
+		s->st = vn_numbers_read(s, at, on ? vn_numbers_left(vn_numbers_count(s), at) : 1, s->err);
+		s->n = s->st ? 0 : s->n;
+	}
+	return s->st ? (double)NAN : vn_numbers_value(s, at);
+}

@@ -1,0 +1,407 @@
+/* receive.c: the frames of scans (scan.h) into recordings.
+ *
+ * They come from a process that has read hostile bytes with a library that
+ * trusts them, so nothing is believed: sizes, ends of strings, ranges. */
+#include "capture/recording/recording_inside.h"
+
+#include "capture/file/child.h"
+#include "libref/base/text.h"
+#include "libref/base/utf8.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static vn_status astray(const vn_recording *r, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (what is read of it makes no sense)", r->path);
+}
+
+static vn_status no_memory(const vn_recording *r, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for what it holds", r->path);
+}
+
+/* Room for one more of a growing list; NULL without memory. */
+static void *grow(void *list, int n, int *room, size_t size)
+{
+	if (n < *room)
+		return list;
+	int   more = *room ? 2 * *room : 64;
+	void *p = realloc(list, (size_t)more * size);
+	if (p)
+		*room = more;
+	return p;
+}
+
+static bool ended(const char *text, size_t room)
+{
+	return memchr(text, '\0', room) != NULL;
+}
+
+#define ENDED(field) ended(field, sizeof(field))
+
+static bool set_digest(vn_digest *d, const char *hex)
+{
+	if (!*hex)
+		return true;
+	if (strlen(hex) != VN_DIGEST_TEXT - 1 || strspn(hex, "0123456789abcdef") != VN_DIGEST_TEXT - 1)
+		return false;
+	strcpy(d->hex, hex);
+	return true;
+}
+
+/* ---- each kind of frame ------------------------------------------------------------------ */
+
+/* Of very many the first are named. */
+static vn_status take_unread(vn_recording *r, const char *name, vn_error *err)
+{
+	if (r->n_unread++ >= VN_UNREAD_NAMED)
+		return VN_OK;
+	char *text = r->unread[r->n_unread - 1] = strdup(name);
+	if (!text)
+		return no_memory(r, err);
+	vn_text_clean(text);
+	return VN_OK;
+}
+
+static vn_status take_word(vn_recording *r, int kind, const char *data, size_t bytes, vn_error *err)
+{
+	size_t      k = strnlen(data, bytes) + 1;
+	const char *value = data + k;
+
+	if (k >= bytes || data[bytes - 1] != '\0')
+		return astray(r, err);
+	if (kind == VN_FRAME_RUN) {
+		if (r->run.n == VN_FACTS_MAX)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /run: more than %d attributes", r->path, VN_FACTS_MAX);
+		vn_facts_set(&r->run, data, "%s", value); /* too long: shown in part */
+		return VN_OK;
+	}
+	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
+	vn_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
+	vn_word  *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
+	if (!more)
+		return no_memory(r, err);
+	*list = more;
+	more[*n] = (vn_word){ strdup(data), strdup(value) };
+	return more[(*n)++].value ? VN_OK : no_memory(r, err);
+}
+
+static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
+{
+	int32_t **list = kind == VN_FRAME_IDS ? &r->ids : &r->positions;
+	int64_t  *n = kind == VN_FRAME_IDS ? &r->n_ids : &r->n_positions;
+
+	if (bytes % sizeof **list || *list)
+		return astray(r, err);
+	*list = *data; /* ours now */
+	*data = NULL;
+	*n = (int64_t)(bytes / sizeof **list);
+	return VN_OK;
+}
+
+/* Of both the same. */
+static vn_status take_batch(vn_recording *r, const void *data, size_t bytes, vn_error *err)
+{
+	int64_t batch;
+	if (bytes != sizeof batch)
+		return astray(r, err);
+	memcpy(&batch, data, sizeof batch);
+	if (batch < 0 || (r->ids && batch != r->batch))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: token_ids has %" PRId64 " rows, positions %" PRId64, r->path, r->batch, batch);
+	r->batch = batch;
+	return VN_OK;
+}
+
+/* "512x48", and "" for a scalar. */
+static bool read_shape(const char *text, vn_shape *s)
+{
+	while (*text) {
+		char *end;
+		if (s->rank == VN_MAX_RANK || *text < '0' || *text > '9')
+			return false;
+		int64_t x = s->dim[s->rank++] = strtoll(text, &end, 10);
+		if (x < 0 || x > INT32_MAX || (*end && (*end != 'x' || !end[1])))
+			return false;
+		text = *end ? end + 1 : end;
+	}
+	return true;
+}
+
+static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn_error *err)
+{
+	vn_seen_weight w;
+	vn_weight_row  row = { 0 };
+
+	if (bytes != sizeof w)
+		return astray(r, err);
+	memcpy(&w, data, sizeof w);
+	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest))
+		return astray(r, err);
+	if (!*w.name || !vn_dtype_from_name(w.dtype, &row.dtype) || !read_shape(w.shape, &row.shape) ||
+	    !set_digest(&row.digest, w.digest))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): dtype '%s', shape '%s', digest '%s'",
+		               r->path, r->n_weights, w.name, w.dtype, w.shape, w.digest);
+	memcpy(row.name, w.name, sizeof row.name);
+	int64_t n = 1;
+	for (int i = 0; i < row.shape.rank; i++) {
+		if (n > INT64_MAX / 8 / (row.shape.dim[i] + 1))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: row %d (%s): shape '%s' is larger than any memory", r->path,
+			               r->n_weights, w.name, w.shape);
+		n *= row.shape.dim[i];
+	}
+	row.stats = (vn_stats){ .n = n, .nan = w.nan, .inf = w.inf, .min = w.min, .max = w.max, .mean = w.mean,
+	                        .rms = w.rms };
+	row.stats.absmax = -w.min > w.max ? -w.min : w.max;
+
+	vn_weight_row *list = grow(r->weight, r->n_weights, &r->room_weights, sizeof *list);
+	if (!list)
+		return no_memory(r, err);
+	r->weight = list;
+	list[r->n_weights++] = row;
+	return VN_OK;
+}
+
+static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err)
+{
+	char ***list = kind == VN_FRAME_PLAN_NODE ? &r->text.node : kind == VN_FRAME_PLAN_VALUE ? &r->text.value
+	                                                                                       : &r->text.weight;
+	int    *n = kind == VN_FRAME_PLAN_NODE ? &r->text.n_nodes : kind == VN_FRAME_PLAN_VALUE ? &r->text.n_values
+	                                                                                       : &r->text.n_weights;
+	int    *room = kind == VN_FRAME_PLAN_NODE ? &r->room_nodes : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
+	                                                                                        : &r->room_plan_weights;
+	char  **more = grow(*list, *n, room, sizeof *more);
+	if (!more)
+		return no_memory(r, err);
+	*list = more;
+	more[(*n)++] = *data;
+	*data = NULL;
+	return VN_OK;
+}
+
+static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
+{
+	char **more = grow(r->token_text, r->n_texts, &r->room_texts, sizeof *more);
+	if (!more)
+		return no_memory(r, err);
+	r->token_text = more;
+	more[r->n_texts++] = vn_utf8_clean(*data);
+	*data = NULL;
+	return VN_OK;
+}
+
+static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_error *err)
+{
+	vn_seen_step s;
+
+	if (bytes != sizeof s)
+		return astray(r, err);
+	memcpy(&s, data, sizeof s);
+	/* What a foreign writer left out: a first call with all tokens, all rows. */
+	s.position = s.position == VN_NOT_SAID ? 0 : s.position;
+	s.tokens = s.tokens == VN_NOT_SAID ? r->n_ids : s.tokens;
+	s.first_row = s.first_row == VN_NOT_SAID ? 0 : s.first_row;
+	const bool all = s.rows == VN_NOT_SAID && s.tokens >= 0 && s.first_row >= 0;
+	s.rows = all ? s.tokens - s.first_row : s.rows;
+	if (s.number < 0 || s.number > INT32_MAX)
+		return astray(r, err);
+	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
+	    s.position > INT32_MAX || s.first_row > s.tokens || s.rows > s.tokens - s.first_row)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%" PRId64 ": position %" PRId64 ", tokens %" PRId64 ", first_row %"
+		               PRId64 ", rows %" PRId64, r->path, s.number, s.position, s.tokens, s.first_row, s.rows);
+	vn_step *list = grow(r->step, r->n_steps, &r->room_steps, sizeof *list);
+	if (!list)
+		return no_memory(r, err);
+	r->step = list;
+	list[r->n_steps++] = (vn_step){ (int)s.number, s.position, s.tokens, s.first_row, s.rows };
+	return VN_OK;
+}
+
+static bool sane_shape(const vn_seen_tensor *t, int64_t *bytes)
+{
+	if (t->dtype < 0 || t->dtype >= VN_N_DTYPES || t->rank < 0 || t->rank > VN_MAX_RANK)
+		return false;
+	const int64_t width = (int64_t)vn_dtype_size((vn_dtype)t->dtype);
+	int64_t       n = width;
+	for (int i = 0; i < t->rank; i++) {
+		if (t->dim[i] < 0 || (t->dim[i] > 0 && n > INT64_MAX / 4 / t->dim[i]))
+			return false;
+		n *= t->dim[i];
+	}
+	*bytes = n;
+	return true;
+}
+
+static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn_error *err)
+{
+	vn_seen_tensor t;
+	int64_t        size;
+
+	if (bytes != sizeof t)
+		return astray(r, err);
+	memcpy(&t, data, sizeof t);
+	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
+	    !*t.name || t.step < 0 || t.step > INT32_MAX || !sane_shape(&t, &size) || t.offset < -1 ||
+	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)))
+		return astray(r, err);
+
+	if (t.layer == VN_NOT_SAID) /* a foreign file may leave it to the name */
+		t.layer = vn_name_layer(t.name);
+	const bool unordered = t.order == VN_NOT_SAID;
+	if (unordered)
+		t.order = 0;
+	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
+	               .shape.rank = t.rank, .has_stats = t.has_stats != 0, .same_as = -1 };
+	if (t.order < 0 || t.order > INT32_MAX || t.layer < -1 || t.layer > INT32_MAX || !set_digest(&e.digest, t.digest) ||
+	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
+		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
+	memcpy(e.name, t.name, sizeof e.name);
+	memcpy(e.point, t.point, sizeof e.point);
+	memcpy(e.op, t.op, sizeof e.op);
+	memcpy(e.basis, t.basis, sizeof e.basis);
+	memcpy(e.axes, t.axes, sizeof e.axes);
+	memcpy(e.shape.dim, t.dim, sizeof e.shape.dim);
+	if (e.has_stats)
+		e.stats = (vn_stats){ .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
+		                      .mean = t.mean, .rms = t.rms, .absmax = t.absmax };
+
+	int       room = r->room_entries;
+	vn_entry *list = grow(r->entry, r->n_entries, &r->room_entries, sizeof *list);
+	if (!list)
+		return no_memory(r, err);
+	r->entry = list;
+	vn_extent *sources = grow(r->source, r->n_entries, &room, sizeof *sources);
+	if (!sources)
+		return no_memory(r, err);
+	r->source = sources;
+	list[r->n_entries] = e;
+	sources[r->n_entries++] = (vn_extent){ .offset = t.offset, .address = t.address, .bytes = size };
+	return VN_OK;
+}
+
+/* The child's own refusal is one line already. */
+static vn_status take_failure(const vn_recording *r, const char *data, size_t bytes, vn_error *err)
+{
+	if (bytes <= sizeof(int32_t))
+		return astray(r, err);
+	return vn_fail(err, VN_ERR_FORMAT, "%s", data + sizeof(int32_t));
+}
+
+static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
+{
+	int32_t size[3];
+
+	switch ((vn_frame)kind) {
+	case VN_FRAME_FAILED:
+		return take_failure(r, *data, bytes, err);
+	case VN_FRAME_ROOT:
+	case VN_FRAME_RUN:
+	case VN_FRAME_MODEL:
+		return take_word(r, kind, *data, bytes, err);
+	case VN_FRAME_COMPLETE:
+		if (bytes != sizeof *size)
+			return astray(r, err);
+		memcpy(size, *data, sizeof *size);
+		r->complete = size[0] == 1;
+		return VN_OK;
+	case VN_FRAME_BATCH:
+		return take_batch(r, *data, bytes, err);
+	case VN_FRAME_IDS:
+	case VN_FRAME_POSITIONS:
+		return take_ids(r, kind, data, bytes, err);
+	case VN_FRAME_TOKEN_TEXT:
+		return take_token_text(r, data, err);
+	case VN_FRAME_WEIGHT:
+		return take_weight(r, *data, bytes, err);
+	case VN_FRAME_PLAN:
+		if (bytes != sizeof size)
+			return astray(r, err);
+		memcpy(size, *data, sizeof size);
+		r->has_plan = true;
+		r->text.layers = size[0];
+		r->text.vocab = size[1];
+		r->text.context = size[2];
+		return VN_OK;
+	case VN_FRAME_PLAN_NODE:
+	case VN_FRAME_PLAN_VALUE:
+	case VN_FRAME_PLAN_WEIGHT:
+		return take_line(r, kind, data, err);
+	case VN_FRAME_STEP:
+		return take_step(r, *data, bytes, err);
+	case VN_FRAME_TENSOR:
+		return take_tensor(r, *data, bytes, err);
+	case VN_FRAME_UNREAD:
+		return take_unread(r, *data, err);
+	case VN_FRAME_DONE:
+		return VN_OK;
+	}
+	return astray(r, err);
+}
+
+/* One file at hand. */
+typedef struct incoming {
+	vn_scan   scan;
+	vn_child  child;
+	vn_status st;
+	vn_error  why;
+} incoming;
+
+static vn_status start(incoming *in, const vn_recording *r)
+{
+	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
+	return in->st = vn_child_start(&in->child, r->path, vn_scan_file, &in->scan, &in->why);
+}
+
+/* Frames of all of them, until each is done or refused; how many come before the first that is refused. */
+static int receive(incoming *in, vn_recording *const *r, int n)
+{
+	vn_child *child[VN_CHILDREN];
+	int       open = n;
+
+	for (int i = 0; i < n; i++)
+		child[i] = &in[i].child;
+	while (open > 0) {
+		int      i, kind;
+		void    *data;
+		size_t   bytes;
+		vn_error why = { "" };
+		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
+		if (!st)
+			st = take(r[i], kind, &data, bytes, &why);
+		free(data);
+		if (!st && kind != VN_FRAME_DONE)
+			continue;
+		in[i].st = st;
+		in[i].why = why;
+		/* What comes behind the first that is refused is of no interest any more. */
+		for (int k = i; k < (st ? n : i + 1); k++)
+			vn_child_end(&in[k].child);
+		if (st)
+			n = i;
+		for (int k = open = 0; k < n; k++)
+			open += in[k].child.pipe >= 0;
+	}
+	return n;
+}
+
+vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)
+{
+	incoming *in = n > 0 ? calloc(VN_CHILDREN, sizeof *in) : NULL;
+	vn_status st = in || n == 0 ? VN_OK : no_memory(*r, err);
+
+	for (int at = 0; at < n && !st; at += VN_CHILDREN) {
+		const int some = n - at < VN_CHILDREN ? n - at : VN_CHILDREN;
+		int       started = 0, good;
+		while (started < some && !start(&in[started], r[at + started]))
+			started++;
+		good = receive(in, r + at, started);
+		if (good < some && (st = in[good].st) && err)
+			*err = in[good].why;
+	}
+	free(in);
+	return st;
+}

@@ -1,0 +1,302 @@
+/* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
+#include "capture/recording/packed.h"
+#include "capture/recording/recording_inside.h"
+#include "capture/recording/sequence.h"
+
+#include "libref/base/mapped.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- opening ------------------------------------------------------------------------- */
+
+/* Of a link to a file that was not fetched (git-annex, git LFS), "no such file" alone would be puzzling: it is listed. */
+static vn_status not_opened(const char *path, vn_error *err)
+{
+	const int   why = errno;
+	char        to[512] = "";
+
+	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
+		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, vn_text_clean(to));
+	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
+}
+
+static vn_status open_file(vn_recording *r, vn_error *err)
+{
+	static const unsigned char signature[8] = { 0x89, 'H', 'D', 'F', '\r', '\n', 0x1a, '\n' };
+	unsigned char head[8];
+	struct stat   st;
+
+	/* Non-blocking: a pipe without a writer would wait for ever. */
+	if ((r->fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0)
+		return not_opened(r->path, err);
+	if (fstat(r->fd, &st) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", r->path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return vn_fail(err, VN_ERR_IO, "%s: is %s", r->path, S_ISDIR(st.st_mode) ? "a directory" : "not a regular file");
+	r->bytes = st.st_size;
+	if (r->bytes == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: is empty", r->path);
+	/* HDF5 also looks at 512, 1024, 2048... for files with something before. */
+	for (int64_t at = 0; at < r->bytes; at = at ? 2 * at : 512)
+		if (pread(r->fd, head, sizeof head, at) == (ssize_t)sizeof head && memcmp(head, signature, sizeof head) == 0)
+			return VN_OK;
+	return vn_fail(err, VN_ERR_FORMAT, "%s: not an HDF5 file", r->path);
+}
+
+static bool second_name(const vn_entry *e)
+{
+	const char *dot = strrchr(e->name, '.');
+	return *e->point && strcmp(dot ? dot + 1 : e->name, e->point) != 0;
+}
+
+/* As it ran: list (n_entries). */
+static vn_status in_order(const vn_recording *r, int *list, vn_error *err)
+{
+	vn_place_of *x = malloc(((size_t)r->n_entries + 1) * sizeof *x);
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		x[i] = (vn_place_of) { .name = e->name, .point = e->point, .step = e->step, .layer = e->layer, .said = e->order, .second = second_name(e) };
+	}
+	const vn_status st = vn_sequence(x, r->n_entries, list, err);
+	free(x);
+	return st;
+}
+
+static int in_name_order(const void *a, const void *b, void *ctx)
+{
+	const vn_recording *r = ctx;
+	const vn_entry     *x = &r->entry[*(const int *)a], *y = &r->entry[*(const int *)b];
+	return x->step != y->step ? (x->step < y->step ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* One object: by address, then place. */
+static int in_file_order(const void *a, const void *b, void *ctx)
+{
+	const vn_recording *r = ctx;
+	const int           i = *(const int *)a, j = *(const int *)b;
+	const uint64_t      x = r->source[i].address, y = r->source[j].address;
+	return x != y ? (x < y ? -1 : 1) : (i > j) - (i < j);
+}
+
+static int by_weight(const void *a, const void *b)
+{
+	return strcmp(((const vn_weight_row *)a)->name, ((const vn_weight_row *)b)->name);
+}
+
+static int by_step(const void *a, const void *b)
+{
+	int x = ((const vn_step *)a)->number, y = ((const vn_step *)b)->number;
+	return (x > y) - (x < y);
+}
+
+vn_status vn_recording_sort(vn_recording *r, vn_error *err)
+{
+	const size_t n = (size_t)r->n_entries;
+	int         *list = malloc((n + 1) * sizeof *list);
+	vn_entry    *entry = malloc((n + 1) * sizeof *entry);
+	vn_extent   *source = malloc((n + 1) * sizeof *source);
+	vn_status    st = VN_OK;
+
+	if (!list || !entry || !source)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
+	if (st || (st = in_order(r, list, err))) {
+		free(list);
+		free(entry);
+		free(source);
+		return st;
+	}
+	for (size_t i = 0; i < n; i++) {
+		entry[i] = r->entry[list[i]];
+		source[i] = r->source[list[i]];
+		list[i] = (int)i;
+	}
+	free(r->entry);
+	free(r->source);
+	r->entry = entry;
+	r->source = source;
+
+	qsort_r(list, n, sizeof *list, in_file_order, r);
+	for (size_t i = 1, first = 0; i < n; i++) {
+		if (source[list[i]].address == source[list[first]].address)
+			entry[list[i]].same_as = list[first];
+		else
+			first = i;
+	}
+	r->by_name = list;
+	qsort_r(list, n, sizeof *list, in_name_order, r);
+	for (size_t i = 1; i < n && !st; i++)
+		if (in_name_order(&list[i - 1], &list[i], r) == 0)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is there twice in step %d", r->path, entry[list[i]].name,
+			             entry[list[i]].step);
+	return st;
+}
+
+/* What only a whole file must have. */
+static vn_status check_complete(vn_recording *r, vn_error *err)
+{
+	const char *missing = !vn_facts_get(&r->run, "engine") ? "/run has no attribute engine"
+	                    : !vn_facts_get(&r->run, "precision") ? "/run has no attribute precision"
+	                    : !r->ids ? "no dataset /run/token_ids" : !r->positions ? "no dataset /run/positions" : NULL;
+
+	if (missing && r->complete)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", r->path, missing);
+	if (!r->complete && r->n_positions > r->n_ids)
+		r->n_positions = r->n_ids; /* those of steps it did not come to */
+	if (r->n_ids != r->n_positions)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but %" PRId64 " positions", r->path, r->n_ids,
+		               r->n_positions);
+	if (r->token_text && r->n_texts != r->n_ids)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %" PRId64 " token ids, but the text of %d", r->path, r->n_ids, r->n_texts);
+	for (int i = 0; i < r->n_steps; i++)
+		if (r->step[i].position + r->step[i].tokens > r->n_ids)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " tokens after %" PRId64 ", the run has %" PRId64,
+			               r->path, r->step[i].number, r->step[i].tokens, r->step[i].position, r->n_ids);
+	return VN_OK;
+}
+
+/* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
+ * last (vn_entry_last), of each prompt. */
+static vn_status check_rows(const vn_recording *r, vn_error *err)
+{
+	const int64_t prompts = vn_packed_count(r);
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		const int       axis = vn_axes_find(e->axes, "token");
+		const int64_t   n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+		const vn_step  *s = vn_recording_step(r, e->step);
+		const int64_t   rows = s ? s->rows : -1;
+		if (rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e)))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
+			               rows, e->name, n);
+	}
+	return VN_OK;
+}
+
+/* One row a weight. */
+static vn_status sort_weights(vn_recording *r, vn_error *err)
+{
+	if (r->n_weights)
+		qsort(r->weight, (size_t)r->n_weights, sizeof *r->weight, by_weight);
+	for (int i = 1; i < r->n_weights; i++)
+		if (by_weight(&r->weight[i - 1], &r->weight[i]) == 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /model/weights: %s is there twice", r->path, r->weight[i].name);
+	return VN_OK;
+}
+
+static vn_status settle_plan(vn_recording *r, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (r->has_plan && (st = vn_plan_from_text(&r->text, &r->plan, err)))
+		vn_context(err, st, "%s", r->path);
+	vn_plan_text_free(&r->text);
+	return st;
+}
+
+static vn_status create(const char *path, vn_recording **recording, vn_error *err)
+{
+	vn_recording *r = *recording = calloc(1, sizeof *r);
+
+	if (r)
+		r->fd = -1;
+	if (!r || !(r->path = strdup(path)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	return open_file(r, err);
+}
+
+/* What came from the child, put in order. */
+static vn_status settle(vn_recording *r, vn_error *err)
+{
+	vn_status st;
+
+	if (r->n_steps)
+		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
+	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)))
+		return st;
+	return settle_plan(r, err);
+}
+
+vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r, vn_error *err)
+{
+	vn_error  why = { "" };
+	vn_status unopened = VN_OK, st;
+	int       opened = 0;
+
+	for (int i = 0; i < n; i++)
+		r[i] = NULL;
+	while (opened < n && !(unopened = create(path[opened], &r[opened], &why)))
+		opened++;
+	st = vn_receive(r, opened, err);
+	for (int i = 0; i < opened && !st; i++)
+		st = settle(r[i], err);
+	if (!st && (st = unopened) && err)
+		*err = why;
+	for (int i = 0; i < n && st; i++) {
+		vn_recording_close(r[i]);
+		r[i] = NULL;
+	}
+	return st;
+}
+
+vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error *err)
+{
+	return vn_recording_open_all(&path, 1, recording, err);
+}
+
+static void free_words(vn_word *list, int n)
+{
+	for (int i = 0; i < n; i++) {
+		free(list[i].key);
+		free(list[i].value);
+	}
+	free(list);
+}
+
+void vn_recording_close(vn_recording *r)
+{
+	if (!r)
+		return;
+	for (int i = 0; i < r->n_entries; i++)
+		vn_recording_release(r, i);
+	vn_mapped_drop(r->map);
+	if (r->map)
+		munmap((void *)(uintptr_t)r->map, (size_t)r->bytes);
+	if (r->fd >= 0)
+		close(r->fd);
+	free_words(r->root, r->n_root);
+	free_words(r->model, r->n_model);
+	vn_plan_text_free(&r->text);
+	vn_plan_destroy(r->plan);
+	free(r->ids);
+	free(r->positions);
+	for (int i = 0; i < r->n_texts; i++)
+		free(r->token_text[i]);
+	free(r->token_text);
+	for (int i = 0; i < VN_UNREAD_NAMED; i++)
+		free(r->unread[i]);
+	free(r->weight);
+	free(r->step);
+	for (int i = 0; i < r->n_entries && r->source; i++) {
+		free(r->source[i].view);
+		free(r->source[i].gathered);
+	}
+	for (int i = 0; i < r->n_bases; i++)
+		vn_recording_close(r->base[i]);
+	free(r->base);
+	free(r->entry);
+	free(r->source);
+	free(r->by_name);
+	free(r->path);
+	free(r);
+}

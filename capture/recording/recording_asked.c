@@ -1,0 +1,187 @@
+/* recording_asked.c: what an open recording says; see recording.h. */
+#include "capture/recording/recording_inside.h"
+
+#include "libref/plan/point.h"
+
+#include <string.h>
+
+static const char *word(const vn_word *list, int n, const char *key)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(list[i].key, key) == 0)
+			return list[i].value;
+	return NULL;
+}
+
+const char *vn_recording_path(const vn_recording *r)
+{
+	return r->path;
+}
+
+static int add_unread(const vn_recording *r, int n, const char **name)
+{
+	for (int i = 0; i < r->n_unread && i < VN_UNREAD_NAMED; i++)
+		if (n + i < VN_UNREAD_NAMED)
+			name[n + i] = r->unread[i];
+	n += r->n_unread;
+	for (int i = 0; i < r->n_bases; i++)
+		n = add_unread(r->base[i], n, name);
+	return n;
+}
+
+int vn_recording_unread(const vn_recording *r, const char *name[VN_UNREAD_NAMED])
+{
+	return add_unread(r, 0, name);
+}
+
+int vn_recording_ranks(const vn_recording *r)
+{
+	return r->ranks;
+}
+
+bool vn_recording_complete(const vn_recording *r)
+{
+	return r->complete;
+}
+
+const vn_facts *vn_recording_run(const vn_recording *r)
+{
+	return &r->run;
+}
+
+const char *vn_recording_root(const vn_recording *r, const char *key)
+{
+	return word(r->root, r->n_root, key);
+}
+
+int64_t vn_recording_tokens(const vn_recording *r, const int32_t **ids, const int32_t **positions)
+{
+	if (ids)
+		*ids = r->ids;
+	if (positions)
+		*positions = r->positions;
+	return r->n_ids;
+}
+
+int64_t vn_recording_batch(const vn_recording *r)
+{
+	return r->batch;
+}
+
+char *const *vn_recording_token_text(const vn_recording *r)
+{
+	return r->token_text;
+}
+
+const char *vn_recording_family(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "family");
+}
+
+const char *vn_recording_config(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "config");
+}
+
+const char *vn_recording_provenance(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "provenance");
+}
+
+const char *vn_recording_format(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "format");
+}
+
+int vn_recording_weights(const vn_recording *r, const vn_weight_row **rows)
+{
+	*rows = r->weight;
+	return r->n_weights;
+}
+
+const vn_plan *vn_recording_plan(const vn_recording *r)
+{
+	return r->plan;
+}
+
+int vn_recording_steps(const vn_recording *r, const vn_step **steps)
+{
+	*steps = r->step;
+	return r->n_steps;
+}
+
+const vn_step *vn_recording_step(const vn_recording *r, int number)
+{
+	int lo = 0, hi = r->n_steps; /* they are in order */
+	while (lo < hi) {
+		const int mid = lo + (hi - lo) / 2;
+		if (r->step[mid].number < number)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < r->n_steps && r->step[lo].number == number ? &r->step[lo] : NULL;
+}
+
+int vn_recording_count(const vn_recording *r)
+{
+	return r->n_entries;
+}
+
+const vn_entry *vn_recording_entry(const vn_recording *r, int i)
+{
+	return &r->entry[i];
+}
+
+static int find_exactly(const vn_recording *r, int step, const char *name)
+{
+	int low = 0, high = r->n_entries;
+
+	while (low < high) {
+		int             mid = low + (high - low) / 2, i = r->by_name[mid];
+		const vn_entry *e = &r->entry[i];
+		int             c = e->step != step ? (e->step < step ? -1 : 1) : strcmp(e->name, name);
+		if (c == 0)
+			return i;
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return -1;
+}
+
+int vn_recording_find(const vn_recording *r, int step, const char *name)
+{
+	int i = find_exactly(r, step, name);
+	int v = i < 0 && r->plan ? vn_plan_find(r->plan, name) : -1;
+
+	if (v < 0)
+		return i;
+	v = vn_plan_root(r->plan, v);
+	for (int w = 0; w < r->plan->n_values && i < 0; w++)
+		if (vn_plan_root(r->plan, w) == v)
+			i = find_exactly(r, step, r->plan->value[w].name);
+	return i;
+}
+
+const vn_point_info *vn_entry_point(const vn_entry *e)
+{
+	const char *dot = strchr(e->name, '.');
+	vn_point p;
+	if (vn_point_from_name(*e->point ? e->point : dot ? dot + 1 : e->name, &p))
+		return vn_point_get(p);
+	return NULL;
+}
+
+bool vn_entry_last(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	return p && (p == vn_point_get(VN_POINT_FINAL_NORM) || p == vn_point_get(VN_POINT_LOGITS));
+}
+
+const char *vn_entry_axes(const vn_entry *e)
+{
+	const vn_point_info *p = *e->axes ? NULL : vn_entry_point(e);
+	return p ? p->axes : e->axes;
+}

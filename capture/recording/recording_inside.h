@@ -1,0 +1,96 @@
+/* recording_inside.h: what the files of recording.h, receive.c, view.c and derive.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_RECORDING_INSIDE_H
+#define VN_CAPTURE_RECORDING_INSIDE_H
+
+#include "capture/recording/derive.h"
+#include "capture/file/plan_json.h"
+#include "capture/recording/recording.h"
+#include "capture/recording/scan.h"
+#include "capture/recording/scratch.h"
+
+/* How a tensor is to be seen (view.h): axis k is axis order[k] of the file's, from index from[k] on. */
+typedef struct vn_view {
+	vn_shape whole, shape; /* in the file; as it is seen */
+	int      order[VN_MAX_RANK];
+	int64_t  from[VN_MAX_RANK];
+	vn_scratch made;       /* the numbers so, or nothing */
+} vn_view;
+
+/* A tensor made of others (derive.h): all of one, or pieces. */
+typedef struct vn_gathered {
+	bool      whole;
+	int       base, entry; /* whole */
+	vn_joined how;
+	vn_dtype  dtype;
+	vn_shape  shape;
+	int       n;
+	vn_piece  piece[];
+} vn_gathered;
+
+/* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
+vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
+
+/* Where the numbers of an entry are. */
+typedef struct vn_extent {
+	int64_t  offset;  /* in the file; -1: HDF5 must read them */
+	uint64_t address; /* of the object */
+	int64_t  bytes;
+	vn_scratch loaded; /* shared with the child that read them, or made by the gathered; or nothing */
+	vn_view *view;    /* NULL: as they are */
+	vn_gathered *gathered; /* NULL: in this file */
+} vn_extent;
+
+typedef struct vn_word {
+	char *key, *value;
+} vn_word;
+
+struct vn_recording {
+	char     *path;
+	int       fd;
+	int64_t   bytes;
+	const unsigned char *map; /* the whole file, or NULL before the first need */
+
+	bool      complete;
+	vn_word  *root, *model; /* attributes */
+	int       n_root, n_model;
+	vn_facts  run;
+	int32_t  *ids, *positions;
+	int64_t   n_ids, n_positions;
+	int64_t   batch; /* prompts in them, one after the other; 0: one, not a batch */
+	char     *unread[VN_UNREAD_NAMED];
+	int       n_unread;
+	char    **token_text;
+	int       n_texts, room_texts;
+	vn_weight_row *weight;
+	int       n_weights, room_weights;
+	vn_plan  *plan;
+	bool      has_plan;
+	vn_plan_text text; /* only while opening */
+	int       room_nodes, room_values, room_plan_weights;
+
+	vn_step   *step;
+	int        n_steps, room_steps;
+	vn_entry  *entry;
+	vn_extent *source; /* (n_entries) */
+	int        n_entries, room_entries;
+	int       *by_name; /* (n_entries): by step, then name */
+	vn_recording **base; /* of a derived one (derive.h): what it is made of */
+	int            n_bases;
+	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
+	int       in_files; /* so many tensors are in scratch files now */
+	bool      separate; /* no tensor has names in two steps (view.c) */
+};
+
+/* Entries in execution order, names of one tensor tied together; a name twice is refused. */
+vn_status vn_recording_sort(vn_recording *r, vn_error *err);
+
+/* The entry whose numbers those of entry i are: itself but where it is a second name. */
+int vn_recording_primary(const vn_recording *r, int i);
+/* What HDF5 must read, as a whole (scratch.h) until vn_recording_release; of a primary entry. Any thread. */
+vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
+
+/* Fill in what their files hold, checked; unsorted. The files are read at the same
+ * time; of several that are refused the first is told of. */
+vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
+
+#endif

@@ -1,0 +1,180 @@
+/* recording_numbers.c: the numbers of whole tensors: mapped, read by HDF5 in a child, gathered; see recording.h. */
+#include "capture/recording/recording_inside.h"
+
+#include "capture/file/child.h"
+#include "libref/base/mapped.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static vn_status map_file(vn_recording *r, vn_error *err)
+{
+	void *p = mmap(NULL, (size_t)r->bytes, PROT_READ, MAP_SHARED, r->fd, 0);
+	if (p == MAP_FAILED)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be mapped: %s", r->path, strerror(errno));
+	vn_mapped_add(p, (size_t)r->bytes, r->path);
+	r->map = p;
+	return VN_OK;
+}
+
+/* One for each processor where there is much to inflate. */
+static int children_for(size_t bytes)
+{
+	cpu_set_t    may;
+	const size_t processors = sched_getaffinity(0, sizeof may, &may) == 0 ? (size_t)CPU_COUNT(&may) : 1;
+	size_t       n = bytes / VN_SCRATCH_FILE;
+	n = n < processors ? n : processors;
+	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;
+}
+
+/* Until all of n children have read their shares. */
+static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n, vn_error *err)
+{
+	vn_child *list[VN_CHILDREN];
+	vn_status st = VN_OK;
+	for (int i = 0; i < n; i++)
+		list[i] = &child[i];
+	for (int left = n; left > 0 && !st; left--) {
+		int    which, kind = -1;
+		void  *data = NULL;
+		size_t bytes;
+		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
+		free(data);
+		vn_child_end(&child[which]);
+	}
+	return st;
+}
+
+/* Compressed, chunked, compact or big-endian: HDF5 reads it, in children. */
+static vn_status load(vn_recording *r, int i, vn_error *err)
+{
+	vn_extent *s = &r->source[i];
+	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
+	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
+	vn_child   child[VN_CHILDREN];
+	int        n = 0;
+	vn_status  st = VN_OK;
+
+	strcpy(scan.tensor.name, r->entry[i].name);
+	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
+	for (; n < scan.children && !st; n++) {
+		scan.child = n;
+		st = vn_child_start(&child[n], r->path, vn_scan_numbers, &scan, err);
+	}
+	if (!st)
+		st = wait_for_numbers(r, child, n, err);
+	while (n > 0)
+		vn_child_end(&child[--n]);
+	if (st)
+		vn_scratch_end(&scan.to);
+	s->loaded = scan.to;
+	r->in_files += s->loaded.file != 0;
+	return st;
+}
+
+/* Threads that measure parts of one tensor come here together. */
+vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	pthread_mutex_lock(&one);
+	const vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
+	*data = r->source[i].loaded.data;
+	pthread_mutex_unlock(&one);
+	return st;
+}
+
+/* What was loaded to read pieces of it. */
+static void release_pieces(const vn_recording *r, const vn_gathered *g)
+{
+	for (int i = 0; i < g->n; i++)
+		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
+}
+
+/* All of a shape, into room of its own: shared, so that its pages may be given back like those of a file. */
+static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, vn_scratch *made, vn_error *err)
+{
+	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
+	vn_region all = { .from = { 0 } };
+	if (!vn_scratch_make(made, bytes))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
+	memcpy(all.size, shape->dim, sizeof all.size);
+	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, made->data, err) : vn_recording_read_region(r, i, &all, made->data, err);
+	if (st)
+		vn_scratch_end(made);
+	r->in_files += made->file != 0;
+	return st;
+}
+
+int vn_recording_primary(const vn_recording *r, int i)
+{
+	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
+}
+
+vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
+{
+	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_view   *v = s->view;
+	vn_status  st = VN_OK;
+
+	*data = NULL;
+	if (s->bytes == 0)
+		return VN_OK;
+	if (v) {
+		if (!v->made.data && vn_shape_count(&v->shape) && (st = whole(r, i, &v->shape, NULL, &v->made, err)))
+			return st;
+		*data = v->made.data;
+	} else if (s->offset >= 0) {
+		if (!r->map && (st = map_file(r, err)))
+			return st;
+		*data = r->map + s->offset;
+	} else if (s->gathered && s->gathered->whole) {
+		return vn_recording_data(r->base[s->gathered->base], s->gathered->entry, data, err);
+	} else if (s->gathered) {
+		if (!s->loaded.data && (st = whole(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
+			return st;
+		release_pieces(r, s->gathered);
+		*data = s->loaded.data;
+	} else {
+		return vn_recording_load(r, i, data, err);
+	}
+	return VN_OK;
+}
+
+static void end(vn_recording *r, vn_scratch *s)
+{
+	r->in_files -= s->file != 0;
+	vn_scratch_end(s);
+}
+
+void vn_recording_release(vn_recording *r, int i)
+{
+	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
+	vn_view   *v = s->view;
+	if (v)
+		end(r, &v->made);
+	end(r, &s->loaded);
+	if (s->gathered && s->gathered->whole)
+		vn_recording_release(r->base[s->gathered->base], s->gathered->entry);
+	else if (s->gathered)
+		release_pieces(r, s->gathered);
+}
+
+void vn_recording_forget(vn_recording *r)
+{
+	for (int i = 0; i < r->n_bases; i++)
+		vn_recording_forget(r->base[i]);
+	if (r->map)
+		madvise((void *)(uintptr_t)r->map, (size_t)r->bytes, MADV_DONTNEED);
+	for (int i = 0; i < r->n_entries && r->in_files > 0; i++) {
+		vn_scratch_forget(&r->source[i].loaded);
+		if (r->source[i].view)
+			vn_scratch_forget(&r->source[i].view->made);
+	}
+}

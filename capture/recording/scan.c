@@ -1,0 +1,404 @@
+/* scan.c: see scan.h. */
+#include "capture/recording/scan.h"
+
+#include "capture/file/child.h"
+#include "capture/recording/scan_tensor.h"
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_TENSORS = 1000000, MOST_GROUPS = 100000 };
+
+/* The walk: what was seen, so that no group is entered twice. */
+typedef struct walk {
+	vn_scan *s;
+	hid_t    file;
+	haddr_t *group;
+	size_t   n_groups, room;
+	int64_t  tensors;
+	bool     complete;
+	vn_seen_step step;
+	vn_header_reader *reader; /* or NULL */
+} walk;
+
+static void enter(walk *w, haddr_t at, const char *object)
+{
+	for (size_t i = 0; i < w->n_groups; i++)
+		if (w->group[i] == at)
+			vn_refuse(w->s, object, "a group with two names");
+	if (w->n_groups == MOST_GROUPS)
+		vn_refuse(w->s, object, "more than %d groups", MOST_GROUPS);
+	if (w->n_groups == w->room) {
+		w->room = w->room ? 2 * w->room : 256;
+		w->group = realloc(w->group, w->room * sizeof *w->group);
+		if (!w->group)
+			vn_refuse(w->s, object, "no memory");
+	}
+	w->group[w->n_groups++] = at;
+}
+
+/* Hard links under harmless names only. */
+static void check_link(const vn_scan *s, const char *in, const char *name, const H5L_info_t *info)
+{
+	if (info->type != H5L_TYPE_HARD)
+		vn_refuse(s, in, "%s is %s link, which is not followed", name,
+		          info->type == H5L_TYPE_SOFT ? "a soft" : info->type == H5L_TYPE_EXTERNAL ? "an external" : "a foreign");
+	for (const char *p = name; *p; p++)
+		if (vn_text_control(*p) || *p == '/')
+			vn_refuse(s, in, "a name with control characters or a slash");
+	if (!*name || strcmp(name, ".") == 0)
+		vn_refuse(s, in, "an empty name");
+}
+
+static hid_t open_object(const vn_scan *s, hid_t in, const char *name, const char *object)
+{
+	hid_t o = H5Oopen(in, name, H5P_DEFAULT);
+	if (o < 0)
+		vn_refuse(s, object, "it cannot be opened");
+	return o;
+}
+
+/* An object of the root or below it that must be of one kind; -1 when absent. */
+static hid_t child_of(const vn_scan *s, hid_t in, const char *name, H5I_type_t kind, const char *object)
+{
+	H5L_info_t info;
+	htri_t     there = H5Lexists(in, name, H5P_DEFAULT);
+
+	if (there == 0)
+		return H5I_INVALID_HID;
+	if (there < 0 || H5Lget_info(in, name, &info, H5P_DEFAULT) < 0)
+		vn_refuse(s, object, "it cannot be looked up");
+	check_link(s, object, name, &info);
+	hid_t o = open_object(s, in, name, object);
+	if (H5Iget_type(o) != kind)
+		vn_refuse(s, object, kind == H5I_GROUP ? "not a group" : "not a dataset");
+	return o;
+}
+
+/* What a group holds beside what is looked for there is told of, not looked into. */
+typedef struct known {
+	const vn_scan *s;
+	const char    *object;
+	const char *const *name;
+	int            n;
+} known;
+
+static void send_unread(const vn_scan *s, const char *in, const char *name)
+{
+	char object[VN_NAME_MAX];
+	snprintf(object, sizeof object, "%s/%s", in, name);
+	vn_child_send(s->pipe, VN_FRAME_UNREAD, object, strlen(object));
+}
+
+static herr_t visit_unread(hid_t group, const char *name, const H5L_info_t *info, void *ctx)
+{
+	const known *k = ctx;
+	(void)group;
+	(void)info;
+	for (int i = 0; i < k->n; i++)
+		if (strcmp(k->name[i], name) == 0)
+			return 0;
+	send_unread(k->s, k->object, name);
+	return 0;
+}
+
+static void scan_unread(const vn_scan *s, hid_t group, const char *object, const char *const *name, int n)
+{
+	known k = { s, object, name, n };
+	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_unread, &k) < 0)
+		vn_refuse(s, object, "its links cannot be read");
+}
+
+/* ---- /run, /model, /plan ------------------------------------------------------------- */
+
+static void scan_ids(const walk *w, hid_t run, const char *name, const char *object, int frame)
+{
+	const vn_scan *s = w->s;
+	int64_t n, batch;
+	char    digest[64];
+	hid_t   d = child_of(s, run, name, H5I_DATASET, object);
+
+	if (d < 0)
+		return;
+	int32_t  *list = vn_scan_ids(s, d, object, !w->complete, &n, &batch);
+	vn_digest have = vn_digest_of(list, (size_t)n * sizeof *list);
+	if (vn_scan_text(s, d, object, "digest", digest, sizeof digest) && strcmp(digest, have.hex) != 0)
+		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, digest);
+	vn_child_send(s->pipe, VN_FRAME_BATCH, &batch, sizeof batch);
+	vn_child_send(s->pipe, frame, list, (size_t)n * sizeof *list);
+	free(list);
+	H5Oclose(d);
+}
+
+static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char *object, int frame, bool needed)
+{
+	int64_t n;
+	hid_t   d = child_of(s, in, name, H5I_DATASET, object);
+
+	if (d < 0 && !needed)
+		return;
+	if (d < 0)
+		vn_refuse(s, object, "it is missing");
+	char **line = vn_scan_lines(s, d, object, &n);
+	if (n > MOST_TENSORS)
+		vn_refuse(s, object, "more than %d lines", MOST_TENSORS);
+	for (int64_t i = 0; i < n; i++)
+		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
+	H5Oclose(d);
+}
+
+static void scan_run(walk *w)
+{
+	static const char *const names[] = { "token_ids", "positions", "token_text" };
+	hid_t run = child_of(w->s, w->file, "run", H5I_GROUP, "/run");
+	if (run < 0)
+		return;
+	vn_scan_attributes(w->s, run, "/run", VN_FRAME_RUN);
+	scan_ids(w, run, "token_ids", "/run/token_ids", VN_FRAME_IDS);
+	scan_ids(w, run, "positions", "/run/positions", VN_FRAME_POSITIONS);
+	scan_lines(w->s, run, "token_text", "/run/token_text", VN_FRAME_TOKEN_TEXT, false);
+	scan_unread(w->s, run, "/run", names, 3);
+	H5Oclose(run);
+}
+
+static void scan_weights(const vn_scan *s, hid_t model)
+{
+	static const char object[] = "/model/weights";
+	hid_t d = child_of(s, model, "weights", H5I_DATASET, object);
+
+	if (d < 0)
+		return;
+	hid_t type = H5Dget_type(d);
+	if (type < 0 || H5Tget_class(type) != H5T_COMPOUND)
+		vn_refuse(s, object, "not a table");
+	vn_extent e = vn_scan_extent(s, d, type, object);
+	if (e.rank != 1 || e.count > MOST_TENSORS)
+		vn_refuse(s, object, "rank %d with %" PRId64 " rows", e.rank, e.count);
+	if (e.count == 0)
+		return;
+	enum { NAME, DTYPE, SHAPE, DIGEST, WORDS };
+	static const char *const word[] = { "name", "dtype", "shape", "digest" };
+	static const char *const number[] = { "min", "max", "mean", "rms", "nan", "inf" };
+	const size_t room[] = { VN_NAME_MAX, 16, VN_SHAPE_TEXT, 64 };
+	char   *text[WORDS];
+	double *real[6];
+	for (int i = 0; i < WORDS; i++)
+		text[i] = vn_scan_member_text(s, d, object, word[i], e.count, room[i]);
+	for (int i = 0; i < 6; i++)
+		real[i] = vn_scan_member_real(s, d, object, number[i], e.count);
+	if (!text[NAME] || !text[DTYPE] || !text[SHAPE])
+		vn_refuse(s, object, "no column %s", !text[NAME] ? "name" : !text[DTYPE] ? "dtype" : "shape");
+	for (int64_t i = 0; i < e.count; i++) {
+		vn_seen_weight r = { 0 };
+		const size_t   k = (size_t)i;
+		strcpy(r.name, text[NAME] + k * room[NAME]);
+		strcpy(r.dtype, text[DTYPE] + k * room[DTYPE]);
+		strcpy(r.shape, text[SHAPE] + k * room[SHAPE]);
+		if (text[DIGEST])
+			strcpy(r.digest, text[DIGEST] + k * room[DIGEST]);
+		r.min = real[0] ? real[0][k] : (double)NAN;
+		r.max = real[1] ? real[1][k] : (double)NAN;
+		r.mean = real[2] ? real[2][k] : (double)NAN;
+		r.rms = real[3] ? real[3][k] : (double)NAN;
+		r.nan = real[4] && real[4][k] >= 0 && real[4][k] < 9e18 ? (int64_t)real[4][k] : 0;
+		r.inf = real[5] && real[5][k] >= 0 && real[5][k] < 9e18 ? (int64_t)real[5][k] : 0;
+		vn_child_send(s->pipe, VN_FRAME_WEIGHT, &r, sizeof r);
+	}
+	H5Oclose(d);
+}
+
+static void scan_model(walk *w)
+{
+	hid_t model = child_of(w->s, w->file, "model", H5I_GROUP, "/model");
+	if (model < 0)
+		return;
+	vn_scan_attributes(w->s, model, "/model", VN_FRAME_MODEL);
+	scan_weights(w->s, model);
+	scan_unread(w->s, model, "/model", (const char *const[]) { "weights" }, 1);
+	H5Oclose(model);
+}
+
+static void scan_plan(walk *w)
+{
+	static const char *const key[] = { "layers", "vocab", "context" }, *const names[] = { "weights", "values", "nodes" };
+	hid_t   plan = child_of(w->s, w->file, "plan", H5I_GROUP, "/plan");
+	int32_t size[3];
+
+	if (plan < 0)
+		return;
+	for (int i = 0; i < 3; i++) {
+		int64_t x;
+		if (!vn_scan_int(w->s, plan, "/plan", key[i], &x) || x < 0 || x > INT32_MAX)
+			vn_refuse(w->s, "/plan", "attribute %s is missing or out of range", key[i]);
+		size[i] = (int32_t)x;
+	}
+	vn_child_send(w->s->pipe, VN_FRAME_PLAN, size, sizeof size);
+	scan_lines(w->s, plan, "weights", "/plan/weights", VN_FRAME_PLAN_WEIGHT, true);
+	scan_lines(w->s, plan, "values", "/plan/values", VN_FRAME_PLAN_VALUE, true);
+	scan_lines(w->s, plan, "nodes", "/plan/nodes", VN_FRAME_PLAN_NODE, true);
+	scan_unread(w->s, plan, "/plan", names, 3);
+	H5Oclose(plan);
+}
+
+/* ---- tensors ------------------------------------------------------------------------- */
+
+static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
+{
+	if (++w->tensors > MOST_TENSORS)
+		vn_refuse(w->s, object, "more than %d tensors", MOST_TENSORS);
+	vn_child_send(w->s->pipe, VN_FRAME_TENSOR, t, sizeof *t);
+}
+
+/* One group of a step: prefix is the name so far ("layer3"), object its path. */
+typedef struct place {
+	walk       *w;
+	const char *prefix, *object;
+} place;
+
+static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
+
+static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
+{
+	const place *p = ctx;
+	walk        *w = p->w;
+	char         name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
+
+	check_link(w->s, p->object, link, info);
+	if (snprintf(name, sizeof name, "%s%s%s", p->prefix, *p->prefix ? "." : "", link) >= (int)sizeof name)
+		vn_refuse(w->s, p->object, "a name of more than %d bytes", VN_NAME_MAX - 1);
+	snprintf(object, sizeof object, "%s/%s", p->object, link);
+
+	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address };
+	strcpy(t.name, name);
+	if (w->reader && vn_scan_tensor_header(w->s, w->reader, object, &t)) {
+		send_tensor(w, &t, object);
+		return 0;
+	}
+	hid_t o = open_object(w->s, group, link, object);
+	switch (H5Iget_type(o)) {
+	case H5I_DATASET:
+		vn_scan_tensor(w->s, o, object, &t);
+		send_tensor(w, &t, object);
+		break;
+	case H5I_GROUP:
+		enter(w, info->u.address, object);
+		walk_group(w, o, name, object);
+		break;
+	default:
+		vn_refuse(w->s, object, "neither a tensor nor a group");
+	}
+	H5Oclose(o);
+	return 0;
+}
+
+static void walk_group(walk *w, hid_t group, const char *prefix, const char *object)
+{
+	place p = { w, prefix, object };
+	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &p) < 0)
+		vn_refuse(w->s, object, "its links cannot be read");
+}
+
+/* "step.12" without a leading zero; -1 when it is another name. */
+static int64_t step_number(const char *name)
+{
+	char    again[32];
+	int64_t n;
+
+	if (sscanf(name, "step.%9" SCNd64, &n) != 1 || n < 0)
+		return -1;
+	snprintf(again, sizeof again, "step.%" PRId64, n);
+	return strcmp(again, name) == 0 ? n : -1;
+}
+
+static void walk_step(walk *w, hid_t root, const char *name, int64_t number, haddr_t at)
+{
+	char  object[VN_NAME_MAX];
+	hid_t g;
+
+	snprintf(object, sizeof object, "/%s", name);
+	g = child_of(w->s, root, name, H5I_GROUP, object);
+	enter(w, at, object);
+	w->step = (vn_seen_step){ number, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID, VN_NOT_SAID };
+	vn_scan_int(w->s, g, object, "position", &w->step.position);
+	vn_scan_int(w->s, g, object, "tokens", &w->step.tokens);
+	vn_scan_int(w->s, g, object, "first_row", &w->step.first_row);
+	vn_scan_int(w->s, g, object, "rows", &w->step.rows);
+	vn_child_send(w->s->pipe, VN_FRAME_STEP, &w->step, sizeof w->step);
+	walk_group(w, g, "", object);
+	H5Oclose(g);
+}
+
+/* What nobody reads must not look as if it had been judged: a step under a name that is none, a tensor in no step. */
+static void look_at_other(const walk *w, hid_t root, const char *name)
+{
+	static const char *const names[] = { "run", "model", "plan" };
+
+	for (int i = 0; i < 3; i++)
+		if (strcmp(names[i], name) == 0)
+			return;
+	if (strncasecmp(name, "step", 4) == 0)
+		vn_refuse(w->s, "/", "%.40s is not the name of a step (step.0, step.1...)", name);
+	hid_t o = open_object(w->s, root, name, name);
+	if (H5Iget_type(o) == H5I_DATASET)
+		vn_refuse(w->s, "/", "%.100s is a dataset and in no step (step.0, step.1...)", name);
+	H5Oclose(o);
+	send_unread(w->s, "", name);
+}
+
+static herr_t visit_root(hid_t root, const char *name, const H5L_info_t *info, void *ctx)
+{
+	walk *w = ctx;
+
+	check_link(w->s, "/", name, info);
+	int64_t number = step_number(name);
+	if (number >= 0)
+		walk_step(w, root, name, number, info->u.address);
+	else
+		look_at_other(w, root, name);
+	return 0;
+}
+
+/* ---- the two jobs -------------------------------------------------------------------- */
+
+static void check_root(walk *w, hid_t file)
+{
+	const vn_scan *s = w->s;
+	char    format[64] = "";
+	int64_t version = 0, complete = 0;
+
+	if (!vn_scan_text(s, file, "/", "format", format, sizeof format) || strcmp(format, "vernier-checkpoint") != 0)
+		vn_refuse(s, "", "an HDF5 file, but not a checkpoint file (no attribute format = vernier-checkpoint)");
+	if (!vn_scan_int(s, file, "/", "format_version", &version) || version != 1)
+		vn_refuse(s, "/", "format_version is %" PRId64 ", this vernier reads 1", version);
+	if (!vn_scan_int(s, file, "/", "complete", &complete) || (complete != 0 && complete != 1))
+		vn_refuse(s, "/", "attribute complete is missing or neither 0 nor 1");
+	w->complete = complete == 1;
+	vn_child_send(s->pipe, VN_FRAME_COMPLETE, &(int32_t){ (int32_t)complete }, sizeof(int32_t));
+	vn_scan_attributes(s, file, "/", VN_FRAME_ROOT);
+}
+
+void vn_scan_file(void *ctx, int pipe)
+{
+	walk       w = { .s = ctx };
+	H5O_info_t info;
+
+	w.s->pipe = pipe;
+	w.file = vn_scan_open(w.s, 0);
+	w.reader = vn_scan_reader(w.s, w.file);
+	hid_t root = H5Gopen2(w.file, "/", H5P_DEFAULT);
+	if (root < 0 || H5Oget_info2(root, &info, H5O_INFO_BASIC) < 0)
+		vn_refuse(w.s, "/", "it cannot be opened");
+	enter(&w, info.addr, "/");
+	check_root(&w, root);
+	scan_run(&w);
+	scan_model(&w);
+	scan_plan(&w);
+	if (H5Literate(root, H5_INDEX_NAME, H5_ITER_INC, NULL, visit_root, &w) < 0)
+		vn_refuse(w.s, "/", "its links cannot be read");
+	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
+}

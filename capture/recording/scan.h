@@ -1,0 +1,77 @@
+/* scan.h: walking a stranger's HDF5 file, in a child (child.h), frame by frame.
+ *
+ * Everything here refuses by sending a FAILED frame and ending the process, so
+ * nothing is ever released. The parent (receive.c) believes no frame either.
+ */
+#ifndef VN_CAPTURE_SCAN_H
+#define VN_CAPTURE_SCAN_H
+
+#include "capture/recording/scratch.h"
+#include "libref/base/tensor.h"
+#include "libref/base/digest.h"
+#include "libref/plan/plan.h"
+
+/* Kinds of frames and what is in them. */
+typedef enum vn_frame {
+	VN_FRAME_FAILED,      /* int32 status, text */
+	VN_FRAME_ROOT,        /* key NUL value NUL: attributes of /, of /run, of /model; numbers as text */
+	VN_FRAME_RUN,
+	VN_FRAME_MODEL,
+	VN_FRAME_COMPLETE,    /* int32 */
+	VN_FRAME_BATCH,       /* int64: rows of what follows, 0: it is one list */
+	VN_FRAME_IDS,         /* int32 each */
+	VN_FRAME_POSITIONS,
+	VN_FRAME_TOKEN_TEXT,  /* text */
+	VN_FRAME_WEIGHT,      /* vn_seen_weight */
+	VN_FRAME_PLAN,        /* int32 layers, vocab, context */
+	VN_FRAME_PLAN_NODE,   /* text */
+	VN_FRAME_PLAN_VALUE,
+	VN_FRAME_PLAN_WEIGHT,
+	VN_FRAME_STEP,        /* vn_seen_step */
+	VN_FRAME_TENSOR,      /* vn_seen_tensor */
+	VN_FRAME_UNREAD,      /* text: an object that no reader looks for */
+	VN_FRAME_DONE
+} vn_frame;
+
+#define VN_NOT_SAID INT64_MIN /* the file does not say: no number that a file could mean */
+
+typedef struct vn_seen_step {
+	int64_t number, position, tokens, first_row, rows; /* VN_NOT_SAID */
+} vn_seen_step;
+
+typedef struct vn_seen_tensor {
+	char     name[VN_NAME_MAX], point[32], op[32], basis[32], axes[64], digest[64];
+	int64_t  step, order, layer; /* order, layer: VN_NOT_SAID */
+	int32_t  dtype, rank, has_stats;
+	int64_t  dim[VN_MAX_RANK];
+	double   min, max, mean, rms, absmax;
+	int64_t  nan, inf;
+	uint64_t address; /* of the object in the file */
+	int64_t  offset;  /* of its numbers; -1: HDF5 must read them */
+} vn_seen_tensor;
+
+typedef struct vn_seen_weight {
+	char    name[VN_NAME_MAX], dtype[16], shape[VN_SHAPE_TEXT], digest[64];
+	double  min, max, mean, rms;
+	int64_t nan, inf;
+} vn_seen_weight;
+
+/* The file at hand. path is for messages. */
+typedef struct vn_scan {
+	int         fd;
+	const char *path;
+	int64_t     bytes;
+	/* vn_scan_numbers only: which tensor, room shared with the parent, and which of so many children reads. */
+	vn_seen_tensor tensor;
+	vn_scratch     to;
+	int            child, children;
+	int            pipe;
+} vn_scan;
+
+/* Work for vn_child_start, ctx a vn_scan: everything but the tensors' numbers;
+ * and the numbers of one tensor, in native order,
+ * or the share of one child in them. Both end with DONE or FAILED. */
+void vn_scan_file(void *ctx, int pipe);
+void vn_scan_numbers(void *ctx, int pipe);
+
+#endif

@@ -1,0 +1,236 @@
+/* scan_data.c: datasets: how they are stored, lists, one member of a table; see scan_read.h. */
+#include "capture/recording/scan_read.h"
+
+#include "libref/base/utf8.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Deflate makes at most 1032 bytes of one. */
+enum { MOST_INFLATION = 1100 };
+
+static void check_filters(const vn_scan *s, hid_t dcpl, const char *object)
+{
+	int n = H5Pget_nfilters(dcpl);
+
+	for (int i = 0; i < n; i++) {
+		unsigned     flags, config;
+		size_t       values = 0;
+		char         name[64] = "";
+		H5Z_filter_t f = H5Pget_filter2(dcpl, (unsigned)i, &flags, &values, NULL, sizeof name, name, &config);
+		if (f != H5Z_FILTER_DEFLATE && f != H5Z_FILTER_SHUFFLE && f != H5Z_FILTER_FLETCHER32)
+			vn_refuse(s, object, "filter %d (%s) is not one of deflate, shuffle, fletcher32", (int)f, name);
+	}
+	if (n < 0)
+		vn_refuse(s, object, "its filters cannot be read");
+}
+
+/* Of a chunk that is missing HDF5 would make zeros. */
+static void check_chunks(const vn_scan *s, hid_t dset, hid_t dcpl, const char *object, const vn_extent *e)
+{
+	const hid_t space = H5Dget_space(dset); /* HDF5 1.10 does not take H5S_ALL */
+	hsize_t dim[VN_MAX_RANK], have = 0, all = 1;
+	if (H5Pget_chunk(dcpl, e->rank, dim) != e->rank || H5Dget_num_chunks(dset, space, &have) < 0)
+		vn_refuse(s, object, "its layout cannot be read");
+	for (int i = 0; i < e->rank; i++)
+		all *= ((hsize_t)e->dim[i] + dim[i] - 1) / dim[i];
+	H5Sclose(space);
+	if (have < all)
+		vn_refuse(s, object, "%" PRIu64 " of its %" PRIu64 " chunks were never written", (uint64_t)(all - have), (uint64_t)all);
+}
+
+/* What the layout says of where the numbers are, against what there is. */
+static void check_storage(const vn_scan *s, hid_t dset, const char *object, vn_extent *e)
+{
+	hid_t        dcpl = H5Dget_create_plist(dset);
+	H5D_layout_t layout = dcpl >= 0 ? H5Pget_layout(dcpl) : H5D_LAYOUT_ERROR;
+	int64_t      bytes = e->count * (int64_t)e->width;
+
+	if (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT)
+		vn_refuse(s, object, layout == H5D_VIRTUAL ? "a virtual dataset, which is not followed"
+		                                           : "its layout cannot be read");
+	if (H5Pget_external_count(dcpl) != 0)
+		vn_refuse(s, object, "its numbers are in another file, which is not followed");
+	check_filters(s, dcpl, object);
+
+	int     filters = H5Pget_nfilters(dcpl);
+	hsize_t stored = H5Dget_storage_size(dset);
+	e->direct = layout == H5D_CONTIGUOUS && bytes > 0;
+	if (e->direct) {
+		haddr_t at = H5Dget_offset(dset);
+		if (at == HADDR_UNDEF || stored == 0)
+			vn_refuse(s, object, "its numbers were never written");
+		if (at > (haddr_t)s->bytes || bytes > s->bytes - (int64_t)at || stored < (hsize_t)bytes)
+			vn_refuse(s, object, "%" PRId64 " bytes at offset %" PRIu64 " do not fit into a file of %" PRId64, bytes,
+			          (uint64_t)at, s->bytes);
+		e->offset = (int64_t)at;
+	} else if (stored > (hsize_t)s->bytes || (uint64_t)bytes / (filters ? MOST_INFLATION : 1) > stored) {
+		vn_refuse(s, object, "%" PRId64 " bytes cannot come from the %" PRIu64 " that are stored", bytes,
+		          (uint64_t)stored);
+	} else if (layout == H5D_CHUNKED) {
+		check_chunks(s, dset, dcpl, object, e);
+	}
+	H5Pclose(dcpl);
+}
+
+vn_extent vn_scan_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object)
+{
+	vn_extent e = { .count = 1, .width = H5Tget_size(type), .offset = -1 };
+	hid_t     space = H5Dget_space(dset);
+	hsize_t   dim[H5S_MAX_RANK];
+
+	if (space < 0 || e.width == 0)
+		vn_refuse(s, object, "its shape or type cannot be read");
+	if (H5Sget_simple_extent_type(space) == H5S_NULL)
+		vn_refuse(s, object, "it has no shape");
+	e.rank = H5Sget_simple_extent_ndims(space);
+	if (e.rank < 0 || e.rank > VN_MAX_RANK)
+		vn_refuse(s, object, "rank %d, more than %d", e.rank, VN_MAX_RANK);
+	if (H5Sget_simple_extent_dims(space, dim, NULL) != e.rank)
+		vn_refuse(s, object, "its shape cannot be read");
+	for (int i = 0; i < e.rank; i++) {
+		const int64_t most = INT64_MAX / 4 / (int64_t)e.width;
+		if (dim[i] > (hsize_t)most || (dim[i] > 0 && e.count > most / (int64_t)dim[i]))
+			vn_refuse(s, object, "its shape has more elements than can be counted");
+		e.dim[i] = (int64_t)dim[i];
+		e.count *= (int64_t)dim[i];
+	}
+	H5Sclose(space);
+	check_storage(s, dset, object, &e);
+	return e;
+}
+
+/* A list: one axis. */
+static vn_extent list_extent(const vn_scan *s, hid_t dset, hid_t type, const char *object)
+{
+	vn_extent e = vn_scan_extent(s, dset, type, object);
+	if (e.rank != 1)
+		vn_refuse(s, object, "rank %d, expected 1", e.rank);
+	return e;
+}
+
+static void read_all(const vn_scan *s, hid_t dset, hid_t type, const char *object, void *to)
+{
+	if (H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to) < 0)
+		vn_refuse(s, object, "it cannot be read");
+}
+
+char **vn_scan_lines(const vn_scan *s, hid_t dset, const char *object, int64_t *n)
+{
+	hid_t type = H5Dget_type(dset);
+
+	if (type < 0 || H5Tget_class(type) != H5T_STRING)
+		vn_refuse(s, object, "it does not hold strings");
+	vn_extent e = list_extent(s, dset, type, object);
+	char    **line = vn_scan_room(s, object, (size_t)e.count, sizeof *line);
+	*n = e.count;
+	if (e.count == 0)
+		return line;
+	if (H5Tis_variable_str(type) > 0) {
+		read_all(s, dset, type, object, line);
+		for (int64_t i = 0; i < e.count; i++)
+			line[i] = line[i] ? line[i] : vn_scan_room(s, object, 1, 1);
+	} else {
+		char *all = vn_scan_room(s, object, (size_t)e.count, e.width);
+		read_all(s, dset, type, object, all);
+		for (int64_t i = 0; i < e.count; i++) {
+			line[i] = vn_scan_room(s, object, e.width + 1, 1);
+			memcpy(line[i], all + (size_t)i * e.width, e.width);
+			vn_scan_end_text(type, line[i], e.width);
+		}
+		free(all);
+	}
+	return line;
+}
+
+int32_t *vn_scan_ids(const vn_scan *s, hid_t dset, const char *object, bool cut_off, int64_t *n, int64_t *batch)
+{
+	hid_t type = H5Dget_type(dset);
+
+	if (type < 0 || H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) > 8)
+		vn_refuse(s, object, "it does not hold whole numbers");
+	vn_extent e = vn_scan_extent(s, dset, type, object);
+	if (e.rank != 1 && e.rank != 2)
+		vn_refuse(s, object, "rank %d, expected 1, or 2 of a batch", e.rank);
+	*batch = e.rank == 2 ? e.dim[0] : 0;
+	const int lowest = *batch ? -1 : 0; /* what pads a batch stands nowhere */
+	int64_t  *wide = vn_scan_room(s, object, (size_t)e.count, sizeof *wide);
+	int32_t  *list = vn_scan_room(s, object, (size_t)e.count, sizeof *list);
+	if (e.count)
+		read_all(s, dset, H5T_NATIVE_INT64, object, wide);
+	int64_t count = e.count;
+	while (cut_off && !*batch && count > 0 && wide[count - 1] == -1)
+		count--;
+	for (int64_t i = 0; i < count; i++) {
+		if (wide[i] < lowest || wide[i] > INT32_MAX)
+			vn_refuse(s, object, "element %" PRId64 " is %" PRId64, i, wide[i]);
+		list[i] = (int32_t)wide[i];
+	}
+	free(wide);
+	*n = count;
+	return list;
+}
+
+/* ---- one member of a table ---------------------------------------------------------- */
+
+static hid_t member_type(hid_t dset, const char *member)
+{
+	hid_t table = H5Dget_type(dset);
+	int   i = table >= 0 ? H5Tget_member_index(table, member) : -1;
+	return i < 0 ? H5I_INVALID_HID : H5Tget_member_type(table, (unsigned)i);
+}
+
+static void read_member(const vn_scan *s, hid_t dset, const char *object, const char *member, hid_t type, void *to)
+{
+	hid_t one = H5Tcreate(H5T_COMPOUND, H5Tget_size(type));
+	if (one < 0 || H5Tinsert(one, member, 0, type) < 0)
+		vn_refuse(s, object, "column %s cannot be read", member);
+	read_all(s, dset, one, object, to);
+	H5Tclose(one);
+}
+
+char *vn_scan_member_text(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n, size_t room)
+{
+	hid_t  type = member_type(dset, member);
+	size_t width = type >= 0 ? H5Tget_size(type) : 0;
+
+	if (type < 0)
+		return NULL;
+	if (H5Tget_class(type) != H5T_STRING || width == 0 || width > 65536)
+		vn_refuse(s, object, "column %s does not hold strings", member);
+	bool  variable = H5Tis_variable_str(type) > 0;
+	char *raw = vn_scan_room(s, object, (size_t)n, width), *all = vn_scan_room(s, object, (size_t)n, room);
+	read_member(s, dset, object, member, type, raw);
+	for (int64_t i = 0; i < n; i++) {
+		char *one = raw + (size_t)i * width, *own = NULL;
+		if (variable) {
+			memcpy(&one, raw + (size_t)i * width, sizeof one);
+		} else {
+			own = one = memcpy(vn_scan_room(s, object, width + 1, 1), one, width);
+			vn_scan_end_text(type, one, width);
+		}
+		if (one && strlen(one) >= room)
+			vn_refuse(s, object, "row %" PRId64 ": %s has more than %zu bytes", i, member, room - 1);
+		if (one)
+			strcpy(all + (size_t)i * room, one);
+		vn_utf8_clean(all + (size_t)i * room);
+		free(own);
+	}
+	free(raw);
+	return all;
+}
+
+double *vn_scan_member_real(const vn_scan *s, hid_t dset, const char *object, const char *member, int64_t n)
+{
+	hid_t       type = member_type(dset, member);
+	H5T_class_t c = type >= 0 ? H5Tget_class(type) : H5T_NO_CLASS;
+
+	if (type < 0)
+		return NULL;
+	if (c != H5T_FLOAT && c != H5T_INTEGER)
+		vn_refuse(s, object, "column %s does not hold numbers", member);
+	double *all = vn_scan_room(s, object, (size_t)n, sizeof *all);
+	read_member(s, dset, object, member, H5T_NATIVE_DOUBLE, all);
+	return all;
+}

@@ -1,0 +1,149 @@
+/* scan_numbers.c: the numbers of one tensor, in a child; see scan.h.
+ *
+ * They are read in boxes. A box holds whole chunks and little enough for memory; where one chunk is more than that it
+ * is kept by HDF5 while boxes of it are read. So no chunk is inflated twice, however chunks lie in
+ * the tensor, and of what was read no more stays in memory than a box.
+ */
+#include "capture/recording/scan_read.h"
+
+#include "capture/file/child.h"
+
+#include <unistd.h>
+
+/* Of a box; and what HDF5 keeps of chunks unless it is told otherwise. */
+enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
+
+typedef struct reading {
+	vn_scan *s;
+	hid_t    file, dset, space, type;
+	int      rank;
+	hsize_t  dim[VN_MAX_RANK], chunk[VN_MAX_RANK]; /* chunk: ones where there are none */
+	hsize_t  width;
+	int      turn; /* boxes of whole chunks so far */
+} reading;
+
+typedef struct box {
+	hsize_t from[VN_MAX_RANK], size[VN_MAX_RANK];
+} box;
+
+static void open_tensor(reading *x, size_t cache)
+{
+	x->file = vn_scan_open(x->s, cache);
+	x->dset = H5Oopen_by_addr(x->file, (haddr_t)x->s->tensor.address);
+	x->type = vn_h5_type((vn_dtype)x->s->tensor.dtype, false);
+	if (x->dset < 0 || H5Iget_type(x->dset) != H5I_DATASET || x->type < 0 || (x->space = H5Dget_space(x->dset)) < 0)
+		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
+}
+
+/* Its chunks, one of which HDF5 must be able to keep. The child's process never closes. */
+static void prepare(reading *x)
+{
+	vn_extent e;
+	hsize_t   bytes;
+	open_tensor(x, 0);
+	e = vn_scan_extent(x->s, x->dset, x->type, x->s->tensor.name);
+	const hid_t how = H5Dget_create_plist(x->dset);
+	x->rank = e.rank;
+	bytes = x->width = (hsize_t)e.width;
+	for (int a = 0; a < e.rank; a++) {
+		x->dim[a] = (hsize_t)e.dim[a];
+		x->chunk[a] = 1;
+	}
+	if (e.count * (int64_t)e.width != (int64_t)x->s->to.bytes)
+		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
+	if (how < 0 || (H5Pget_layout(how) == H5D_CHUNKED && H5Pget_chunk(how, e.rank, x->chunk) != e.rank))
+		vn_refuse(x->s, x->s->tensor.name, "its layout cannot be read");
+	for (int a = 0; a < e.rank; a++)
+		bytes *= x->chunk[a];
+	H5Pclose(how);
+	if (bytes <= KEPT_BYTES)
+		return;
+	if (bytes > BOX_BYTES) /* one such chunk at a time is memory enough */
+		x->s->children = 1;
+	H5Sclose(x->space);
+	H5Dclose(x->dset);
+	H5Tclose(x->type);
+	H5Fclose(x->file);
+	open_tensor(x, bytes);
+}
+
+/* What of the room a box touches, in bytes: of each stretch of neighbours up to a page more than it has. */
+static hsize_t touched(const reading *x, const box *b)
+{
+	const hsize_t page = 4096;
+	hsize_t run = x->width, step = x->width, span = x->width, runs = 1;
+	bool    whole = true;
+	for (int a = x->rank - 1; a >= 0; a--) {
+		if (whole)
+			run *= b->size[a];
+		else
+			runs *= b->size[a];
+		whole = whole && b->size[a] == x->dim[a];
+		span += (b->size[a] - 1) * step;
+		step *= x->dim[a];
+	}
+	const hsize_t apart = runs * (run + (runs > 1 ? page : 0));
+	return apart < span ? apart : span;
+}
+
+/* Where to cut: between two chunks, or anywhere in one. false: nowhere. */
+static bool cut(const reading *x, const box *b, int *axis, hsize_t *at, bool *between)
+{
+	for (int a = 0; a < x->rank; a++) {
+		const hsize_t chunks = (b->size[a] + x->chunk[a] - 1) / x->chunk[a];
+		if (chunks > 1) {
+			*axis = a;
+			*at = chunks / 2 * x->chunk[a];
+			return *between = true;
+		}
+	}
+	*between = false;
+	for (*axis = 0; *axis < x->rank && b->size[*axis] == 1; ++*axis)
+		;
+	if (*axis < x->rank)
+		*at = b->size[*axis] / 2;
+	return *axis < x->rank;
+}
+
+/* inside: a box of one chunk that is ours. */
+static void read_box(reading *x, const box *b, bool inside)
+{
+	box     half[2] = { *b, *b };
+	int     axis;
+	hsize_t at;
+	bool    between, more = touched(x, b) > BOX_BYTES && cut(x, b, &axis, &at, &between);
+
+	if (!inside && !(more && between) && x->turn++ % x->s->children != x->s->child)
+		return;
+	if (more) {
+		half[0].size[axis] = at;
+		half[1].from[axis] += at;
+		half[1].size[axis] -= at;
+		read_box(x, &half[0], inside || !between);
+		read_box(x, &half[1], inside || !between);
+		return;
+	}
+	if (H5Sselect_hyperslab(x->space, H5S_SELECT_SET, b->from, NULL, b->size, NULL) < 0 ||
+	    H5Dread(x->dset, x->type, x->space, x->space, H5P_DEFAULT, x->s->to.data) < 0)
+		vn_refuse(x->s, x->s->tensor.name, "its numbers cannot be read");
+	vn_scratch_forget(&x->s->to);
+}
+
+void vn_scan_numbers(void *ctx, int pipe)
+{
+	reading x = { .s = ctx };
+	box     all = { .from = { 0 } };
+
+	x.s->pipe = pipe;
+	/* The slowest of our filters gives more than 20 MB a second. */
+	const size_t slowest = x.s->to.bytes / 20000000;
+	vn_child_patience(10 + (int)(slowest < 100000 ? slowest : 100000));
+	prepare(&x);
+	for (int a = 0; a < x.rank; a++)
+		all.size[a] = x.dim[a];
+	if (x.rank == 0 && H5Dread(x.dset, x.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x.s->to.data) < 0)
+		vn_refuse(x.s, x.s->tensor.name, "its numbers cannot be read");
+	if (x.rank > 0)
+		read_box(&x, &all, false);
+	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
+}

@@ -1,0 +1,170 @@
+/* scan_tensor.c: see scan_tensor.h. Both ways read the same list of attributes. */
+#include "capture/recording/scan_tensor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What is filled. */
+typedef struct found {
+	vn_seen_tensor t;
+	char           dtype[16];
+} found;
+
+#define TEXT(name)  { #name, VN_SAID_TEXT, offsetof(found, t.name), sizeof(((found *)0)->t.name) }
+#define WHOLE(name) { #name, VN_SAID_WHOLE, offsetof(found, t.name), 0 }
+#define REAL(name)  { #name, VN_SAID_REAL, offsetof(found, t.name), 0 }
+static const vn_said list[] = {
+	{ "dtype", VN_SAID_TEXT, offsetof(found, dtype), sizeof(((found *)0)->dtype) },
+	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
+	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
+};
+enum { N_SAID = sizeof list / sizeof *list, STATISTICS = 8, ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
+
+/* ---- its type --------------------------------------------------------------------------- */
+
+/* Every type that is ours, native and big-endian; its code in a file. */
+typedef struct own_type {
+	hid_t         type;
+	unsigned char code[2 + VN_TYPE_BYTES]; /* H5Tencode puts two bytes in front */
+	size_t        bytes;
+} own_type;
+
+static const own_type *own_types(void)
+{
+	static own_type all[2 * VN_N_DTYPES];
+	static bool     ready;
+	for (int i = 0; !ready && i < 2 * VN_N_DTYPES; i++) {
+		own_type *o = &all[i];
+		o->type = vn_h5_type((vn_dtype)(i / 2), i % 2);
+		if (o->type < 0 || H5Tencode(o->type, NULL, &o->bytes) < 0 || o->bytes > sizeof o->code ||
+		    H5Tencode(o->type, o->code, &o->bytes) < 0)
+			o->bytes = 1; /* the code of nothing */
+	}
+	ready = true;
+	return all;
+}
+
+/* The dtype of a dataset, whose type is own type i where same[i]; of those that only the attribute dtype tells apart
+ * the one whose name is `word`, else the first. */
+static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char *word, const char *object, bool *big)
+{
+	int d = -1;
+
+	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
+		if (same[i] && (d < 0 || strcmp(word, vn_dtype_name((vn_dtype)(i / 2))) == 0)) {
+			*big = i % 2;
+			d = i / 2;
+		}
+	if (d >= 0 && vn_h5_says_dtype((vn_dtype)d) && strcmp(word, vn_dtype_name((vn_dtype)d)) != 0)
+		vn_refuse(s, object, d == VN_BF16 ? "unsigned 16-bit numbers without the attribute dtype = bf16"
+		                                  : "unsigned 8-bit numbers without the attribute dtype = f8_e4m3 or f8_e5m2");
+	if (d < 0)
+		vn_refuse(s, object, "its type is none of f16, bf16, f32, f64, f8_e4m3, f8_e5m2, i32");
+	for (int other = 0; other < VN_N_DTYPES; other++) /* words of other people's say nothing */
+		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
+			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
+	return d;
+}
+
+/* ---- by its header ---------------------------------------------------------------------- */
+
+vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
+{
+	hsize_t before = 1;
+	size_t  address = 0, length = 0;
+	hid_t   how = H5Fget_create_plist(file);
+	vn_header_reader *r = NULL;
+
+	if (how >= 0 && H5Pget_userblock(how, &before) >= 0 && before == 0 && H5Pget_sizes(how, &address, &length) >= 0 &&
+	    address == 8 && length == 8 && (r = calloc(1, sizeof *r))) {
+		r->fd = s->fd;
+		r->bytes = s->bytes;
+	}
+	return r;
+}
+
+/* 0: more than can be counted. */
+static int64_t bytes_of(const vn_shape *s, int64_t width)
+{
+	int64_t n = width;
+	for (int i = 0; i < s->rank; i++) {
+		if (s->dim[i] > 0 && n > INT64_MAX / 4 / s->dim[i])
+			return 0;
+		n *= s->dim[i];
+	}
+	return n;
+}
+
+bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *object, vn_seen_tensor *t)
+{
+	const own_type  *own = own_types();
+	vn_object_header h;
+	found f = { .t = *t };
+	bool  same[2 * VN_N_DTYPES], any = false, big = false;
+
+	if (!vn_object_header_read(r, t->address, list, N_SAID, &f, &h))
+		return false;
+	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
+		any |= same[i] = h.type_bytes + 2 == own[i].bytes && memcmp(h.type, own[i].code + 2, h.type_bytes) == 0;
+	if (!any)
+		return false;
+	f.t.dtype = choose(s, same, f.dtype, object, &big);
+	const int64_t bytes = bytes_of(&h.shape, (int64_t)vn_dtype_size((vn_dtype)f.t.dtype));
+	if (bytes <= 0 || (uint64_t)bytes > h.stored || h.offset > (uint64_t)s->bytes || bytes > s->bytes - (int64_t)h.offset)
+		return false;
+	f.t.rank = h.shape.rank;
+	memcpy(f.t.dim, h.shape.dim, sizeof f.t.dim);
+	f.t.offset = big ? -1 : (int64_t)h.offset;
+	f.t.has_stats = (h.said & ALL_STATISTICS) == ALL_STATISTICS;
+	*t = f.t;
+	return true;
+}
+
+/* ---- by HDF5 ---------------------------------------------------------------------------- */
+
+static int scan_said(const vn_scan *s, hid_t d, const char *object, const vn_said *a, found *f)
+{
+	char    *to = (char *)f + a->offset;
+	int64_t  whole;
+	double   real;
+	int      there;
+
+	switch (a->kind) {
+	case VN_SAID_TEXT:
+		return vn_scan_text(s, d, object, a->name, to, a->room);
+	case VN_SAID_WHOLE:
+		if ((there = vn_scan_int(s, d, object, a->name, &whole)))
+			memcpy(to, &whole, sizeof whole);
+		return there;
+	case VN_SAID_REAL:
+		if ((there = vn_scan_real(s, d, object, a->name, &real)))
+			memcpy(to, &real, sizeof real);
+		return there;
+	}
+	return 0;
+}
+
+void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tensor *t)
+{
+	const own_type *own = own_types();
+	const hid_t     type = H5Dget_type(d);
+	found    f = { .t = *t };
+	bool     same[2 * VN_N_DTYPES], big = false;
+	unsigned said = 0;
+
+	if (type < 0)
+		vn_refuse(s, object, "its type cannot be read");
+	scan_said(s, d, object, &list[0], &f);
+	for (int i = 0; i < 2 * VN_N_DTYPES; i++)
+		same[i] = H5Tequal(type, own[i].type) > 0;
+	f.t.dtype = choose(s, same, f.dtype, object, &big);
+	vn_extent e = vn_scan_extent(s, d, type, object);
+	f.t.rank = e.rank;
+	memcpy(f.t.dim, e.dim, sizeof f.t.dim);
+	f.t.offset = e.direct && !big ? e.offset : -1;
+	for (int i = 1; i < N_SAID; i++)
+		said |= (unsigned)scan_said(s, d, object, &list[i], &f) << i;
+	f.t.has_stats = (said & ALL_STATISTICS) == ALL_STATISTICS;
+	H5Tclose(type);
+	*t = f.t;
+}

@@ -1,0 +1,52 @@
+/* scratch.c: see scratch.h. */
+#include "capture/recording/scratch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Its bytes are there before they are written: a full disk would else show itself as SIGBUS. 0: none; so no file is 0. */
+static int file_in(const char *folder, size_t bytes)
+{
+	char path[4096];
+	int  fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+	if (fd < 0 && snprintf(path, sizeof path, "%s/vernier-XXXXXX", folder) < (int)sizeof path && (fd = mkostemp(path, O_CLOEXEC)) >= 0)
+		unlink(path);
+	if (fd > 0 && posix_fallocate(fd, 0, (off_t)bytes) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return 0;
+}
+
+bool vn_scratch_make(vn_scratch *s, size_t bytes)
+{
+	const char *folder[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
+	*s = (vn_scratch) { .bytes = bytes };
+	for (size_t i = 0; bytes >= VN_SCRATCH_FILE && !s->file && i < sizeof folder / sizeof *folder; i++)
+		if (folder[i] && *folder[i])
+			s->file = file_in(folder[i], bytes);
+	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, s->file ? s->file : -1, 0);
+	if (s->data != MAP_FAILED)
+		return true;
+	s->data = NULL;
+	vn_scratch_end(s);
+	return false;
+}
+
+void vn_scratch_forget(const vn_scratch *s)
+{
+	if (s->file)
+		madvise(s->data, s->bytes, MADV_DONTNEED);
+}
+
+void vn_scratch_end(vn_scratch *s)
+{
+	if (s->data)
+		munmap(s->data, s->bytes);
+	if (s->file)
+		close(s->file);
+	*s = (vn_scratch) { 0 };
+}

@@ -1,0 +1,122 @@
+/* sequence.c: see sequence.h. */
+#include "capture/recording/sequence.h"
+
+#include "libref/plan/point.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By what the name means: a layer, and a place in it. Before all layers, and behind them. */
+enum { IN_FRONT = -1, BEHIND = INT_MAX };
+typedef struct meaning {
+	int layer, point;
+} meaning;
+
+static meaning meaning_of(const vn_place_of *x)
+{
+	const int   named = vn_name_layer(x->name), layer = named >= 0 ? named : x->layer;
+	const char *word = named >= 0 ? strchr(x->name, '.') + 1 : x->name;
+	vn_point    p = VN_N_POINTS;
+	/* Of other people's names the file may say what they are. */
+	const bool  known = (vn_point_from_name(word, &p) || vn_point_from_name(x->point, &p)) && vn_point_get(p)->outside == (layer < 0);
+
+	if (layer >= 0)
+		return (meaning) { layer, known ? (int)p : VN_N_POINTS };
+	return known ? (meaning) { p < VN_POINT_INPUT ? IN_FRONT : BEHIND, (int)p } : (meaning) { BEHIND, VN_N_POINTS };
+}
+
+static int compare_meanings(meaning a, meaning b)
+{
+	if (a.layer != b.layer)
+		return a.layer < b.layer ? -1 : 1;
+	return (a.point > b.point) - (a.point < b.point);
+}
+
+/* What is sorted. after: how many of those of its step whose place is said come before it. */
+typedef struct item {
+	const vn_place_of *x;
+	meaning means;
+	int     index, after;
+} item;
+
+static int by_said(const void *a, const void *b)
+{
+	const item *p = a, *q = b;
+	if (p->x->step != q->x->step)
+		return p->x->step < q->x->step ? -1 : 1;
+	if (p->x->said != q->x->said)
+		return (unsigned)p->x->said < (unsigned)q->x->said ? -1 : 1; /* -1 is the largest */
+	return (p->index > q->index) - (p->index < q->index);
+}
+
+static int by_all(const void *a, const void *b)
+{
+	const item *p = a, *q = b;
+	int order;
+	if (p->x->step != q->x->step)
+		return p->x->step < q->x->step ? -1 : 1;
+	if (p->after != q->after)
+		return p->after < q->after ? -1 : 1;
+	if ((p->x->said < 0) != (q->x->said < 0))
+		return p->x->said < 0 ? 1 : -1;
+	if (p->x->said < 0 && (order = compare_meanings(p->means, q->means)) != 0)
+		return order;
+	if (p->x->second != q->x->second)
+		return p->x->second ? 1 : -1;
+	order = strverscmp(p->x->name, q->x->name);
+	return order ? order : (p->index > q->index) - (p->index < q->index);
+}
+
+/* Of n items of one step, sorted by what is said; those of one place count once. low (n): room. What is not said comes behind the
+ * last that is said and comes before it: the last from which on not all come behind it. */
+static void place(item *list, int n, meaning *low)
+{
+	int known = 0, places = 0;
+	while (known < n && list[known].x->said >= 0) {
+		places += known == 0 || list[known].x->said != list[known - 1].x->said;
+		list[known].after = places;
+		low[known] = list[known].means;
+		known++;
+	}
+	for (int i = known - 2; i >= 0; i--)
+		if (list[i].x->second || compare_meanings(low[i + 1], low[i]) < 0)
+			low[i] = low[i + 1];
+	for (int i = known; i < n; i++) {
+		int from = 0, to = known; /* low rises */
+		while (from < to) {
+			const int middle = from + (to - from) / 2;
+			if (compare_meanings(low[middle], list[i].means) < 0)
+				from = middle + 1;
+			else
+				to = middle;
+		}
+		list[i].after = from > 0 ? list[from - 1].after : 0;
+	}
+}
+
+vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err)
+{
+	item    *list = malloc(((size_t)n + 1) * sizeof *list);
+	meaning *low = malloc(((size_t)n + 1) * sizeof *low);
+	if (!list || !low) {
+		free(list);
+		free(low);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the order of %d tensors", n);
+	}
+	for (int i = 0; i < n; i++)
+		list[i] = (item) { .x = &x[i], .means = meaning_of(&x[i]), .index = i };
+	qsort(list, (size_t)n, sizeof *list, by_said);
+	for (int from = 0, to; from < n; from = to) {
+		for (to = from; to < n && list[to].x->step == list[from].x->step; to++)
+			;
+		place(list + from, to - from, low);
+	}
+	qsort(list, (size_t)n, sizeof *list, by_all);
+	for (int i = 0; i < n; i++)
+		order[i] = list[i].index;
+	free(low);
+	free(list);
+	return VN_OK;
+}

@@ -1,0 +1,21 @@
+/* steps.h: do the steps of a run come one behind the other, and are all of them there?
+ *
+ * /run says every token that went in, and each step which of them were its own. So a file
+ * tells by itself when a step was lost, filed under another's number or copied: two recorders
+ * with one mistake agree in it. A step of which nothing was kept is a group without tensors.
+ */
+#ifndef VN_CAPTURE_STEPS_H
+#define VN_CAPTURE_STEPS_H
+
+#include "capture/recording/recording.h"
+
+enum { VN_STEPS_WORDS = 160 };
+
+/* Does a step begin before those of lower numbers end? words: half a line about the first that does. */
+bool      vn_steps_disorder(const vn_recording *r, char words[VN_STEPS_WORDS]);
+
+/* Tokens that are in no step of any of these n recordings of one run; *missing: how many, words: which ("token 19 (behind step.2)").
+ * Of a run that was cut off those behind its last step are none of its. Without any step nothing is missing. */
+vn_status vn_steps_gap(const vn_recording *const *r, int n, int64_t *missing, char words[VN_STEPS_WORDS], vn_error *err);
+
+#endif

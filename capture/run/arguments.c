@@ -1,0 +1,152 @@
+/* arguments.c: see arguments.h. */
+#include "capture/run/arguments.h"
+
+#include "libref/base/map.h"
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Longest file of token ids or of text: more than any context has. */
+static const size_t MOST_TEXT = (size_t)64 << 20;
+
+vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err)
+{
+	if (!vn_text_whole(text, low, high, x))
+		return vn_fail(err, VN_ERR_USAGE, "%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", what,
+		               low, high, text);
+	return VN_OK;
+}
+
+vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
+{
+	const char *end = isdigit((unsigned char)*text) ? vn_text_digits(text, first) : NULL;
+
+	*last = end ? *first : 0;
+	if (end && *end == '-')
+		end = isdigit((unsigned char)end[1]) ? vn_text_digits(end + 1, last) : NULL;
+	if (!end || *end || *first > INT32_MAX || *last > INT32_MAX)
+		return vn_fail(err, VN_ERR_USAGE, "%s wants a range like 0-3 or a number, not '%s'", what, text);
+	if (*first > *last)
+		return vn_fail(err, VN_ERR_USAGE, "%s wants the smaller number first, not '%s'", what, text);
+	return VN_OK;
+}
+
+/* The word at text, for a complaint. */
+static int word(const char *text)
+{
+	size_t n = strcspn(text, ", \t\r\n");
+	return n > 40 ? 40 : (int)n;
+}
+
+/* where: "--ids" or the file. Blanks separate in a file only. */
+static vn_status read_list(const char *where, const char *text, size_t bytes, const char *blanks, int32_t **ids,
+                           int64_t *n, vn_error *err)
+{
+	size_t      room = 0;
+	const char *p = text;
+	bool        comma = false; /* an id must follow */
+
+	if (strlen(text) != bytes)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
+	for (p += strspn(p, blanks); *p; p += strspn(p, blanks)) {
+		int64_t     id;
+		const char *end = vn_text_digits(p, &id);
+		if (!end || (*end && *end != ',' && !strchr(blanks, *end)))
+			return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)", where,
+			               word(p), p, *n + 1);
+		if (id < 0 || id > INT32_MAX)
+			return vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where,
+			               id, id < 0 ? "negative" : "outside every vocabulary", *n + 1);
+		if ((size_t)*n == room) {
+			int32_t *more = realloc(*ids, (room = room ? 2 * room : 256) * sizeof **ids);
+			if (!more)
+				return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+			*ids = more;
+		}
+		(*ids)[(*n)++] = (int32_t)id;
+		p = end + strspn(end, blanks);
+		comma = *p == ',';
+		p += comma;
+	}
+	if (*n == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
+	if (comma)
+		return vn_fail(err, VN_ERR_USAGE, "%s: a token id is missing behind the last comma", where);
+	return VN_OK;
+}
+
+/* A pipe, to its end: /dev/stdin, a process substitution, a terminal. */
+static vn_status read_stream(const char *path, char **text, size_t *bytes, vn_error *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t    room = 0;
+	ssize_t   n = 1;
+	vn_status st = fd < 0 ? vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno)) : VN_OK;
+
+	*text = NULL;
+	*bytes = 0;
+	while (!st && n > 0) {
+		if (*bytes + 1 >= room) {
+			char *more = realloc(*text, room = room ? 2 * room : 65536);
+			if (!more) {
+				st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %zu bytes", path, room);
+				break;
+			}
+			*text = more;
+		}
+		do
+			n = read(fd, *text + *bytes, room - 1 - *bytes);
+		while (n < 0 && errno == EINTR);
+		if (n < 0)
+			st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		else if ((*bytes += (size_t)n) > MOST_TEXT)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: more than the %zu bytes such a file may have", path, MOST_TEXT);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (st) {
+		free(*text);
+		*text = NULL;
+	} else {
+		(*text)[*bytes] = '\0';
+	}
+	return st;
+}
+
+vn_status vn_read_file(const char *path, char **text, size_t *bytes, vn_error *err)
+{
+	struct stat s;
+	const bool  stream = stat(path, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISCHR(s.st_mode));
+	return stream ? read_stream(path, text, bytes, err) : vn_read_text(path, MOST_TEXT, text, bytes, err);
+}
+
+vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t *n, vn_error *err)
+{
+	vn_status st;
+
+	*ids = NULL;
+	*n = 0;
+	if (*text == '@') {
+		char  *content;
+		size_t bytes;
+		if ((st = vn_read_file(text + 1, &content, &bytes, err)))
+			return st;
+		st = read_list(text + 1, content, bytes, " \t\r\n", ids, n, err);
+		free(content);
+	} else {
+		st = read_list(what, text, strlen(text), "", ids, n, err);
+	}
+	if (st) {
+		free(*ids);
+		*ids = NULL;
+	}
+	return st;
+}

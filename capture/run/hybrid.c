@@ -1,0 +1,310 @@
+/* hybrid.c: see hybrid.h. */
+#include "capture/run/hybrid.h"
+
+#include "capture/run/toggles.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SIDES = 16 }; /* more than two engines have precisions */
+
+typedef struct side {
+	vn_engine e;
+	bool      gpu;
+	vn_policy policy;
+} side;
+
+typedef struct hybrid {
+	const vn_model   *model;
+	const vn_plan    *plan;
+	vn_engine_options o;       /* of the first side; no toggles */
+	side              side[MOST_SIDES]; /* the first is that of nodes that nobody speaks of */
+	int               n;
+	vn_policy        *policy;  /* (n_nodes) */
+	int              *on;      /* (n_nodes): its side */
+	unsigned         *has;     /* (n_values): sides that hold it in the call at hand, a bit each */
+	int               forced;  /* nodes */
+	char              force_ref[VN_FACT_VALUE], precise[VN_FACT_VALUE]; /* as given; cut with dots */
+	char             *move, *moved; /* a value on its way, as it was and as it is to be */
+	double           *wide;
+	size_t            room;    /* numbers in each */
+} hybrid;
+
+static bool same(vn_policy a, vn_policy b)
+{
+	return a.storage == b.storage && a.sums == b.sums;
+}
+
+/* ---- which node where ------------------------------------------------------------- */
+
+/* The side of that kind, opened if need be. */
+static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_error *err)
+{
+	vn_engine_options o = h->o;
+	vn_status         st;
+
+	for (int s = 0; s < h->n; s++)
+		if (h->side[s].gpu == gpu && same(h->side[s].policy, policy)) {
+			*which = s;
+			return VN_OK;
+		}
+	if (h->n == MOST_SIDES)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "more than %d engines in one run", MOST_SIDES);
+	o.gpu = gpu;
+	o.policy = policy;
+	o.quiet = h->o.quiet || h->n > 0; /* one line of progress, not two */
+	if (!gpu && h->o.gpu)
+		o.faulty = NULL; /* the reference repairs what it is given */
+	side *s = &h->side[h->n];
+	if ((st = vn_engine_open(&s->e, h->model, &o, err)))
+		return st;
+	s->gpu = gpu;
+	s->policy = policy;
+	*which = h->n++;
+	return VN_OK;
+}
+
+/* forced: (n_nodes) on the reference, as that precision or their own. */
+static vn_status place(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
+{
+	h->forced = 0;
+	for (int i = 0; i < h->plan->n_nodes; i++) {
+		const bool      ref = forced[i];
+		const vn_status st = side_for(h, h->o.gpu && !ref, ref && as ? *as : h->policy[i], &h->on[i], err);
+		if (st) /* which node asks for what cannot be had */
+			return st == VN_ERR_UNSUPPORTED ? vn_context(err, st, "%s", h->plan->value[h->plan->node[i].out[0]].name) : st;
+		h->forced += ref;
+	}
+	return VN_OK;
+}
+
+/* ---- one call ------------------------------------------------------------------------ */
+
+static vn_dtype dtype_on(const hybrid *h, int s, int value)
+{
+	return vn_policy_dtype(h->side[s].policy, vn_value_wide(h->plan, value));
+}
+
+static vn_status make_room(hybrid *h, size_t numbers, vn_error *err)
+{
+	if (numbers <= h->room)
+		return VN_OK;
+	free(h->move);
+	free(h->moved);
+	free(h->wide);
+	h->move = malloc(numbers * sizeof(double));
+	h->moved = malloc(numbers * sizeof(double));
+	h->wide = malloc(numbers * sizeof(double));
+	h->room = h->move && h->moved && h->wide ? numbers : 0;
+	return h->room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to move %zu numbers between engines", numbers);
+}
+
+/* From the side that made it to side s. */
+static vn_status bring(hybrid *h, int s, int value, int64_t tokens, vn_error *err)
+{
+	const int      home = h->on[h->plan->value[value].node];
+	const vn_dtype from = dtype_on(h, home, value), to = dtype_on(h, s, value);
+	const size_t   n = (size_t)(tokens * vn_value_row(&h->plan->value[value]));
+	vn_engine     *a = &h->side[home].e, *b = &h->side[s].e;
+	vn_status      st;
+
+	if ((st = make_room(h, n, err)) || (st = a->read(a->self, value, h->move, err)))
+		return st;
+	if (from != to) { /* by way of double: rounded once */
+		vn_to_f64(h->wide, h->move, from, n);
+		vn_from_f64(h->moved, to, h->wide, n);
+	}
+	if (!(st = b->write(b->self, value, from == to ? h->move : h->moved, err)))
+		h->has[value] |= 1u << s;
+	return st;
+}
+
+/* Nodes [from, to) on side s, with what they read. */
+static vn_status run(hybrid *h, int s, int from, int to, int64_t tokens, const vn_taps *taps, vn_error *err)
+{
+	const vn_plan *p = h->plan;
+	vn_engine     *e = &h->side[s].e;
+	vn_status      st = e->run(e->self, from, from, err); /* what comes before is passed over */
+
+	for (int i = from; i < to && !st; i++) {
+		const vn_node *n = &p->node[i];
+		if (p->value[n->out[0]].on_demand && !(taps && taps->want[n->out[0]]))
+			continue; /* nobody runs it */
+		for (int k = 0; k < n->n_in && !st; k++) {
+			const int v = vn_plan_root(p, n->in[k]);
+			if (!(h->has[v] & 1u << s) && p->value[v].node < from)
+				st = bring(h, s, v, tokens, err);
+		}
+		for (int k = 0; k < n->n_out; k++)
+			if (n->out[k] >= 0)
+				h->has[n->out[k]] |= 1u << s;
+	}
+	return st ? st : e->run(e->self, from, to, err);
+}
+
+static vn_status walk(hybrid *h, int64_t tokens, const vn_taps *taps, vn_error *err)
+{
+	const int n = h->plan->n_nodes;
+	vn_status st = VN_OK;
+	int       to;
+
+	memset(h->has, 0, (size_t)h->plan->n_values * sizeof *h->has);
+	for (int from = 0; from < n && !st; from = to) {
+		vn_engine *e = &h->side[h->on[from]].e;
+		for (to = from + 1; to < n && h->on[to] == h->on[from]; to++) {}
+		st = run(h, h->on[from], from, to, tokens, taps, err);
+		if (!st && taps && to < n)
+			st = e->flush(e->self, err); /* the next side writes into the same sink */
+	}
+	return st;
+}
+
+/* The sides that can fail to end come first: none has kept the call then. */
+static vn_status end(hybrid *h, bool keep, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int gpu = 1; gpu >= 0; gpu--)
+		for (int s = 0; s < h->n; s++)
+			if (h->side[s].gpu == gpu) {
+				vn_engine      *e = &h->side[s].e;
+				const vn_status now = e->end(e->self, keep && !st, st ? NULL : err);
+				st = st ? st : now;
+			}
+	return st;
+}
+
+static vn_status forward(void *self, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
+{
+	hybrid   *h = self;
+	vn_status st = VN_OK;
+
+	for (int s = 0; s < h->n; s++) {
+		vn_engine *e = &h->side[s].e;
+		if (e->position(e->self) != h->side[0].e.position(h->side[0].e.self))
+			return vn_fail(err, VN_ERR_USAGE, "the parts of the engine have run apart: reset it");
+	}
+	for (int s = 0; s < h->n && !st; s++)
+		st = h->side[s].e.begin(h->side[s].e.self, ids, tokens, taps, err);
+	if (!st)
+		st = walk(h, tokens, taps, err);
+	if (!st)
+		return end(h, true, err);
+	end(h, false, NULL);
+	return st;
+}
+
+/* ---- its life --------------------------------------------------------------------------- */
+
+static int64_t position(void *self)
+{
+	const hybrid *h = self;
+	return h->side[0].e.position(h->side[0].e.self);
+}
+
+static void reset(void *self)
+{
+	hybrid *h = self;
+	for (int s = 0; s < h->n; s++)
+		h->side[s].e.reset(h->side[s].e.self);
+}
+
+static void facts(void *self, vn_facts *f)
+{
+	const hybrid *h = self;
+
+	h->side[0].e.facts(h->side[0].e.self, f);
+	if (h->force_ref[0])
+		vn_facts_set(f, "force_ref", "%s", h->force_ref);
+	if (h->precise[0])
+		vn_facts_set(f, "precision_of", "%s", h->precise);
+	if (h->forced)
+		vn_facts_set(f, "forced_nodes", "%d", h->forced);
+}
+
+static void destroy(void *self)
+{
+	hybrid *h = self;
+
+	for (int s = 0; s < h->n; s++)
+		vn_engine_close(&h->side[s].e);
+	free(h->policy);
+	free(h->on);
+	free(h->has);
+	free(h->move);
+	free(h->moved);
+	free(h->wide);
+	free(h);
+}
+
+/* With commas between; cut, and then it says so. */
+static void join(const char *const *word, int n, char *text)
+{
+	size_t at = 0;
+
+	for (int i = 0; i < n && at < VN_FACT_VALUE; i++)
+		at += (size_t)snprintf(text + at, VN_FACT_VALUE - at, "%s%s", i ? "," : "", word[i]);
+	if (at >= VN_FACT_VALUE)
+		memcpy(text + VN_FACT_VALUE - 4, "...", 4);
+}
+
+static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
+{
+	const size_t n = (size_t)h->plan->n_nodes + 1;
+	bool        *forced = calloc(n, sizeof *forced);
+	vn_status    st = VN_OK;
+	int          first;
+
+	h->policy = calloc(n, sizeof *h->policy);
+	h->on = calloc(n, sizeof *h->on);
+	h->has = calloc((size_t)h->plan->n_values + 1, sizeof *h->has);
+	if (!forced || !h->policy || !h->on || !h->has)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for an engine of %d nodes", h->plan->n_nodes);
+	for (int i = 0; !st && i < h->plan->n_nodes; i++)
+		h->policy[i] = o->policy;
+	for (int i = 0; !st && i < o->n_precise; i++)
+		st = vn_toggles_precision(h->plan, o->precise[i], h->policy, err);
+	for (int i = 0; !st && i < o->n_force_ref; i++)
+		st = vn_toggles_match(h->plan, o->force_ref[i], forced, err);
+	join(o->force_ref, o->n_force_ref, h->force_ref);
+	join(o->precise, o->n_precise, h->precise);
+	if (!st) /* the first, whether a node is left for it or not */
+		st = side_for(h, o->gpu, o->policy, &first, err);
+	if (!st)
+		st = place(h, forced, NULL, err);
+	free(forced);
+	return st;
+}
+
+vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_options *o, vn_error *err)
+{
+	hybrid   *h = calloc(1, sizeof *h);
+	vn_status st;
+
+	*e = (vn_engine){ 0 };
+	if (!h)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for an engine");
+	h->model = m;
+	if (o->faulty && o->n_force_ref && !vn_faulty_keeps_nodes(o->faulty)) {
+		destroy(h);
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "a fault that adds nodes, or changes what they read, cannot run beside the sound reference");
+	}
+	h->plan = vn_engine_plan(m, o);
+	h->o = *o;
+	h->o.force_ref = h->o.precise = NULL;
+	h->o.n_force_ref = h->o.n_precise = 0;
+	if ((st = prepare(h, o, err))) {
+		destroy(h);
+		return st;
+	}
+	*e = (vn_engine){ .name = h->side[0].e.name, .self = h, .forward = forward, .position = position, .reset = reset,
+	                  .facts = facts, .destroy = destroy, .n_values = h->plan->n_values };
+	return VN_OK;
+}
+
+vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)
+{
+	reset(e->self);
+	return place(e->self, node, as, err);
+}

@@ -1,0 +1,30 @@
+/* interrupt.c: see interrupt.h. */
+#include "capture/run/interrupt.h"
+
+#include <signal.h>
+
+static volatile sig_atomic_t flag;
+
+static void note(int sig)
+{
+	(void)sig;
+	flag = 1;
+}
+
+void vn_interrupt_catch(void)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction now = { .sa_handler = note, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) }, old;
+
+	sigemptyset(&now.sa_mask);
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
+		/* nohup ignores SIGHUP on purpose; a shell that starts us in the
+		 * background ignores SIGINT, but who sends it then means us. */
+		if (list[i] != SIGHUP || (sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler != SIG_IGN))
+			sigaction(list[i], &now, NULL);
+}
+
+bool vn_interrupted(void)
+{
+	return flag != 0;
+}

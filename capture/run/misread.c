@@ -1,0 +1,304 @@
+/* misread.c: see misread.h. */
+#include "capture/run/misread.h"
+
+#include "libref/base/glob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BEFORE, FORMER, SWAPPED, OTHER, MOVED, LAST, PADDED };
+enum { HEADER = 64, MULTIPLE = 16 }; /* bytes; rows */
+
+static const struct { const char *id, *means; int kind; bool logits; } table[] = {
+	{ "M6", "logits of the last token alone are recorded", LAST, true },
+	{ "P8", "what the call before made is recorded, of its size", BEFORE, false },
+	{ "P8.prompt", "what a prompt before made is recorded in the first call, of its size: that of the ids backwards", FORMER, false },
+	{ "P12.swapped", "the bytes of numbers are recorded in the other order", SWAPPED, false },
+	{ "P12.dtype", "f16 is recorded as bf16, or bf16 as f16", OTHER, false },
+	{ "P12.offset", "64 bytes of a header are recorded, the last 64 are lost", MOVED, false },
+	{ "P13", "the last row alone is recorded", LAST, false },
+	{ "P13.padded", "rows are recorded up to a multiple of sixteen, the others 0", PADDED, false },
+};
+
+struct vn_misreader {
+	const vn_plan *plan;
+	int           *kind;   /* (n_values); -1: as it is */
+	char         **before; /* (n_values): what the call or the prompt before made, or NULL */
+	size_t        *had;    /* (n_values) bytes of it */
+	bool           keeping; /* what comes is of the prompt before */
+	vn_sink        behind;
+	/* The tensor at hand. */
+	int            value;
+	vn_dtype       dtype;
+	vn_shape       shape;
+	char          *data;
+	size_t         at, bytes;
+};
+
+int         vn_n_misreadings(void)     { return (int)(sizeof table / sizeof *table); }
+const char *vn_misreading_id(int i)    { return table[i].id; }
+const char *vn_misreading_means(int i) { return table[i].means; }
+
+int vn_misreading_find(const char *what)
+{
+	const size_t n = strcspn(what, "@");
+
+	for (int i = 0; i < vn_n_misreadings(); i++)
+		if (n > 0 && strncmp(what, table[i].id, n) == 0 && (table[i].id[n] == '\0' || table[i].id[n] == '.'))
+			return i;
+	return -1;
+}
+
+/* Rows of tokens can be taken from, or added to, those whose first axis they are. */
+static bool fits(int i, const vn_plan *p, int value)
+{
+	const vn_value *v = &p->value[value];
+	const bool      rows = table[i].kind == LAST || table[i].kind == PADDED;
+
+	return v->alias_of < 0 && (!table[i].logits || v->point == VN_POINT_LOGITS) && (!rows || v->size[0] == VN_T);
+}
+
+int vn_misreading_count(int i, const vn_plan *p)
+{
+	int n = 0;
+
+	for (int v = 0; v < p->n_values; v++)
+		n += fits(i, p, v);
+	return n;
+}
+
+vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **misreader, vn_error *err)
+{
+	const size_t  n = (size_t)plan->n_values + 1;
+	vn_misreader *m = *misreader = calloc(1, sizeof *m);
+
+	if (m) {
+		m->plan = plan;
+		m->kind = malloc(n * sizeof *m->kind);
+		m->before = calloc(n, sizeof *m->before);
+		m->had = calloc(n, sizeof *m->had);
+	}
+	if (!m || !m->kind || !m->before || !m->had) {
+		vn_misreader_destroy(m);
+		*misreader = NULL;
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
+	}
+	for (int v = 0; v < plan->n_values; v++)
+		m->kind[v] = -1;
+	return VN_OK;
+}
+
+void vn_misreader_destroy(vn_misreader *m)
+{
+	if (!m)
+		return;
+	for (int v = 0; m->before && v < m->plan->n_values; v++)
+		free(m->before[v]);
+	free(m->before);
+	free(m->had);
+	free(m->kind);
+	free(m->data);
+	free(m);
+}
+
+vn_status vn_misreader_inject(vn_misreader *m, const char *what, vn_error *err)
+{
+	const int   i = vn_misreading_find(what);
+	const char *at = strchr(what, '@');
+	char        layer[32];
+	vn_status   st;
+	int         n = 0;
+
+	if (i < 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no such misreading", what);
+	if (!at)
+		return vn_fail(err, VN_ERR_USAGE, "%s: where? %s@layer0.*, for one", what, what);
+	if ((st = vn_glob_check(at + 1, err)))
+		return st;
+	for (int v = 0; v < m->plan->n_values; v++) {
+		const vn_value *x = &m->plan->value[v];
+		snprintf(layer, sizeof layer, "layer%d", x->layer);
+		if (!vn_glob_match(at + 1, x->name) && (x->layer < 0 || !vn_glob_match(at + 1, layer)))
+			continue;
+		const int root = vn_plan_root(m->plan, v);
+		if (fits(i, m->plan, root)) {
+			m->kind[root] = table[i].kind;
+			n++;
+		}
+	}
+	return n ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing there: %s", what, table[i].means);
+}
+
+/* ---- the sink ------------------------------------------------------------------------- */
+
+static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	vn_misreader *m = ctx;
+
+	m->value = value;
+	if (m->kind[value] < 0)
+		return m->behind.begin(m->behind.ctx, value, dtype, shape, err);
+	if (m->kind[value] == OTHER && dtype != VN_F16 && dtype != VN_BF16)
+		return vn_fail(err, VN_ERR_USAGE, "%s is %s, and neither f16 nor bf16 to be taken for the other", m->plan->value[value].name,
+		               vn_dtype_name(dtype));
+	m->dtype = dtype;
+	m->shape = *shape;
+	m->at = 0;
+	m->bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(dtype);
+	free(m->data);
+	m->data = malloc(m->bytes ? m->bytes : 1);
+	return m->data ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", m->plan->value[value].name);
+}
+
+static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	vn_misreader *m = ctx;
+	const size_t  bytes = elements * vn_dtype_size(m->dtype);
+
+	if (m->kind[m->value] < 0)
+		return m->behind.write(m->behind.ctx, data, elements, err);
+	if (bytes > m->bytes - m->at)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: more numbers than its shape has", m->plan->value[m->value].name);
+	memcpy(m->data + m->at, data, bytes);
+	m->at += bytes;
+	return VN_OK;
+}
+
+static void swap_bytes(char *data, size_t bytes, size_t width)
+{
+	for (size_t i = 0; i < bytes; i += width)
+		for (size_t k = 0; k < width / 2; k++) {
+			const char c = data[i + k];
+			data[i + k] = data[i + width - 1 - k];
+			data[i + width - 1 - k] = c;
+		}
+}
+
+/* This call's bytes are kept, and those of the call before are filed, where they are as many. */
+static void previous(vn_misreader *m)
+{
+	const int v = m->value;
+	char     *was = m->before[v];
+	const bool fit = was && m->had[v] == m->bytes;
+
+	m->before[v] = m->data;
+	m->had[v] = m->bytes;
+	m->data = NULL;
+	if (fit)
+		m->data = was;
+	else
+		free(was);
+}
+
+/* What the prompt before made: kept, or filed once where it is as many bytes. */
+static void former(vn_misreader *m)
+{
+	const int v = m->value;
+
+	if (!m->keeping && (!m->before[v] || m->had[v] != m->bytes))
+		return;
+	char *was = m->before[v];
+	m->before[v] = m->keeping ? m->data : NULL;
+	m->had[v] = m->keeping ? m->bytes : 0;
+	free(m->keeping ? was : m->data);
+	m->data = m->keeping ? NULL : was;
+}
+
+static vn_status file(vn_misreader *m, vn_dtype dtype, const char *data, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&m->shape);
+	vn_status    st;
+
+	if ((st = m->behind.begin(m->behind.ctx, m->value, dtype, &m->shape, err)) ||
+	    (st = n ? m->behind.write(m->behind.ctx, data, n, err) : VN_OK))
+		return st;
+	return m->behind.end(m->behind.ctx, err);
+}
+
+/* Zeros behind the rows. */
+static vn_status pad(vn_misreader *m, vn_error *err)
+{
+	const int64_t rows = m->shape.dim[0], all = (rows + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+	const size_t  bytes = rows ? m->bytes / (size_t)rows * (size_t)all : 0;
+	char         *more = realloc(m->data, bytes ? bytes : 1);
+
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", m->plan->value[m->value].name);
+	m->data = more;
+	memset(m->data + m->bytes, 0, bytes - m->bytes);
+	m->shape.dim[0] = all;
+	return VN_OK;
+}
+
+static vn_status end(void *ctx, vn_error *err)
+{
+	vn_misreader *m = ctx;
+	const size_t  width = vn_dtype_size(m->dtype);
+	const char   *data = m->data;
+	vn_status     st = VN_OK;
+
+	if (m->kind[m->value] < 0)
+		return m->behind.end(m->behind.ctx, err);
+	if (m->at != m->bytes)
+		return vn_fail(err, VN_ERR_SHAPE, "%s: fewer numbers than its shape has", m->plan->value[m->value].name);
+	switch (m->kind[m->value]) {
+	case BEFORE:
+		previous(m);
+		data = m->data ? m->data : m->before[m->value];
+		break;
+	case FORMER:
+		former(m);
+		if (m->keeping)
+			return VN_OK;
+		data = m->data;
+		break;
+	case SWAPPED:
+		swap_bytes(m->data, m->bytes, width);
+		break;
+	case OTHER:
+		m->dtype = m->dtype == VN_F16 ? VN_BF16 : VN_F16;
+		break;
+	case MOVED: {
+		const size_t n = m->bytes < HEADER ? m->bytes : HEADER;
+		memmove(m->data + n, m->data, m->bytes - n);
+		memset(m->data, 0, n);
+		break;
+	}
+	case LAST:
+		if (m->shape.dim[0] > 1) {
+			data += m->bytes / (size_t)m->shape.dim[0] * (size_t)(m->shape.dim[0] - 1);
+			m->shape.dim[0] = 1;
+		}
+		break;
+	case PADDED:
+		st = pad(m, err);
+		data = m->data;
+		break;
+	}
+	return st ? st : file(m, m->dtype, data, err);
+}
+
+bool vn_misreader_former(const vn_misreader *m, bool *want)
+{
+	bool some = false;
+
+	for (int v = 0; v < m->plan->n_values; v++) {
+		want[v] = m->kind[v] == FORMER;
+		some = some || want[v];
+	}
+	return some;
+}
+
+vn_sink vn_misreader_keep(vn_misreader *m)
+{
+	m->keeping = true;
+	return (vn_sink){ m, begin, write_piece, end };
+}
+
+vn_sink vn_misreader_sink(vn_misreader *m, const vn_sink *behind)
+{
+	m->keeping = false;
+	m->behind = *behind;
+	return (vn_sink){ m, begin, write_piece, end };
+}

@@ -1,0 +1,72 @@
+/* prompt.c: see prompt.h. */
+#include "capture/run/prompt.h"
+
+#include "capture/run/arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static vn_status encode(const char *where, const char *text, size_t n, bool special, vn_prompt *p, vn_error *err)
+{
+	vn_status st = vn_tokenizer_encode(p->tokenizer, text, n, special, &p->ids, &p->n, err);
+
+	if (st)
+		return vn_context(err, st, "%s", where);
+	return p->n ? VN_OK : vn_fail(err, VN_ERR_USAGE, "%s: an empty text: a run needs at least one token", where);
+}
+
+static vn_status encode_file(const char *path, bool special, vn_prompt *p, vn_error *err)
+{
+	char     *text;
+	size_t    n;
+	vn_status st = vn_read_file(path, &text, &n, err);
+
+	if (st)
+		return st;
+	st = encode(path, text, n, special, p, err);
+	free(text);
+	return st;
+}
+
+vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err)
+{
+	vn_status st;
+
+	*p = (vn_prompt){ 0 };
+	if (!(st = vn_tokenizer_open(model, &p->tokenizer, err)))
+		st = encode_file(path, special, p, err);
+	if (st)
+		vn_prompt_finish(p);
+	return st;
+}
+
+vn_status vn_prompt_read(const char *model, const char *list, const char *text, bool special, vn_prompt *p, vn_error *err)
+{
+	vn_error  why = { "" };
+	vn_status st;
+
+	if (text && text[0] == '@' && text[1] != '@')
+		return vn_prompt_read_file(model, text + 1, special, p, err);
+	*p = (vn_prompt){ 0 };
+	if (text) {
+		text += text[0] == '@';
+		if (!(st = vn_tokenizer_open(model, &p->tokenizer, err)))
+			st = encode("--prompt", text, strlen(text), special, p, err);
+	} else if (!(st = vn_read_ids("--ids", list, &p->ids, &p->n, err))) {
+		const vn_status opened = vn_tokenizer_open(model, &p->tokenizer, &why);
+		if (opened && opened != VN_ERR_NOTFOUND)
+			snprintf(p->warning, sizeof p->warning, "%s", why.text);
+	}
+	if (st)
+		vn_prompt_finish(p);
+	return st;
+}
+
+void vn_prompt_finish(vn_prompt *p)
+{
+	free(p->ids);
+	vn_tokenizer_close(p->tokenizer);
+	p->ids = NULL;
+	p->tokenizer = NULL;
+}

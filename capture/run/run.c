@@ -1,0 +1,267 @@
+/* run.c: see run.h. */
+#include "capture/run/run.h"
+
+#include "capture/run/interrupt.h"
+#include "capture/run/listen.h"
+#include "capture/file/place.h"
+#include "capture/store/store.h"
+#include "libref/base/progress.h"
+#include "libref/exec/sample.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool *choose(const vn_recipe *r, const vn_plan *plan, vn_error *err)
+{
+	bool *want = calloc((size_t)plan->n_values + 1, sizeof *want);
+
+	if (!want) {
+		vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
+	} else if (vn_taps_choose(plan, r->pattern, r->n_patterns, r->first_layer, r->last_layer, want, err)) {
+		free(want);
+		want = NULL;
+	}
+	return want;
+}
+
+static vn_status check_ids(const int32_t *ids, int64_t n, const vn_plan *plan, vn_error *err)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (ids[i] < 0 || ids[i] >= plan->vocab)
+			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
+			               ") is outside the vocabulary of %d", ids[i], i + 1, n, plan->vocab);
+	return VN_OK;
+}
+
+vn_status vn_recipe_check(const vn_recipe *r, const vn_plan *plan, vn_error *err)
+{
+	vn_status st;
+
+	if (r->n_ids < 1)
+		return vn_fail(err, VN_ERR_USAGE, "no token ids: a run needs at least one");
+	if ((st = check_ids(r->ids, r->n_ids, plan, err)) || (r->forced && (st = check_ids(r->forced, r->decode, plan, err))))
+		return st;
+	if (r->n_ids > plan->context)
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens are more than the model's context of %d", r->n_ids,
+		               plan->context);
+	if (r->decode > plan->context - r->n_ids)
+		return vn_fail(err, VN_ERR_USAGE, "%" PRId64 " tokens and %" PRId64 " decoded behind them are more than the model's "
+		               "context of %d", r->n_ids, r->decode, plan->context);
+	if (r->last_layer >= plan->layers)
+		return vn_fail(err, VN_ERR_USAGE, "layers %d-%d: the model has layers 0-%d", r->first_layer, r->last_layer,
+		               plan->layers - 1);
+	if (r->rows == VN_ROWS_RANGE && r->last >= r->n_ids + r->decode)
+		return vn_fail(err, VN_ERR_USAGE, "tokens %" PRId64 "-%" PRId64 ": the run has tokens 0-%" PRId64, r->first,
+		               r->last, r->n_ids + r->decode - 1);
+	bool *want = choose(r, plan, err);
+	if (!want)
+		return VN_ERR_USAGE;
+	free(want);
+	return vn_place_check(r->path, r->force, err);
+}
+
+static void gather(const vn_recipe *r, const vn_engine *e, vn_facts *facts)
+{
+	e->facts(e->self, facts);
+	vn_facts_set(facts, "engine", "%s", e->name);
+	vn_facts_set(facts, "engine_version", "%s", VERNIER_VERSION);
+	vn_facts_set(facts, "precision", "%s", r->precision);
+	vn_facts_set(facts, "command", "%s", r->command);
+	if (r->inject)
+		vn_facts_set(facts, "inject", "%s", r->inject);
+	if (r->decode == 0)
+		return;
+	vn_facts_set(facts, "decode", "%" PRId64, r->decode);
+	vn_facts_set(facts, "decoding", "%s", r->forced ? "forced" : r->temperature > 0 ? "sampled" : "greedy");
+	if (!r->forced && r->temperature > 0) {
+		vn_facts_set(facts, "temperature", "%.17g", r->temperature);
+		vn_facts_set(facts, "seed", "%" PRIu64, r->seed);
+	}
+}
+
+/* What an engine knows only after it has run: times, memory. */
+static vn_status put_facts(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
+{
+	vn_facts facts = { 0 };
+	gather(r, e, &facts);
+	return vn_store_facts(s, &facts, err);
+}
+
+/* All ids and positions there will be; those to be decoded are not known yet. */
+static vn_status put_run(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_error *err)
+{
+	const int64_t n = r->n_ids + r->decode;
+	vn_facts  facts = { 0 };
+	int32_t  *positions = malloc((size_t)n * sizeof *positions), *ids = malloc((size_t)n * sizeof *ids);
+	vn_status st;
+
+	if (!positions || !ids) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
+	} else {
+		for (int64_t i = 0; i < n; i++) {
+			positions[i] = (int32_t)i;
+			ids[i] = i < r->n_ids ? r->ids[i] : -1;
+		}
+		gather(r, e, &facts);
+		st = vn_store_run(s, &facts, ids, positions, n, err);
+	}
+	free(positions);
+	free(ids);
+	return st;
+}
+
+/* What the tokens say, when that is known; decoded: (decode). */
+static vn_status put_text(vn_store *s, const vn_recipe *r, const int32_t *decoded, vn_error *err)
+{
+	const int64_t n = r->n_ids + r->decode;
+	vn_status     st = VN_OK;
+
+	if (!r->tokenizer)
+		return VN_OK;
+	char **text = calloc((size_t)n, sizeof *text);
+	bool   good = text != NULL;
+	for (int64_t i = 0; good && i < n; i++)
+		good = (text[i] = vn_tokenizer_show(r->tokenizer, i < r->n_ids ? r->ids[i] : decoded[i - r->n_ids])) != NULL;
+	st = good ? vn_store_token_text(s, text, n, err)
+	          : vn_fail(err, VN_ERR_NOMEM, "no memory for the text of %" PRId64 " tokens", n);
+	for (int64_t i = 0; text && i < n; i++)
+		free(text[i]);
+	free(text);
+	return st;
+}
+
+static void count_unsound(const vn_weight_row *rows, int n, vn_recorded *done)
+{
+	for (int i = 0; i < n; i++) {
+		if (rows[i].stats.nan + rows[i].stats.inf == 0)
+			continue;
+		if (done->unsound_weights++ == 0)
+			snprintf(done->unsound, sizeof done->unsound, "%s holds %" PRId64 " NaN and %" PRId64 " infinite values",
+			         rows[i].name, rows[i].stats.nan, rows[i].stats.inf);
+	}
+}
+
+static vn_status put_model(vn_store *s, const vn_recipe *r, const vn_model *m, vn_recorded *done, vn_error *err)
+{
+	vn_weight_row *rows = calloc((size_t)vn_model_plan(m)->n_weights + 1, sizeof *rows);
+	vn_status      st;
+
+	if (!rows)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	vn_model_table(m, r->threads, rows);
+	count_unsound(rows, vn_model_plan(m)->n_weights, done);
+	st = vn_store_model(s, m, rows, err);
+	free(rows);
+	return st;
+}
+
+/* One call of the engine, recorded as a step. */
+static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t tokens, const vn_engine *e,
+                      vn_listener *l, bool scores, vn_recorded *done, vn_error *err)
+{
+	const int64_t past = e->position(e->self);
+	const vn_taps taps = vn_listener_taps(l, past, tokens, scores);
+	vn_status     st;
+
+	if ((st = vn_store_step(s, (int)number, past, tokens, l->to_first, l->to_count, err)))
+		return st;
+	double start = vn_seconds();
+	st = e->forward(e->self, ids, tokens, &taps, err);
+	done->computing += vn_seconds() - start;
+	if (!st && vn_interrupted())
+		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
+	return st || l->to_count == 0 ? st : vn_store_aliases(s, l->asked.want, err);
+}
+
+/* The token that goes into step `number`. */
+static vn_status next_token(const vn_recipe *r, const vn_listener *l, int64_t number, int32_t *id, vn_error *err)
+{
+	if (r->forced) {
+		*id = r->forced[number - 1];
+		return VN_OK;
+	}
+	assert(l->heard);
+	vn_status st = vn_sample(l->row, l->dtype, l->plan->vocab, r->temperature, vn_draw(r->seed, (uint64_t)number - 1), id, err);
+	return st ? vn_context(err, st, "step %" PRId64, number - 1) : VN_OK;
+}
+
+/* What a mistake of the recording files of a prompt before: that of the ids backwards is run, and forgotten. */
+static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *err)
+{
+	bool     *want = calloc((size_t)e->n_values + 1, sizeof *want);
+	int32_t  *ids = malloc((size_t)r->n_ids * sizeof *ids);
+	vn_status st = want && ids ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a prompt before");
+
+	for (int64_t i = 0; !st && i < r->n_ids; i++)
+		ids[i] = r->ids[r->n_ids - 1 - i];
+	if (!st && vn_misreader_former(r->misreader, want)) {
+		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_misreader_keep(r->misreader) };
+		st = e->forward(e->self, ids, r->n_ids, &taps, err);
+		e->reset(e->self);
+	}
+	free(ids);
+	free(want);
+	return st;
+}
+
+/* Step 0 is the prompt, every later one a token: decoded (decode). */
+static vn_status run_steps(vn_store *s, const vn_recipe *r, const vn_engine *e, vn_listener *l, int32_t *decoded,
+                           vn_recorded *done, vn_error *err)
+{
+	const bool  chosen = r->decode > 0 && !r->forced;
+	vn_progress bar = { 0 };
+	vn_status   st;
+
+	if (r->decode)
+		vn_progress_start(&bar, "step", r->decode + 1);
+	st = step(s, 0, r->ids, r->n_ids, e, l, chosen, done, err);
+	for (int64_t i = 1; !st && i <= r->decode; i++) {
+		int32_t *id = &decoded[i - 1];
+		vn_progress_at(&bar, i);
+		if (!(st = next_token(r, l, i, id, err)) && !(st = vn_store_token(s, r->n_ids + i - 1, *id, err)))
+			st = step(s, i, id, 1, e, l, chosen && i < r->decode, done, err);
+	}
+	vn_progress_stop(&bar);
+	return st;
+}
+
+vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, vn_recorded *done, vn_error *err)
+{
+	const vn_plan *plan = vn_model_plan(m);
+	double         start = vn_seconds();
+	bool          *want = choose(r, plan, err);
+	vn_store      *s = NULL;
+	int32_t       *decoded = malloc(((size_t)r->decode + 1) * sizeof *decoded);
+	vn_listener    l = { 0 };
+	vn_status      st = !want ? VN_ERR_USAGE : decoded ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the tokens");
+
+	*done = (vn_recorded){ 0 };
+	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
+	    (st = put_model(s, r, m, done, err)) || (r->misreader && (st = run_former(r, e, err))))
+		goto done;
+
+	const vn_sink file = vn_store_sink(s);
+	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
+	                        .sink = r->misreader ? vn_misreader_sink(r->misreader, &file) : file };
+	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
+	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
+		goto done;
+	done->tensors = vn_store_tensors(s, &done->bytes);
+	st = vn_store_commit(&s, err);
+done:
+	if (st && s) {
+		int64_t  tensors = vn_store_tensors(s, NULL);
+		vn_error why = err ? *err : (vn_error){ 0 };
+		vn_store_abandon(&s);
+		if (tensors > 0 && err)
+			vn_fail(err, st, "%.*s; %s.partial holds %" PRId64 " tensors of an incomplete recording",
+			        VN_ERROR_MAX / 2, why.text, r->path, tensors);
+	}
+	vn_listener_finish(&l);
+	free(decoded);
+	free(want);
+	done->seconds = vn_seconds() - start;
+	return st;
+}

@@ -1,0 +1,74 @@
+/* toggles.c: see toggles.h. */
+#include "capture/run/toggles.h"
+
+#include "libref/base/glob.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int match(const vn_plan *p, const char *glob, bool second, bool *node)
+{
+	int hits = 0;
+
+	for (int v = 0; v < p->n_values; v++)
+		if ((p->value[v].alias_of >= 0) == second && vn_glob_match(glob, p->value[v].name)) {
+			node[p->value[v].node] = true;
+			hits++;
+		}
+	return hits;
+}
+
+vn_status vn_toggles_match(const vn_plan *p, const char *glob, bool *node, vn_error *err)
+{
+	const vn_status st = vn_glob_check(glob, err);
+
+	if (st)
+		return st;
+	if (match(p, glob, false, node) || match(p, glob, true, node))
+		return VN_OK;
+	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model (see `vernier points`)", glob);
+}
+
+vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy *policy, vn_error *err)
+{
+	const char *at = strchr(precise, '@');
+	char        word[16];
+	vn_policy   want;
+	vn_status   st;
+
+	if (!at || (size_t)(at - precise) >= sizeof word)
+		return vn_fail(err, VN_ERR_USAGE, "'%s' is not a precision at some checkpoints, like f32@layer0.*", precise);
+	memcpy(word, precise, (size_t)(at - precise));
+	word[at - precise] = '\0';
+	if (!vn_policy_from_name(word, &want))
+		return vn_fail(err, VN_ERR_USAGE, "'%s': the precision is one of %s, not '%s'", precise, vn_policy_names, word);
+	bool *node = calloc((size_t)p->n_nodes + 1, sizeof *node);
+	st = node ? vn_toggles_match(p, at + 1, node, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
+	for (int i = 0; !st && i < p->n_nodes; i++)
+		if (node[i])
+			policy[i] = want;
+	free(node);
+	return st;
+}
+
+vn_status vn_toggles_split(char *text, const char ***list, int *n, vn_error *err)
+{
+	size_t room = 1;
+	int    depth = 0;
+
+	for (const char *c = text; *c; c++)
+		room += *c == ',';
+	*n = 0;
+	if (!(*list = calloc(room, sizeof **list)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu globs", room);
+	if (*text)
+		(*list)[(*n)++] = text;
+	for (char *c = text; *c; c++) {
+		depth += (*c == '{') - (*c == '}' && depth > 0);
+		if (*c == ',' && depth == 0) {
+			*c = '\0';
+			(*list)[(*n)++] = c + 1;
+		}
+	}
+	return VN_OK;
+}

@@ -1,0 +1,359 @@
+/* identities.c: see identities.h. */
+#include "capture/show/identities_inside.h"
+#include "capture/view/residual.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 4, 5)))
+static void broken(vn_walk *w, int64_t count, int64_t of, const char *format, ...)
+{
+	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
+	va_list args;
+	if (!more) {
+		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for what does not hold");
+		return;
+	}
+	w->found->broken = more;
+	vn_identity *k = &more[w->found->n++];
+	*k = (vn_identity) { .step = w->step, .layer = w->layer, .broken = count, .of = of };
+	va_start(args, format);
+	vsnprintf(k->words, sizeof k->words, format, args);
+	va_end(args);
+	vn_text_clean(k->words);
+}
+
+static bool same_shape(const vn_parts *s)
+{
+	for (int i = 1; i < s->n; i++)
+		if (!vn_shape_equal(&s->e[0]->shape, &s->e[i]->shape))
+			return false;
+	return true;
+}
+
+/* ---- the residual stream ----------------------------------------------------------------- */
+
+/* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
+ * of its format times it, so most are seen to hold without asking for ULPs. */
+static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
+{
+	vn_parts s = { 0 };
+	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
+	int64_t count = 0, at = -1;
+	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)) {
+		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		double unit[VN_MOST_INPUTS];
+		w->found->checked++;
+		for (int k = 0; k < VN_MOST_INPUTS; k++)
+			unit[k] = s.e[k]->dtype < VN_N_ENGINE_DTYPES ? vn_dtype_ulp(s.e[k]->dtype, 1.0) / 2 : 0;
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			const size_t m = vn_piece_size(n - i);
+			for (int k = 0; k < VN_MOST_INPUTS; k++)
+				vn_parts_piece(&s, k, i, m, x[k]);
+			if (vn_count_sums(x[0], x[1], x[2], unit, m) == m)
+				continue;
+			for (size_t j = 0; j < m; j++) {
+				const double off = fabs(x[0][j] - (x[1][j] + x[2][j]));
+				double allowed = 0;
+				for (int k = 0; k < VN_MOST_INPUTS; k++)
+					allowed += vn_dtype_ulp(s.e[k]->dtype, x[k][j]);
+				if (!isfinite(x[0][j]) || off <= allowed)
+					continue;
+				count++;
+				if (!(off <= most)) {
+					most = off;
+					at = i + (int64_t)j;
+				}
+			}
+		}
+		if (count)
+			broken(w, count, n, "layer%d.%s is not %s + %s: %" PRId64 " of %" PRId64 " elements are off by more than rounding, most %.3g "
+			       "at element %" PRId64, w->layer, whole, a, b, count, n, most, at);
+	}
+	vn_parts_done(w, &s);
+}
+
+static void chain(vn_walk *w)
+{
+	vn_parts s = { 0 };
+	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") && same_shape(&s)
+	    && s.e[0]->dtype == s.e[1]->dtype && !vn_parts_same(&s, 0, 1)) {
+		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		int64_t count = 0;
+		w->found->checked++;
+		const size_t size = vn_dtype_size(s.e[0]->dtype);
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			const size_t m = vn_piece_size(n - i);
+			const unsigned char *p = vn_parts_raw(&s, 0, i, m), *q = vn_parts_raw(&s, 1, i, m);
+			if (!p || !q || memcmp(p, q, m * size) == 0)
+				continue;
+			double a[VN_PIECE], b[VN_PIECE];
+			vn_parts_piece(&s, 0, i, m, a);
+			vn_parts_piece(&s, 1, i, m, b);
+			for (size_t j = 0; j < m; j++)
+				count += !(a[j] == b[j] || (isnan(a[j]) && isnan(b[j])));
+		}
+		if (count)
+			broken(w, count, n, "layer%d.input is not layer%d.output: %" PRId64 " of %" PRId64 " elements differ", w->layer, w->layer - 1,
+			       count, n);
+	}
+	vn_parts_done(w, &s);
+}
+
+/* ---- attention ------------------------------------------------------------------------------ */
+
+/* What a rotation multiplies lengths by; 0: not known here. */
+static double factor_of(const vn_walk *w, const char *name)
+{
+	const vn_plan *p = vn_recording_plan(w->r);
+	char full[VN_NAME_MAX];
+	snprintf(full, sizeof full, "layer%d.%s", w->layer, name);
+	const int i = p ? vn_plan_find(p, full) : -1;
+	if (i >= 0) {
+		const vn_value *v = &p->value[i];
+		const vn_node *node = &p->node[v->node];
+		if (node->op != VN_OP_ROPE)
+			return 0;
+		const vn_rope_type t = node->c.rope.rope.type;
+		/* The others turn by another factor, and by another one in partly rotated heads. */
+		return t == VN_ROPE_YARN || t == VN_ROPE_LONGROPE ? 0 : 1;
+	}
+	return p ? 0 : 1;
+}
+
+static void rotation(vn_walk *w, const char *after, const char *norm, const char *projected)
+{
+	vn_parts s = { 0 };
+	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || vn_parts_load(w, &s, w->layer, projected))
+	    && same_shape(&s) && s.e[0]->shape.rank == 3) {
+		const vn_shape *shape = &s.e[0]->shape;
+		const int64_t width = shape->dim[2], rows = shape->dim[0] * shape->dim[1];
+		const double  digits = fmin(vn_dtype_digits(s.e[0]->dtype), vn_dtype_digits(s.e[1]->dtype));
+		int64_t count = 0, first = -1;
+		double  most = 0;
+		w->found->checked++;
+		for (int64_t i = 0; i < rows; i++) {
+			double a = 0, b = 0, x[VN_PIECE];
+			for (int64_t k = 0; k < width; k += VN_PIECE) {
+				const size_t m = vn_piece_size(width - k);
+				vn_parts_piece(&s, 0, i * width + k, m, x);
+				a += vn_squares(x, m);
+				vn_parts_piece(&s, 1, i * width + k, m, x);
+				b += vn_squares(x, m);
+			}
+			/* Roundings of single columns, and of the sines and cosines. */
+			const double off = fabs(sqrt(a) - sqrt(b));
+			if (!isfinite(a) || off <= fmax(ldexp(sqrt(b), 2 - (int)digits), 1e-6 * sqrt(b)))
+				continue;
+			count++;
+			most = fmax(most, off / sqrt(b));
+			first = first < 0 ? i : first;
+		}
+		if (count)
+			broken(w, count, rows, "layer%d.%s is no rotation of %s: %" PRId64 " of %" PRId64 " heads have another length, by up to %.3g of it; "
+			       "first token %" PRId64 ", head %" PRId64, w->layer, after, strchr(s.e[1]->name, '.') + 1, count, rows, most,
+			       first / shape->dim[1], first % shape->dim[1]);
+	}
+	vn_parts_done(w, &s);
+}
+
+static void probs(vn_walk *w)
+{
+	vn_parts s = { 0 };
+	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at && s.e[0]->shape.dim[1] == w->at->rows) {
+		const vn_shape *shape = &s.e[0]->shape;
+		const int64_t H = shape->dim[0], T = shape->dim[1], S = shape->dim[2];
+		int64_t sums = 0, later = 0, range = 0;
+		const double allowed = fmax(ldexp(2.0, -vn_dtype_digits(s.e[0]->dtype)), 1e-5);
+		w->found->checked++;
+		for (int64_t row = 0; row < H * T; row++) {
+			const int64_t position = w->at->position + w->at->first_row + row % T;
+			double total = 0, p[VN_PIECE];
+			bool   out = false, ahead = false;
+			for (int64_t k = 0; k < S; k += VN_PIECE) {
+				const size_t  m = vn_piece_size(S - k);
+				const int64_t seen = position + 1 - k; /* of this piece */
+				const size_t  from = seen <= 0 ? 0 : seen < (int64_t)m ? (size_t)seen : m;
+				vn_parts_piece(&s, 0, row * S + k, m, p);
+				total += vn_total(p, m);
+				out = out || vn_count_between(p, 0, 1 + allowed, m) != m;
+				ahead = ahead || vn_count_between(p + from, 0, 0, m - from) != m - from;
+			}
+			range += out;
+			later += ahead;
+			sums += !out && !(fabs(total - 1) <= allowed);
+		}
+		if (range)
+			broken(w, range, H * T, "layer%d.attn_probs are not probabilities in %" PRId64 " of %" PRId64 " rows", w->layer, range, H * T);
+		if (later)
+			broken(w, later, H * T, "layer%d.attn_probs give later keys a share in %" PRId64 " of %" PRId64 " rows: no causal mask, or axes in "
+			       "another order", w->layer, later, H * T);
+		if (sums)
+			broken(w, sums, H * T, "layer%d.attn_probs do not add up to 1 in %" PRId64 " of %" PRId64 " rows", w->layer, sums, H * T);
+	}
+	vn_parts_done(w, &s);
+}
+
+/* The first token of a sequence sees itself alone. */
+static void first_row(vn_walk *w)
+{
+	vn_parts s = { 0 };
+	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 && vn_parts_load(w, &s, w->layer, "attn_context")
+	    && s.e[0]->shape.dim[0] == w->at->rows
+	    && vn_parts_load(w, &s, w->layer, "v_proj") && s.e[0]->shape.rank == 3 && s.e[1]->shape.rank == 3
+	    && s.e[0]->shape.dim[2] == s.e[1]->shape.dim[2] && s.e[1]->shape.dim[1] > 0 && s.e[0]->shape.dim[1] % s.e[1]->shape.dim[1] == 0) {
+		const int64_t H = s.e[0]->shape.dim[1], K = s.e[0]->shape.dim[2], group = H / s.e[1]->shape.dim[1];
+		int64_t count = 0;
+		w->found->checked++;
+		for (int64_t h = 0; h < H; h++) {
+			bool same = true;
+			for (int64_t k = 0; k < K; k++) {
+				const double x = vn_parts_value(&s, 0, h * K + k), v = vn_parts_value(&s, 1, h / group * K + k);
+				same = same && fabs(x - v) <= vn_dtype_ulp(s.e[0]->dtype, v) + vn_dtype_ulp(s.e[1]->dtype, v);
+			}
+			count += !same;
+		}
+		if (count)
+			broken(w, count, H, "layer%d.attn_context of the first token is not its v_proj in %" PRId64 " of %" PRId64 " heads: another head map, "
+			       "a mask, or another v", w->layer, count, H);
+	}
+	vn_parts_done(w, &s);
+}
+
+/* ---- the rest --------------------------------------------------------------------------------- */
+
+static void range(vn_walk *w, const char *point, double low, double high, const char *words)
+{
+	vn_parts s = { 0 };
+	if (vn_parts_load(w, &s, w->layer, point)) {
+		const int64_t n = vn_shape_count(&s.e[0]->shape);
+		int64_t count = 0;
+		w->found->checked++;
+		for (int64_t i = 0; i < n; i += VN_PIECE) {
+			double x[VN_PIECE];
+			const size_t m = vn_piece_size(n - i);
+			vn_parts_piece(&s, 0, i, m, x);
+			count += (int64_t)(m - vn_count_between(x, low, high, m));
+		}
+		if (count)
+			broken(w, count, n, "layer%d.%s is not %s in %" PRId64 " of %" PRId64 " elements", w->layer, point, words, count, n);
+	}
+	vn_parts_done(w, &s);
+}
+
+/* Positions are in embed where the family learns them. */
+static bool embeds_tokens_alone(const vn_recording *r)
+{
+	const vn_plan *p = vn_recording_plan(r);
+	for (int i = 0; p && i < p->n_values; i++)
+		if (strcmp(p->value[i].name, "pos_embed") == 0)
+			return false;
+	return p != NULL;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Rows that differ from the row before of the same id. A sorted list: a prompt may have a hundred thousand tokens. */
+static int64_t other_rows(vn_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
+{
+	const size_t size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
+	unsigned char *before = malloc(2 * size + 1), *now = before ? before + size : NULL;
+	int64_t  count = 0, *key = malloc(((size_t)n + 1) * sizeof *key);
+	if (!key || !before) {
+		free(key);
+		free(before);
+		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory for %" PRId64 " tokens", n);
+		return 0;
+	}
+	for (int64_t t = 0; t < n; t++)
+		key[t] = (int64_t)id[t] * ((int64_t)1 << 32) + t;
+	qsort(key, (size_t)n, sizeof *key, by_id);
+	/* Far apart in the file: each would map the pages around it. */
+	for (int64_t i = 1, held = -1; !w->st && i < n; i++) {
+		const int64_t u = (int64_t)(uint32_t)key[i - 1], t = (int64_t)(uint32_t)key[i];
+		if (id[u] != id[t])
+			continue;
+		if ((held != u && (w->st = vn_recording_read(w->r, s->entry[0], u * row, row, before, w->err)))
+		    || (w->st = vn_recording_read(w->r, s->entry[0], t * row, row, now, w->err)))
+			break;
+		count += memcmp(before, now, size) != 0;
+		memcpy(before, now, size);
+		held = t;
+	}
+	free(before);
+	free(key);
+	return count;
+}
+
+static void rows(vn_walk *w)
+{
+	const int32_t *ids;
+	const int64_t  n = vn_recording_tokens(w->r, &ids, NULL);
+	vn_parts s = { 0 };
+	if (w->at && embeds_tokens_alone(w->r) && vn_parts_load(w, &s, -1, "embed") && s.e[0]->shape.rank == 2) {
+		const int64_t T = s.e[0]->shape.dim[0], D = s.e[0]->shape.dim[1], from = w->at->position + w->at->first_row;
+		const int64_t have = T < n - from ? T : n - from; /* of ids */
+		w->found->checked++;
+		const int64_t count = have > 1 ? other_rows(w, &s, D, ids + from, have) : 0;
+		if (count)
+			broken(w, count, T, "embed has other rows for one token id in %" PRId64 " of %" PRId64 " rows: other tokens, or another order", count, T);
+	}
+	vn_parts_done(w, &s);
+}
+
+static void layer(vn_walk *w)
+{
+	chain(w);
+	for (int i = 0; i < VN_RESIDUALS; i++)
+		sum(w, vn_residuals[i].whole, vn_residuals[i].before, vn_residuals[i].added);
+	rotation(w, "q_rope", "q_norm", "q_proj");
+	rotation(w, "k_rope", "k_norm", "k_proj");
+	probs(w);
+	first_row(w);
+	range(w, "gdn_beta", 0, 1, "between 0 and 1");
+	range(w, "gdn_g", -INFINITY, 0, "at most 0");
+}
+
+vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *context, vn_identities *found, vn_error *err)
+{
+	const vn_step *step;
+	const int      steps = vn_recording_steps(r, &step);
+	vn_walk        w = { .r = r, .found = found, .err = err };
+	int            layers = 0;
+
+	*found = (vn_identities) { 0 };
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const int n = vn_recording_entry(r, i)->layer + 1;
+		layers = n > layers ? n : layers;
+	}
+	/* A number from a stranger; a layer has a tensor at least. */
+	layers = layers < vn_recording_count(r) ? layers : vn_recording_count(r);
+	for (int k = 0; k < steps && !w.st; k++) {
+		w.at = &step[k];
+		w.step = step[k].number;
+		w.layer = -1;
+		if (!wanted || wanted(context, w.step, -1))
+			rows(&w);
+		for (w.layer = 0; w.layer < layers && !w.st; w.layer++)
+			if (!wanted || wanted(context, w.step, w.layer))
+				layer(&w);
+	}
+	vn_parts_end(&w);
+	return w.st;
+}
+
+void vn_identities_free(vn_identities *found)
+{
+	free(found->broken);
+	*found = (vn_identities) { 0 };
+}

@@ -1,0 +1,96 @@
+/* show_check.c: `vernier show FILE --check`: what can be known of a recording without another. */
+#include "capture/recording/damage.h"
+#include "capture/show/identities.h"
+#include "capture/show/show.h"
+#include "capture/recording/steps.h"
+
+#include "libref/base/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct digests {
+	int checked, wrong;
+} digests;
+
+static void say(const char *what, int step, const char *words)
+{
+	printf("%-7s ", what);
+	if (step)
+		printf("step.%d/", step);
+	vn_show_put(words);
+	putchar('\n');
+}
+
+static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
+{
+	const int   n = vn_recording_count(r);
+	vn_digest  *now = calloc((size_t)n + 1, sizeof *now);
+	vn_progress bar = { 0 };
+	vn_status   st = now ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d digests", n);
+
+	vn_progress_start(&bar, "tensor", n);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		vn_progress_at(&bar, i);
+		if (e->same_as >= 0 || !*e->digest.hex)
+			continue;
+		st = vn_damage_of(r, i, &now[i], err);
+		vn_recording_forget(r);
+		found->checked++;
+	}
+	vn_progress_stop(&bar);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		char            words[VN_NAME_MAX + 160];
+		if (!*now[i].hex)
+			continue;
+		found->wrong++;
+		snprintf(words, sizeof words, "%s: the numbers are not those that were written: their digest is %s, the file says %s", e->name,
+		         now[i].hex, e->digest.hex);
+		say("DAMAGED", e->step, words);
+	}
+	free(now);
+	return st;
+}
+
+/* How many of the two do not hold: that they follow each other, and that they are all there. */
+static vn_status check_steps(const vn_recording *r, int *wrong, vn_error *err)
+{
+	char    words[VN_STEPS_WORDS];
+	int64_t missing;
+	if (vn_steps_disorder(r, words)) {
+		say("BROKEN", 0, words);
+		++*wrong;
+	}
+	const vn_status st = vn_steps_gap(&r, 1, &missing, words, err);
+	if (!st && missing) {
+		char line[VN_STEPS_WORDS + 32];
+		snprintf(line, sizeof line, "no step has %s", words);
+		say("BROKEN", 0, line);
+		++*wrong;
+	}
+	return st;
+}
+
+int vn_show_check(vn_recording *r, vn_error *err)
+{
+	digests       d = { 0 };
+	vn_identities x = { 0 };
+	int           steps = 0;
+	vn_status     st = check_digests(r, &d, err);
+
+	if (!st)
+		st = vn_identities_of(r, NULL, NULL, &x, err);
+	if (!st)
+		st = check_steps(r, &steps, err);
+	for (int i = 0; !st && i < x.n; i++)
+		say("BROKEN", x.broken[i].step, x.broken[i].words);
+	if (!st && x.checked + d.checked == 0)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", vn_recording_path(r));
+	if (!st)
+		printf("%d identities looked at, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
+	const bool bad = x.n > 0 || d.wrong > 0 || steps > 0;
+	vn_identities_free(&x);
+	return st ? 2 : bad;
+}

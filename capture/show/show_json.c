@@ -1,0 +1,134 @@
+/* show_json.c: a recording as JSON. A number that JSON does not have is null. */
+#include "capture/show/show.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+enum { FIRST_VALUES = 64 };
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *text(const char *s)
+{
+	return s && *s ? json_string(s) : json_null();
+}
+
+static json_t *shape(const vn_shape *s)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < s->rank; i++)
+		json_array_append_new(a, json_integer(s->dim[i]));
+	return a;
+}
+
+static json_t *statistics(const vn_stats *s)
+{
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "min", number(s->min), "max", number(s->max), "mean",
+	                 number(s->mean), "rms", number(s->rms), "absmax", number(s->absmax), "nan", (json_int_t)s->nan,
+	                 "inf", (json_int_t)s->inf);
+}
+
+static json_t *tensor(const vn_recording *r, int i)
+{
+	const vn_entry *e = vn_recording_entry(r, i);
+	return json_pack("{s:s, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "name", e->name, "step", e->step,
+	                 "order", e->order, "layer", e->layer, "point", text(e->point), "op", text(e->op), "basis",
+	                 text(e->basis), "axes", text(e->axes), "dtype", vn_dtype_name(e->dtype), "shape", shape(&e->shape),
+	                 "digest", text(e->digest.hex), "same_as",
+	                 e->same_as < 0 ? json_null() : json_string(vn_recording_entry(r, e->same_as)->name), "statistics",
+	                 e->has_stats ? statistics(&e->stats) : json_null());
+}
+
+static json_t *weights(const vn_recording *r)
+{
+	const vn_weight_row *w;
+	int                  n = vn_recording_weights(r, &w);
+	json_t              *a = json_array();
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "name", w[i].name,
+			"dtype", vn_dtype_name(w[i].dtype), "shape", shape(&w[i].shape), "digest", text(w[i].digest.hex), "min",
+			number(w[i].stats.min), "max", number(w[i].stats.max), "mean", number(w[i].stats.mean), "rms",
+			number(w[i].stats.rms), "nan", (json_int_t)w[i].stats.nan, "inf", (json_int_t)w[i].stats.inf));
+	return a;
+}
+
+static json_t *ids(const int32_t *list, int64_t n)
+{
+	json_t *a = json_array();
+	for (int64_t i = 0; i < n; i++)
+		json_array_append_new(a, json_integer(list[i]));
+	return a;
+}
+
+static json_t *words(char *const *list, int64_t n)
+{
+	json_t *a = list ? json_array() : json_null();
+	for (int64_t i = 0; list && i < n; i++)
+		json_array_append_new(a, json_string(list[i]));
+	return a;
+}
+
+static json_t *unread(const vn_recording *r)
+{
+	const char *name[VN_UNREAD_NAMED];
+	const int   n = vn_recording_unread(r, name);
+	json_t     *a = json_array();
+
+	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
+		json_array_append_new(a, json_string(name[i]));
+	return json_pack("{s:i, s:o}", "count", n, "first", a);
+}
+
+static json_t *whole(const vn_recording *r)
+{
+	const vn_facts *run = vn_recording_run(r);
+	const vn_step  *step;
+	const int32_t  *id, *position;
+	int64_t         n = vn_recording_tokens(r, &id, &position);
+	json_t         *facts = json_object(), *steps = json_array(), *tensors = json_array();
+
+	for (int i = 0; i < run->n; i++)
+		json_object_set_new(facts, run->fact[i].key, text(run->fact[i].value));
+	for (int i = 0, k = vn_recording_steps(r, &step); i < k; i++)
+		json_array_append_new(steps, json_pack("{s:i, s:I, s:I, s:I, s:I}", "number", step[i].number, "position",
+			(json_int_t)step[i].position, "tokens", (json_int_t)step[i].tokens, "first_row",
+			(json_int_t)step[i].first_row, "rows", (json_int_t)step[i].rows));
+	for (int i = 0; i < vn_recording_count(r); i++)
+		json_array_append_new(tensors, tensor(r, i));
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "created",
+	                 text(vn_recording_root(r, "created")), "tool", text(vn_recording_root(r, "tool")), "tool_version",
+	                 text(vn_recording_root(r, "tool_version")), "run", facts, "batch", (json_int_t)vn_recording_batch(r), "token_ids", ids(id, n), "positions",
+	                 ids(position, n), "token_text", words(vn_recording_token_text(r), n), "not_read", unread(r), "model", "family", text(vn_recording_family(r)), "provenance",
+	                 text(vn_recording_provenance(r)), "format", text(vn_recording_format(r)), "weights", weights(r), "steps", steps, "tensors", tensors);
+}
+
+static json_t *one(const vn_recording *r, int i, const void *data)
+{
+	const vn_entry *e = vn_recording_entry(r, i);
+	int64_t         n = vn_shape_count(&e->shape);
+	json_t         *t = tensor(r, i), *values = json_array();
+
+	for (int64_t k = 0; k < n && k < FIRST_VALUES; k++)
+		json_array_append_new(values, number(vn_show_value(data, e->dtype, k)));
+	json_object_set_new(t, "first_values", values);
+	return json_pack("{s:o}", "tensor", t);
+}
+
+bool vn_show_json(const vn_recording *r, int i, const void *data)
+{
+	json_t *path = json_string(vn_recording_path(r)); /* NULL when it is no UTF-8 */
+	json_t *j = json_pack("{s:s, s:o, s:b}", "schema", "vernier-show/1", "file", path ? path : json_null(), "complete",
+	                      (int)vn_recording_complete(r));
+	json_t *rest = i < 0 ? whole(r) : one(r, i, data);
+	bool    good = j && rest && json_object_update(j, rest) == 0 &&
+	            json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && putchar('\n') != EOF;
+
+	json_decref(rest);
+	json_decref(j);
+	return good;
+}

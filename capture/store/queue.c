@@ -1,0 +1,147 @@
+/* queue.c: see queue.h. */
+#include "capture/store/queue.h"
+
+#include "capture/file/disk.h"
+#include "libref/base/room.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct vn_queue {
+	pthread_mutex_t lock;
+	pthread_cond_t  posted, freed;
+	vn_block       *first, **last; /* posted, oldest first */
+	vn_block       *free;          /* used before, newest first */
+	size_t          have, most;    /* blocks that exist, blocks that may */
+	size_t          busy;          /* posted or being filed */
+	bool            closed;
+};
+
+vn_queue *vn_queue_create(size_t budget)
+{
+	vn_queue *q = calloc(1, sizeof *q);
+	if (!q)
+		return NULL;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->posted, NULL);
+	pthread_cond_init(&q->freed, NULL);
+	q->last = &q->first;
+	q->most = budget / VN_BLOCK_BYTES ? budget / VN_BLOCK_BYTES : 1;
+	return q;
+}
+
+void vn_block_free(vn_block *b)
+{
+	if (b)
+		free(b->data);
+	free(b);
+}
+
+static void free_list(vn_block *b)
+{
+	while (b) {
+		vn_block *next = b->next;
+		vn_block_free(b);
+		b = next;
+	}
+}
+
+void vn_queue_destroy(vn_queue *q)
+{
+	if (!q)
+		return;
+	free_list(q->first);
+	free_list(q->free);
+	pthread_cond_destroy(&q->freed);
+	pthread_cond_destroy(&q->posted);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+enum { LEFT = 24 << 20 }; /* bytes that all blocks leave to the storing thread */
+
+static vn_block *make(void)
+{
+	vn_block *b = vn_room_for(LEFT + VN_BLOCK_BYTES) ? malloc(sizeof *b) : NULL;
+	if (b && !(b->data = aligned_alloc(VN_DISK_PAGE, VN_BLOCK_BYTES))) {
+		free(b);
+		b = NULL;
+	}
+	return b;
+}
+
+vn_block *vn_queue_take(vn_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	vn_block *b = NULL;
+	while (!q->free) {
+		if (q->have < q->most && (b = make())) {
+			q->have++;
+			break;
+		}
+		if (q->have == 0)
+			break;
+		pthread_cond_wait(&q->freed, &q->lock);
+	}
+	if (!b && (b = q->free))
+		q->free = b->next;
+	pthread_mutex_unlock(&q->lock);
+	if (b) {
+		b->next = NULL;
+		b->used = 0;
+		b->first = b->last = false;
+	}
+	return b;
+}
+
+void vn_queue_post(vn_queue *q, vn_block *b)
+{
+	pthread_mutex_lock(&q->lock);
+	*q->last = b;
+	q->last = &b->next;
+	q->busy++;
+	pthread_cond_signal(&q->posted);
+	pthread_mutex_unlock(&q->lock);
+}
+
+vn_block *vn_queue_fetch(vn_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	while (!q->first && !q->closed)
+		pthread_cond_wait(&q->posted, &q->lock);
+	vn_block *b = q->first;
+	if (b) {
+		q->first = b->next;
+		if (!q->first)
+			q->last = &q->first;
+		b->next = NULL;
+	}
+	pthread_mutex_unlock(&q->lock);
+	return b;
+}
+
+void vn_queue_give_back(vn_queue *q, vn_block *b)
+{
+	pthread_mutex_lock(&q->lock);
+	b->next = q->free;
+	q->free = b;
+	q->busy--;
+	pthread_cond_broadcast(&q->freed);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void vn_queue_drain(vn_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	while (q->busy)
+		pthread_cond_wait(&q->freed, &q->lock);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void vn_queue_close(vn_queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->closed = true;
+	pthread_cond_signal(&q->posted);
+	pthread_mutex_unlock(&q->lock);
+}

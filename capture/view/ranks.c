@@ -1,0 +1,289 @@
+/* ranks.c: see ranks.h: what is cut along an axis. */
+#include "capture/view/ranks_inside.h"
+
+#include "capture/view/box.h"
+#include "capture/view/dims.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
+{
+	char text[500];
+	va_list args;
+	if (!j->use->say || j->said++ >= VN_RANKS_SAID)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	j->use->say(j->use->context, vn_text_clean(text));
+}
+
+/* The entries of one checkpoint in all ranks; -1 where a rank does not have it. base: the first that has. */
+static vn_status entries_of(const vn_ranks_job *j, int base, int i, int *entry, int *missing)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[base], i);
+	*missing = -1;
+	for (int k = 0; k < j->n; k++)
+		if ((entry[k] = k == base ? i : vn_recording_find(j->rank[k], e->step, e->name)) < 0)
+			*missing = k;
+	for (int k = 0; k < j->n; k++) {
+		if (k == base || entry[k] < 0)
+			continue;
+		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
+		if (d->shape.rank != e->shape.rank || d->dtype != e->dtype)
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s of rank %d, %s of rank %d in %s", vn_recording_path(j->rank[k]), e->name,
+			               vn_dtype_name(d->dtype), d->shape.rank, vn_dtype_name(e->dtype), e->shape.rank, vn_recording_path(j->rank[base]));
+		if (*d->axes && *e->axes && strcmp(d->axes, e->axes) != 0)
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: the axes of %s are '%s', in %s '%s'", vn_recording_path(j->rank[k]), e->name, d->axes,
+			               vn_recording_path(j->rank[base]), e->axes);
+	}
+	return VN_OK;
+}
+
+/* ---- put together along an axis ------------------------------------------------------------ */
+
+/* How the cut axis of one rank is made up: of one part, or of several, each of which goes with its like. */
+typedef struct parts {
+	int     n;
+	int64_t size[3]; /* on one rank */
+} parts;
+
+static vn_status parts_of(const vn_ranks_job *j, const vn_entry *e, const char *axis, int64_t length, parts *p)
+{
+	static const char *const fused[2][3] = { { "q_proj", "k_proj", "v_proj" }, { "gdn_q", "gdn_k", "gdn_v" } };
+	const int which = strcmp(axis, "qkv") == 0 ? 0 : strcmp(axis, "lin_mix") == 0 ? 1 : -1;
+	char    name[VN_NAME_MAX];
+	int64_t total = 0;
+
+	*p = (parts) { 1, { length } };
+	if (which < 0)
+		return VN_OK;
+	p->n = 3;
+	for (int k = 0; k < 3; k++) {
+		snprintf(name, sizeof name, "layer%d.%s", e->layer, fused[which][k]);
+		vn_looks looks = vn_like_of(j->use->like, name, vn_recording_step(j->rank[0], e->step));
+		p->size[k] = looks.shape.rank < 2 ? -1 : 1;
+		for (int a = 1; a < looks.shape.rank; a++) {
+			char   word[24];
+			size_t n;
+			const char *at = vn_axes_word(looks.axes, a, &n);
+			snprintf(word, sizeof word, "%.*s", (int)n, at);
+			p->size[k] *= vn_like_of_rank(j->use->like, word, looks.shape.dim[a]);
+		}
+		if (p->size[k] < 0)
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, k and v in one, and nothing says how much of it is which (the other recording has "
+			               "neither %s nor a plan)", vn_recording_path(j->rank[0]), e->name, "q", name);
+		total += p->size[k];
+	}
+	return total == length ? VN_OK : vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has %" PRId64 " numbers along %s, its parts take %" PRId64,
+	                                         vn_recording_path(j->rank[0]), e->name, length, axis, total);
+}
+
+/* taken[k]: is rank k's in it? whole: how long the axis shall be; -1: as long as comes together. */
+static vn_status concatenate(vn_ranks_job *j, int i, const int *entry, int axis, const char *word, const bool *taken, int64_t whole)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[0], i);
+	vn_entry  made = *e;
+	vn_piece  piece[3 * VN_MOST_JOINED];
+	parts     p;
+	int       n = 0;
+	int64_t   at = 0;
+	vn_status st = parts_of(j, e, word, e->shape.dim[axis], &p);
+	for (int part = 0; !st && part < p.n; part++)
+		for (int k = 0; k < j->n; k++) {
+			const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
+			int64_t before = 0;
+			if (!taken[k])
+				continue;
+			for (int a = d->shape.rank - 1; a >= 0; a--)
+				if (a != axis && d->shape.dim[a] != e->shape.dim[a])
+					return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
+					               vn_recording_path(j->rank[0]));
+			if (p.n > 1 && d->shape.dim[axis] != e->shape.dim[axis])
+				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s has another shape than in %s", vn_recording_path(j->rank[k]), e->name,
+				               vn_recording_path(j->rank[0]));
+			for (int q = 0; q < part; q++)
+				before += p.size[q];
+			int64_t size = p.n > 1 ? p.size[part] : d->shape.dim[axis];
+			if (whole >= 0 && at + size > whole)
+				size = whole - at; /* a vocabulary is padded at its end */
+			if (size <= 0)
+				continue;
+			piece[n] = vn_box_whole(k, entry[k], d);
+			piece[n].from = before * piece[n].stride[axis];
+			piece[n].size[axis] = size;
+			piece[n++].to[axis] = at;
+			at += size;
+		}
+	if (st)
+		return st;
+	made.shape.dim[axis] = at;
+	j->use->placed++;
+	return vn_derive_add(j->made, &made, piece, n, VN_JOIN_PLACED, j->err);
+}
+
+/* More ranks than heads of keys: so many ranks have the same one. */
+static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis, int64_t heads)
+{
+	bool      taken[VN_MOST_JOINED] = { false };
+	const int each = (int)(j->n / heads);
+	vn_status st = VN_OK;
+	for (int k = 0; !st && k < j->n; k += each) {
+		taken[k] = true;
+		st = vn_ranks_check_replicas(j, entry, k, k + each);
+	}
+	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
+}
+
+/* Is it made of all ranks and needed by few? Scores alone are: what every rank computes, or has a part of, it goes on with. */
+static bool may_be_gathered(const vn_entry *e)
+{
+	return vn_axes_find(vn_entry_axes(e), "vocab") >= 0;
+}
+
+/* Some ranks have it and others not: what was gathered to them is whole. */
+static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
+{
+	vn_like  whole = *j->use->like;
+	whole.ranks = 1;
+	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[base], e->step));
+	int64_t  wanted = 1, had = 1;
+	vn_status st = VN_OK;
+	for (int a = 0; a < looks.shape.rank; a++)
+		wanted *= looks.shape.dim[a];
+	had = vn_shape_count(&e->shape);
+	if (looks.shape.rank != e->shape.rank || had != wanted)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]), e->name, e->step,
+		               vn_recording_path(j->rank[base]));
+	if (!may_be_gathered(e) && !j->use->allow_replicas)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, which every rank should have and %s has (--allow replicas compares that)",
+		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
+	for (int k = base + 1; !st && k < j->n; k++)
+		if (entry[k] >= 0) {
+			const int two[2] = { entry[base], entry[k] };
+			vn_ranks_job pair = *j;
+			vn_recording *const both[2] = { j->rank[base], j->rank[k] };
+			pair.rank = both;
+			pair.n = 2;
+			if (!(st = vn_ranks_same_shape(&pair, two)))
+				st = vn_ranks_check_replicas(&pair, two, 0, 2);
+		}
+	if (st)
+		return st;
+	vn_ranks_say(j, "%s: whole on rank %d, and not on rank %d", e->name, base, missing);
+	j->use->same++;
+	return vn_derive_keep(j->made, e, base, entry[base], j->err);
+}
+
+static vn_status join(vn_ranks_job *j, int base, int i)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[base], i);
+	const char *axes = vn_entry_axes(e), *why;
+	int       entry[VN_MOST_JOINED], axis = -1, missing;
+	bool      all[VN_MOST_JOINED];
+	int64_t   sum = 0;
+	vn_dims   dims;
+	vn_status st = entries_of(j, base, i, entry, &missing);
+
+	memset(all, 1, sizeof all);
+	if (st)
+		return st;
+	if (missing >= 0)
+		return on_some(j, base, e, entry, missing);
+	if (!*axes || !vn_dims_parse(axes, &dims, &why) || dims.n != e->shape.rank)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s does not say what its axes are: how its ranks go together is not known",
+		               vn_recording_path(j->rank[0]), e->name);
+	for (int k = 0; k < dims.n && axis < 0; k++)
+		axis = vn_like_sharded(dims.atom[k].word) ? k : -1;
+	if (axis < 0)
+		return vn_ranks_replicated(j, entry);
+	const char *word = dims.atom[axis].word;
+	/* On one rank the whole is asked for: that of the other side. */
+	vn_like  whole = *j->use->like;
+	whole.ranks = 1;
+	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[0], e->step));
+	const int64_t wanted = vn_looks_size(&looks, word);
+	for (int k = 0; k < j->n; k++)
+		sum += vn_recording_entry(j->rank[k], entry[k])->shape.dim[axis];
+	if (wanted > 0 && e->shape.dim[axis] == wanted && sum != wanted)
+		return vn_ranks_replicated(j, entry); /* gathered already, on all of them */
+	if (strcmp(word, "kv_head") == 0 && wanted > 0 && wanted < j->n && j->n % wanted == 0 && sum == j->n)
+		return one_of_each(j, i, entry, axis, wanted);
+	/* Of a vocabulary each rank has the same share of a padded one. */
+	const bool vocab = strcmp(word, "vocab") == 0;
+	j->use->all_told = j->use->all_told || wanted > 0;
+	if (wanted > 0 && (vocab ? sum < wanted : sum != wanted))
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %d ranks have %" PRId64 " of %" PRId64 " along %s of %s together: is a rank missing?",
+		               vn_recording_path(j->rank[0]), j->n, sum, wanted, word, e->name);
+	return concatenate(j, i, entry, axis, word, all, vocab ? wanted : -1);
+}
+
+/* "runs/rank0.h5 + rank1.h5", what reports call it: the folder once where it is one; where that is too long a line, "rank0.h5 and 3 more ranks", and notes. */
+static void name_of(const vn_ranks_job *j, char *text, size_t room)
+{
+	char   line[PATH_MAX + 40];
+	const char *first = vn_recording_path(j->rank[0]), *slash = strrchr(first, '/');
+	size_t used = (size_t)snprintf(text, room, "%s", first), folder = slash ? (size_t)(slash + 1 - first) : 0;
+	bool   same = true;
+	for (int i = 1; i < j->n; i++) {
+		const char *path = vn_recording_path(j->rank[i]), *end = strrchr(path, '/');
+		same = same && (end ? (size_t)(end + 1 - path) : 0) == folder && memcmp(path, first, folder) == 0;
+	}
+	for (int i = 1; i < j->n && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, " + %s", vn_recording_path(j->rank[i]) + (same ? folder : 0));
+	if (used < room)
+		return;
+	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
+	for (int i = 0; j->use->say && i < j->n; i++) {
+		snprintf(line, sizeof line, "rank %d is %s", i, vn_recording_path(j->rank[i]));
+		j->use->say(j->use->context, vn_text_clean(line));
+	}
+}
+
+vn_status vn_ranks_join(vn_recording **rank, int n, vn_ranks_use *use, vn_recording **r, vn_error *err)
+{
+	vn_ranks_job j = { .rank = rank, .n = n, .use = use, .err = err };
+	char name[1024];
+	vn_status st = n > VN_MOST_JOINED ? vn_fail(err, VN_ERR_USAGE, "more than %d ranks", VN_MOST_JOINED) : VN_OK;
+
+	use->placed = use->summed = use->same = 0;
+	use->all_told = false;
+	*r = NULL;
+	if (!st && !(st = vn_ranks_which(rank, n, use, err))) {
+		name_of(&j, name, sizeof name);
+		st = vn_derive(name, rank, n, &j.made, err);
+	}
+	if (!j.made) {
+		for (int i = 0; i < n; i++)
+			vn_recording_close(rank[i]);
+		return st;
+	}
+	vn_derive_forget_model(j.made);
+	vn_derive_ranks(j.made, n);
+	/* Of every checkpoint once, from the first rank that has it. */
+	for (int k = 0; !st && k < n; k++)
+		for (int i = 0; !st && i < vn_recording_count(rank[k]); i++) {
+			const vn_entry *e = vn_recording_entry(rank[k], i);
+			bool before = false;
+			for (int q = 0; q < k && !before; q++)
+				before = vn_recording_find(rank[q], e->step, e->name) >= 0;
+			if (!before)
+				st = join(&j, k, i);
+		}
+	if (!st)
+		st = vn_derive_end(j.made, err);
+	if (st) {
+		vn_recording_close(j.made);
+		return st;
+	}
+	*r = j.made;
+	return VN_OK;
+}

@@ -1,0 +1,182 @@
+/* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
+#include "capture/view/box.h"
+#include "capture/recording/numbers.h"
+#include "capture/view/ranks_inside.h"
+#include "capture/view/residual.h"
+
+#include "libref/plan/point.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The larger of most and |x - y|; infinite where only one of them is a number. */
+static double farther(double most, double x, double y)
+{
+	const double apart = x == y || (isnan(x) && isnan(y)) ? 0 : isfinite(x) && isfinite(y) ? fabs(x - y) : INFINITY;
+	return apart > most ? apart : most;
+}
+
+/* "by up to 0.25", of bits that are not the same. */
+static const char *by(double most, char text[64])
+{
+	if (isinf(most))
+		snprintf(text, 64, "in what is NaN or infinite on one of them alone");
+	else if (most == 0)
+		snprintf(text, 64, "in signs of 0 or bits of NaN alone");
+	else
+		snprintf(text, 64, "by up to %.3g", most);
+	return text;
+}
+
+/* How far two tensors of one shape and dtype are apart where their bits are not the same; -1: they are. */
+static vn_status apart(vn_recording *r, int i, vn_recording *s, int k, double *most, vn_error *err)
+{
+	const size_t size = vn_dtype_size(vn_recording_entry(r, i)->dtype);
+	vn_numbers  *a = vn_numbers_open(r, i, err), *b = a ? vn_numbers_open(s, k, err) : NULL;
+	vn_status    st = b ? VN_OK : VN_ERR_NOMEM;
+	*most = -1;
+	for (int64_t at = 0; !st && at < vn_numbers_count(a); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(a), at);
+		if ((st = vn_numbers_read(a, at, n, err)) || (st = vn_numbers_read(b, at, n, err)) || memcmp(a->raw, b->raw, n * size) == 0)
+			continue;
+		*most = *most < 0 ? 0 : *most;
+		for (size_t j = 0; j < n; j++)
+			*most = farther(*most, a->x[j], b->x[j]);
+	}
+	vn_numbers_close(a);
+	vn_numbers_close(b);
+	return st;
+}
+
+/* The first of the ranks whose numbers are not rank `from`'s: -1: none. */
+static vn_status first_other(vn_ranks_job *j, const int *entry, int from, int to, int *other, double *most)
+{
+	vn_status st = VN_OK;
+	*other = -1;
+	for (int k = from + 1; !st && k < to && *other < 0; k++) {
+		st = apart(j->rank[from], entry[from], j->rank[k], entry[k], most, j->err);
+		*other = *most >= 0 ? k : -1;
+	}
+	return st;
+}
+
+vn_status vn_ranks_check_replicas(vn_ranks_job *j, const int *entry, int from, int to)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[from], entry[from]);
+	int    other;
+	double most;
+	char   how[64];
+	const vn_status st = first_other(j, entry, from, to, &other, &most);
+	if (st || other < 0)
+		return st;
+	if (!j->use->allow_replicas)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank %d has, and differs from %s %s (--allow replicas compares rank "
+		               "%d's)", vn_recording_path(j->rank[other]), e->name, from, vn_recording_path(j->rank[from]), by(most, how), from);
+	vn_ranks_say(j, "%s: ranks %d and %d should have the same and differ %s: rank %d's is compared", e->name, from, other, by(most, how), from);
+	return VN_OK;
+}
+
+/* What every rank has has one shape. */
+vn_status vn_ranks_same_shape(const vn_ranks_job *j, const int *entry)
+{
+	const vn_entry *e = vn_recording_entry(j->rank[0], entry[0]);
+	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+	for (int k = 1; k < j->n; k++) {
+		const vn_entry *d = vn_recording_entry(j->rank[k], entry[k]);
+		if (!vn_shape_equal(&d->shape, &e->shape))
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is %s, in %s %s, and every rank should have the same", vn_recording_path(j->rank[k]), e->name,
+			               vn_shape_text(&d->shape, a), vn_recording_path(j->rank[0]), vn_shape_text(&e->shape, b));
+	}
+	return VN_OK;
+}
+
+/* A row-parallel product before its all-reduce, or a table of which each rank has some rows. */
+static bool may_be_partial(const vn_entry *e)
+{
+	static const char *const list[] = { "attn_out", "down_proj", "embed", "token_embed" };
+	const vn_point_info *p = vn_entry_point(e);
+	for (size_t i = 0; p && i < sizeof list / sizeof *list; i++)
+		if (strcmp(p->name, list[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_zero(vn_ranks_job *j, int k, int entry)
+{
+	vn_numbers *s = vn_numbers_open(j->rank[k], entry, NULL);
+	bool zero = s && vn_numbers_count(s) > 0;
+	for (int64_t at = 0; zero && at < vn_numbers_count(s); at += VN_NUMBERS) {
+		const size_t n = vn_numbers_left(vn_numbers_count(s), at);
+		zero = !vn_numbers_read(s, at, n, NULL);
+		for (size_t i = 0; zero && i < n; i++)
+			zero = s->x[i] == 0;
+	}
+	vn_numbers_close(s);
+	return zero;
+}
+
+/* What is left of the residual stream once the parts of ranks [from, to) are taken out; -1: cannot be said. */
+static double left_over(vn_ranks_job *j, int step, const vn_stream *s, const int *entry, int from, int to)
+{
+	vn_recording *r = j->rank[0];
+	static_assert(VN_MOST_JOINED + 2 <= VN_MOST_TERMS, "a term a rank");
+	vn_term term[VN_MOST_TERMS] = { { r, vn_recording_find(r, step, s->after) }, { r, vn_recording_find(r, step, s->before[0]) } };
+	int     n = 2;
+	if (term[1].entry < 0)
+		term[1].entry = vn_recording_find(r, step, s->before[1]);
+	for (int k = from; k < to; k++)
+		term[n++] = (vn_term) { j->rank[k], entry[k] };
+	return vn_residual_left(term, n);
+}
+
+/* Does the residual stream tell that one rank's alone was added, and so that the ranks' are no parts of a sum? */
+static bool reduced_already(vn_ranks_job *j, const vn_entry *e, const int *entry)
+{
+	vn_stream s;
+	if (!vn_stream_around(vn_entry_point(e)->name, e->layer, &s))
+		return false;
+	const double together = left_over(j, e->step, &s, entry, 0, j->n);
+	for (int k = 0; together >= 0 && k < j->n; k++) {
+		const double alone = left_over(j, e->step, &s, entry, k, k + 1);
+		if (vn_residual_closes(alone) && alone < together)
+			return true;
+	}
+	return false;
+}
+
+vn_status vn_ranks_replicated(vn_ranks_job *j, const int *entry)
+{
+	const int i = entry[0];
+	const vn_entry *e = vn_recording_entry(j->rank[0], i);
+	vn_piece piece[VN_MOST_JOINED];
+	int      other;
+	double   most;
+	char     how[64];
+	vn_status st = vn_ranks_same_shape(j, entry);
+	if (st)
+		return st;
+	if (may_be_partial(e)) {
+		if ((st = first_other(j, entry, 0, j->n, &other, &most)))
+			return st;
+		for (int k = 0; other >= 0 && !vn_entry_point(e)->outside && k < j->n; k++)
+			if (is_zero(j, k, entry[k]))
+				return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s is zero everywhere, and not on the other ranks: no part of a sum", vn_recording_path(j->rank[k]),
+				               e->name);
+		if (other >= 0 && reduced_already(j, e, entry))
+			return vn_fail(j->err, VN_ERR_MISMATCH, "%s: %s should be what rank 0 has, and differs from %s %s: no partial sum, since the residual "
+			               "stream behind it holds one rank's alone", vn_recording_path(j->rank[other]), e->name, vn_recording_path(j->rank[0]), by(most, how));
+		if (other >= 0) {
+			vn_ranks_say(j, "%s: ranks 0 and %d differ: taken as partial sums, and added", e->name, other);
+			j->use->summed++;
+			for (int k = 0; k < j->n; k++)
+				piece[k] = vn_box_whole(k, entry[k], e);
+			return vn_derive_add(j->made, e, piece, j->n, VN_JOIN_SUMMED, j->err);
+		}
+	} else if ((st = vn_ranks_check_replicas(j, entry, 0, j->n))) {
+		return st;
+	}
+	j->use->same++;
+	return vn_derive_keep(j->made, e, 0, i, j->err);
+}

@@ -1,0 +1,38 @@
+/* residual.h: the residual stream, which tells what was added to it.
+ *
+ *   attn_residual = input + attn_out        output = attn_residual + down_proj
+ *
+ * (specs/models.md 2.8). A tensor that may be one thing or another is the one that the
+ * stream before and after it has between them; identities.h counts where that fails.
+ */
+#ifndef VN_CAPTURE_RESIDUAL_H
+#define VN_CAPTURE_RESIDUAL_H
+
+#include "capture/recording/recording.h"
+
+/* Points: whole = before + added. */
+typedef struct vn_residual { const char *whole, *before, *added; } vn_residual;
+enum { VN_RESIDUALS = 2 };
+extern const vn_residual vn_residuals[VN_RESIDUALS];
+
+/* The stream's checkpoints around what a layer adds to it. */
+typedef struct vn_stream {
+	char after[VN_NAME_MAX];
+	char before[2][VN_NAME_MAX]; /* the second for where the first is not there: what the layer below gave; or "" */
+} vn_stream;
+
+/* added: the point ("attn_out"). false: it is not added to the stream. */
+bool vn_stream_around(const char *added, int layer, vn_stream *s);
+
+/* A tensor of a recording. */
+typedef struct vn_term { vn_recording *r; int entry; } vn_term;
+enum { VN_MOST_TERMS = 2 + 256 };
+
+/* Is whole (the first term) before (the second) and the rest? |whole - before - rest|^2 over |rest|^2, n terms in all, in
+ * double; -1: cannot be said: one is not there (entry -1), cannot be read or has another number of elements, the rest is
+ * zero, or there is a NaN. */
+double vn_residual_left(const vn_term *term, int n);
+/* Whether so little is left that it is: half a sum leaves about half. */
+bool   vn_residual_closes(double left);
+
+#endif

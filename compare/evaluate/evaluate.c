@@ -1,0 +1,277 @@
+/* evaluate.c: the windows of a text through two engines, and greedy decoding
+ * behind its beginning; see evaluate.h. */
+#include "compare/evaluate/evaluate.h"
+#include "compare/metrics/measure.h"
+
+#include "libref/base/progress.h"
+#include "libref/exec/sample.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 32 }; /* rows of the candidate that are scored at a time */
+
+/* ---- rows of scores, as an engine hands them over ------------------------------- */
+
+typedef struct collector {
+	int64_t        width;      /* V */
+	int64_t        most;       /* rows that have room */
+	unsigned char *data;       /* (most, width), once there is any */
+	size_t         bytes;
+	vn_dtype       dtype;
+	int64_t        have;       /* numbers in data */
+	int64_t        before;     /* rows that were here and are scored */
+	vn_status    (*full)(void *ctx, vn_error *err); /* what to do with rows when there is no more room; NULL */
+	void          *ctx;
+} collector;
+
+static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	collector   *c = ctx;
+	const size_t bytes = (size_t)(c->most * c->width) * vn_dtype_size(dtype);
+	(void)value;
+	(void)shape;
+	c->dtype = dtype;
+	c->have = c->before = 0;
+	if (bytes > c->bytes) {
+		free(c->data);
+		c->bytes = 0;
+		if (!(c->data = malloc(bytes)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %" PRId64 " rows of %" PRId64 " scores", c->most, c->width);
+		c->bytes = bytes;
+	}
+	return VN_OK;
+}
+
+static vn_status flush(collector *c, vn_error *err)
+{
+	const vn_status st = c->full ? c->full(c->ctx, err) : VN_OK;
+	c->before += c->have / c->width;
+	c->have = 0;
+	return st;
+}
+
+static vn_status piece(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	collector    *c = ctx;
+	const size_t  size = vn_dtype_size(c->dtype);
+	const char   *from = data;
+	vn_status     st = VN_OK;
+
+	while (!st && elements > 0) {
+		const int64_t room = c->most * c->width - c->have;
+		const size_t  n = (int64_t)elements < room ? elements : (size_t)room;
+		if (n == 0)
+			return vn_fail(err, VN_ERR_SHAPE, "more rows of logits than were asked for");
+		memcpy(c->data + (size_t)c->have * size, from, n * size);
+		c->have += (int64_t)n;
+		from += n * size;
+		elements -= n;
+		if (c->full && c->have == c->most * c->width)
+			st = flush(c, err);
+	}
+	return st;
+}
+
+static vn_status end(void *ctx, vn_error *err)
+{
+	collector *c = ctx;
+	return c->full && c->have > 0 ? flush(c, err) : VN_OK;
+}
+
+/* One call; rows [first, last] of it are collected. */
+static vn_status run(const vn_engine *e, const int32_t *ids, int64_t tokens, bool *want, int64_t first, int64_t last,
+                     collector *c, vn_error *err)
+{
+	const int64_t past = e->position(e->self);
+	const vn_taps taps = { .want = want, .rows = VN_ROWS_RANGE, .first = past + first, .last = past + last,
+	                       .sink = { c, begin, piece, end } };
+	return e->forward(e->self, ids, tokens, &taps, err);
+}
+
+/* ---- windows ---------------------------------------------------------------------- */
+
+typedef struct walk {
+	const vn_evaluate_options *o;
+	const vn_plan   *plan;
+	const vn_engine *engine[2];
+	bool            *want;     /* (n_values): the logits */
+	collector        rows[2];  /* the reference's of a whole window; some of the candidate's */
+	int              threads;
+	vn_token_score  *t;        /* (n - 1) of which m are scored */
+	int64_t          m;
+	/* The window at hand. */
+	int64_t          begin, from; /* its first token; the first token that it scores, which becomes t[m] */
+} walk;
+
+static double score_at(const collector *c, int64_t row, int64_t id)
+{
+	double x;
+	vn_to_f64(&x, c->data + (size_t)(row * c->width + id) * vn_dtype_size(c->dtype), c->dtype, 1);
+	return x;
+}
+
+/* Row i of the batch: the scores of token `from + before + i`. */
+static void score(const walk *w, const vn_kernel *k, int64_t i)
+{
+	const collector *r = &w->rows[0], *c = &w->rows[1];
+	const int64_t    row[2] = { c->before + i, i }, token = w->from + row[0];
+	const unsigned char *data[2];
+	vn_token_score  *t = &w->t[w->m + row[0]];
+
+	for (int s = 0; s < 2; s++)
+		data[s] = w->rows[s].data + (size_t)(row[s] * c->width) * vn_dtype_size(w->rows[s].dtype);
+	const vn_pair pair = { .data = { data[0], data[1] }, .dtype = { r->dtype, c->dtype } };
+	const vn_score_row x = vn_score_one(k, &pair, 0, c->width);
+	*t = (vn_token_score) { .at = token, .kl = x.kl, .tie = x.tie };
+	for (int s = 0; s < 2; s++) {
+		vn_score_row own = x;
+		if (!x.finite) { /* which side is it? */
+			const vn_pair alone = { .data = { data[s], data[s] }, .dtype = { w->rows[s].dtype, w->rows[s].dtype } };
+			own = vn_score_one(k, &alone, 0, c->width);
+		}
+		t->finite[s] = own.finite;
+		t->argmax[s] = own.finite ? (int32_t)own.argmax[s] : -1;
+		t->loss[s] = own.norm[s] - score_at(&w->rows[s], row[s], w->o->ids[token]);
+	}
+}
+
+static vn_status score_batch(void *ctx, vn_error *err)
+{
+	walk            *w = ctx;
+	const vn_kernel *k = vn_kernel_best();
+	const int64_t    n = w->rows[1].have / w->rows[1].width;
+	(void)err;
+	#pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)
+	for (int64_t i = 0; i < n; i++)
+		score(w, k, i);
+	return VN_OK;
+}
+
+/* Tokens [begin, stop), of which [from, stop) are scored; each by the row before it. */
+static vn_status one_window(walk *w, int64_t stop, vn_error *err)
+{
+	const int32_t *ids = w->o->ids + w->begin;
+	const int64_t  first = w->from - 1 - w->begin, last = stop - 2 - w->begin;
+	vn_status      st = VN_OK;
+
+	for (int s = 0; !st && s < 2; s++) {
+		w->engine[s]->reset(w->engine[s]->self);
+		st = run(w->engine[s], ids, stop - w->begin, w->want, first, last, &w->rows[s], err);
+	}
+	w->m += stop - w->from;
+	return st ? vn_context(err, st, "tokens %" PRId64 " to %" PRId64, w->begin, stop - 1) : VN_OK;
+}
+
+static vn_status all_windows(walk *w, int64_t *windows, vn_error *err)
+{
+	const int64_t n = w->o->n, more = n > w->o->window ? (n - w->o->window + w->o->stride - 1) / w->o->stride : 0;
+	vn_progress   bar;
+	vn_status     st = VN_OK;
+	int64_t       stop = 0;
+
+	*windows = 1 + more;
+	vn_progress_start(&bar, "window", *windows);
+	for (int64_t i = 0; !st && i < *windows; i++) {
+		w->begin = i * w->o->stride;
+		w->from = stop > w->begin ? stop : w->begin + 1;
+		stop = w->begin + w->o->window < n ? w->begin + w->o->window : n;
+		st = w->from < stop ? one_window(w, stop, err) : VN_OK; /* a last token alone has nothing before it */
+		vn_progress_at(&bar, i + 1);
+	}
+	vn_progress_stop(&bar);
+	return st;
+}
+
+/* ---- greedy decoding ---------------------------------------------------------------- */
+
+/* Both go on with what the reference says until the candidate says something else:
+ * that is where they would part, each on its own. */
+static vn_status decode(walk *w, vn_evaluation *e, vn_error *err)
+{
+	const int32_t *ids = w->o->ids;
+	const int64_t  room = w->plan->context - e->prompt, steps = w->o->decode < room ? w->o->decode : room;
+	int64_t        tokens = e->prompt;
+	int32_t        last;
+	vn_progress    bar;
+	vn_status      st = VN_OK;
+
+	e->part_at = -1;
+	w->rows[1].full = NULL;
+	for (int s = 0; s < 2; s++)
+		w->engine[s]->reset(w->engine[s]->self);
+	vn_progress_start(&bar, "decoded", steps);
+	while (!st && e->steps < steps && e->part_at < 0) {
+		for (int s = 0; !st && s < 2; s++)
+			if (!(st = run(w->engine[s], ids, tokens, w->want, tokens - 1, tokens - 1, &w->rows[s], err)) &&
+			    vn_sample(w->rows[s].data, w->rows[s].dtype, w->plan->vocab, 0, 0, &e->part[s], NULL))
+				e->part[s] = -1;
+		if (st)
+			break;
+		vn_progress_at(&bar, ++e->steps);
+		if (e->part[0] != e->part[1] || e->part[0] < 0) {
+			const vn_pair p = { .data = { w->rows[0].data, w->rows[1].data }, .dtype = { w->rows[0].dtype, w->rows[1].dtype } };
+			e->part_at = e->steps;
+			e->part_tie = vn_score_one(vn_kernel_best(), &p, 0, w->plan->vocab).tie;
+		}
+		last = e->part[0];
+		ids = &last;
+		tokens = 1;
+	}
+	vn_progress_stop(&bar);
+	return st ? vn_context(err, st, "decoding, step %" PRId64, e->steps + 1) : VN_OK;
+}
+
+/* ---- all of it -------------------------------------------------------------------------- */
+
+vn_status vn_evaluate_check(const vn_evaluate_options *o, const vn_plan *plan, vn_error *err)
+{
+	const int logits = vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name);
+
+	if (logits < 0 || vn_value_row(&plan->value[logits]) != plan->vocab)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "the model has no scores of its tokens");
+	if (o->n < 2)
+		return vn_fail(err, VN_ERR_USAGE, "a text of %" PRId64 " token: the first is not scored, so two are needed", o->n);
+	for (int64_t i = 0; i < o->n; i++)
+		if (o->ids[i] < 0 || o->ids[i] >= plan->vocab)
+			return vn_fail(err, VN_ERR_USAGE, "token id %" PRId32 " (number %" PRId64 " of %" PRId64
+			               ") is outside the vocabulary of %d", o->ids[i], i + 1, o->n, plan->vocab);
+	if (o->window < 2 || o->window > plan->context)
+		return vn_fail(err, VN_ERR_USAGE, "a window has from 2 tokens to the model's context of %d, not %" PRId64,
+		               plan->context, o->window);
+	if (o->stride < 1 || o->stride > o->window)
+		return vn_fail(err, VN_ERR_USAGE, "the stride is from 1 to the window of %" PRId64 ", not %" PRId64, o->window, o->stride);
+	return VN_OK;
+}
+
+vn_status vn_evaluate(const vn_evaluate_options *o, const vn_plan *plan, const vn_engine *ref, const vn_engine *cand,
+                      vn_evaluation *e, vn_error *err)
+{
+	walk      w = { .o = o, .plan = plan, .engine = { ref, cand }, .threads = o->threads > 0 ? o->threads : omp_get_num_procs() };
+	const int logits = vn_plan_root(plan, vn_plan_find(plan, vn_point_get(VN_POINT_LOGITS)->name));
+	vn_status st = VN_OK;
+
+	*e = (vn_evaluation) { .part_at = -1 };
+	w.want = calloc((size_t)plan->n_values, sizeof *w.want);
+	w.t = malloc((size_t)o->n * sizeof *w.t);
+	w.rows[0] = (collector) { .width = plan->vocab, .most = o->window < o->n ? o->window : o->n };
+	w.rows[1] = (collector) { .width = plan->vocab, .most = BATCH, .full = score_batch, .ctx = &w };
+	if (!w.want || !w.t) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a text of %" PRId64 " tokens", o->n);
+	} else {
+		w.want[logits] = true;
+		e->tokens = o->n;
+		if (!(st = all_windows(&w, &e->windows, err)) && !(st = vn_evaluate_sum(o->ids, w.t, w.m, e, err)) && o->decode > 0) {
+			e->prompt = o->n < o->window / 2 ? o->n : o->window / 2;
+			st = decode(&w, e, err);
+		}
+	}
+	free(w.rows[0].data);
+	free(w.rows[1].data);
+	free(w.want);
+	free(w.t);
+	return st;
+}

@@ -1,0 +1,24 @@
+/* evaluate_report.h: an evaluation for a person and for a program. */
+#ifndef VN_COMPARE_EVALUATE_REPORT_H
+#define VN_COMPARE_EVALUATE_REPORT_H
+
+#include "compare/evaluate/evaluate.h"
+#include "libref/text/tokenizer.h"
+
+#include <stdio.h>
+
+/* What was evaluated. */
+typedef struct vn_evaluated {
+	const char *model;          /* its path */
+	const char *text;           /* where the tokens came from */
+	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
+	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */
+	const vn_evaluate_options *o;
+	const vn_evaluation       *e;
+} vn_evaluated;
+
+void      vn_evaluate_text(const vn_evaluated *x, FILE *out);
+/* Schema vernier-evaluate/1; see specs/evaluate.md. */
+vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err);
+
+#endif

@@ -1,0 +1,98 @@
+/* evaluate_sum.c: from the scores of single tokens to those of a text; see evaluate.h. */
+#include "compare/evaluate/evaluate.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef double (*term)(const vn_token_score *t);
+
+static double loss_ref(const vn_token_score *t)
+{
+	return t->loss[0];
+}
+
+static double loss_cand(const vn_token_score *t)
+{
+	return t->loss[1];
+}
+
+static double gap(const vn_token_score *t)
+{
+	return t->loss[1] - t->loss[0];
+}
+
+static double kl(const vn_token_score *t)
+{
+	return t->kl;
+}
+
+/* x (n) is room. */
+static vn_mean mean_of(const vn_token_score *t, int64_t n, term f, double *x)
+{
+	for (int64_t i = 0; i < n; i++)
+		x[i] = f(&t[i]);
+	return vn_mean_of(x, n);
+}
+
+static void spread_of_kl(const vn_token_score *t, int64_t n, vn_evaluation *e, double *x)
+{
+	const vn_token_score *most = t;
+	for (int64_t i = 0; i < n; i++)
+		if (vn_ascending(&t[i].kl, &most->kl) > 0)
+			most = &t[i];
+	e->kl_max = most->kl;
+	e->kl_max_at = most->at;
+	e->kl = mean_of(t, n, kl, x);
+	qsort(x, (size_t)n, sizeof *x, vn_ascending);
+	e->kl_p99 = x[vn_rank(n, 0.99)];
+}
+
+/* A model that predicts well repeats a token about as often as its text does. One
+ * whose head is fed the embedding does it nearly always. Twice as often and five
+ * in a hundred more is neither chance nor style; three standard errors keep short
+ * texts quiet. */
+static bool echoes(double share, double repeats, int64_t n)
+{
+	return share - 3 * sqrt(share * (1 - share) / (double)n) > 2 * repeats + 0.05;
+}
+
+vn_status vn_evaluate_sum(const int32_t *ids, const vn_token_score *t, int64_t m, vn_evaluation *e, vn_error *err)
+{
+	int64_t agree = 0, strict = 0, repeats = 0, echo[2] = { 0 };
+	double *x = calloc((size_t)m, sizeof *x);
+
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the scores of %lld tokens", (long long)m);
+	e->scored = m;
+	e->loss[0] = mean_of(t, m, loss_ref, x);
+	e->loss[1] = mean_of(t, m, loss_cand, x);
+	e->gap = mean_of(t, m, gap, x);
+	spread_of_kl(t, m, e, x);
+	free(x);
+	e->differ_at = -1;
+	for (int64_t i = 0; i < m; i++) {
+		const bool same = t[i].finite[0] && t[i].finite[1] && t[i].argmax[0] == t[i].argmax[1];
+		strict += same;
+		agree += same || t[i].tie;
+		repeats += ids[t[i].at] == ids[t[i].at - 1];
+		for (int s = 0; s < 2; s++) {
+			e->nonfinite[s] += !t[i].finite[s];
+			echo[s] += t[i].finite[s] && t[i].argmax[s] == ids[t[i].at - 1];
+		}
+		if (!same && e->differ_at < 0) {
+			e->differ_at = t[i].at;
+			e->differ[0] = t[i].argmax[0];
+			e->differ[1] = t[i].argmax[1];
+			e->differ_tie = t[i].tie;
+		}
+	}
+	e->agree = (double)agree / (double)m;
+	e->strict = (double)strict / (double)m;
+	e->repeats = (double)repeats / (double)m;
+	for (int s = 0; s < 2; s++) {
+		e->perplexity[s] = exp(e->loss[s].mean);
+		e->echo[s] = (double)echo[s] / (double)m;
+		e->echoes[s] = echoes(e->echo[s], e->repeats, m);
+	}
+	return VN_OK;
+}

@@ -1,0 +1,295 @@
+/* explain_slots.c: slots of a cache that hold nothing, or what other tokens have: the keys and values of some earlier tokens
+ * are 0, or those of as many others. Which, one step seldom tells, because a query hardly listens to most tokens: all
+ * steps of the point are asked together.
+ *
+ * With e_j = exp(s_j) of the sound scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
+ * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
+ * query's keys has every range. */
+#include "compare/explain/explain_inside.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 256 }; /* tokens of a range: 1, 2, 4, to this, each from a multiple of it on, as blocks lie */
+#define FAR 12.0 /* a score that no query of the window sees is so far above the others at most: its sums are not to swallow theirs */
+/* An error of fewer floors than this in every step is easily made less by one of so many ranges. */
+#define CLEAR 4.0
+enum { PAIRS = 1 << 16 }; /* ranges of one length in the place of others of it, at most */
+
+typedef struct range {
+	int64_t from, held, n; /* held < 0: 0 */
+	double  left; /* in floors, of the step that it leaves most in */
+} range;
+
+/* One query of one head: its scores, and sums over keys up to j. */
+typedef struct sums {
+	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
+	double  zero;  /* exp of a score of 0, in the same units */
+} sums;
+
+typedef struct step_of {
+	const vn_node *n;
+	const double  *q, *cand; /* (H, K) of the last query; of the candidate, or its scores (H, S) */
+	bool           scores;
+	const double  *k, *v;    /* (S, G, K) */
+	int64_t S, past, first;  /* keys; those of earlier calls; the first that the query sees */
+} step_of;
+
+static void add_up(const step_of *s, int head, sums *to)
+{
+	const int     K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
+	double        top = 0;
+
+	to->e[0] = 0;
+	memset(to->v, 0, (size_t)K * sizeof *to->v);
+	for (int64_t j = 0; j < s->S; j++) {
+		double dot = 0;
+		for (int d = 0; d < K; d++)
+			dot += s->q[head * K + d] * s->k[(j * G + g) * K + d];
+		to->s[j] = dot * s->n->c.attention.scale;
+		top = j >= s->first && to->s[j] > top ? to->s[j] : top;
+	}
+	for (int64_t j = 0; j < s->S; j++) {
+		const double e = exp(fmin(to->s[j] - top, FAR));
+		to->e[j + 1] = to->e[j] + e;
+		for (int d = 0; d < K; d++)
+			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * s->v[(j * G + g) * K + d];
+	}
+	to->zero = exp(-top);
+}
+
+/* Tokens of the range that the step reads otherwise: those that are cached; none where what is there in their place has not come yet. */
+static int64_t end_of(const step_of *s, const range *r)
+{
+	const int64_t end = r->from + r->n;
+	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
+}
+
+/* The squared error of the head's context where the range is otherwise. */
+static double error_of(const step_of *s, const sums *m, int head, const range *r)
+{
+	const int     K = s->n->c.attention.head_dim;
+	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
+	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0, d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
+	const double  sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] + (r->held < 0 ? (double)n * m->zero : 0);
+	double        dd = 0;
+
+	for (int i = 0; i < K; i++) {
+		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) + m->v[d * K + i] - m->v[c * K + i];
+		const double e = v / sum - s->cand[head * K + i];
+		dd += e * e;
+	}
+	return dd;
+}
+
+/* The same of its scores. */
+static double scores_error(const step_of *s, const sums *m, int head, const range *r)
+{
+	const double *there = s->cand + head * s->S;
+	const int64_t end = end_of(s, r);
+	double        dd = 0;
+
+	for (int64_t j = s->first; j < s->S; j++) {
+		const bool   in = j >= r->from && j < end;
+		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
+		dd += e * e;
+	}
+	return dd;
+}
+
+static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
+{
+	const int K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
+	double   *error = calloc((size_t)n + 1, sizeof *error), size = 0;
+	const size_t all = (size_t)(H * (s->scores ? s->S : K));
+	sums      m = { malloc(((size_t)s->S + 1) * sizeof(double)), malloc(((size_t)s->S + 1) * sizeof(double)), malloc(((size_t)s->S + 1) * (size_t)K * sizeof(double)), 0 };
+	vn_status st = error && m.s && m.e && m.v ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+
+	for (size_t i = 0; i < all; i++)
+		size += s->cand[i] * s->cand[i];
+	for (int h = 0; !st && h < H; h++) {
+		add_up(s, h, &m);
+		for (int i = 0; i < n; i++)
+			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
+	}
+	for (int i = 0; !st && i < n; i++) {
+		const double left = error[i] / (size > 0 ? size : 1) / x->sound.local.floor;
+		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
+	}
+	free(error);
+	free(m.s);
+	free(m.e);
+	free(m.v);
+	return st;
+}
+
+/* The last row of each of `outer` blocks. */
+static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
+{
+	const int64_t n = vn_shape_count(&t->shape) / outer;
+	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
+
+	for (int64_t i = 0; x && i < outer; i++)
+		vn_to_f64(x + i * row, (const char *)t->data + (size_t)((i + 1) * n - row) * vn_dtype_size(t->dtype), t->dtype, (size_t)row);
+	return x;
+}
+
+static double *all_of(const vn_tensor *t)
+{
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	double      *x = malloc(n * sizeof *x + 1);
+
+	if (x)
+		vn_to_f64(x, t->data, t->dtype, n);
+	return x;
+}
+
+/* The node, where the probe stands at what attention gives, or at its scores, and its last query is there; NULL. */
+static const vn_node *attention_of(const vn_trial *t)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const int      target = vn_probe_target(t->probe);
+	const vn_node *n = &p->node[p->value[target].node];
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+
+	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) && n->c.attention.causal && s && s->first_row + s->rows == s->tokens ? n : NULL;
+}
+
+/* What each range leaves in the step of t->x. */
+static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
+{
+	const vn_node *node = attention_of(t);
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const bool     scores = node->out[VN_ATTN_SCORES] == vn_probe_target(t->probe);
+	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
+	const vn_tensor *c = vn_probe_candidate(t->probe);
+	vn_tensor      q, k, v;
+	vn_status      st;
+
+	if ((st = vn_probe_input(t->probe, VN_ATTN_Q, VN_PROBE_FINE, &q, err)) || (st = vn_probe_input(t->probe, VN_ATTN_K, VN_PROBE_FINE, &k, err))
+	    || (st = vn_probe_input(t->probe, VN_ATTN_V, VN_PROBE_FINE, &v, err)))
+		return st;
+	const int64_t S = s->position + s->tokens;
+	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k), *nv = all_of(&v);
+	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0 };
+	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	free(nq);
+	free(nc);
+	free(nk);
+	free(nv);
+	return st;
+}
+
+/* Each range below S, as zeros and as each other of its length; *n of them. */
+static range *ranges(int64_t S, int *n)
+{
+	size_t room = 0;
+	for (int64_t size = 1; size <= LONGEST; size *= 2)
+		room += (size_t)(S / size * (S / size <= PAIRS / (S / size + 1) ? S / size : 1));
+	range *r = malloc((room + 1) * sizeof *r);
+
+	*n = 0;
+	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
+		const int64_t some = S / size;
+		for (int64_t i = 0; i < some; i++)
+			r[(*n)++] = (range) { i * size, -1, size, 0 };
+		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
+			for (int64_t k = 0; k < some; k++)
+				if (i != k)
+					r[(*n)++] = (range) { i * size, k * size, size, 0 };
+	}
+	return r;
+}
+
+static void say(vn_hypothesis *h, const range *r, int others)
+{
+	const long long a = r->from, b = r->from + r->n - 1, c = r->held, d = r->held + r->n - 1;
+
+	if (r->n > 1 && c < 0)
+		vn_hypothesis_say(h, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
+	else if (r->n > 1)
+		vn_hypothesis_say(h, "the cache holds tokens %lld-%lld in the place of tokens %lld-%lld", c, d, a, b);
+	else if (c < 0 && others)
+		vn_hypothesis_say(h, "the cache holds nothing of a token, %lld or one of %d others: its key and value are 0", a, others);
+	else if (c < 0)
+		vn_hypothesis_say(h, "the cache holds nothing of token %lld: its key and value are 0", a);
+	else
+		vn_hypothesis_say(h, "the cache holds token %lld in the place of token %lld%s", c, a, others ? ", as far as these numbers tell" : "");
+}
+
+/* The range in the step of t->x: a hypothesis like any other. */
+static vn_status make(vn_trial *t, const range *r, int others, vn_error *err)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const int64_t  n = r->from + r->n < s->position ? r->n : s->position - r->from;
+	vn_hypothesis  h = { .node = p->value[vn_probe_target(t->probe)].node };
+	vn_tensor      own = { 0 }, fine = { 0 };
+	vn_status      st;
+
+	if (n < 1 || r->held + r->n > s->position + s->tokens)
+		return VN_OK;
+	say(&h, r, others);
+	t->elements = t->c->point[t->x->point].m.n;
+	t->x->fitted = t->x->fitted || !t->x->n_fit;
+	if (!(st = vn_probe_run_slots(t->probe, r->from, r->held, n, VN_PROBE_OWN, &own, err))
+	    && !(st = vn_probe_run_slots(t->probe, r->from, r->held, n, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+		vn_conclude(t);
+		if (t->x->n_fit)
+			vn_lines_free(&t->x->looks);
+	}
+	free((void *)(uintptr_t)own.data);
+	free((void *)(uintptr_t)fine.data);
+	return st;
+}
+
+/* The probe at each of them in turn: asked where r is NULL, else given the answer. */
+static vn_status each(vn_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best, int others, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n; i++) {
+		if (*x[i]->why_not)
+			continue;
+		t->x = x[i];
+		if ((st = vn_probe_at(t->probe, x[i]->point, err)))
+			break;
+		if (!attention_of(t))
+			return VN_OK;
+		st = best ? make(t, best, others, err) : ask(t, r, n_ranges, err);
+	}
+	return st;
+}
+
+vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
+{
+	int64_t   S = 0;
+	int       n_ranges, best = -1, others = 0;
+	bool      clear = false;
+	range    *r;
+	vn_status st;
+
+	for (int i = 0; i < n; i++) {
+		const vn_step *s = vn_recording_step(t->c->cand, t->c->point[x[i]->point].step);
+		if (!s || s->position == 0)
+			return VN_OK; /* nothing is cached there, and it is wrong all the same */
+		S = s->position > S ? s->position : S;
+		clear = clear || x[i]->sound.used > CLEAR;
+	}
+	if (!clear)
+		return VN_OK;
+	if (!(r = ranges(S, &n_ranges)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	st = each(t, x, n, r, n_ranges, NULL, 0, err);
+	for (int i = 0; i < n_ranges; i++)
+		best = best < 0 || r[i].left < r[best].left ? i : best;
+	for (int i = 0; i < n_ranges; i++)
+		others += i != best && r[i].n == 1 && (r[i].held < 0) == (r[best].held < 0) && r[i].left <= VN_LOCAL_LIMIT;
+	/* A step whose floor is small by chance leaves more of it, and is judged for itself. */
+	if (!st && best >= 0 && r[best].left > 0 && r[best].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT)
+		st = each(t, x, n, NULL, 0, &r[best], others, err);
+	free(r);
+	return st;
+}

@@ -1,0 +1,205 @@
+/* explain_try.c: one hypothesis: what it leaves of a checkpoint, and whether that explains it. */
+#include "compare/explain/explain_inside.h"
+#include "compare/replay/healthy.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+double vn_hypothesis_left(const vn_hypothesis *h)
+{
+	return h->used * VN_LOCAL_LIMIT;
+}
+
+static double told(const vn_hypothesis *h)
+{
+	const double left = vn_hypothesis_left(h);
+	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
+}
+
+bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
+{
+	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
+	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
+}
+
+bool vn_trial_answered(const vn_trial *t)
+{
+	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
+}
+
+/* ---- one hypothesis ------------------------------------------------------------------------- */
+
+/* Keeps the list sorted, those that leave least first, and as long as it may be. */
+void vn_keep(vn_explanation *x, const vn_hypothesis *h)
+{
+	int at = x->n;
+
+	while (at > 0 && (h->used < x->by[at - 1].used || isnan(x->by[at - 1].used)))
+		at--;
+	if (at == VN_EXPLAIN_KEPT)
+		return;
+	const int move = (x->n < VN_EXPLAIN_KEPT ? x->n : VN_EXPLAIN_KEPT - 1) - at;
+	memmove(x->by + at + 1, x->by + at, (size_t)move * sizeof *x->by);
+	x->by[at] = *h;
+	x->n += x->n < VN_EXPLAIN_KEPT;
+}
+
+static vn_status measure(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_local_measure(own, fine, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), t->c->policy.storage,
+	                                      t->c->options->threads, &h->local, err);
+	h->used = vn_local_used(&h->local, t->elements);
+	return st;
+}
+
+/* A plan's node of a node of the span. */
+static int node_of(const vn_trial *t, const vn_plan *plan, int span)
+{
+	const int value = vn_probe_plan(t->probe)->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
+	return plan->value[value].node;
+}
+
+/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
+ * the plan makes in the reference's way. */
+static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+                           vn_error *err)
+{
+	const vn_dtype storage = t->c->policy.storage;
+	const int      threads = t->c->options->threads;
+	bool           alone = false;
+	int            n;
+	const int     *span = vn_probe_span(t->probe, &n);
+	vn_plan       *other;
+	vn_tensor      z;
+	vn_status      st = vn_plan_clone(plan, &other, err);
+
+	for (int k = 0; !st && k < n; k++) {
+		vn_node  *node = &other->node[node_of(t, plan, span[k])];
+		const int others = vn_healthy_others(node, storage);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_healthy_alone(node, which);
+		vn_healthy_other(node, storage, which);
+	}
+	if (st)
+		return st;
+	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &z, own);
+		st = alone ? vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)
+		           : vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
+		free((void *)(uintptr_t)z.data);
+	}
+	vn_plan_destroy(other);
+	return st;
+}
+
+/* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
+static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+{
+	const vn_replayed *r = &t->c->point[t->x->point].replay;
+	vn_replayed most = { 0 };
+	vn_error    why = { "" };
+	vn_status   st = VN_OK;
+	int         n, others = 0;
+	const int  *span = vn_probe_span(t->probe, &n);
+
+	for (int k = 0; k < n; k++) {
+		const int of = vn_healthy_others(&plan->node[node_of(t, plan, span[k])], t->c->policy.storage);
+		others = of > others ? of : others;
+	}
+	for (int i = 0; !st && i < others; i++)
+		st = run_other(t, plan, weights, i, own, &h->local, &most, &why);
+	if (st && st != VN_ERR_UNSUPPORTED) {
+		*err = why;
+		return st;
+	}
+	vn_local_allow(&h->local, &most);
+	if (plan->node[plan->value[vn_probe_target(t->probe)].node].op == VN_OP_DELTA_RULE) {
+		/* Nor does it do less than the replay found with the inputs drawn again. */
+		h->local.floor = fmax(h->local.floor, r->floor);
+		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
+		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
+	}
+	h->used = vn_local_used(&h->local, t->elements);
+	return VN_OK;
+}
+
+vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = measure(t, own, fine, h, err);
+	if (!st)
+		vn_keep(t->x, h);
+	return st;
+}
+
+/* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
+#define FAR 1e4
+
+vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	vn_tensor own, fine;
+	vn_status st;
+
+	h->used = (double)NAN;
+	if (!vn_probe_touched(t->probe, plan, weights))
+		return VN_OK;
+	st = vn_probe_run(t->probe, plan, weights, VN_PROBE_OWN, &own, err);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st)
+		return st;
+	if (t->part) {
+		vn_part_splice(t->part, &own, t->part->own);
+		memcpy(h->part, t->part->in, sizeof h->part);
+		snprintf(h->in_part, sizeof h->in_part, "%s", t->part->words);
+	}
+	/* With itself for more precise numbers: the least floor that there is. */
+	if (!(st = measure(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &fine, t->part->fine);
+		if (!(st = measure(t, &own, &fine, h, err)) && h->used > 1)
+			st = allow(t, plan, weights, &own, h, err);
+		free((void *)(uintptr_t)fine.data);
+	}
+	free((void *)(uintptr_t)own.data);
+	return st;
+}
+
+vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_weigh(t, plan, weights, h, err);
+
+	if (!st && !isnan(h->used))
+		vn_keep(t->x, h);
+	return st;
+}
+
+vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+{
+	vn_hypothesis  *h = &t->x->sound;
+	const vn_status st = measure(t, own, fine, h, err);
+	return st ? st : allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), own, h, err);
+}
+
+/* ---- which of them explain it ------------------------------------------------------------------ */
+
+void vn_conclude(vn_trial *t)
+{
+	vn_explanation *x = t->x;
+	const double best = x->n ? told(&x->by[0]) : 0;
+
+	x->n_fit = x->n_alias = 0;
+	x->margin = (double)INFINITY;
+	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_trial_fits(t, &x->by[x->n_fit]))
+		x->n_fit++;
+	while (x->n_alias < x->n_fit && told(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+		x->n_alias++;
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
+		x->margin = told(&x->by[x->n_alias]) / best;
+}

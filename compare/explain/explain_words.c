@@ -1,0 +1,131 @@
+/* explain_words.c: see explain_words.h. */
+#include "compare/explain/explain_words.h"
+#include "compare/replay/local.h"
+#include "compare/text/words.h"
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WHERE = 2 * VN_NAME_MAX + 96 };
+enum { ANSWERS = 8 }; /* different ones that are told in lines */
+
+const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
+{
+	for (int i = 0; c->why && i < c->why->n; i++)
+		if (c->why->of[i].point == point)
+			return &c->why->of[i];
+	return NULL;
+}
+
+/* ", at layer1.q_rope and layer1.k_rope", where a hypothesis was made elsewhere than at what is explained alone. */
+static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
+{
+	const vn_plan  *p = vn_model_plan(c->model);
+	const int       v = vn_plan_find(p, c->point[x->point].name);
+	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
+	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part, !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
+	return text;
+}
+
+const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, char text[VN_EXPLAINED])
+{
+	char at[WHERE];
+
+	text[0] = 0;
+	if (*x->why_not)
+		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
+	else if (!x->n_fit)
+		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
+	else {
+		const vn_hypothesis *h = &x->by[0];
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
+		            *h->id && !h->capture && c->point[x->point].replay.captured ? "; so it was recorded, and the run went on otherwise" : "");
+	}
+	return text;
+}
+
+static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+{
+	char text[VN_EXPLAINED] = "", at[WHERE];
+	for (int i = 1; i < x->n_alias; i++) {
+		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, made_at(c, x, &x->by[i], at));
+	}
+	vn_lines_add(lines, "as good on these numbers: %s", text);
+	if (*x->separate)
+		vn_lines_add(lines, "to tell them apart: %s", x->separate);
+}
+
+/* What fits here, and does not hold in the other steps. */
+static void list_refuted(const vn_explanation *x, vn_lines *lines)
+{
+	for (int i = x->n_alias; i < x->n; i++)
+		if (x->by[i].refuted)
+			vn_lines_add(lines, "not %s, which fits here: %s", x->by[i].id, x->by[i].against);
+}
+
+void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+{
+	if (*x->why_not)
+		return;
+	if (!x->n_fit) {
+		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
+			vn_lines_add(lines, "the nearest, %s%s%s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
+			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
+		for (int i = 0; i < x->looks.n; i++)
+			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
+		list_refuted(x, lines);
+		return;
+	}
+	char next[200] = "";
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
+		const vn_hypothesis *h = &x->by[x->n_alias];
+		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
+	}
+	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	if (*x->by[0].against)
+		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
+	if (x->n_alias > 1)
+		list_aliases(c, x, lines);
+	list_refuted(x, lines);
+}
+
+/* One answer for both? */
+static bool alike(const vn_explanation *a, const vn_explanation *b)
+{
+	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
+}
+
+void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
+{
+	char label[VN_LABEL], text[VN_EXPLAINED];
+	int said_of = 0, left = 0;
+	for (int i = 0; c->why && i < c->why->n; i++) {
+		const vn_explanation *x = &c->why->of[i];
+		int more = 0;
+		bool said = false;
+		for (int k = 0; k < i; k++)
+			said = said || alike(x, &c->why->of[k]);
+		if (said)
+			continue;
+		if (said_of++ >= ANSWERS) {
+			left++;
+			continue;
+		}
+		for (int k = i + 1; k < c->why->n; k++)
+			more += alike(x, &c->why->of[k]);
+		vn_label(&c->point[x->point], label);
+		vn_say_explained(c, x, text);
+		if (more)
+			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
+		else
+			vn_lines_add(lines, "%s: %s", label, text);
+		vn_say_explained_more(c, x, lines);
+	}
+	if (left)
+		vn_lines_add(lines, "%d more origins have answers of their own: --format json has them", left);
+	if (c->why && c->why->left_out)
+		vn_lines_add(lines, "%d more origins were not looked at: %s", c->why->left_out, c->n_origins > c->n_points / 4
+		             ? "they are everywhere; is the precision what the candidate says (--floor-precision)?" : "there are too many");
+}

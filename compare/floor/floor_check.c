@@ -1,0 +1,276 @@
+/* floor_check.c: is the floor one? A floor says how far a number format moves a checkpoint of the reference, so it may
+ * be no larger than a format makes it. A wrong reference is far from whatever is run beside it, and so is a floor that is
+ * a run of something else: taken for a unit, either would excuse any candidate. */
+#include "compare/judge/count.h"
+#include "compare/floor/floor_check.h"
+#include "compare/text/output.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a recording ------------------------------------------------------------------- */
+
+/* Fewer numbers of two engines in one format may be the same bits: the fixtures' prompts of two tokens are nearly all,
+ * of seventy an eighth. */
+enum { ENOUGH_NUMBERS = 512 };
+
+static const char *fact(const vn_recording *r, const char *key)
+{
+	const char *value = vn_facts_get(vn_recording_run(r), key);
+	return value ? value : "";
+}
+
+#define REFUSE(c, bit, word, ...) do { \
+		if ((c)->options->allow & (bit)) \
+			vn_lines_add(&(c)->notes, "allowed (" word "): " __VA_ARGS__); \
+		else \
+			vn_lines_add(&(c)->refusals, __VA_ARGS__); \
+	} while (0)
+
+vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
+{
+	const vn_weight_row *rows;
+	const int before = c->refusals.n;
+	const char *inject = fact(c->floor, "inject");
+
+	if (vn_same_file(vn_recording_path(c->floor), vn_recording_path(c->cand)))
+		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate itself: it excuses whatever it holds");
+	if (*inject)
+		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
+	/* What the reference says of its run and the floor does not could be anything. */
+	if (vn_recording_weights(c->ref, &rows) > 0 && vn_recording_weights(c->floor, &rows) <= 0)
+		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not say which it was run with");
+	if (vn_recording_config(c->ref) && !vn_recording_config(c->floor))
+		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not say which it was run with");
+	return c->refusals.n == before ? VN_OK
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
+}
+
+/* Every metric to the last digit, and not because nothing differs. */
+static bool same_numbers(const vn_checkpoint *p)
+{
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (p->m.has[m] && p->m.value[m] != p->floor[m] && !(isnan(p->m.value[m]) && isnan(p->floor[m])))
+			return false;
+	return true;
+}
+
+/* The reference engine's own run as candidate has the floor's bits, of course. */
+static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
+{
+	const char *engine = fact(c->floor, "engine"), *own = fact(c->cand, "engine");
+	const int before = c->refusals.n;
+	int n = 0, same = 0;
+
+	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
+		return VN_OK;
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->has_floor && p->m.n >= ENOUGH_NUMBERS && p->floor[VN_M_NMSE] > 0) {
+			n++;
+			same += same_numbers(p);
+		}
+	}
+	if (2 * same <= n)
+		return VN_OK;
+	REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor has the candidate's own numbers in %d of %d checkpoints: it excuses whatever they are", same, n);
+	return c->refusals.n == before ? VN_OK
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
+}
+
+/* ---- how large it may be ---------------------------------------------------------------- */
+
+void vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
+{
+	char    why[200];
+	va_list args;
+	c->n_unfounded++;
+	if (c->first_unfounded < 0)
+		c->first_unfounded = (int)(p - c->point);
+	va_start(args, format);
+	vsnprintf(why, sizeof why, format, args);
+	va_end(args);
+	vn_checkpoint_say(p, "%s", why);
+	if (c->options->allow & VN_ALLOW_FLOOR)
+		return;
+	p->unfounded = true;
+	p->has_floor = false;
+}
+
+/* The limits that hold where there is no floor: what the person says, else vernier's own. A run that broke them would
+ * be outside by itself. */
+static const vn_limit *limit_of(const vn_limit_set *said, const vn_limit_set *own, int m, vn_form *form)
+{
+	*form = said->limit[VN_WITHOUT_FLOOR][m].rule || own->limit[VN_WITHOUT_FLOOR][m].rule ? VN_WITHOUT_FLOOR : VN_PLAIN;
+	return said->limit[VN_WITHOUT_FLOOR][m].rule ? &said->limit[VN_WITHOUT_FLOOR][m] : &own->limit[*form][m];
+}
+
+/* How far past such a limit it may be. They are for models as people train them, and for tensors: of the few numbers of a decoded token
+ * the floor is luck, up to twice in norm (four times in squares) in healthy runs in bf16, and a model of 80 layers that were never
+ * trained together has 2.1 times in norm. A reference with a fault has a hundred times and more. */
+static bool keeps_to(const vn_checkpoint *p, vn_metric m, vn_form form, double limit, double value)
+{
+	const vn_check k = { .metric = m, .form = form, .limit = limit, .value = vn_limit_subject(m, form, value) };
+	const bool     squared = m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_COSINE
+	                         || m == VN_M_WORST_TOKEN_COSINE || m == VN_M_KL_MEAN;
+	const bool     scale = m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE; /* they know how many numbers there are */
+	return vn_check_used(&k) <= (squared ? 25 : !scale ? 5 : p->m.n < VN_FEW_NUMBERS ? 4 : 1);
+}
+
+static bool speaks_of_error(int m)
+{
+	return (m == VN_M_KL_MEAN || !vn_metric_get((vn_metric)m)->scores) && m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_DIFFERING;
+}
+
+static void within_limits(vn_comparison *c, vn_limits *own, const char *what, const char *precision)
+{
+	vn_limit_set said, ours;
+	char key[VN_KEY_TEXT];
+
+	own->layers = c->limits->layers;
+	for (int i = 0; i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (!p->has_floor)
+			continue;
+		vn_limits_for(c->limits, p->name, &said);
+		vn_limits_for(own, p->name, &ours);
+		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse before all others: it says most */
+			const int m = k < 0 ? VN_M_NMSE : k;
+			vn_form form;
+			const vn_limit *l = limit_of(&said, &ours, m, &form);
+			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) || keeps_to(p, (vn_metric)m, form, l->value, p->floor[m])
+			    || (m == VN_M_SCALE && keeps_to(p, VN_M_SCALE, form, l->value, vn_count_scale(c, p, p->floor[m], p->floor[VN_M_NMSE]))))
+				continue;
+			vn_floor_unfounded(c, p, "%s: %s %.3g, and %s leaves %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
+			          vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
+			break;
+		}
+	}
+}
+
+static vn_status open_own(const vn_comparison *c, const char *precision, vn_limits **own, vn_error *err)
+{
+	const char *family = vn_recording_family(c->ref);
+	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */ : VN_OK;
+}
+
+static void say(vn_comparison *c, const char *what)
+{
+	if (!c->n_unfounded)
+		return;
+	vn_lines_add(&c->warnings, "%s%s at %d checkpoint%s, %s the first%s", c->options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "",
+	             what, c->n_unfounded, c->n_unfounded == 1 ? "" : "s", c->point[c->first_unfounded].name,
+	             c->options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
+}
+
+/* What one rounding to the format leaves, in nmse: 0.18 of the square of half an ulp of 1. */
+static double rounding(vn_policy p)
+{
+	return 0.18 * ldexp(1.0, -2 * (vn_dtype_digits(p.storage) + 1));
+}
+
+vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err)
+{
+	static const char what[] = "the floor is no run of this reference";
+	vn_limits *own;
+	vn_policy  policy;
+	vn_status  st;
+
+	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
+		return st;
+	vn_policy_of_recording(c->floor, &policy);
+	st = vn_floor_check_near(c, rounding(policy), err); /* first: a floor that is gone is around nothing */
+	if (!st)
+		within_limits(c, own, what, precision);
+	vn_limits_destroy(own);
+	say(c, what);
+	return st;
+}
+
+/* ---- a run of the model ------------------------------------------------------------------- */
+
+bool vn_policy_finer(vn_policy a, vn_policy b)
+{
+	return vn_dtype_digits(a.storage) > vn_dtype_digits(b.storage);
+}
+
+/* What another order of sums may leave, in nmse: fp32.yaml's limit, and of another format as its roundings are to
+ * those of float32, squared. */
+static double slack(vn_policy p)
+{
+	return 1e-8 * ldexp(1.0, 2 * (vn_dtype_digits(VN_F32) - vn_dtype_digits(p.storage)));
+}
+
+/* A single token's is a hundred times that in fp32.yaml. */
+static bool is_own(const vn_checkpoint *p, const double own[2], double least)
+{
+	return own[0] <= fmax(p->floor[VN_M_NMSE] / 2, least) && own[1] <= fmax(p->floor[VN_M_WORST_TOKEN_NMSE] / 2, 100 * least);
+}
+
+/* Another engine of the same format: transformers in bfloat16 is 4.0 and 7.5 floors of one run away (bf16.yaml), two of
+ * these here; twice that, and of few numbers, whose errors are luck, four times. */
+static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_ref)
+{
+	const double times = p->m.n < VN_FEW_NUMBERS ? 16 : 4, least = rounding(of_ref);
+	return own[0] <= fmax(times * p->floor[VN_M_NMSE], least) && own[1] <= fmax(4 * times * p->floor[VN_M_WORST_TOKEN_NMSE], 100 * least);
+}
+
+vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
+{
+	static const char what[] = "the reference is not what its own model computes";
+	const vn_policy coarser = vn_policy_finer(c->policy, of_ref) ? of_ref : c->policy;
+	vn_limits *limits;
+	vn_status  st;
+
+	for (int i = 0; own && i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
+			vn_floor_unfounded(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
+	}
+	if (!own) {
+		if ((st = open_own(c, vn_policy_name(coarser), &limits, err)))
+			return st;
+		within_limits(c, limits, what, vn_policy_name(coarser));
+		vn_limits_destroy(limits);
+	}
+	say(c, what);
+	return VN_OK;
+}
+
+/* ---- a floor that is the reference over again ------------------------------------------- */
+
+static bool is_equal(const vn_checkpoint *p, vn_policy floor)
+{
+	return p->has_floor && p->floor[VN_M_NMSE] < rounding(floor);
+}
+
+void vn_floor_drop_equal(vn_comparison *c)
+{
+	const vn_checkpoint *first = NULL;
+	vn_policy floor = c->policy, of_ref;
+	int n = 0, equal = 0, known = 0;
+
+	if (c->floor)
+		vn_policy_of_recording(c->floor, &floor);
+	vn_policy_of_recording(c->ref, &of_ref);
+	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->limits))
+		return;
+	for (int i = 0; i < c->n_points; i++) {
+		known += c->point[i].has_floor;
+		equal += is_equal(&c->point[i], floor);
+	}
+	for (int i = 0; i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		/* A few numbers may be equal by chance, and are judged with those of other steps (few.c). */
+		if (!is_equal(p, floor) || (p->m.n < VN_FEW_NUMBERS && 2 * equal <= known))
+			continue;
+		p->has_floor = false;
+		first = first ? first : p;
+		n++;
+	}
+	if (n)
+		vn_lines_add(&c->warnings, "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
+		             "and limits without one hold there", vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
+}

@@ -1,0 +1,78 @@
+/* floor_near.c: does the floor of a checkpoint go with those around it? A number format moves a value about as far as what
+ * it was computed from, or what reads it is moved as far: errors of a sharp softmax are large, and so are those of the
+ * context behind it. A tensor that is wrong in one of the two files alone (captured at the wrong place, changed after) is
+ * far from the other one, and neither its inputs nor its readers are. */
+#include "compare/floor/floor_check.h"
+
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { N_KINDS = 2 };
+
+static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
+
+/* By so much it may be beyond them. Of few numbers a floor is luck. An error in a score is a factor in a probability, and where
+ * the values are alike, as those of one token over and over, nothing of it reaches the context: 45 was seen, and no bound. */
+static double allowed(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const bool probs = vn_entry_point(vn_recording_entry(c->ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
+	return VN_FLOOR_NEAR * (p->m.n < VN_FEW_NUMBERS ? 4 : 1) * (probs ? 100 : 1);
+}
+
+typedef struct around {
+	double most[N_KINDS];
+	int    n;
+} around;
+
+static void meet(around *a, const vn_checkpoint *other)
+{
+	a->n++;
+	for (int k = 0; k < N_KINDS; k++)
+		a->most[k] = fmax(a->most[k], other->floor[kind[k]]);
+}
+
+static void look_around(const vn_comparison *c, around *near, int *input)
+{
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->n_points) : 0;
+		for (int k = 0; k < n; k++) {
+			const vn_checkpoint *q = &c->point[input[k]];
+			if (!q->has_floor || input[k] == i)
+				continue;
+			meet(&near[i], q);
+			meet(&near[input[k]], p);
+		}
+	}
+}
+
+vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
+{
+	if (!c->plan)
+		return VN_OK;
+	vn_status st = vn_graph_build(c, err);
+	if (st || !c->graph)
+		return st;
+	around *near = calloc((size_t)c->n_points + 1, sizeof *near);
+	int    *input = malloc(((size_t)c->n_points + 1) * sizeof *input);
+	if (near && input)
+		look_around(c, near, input);
+	else
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look around in the floor");
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
+			const double most = fmax(near[i].most[k], rounding);
+			if (p->floor[kind[k]] <= allowed(c, p) * most)
+				continue;
+			vn_floor_unfounded(c, p, "the floor is no run of this reference: %s %.3g, and what is around it has %.3g at most",
+			                   vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
+		}
+	}
+	free(near);
+	free(input);
+	vn_comparison_drop_graph(c);
+	return st;
+}

@@ -1,0 +1,262 @@
+/* experiment.c: see experiment.h. The command of another engine: experiment_check.c. */
+#include "compare/isolate/experiment_inside.h"
+
+#include "capture/run/hybrid.h"
+#include "capture/run/interrupt.h"
+#include "compare/match/sides.h"
+#include "compare/text/words.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- its life ------------------------------------------------------------------- */
+
+/* Every node that a default run makes. */
+static vn_status list_toggles(vn_experiment *x, vn_error *err)
+{
+	const vn_plan *p = x->plan;
+
+	x->nodes = malloc(((size_t)p->n_nodes + 1) * sizeof *x->nodes);
+	x->name = malloc(((size_t)p->n_nodes + 1) * sizeof *x->name);
+	x->forced = calloc((size_t)p->n_nodes + 1, sizeof *x->forced);
+	if (!x->nodes || !x->name || !x->forced)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", p->n_nodes);
+	for (int i = 0; i < p->n_nodes; i++) {
+		const vn_value *v = &p->value[p->node[i].out[0]];
+		if (v->on_demand)
+			continue;
+		x->nodes[x->n] = i;
+		x->name[x->n++] = v->name;
+	}
+	x->node = x->nodes;
+	return VN_OK;
+}
+
+static vn_status make_place(vn_experiment *x, vn_error *err)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	if (snprintf(x->dir, sizeof x->dir - 16, "%s/vernier-isolate-XXXXXX", tmp && *tmp ? tmp : "/tmp") >= (int)sizeof x->dir - 16 || !mkdtemp(x->dir)) {
+		x->dir[0] = '\0';
+		return vn_fail(err, VN_ERR_IO, "no directory for recordings can be made in %s", tmp && *tmp ? tmp : "/tmp");
+	}
+	const size_t n = strlen(x->dir);
+	memcpy(x->ref, x->dir, n);
+	memcpy(x->ref + n, "/ref.h5", sizeof "/ref.h5");
+	memcpy(x->floor, x->dir, n);
+	memcpy(x->floor + n, "/floor.h5", sizeof "/floor.h5");
+	memcpy(x->cand, x->dir, n);
+	memcpy(x->cand + n, "/cand.h5", sizeof "/cand.h5");
+	return VN_OK;
+}
+
+static vn_status record(vn_experiment *x, const char *path, const vn_engine *e, vn_policy policy, vn_error *err)
+{
+	vn_recipe   r = x->o.recipe;
+	vn_recorded done;
+
+	r.path = path;
+	r.force = true;
+	r.precision = vn_policy_name(policy);
+	r.threads = x->o.cand.threads;
+	return vn_record(&r, x->o.model, e, &done, err);
+}
+
+/* A run of the reference alone. */
+static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy, vn_error *err)
+{
+	const vn_engine_options o = { .policy = policy, .threads = x->o.cand.threads, .quiet = x->o.cand.quiet };
+	vn_engine e;
+	vn_status st = vn_engine_open(&e, x->o.model, &o, err);
+
+	if (!st)
+		st = record(x, path, &e, policy, err);
+	vn_engine_close(&e);
+	return st;
+}
+
+vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err)
+{
+	const vn_policy f32 = { VN_F32, VN_F32 };
+	vn_status       st;
+
+	*x = (vn_experiment){ .o = *o, .plan = vn_model_plan(o->model) };
+	if ((st = list_toggles(x, err)) || (st = make_place(x, err)))
+		return st;
+	x->o.recipe.path = x->ref;
+	x->o.recipe.command = "vernier isolate";
+	if (vn_experiment_compares(x) && ((st = vn_recipe_check(&x->o.recipe, x->plan, err)) || (st = record_ref(x, x->ref, f32, err))))
+		return st;
+	if (o->check) { /* whatever precision it has, the floor is computed for it */
+		x->floor[0] = '\0';
+		x->o.compare.model = vn_model_path(o->model);
+		return VN_OK;
+	}
+	const vn_policy floor = o->as ? *o->as : o->cand.policy; /* what replacing can come to */
+	if (floor.storage == VN_F32 || floor.storage == VN_F64)
+		x->floor[0] = '\0';
+	else if ((st = record_ref(x, x->floor, floor, err)))
+		return st;
+	if (x->floor[0])
+		x->o.compare.floor_policy = o->as;
+	return vn_hybrid_open(&x->engine, o->model, &x->o.cand, err);
+}
+
+void vn_experiment_close(vn_experiment *x)
+{
+	vn_engine_close(&x->engine);
+	if (x->dir[0]) {
+		char partial[PATH_MAX + 16];
+		for (int i = 0; i < 3; i++) {
+			const char *path = i == 0 ? x->ref : i == 1 ? x->floor : x->cand;
+			if (!*path)
+				continue;
+			unlink(path);
+			snprintf(partial, sizeof partial, "%s.partial", path); /* of a run that was interrupted */
+			unlink(partial);
+		}
+		rmdir(x->dir);
+	}
+	free(x->nodes);
+	free(x->name);
+	free(x->forced);
+	*x = (vn_experiment){ 0 };
+}
+
+bool vn_experiment_compares(const vn_experiment *x)
+{
+	return !x->o.check || x->o.recording;
+}
+
+/* ---- judging ---------------------------------------------------------------------- */
+
+static vn_status new_trial(const vn_experiment *x, vn_trial *t, vn_error *err)
+{
+	const size_t n = (size_t)x->n + 1;
+
+	vn_trial_finish(t);
+	t->kl = NAN;
+	t->bad = calloc(n, sizeof *t->bad);
+	t->origin = calloc(n, sizeof *t->origin);
+	t->error = calloc(n, sizeof *t->error);
+	return t->bad && t->origin && t->error ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
+}
+
+void vn_trial_finish(vn_trial *t)
+{
+	free(t->bad);
+	free(t->origin);
+	free(t->error);
+	*t = (vn_trial){ 0 };
+}
+
+/* The toggle whose node makes this checkpoint; -1. */
+static int toggle_of(const vn_experiment *x, const char *name)
+{
+	const int value = vn_plan_find(x->plan, name);
+	const int node = value < 0 ? -1 : x->plan->value[vn_plan_root(x->plan, value)].node;
+
+	for (int i = 0; i < x->n; i++)
+		if (x->node[i] == node)
+			return i;
+	return -1;
+}
+
+static double error_of(const vn_checkpoint *p)
+{
+	const double e = p->m.has[VN_M_NMSE] ? p->m.value[VN_M_NMSE] : NAN;
+
+	if (p->m.n == 0)
+		return p->fails ? INFINITY : 0.0;
+	if (!(e >= 0.0))
+		return INFINITY;
+	return p->has_floor && p->floor[VN_M_NMSE] > 0.0 ? e / p->floor[VN_M_NMSE] : e;
+}
+
+/* The logits' divergence: of the steps together where there are several, or of the prompt. */
+static double divergence(const vn_comparison *c)
+{
+	double sum = 0.0, rows = 0.0;
+
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (!p->scores || !p->m.has[VN_M_KL_MEAN])
+			continue;
+		sum += p->m.value[VN_M_KL_MEAN] * (double)p->rows;
+		rows += (double)p->rows;
+	}
+	return rows > 0.0 ? sum / rows : NAN;
+}
+
+static void tell(vn_experiment *x, const vn_comparison *c, vn_trial *t)
+{
+	const int first = vn_first_failure(c);
+
+	t->within = c->within;
+	t->outside = c->n_fails;
+	t->kl = divergence(c);
+	x->compared = c->n_points;
+	if (first >= 0)
+		vn_label(&c->point[first], t->first);
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int            at = toggle_of(x, p->name);
+		if (at < 0)
+			continue;
+		t->bad[at] |= p->fails;
+		t->origin[at] |= p->origin;
+		t->error[at] = fmax(t->error[at], error_of(p));
+	}
+}
+
+static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
+{
+	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(c->cand), &c->limits, err);
+
+	if (!st)
+		snprintf(x->limits, sizeof x->limits, "%s", c->limits->path);
+	return st;
+}
+
+static vn_status judge(vn_experiment *x, const char *path, vn_trial *t, vn_error *err)
+{
+	vn_comparison c = { .options = &x->o.compare };
+	const char   *cand[] = { path };
+	const vn_sides sides = { .ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1 };
+	vn_status     st;
+
+	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
+		tell(x, &c, t);
+	else if (c.refusals.n)
+		vn_context(err, st, "%s", c.refusals.line[0]);
+	vn_comparison_close(&c);
+	return st;
+}
+
+vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_trial *t, vn_error *err)
+{
+	vn_status st = new_trial(x, t, err);
+
+	if (st)
+		return st;
+	if (vn_interrupted()) /* by a signal that a command did not heed */
+		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
+	x->runs++;
+	if (x->o.check) {
+		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
+			return st;
+		st = judge(x, x->o.recording, t, err);
+		unlink(x->o.recording); /* the next run's is not to be taken for this one's */
+		return st;
+	}
+	memset(x->forced, 0, (size_t)x->plan->n_nodes * sizeof *x->forced);
+	for (int i = 0; i < x->n; i++)
+		x->forced[x->node[i]] = on[i];
+	if ((st = vn_hybrid_force(&x->engine, x->forced, x->o.as, err)) || (st = record(x, x->cand, &x->engine, x->o.cand.policy, err)))
+		return st;
+	return judge(x, x->cand, t, err);
+}

@@ -1,0 +1,69 @@
+/* experiment_check.c: the command that drives another engine. */
+#include "compare/isolate/experiment_inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Names with commas between; by malloc. */
+static char *list(const vn_experiment *x, const bool *on)
+{
+	size_t room = 1, at = 0;
+
+	for (int i = 0; i < x->n; i++)
+		room += on[i] ? strlen(x->name[i]) + 1 : 0;
+	char *text = malloc(room);
+	for (int i = 0; text && i < x->n; i++) {
+		if (!on[i])
+			continue;
+		if (at)
+			text[at++] = ',';
+		memcpy(text + at, x->name[i], strlen(x->name[i]));
+		at += strlen(x->name[i]);
+	}
+	if (text)
+		text[at] = '\0';
+	return text;
+}
+
+__attribute__((noreturn))
+static void become(const char *command, const char *toggles)
+{
+	const int nothing = open("/dev/null", O_RDWR);
+
+	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
+		_exit(127);
+	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+	_exit(127);
+}
+
+vn_status vn_experiment_ask(const vn_experiment *x, const bool *on, bool *good, vn_error *err)
+{
+	char *toggles = list(x, on);
+	int   status;
+	pid_t pid;
+
+	if (!toggles)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d toggles", x->n);
+	pid = fork();
+	if (pid == 0)
+		become(x->o.check, toggles);
+	free(toggles);
+	if (pid < 0)
+		return vn_fail(err, VN_ERR_IO, "the check cannot be started: %s", strerror(errno));
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return vn_fail(err, VN_ERR_IO, "the check is lost: %s", strerror(errno));
+	if (WIFSIGNALED(status))
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' was ended by signal %d", x->o.check, WTERMSIG(status));
+	*good = WEXITSTATUS(status) == 0;
+	if (WEXITSTATUS(status) > 1 || (x->o.recording && !*good))
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' ended with status %d%s", x->o.check, WEXITSTATUS(status),
+		               x->o.recording ? ", and 0 says that its recording is there" : ": 0 is good, 1 is bad, anything else trouble");
+	if (x->o.recording && access(x->o.recording, F_OK) != 0)
+		return vn_fail(err, VN_ERR_IO, "the check '%.200s' left no recording %s", x->o.check, x->o.recording);
+	return VN_OK;
+}

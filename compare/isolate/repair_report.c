@@ -1,0 +1,188 @@
+/* repair_report.c: what a search for the operation at fault found, for a person and for a program. */
+#include "compare/text/json.h"
+#include "compare/isolate/repair.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *op_of(const vn_experiment *x, int toggle)
+{
+	return vn_op_name(x->plan->node[x->node[toggle]].op);
+}
+
+static const char *verdict(const vn_repair *r)
+{
+	return r->found.healthy ? "healthy" : r->found.helps ? "isolated" : "not_isolated";
+}
+
+/* ---- for a person ------------------------------------------------------------------ */
+
+static void number(double kl, FILE *out)
+{
+	if (isnan(kl))
+		fputs("unknown", out);
+	else
+		fprintf(out, "%.3g", kl);
+}
+
+static void put_trial(const vn_experiment *x, const char *what, const vn_trial *t, FILE *out)
+{
+	const bool limits = vn_experiment_compares(x);
+
+	fprintf(out, "%-11s %s", what, t->within ? limits ? "within limits" : "good" : limits ? "OUTSIDE limits" : "bad");
+	if (limits) {
+		char first[sizeof t->first];
+		memcpy(first, t->first, sizeof first);
+		if (t->outside)
+			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, vn_text_clean(first));
+		fputs("; logits KL mean ", out);
+		number(t->kl, out);
+	}
+	fputc('\n', out);
+}
+
+static void put_sets(const vn_experiment *x, const vn_repair *r, FILE *out)
+{
+	for (int s = 0; s < r->found.n_sets; s++) {
+		const char *comma = "";
+		fputs(r->found.size[s] == 1 ? "culprit     " : "together    ", out);
+		for (int i = 0; i < x->n; i++)
+			if (r->found.set[s][i]) {
+				fprintf(out, "%s%s (%s)", comma, x->name[i], op_of(x, i));
+				comma = ", ";
+			}
+		fprintf(out, "\n            %s\n", vn_repair_says_set(&r->found, s));
+	}
+	if (r->found.n_sets > 1)
+		fputs("            each of these repairs the run without the others: something that they share is at fault, or what is judged is too little\n", out);
+	if (r->found.more)
+		fprintf(out, "            there may be more; %d are looked for\n", VN_MOST_SETS);
+	for (int i = 0; i < r->n_probes; i++) {
+		const vn_probe *p = &r->probe[i];
+		fprintf(out, "%-11s %s (%s)\n            %s; %d outside\n", i ? "" : "by itself", x->name[p->toggle], op_of(x, p->toggle),
+		        vn_repair_says_probe(p), p->outside);
+	}
+}
+
+static void put_curve(const vn_experiment *x, const vn_repair *r, FILE *out)
+{
+	if (r->n_curve == 0)
+		return;
+	fputs("repair      the k worst replaced, the worst first\n", out);
+	fprintf(out, "            %4s %12s %8s  %s\n", "k", "logits KL", "outside", "with");
+	for (int i = 0; i < r->n_curve; i++) {
+		const vn_repaired *p = &r->curve[i];
+		fprintf(out, "            %4d %12.3g %8d  %s%s\n", p->k, p->kl, p->outside, p->worst < 0 ? "" : x->name[p->worst],
+		        p->within ? "  (within limits)" : "");
+	}
+}
+
+void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof path, "%s", a->model);
+	fprintf(out, "%-11s %s", "model", vn_text_clean(path));
+	if (a->tokens)
+		fprintf(out, ", %" PRId64 " tokens", a->tokens);
+	fputc('\n', out);
+	snprintf(path, sizeof path, "%s", a->candidate);
+	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path), a->precision ? " in " : "", a->precision ? a->precision : "");
+	if (x->limits[0])
+		fprintf(out, "%-11s %s\n", "limits", x->limits);
+	put_trial(x, "as it is", &r->plain, out);
+	if (r->whole.bad)
+		put_trial(x, "replaced", &r->whole, out);
+	if (r->found.healthy)
+		fputs("There is nothing to isolate.\n", out);
+	else if (!r->found.helps)
+		fputs("Everything replaced and it stays: no kernel is at fault. Look at the weights, the tokens, the limits (vernier compare).\n", out);
+	put_sets(x, r, out);
+	put_curve(x, r, out);
+	fprintf(out, "%d runs, %d operations to choose from.\n", x->runs, x->n);
+}
+
+/* ---- for a program ------------------------------------------------------------------- */
+
+static json_t *trial(const vn_experiment *x, const vn_trial *t)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "within", json_boolean(t->within));
+	if (vn_experiment_compares(x)) {
+		json_object_set_new(j, "outside", json_integer(t->outside));
+		json_object_set_new(j, "compared", json_integer(x->compared));
+		json_object_set_new(j, "first", *t->first ? vn_json_text(t->first) : json_null());
+		json_object_set_new(j, "kl_mean", vn_json_real(t->kl));
+	}
+	return j;
+}
+
+static json_t *sets(const vn_experiment *x, const vn_repair *r)
+{
+	json_t *list = json_array();
+
+	for (int s = 0; s < r->found.n_sets; s++) {
+		json_t *names = json_array();
+		for (int i = 0; i < x->n; i++)
+			if (r->found.set[s][i])
+				json_array_append_new(names, vn_json_text(x->name[i]));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:s}", "kind", r->found.size[s] == 1 ? "single" : "together", "replaced", names,
+		                                      "says", vn_repair_says_set(&r->found, s)));
+	}
+	return list;
+}
+
+static json_t *probes(const vn_experiment *x, const vn_repair *r)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < r->n_probes; i++) {
+		const vn_probe *p = &r->probe[i];
+		json_array_append_new(list, json_pack("{s:o, s:s, s:o, s:b, s:i, s:o, s:s}", "name", vn_json_text(x->name[p->toggle]), "op",
+		                                      op_of(x, p->toggle), "left_out_of", p->set < 0 ? json_null() : json_integer(p->set),
+		                                      "own_within", p->own, "outside", p->outside, "kl_mean", vn_json_real(p->kl), "says",
+		                                      vn_repair_says_probe(p)));
+	}
+	return list;
+}
+
+static json_t *curve(const vn_experiment *x, const vn_repair *r)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < r->n_curve; i++) {
+		const vn_repaired *p = &r->curve[i];
+		json_array_append_new(list, json_pack("{s:i, s:o, s:b, s:i, s:o}", "k", p->k, "with", p->worst < 0 ? json_null() : vn_json_text(x->name[p->worst]),
+		                                      "within", p->within, "outside", p->outside, "kl_mean", vn_json_real(p->kl)));
+	}
+	return list;
+}
+
+vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out, vn_error *err)
+{
+	json_t *j = json_object();
+
+	json_object_set_new(j, "schema", json_string("vernier-isolate/1"));
+	json_object_set_new(j, "verdict", json_string(verdict(r)));
+	json_object_set_new(j, "model", vn_json_text(a->model));
+	json_object_set_new(j, "candidate", vn_json_text(a->candidate));
+	json_object_set_new(j, "precision", vn_json_text(a->precision));
+	json_object_set_new(j, "tokens", a->tokens ? json_integer(a->tokens) : json_null());
+	json_object_set_new(j, "limits", x->limits[0] ? vn_json_text(x->limits) : json_null());
+	json_object_set_new(j, "operations", json_integer(x->n));
+	json_object_set_new(j, "runs", json_integer(x->runs));
+	json_object_set_new(j, "as_it_is", trial(x, &r->plain));
+	json_object_set_new(j, "all_replaced", r->whole.bad ? trial(x, &r->whole) : json_null());
+	json_object_set_new(j, "sets", sets(x, r));
+	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
+	json_object_set_new(j, "probes", probes(x, r));
+	json_object_set_new(j, "curve", curve(x, r));
+	const bool good = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', out) != EOF;
+	json_decref(j);
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report cannot be written");
+}

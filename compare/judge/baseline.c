@@ -1,0 +1,314 @@
+/* baseline.c: see baseline.h. */
+#include "compare/judge/baseline.h"
+#include "compare/text/words.h"
+
+#include "libref/base/utf8.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define FILE_MAX_BYTES (1 << 30)
+
+const char *vn_since_text(vn_since s)
+{
+	static const char *const text[VN_N_SINCE] = {
+		[VN_NO_BASELINE] = "", [VN_UNCHANGED] = "unchanged", [VN_KNOWN] = "known", [VN_BETTER] = "better", [VN_FIXED] = "fixed",
+		[VN_WORSE] = "worse", [VN_NEW] = "new",
+	};
+	return text[s];
+}
+
+/* A checkpoint of the baseline. */
+typedef struct before {
+	const char *name;  /* the JSON's own */
+	json_int_t  step;
+	json_t     *j;
+	bool        failed; /* outside then, whether it was known or not */
+	bool        found;  /* compared now as well */
+} before;
+
+typedef struct baseline {
+	const char *path;
+	json_t     *root;
+	before     *point; /* by name, then step */
+	size_t      n;
+} baseline;
+
+/* ---- reading --------------------------------------------------------------------- */
+
+static vn_status bad(const baseline *b, vn_error *err, const char *what)
+{
+	return vn_fail(err, VN_ERR_FORMAT, "%s: %s; expected the JSON report of a comparison (vernier compare -o NAME.json)", b->path,
+	               what);
+}
+
+static vn_status load(baseline *b, vn_error *err)
+{
+	json_error_t why;
+	struct stat s;
+	if (stat(b->path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX_BYTES))
+		return bad(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
+	if (stat(b->path, &s) == 0 && s.st_size == 0)
+		return bad(b, err, "is empty");
+	if (!(b->root = json_load_file(b->path, JSON_REJECT_DUPLICATES, &why)))
+		return why.line < 0 ? vn_fail(err, VN_ERR_IO, "%s: cannot be read", b->path)
+		                    : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line, why.column > 0 ? why.column : 1, why.text);
+	const char *schema = json_string_value(json_object_get(b->root, "schema"));
+	if (!schema || strcmp(schema, "vernier-compare/1") != 0)
+		return bad(b, err, "its schema is not vernier-compare/1");
+	if (!json_is_array(json_object_get(b->root, "checkpoints")))
+		return bad(b, err, "no checkpoints in it");
+	return json_is_object(json_object_get(b->root, "subject"))
+	     ? VN_OK : bad(b, err, "it does not say of which model, tokens and limits (subject), as older ones do not");
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const before *x = a, *y = b;
+	const int name = strcmp(x->name, y->name);
+	return name ? name : (x->step > y->step) - (x->step < y->step);
+}
+
+static vn_status index_points(baseline *b, vn_error *err)
+{
+	const json_t *all = json_object_get(b->root, "checkpoints");
+	b->n = json_array_size(all);
+	if (!(b->point = calloc(b->n + 1, sizeof *b->point)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints of %s", b->n, b->path);
+	for (size_t i = 0; i < b->n; i++) {
+		json_t *j = json_array_get(all, i);
+		const json_t *step = json_object_get(j, "step"), *fails = json_object_get(j, "fails");
+		const char *name = json_string_value(json_object_get(j, "name")), *since = json_string_value(json_object_get(j, "since"));
+		if (!name || !json_is_integer(step) || !json_is_boolean(fails) || !json_is_string(json_object_get(j, "status"))
+		    || !json_is_array(json_object_get(j, "limits")))
+			return bad(b, err, "a checkpoint without name, step, status, fails or limits");
+		b->point[i] = (before) {
+			.name = name, .step = json_integer_value(step), .j = j,
+			.failed = json_is_true(fails) || (since && (strcmp(since, "known") == 0 || strcmp(since, "better") == 0)),
+		};
+	}
+	qsort(b->point, b->n, sizeof *b->point, by_name);
+	for (size_t i = 1; i < b->n; i++)
+		if (by_name(&b->point[i - 1], &b->point[i]) == 0)
+			return bad(b, err, "a checkpoint twice");
+	return VN_OK;
+}
+
+/* As reports write a name. The caller's to free. */
+static char *written(const char *name)
+{
+	const size_t n = strlen(name);
+	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
+}
+
+/* ---- is it of this? ---------------------------------------------------------------- */
+
+static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
+{
+	vn_subject now;
+	vn_status st = vn_subject_of(c, &now, err);
+	const json_t *then = json_object_get(b->root, "subject");
+	if (st)
+		return st;
+	char text[VN_ERROR_MAX / 2] = "";
+	for (int i = 0; i < VN_SUBJECTS; i++) {
+		const char *was = json_string_value(json_object_get(then, vn_subject_key[i]));
+		const size_t used = strlen(text);
+		const bool digest = was && strlen(was) == VN_DIGEST_TEXT - 1;
+		if (was && strcmp(was, now.value[i]) == 0)
+			continue;
+		snprintf(text + used, sizeof text - used, "%s%s", used ? "; " : "", vn_subject_key[i]);
+		if (was && !digest && strlen(now.value[i]) < VN_DIGEST_TEXT - 1)
+			snprintf(text + strlen(text), sizeof text - strlen(text), " ('%.20s' there, '%.20s' here)", was, now.value[i]);
+	}
+	return *text ? vn_fail(err, VN_ERR_MISMATCH, "%s is no baseline for this comparison, it has other %.400s", b->path, text) : VN_OK;
+}
+
+/* ---- one checkpoint ------------------------------------------------------------------ */
+
+/* How far from perfect. */
+static double badness(vn_metric m, vn_form form, double value)
+{
+	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;
+}
+
+/* The same limit, of the same rule and of as many steps, in a checkpoint of the baseline; NULL. */
+static json_t *limit_in(const before *p, const vn_check *k)
+{
+	const json_t *all = json_object_get(p->j, "limits");
+	char key[VN_KEY_TEXT];
+	size_t i;
+	json_t *l;
+	vn_limit_key(k->form, k->metric, key);
+	json_array_foreach(all, i, l) {
+		const char *metric = json_string_value(json_object_get(l, "metric"));
+		const json_t *limit = json_object_get(l, "limit"), *rule = json_object_get(l, "rule");
+		const int line = json_is_object(rule) ? (int)json_integer_value(json_object_get(rule, "line")) : 0;
+		if (metric && strcmp(metric, key) == 0 && json_is_number(limit) && json_number_value(limit) == k->limit && line == k->line
+		    && json_integer_value(json_object_get(l, "steps")) == k->steps)
+			return l;
+	}
+	return NULL;
+}
+
+/* Of steps that are judged together, the charge may have stood at another of them. */
+static json_t *limit_before(const baseline *b, const before *p, const vn_check *k)
+{
+	json_t *l = limit_in(p, k);
+	if (l || !k->steps)
+		return l;
+	size_t from = (size_t)(p - b->point), to = from;
+	while (from > 0 && strcmp(b->point[from - 1].name, p->name) == 0)
+		from--;
+	for (to = from; !l && to < b->n && strcmp(b->point[to].name, p->name) == 0; to++)
+		l = limit_in(&b->point[to], k);
+	return l;
+}
+
+static vn_since check_since(const baseline *b, const before *p, vn_check *k, double *was)
+{
+	const json_t *l = limit_before(b, p, k), *value = json_object_get(l, "value"), *best = json_object_get(l, "best");
+	const char   *none = json_string_value(json_object_get(l, "value_is"));
+	*was = (double)NAN;
+	if (!l || !json_is_false(json_object_get(l, "holds")))
+		return VN_NEW;
+	if (!json_is_number(value)) {
+		const char *now = k->note ? "unknown" : isnan(k->value) ? "nan" : k->value > 0 ? "inf" : "-inf";
+		const bool  number = none && (strcmp(none, "nan") == 0 || strcmp(none, "inf") == 0 || strcmp(none, "-inf") == 0);
+		return !json_is_null(value) || !none ? VN_NEW : number && isfinite(k->value) ? VN_BETTER
+		     : strcmp(none, now) == 0 && !isfinite(k->value) ? VN_KNOWN : VN_WORSE;
+	}
+	*was = json_number_value(value);
+	/* Reports may be chained, a hundredth worse each: what counts is the best that it ever was. */
+	const double least = json_is_number(best) ? json_number_value(best) : *was;
+	const bool   count = k->metric == VN_M_NONFINITE || k->metric == VN_M_DIFFERING;
+	const double room = count ? 0.0 : VN_BASELINE_ROOM;
+	const double then = badness(k->metric, k->form, least), now = badness(k->metric, k->form, k->value);
+	k->has_best = isfinite(k->value) != 0;
+	k->best = now < then ? k->value : least;
+	if (now <= then * (1 - room) && now < then)
+		return VN_BETTER;
+	return now <= then * (1 + room) ? VN_KNOWN : VN_WORSE;
+}
+
+/* The worst of its broken limits decides, of equal ones the farthest out. */
+static vn_since measured_since(const baseline *b, const before *p, vn_checkpoint *c)
+{
+	vn_since worst = VN_NO_BASELINE;
+	for (int i = 0; i < c->n_checks; i++) {
+		double was;
+		if (c->check[i].holds)
+			continue;
+		const vn_since s = check_since(b, p, &c->check[i], &was);
+		if (s > worst || (s == worst && vn_check_used(&c->check[i]) > vn_check_used(&c->check[c->worst]))) {
+			worst = s;
+			c->was = was;
+			c->worst = i;
+		}
+	}
+	return worst;
+}
+
+/* Steps that are judged together are worse than they were; this one, which is not the farthest out of them, is not. */
+static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
+{
+	if (!p || k->since != VN_WORSE || k->worst < 0 || !k->check[k->worst].steps)
+		return false;
+	const vn_check *broken = &k->check[k->worst];
+	const bool      scores = vn_metric_get(broken->metric)->scores;
+	const int       worst = scores && k->pool >= 0 ? c->pool[k->pool].worst : !scores && k->few >= 0 ? c->few[k->few].worst : -1;
+	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
+	if (!p->failed || worst < 0 || &c->point[worst] == k || !json_is_number(was))
+		return false;
+	const vn_form form = VN_PLAIN; /* of its own number, not of the floor's */
+	return badness(broken->metric, form, k->m.value[broken->metric]) <= badness(broken->metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
+}
+
+static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
+{
+	if (!c->fails)
+		return VN_UNCHANGED;
+	if (!p)
+		return VN_NEW;
+	const char *status = json_string_value(json_object_get(p->j, "status")), *detail = json_string_value(json_object_get(p->j, "detail"));
+	if (c->status == VN_OUTSIDE)
+		return measured_since(b, p, c);
+	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
+		return VN_NEW;
+	char *now = written(c->detail ? c->detail : "");
+	const bool same = now && strcmp(detail ? detail : "", now) == 0;
+	free(now);
+	return same ? VN_KNOWN : VN_WORSE;
+}
+
+/* ---- all of them ----------------------------------------------------------------------- */
+
+static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
+{
+	char *name = written(c->name);
+	if (!name)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
+	const before key = { .name = name, .step = c->step };
+	*p = bsearch(&key, b->point, b->n, sizeof key, by_name);
+	free(name);
+	return VN_OK;
+}
+
+/* What the baseline has must be looked at again; what was only in the candidate may go. */
+static vn_status all_found(const baseline *b, vn_error *err)
+{
+	const before *first = NULL;
+	int n = 0;
+	for (size_t i = 0; i < b->n; i++) {
+		const char *status = json_string_value(json_object_get(b->point[i].j, "status"));
+		if (b->point[i].found || strcmp(status, vn_status_text(VN_EXTRA)) == 0)
+			continue;
+		first = first ? first : &b->point[i];
+		n++;
+	}
+	return first ? vn_fail(err, VN_ERR_MISMATCH, "%d checkpoints of the baseline %s are in neither recording, or not compared now (%.127s "
+	                       "the first)", n, b->path, first->name) : VN_OK;
+}
+
+static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
+{
+	vn_status st = VN_OK;
+	before   *p = NULL;
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_checkpoint *k = &c->point[i];
+		if ((st = find(b, k, &p, err)))
+			break;
+		if (p)
+			p->found = true;
+		k->since = since(b, p, k);
+		if (others_are_worse(c, p, k))
+			k->since = VN_KNOWN;
+		/* One that is charged with the errors of other steps may have been let go there. */
+		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->few < 0
+		    && k->pool < 0)
+			k->since = VN_FIXED;
+		if (k->since == VN_KNOWN || k->since == VN_BETTER) {
+			k->fails = false;
+			if (k->few >= 0)
+				c->few[k->few].outside = false;
+		}
+		c->n_since[k->since]++;
+	}
+	return st ? st : all_found(b, err);
+}
+
+vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)
+{
+	baseline  b = { .path = c->options->baseline };
+	vn_status st;
+	if (!b.path)
+		return VN_OK;
+	if (!(st = load(&b, err)) && !(st = same_subject(c, &b, err)) && !(st = index_points(&b, err)))
+		st = apply(c, &b, err);
+	free(b.point);
+	json_decref(b.root);
+	return st;
+}

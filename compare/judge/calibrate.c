@@ -1,0 +1,415 @@
+/* calibrate.c: see calibrate.h. */
+#include "compare/judge/calibrate.h"
+#include "compare/text/words.h"
+
+#include "libref/base/utf8.h"
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what was seen ------------------------------------------------------------------ */
+
+vn_status vn_sanity(bool floor, vn_limits **l, vn_error *err)
+{
+	/* Half the energy wrong is no rounding, of whatever format. */
+	static const char always[] = "version: 1\nname: sanity\ndefaults:\n  nonfinite: 0\n  nmse: 0.5\n  norm_ratio: 0.5\n"
+	                             "  worst_token_nmse: 1.0e+300\n  worst_channel_nmse: 1.0e+300\n  worst_channel_scale: 1.0e+300\n"
+	                             "  kl_mean: 1.0e+300\n  argmax_agreement: 0\n";
+	static const char more[] = "  nmse_over_floor: 1.0e+300\n  worst_token_nmse_over_floor: 1.0e+300\n"
+	                           "  worst_channel_nmse_over_floor: 1.0e+300\n"
+	                           "  worst_channel_scale_over_floor: 1.0e+300\n  kl_mean_over_floor: 1.0e+300\n";
+	char text[sizeof always + sizeof more];
+	const int n = snprintf(text, sizeof text, "%s%s", always, floor ? more : "");
+	return vn_limits_built_in("of any healthy run", text, (size_t)n, l, err);
+}
+
+static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_checkpoint *p, const vn_check *x, vn_error *err)
+{
+	if (k->n == k->room) {
+		const int room = 2 * k->room + 1024;
+		vn_seen *more = realloc(k->seen, (size_t)room * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for what %d checkpoints had", k->n);
+		k->seen = more;
+		k->room = room;
+	}
+	k->seen[k->n] = (vn_seen) {
+		.name = p->name, .file = vn_recording_path(c->cand), .form = x->form, .metric = x->metric, .value = x->value,
+		.rows = p->pool >= 0 ? c->pool[p->pool].n : p->rows, .layer = vn_name_layer(p->name),
+		.digits = vn_dtype_digits(p->m.grid), .order = k->n,
+	};
+	k->n++;
+	return VN_OK;
+}
+
+vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error *err)
+{
+	char label[VN_LABEL], words[VN_WORDS];
+	k->pairs++;
+	k->layers = c->limits->layers > k->layers ? c->limits->layers : k->layers;
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->fails && p->worst < 0)
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->cand),
+			               vn_recording_path(c->ref), vn_label(p, label), vn_say_failure(p, words));
+		for (int n = 0; n < p->n_checks; n++) {
+			const vn_check *x = &p->check[n];
+			vn_status st;
+			if (x->form == VN_OVER_FLOOR && x->note) /* no floor here: no ratio to learn from */
+				continue;
+			if (!x->holds && x->form != VN_OVER_FLOOR)
+				return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->cand),
+				               vn_recording_path(c->ref), vn_label(p, label), vn_say_check(p, x, words));
+			if (x->metric != VN_M_NONFINITE && (st = remember(k, c, p, x, err)))
+				return st;
+		}
+	}
+	return VN_OK;
+}
+
+void vn_calibration_free(vn_calibration *k)
+{
+	free(k->seen);
+}
+
+/* ---- one limit ------------------------------------------------------------------------- */
+
+/* What was seen of one key at one point. */
+typedef struct group {
+	const vn_seen *seen;
+	int            n;
+	const vn_seen *worst;
+	bool           none, deep; /* none: no number would do */
+	double         first, last; /* first: of all layers when not deep */
+} group;
+
+static bool high(const vn_seen *s)
+{
+	return s->form != VN_OVER_FLOOR && vn_metric_get(s->metric)->better == VN_HIGHER;
+}
+
+/* Equal bits today are luck: no limit is below what one rounding to the coarser format leaves. That is an error of
+ * up to eps / 2, evenly spread, so about eps^2 / 22 in nmse, and next to nothing in the norm. The factor of one channel is 1 within its
+ * error in most runs, and in some off by as much as 8 eps (fp16-acc32.yaml, bf16.yaml). */
+static double least(const vn_seen *s)
+{
+	const double eps = ldexp(1.0, -s->digits);
+	if (s->metric == VN_M_WORST_CHANNEL_SCALE)
+		return s->form == VN_OVER_FLOOR ? 8.0 : 8 * eps;
+	if (s->form == VN_OVER_FLOOR)
+		return 1.0;
+	return s->metric == VN_M_NORM_RATIO ? eps / 16 : eps * eps / 16;
+}
+
+/* Above it vernier limits would rightly ask what it is for. */
+static double most(const vn_seen *s)
+{
+	if (s->form == VN_OVER_FLOOR)
+		return 1e6;
+	return vn_metric_get(s->metric)->scores ? (double)INFINITY : 0.99;
+}
+
+/* Up to two digits, so that what was rounded still holds. */
+static double round_up(double x)
+{
+	const double unit = pow(10.0, floor(log10(x)) - 1);
+	char text[40];
+	for (double k = ceil(x / unit);; k++) {
+		snprintf(text, sizeof text, "%.1e", k * unit);
+		if (strtod(text, NULL) >= x)
+			return strtod(text, NULL);
+	}
+}
+
+/* A share of rows; of n rows without a fault up to 3 in n may have one, with 95 % confidence. */
+static void fit_share(group *g, double margin)
+{
+	double rows = 0;
+	for (int i = 0; i < g->n; i++)
+		rows += (double)g->seen[i].rows;
+	const double room = fmax(margin * (1 - g->worst->value), rows > 0 ? 3 / rows : 1);
+	g->first = floor(1e4 * (1 - room)) / 1e4;
+	g->none = !(g->first > 0);
+}
+
+/* log y = a + b layer through the layers' worsts, lifted until none is above it. False with one layer. */
+static bool slope(const group *g, double *a, double *b)
+{
+	double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, lift = 0;
+	for (int i = 0; i < g->n; i++) {
+		const double x = g->seen[i].layer, y = log(fmax(g->seen[i].value, least(&g->seen[i])));
+		n++;
+		sx += x;
+		sy += y;
+		sxx += x * x;
+		sxy += x * y;
+	}
+	const double spread = n * sxx - sx * sx;
+	if (!(spread > 0))
+		return false;
+	*b = (n * sxy - sx * sy) / spread;
+	*a = (sy - *b * sx) / n;
+	for (int i = 0; i < g->n; i++)
+		lift = fmax(lift, log(fmax(g->seen[i].value, least(&g->seen[i]))) - (*a + *b * g->seen[i].layer));
+	*a += lift;
+	return true;
+}
+
+/* By depth only where that is worth its two numbers: tighter by half over all layers, or more. */
+static void fit_depth(group *g, int layers, double margin)
+{
+	enum { TIGHTER_BY = 3 }; /* halves: 1.5 */
+	double a, b;
+	if (g->worst->layer < 0 || layers < 2 || !slope(g, &a, &b))
+		return;
+	const double middle = exp(a + b * (layers - 1) / 2) * margin;
+	const double first = exp(a) * margin, last = exp(a + b * (layers - 1)) * margin;
+	if (!(g->first > TIGHTER_BY / 2.0 * middle) || fmax(first, last) >= most(g->worst))
+		return;
+	g->deep = true;
+	if (!isfinite(g->worst->value)) { /* a floor of 0, and not a copy */
+		g->none = true;
+		return;
+	}
+	g->first = round_up(fmax(first, least(g->worst)));
+	g->last = round_up(fmax(last, least(g->worst)));
+}
+
+static void fit(group *g, int layers, double margin)
+{
+	g->worst = g->seen;
+	for (int i = 1; i < g->n; i++)
+		if (high(g->worst) ? g->seen[i].value < g->worst->value : g->seen[i].value > g->worst->value)
+			g->worst = &g->seen[i];
+	if (high(g->worst)) {
+		fit_share(g, margin);
+		return;
+	}
+	g->first = round_up(fmax(margin * g->worst->value, least(g->worst)));
+	if (g->first > most(g->worst)) {
+		g->first = most(g->worst);
+		g->none = !(g->worst->value <= g->first);
+	}
+	fit_depth(g, layers, margin);
+}
+
+/* ---- rules -------------------------------------------------------------------------------- */
+
+/* What a name says behind its layer. */
+static const char *point_of(const vn_seen *s)
+{
+	return s->layer < 0 ? s->name : strchr(s->name, '.') + 1;
+}
+
+static int same_point(const vn_seen *x, const vn_seen *y)
+{
+	return (x->layer >= 0) != (y->layer >= 0) ? (x->layer >= 0) - (y->layer >= 0) : strcmp(point_of(x), point_of(y));
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const vn_seen *x = a, *y = b;
+	const int point = same_point(x, y);
+	if (point)
+		return point;
+	if (x->form != y->form)
+		return x->form == VN_OVER_FLOOR ? -1 : y->form == VN_OVER_FLOOR ? 1 : (int)x->form - (int)y->form;
+	return x->metric != y->metric ? (int)x->metric - (int)y->metric : x->order - y->order;
+}
+
+typedef struct point {
+	group *group;
+	int    n, order;
+} point;
+
+static int by_order(const void *a, const void *b)
+{
+	return ((const point *)a)->order - ((const point *)b)->order;
+}
+
+/* In double quotes; what cannot stand there, or would mean something else, is replaced. */
+static void quoted(const char *text, const char *instead_of, FILE *out)
+{
+	char *clean = vn_utf8_escape(text, strlen(text));
+	fputc('"', out);
+	for (const char *c = clean ? clean : ""; *c; c++)
+		if (strchr(instead_of, *c))
+			fputc('?', out);
+		else if (*c == '"' || *c == '\\')
+			fprintf(out, "\\%c", *c);
+		else
+			fputc(*c, out);
+	fputc('"', out);
+	free(clean);
+}
+
+static void number(const group *g, FILE *out)
+{
+	if (g->none)
+		fprintf(out, "none");
+	else if (g->deep)
+		fprintf(out, "{ first: %.1e, last: %.1e }", g->first, g->last);
+	else
+		fprintf(out, high(g->worst) ? "%.4f" : "%.1e", g->first);
+}
+
+static const char *file_of(const vn_seen *s)
+{
+	const char *slash = strrchr(s->file, '/');
+	return slash ? slash + 1 : s->file;
+}
+
+static void why(const vn_calibration *k, const group *g, int n, FILE *out)
+{
+	char *text = NULL, key[VN_KEY_TEXT];
+	size_t size = 0;
+	FILE *to = open_memstream(&text, &size);
+	if (to) {
+		fprintf(to, "%d pair%s, %d number%s; worst", k->pairs, k->pairs == 1 ? "" : "s", g->n, g->n == 1 ? "" : "s");
+		for (int i = 0; i < n; i++)
+			fprintf(to, "%s %s %.3g at %s of %s", i ? "," : "", vn_limit_key(g[i].worst->form, g[i].worst->metric, key),
+			        g[i].worst->value, g[i].worst->name, file_of(g[i].worst));
+		fprintf(to, "; margin %g", k->margin);
+		fclose(to);
+	}
+	fputs("    why: ", out);
+	quoted(text ? text : "", "", out);
+	fputc('\n', out);
+	free(text);
+}
+
+/* Is there a multiple of the floor for this metric, that holds? */
+static const group *over_floor(const group *g, int n, vn_metric m)
+{
+	for (int i = 0; i < n; i++)
+		if (g[i].worst->form == VN_OVER_FLOOR && g[i].worst->metric == m && !g[i].none)
+			return &g[i];
+	return NULL;
+}
+
+/* Does it hold only where there is no floor? */
+static bool beside(const group *g, int n, const vn_seen *s)
+{
+	const vn_metric_info *info = vn_metric_get(s->metric);
+	return s->form == VN_PLAIN && over_floor(g, n, info->over_floor ? s->metric : info->scores ? VN_M_KL_MEAN : VN_M_NMSE);
+}
+
+/* Keys at this indent; what stands beside a multiple of the floor holds where there is none. */
+static void keys(const group *g, int n, const char *indent, FILE *out)
+{
+	char key[VN_KEY_TEXT];
+	int  inner = 0;
+	for (int i = 0; i < n; i++) {
+		const vn_seen *s = g[i].worst;
+		if (beside(g, n, s)) {
+			inner++;
+			continue;
+		}
+		fprintf(out, "%s%s: ", indent, vn_limit_key(s->form, s->metric, key));
+		number(&g[i], out);
+		fputc('\n', out);
+	}
+	if (!inner)
+		return;
+	fprintf(out, "%swithout_floor: {", indent);
+	for (int i = 0, said = 0; i < n; i++)
+		if (beside(g, n, g[i].worst)) {
+			fprintf(out, "%s %s: ", said++ ? "," : "", vn_limit_key(VN_PLAIN, g[i].worst->metric, key));
+			number(&g[i], out);
+		}
+	fputs(" }\n", out);
+}
+
+/* For checkpoints that no rule speaks of: the loosest that any rule says. */
+static int loosest(const group *g, int n, group *of)
+{
+	int found = 0;
+	for (int f = VN_OVER_FLOOR; f >= VN_PLAIN; f--)
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			const group *worst = NULL;
+			if (vn_metric_get((vn_metric)m)->scores)
+				continue;
+			for (int i = 0; i < n; i++)
+				if (g[i].worst->form == (vn_form)f && g[i].worst->metric == (vn_metric)m && !g[i].none
+				    && (!worst || fmax(g[i].first, g[i].last) > fmax(worst->first, worst->last)))
+					worst = &g[i];
+			if (!worst)
+				continue;
+			of[found] = *worst;
+			of[found].deep = false;
+			of[found++].first = fmax(worst->first, worst->last);
+		}
+	return found;
+}
+
+static void write_rules(const vn_calibration *k, const group *g, int n, const point *p, int n_points, FILE *out)
+{
+	group any[VN_N_FORMS * VN_N_METRICS];
+	const int n_any = loosest(g, n, any);
+	fputs("version: 1\nname: ", out);
+	quoted(k->name, "", out);
+	fputs("\n\ndefaults:\n  nonfinite: 0\n", out);
+	keys(any, n_any, "  ", out);
+	fprintf(out, "  why: \"the loosest of the rules below, for what no healthy run had; margin %g\"\n\nrules:\n", k->margin);
+	for (int i = 0; i < n_points; i++) {
+		const vn_seen *s = p[i].group->worst;
+		char match[VN_NAME_MAX + 8];
+		snprintf(match, sizeof match, "%s%s", s->layer >= 0 ? "layer@." : "", point_of(s));
+		fputs(i ? "\n  - match: " : "  - match: ", out);
+		/* A name that a glob cannot hold is matched by any character in its place. */
+		for (char *c = match; *c; c++)
+			*c = strchr("*?{},", *c) || (unsigned char)*c < 32 || (unsigned char)*c > 126 || *c == '"' || *c == '\\' ? '?' : *c;
+		if (s->layer >= 0)
+			fprintf(out, "\"layer*%s\"\n", match + strlen("layer@"));
+		else
+			fprintf(out, "\"%s\"\n", match);
+		keys(p[i].group, p[i].n, "    ", out);
+		why(k, p[i].group, p[i].n, out);
+	}
+}
+
+static bool anything_differs(const vn_calibration *k)
+{
+	for (int i = 0; i < k->n; i++)
+		if (k->seen[i].metric == VN_M_NMSE && k->seen[i].form == VN_PLAIN && k->seen[i].value > 0)
+			return true;
+	return false;
+}
+
+vn_status vn_calibration_write(vn_calibration *k, FILE *out, vn_error *err)
+{
+	group *g = calloc((size_t)k->n + 1, sizeof *g);
+	point *p = calloc((size_t)k->n + 1, sizeof *p);
+	int    n = 0, points = 0;
+	vn_status st = VN_OK;
+
+	if (!g || !p)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits of %d numbers", k->n);
+	else if (!anything_differs(k))
+		st = vn_fail(err, VN_ERR_MISMATCH, "no checkpoint differs from its reference: nothing to fit limits to (equal bits are "
+		             "compare --bitwise)");
+	if (st)
+		goto done;
+	qsort(k->seen, (size_t)k->n, sizeof *k->seen, by_key);
+	for (int i = 0; i < k->n; i++) {
+		const vn_seen *s = &k->seen[i], *before = i ? &k->seen[i - 1] : NULL;
+		const bool other = !before || same_point(s, before) != 0;
+		if (other || s->form != before->form || s->metric != before->metric)
+			g[n++].seen = s;
+		if (other)
+			p[points++] = (point) { &g[n - 1], 0, s->order };
+		p[points - 1].n = (int)(&g[n] - p[points - 1].group);
+		p[points - 1].order = s->order < p[points - 1].order ? s->order : p[points - 1].order;
+		g[n - 1].n++;
+	}
+	for (int i = 0; i < n; i++)
+		fit(&g[i], k->layers, k->margin);
+	qsort(p, (size_t)points, sizeof *p, by_order);
+	write_rules(k, g, n, p, points, out);
+done:
+	free(p);
+	free(g);
+	return st;
+}

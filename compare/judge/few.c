@@ -1,0 +1,153 @@
+/* few.c: small tensors of steps of one token, taken together; see vn_few.
+ *
+ * Their steps are to the ratio what the rows of one tensor are: sums of squares
+ * are added, the worst step stands for the worst token. */
+#include "compare/compare.h"
+#include "compare/metrics/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct member {
+	const char *name;
+	int         point;
+} member;
+
+/* Numbers of a row of what goes from layer to layer; 0: not recorded. */
+static int64_t hidden(const vn_comparison *c)
+{
+	for (int i = 0; i < vn_recording_count(c->ref); i++) {
+		const vn_entry *e = vn_recording_entry(c->ref, i);
+		const int    axis = vn_axes_find(vn_entry_axes(e), "hidden");
+		if (axis >= 0 && axis < e->shape.rank)
+			return e->shape.dim[axis];
+	}
+	return 0;
+}
+
+/* Whatever is computed from a token's row of so many numbers knows no more than they do: 512 scores made of 32 numbers are as far
+ * off as those happened to be. width: of such a row; 0: not known. */
+static int64_t independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const int    axis = vn_axes_find(vn_entry_axes(e), "token");
+	const int64_t own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
+	return own < p->m.n ? own : p->m.n;
+}
+
+static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+{
+	if (p->m.n == 0 || !p->has_floor || independent(c, p, width) >= VN_FEW_NUMBERS)
+		return false;
+	const vn_step *s = vn_recording_step(c->ref, p->step);
+	return s && s->rows == 1;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const member *x = a, *y = b;
+	const int name = strcmp(x->name, y->name);
+	return name ? name : (x->point > y->point) - (x->point < y->point);
+}
+
+bool vn_few_have(vn_metric m)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	/* A percentile of all cannot be told from those of each. */
+	return info->over_floor && !info->scores && m != VN_M_ULP_P50 && m != VN_M_ULP_P99;
+}
+
+static const double *values(const vn_checkpoint *p, bool floor)
+{
+	return floor ? p->floor : p->m.value;
+}
+
+/* Metrics of all members from those of each, by sums in units of `unit`. Returns which is worst. */
+static int64_t join(const vn_comparison *c, const member *in, int n, bool floor, double unit, vn_squares *row, vn_size *size,
+                    double *value)
+{
+	vn_squares  all = { 0 };
+	vn_measured rows = { 0 };
+	double      numbers = 0.0;
+
+	for (int m = 0; m < VN_N_METRICS; m++)
+		value[m] = vn_few_have((vn_metric)m) ? 0.0 : (double)NAN;
+	for (int i = 0; i < n; i++) {
+		const vn_checkpoint *p = &c->point[in[i].point];
+		const double *v = values(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit, d = v[VN_M_RMSE] / unit;
+		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
+		vn_squares_add(&all, &row[i]);
+		numbers += k;
+		value[VN_M_MEAN_ABS] += v[VN_M_MEAN_ABS] * k;
+		value[VN_M_MEAN_REL] += v[VN_M_MEAN_REL] * k;
+		value[VN_M_SCALE] = fmax(value[VN_M_SCALE], v[VN_M_SCALE]);
+		value[VN_M_MAX_ABS] = fmax(value[VN_M_MAX_ABS], v[VN_M_MAX_ABS]);
+		value[VN_M_MAX_REL] = fmax(value[VN_M_MAX_REL], v[VN_M_MAX_REL]);
+		value[VN_M_ULP_MAX] = fmax(value[VN_M_ULP_MAX], v[VN_M_ULP_MAX]);
+	}
+	vn_measure_tokens(row, n, size, &rows);
+	value[VN_M_NMSE] = all.dd == 0.0 ? 0.0 : all.dd / all.rr;
+	value[VN_M_WORST_CHANNEL_NMSE] = value[VN_M_NMSE]; /* single tokens have no channels */
+	value[VN_M_WORST_CHANNEL_SCALE] = value[VN_M_SCALE];
+	value[VN_M_WORST_TOKEN_NMSE] = rows.value[VN_M_WORST_TOKEN_NMSE];
+	value[VN_M_RMSE] = numbers > 0.0 ? unit * sqrt(all.dd / numbers) : 0.0;
+	value[VN_M_MEAN_ABS] = numbers > 0.0 ? value[VN_M_MEAN_ABS] / numbers : 0.0;
+	value[VN_M_MEAN_REL] = numbers > 0.0 ? value[VN_M_MEAN_REL] / numbers : 0.0;
+	return rows.worst_nmse_token;
+}
+
+static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
+{
+	vn_few     *more = realloc(c->few, ((size_t)c->n_few + 1) * sizeof *more);
+	vn_squares *row = malloc((size_t)n * sizeof *row);
+	vn_size    *size = malloc((size_t)n * sizeof *size);
+	vn_status   st = VN_OK;
+	double      unit = 0.0;
+
+	if (more)
+		c->few = more;
+	if (!more || !row || !size) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
+		goto done;
+	}
+	vn_few *g = &c->few[c->n_few];
+	*g = (vn_few) { .n = n };
+	for (int i = 0; i < n; i++) { /* the largest number, so that no square is lost */
+		vn_checkpoint *p = &c->point[in[i].point];
+		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
+		p->few = c->n_few;
+		g->numbers += p->m.n;
+	}
+	unit = unit > 0.0 ? unit : 1.0;
+	join(c, in, n, true, unit, row, size, g->floor);
+	g->worst = in[join(c, in, n, false, unit, row, size, g->value)].point;
+	c->n_few++;
+done:
+	free(size);
+	free(row);
+	return st;
+}
+
+vn_status vn_take_few(vn_comparison *c, vn_error *err)
+{
+	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
+	vn_status st = VN_OK;
+	const int64_t width = hidden(c);
+	int       n = 0;
+
+	if (!in)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
+	for (int i = 0; i < c->n_points; i++)
+		if (belongs(c, &c->point[i], width))
+			in[n++] = (member) { c->point[i].name, i };
+	qsort(in, (size_t)n, sizeof *in, by_name);
+	for (int from = 0, to; !st && from < n; from = to) {
+		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
+			;
+		if (to - from > 1)
+			st = add(c, in + from, to - from, err);
+	}
+	free(in);
+	return st;
+}

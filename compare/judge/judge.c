@@ -1,0 +1,257 @@
+/* judge.c: one measured checkpoint against its limits. Every check says what
+ * passes, so that a NaN, an unknown floor or an undefined metric does not. */
+#include "compare/judge/count.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+void vn_floor_set(vn_checkpoint *p, const vn_measured *m)
+{
+	/* A floor run that overflowed explains nothing. */
+	p->has_floor = m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	if (p->has_floor && !p->floor)
+		p->has_floor = (p->floor = malloc(VN_N_METRICS * sizeof *p->floor)) != NULL;
+	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
+		p->floor[i] = m->has[i] ? m->value[i] : (double)NAN;
+}
+
+/* Squares of errors add, a divergence being one. */
+static bool is_square(int m)
+{
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_KL_MEAN || m == VN_M_KL_P99 || m == VN_M_KL_MAX;
+}
+
+void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
+{
+	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
+	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
+		if (vn_metric_get((vn_metric)i)->over_floor)
+			p->floor[i] = !m->has[i] ? (double)NAN : is_square(i) ? p->floor[i] + m->value[i] : hypot(p->floor[i], m->value[i]);
+}
+
+double vn_floor_value(const vn_checkpoint *p, vn_metric m)
+{
+	return p->has_floor ? p->floor[m] : (double)NAN;
+}
+
+static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
+{
+	vn_check *k = &p->check[p->n_checks++];
+	*k = (vn_check) {
+		.metric = m, .form = form, .limit = l->value, .value = value, .rule = l->rule, .line = l->line, .note = note,
+		.holds = !note && vn_limit_holds(m, form, l->value, value),
+	};
+	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
+}
+
+/* Of many numbers rounding leaves no factor at all in one run, and next to none in another: the least that a factor is measured in
+ * is what it leaves of a single number, in the mean: the root of 0.18 times half a unit in the last place of 1. */
+static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+{
+	const int own = vn_dtype_digits(c->policy.storage), kept = vn_dtype_digits(p->m.grid);
+	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept)) : 0.0;
+}
+
+/* A floor of zero: the format changes nothing here, so nothing may be changed. */
+static double over_floor(double value, double floor)
+{
+	if (floor == 0.0)
+		return value == 0.0 ? 0.0 : (double)INFINITY;
+	return value / floor;
+}
+
+/* The divergence of a few rows is what a few rounded scores make of it, and so is
+ * its floor: their ratio is anything. Eight healthy rows are within 2. */
+enum { FEW_ROWS = 8 };
+
+/* What is held against a limit: the checkpoint's own numbers, or those of all the
+ * steps that it is judged with. */
+typedef struct subject {
+	double value, floor;
+	bool   has, has_floor;
+	int    steps;
+} subject;
+
+static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_few *few)
+{
+	if (few)
+		return (subject) { few->value[m], few->floor[m], true, true, few->n };
+	if (!vn_metric_get(m)->scores)
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
+	if (p->pool < 0)
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
+	const vn_pool *pool = &c->pool[p->pool];
+	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
+}
+
+static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_few *few)
+{
+	subject s = own_or_joint(c, p, m, few);
+	if (!isnan(s.floor))
+		s.floor = fmax(s.floor, least_floor(c, p, m));
+	return s;
+}
+
+/* Of fewer numbers than this, and no more to be had, one ratio of independent errors in 10,000 is over 4, of 16 one
+ * in 250. What keeps to the limit without a floor is then let go. */
+enum { TOO_FEW_NUMBERS = 32 };
+
+static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, double value, const vn_limit_set *set)
+{
+	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
+	return vn_few_have(m) && (few ? few->numbers : p->m.n) < TOO_FEW_NUMBERS && cap->rule
+	    && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, value);
+}
+
+/* A limit on something of rows is one on a count of them. */
+static vn_limit for_rows(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_limit *l)
+{
+	vn_limit of = *l;
+	int64_t  rows;
+	if (m == VN_M_ARGMAX_AGREEMENT && p->scores)
+		of.value = vn_count_limit(l->value, vn_count_distinct(c, p, &rows));
+	return of;
+}
+
+/* Steps that are judged together break a limit: does this one by itself? In units of the floor of all of them, as they were
+ * judged: its own may be next to nothing by luck. */
+static bool breaks_too(const vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, const subject *s)
+{
+	const bool over = form == VN_OVER_FLOOR;
+
+	if (!s->has || !p->m.has[m] || (form == VN_WITHOUT_FLOOR && s->has_floor) || (over && !(s->has_floor && !isnan(s->floor))))
+		return false;
+	return !vn_limit_holds(m, form, l->value, over ? over_floor(s->value, s->floor) : s->value)
+	    && !vn_limit_holds(m, form, l->value, over ? over_floor(p->m.value[m], s->floor) : p->m.value[m]);
+}
+
+/* False: judged at another step. */
+static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit_set *set, bool has_other)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	const vn_limit *l = &set->limit[form][m];
+	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) ? &c->few[p->few] : NULL;
+	if (isinf(l->value))
+		return true; /* any is within it */
+	if (info->scores && !p->scores) {
+		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
+		 * rule named this checkpoint itself. */
+		if (l->rule->match)
+			add(p, m, form, l, 0, "only logits have this metric");
+		return true;
+	}
+	const subject  s = subject_of(c, p, m, few);
+	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
+		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
+	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
+	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, s.value, set)))
+		return false;
+	if (form == VN_WITHOUT_FLOOR && s.has_floor)
+		return true;
+	if (form == VN_OVER_FLOOR && !s.has_floor) {
+		if (!has_other)
+			add(p, m, form, l, 0, p->has_floor ? "too few rows for a ratio: give a limit without_floor"
+			                                   : "no floor is known: give --model or --floor, or a limit without_floor");
+		return true;
+	}
+	if (!s.has)
+		add(p, m, form, l, 0, "not measured");
+	else if (form == VN_OVER_FLOOR && isnan(s.floor))
+		add(p, m, form, l, 0, "the floor lacks this metric");
+	else if (form != VN_OVER_FLOOR) {
+		double value = s.value;
+		if (m == VN_M_SCALE && !vn_limit_holds(m, form, l->value, value)) {
+			const double distinct = vn_count_scale(c, p, value, p->m.value[VN_M_NMSE]);
+			value = vn_limit_holds(m, form, l->value, distinct) ? distinct : value;
+		}
+		add(p, m, form, &of, value, NULL);
+	}
+	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, s.value, set))
+		add(p, m, form, l, over_floor(s.value, s.floor), NULL);
+	else
+		add(p, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
+	p->check[p->n_checks - 1].steps = s.steps;
+	return true;
+}
+
+double vn_check_used(const vn_check *k)
+{
+	if (!(fabs(k->value) <= 1.7976931348623157e308))
+		return (double)INFINITY;
+	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
+	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
+	if (!(far > 0))
+		return 0;
+	return near > 0 ? far / near : (double)INFINITY;
+}
+
+/* A limit that rounding to the candidate's format breaks by itself. */
+static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
+{
+	const vn_dtype r = vn_recording_entry(c->ref, p->ref)->dtype, d = vn_recording_entry(c->cand, p->cand)->dtype;
+	const int digits = vn_dtype_digits(d);
+	if (vn_dtype_digits(r) <= digits || k->form == VN_OVER_FLOOR || !k->rule)
+		return;
+	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
+	if (k->metric == VN_M_MAX_ABS && k->limit < half)
+		vn_lines_add(&c->warnings, "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
+		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
+	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
+	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
+	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
+		vn_lines_add(&c->warnings, "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
+		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
+}
+
+/* Ids, indices and counts are right or wrong, and no share of their size says which: also of those that a candidate keeps
+ * as floats. */
+static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const vn_limit_set *set)
+{
+	for (int f = 0; f < VN_N_FORMS; f++)
+		if (set->limit[f][VN_M_MAX_ABS].rule || set->limit[f][VN_M_DIFFERING].rule)
+			return false;
+	return vn_recording_entry(c->ref, p->ref)->dtype == VN_I32;
+}
+
+vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
+{
+	static const vn_limit none = { NULL, 0.0, 0 };
+	vn_limit_set set;
+	bool without = false, elsewhere = false;
+
+	vn_limits_for(c->limits, p->name, &set);
+	int room = 4; /* nonfinite, max_abs, hollow tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			room += set.limit[f][m].rule != NULL;
+	if (!(p->check = calloc((size_t)room, sizeof *p->check)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
+	if (p->hollow && !set.constant)
+		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->hollow);
+	if (p->unfounded)
+		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is none");
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (set.limit[f][m].rule && !check(c, p, (vn_metric)m, (vn_form)f, &set, without))
+				elsewhere = true;
+	p->status = p->n_checks || elsewhere ? VN_WITHIN : VN_UNLIMITED;
+	if (!set.limit[VN_PLAIN][VN_M_NONFINITE].rule) /* also when a rule says none: that needs a number */
+		add(p, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
+	if (must_be_equal(c, p, &set))
+		add(p, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
+	for (int i = 0; i < p->n_checks; i++) {
+		doubt(c, p, &p->check[i]);
+		if (p->check[i].holds)
+			continue;
+		if (p->few >= 0 && p->check[i].steps && vn_few_have(p->check[i].metric))
+			c->few[p->few].outside = true;
+		p->status = VN_OUTSIDE;
+		p->fails = true;
+		if (p->worst < 0 || vn_check_used(&p->check[i]) > vn_check_used(&p->check[p->worst]))
+			p->worst = i;
+	}
+	return VN_OK;
+}

@@ -1,0 +1,162 @@
+/* localise.c: where it starts. The first divergence is the first checkpoint in
+ * execution order outside its limits. An origin is one whose inputs, on the
+ * graph of the plan, are all inside: the graph decides, not the list, so that
+ * a bad v is not attn_out's fault. */
+#include "compare/compare.h"
+#include "compare/judge/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Which checkpoint holds which value, and room to walk in. Cells are (step, value). */
+struct vn_graph {
+	size_t    cells, values;
+	int      *point;  /* checkpoint of a root value, -1 when it was not compared */
+	uint32_t *stamp, now;
+	size_t   *stack, depth;
+};
+
+/* Steps are numbered by strangers; the table of all of them must stay small. */
+enum { CELLS_MAX = 1 << 26 };
+
+static void destroy(vn_graph *g)
+{
+	if (!g)
+		return;
+	free(g->point);
+	free(g->stamp);
+	free(g->stack);
+	free(g);
+}
+
+void vn_comparison_drop_graph(vn_comparison *c)
+{
+	destroy(c->graph);
+	c->graph = NULL;
+}
+
+vn_status vn_graph_build(vn_comparison *c, vn_error *err)
+{
+	const vn_plan *plan = c->plan;
+	vn_graph *g = calloc(1, sizeof *g);
+	int steps = 0;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].step >= steps)
+			steps = c->point[i].step + 1;
+	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
+	if (cells > CELLS_MAX) {
+		free(g);
+		return VN_OK;
+	}
+	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) || !(g->stamp = calloc(cells + 1, sizeof *g->stamp))
+	    || !(g->stack = malloc((cells + 1) * sizeof *g->stack))) {
+		destroy(g);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+	}
+	g->cells = cells;
+	g->values = values;
+	for (size_t i = 0; i < cells; i++)
+		g->point[i] = -1;
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (!p->m.n || p->value < 0)
+			continue;
+		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
+		/* Of two names of one value the one outside counts, and the first of those. */
+		if (*cell < 0 || (p->status == VN_OUTSIDE && c->point[*cell].status != VN_OUTSIDE))
+			*cell = i;
+	}
+	c->graph = g;
+	return VN_OK;
+}
+
+static void push(vn_graph *g, size_t cell)
+{
+	if (g->stamp[cell] == g->now)
+		return;
+	g->stamp[cell] = g->now;
+	g->stack[g->depth++] = cell;
+}
+
+static void push_reached(void *graph, size_t step, int value, bool all_rows)
+{
+	vn_graph *g = graph;
+	(void)all_rows; /* of tensors that are compared whole */
+	push(g, step * g->values + (size_t)value);
+}
+
+static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
+{
+	vn_reach_inputs(plan, cell / g->values, (int)(cell % g->values), true, push_reached, g);
+}
+
+int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
+{
+	const vn_plan *plan = c->plan;
+	vn_graph *g = c->graph;
+	const int value = g ? c->point[point].value : -1;
+	int n = 0;
+	if (value < 0)
+		return -1;
+	g->now++;
+	g->depth = 0;
+	push_inputs(g, plan, (size_t)c->point[point].step * g->values + (size_t)value);
+	while (g->depth > 0) {
+		const size_t cell = g->stack[--g->depth];
+		if (g->point[cell] < 0)
+			push_inputs(g, plan, cell);
+		else if (n < max)
+			input[n++] = g->point[cell];
+	}
+	return n;
+}
+
+/* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
+static bool outside(const vn_comparison *c, const vn_checkpoint *p)
+{
+	return (p->status == VN_OUTSIDE && p->fails) || (p->few >= 0 && c->few[p->few].outside);
+}
+
+/* Only under the name that counts: one value is one origin. */
+static bool starts_here(const vn_comparison *c, int point, int *input)
+{
+	const vn_checkpoint *p = &c->point[point];
+	if (p->value < 0 || c->graph->point[(size_t)p->step * c->graph->values + (size_t)p->value] != point)
+		return false;
+	const int n = vn_inputs_of(c, point, input, c->n_points);
+	for (int i = 0; i < n; i++)
+		if (outside(c, &c->point[input[i]]))
+			return false;
+	return n >= 0;
+}
+
+vn_status vn_localise(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	c->first = -1;
+	for (int i = c->n_points - 1; i >= 0; i--)
+		if (c->point[i].status == VN_OUTSIDE && c->point[i].fails)
+			c->first = i;
+	if (c->first < 0 || !c->plan)
+		return VN_OK;
+	if ((st = vn_graph_build(c, err)))
+		return st;
+	if (!c->graph) {
+		vn_lines_add(&c->warnings, "its steps are too many of %d values each to walk; no origins", c->plan->n_values);
+		return VN_OK;
+	}
+	int *input = malloc((size_t)c->n_points * sizeof *input);
+	c->origins = calloc((size_t)c->n_points, sizeof *c->origins);
+	if (!input || !c->origins)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (p->status == VN_OUTSIDE && p->fails && starts_here(c, i, input)) {
+			p->origin = true;
+			c->origins[c->n_origins++] = i;
+		}
+	}
+	free(input);
+	return st;
+}

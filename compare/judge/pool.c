@@ -1,0 +1,97 @@
+/* pool.c: the metrics of logits over all steps of one token; see vn_pool. */
+#include "compare/metrics/average.h"
+#include "compare/compare.h"
+#include "compare/judge/count.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_shape *s = &vn_recording_entry(c->ref, p->ref)->shape;
+	return s->rank > 0 && s->dim[s->rank - 1] > 0 ? p->m.n / s->dim[s->rank - 1] : 0;
+}
+
+/* The next checkpoint from i on that holds one row under this name (NULL: any that is in no pool); -1. */
+static int next_row(const vn_comparison *c, int i, const char *name)
+{
+	for (; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->rows == 1 && p->m.has[VN_M_KL_MEAN] && (name ? strcmp(p->name, name) == 0 : p->pool < 0))
+			return i;
+	}
+	return -1;
+}
+
+/* Metrics of n rows from those of each; x (n) is room. */
+static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, double *value, double *x)
+{
+	static const vn_metric share[] = { VN_M_ARGMAX_AGREEMENT, VN_M_TOP5_AGREEMENT, VN_M_KL_MEAN };
+	for (int m = 0; m < VN_N_METRICS; m++)
+		value[m] = (double)NAN;
+	for (size_t k = 0; k < sizeof share / sizeof *share; k++) {
+		int n = 0;
+		double sum = 0.0;
+		for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
+			const vn_checkpoint *p = &c->point[i];
+			sum += x[n++] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
+		}
+		value[share[k]] = sum / n;
+	}
+	qsort(x, (size_t)g->n, sizeof *x, vn_ascending); /* the divergences came last */
+	value[VN_M_KL_P99] = x[vn_rank(g->n, 0.99)];
+	value[VN_M_KL_MAX] = x[g->n - 1];
+}
+
+static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
+{
+	double *x = malloc((size_t)g->n * sizeof *x), strict = 0.0;
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n);
+	over_rows(c, g, false, g->value, x);
+	over_rows(c, g, true, g->floor, x);
+	if (isnan(g->floor[VN_M_KL_MEAN])) /* some step has none */
+		for (int m = 0; m < VN_N_METRICS; m++)
+			g->floor[m] = (double)NAN;
+	g->worst = g->first;
+	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
+		c->point[i].pool = c->n_pools;
+		strict += c->point[i].m.argmax_strict;
+		if (vn_ascending(&c->point[i].m.value[VN_M_KL_MEAN], &c->point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
+			g->worst = i;
+	}
+	g->argmax_strict = strict / g->n;
+	int rows = 0;
+	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name))
+		x[rows++] = c->point[i].m.value[VN_M_KL_MEAN];
+	g->kl_half = VN_Z95 * vn_mean_of(x, rows).error;
+	free(x);
+	return VN_OK;
+}
+
+vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].scores && c->point[i].m.n)
+			c->point[i].rows = rows_of(c, &c->point[i]);
+	for (int i = next_row(c, 0, NULL); !st && i >= 0; i = next_row(c, i + 1, NULL)) {
+		vn_pool g = { .name = c->point[i].name, .first = i };
+		for (int k = i; k >= 0; k = next_row(c, k + 1, g.name)) {
+			g.last = k;
+			g.n++;
+		}
+		if (g.n < 2)
+			continue;
+		vn_pool *more = realloc(c->pool, ((size_t)c->n_pools + 1) * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g.n);
+		c->pool = more;
+		st = fill(c, &g, err);
+		c->pool[c->n_pools++] = g;
+		vn_count_pool(c, c->n_pools - 1);
+	}
+	return st;
+}

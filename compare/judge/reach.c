@@ -1,0 +1,67 @@
+/* reach.c: see reach.h. */
+#include "compare/judge/reach.h"
+
+/* Does a row of the output depend on other tokens' rows of this input? */
+static bool mixes_tokens(const vn_node *node, int input)
+{
+	switch (node->op) {
+	case VN_OP_ATTENTION:
+		return input != VN_ATTN_Q;
+	case VN_OP_CAUSAL_CONV:
+	case VN_OP_DELTA_RULE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+typedef struct asker {
+	const vn_plan *plan;
+	vn_reach      *reach;
+	void          *context;
+} asker;
+
+static void input(const asker *a, size_t step, const vn_node *node, int i, bool all_rows)
+{
+	a->reach(a->context, step, vn_plan_root(a->plan, node->in[i]), all_rows || mixes_tokens(node, i));
+}
+
+/* What a state is after a step: the value that shows it, or else what went into it in all steps so far. */
+static void state(const asker *a, size_t step, const vn_state *s)
+{
+	const vn_node *node = &a->plan->node[s->node];
+
+	if (s->value >= 0)
+		a->reach(a->context, step, s->value, true);
+	for (size_t k = 0; s->value < 0 && k <= step; k++)
+		for (int i = 0; i < node->n_in; i++)
+			if (s->input < 0 || s->input == i)
+				input(a, k, node, i, true);
+}
+
+void vn_reach_inputs(const vn_plan *plan, size_t step, int value, bool all_rows, vn_reach *reach, void *context)
+{
+	const asker     a = { plan, reach, context };
+	const vn_value *v = &plan->value[value];
+	const vn_node  *node = &plan->node[v->node];
+	const vn_state *shown = v->state >= 0 ? &plan->state[v->state] : NULL;
+
+	if (shown && shown->input >= 0) {
+		if (step > 0)
+			state(&a, step - 1, shown);
+		input(&a, step, node, shown->input, true);
+		return;
+	}
+	for (int k = 0; k < node->n_state; k++)
+		if (plan->state[node->state[k]].input < 0 && step > 0)
+			state(&a, step - 1, &plan->state[node->state[k]]);
+	for (int i = node->n_in - 1; i >= 0; i--) {
+		int k = 0;
+		while (k < node->n_state && plan->state[node->state[k]].input != i)
+			k++;
+		if (k < node->n_state)
+			state(&a, step, &plan->state[node->state[k]]);
+		else
+			input(&a, step, node, i, all_rows);
+	}
+}

@@ -1,0 +1,95 @@
+/* subject.c: what a comparison is about; see baseline.h. */
+#include "compare/judge/baseline.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKENS, CONFIG, REF_WEIGHTS, CAND_WEIGHTS, REF_PRECISION, CAND_PRECISION, FLOOR, LIMITS };
+
+const char *const vn_subject_key[VN_SUBJECTS] = {
+	[TOKENS] = "token_ids", [CONFIG] = "config", [REF_WEIGHTS] = "reference_weights", [CAND_WEIGHTS] = "candidate_weights",
+	[REF_PRECISION] = "reference_precision", [CAND_PRECISION] = "candidate_precision", [FLOOR] = "floor", [LIMITS] = "limits",
+};
+
+static void put(vn_subject *s, int which, const char *text)
+{
+	snprintf(s->value[which], VN_SUBJECT_TEXT, "%.63s", text ? text : "");
+}
+
+/* Ids, positions, and the calls that they came in. */
+static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
+{
+	const int32_t *ids, *positions;
+	const vn_step *step;
+	const int64_t n = vn_recording_tokens(r, &ids, &positions);
+	const int steps = vn_recording_steps(r, &step);
+	vn_digester *d = vn_digester_create();
+	if (!d)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a digest of the tokens");
+	if (n > 0) {
+		vn_digester_add(d, ids, (size_t)n * sizeof *ids);
+		vn_digester_add(d, positions, (size_t)n * sizeof *positions);
+	}
+	for (int i = 0; i < steps; i++) {
+		const int64_t about[] = { step[i].number, step[i].position, step[i].tokens, step[i].first_row, step[i].rows };
+		vn_digester_add(d, about, sizeof about);
+	}
+	put(s, TOKENS, vn_digester_finish(d).hex);
+	return VN_OK;
+}
+
+static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_error *err)
+{
+	const vn_weight_row *row;
+	const int n = vn_recording_weights(r, &row);
+	vn_digester *d;
+	if (n <= 0)
+		return VN_OK;
+	if (!(d = vn_digester_create()))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a digest of the weights");
+	for (int i = 0; i < n; i++) {
+		vn_digester_add(d, row[i].name, strlen(row[i].name) + 1);
+		vn_digester_add(d, row[i].digest.hex, strlen(row[i].digest.hex) + 1);
+	}
+	put(s, which, vn_digester_finish(d).hex);
+	return VN_OK;
+}
+
+/* However it is spelt. */
+static void config(const char *text, vn_subject *s)
+{
+	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
+	char *plain = j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+	if (plain)
+		put(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
+	else if (text)
+		put(s, CONFIG, vn_digest_of(text, strlen(text)).hex);
+	free(plain);
+	json_decref(j);
+}
+
+static const char *precision(const vn_recording *r)
+{
+	return vn_facts_get(vn_recording_run(r), "precision");
+}
+
+vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
+{
+	vn_status st;
+	*s = (vn_subject) { 0 };
+	if ((st = tokens(c->ref, s, err)) || (st = weights(c->ref, s, REF_WEIGHTS, err))
+	    || (st = weights(c->cand, s, CAND_WEIGHTS, err)))
+		return st;
+	config(vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(c->cand), s);
+	put(s, REF_PRECISION, precision(c->ref));
+	put(s, CAND_PRECISION, precision(c->cand));
+	put(s, LIMITS, c->limits->digest.hex);
+	if (c->floor)
+		put(s, FLOOR, precision(c->floor) ? precision(c->floor) : "of no stated precision");
+	else if (c->options->model)
+		put(s, FLOOR, c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision(c->cand));
+	else
+		put(s, FLOOR, "none");
+	return VN_OK;
+}

@@ -1,0 +1,190 @@
+/* limits.c: see limits.h. Reading a file is in limits_read.c. */
+#include "compare/limits/limits.h"
+
+#include "capture/shipped.h"
+#include "libref/base/glob.h"
+#include "libref/plan/point.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *vn_limit_key(vn_form form, vn_metric m, char *text)
+{
+	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name, form == VN_OVER_FLOOR ? "_over_floor" : "");
+	return text;
+}
+
+double vn_limit_subject(vn_metric m, vn_form form, double value)
+{
+	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_NEAR_ONE ? fabs(value - 1.0) : value;
+}
+
+bool vn_limit_holds(vn_metric m, vn_form form, double limit, double value)
+{
+	const double x = vn_limit_subject(m, form, value);
+	if (form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER)
+		return x >= limit;
+	return x <= limit;
+}
+
+double vn_limit_at_depth(vn_metric m, vn_form form, double first, double last, const char *name, int layers)
+{
+	const bool high = form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER;
+	const int  layer = vn_name_layer(name);
+	vn_point   point;
+	if (layer < 0)
+		return vn_point_from_name(name, &point) && point < VN_POINT_INPUT ? first : last;
+	if (layer >= layers - 1 && layers > 0)
+		return last;
+	if (layer == 0 || layers == 0)
+		return first;
+	const double share = (double)layer / (layers - 1);
+	/* By logarithms: last / first may be beyond any double. */
+	const double a = log(high ? 1.0 - first : first), b = log(high ? 1.0 - last : last);
+	const double x = exp(a + (b - a) * share);
+	return high ? 1.0 - x : x;
+}
+
+const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	if (form == VN_OVER_FLOOR)
+		return value > 1e6 ? "times the floor can hardly fail"
+		     : value < 1 ? "times the floor: no run in that format is sure to keep to it" : NULL;
+	if (m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE)
+		return value <= -1 ? "can never fail" : value <= 0 ? "lets an unrelated tensor pass" : NULL;
+	if (info->better == VN_HIGHER)
+		return value <= 0 ? "can never fail" : NULL;
+	/* What is left of a factor beyond 6 standard errors is 0 in most tensors, whatever is wrong with them, and more by luck. */
+	if ((m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE) && value == 0)
+		return "is luck: of few numbers rounding leaves more, and of many nothing";
+	if (m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_NORM_RATIO || m == VN_M_SCALE
+	    || m == VN_M_WORST_CHANNEL_SCALE)
+		return value >= 1 ? "lets a tensor of zeros pass" : NULL;
+	if (m == VN_M_HEADROOM)
+		return value >= 1 ? "can never fail" : NULL;
+	if (m == VN_M_ULP_P50 || m == VN_M_ULP_P99 || m == VN_M_ULP_MAX)
+		return value >= 4294967296.0 ? "can never fail in float32 or less" : NULL;
+	/* Counts: a tensor of 1e15 elements has no file, and one of a million NaN is no use to anybody. */
+	if (m == VN_M_NONFINITE)
+		return value >= 1e6 ? "can hardly fail" : NULL;
+	if (m == VN_M_DIFFERING)
+		return value >= 1e15 ? "can never fail" : NULL;
+	/* All scores alike are ln V from certainty, 12 of 150,000 tokens: a mean of 10 is that of other logits. */
+	if (m == VN_M_KL_MEAN)
+		return value >= 10 ? "lets unrelated logits pass" : NULL;
+	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
+		return value >= 50 ? "can hardly fail" : NULL;
+	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
+}
+
+const char *vn_rule_why(const vn_rule *r, vn_form form, vn_metric m)
+{
+	const char *own = r->why_of[form == VN_OVER_FLOOR][m];
+	return own ? own : r->why;
+}
+
+static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set *set)
+{
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			if (r->key[f][m].state == VN_SAID)
+				set->limit[f][m] = (vn_limit) { r, !r->key[f][m].deep ? r->key[f][m].value
+				                                   : vn_limit_at_depth((vn_metric)m, (vn_form)f, r->key[f][m].value,
+				                                                       r->key[f][m].last, name, l->layers),
+				                                r->key[f][m].line };
+			else if (r->key[f][m].state == VN_LIFTED)
+				set->limit[f][m] = (vn_limit) { 0 };
+		}
+	if (r->missing >= 0)
+		set->missing = r->missing ? r : NULL;
+	if (r->extra >= 0)
+		set->extra = r->extra ? r : NULL;
+	if (r->constant >= 0)
+		set->constant = r->constant ? r : NULL;
+	r->hit = true;
+}
+
+void vn_limits_for(vn_limits *l, const char *name, vn_limit_set *set)
+{
+	memset(set, 0, sizeof *set);
+	for (int i = 0; i < l->n_rules; i++)
+		if (!l->rule[i]->match)
+			apply(l, l->rule[i], name, set);
+	for (int i = 0; i < l->n_rules; i++)
+		if (l->rule[i]->match && vn_glob_match(l->rule[i]->match, name))
+			apply(l, l->rule[i], name, set);
+}
+
+bool vn_limits_mention(const vn_limits *l, vn_metric m)
+{
+	for (int i = 0; i < l->n_rules; i++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (l->rule[i]->key[f][m].state == VN_SAID)
+				return true;
+	return false;
+}
+
+bool vn_limits_ask_floor(const vn_limits *l)
+{
+	for (int i = 0; i < l->n_rules; i++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			if (l->rule[i]->key[VN_OVER_FLOOR][m].state == VN_SAID)
+				return true;
+	return false;
+}
+
+vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
+{
+	static const char text[] = "version: 1\nname: bitwise\n"
+	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
+	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
+	/* Any number of them. Nobody may write that: in a file `none` is 0. */
+	if (!st)
+		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;
+	return st;
+}
+
+vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
+{
+	const vn_status st = vn_limits_parse(name, text, n, l, err);
+	for (int i = 0; !st && i < (*l)->n_rules; i++) {
+		vn_rule *r = (*l)->rule[i];
+		r->line = 0;
+		for (int f = 0; f < VN_N_FORMS; f++)
+			for (int m = 0; m < VN_N_METRICS; m++)
+				r->key[f][m].line = 0;
+	}
+	return st;
+}
+
+void vn_limits_destroy(vn_limits *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < l->n_rules; i++) {
+		free(l->rule[i]->file);
+		free(l->rule[i]->match);
+		free(l->rule[i]->why);
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			free(l->rule[i]->why_of[0][m]);
+			free(l->rule[i]->why_of[1][m]);
+		}
+		free(l->rule[i]);
+	}
+	for (int i = 0; i < l->n_warnings; i++)
+		free(l->warning[i]);
+	free(l->rule);
+	free(l->warning);
+	free(l->name);
+	free(l->path);
+	free(l);
+}
+
+vn_status vn_limits_find(const char *name, char *path, vn_error *err)
+{
+	return vn_shipped_find("limits", name, path, err);
+}

@@ -1,0 +1,132 @@
+/* limits_file.c: limits files on disk, and the files they extend. */
+#include "compare/limits/limits_read.h"
+
+#include "capture/yaml.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EXTENDS_MAX    8
+
+/* The files being read, innermost first: what is extended must not come back. */
+typedef struct chain {
+	const struct chain *outer;
+	vn_yaml_id file;
+	int        depth;
+} chain;
+
+static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err);
+
+/* The file that is extended: a plain name, beside this file or one of ours. */
+static vn_status base_of(const char *from, const vn_extends *x, const chain *here, vn_limits **base, vn_error *err)
+{
+	const char *name = x->name, *slash = strrchr(from, '/');
+	char path[PATH_MAX];
+	const int dir = slash ? (int)(slash - from) + 1 : 0;
+
+	if (!*name || strchr(name, '/') || name[0] == '.')
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s'; expected the name of a file in the same folder or of one "
+		               "of vernier's own", from, x->line, x->column, name);
+	if (here->depth >= EXTENDS_MAX)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends more than %d files deep", from, x->line, x->column,
+		               EXTENDS_MAX);
+	if (snprintf(path, sizeof path, "%.*s%s", dir, from, name) >= (int)sizeof path
+	    || (access(path, F_OK) != 0 && vn_limits_find(name, path, NULL)))
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: extends '%.80s': no such file here or among vernier's own", from,
+		               x->line, x->column, name);
+	vn_error why;
+	const vn_status st = read_file(path, here, base, &why);
+	if (st)
+		return vn_fail(err, st, "%s:%d:%d: extends: %.600s", from, x->line, x->column, why.text);
+	return VN_OK;
+}
+
+/* Base first, so that what extends it wins. */
+static vn_status put_before(vn_limits *l, vn_limits *base, vn_error *err)
+{
+	const int n = base->n_rules + l->n_rules, w = base->n_warnings + l->n_warnings;
+	vn_rule **rule = malloc(((size_t)n + 1) * sizeof *rule);
+	char    **text = malloc(((size_t)w + 1) * sizeof *text);
+	if (!rule || !text) {
+		free(rule);
+		free(text);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for limits", l->path);
+	}
+	for (int i = 0; i < n; i++)
+		rule[i] = i < base->n_rules ? base->rule[i] : l->rule[i - base->n_rules];
+	for (int i = 0; i < w; i++)
+		text[i] = i < base->n_warnings ? base->warning[i] : l->warning[i - base->n_warnings];
+	for (int i = 0; i < base->n_rules; i++)
+		rule[i]->shipped = true;
+	const vn_digest both[2] = { base->digest, l->digest };
+	l->digest = vn_digest_of(both, sizeof both);
+	free(l->rule);
+	free(l->warning);
+	l->rule = rule;
+	l->warning = text;
+	l->n_rules = n;
+	l->n_warnings = w;
+	base->n_rules = base->n_warnings = 0;
+	return VN_OK;
+}
+
+static vn_status parse(const char *path, const char *text, size_t n, const chain *here, vn_limits **l, vn_error *err)
+{
+	vn_extends x = { 0 };
+	vn_limits *base = NULL;
+	vn_status  st = vn_limits_text(path, text, n, l, &x, err);
+
+	if (!st && x.name && !(st = base_of(path, &x, here, &base, err)))
+		st = put_before(*l, base, err);
+	if (st) {
+		vn_limits_destroy(*l);
+		*l = NULL;
+	}
+	vn_limits_destroy(base);
+	free(x.name);
+	return st;
+}
+
+static vn_status read_file(const char *path, const chain *outer, vn_limits **l, vn_error *err)
+{
+	chain  here = { .outer = outer, .depth = outer ? outer->depth + 1 : 0 };
+	char  *text;
+	size_t n;
+	vn_status st;
+
+	*l = NULL;
+	if ((st = vn_yaml_file(path, "limits", &text, &n, &here.file, err)))
+		return st;
+	for (const chain *c = outer; c; c = c->outer)
+		if (c->file.device == here.file.device && c->file.inode == here.file.inode)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: extends itself", path);
+	if (!st)
+		st = parse(path, text, n, &here, l, err);
+	free(text);
+	return st;
+}
+
+vn_status vn_limits_read(const char *path, vn_limits **l, vn_error *err)
+{
+	return read_file(path, NULL, l, err);
+}
+
+vn_status vn_limits_open(const char *path, vn_limits **l, vn_error *err)
+{
+	char own[PATH_MAX];
+	if (strchr(path, '/') || access(path, F_OK) == 0 || vn_limits_find(path, own, NULL))
+		return vn_limits_read(path, l, err);
+	const vn_status st = vn_limits_read(own, l, err);
+	for (int i = 0; !st && i < (*l)->n_rules; i++)
+		(*l)->rule[i]->shipped = true;
+	return st;
+}
+
+vn_status vn_limits_parse(const char *path, const char *text, size_t n, vn_limits **l, vn_error *err)
+{
+	const chain here = { 0 };
+	return parse(path, text, n, &here, l, err);
+}

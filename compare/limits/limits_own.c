@@ -1,0 +1,71 @@
+/* limits_own.c: vernier's own limits for a precision, see limits.h. */
+#include "compare/limits/limits.h"
+
+#include "libref/plan/policy.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Gated DeltaNet multiplies what a format costs. */
+static bool has_gdn(const char *family)
+{
+	return family && strncmp(family, "qwen3_5", 7) == 0;
+}
+
+/* The word is an engine's own. */
+static const char *file_for(const char *precision, bool gdn)
+{
+	vn_policy p;
+	if (!vn_policy_from_word(precision, &p))
+		return NULL;
+	if (p.storage == VN_F16)
+		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml") : gdn ? "fp16-acc32-gdn.yaml" : "fp16-acc32.yaml";
+	return p.storage != VN_BF16 ? "fp32.yaml" : gdn ? "bf16-gdn.yaml" : "bf16.yaml";
+}
+
+/* Coarsest first: a file of several kinds costs what the coarsest does. Q4_K may stand beside blocks of 4 and 5 bits that
+ * rows of no multiple of 256 get instead. */
+static const char *const blocks[][2] = {
+	{ "Q4_K", "q4_k.yaml" }, { "Q5_K", "q5_k.yaml" }, { "Q6_K", "q6_k.yaml" }, { "Q8_0", "q8_0.yaml" },
+};
+enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
+
+const char *vn_limits_of_blocks(const char *format, const char *family)
+{
+	int  coarsest = N_BLOCKS;
+	bool others = false;
+	if (strncmp(format, "gguf ", 5) != 0)
+		return NULL;
+	for (const char *p = format + 5; *p; p += strspn(p, ", ")) {
+		const size_t n = strcspn(p, ", ");
+		int k = 0;
+		while (k < N_BLOCKS && (strlen(blocks[k][0]) != n || memcmp(p, blocks[k][0], n) != 0))
+			k++;
+		coarsest = k < coarsest ? k : coarsest;
+		others = others || (*p == 'Q' && k == N_BLOCKS);
+		p += n;
+	}
+	if (coarsest == N_BLOCKS || (others && coarsest > 0))
+		return NULL;
+	const bool gdn = has_gdn(family);
+	return !gdn || coarsest == 0 ? blocks[coarsest][1] : coarsest == N_BLOCKS - 1 ? "q8_0-gdn.yaml" : NULL;
+}
+
+vn_status vn_limits_shipped(const char *file, vn_limits **l, vn_error *err)
+{
+	char      path[PATH_MAX];
+	vn_status st;
+
+	if ((st = vn_limits_find(file, path, err)) || (st = vn_limits_read(path, l, err)))
+		return st;
+	for (int i = 0; i < (*l)->n_rules; i++)
+		(*l)->rule[i]->shipped = true;
+	return VN_OK;
+}
+
+vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l, vn_error *err)
+{
+	const char *name = file_for(precision, has_gdn(family));
+	return name ? vn_limits_shipped(name, l, err)
+	            : vn_fail(err, VN_ERR_USAGE, "no limits of vernier's own for precision '%.40s'; give --limits FILE", precision);
+}

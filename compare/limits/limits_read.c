@@ -1,0 +1,321 @@
+/* limits_read.c: the text of a limits file (specs/limits.md) into rules.
+ *
+ * One function for each kind of thing a file may hold. What the language does not
+ * have is refused where it stands: nesting beyond what a rule needs, keys twice,
+ * words where a number belongs; and what capture/yaml.h refuses for everybody.
+ */
+#include "compare/limits/limits_read.h"
+
+#include "capture/yaml.h"
+#include "libref/base/glob.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RULES_MAX 10000
+
+typedef struct reader {
+	vn_yaml    *y;
+	const char *path;
+	vn_limits  *l;
+	vn_extends *extends;
+	unsigned    seen; /* sections */
+} reader;
+
+#define FAIL(r, ...) vn_yaml_fail((r)->y, __VA_ARGS__)
+
+/* ---- values ------------------------------------------------------------------ */
+
+static vn_status allowed(reader *r, const char *key, int *to)
+{
+	const char *text;
+	vn_status st = vn_yaml_word(r->y, key, &text);
+	if (st)
+		return st;
+	if (*to >= 0)
+		return FAIL(r, "%s twice in one rule", key);
+	if (strcmp(text, "allowed") != 0 && strcmp(text, "refused") != 0)
+		return FAIL(r, "%s: '%.40s'; expected allowed or refused", key, text);
+	*to = strcmp(text, "allowed") == 0;
+	return VN_OK;
+}
+
+/* A limit that nothing breaks, or that nothing keeps to. */
+static vn_status doubt(reader *r, vn_form form, vn_metric m, const char *key, double value)
+{
+	vn_limits  *l = r->l;
+	const char *why = vn_limit_doubt(form, m, value);
+	char text[VN_ERROR_MAX];
+	if (!why)
+		return VN_OK;
+	snprintf(text, sizeof text, "%s:%d: %s: %g %s", r->path, vn_yaml_line(r->y), key, value, why);
+	char **more = realloc(l->warning, (size_t)(l->n_warnings + 1) * sizeof *more);
+	if (!more)
+		return vn_yaml_no_memory(r->y);
+	l->warning = more;
+	if (!(more[l->n_warnings] = strdup(text)))
+		return vn_yaml_no_memory(r->y);
+	l->n_warnings++;
+	return VN_OK;
+}
+
+/* "nmse" or "nmse_over_floor". */
+static bool metric_key(const char *key, bool plain_only, vn_form *form, vn_metric *m)
+{
+	static const char suffix[] = "_over_floor";
+	char base[VN_KEY_TEXT];
+	const size_t n = strlen(key), k = sizeof suffix - 1;
+	*form = VN_PLAIN;
+	if (vn_metric_from_name(key, m))
+		return true;
+	if (plain_only || n <= k || n - k >= sizeof base || strcmp(key + n - k, suffix) != 0)
+		return false;
+	memcpy(base, key, n - k);
+	base[n - k] = 0;
+	*form = VN_OVER_FLOOR;
+	return vn_metric_from_name(base, m) && vn_metric_get(*m)->over_floor;
+}
+
+/* A number that can be kept to. */
+static vn_status value_of(reader *r, const char *key, vn_form form, vn_metric m, double *value)
+{
+	const vn_metric_info *info = vn_metric_get(m);
+	const double low = m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE ? -1 : 0;
+	vn_status st = vn_yaml_number(r->y, key, value);
+	if (st)
+		return st;
+	if (*value < low)
+		return FAIL(r, "%s: %g is below %g, nothing can keep to it", key, *value, low);
+	if (form != VN_OVER_FLOOR && *value > info->top)
+		return FAIL(r, "%s: %g is above %g, nothing can keep to it", key, *value, info->top);
+	return doubt(r, form, m, key, *value);
+}
+
+/* { first: 1.0e-5, last: 2.0e-3 } */
+static const char *const end_name[2] = { "first", "last" };
+
+typedef struct depth {
+	reader     *r;
+	const char *key;
+	vn_form     form;
+	vn_metric   m;
+	double     *end;
+	bool        seen[2];
+} depth;
+
+static vn_status depth_key(void *context, const char *text, int line, int column)
+{
+	depth  *d = context;
+	reader *r = d->r;
+	const int which = strcmp(text, end_name[0]) == 0 ? 0 : strcmp(text, end_name[1]) == 0 ? 1 : -1;
+	vn_status st;
+	if (which < 0)
+		return vn_yaml_fail_at(r->y, line, column, "%s: unknown key '%.40s'; by depth it has first and last", d->key, text);
+	if (d->seen[which])
+		return vn_yaml_fail_at(r->y, line, column, "%s: %s twice", d->key, end_name[which]);
+	d->seen[which] = true;
+	if ((st = value_of(r, d->key, d->form, d->m, &d->end[which])))
+		return st;
+	const bool high = d->form != VN_OVER_FLOOR && vn_metric_get(d->m)->better == VN_HIGHER;
+	if (!(high ? d->end[which] < 1 : d->end[which] > 0))
+		return FAIL(r, "%s: %s: %g leaves no factor to go by; expected a number %s", d->key, end_name[which], d->end[which],
+		            high ? "below 1" : "above 0");
+	return VN_OK;
+}
+
+static vn_status by_depth(reader *r, const char *key, vn_form form, vn_metric m, double end[2])
+{
+	depth d = { r, key, form, m, end, { false, false } };
+	const int line = vn_yaml_line(r->y), column = vn_yaml_column(r->y);
+	vn_status st;
+
+	if (vn_metric_get(m)->scores)
+		return FAIL(r, "%s: logits stand behind the last layer: expected one number, not first and last", key);
+	if ((st = vn_yaml_map(r->y, "first and last", depth_key, &d)))
+		return st;
+	if (!d.seen[0] || !d.seen[1])
+		return vn_yaml_fail_at(r->y, line, column, "%s: by depth, without %s", key, end_name[d.seen[0]]);
+	return VN_OK;
+}
+
+static vn_status limit(reader *r, const char *key, vn_rule *rule, vn_form form, vn_metric m)
+{
+	double end[2] = { 0, 0 };
+	vn_status st;
+
+	if (rule->key[form][m].state != VN_UNSAID)
+		return FAIL(r, "%s twice in one rule", key);
+	rule->key[form][m].line = vn_yaml_line(r->y);
+	const char *text = "";
+	if (vn_yaml_at(r->y) == VN_YAML_WORD && (st = vn_yaml_word(r->y, key, &text)))
+		return st;
+	if (strcmp(text, "none") == 0) {
+		rule->key[form][m].state = VN_LIFTED;
+		return VN_OK;
+	}
+	const bool deep = vn_yaml_at(r->y) == VN_YAML_MAP;
+	if ((st = deep ? by_depth(r, key, form, m, end) : value_of(r, key, form, m, &end[0])))
+		return st;
+	rule->key[form][m].state = VN_SAID;
+	rule->key[form][m].deep = deep;
+	rule->key[form][m].value = end[0];
+	rule->key[form][m].last = end[1];
+	return VN_OK;
+}
+
+/* ---- rules -------------------------------------------------------------------- */
+
+static vn_status new_rule(reader *r, vn_rule **rule)
+{
+	vn_limits *l = r->l;
+	if (l->n_rules >= RULES_MAX)
+		return FAIL(r, "more than %d rules", RULES_MAX);
+	vn_rule **more = realloc(l->rule, (size_t)(l->n_rules + 1) * sizeof *more);
+	if (!more)
+		return vn_yaml_no_memory(r->y);
+	l->rule = more;
+	if (!(*rule = calloc(1, sizeof **rule)))
+		return vn_yaml_no_memory(r->y);
+	l->rule[l->n_rules++] = *rule;
+	(*rule)->line = vn_yaml_line(r->y);
+	(*rule)->missing = (*rule)->extra = (*rule)->constant = -1;
+	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
+}
+
+/* The keys of one rule, of the defaults, or of a without_floor inside them. */
+typedef struct body {
+	reader  *r;
+	vn_rule *rule;
+	bool     is_rule, inner, had_inner;
+} body;
+
+static vn_status keys(body *b);
+
+/* METRIC: text */
+static vn_status why_key(void *context, const char *key, int line, int column)
+{
+	body     *b = context;
+	vn_form   form;
+	vn_metric m;
+	if (!metric_key(key, false, &form, &m))
+		return vn_yaml_fail_at(b->r->y, line, column, "why_of: unknown metric '%.100s'", key);
+	char **text = &b->rule->why_of[form == VN_OVER_FLOOR][m];
+	if (*text)
+		return vn_yaml_fail_at(b->r->y, line, column, "why_of: %s twice", key);
+	return vn_yaml_copy(b->r->y, key, text);
+}
+
+static vn_status rule_key(void *context, const char *key, int line, int column)
+{
+	body    *b = context;
+	reader  *r = b->r;
+	vn_rule *rule = b->rule;
+	vn_form   form;
+	vn_metric m;
+	vn_error  why;
+	vn_status st;
+
+	if (metric_key(key, b->inner, &form, &m))
+		return limit(r, key, rule, b->inner ? VN_WITHOUT_FLOOR : form, m);
+	if (b->inner)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+	if (b->is_rule && strcmp(key, "match") == 0) {
+		if ((st = vn_yaml_copy(r->y, key, &rule->match)))
+			return st;
+		return vn_glob_check(rule->match, &why) ? FAIL(r, "match: %.400s", why.text) : VN_OK;
+	}
+	if (strcmp(key, "why") == 0)
+		return vn_yaml_copy(r->y, key, &rule->why);
+	if (strcmp(key, "why_of") == 0)
+		return vn_yaml_map(r->y, "a map of metrics (metric: what its limit rests on)", why_key, b);
+	if (strcmp(key, "missing") == 0)
+		return allowed(r, key, &rule->missing);
+	if (strcmp(key, "extra") == 0)
+		return allowed(r, key, &rule->extra);
+	if (strcmp(key, "constant") == 0)
+		return allowed(r, key, &rule->constant);
+	if (strcmp(key, "without_floor") != 0)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
+	if (b->had_inner)
+		return FAIL(r, "without_floor twice in one rule");
+	b->had_inner = true;
+	return keys(&(body) { r, rule, b->is_rule, true, false });
+}
+
+static vn_status keys(body *b)
+{
+	const int line = vn_yaml_line(b->r->y), column = vn_yaml_column(b->r->y);
+	const vn_status st = vn_yaml_map(b->r->y, "a map of limits (key: value)", rule_key, b);
+	if (!st && b->is_rule && !b->inner && !b->rule->match)
+		return vn_yaml_fail_at(b->r->y, line, column, "a rule without match");
+	/* A number nobody can defend is argued about when it breaks. The defaults of a file are what its name and head say. */
+	if (!st && b->is_rule && !b->inner && (!b->rule->why || !b->rule->why[strspn(b->rule->why, " \t\n")]))
+		return vn_yaml_fail_at(b->r->y, line, column, "a rule without why: say what the limit rests on");
+	return st;
+}
+
+static vn_status rules(reader *r)
+{
+	vn_status st;
+	if (vn_yaml_at(r->y) != VN_YAML_LIST)
+		return FAIL(r, "rules must be a list");
+	for (;;) {
+		vn_rule *rule;
+		if ((st = vn_yaml_next(r->y)))
+			return st;
+		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
+			return VN_OK;
+		if ((st = new_rule(r, &rule)) || (st = keys(&(body) { r, rule, true, false, false })))
+			return st;
+	}
+}
+
+static vn_status section(void *context, const char *key, int line, int column)
+{
+	static const char *const name[] = { "version", "name", "extends", "defaults", "rules" };
+	reader  *r = context;
+	vn_rule *rule;
+	vn_status st;
+	int i = 0;
+	while (i < 5 && strcmp(name[i], key) != 0)
+		i++;
+	if (i == 5)
+		return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; expected version, name, extends, defaults or rules", key);
+	if (r->seen & 1u << i)
+		return vn_yaml_fail_at(r->y, line, column, "%s twice", key);
+	r->seen |= 1u << i;
+	switch (i) {
+	case 0: return vn_yaml_version(r->y);
+	case 1: return vn_yaml_copy(r->y, "name", &r->l->name);
+	case 2:
+		r->extends->line = vn_yaml_line(r->y);
+		r->extends->column = vn_yaml_column(r->y);
+		return vn_yaml_copy(r->y, "extends", &r->extends->name);
+	case 3: return (st = new_rule(r, &rule)) ? st : keys(&(body) { r, rule, false, false, false });
+	default: return rules(r);
+	}
+}
+
+vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
+                         vn_error *err)
+{
+	reader r = { .path = path, .extends = extends };
+	vn_status st;
+
+	*out = NULL;
+	if ((st = vn_yaml_open(path, text, n, "limits", &r.y, err)))
+		return st;
+	if (!(r.l = calloc(1, sizeof *r.l)) || !(r.l->path = strdup(path)))
+		st = vn_yaml_no_memory(r.y);
+	else
+		r.l->digest = vn_digest_of(text, n);
+	if (!st && !(st = vn_yaml_document(r.y, section, &r)) && !(r.seen & 1))
+		st = vn_yaml_fail_at(r.y, 1, 1, "no version; a limits file starts with version: 1");
+	vn_yaml_close(r.y);
+	if (st)
+		vn_limits_destroy(r.l);
+	else
+		*out = r.l;
+	return st;
+}

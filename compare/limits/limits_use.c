@@ -1,0 +1,293 @@
+/* limits_use.c: see limits_use.h. */
+#include "compare/limits/limits_use.h"
+
+#include "compare/compare.h"
+#include "libref/base/glob.h"
+#include "libref/plan/point.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool vn_rule_speaks(const vn_rule *r, vn_metric m, const char *name)
+{
+	return r->match || !vn_metric_get(m)->scores || strcmp(name, "logits") == 0;
+}
+
+static bool matches(const vn_rule *r, const char *name)
+{
+	return !r->match || vn_glob_match(r->match, name);
+}
+
+static vn_rule_use *use_of(const vn_limits_use *u, const vn_rule *r)
+{
+	for (int i = 0; i < u->limits->n_rules; i++)
+		if (u->limits->rule[i] == r)
+			return u->rule[i];
+	return NULL;
+}
+
+/* ---- names --------------------------------------------------------------------- */
+
+typedef struct place {
+	const char *name;
+	int         at;
+} place;
+
+static int by_name(const void *a, const void *b)
+{
+	const place *x = a, *y = b;
+	const int name = strcmp(x->name, y->name);
+	return name ? name : (x->at > y->at) - (x->at < y->at);
+}
+
+static int by_place(const void *a, const void *b)
+{
+	return (((const place *)a)->at > ((const place *)b)->at) - (((const place *)a)->at < ((const place *)b)->at);
+}
+
+/* The names of a recording, each once: a later step has them all again. */
+static vn_status take_names(vn_limits_use *u, vn_error *err)
+{
+	const int n = vn_recording_count(u->recording);
+	place *p = malloc(((size_t)n + 1) * sizeof *p);
+	u->name = malloc(((size_t)n + 1) * sizeof *u->name);
+	if (!p || !u->name) {
+		free(p);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	}
+	for (int i = 0; i < n; i++)
+		p[i] = (place) { vn_recording_entry(u->recording, i)->name, i };
+	qsort(p, (size_t)n, sizeof *p, by_name);
+	int unique = 0;
+	for (int i = 0; i < n; i++)
+		if (unique == 0 || strcmp(p[unique - 1].name, p[i].name) != 0)
+			p[unique++] = p[i];
+	qsort(p, (size_t)unique, sizeof *p, by_place);
+	for (int i = 0; i < unique; i++)
+		u->name[i] = p[i].name;
+	u->n = unique;
+	free(p);
+	return VN_OK;
+}
+
+/* ---- which holds ---------------------------------------------------------------- */
+
+/* The last rule that says anything of this key at this name. */
+static const vn_rule *last_word(const vn_limits *l, const char *name, vn_form f, vn_metric m)
+{
+	const vn_rule *last = NULL;
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < l->n_rules; i++)
+			if ((l->rule[i]->match != NULL) == (pass == 1) && l->rule[i]->key[f][m].state != VN_UNSAID
+			    && matches(l->rule[i], name))
+				last = l->rule[i];
+	return last;
+}
+
+static void count(vn_limits_use *u, int rule)
+{
+	const vn_rule *r = u->limits->rule[rule];
+	for (int i = 0; i < u->n; i++) {
+		if (!matches(r, u->name[i]))
+			continue;
+		u->rule[rule]->matches++;
+		for (int f = 0; f < VN_N_FORMS; f++)
+			for (int m = 0; m < VN_N_METRICS; m++) {
+				vn_key_use *k = &u->rule[rule]->key[f][m];
+				if (r->key[f][m].state != VN_SAID || !vn_rule_speaks(r, (vn_metric)m, u->name[i]))
+					continue;
+				const vn_rule *last = last_word(u->limits, u->name[i], (vn_form)f, (vn_metric)m);
+				if (last == r)
+					k->holds++;
+				else if (!k->instead)
+					k->instead = last;
+			}
+	}
+}
+
+/* ---- trying them on the tensors ---------------------------------------------------- */
+
+/* A distance in units of the coarser format is 0 of what is rounded to it, and agreements are not lost by rounding; of
+ * all else rounding to nearest is the best that a format can do. */
+static bool sees_rounding(vn_metric m)
+{
+	return m != VN_M_ULP_P50 && m != VN_M_ULP_P99 && m != VN_M_ULP_MAX && vn_metric_get(m)->better != VN_HIGHER
+	    ? true : m == VN_M_COSINE || m == VN_M_WORST_TOKEN_COSINE;
+}
+
+/* Zeros are finite, and far from any format's end. */
+static bool sees_zeros(vn_metric m)
+{
+	return m != VN_M_NONFINITE && m != VN_M_HEADROOM && m != VN_M_ARGMAX_AGREEMENT && m != VN_M_TOP5_AGREEMENT;
+}
+
+static void try_limit(vn_limits_use *u, const vn_entry *e, const vn_limit *l, vn_form f, vn_metric m, const vn_measured *rounded,
+                      const vn_measured *zeros)
+{
+	vn_key_use *k = &use_of(u, l->rule)->key[f][m];
+	if (sees_zeros(m) && zeros->ref_rms > 0 && zeros->has[m]) {
+		k->tensors++;
+		k->zeros += vn_limit_holds(m, f, l->value, zeros->value[m]);
+	} else if (m == VN_M_NONFINITE) { /* of n numbers there are n at most */
+		k->tensors++;
+		k->zeros += l->value >= (double)zeros->n;
+	}
+	if (rounded && !k->broken && sees_rounding(m) && rounded->has[m]
+	    && !vn_limit_holds(m, f, l->value, rounded->value[m])) {
+		k->broken = e->name;
+		k->value = vn_limit_subject(m, f, rounded->value[m]);
+	}
+}
+
+/* t as it would be in another format, or zeros in its place. */
+static vn_status pretend(const vn_tensor *t, const vn_dtype *as, bool zeros, int threads, const vn_entry *e, vn_measured *m, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	vn_tensor other = { .dtype = as ? *as : t->dtype, .shape = t->shape };
+	void   *room = calloc(n + 1, vn_dtype_size(other.dtype));
+	double *wide = as && !zeros ? malloc((n + 1) * sizeof *wide) : NULL;
+	vn_status st = VN_OK;
+	if (!room || (as && !zeros && !wide))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to try limits on %zu numbers", n);
+	else {
+		if (wide) {
+			vn_to_f64(wide, t->data, t->dtype, n);
+			vn_from_f64(room, *as, wide, n);
+		}
+		other.data = room;
+		vn_job job = { .ref = *t, .cand = other, .axes = vn_entry_axes(e), .scores = strcmp(e->name, "logits") == 0, .bits = true };
+		st = vn_measure_many(&job, 1, threads, err);
+		*m = job.m;
+	}
+	free(wide);
+	free(room);
+	return st;
+}
+
+static vn_status try_entry(vn_limits_use *u, int entry, const vn_dtype *as, int threads, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(u->recording, entry);
+	vn_measured rounded, zeros;
+	vn_limit_set set;
+	vn_tensor t;
+	vn_status st;
+	const bool narrower = as && vn_dtype_digits(*as) < vn_dtype_digits(e->dtype);
+
+	if (vn_shape_count(&e->shape) == 0)
+		return VN_OK;
+	if (!(st = vn_entry_tensor(u->recording, entry, &t, err))) {
+		st = pretend(&t, narrower ? as : NULL, true, threads, e, &zeros, err);
+		if (!st && narrower)
+			st = pretend(&t, as, false, threads, e, &rounded, err);
+	}
+	vn_recording_release(u->recording, entry);
+	if (st)
+		return st;
+	vn_limits_for(u->limits, e->name, &set);
+	for (int f = 0; f < VN_N_FORMS; f++)
+		for (int m = 0; m < VN_N_METRICS; m++)
+			if (f != VN_OVER_FLOOR && set.limit[f][m].rule)
+				try_limit(u, e, &set.limit[f][m], (vn_form)f, (vn_metric)m, narrower ? &rounded : NULL, &zeros);
+	return VN_OK;
+}
+
+/* ---- warnings ------------------------------------------------------------------------ */
+
+static void doubt_key(vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k, const vn_dtype *as)
+{
+	char key[VN_KEY_TEXT];
+	const int line = r->key[f][m].line;
+	vn_limit_key(f, m, key);
+	if (u->recording && !r->shipped && r->match && k->holds == 0 && k->instead)
+		vn_lines_add(&u->warnings, "%s:%d: %s holds nowhere: %s:%d has the last word at all that '%s' matches", r->file, line, key,
+		             k->instead->file, k->instead->key[f][m].line, r->match);
+	if (m == VN_M_NONFINITE && !vn_limit_doubt(f, m, r->key[f][m].value)) {
+		if (k->zeros > 0)
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail for %d of %d tensor%s where it holds: no more numbers are there", r->file, line,
+			             key, r->key[f][m].value, k->zeros, k->tensors, k->tensors == 1 ? "" : "s");
+		else if (!u->recording && r->key[f][m].value > 0)
+			vn_lines_add(&u->warnings, "%s:%d: %s: %g can never fail where a tensor has no more numbers; --recording REC tells where that is", r->file,
+			             line, key, r->key[f][m].value);
+	} else if (k->tensors > 0 && k->zeros == k->tensors && !vn_limit_doubt(f, m, r->key[f][m].value)) {
+		vn_lines_add(&u->warnings, k->tensors == 1 ? "%s:%d: %s: %g lets zeros pass for the one tensor where it holds"
+		             : "%s:%d: %s: %g lets zeros pass for all %d tensors where it holds", r->file, line, key, r->key[f][m].value, k->tensors);
+	}
+	if (k->broken)
+		vn_lines_add(&u->warnings, "%s:%d: %s: %g can never hold for %s: rounding to %s alone has %.*g%s", r->file, line, key,
+		             r->key[f][m].value, k->broken, vn_dtype_name(*as), vn_metric_get(m)->better == VN_HIGHER ? 9 : 2, k->value,
+		             vn_metric_get(m)->better == VN_NEAR_ONE ? " from 1" : "");
+}
+
+static bool says_nothing(const vn_rule *r)
+{
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (r->key[f][m].state != VN_UNSAID)
+				return false;
+	return r->missing < 0 && r->extra < 0 && r->constant < 0;
+}
+
+static void doubts(vn_limits_use *u, const vn_dtype *as)
+{
+	for (int i = 0; i < u->limits->n_warnings; i++)
+		vn_lines_add(&u->warnings, "%s", u->limits->warning[i]);
+	for (int i = 0; i < u->limits->n_rules; i++) {
+		const vn_rule *r = u->limits->rule[i];
+		if (u->recording && u->rule[i]->matches == 0 && r->match && !r->shipped)
+			vn_lines_add(&u->warnings, "%s:%d: '%s' matches no checkpoint of %s", r->file, r->line, r->match,
+			             vn_recording_path(u->recording));
+		if (!r->shipped && r->match && says_nothing(r))
+			vn_lines_add(&u->warnings, "%s:%d: '%s' limits and allows nothing", r->file, r->line, r->match);
+		for (int m = 0; m < VN_N_METRICS; m++)
+			for (int f = 0; f < VN_N_FORMS; f++) {
+				const vn_key_use *k = &u->rule[i]->key[f][m];
+				if (r->key[f][m].state != VN_SAID)
+					continue;
+				doubt_key(u, r, (vn_form)f, (vn_metric)m, k, as);
+				for (int n = 0; n < u->n && vn_metric_get((vn_metric)m)->scores && r->match; n++)
+					if (matches(r, u->name[n]) && strcmp(u->name[n], "logits") != 0) {
+						vn_lines_add(&u->warnings, "%s:%d: %s can never hold for %s: only logits have it", r->file,
+						             r->key[f][m].line, vn_metric_get((vn_metric)m)->name, u->name[n]);
+						break;
+					}
+			}
+	}
+}
+
+/* ---- the whole -------------------------------------------------------------------------- */
+
+vn_status vn_limits_use_of(vn_limits_use *u, const vn_dtype *as, int threads, vn_error *err)
+{
+	const vn_plan *plan = u->recording ? vn_recording_plan(u->recording) : NULL;
+	vn_status st = u->recording ? take_names(u, err) : VN_OK;
+	int last = -1;
+
+	if (!st && !(u->rule = calloc((size_t)u->limits->n_rules + 1, sizeof *u->rule)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
+	if (u->recording) {
+		for (int i = 0; i < u->n; i++)
+			last = vn_name_layer(u->name[i]) > last ? vn_name_layer(u->name[i]) : last;
+		u->limits->layers = plan ? plan->layers : last + 1;
+	}
+	for (int i = 0; !st && i < u->limits->n_rules; i++)
+		if ((u->rule[i] = calloc(1, sizeof **u->rule)))
+			count(u, i);
+		else
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d rules", u->limits->n_rules);
+	for (int i = 0; !st && u->recording && i < vn_recording_count(u->recording); i++)
+		st = try_entry(u, i, as, threads, err);
+	if (!st)
+		doubts(u, as);
+	return st;
+}
+
+void vn_limits_use_free(vn_limits_use *u)
+{
+	for (int i = 0; u->rule && i < u->limits->n_rules; i++)
+		free(u->rule[i]);
+	free(u->rule);
+	if (u->recording)
+		free(u->name);
+	vn_lines_free(&u->warnings);
+}

@@ -1,0 +1,185 @@
+/* limits_use_report.c: what a limits file comes to, for people and for programs. */
+#include "compare/text/json.h"
+#include "compare/limits/limits_use.h"
+
+#include "libref/base/glob.h"
+#include "libref/base/text.h"
+
+#include <string.h>
+
+enum { NAMED = 4 };
+
+static bool matches(const vn_rule *r, const char *name)
+{
+	return !r->match || vn_glob_match(r->match, name);
+}
+
+/* ---- text ------------------------------------------------------------------------ */
+
+/* Names come from strangers. */
+static const char *shown(const char *name, char text[VN_NAME_MAX])
+{
+	snprintf(text, VN_NAME_MAX, "%s", name);
+	return vn_text_clean(text);
+}
+
+/* Of a path the last part: the first line has it all, or it is one of vernier's own. */
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}
+
+static void names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
+{
+	char text[VN_NAME_MAX];
+	int  n = 0;
+	fprintf(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
+	for (int i = 0; i < u->n && r->match && n < NAMED; i++)
+		if (matches(r, u->name[i]))
+			fprintf(out, "%s %s", n++ ? "," : ":", shown(u->name[i], text));
+	if (r->match && of > NAMED)
+		fprintf(out, "...");
+	fputc('\n', out);
+}
+
+static void key_line(const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k, FILE *out)
+{
+	char key[VN_KEY_TEXT], name[VN_KEY_TEXT + 24], value[64];
+	const vn_metric_info *info = vn_metric_get(m);
+	const bool higher = f != VN_OVER_FLOOR && info->better == VN_HIGHER, one = f != VN_OVER_FLOOR && info->better == VN_NEAR_ONE;
+	snprintf(name, sizeof name, "%s%s", vn_limit_key(f, m, key), f == VN_WITHOUT_FLOOR ? " (without floor)" : "");
+	if (r->key[f][m].deep)
+		snprintf(value, sizeof value, "%g to %g by depth", r->key[f][m].value, r->key[f][m].last);
+	else
+		snprintf(value, sizeof value, "%g", r->key[f][m].value);
+	fprintf(out, "  %-36s %s %-10s  holds at %d", name, one ? "1 +-" : higher ? ">=  " : "<=  ", value, k->holds);
+	if (k->instead)
+		fprintf(out, "; elsewhere %s:%d has the last word", last_part(k->instead->file), k->instead->key[f][m].line);
+	fputc('\n', out);
+}
+
+void vn_limits_use_text(const vn_limits_use *u, FILE *out)
+{
+	for (int i = 0; i < u->limits->n_rules; i++) {
+		const vn_rule *r = u->limits->rule[i];
+		fprintf(out, "%s:%d %s%s%s  ", last_part(r->file), r->line, r->match ? "match \"" : "defaults", r->match ? r->match : "",
+		        r->match ? "\"" : "");
+		names(u, r, u->rule[i]->matches, out);
+		for (int m = 0; m < VN_N_METRICS; m++)
+			for (int f = 0; f < VN_N_FORMS; f++)
+				if (r->key[f][m].state == VN_SAID)
+					key_line(r, (vn_form)f, (vn_metric)m, &u->rule[i]->key[f][m], out);
+				else if (r->key[f][m].state == VN_LIFTED)
+					fprintf(out, "  %-36s lifted\n", vn_limit_key((vn_form)f, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }));
+		if (r->why)
+			fprintf(out, "  \"%s\"\n", r->why);
+		for (int m = 0; m < VN_N_METRICS; m++)
+			for (int f = 0; f < 2; f++)
+				if (r->why_of[f][m])
+					fprintf(out, "  %s: \"%s\"\n", vn_limit_key(f ? VN_OVER_FLOOR : VN_PLAIN, (vn_metric)m, (char[VN_KEY_TEXT]) { 0 }),
+					        r->why_of[f][m]);
+	}
+	for (int i = 0; i < u->warnings.n; i++)
+		fprintf(out, "warning: %s\n", u->warnings.line[i]);
+}
+
+/* ---- JSON -------------------------------------------------------------------------- */
+
+static json_t *place(const vn_rule *r, int line)
+{
+	return json_pack("{s:o, s:i}", "file", vn_json_text(r->file), "line", line);
+}
+
+static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, vn_metric m, const vn_key_use *k)
+{
+	char key[VN_KEY_TEXT];
+	json_t *j = json_object();
+	json_object_set_new(j, "metric", json_string(vn_limit_key(f, m, key)));
+	json_object_set_new(j, "without_floor", json_boolean(f == VN_WITHOUT_FLOOR));
+	json_object_set_new(j, "line", json_integer(r->key[f][m].line));
+	json_object_set_new(j, "why", vn_json_text(vn_rule_why(r, f, m)));
+	if (r->key[f][m].state == VN_LIFTED) {
+		json_object_set_new(j, "limit", json_null());
+		return j;
+	}
+	json_object_set_new(j, "limit", json_real(r->key[f][m].value));
+	if (r->key[f][m].deep)
+		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", r->key[f][m].value, "last", r->key[f][m].last));
+	json_t *holds = json_array(), *overridden = json_array();
+	for (int i = 0; i < u->n; i++) {
+		vn_limit_set set;
+		if (!matches(r, u->name[i]) || !vn_rule_speaks(r, m, u->name[i]))
+			continue;
+		vn_limits_for(u->limits, u->name[i], &set);
+		json_array_append_new(set.limit[f][m].rule == r ? holds : overridden, vn_json_text(u->name[i]));
+	}
+	json_object_set_new(j, "holds", holds);
+	json_object_set_new(j, "overridden", overridden);
+	if (k->instead)
+		json_object_set_new(j, "by", place(k->instead, k->instead->key[f][m].line));
+	return j;
+}
+
+static json_t *rule_object(const vn_limits_use *u, int rule)
+{
+	const vn_rule *r = u->limits->rule[rule];
+	json_t *j = place(r, r->line), *keys = json_array(), *matched = json_array();
+	json_object_set_new(j, "match", vn_json_text(r->match));
+	json_object_set_new(j, "why", vn_json_text(r->why));
+	for (int i = 0; i < u->n; i++)
+		if (matches(r, u->name[i]))
+			json_array_append_new(matched, vn_json_text(u->name[i]));
+	json_object_set_new(j, "matches", matched);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++)
+			if (r->key[f][m].state != VN_UNSAID)
+				json_array_append_new(keys, key_object(u, r, (vn_form)f, (vn_metric)m, &u->rule[rule]->key[f][m]));
+	json_object_set_new(j, "keys", keys);
+	return j;
+}
+
+static json_t *checkpoint(const vn_limits_use *u, const char *name)
+{
+	vn_limit_set set;
+	json_t *j = json_object(), *limits = json_array();
+	vn_limits_for(u->limits, name, &set);
+	for (int m = 0; m < VN_N_METRICS; m++)
+		for (int f = 0; f < VN_N_FORMS; f++) {
+			char key[VN_KEY_TEXT];
+			const vn_limit *l = &set.limit[f][m];
+			if (!l->rule || !vn_rule_speaks(l->rule, (vn_metric)m, name))
+				continue;
+			json_array_append_new(limits, json_pack("{s:s, s:b, s:f, s:o}", "metric", vn_limit_key((vn_form)f, (vn_metric)m, key),
+			                                        "without_floor", f == VN_WITHOUT_FLOOR, "limit", l->value,
+			                                        "rule", place(l->rule, l->line)));
+		}
+	json_object_set_new(j, "name", vn_json_text(name));
+	json_object_set_new(j, "limits", limits);
+	json_object_set_new(j, "missing", json_string(set.missing ? "allowed" : "refused"));
+	json_object_set_new(j, "extra", json_string(set.extra ? "allowed" : "refused"));
+	json_object_set_new(j, "constant", json_string(set.constant ? "allowed" : "refused"));
+	return j;
+}
+
+vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
+{
+	json_t *j = json_object(), *rules = json_array(), *points = json_array(), *warnings = json_array();
+	for (int i = 0; i < u->limits->n_rules; i++)
+		json_array_append_new(rules, rule_object(u, i));
+	for (int i = 0; i < u->n; i++)
+		json_array_append_new(points, checkpoint(u, u->name[i]));
+	for (int i = 0; i < u->warnings.n; i++)
+		json_array_append_new(warnings, vn_json_text(u->warnings.line[i]));
+	json_object_set_new(j, "schema", json_string("vernier-limits/1"));
+	json_object_set_new(j, "file", vn_json_text(u->limits->path));
+	json_object_set_new(j, "name", vn_json_text(u->limits->name));
+	json_object_set_new(j, "recording", vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL));
+	json_object_set_new(j, "layers", json_integer(u->limits->layers));
+	json_object_set_new(j, "rules", rules);
+	json_object_set_new(j, "checkpoints", points);
+	json_object_set_new(j, "warnings", warnings);
+	const bool good = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', out) != EOF;
+	json_decref(j);
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written");
+}

@@ -1,0 +1,141 @@
+/* align.c: what both files declare differently and mean alike, before tensors are
+ * matched: rows that only one of them kept, axes in another order. Nothing is
+ * guessed from shapes, and every step taken is a note in the report. */
+#include "compare/compare.h"
+
+#include "capture/view/view.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_NOTES = 16 };
+
+/* The rows of a step that both kept. */
+static bool common_rows(const vn_step *a, const vn_step *b, int64_t *first, int64_t *rows)
+{
+	const int64_t low = a->first_row > b->first_row ? a->first_row : b->first_row;
+	const int64_t x = a->first_row + a->rows, y = b->first_row + b->rows, high = x < y ? x : y;
+	*first = low;
+	*rows = high - low;
+	return a->position == b->position && a->tokens == b->tokens && high > low && (a->rows != *rows || b->rows != *rows);
+}
+
+static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+{
+	const vn_step *step;
+	const int n = vn_recording_steps(c->ref, &step);
+	int64_t first, rows;
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < n; i++) {
+		const vn_step mine = step[i], *found = vn_recording_step(other, mine.number);
+		if (!found || !common_rows(&mine, found, &first, &rows))
+			continue;
+		const vn_step theirs = *found;
+		if (!cut_reference && (first != mine.first_row || rows != mine.rows))
+			continue;
+		if (c->notes.n < MOST_NOTES)
+			vn_lines_add(&c->notes, "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
+			             "%" PRId64 "-%" PRId64, mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row,
+			             theirs.first_row + theirs.rows - 1, who, first, first + rows - 1);
+		if (!cut_reference || !(st = vn_view_rows(c->ref, mine.number, first, rows, err)))
+			st = vn_view_rows(other, mine.number, first, rows, err);
+	}
+	return st;
+}
+
+/* Does the shape agree once axis i is taken from axis order[i]? */
+static bool fits(const vn_entry *r, const vn_entry *d, const int *order)
+{
+	bool same = r->shape.rank == d->shape.rank;
+	for (int i = 0; same && i < r->shape.rank; i++)
+		same = r->shape.dim[i] == d->shape.dim[order[i]];
+	return same;
+}
+
+static bool noted(const vn_lines *l, const char *text)
+{
+	for (int i = 0; i < l->n; i++)
+		if (strcmp(l->line[i], text) == 0)
+			return true;
+	return false;
+}
+
+static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
+{
+	int order[VN_MAX_RANK];
+	char text[200];
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(other); i++) {
+		const vn_entry *d = vn_recording_entry(other, i);
+		const int there = *d->axes && d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
+		const vn_entry *r = there >= 0 ? vn_recording_entry(c->ref, there) : NULL;
+		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 || !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
+			continue;
+		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
+		vn_text_clean(text);
+		if (c->notes.n < MOST_NOTES && !noted(&c->notes, text))
+			vn_lines_add(&c->notes, "%s", text);
+		st = vn_view_axes(other, i, order, err);
+	}
+	return st;
+}
+
+/* The rows of an entry along its tokens; -1: it has none. */
+static int64_t rows_of(const vn_entry *e)
+{
+	const int axis = vn_axes_find(vn_entry_axes(e), "token");
+	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
+}
+
+static int64_t step_rows(const vn_recording *r, int step)
+{
+	const vn_step *s = vn_recording_step(r, step);
+	return s ? s->rows : 0;
+}
+
+/* Engines that only want the next token make the end of the run for the last row alone: then that row of the other is compared. */
+static vn_status align_last(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
+{
+	const char *first[2] = { NULL, NULL };
+	int       n[2] = { 0, 0 };
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(other); i++) {
+		const vn_entry *d = vn_recording_entry(other, i);
+		const int there = d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
+		if (there < 0 || !vn_entry_last(d))
+			continue;
+		const int64_t mine = rows_of(vn_recording_entry(c->ref, there)), theirs = rows_of(d);
+		/* Of a step of which one row was kept, that row says itself which it is. */
+		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->ref, d->step) > 1;
+		const bool cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
+		if (!cut_theirs && !cut_mine)
+			continue;
+		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;
+		n[cut_mine]++;
+		st = cut_mine ? vn_view_entry_rows(c->ref, there, mine - 1, 1, err) : vn_view_entry_rows(other, i, theirs - 1, 1, err);
+	}
+	for (int k = 0; k < 2; k++)
+		if (n[k] && c->notes.n < MOST_NOTES)
+			vn_lines_add(&c->notes, "%d tensors of the %s have one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
+			             k ? who : "reference", first[k], k ? "reference" : who);
+	return st;
+}
+
+vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err)
+{
+	vn_status st = align_rows(c, other, who, true, err); /* first: shapes are compared by axes */
+	if (!st && !(st = align_last(c, other, who, true, err)))
+		st = align_axes(c, other, who, err);
+	return st;
+}
+
+vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err)
+{
+	vn_status st = align_rows(c, floor, who, false, err);
+	if (!st && !(st = align_last(c, floor, who, false, err)))
+		st = align_axes(c, floor, who, err);
+	return st;
+}

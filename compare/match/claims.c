@@ -1,0 +1,55 @@
+/* claims.c: what each tensor of a recording says of itself, against the plan of its
+ * file: a tensor under a name that is another's measures something else than the
+ * name means, however close its numbers come. */
+#include "compare/compare.h"
+#include "compare/match/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CLAIMS_NAMED = 4 }; /* so many are named, the rest counted */
+
+/* The word that is wrong and what the plan says, as half a line; 0: none. last: the value before, in this step. */
+static int wrong(const vn_plan *plan, const vn_entry *e, int value, int last, char *text, size_t room)
+{
+	const int       root = vn_plan_root(plan, value);
+	const vn_value *x = &plan->value[value], *y = &plan->value[root]; /* a second name has the first one's words */
+	const char     *point = vn_point_get(x->point)->name, *first = vn_point_get(y->point)->name, *op = vn_op_name(plan->node[y->node].op);
+
+	if (*e->point && strcmp(e->point, point) != 0 && strcmp(e->point, first) != 0)
+		return snprintf(text, room, "its point is %s, the plan says %s", e->point, point);
+	if (*e->point && e->layer != x->layer && e->layer != y->layer)
+		return snprintf(text, room, "its layer is %d, the plan says %d", e->layer, x->layer);
+	if (*e->op && strcmp(e->op, op) != 0)
+		return snprintf(text, room, "its op is %s, the plan says %s", e->op, op);
+	if (e->order >= 0 && last >= 0 && root < last)
+		return snprintf(text, room, "its order is %d, but the plan makes it before %s", e->order, plan->value[last].name);
+	return 0;
+}
+
+vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err)
+{
+	const vn_plan *plan = vn_recording_plan(r);
+	vn_lines      *to = allow & VN_ALLOW_CLAIMS ? notes : refusals;
+	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "";
+	vn_names       names;
+	char           text[3 * VN_NAME_MAX];
+	int            last = -1, step = -1, n = 0;
+	vn_status      st = vn_names_init(&names, plan, err);
+
+	for (int i = 0; !st && plan && i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		const int       v = vn_names_find(&names, e->name);
+		if (v < 0)
+			continue;
+		if (wrong(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
+			vn_lines_add(to, "%snames: %s of the %s: %s", allowed, e->name, who, text);
+		if (e->order >= 0)
+			last = vn_plan_root(plan, v);
+		step = e->step;
+	}
+	if (n > CLAIMS_NAMED)
+		vn_lines_add(to, "%snames: %d more of the %s say what the plan does not", allowed, n - CLAIMS_NAMED, who);
+	vn_names_finish(&names);
+	return st;
+}

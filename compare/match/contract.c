@@ -1,0 +1,277 @@
+/* contract.c: may these two recordings be compared at all? Same tokens, same
+ * config, same weights. What a file does not say is noted, not refused. */
+#include "compare/compare.h"
+
+#include "capture/view/ranks.h"
+#include "capture/recording/steps.h"
+#include "libref/plan/family.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *word;
+	vn_allow    bit;
+} words[] = {
+	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
+	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
+	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
+	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
+	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF },
+};
+const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself";
+
+const char *vn_allow_parse(const char *list, unsigned *set)
+{
+	while (*list) {
+		const size_t n = strcspn(list, ",");
+		unsigned bit = 0;
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			if (strlen(words[i].word) == n && memcmp(words[i].word, list, n) == 0)
+				bit = words[i].bit;
+		if (!bit)
+			return list;
+		*set |= bit;
+		list += n + (list[n] == ',');
+	}
+	return NULL;
+}
+
+typedef struct contract {
+	const vn_recording *a, *b;
+	const char *who;
+	unsigned    allow;
+	vn_lines   *notes, *refusals;
+} contract;
+
+/* A difference is refused unless it was allowed by name. */
+#define DIFFER(c, bit, word, ...) do { \
+		if ((c)->allow & (bit)) \
+			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
+		else \
+			vn_lines_add((c)->refusals, __VA_ARGS__); \
+	} while (0)
+
+/* A rank by itself has all of some tensors and part of others. */
+static vn_status ranks(const contract *c, const vn_recording *r, const char *who, vn_error *err)
+{
+	int64_t rank, of;
+	char    which[48];
+	const vn_status st = vn_recording_ranks(r) ? VN_OK : vn_ranks_said(r, &rank, &of, err);
+	if (st || vn_recording_ranks(r) || (of <= 1 && rank <= 0))
+		return st;
+	snprintf(which, sizeof which, rank < 0 ? "one" : "rank %lld", (long long)rank);
+	if (of < 0)
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of several: --shard compares all of them", who, which);
+	else
+		DIFFER(c, VN_ALLOW_RANKS, "ranks", "ranks: the %s is %s of %lld: --shard compares all of them", who, which, (long long)of);
+	return VN_OK;
+}
+
+/* ", which is step 3," where it is not of the prompt. */
+static void say_step(const contract *c, int64_t token, char *text, size_t room)
+{
+	const vn_step *s;
+	const int      n = vn_recording_steps(c->a, &s);
+
+	*text = 0;
+	for (int i = 0; i < n; i++)
+		if (s[i].number > 0 && s[i].position <= token && token - s[i].position < s[i].tokens)
+			snprintf(text, room, ", which is step %d,", s[i].number);
+}
+
+vn_status vn_check_steps(vn_comparison *c, vn_error *err)
+{
+	const contract      said = { .allow = c->options->allow, .notes = &c->notes, .refusals = &c->refusals };
+	const vn_recording *both[] = { c->ref, c->cand, c->floor };
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	char    which[VN_STEPS_WORDS];
+	int64_t missing;
+
+	for (int i = 0; i < 3; i++)
+		if (both[i] && vn_steps_disorder(both[i], which))
+			DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: in the %s %s: out of order, or one of them twice", who[i], which);
+	/* What one side alone has is missing or extra in the other. */
+	const vn_status st = vn_steps_gap(both, 2, &missing, which, err);
+	if (!st && missing)
+		DIFFER(&said, VN_ALLOW_STEPS, "steps", "steps: no step of either recording has %s", which);
+	return st;
+}
+
+static void tokens(const contract *c)
+{
+	const int32_t *id[2], *at[2];
+	const int64_t n = vn_recording_tokens(c->a, &id[0], &at[0]), m = vn_recording_tokens(c->b, &id[1], &at[1]);
+	if (n != m) {
+		DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: %lld in the reference, %lld in the %s",
+		       (long long)n, (long long)m, c->who);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (id[0][i] != id[1][i]) {
+			char step[96];
+			say_step(c, i, step, sizeof step);
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids", "token ids: number %lld%s is %d in the reference, %d in the %s%s",
+			       (long long)i, step, id[0][i], id[1][i], c->who,
+			       *step ? ": two that decode on their own; --force-ids gives one run the other's tokens" : "");
+			break;
+		}
+	for (int64_t i = 0; i < n; i++)
+		if (at[0][i] != at[1][i]) {
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+			       "positions: token %lld stands at %d in the reference, at %d in the %s",
+			       (long long)i, at[0][i], at[1][i], c->who);
+			break;
+		}
+}
+
+/* The plan a config means. */
+static vn_plan *plan_of(const json_t *config)
+{
+	const vn_family *family;
+	vn_plan         *plan = NULL;
+
+	if (vn_family_find("config", config, &family, NULL) || family->plan("config", config, &plan, NULL))
+		return NULL;
+	return plan;
+}
+
+vn_plan *vn_contract_plan(const char *config)
+{
+	json_t  *json = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+	vn_plan *plan = json ? plan_of(json) : NULL;
+	json_decref(json);
+	return plan;
+}
+
+/* Two spellings of one model: RoPE settings in the words of transformers 4 and
+ * 5, a default that one of them writes out. The arithmetic is the plan. */
+static bool same_arithmetic(const json_t *x, const json_t *y)
+{
+	vn_plan *a = plan_of(x), *b = plan_of(y);
+	bool     same = a && b && vn_plan_equal(a, b);
+
+	vn_plan_destroy(a);
+	vn_plan_destroy(b);
+	return same;
+}
+
+/* Keys that say where a model came from, and change no arithmetic. */
+static bool harmless(const char *key)
+{
+	static const char *const list[] = { "_name_or_path", "transformers_version", "torch_dtype", "dtype", "use_cache" };
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (strcmp(list[i], key) == 0)
+			return true;
+	return false;
+}
+
+static void config_key(const contract *c, const char *key, const json_t *x, const json_t *y, bool same)
+{
+	if (x && y && json_equal(x, y))
+		return;
+	char *xt = x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *yt = y ? json_dumps(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	if (same || harmless(key))
+		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
+		             xt ? xt : "absent", yt ? yt : "absent", c->who);
+	else
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: %.60s is %.80s in the reference, %.80s in the %s", key,
+		       xt ? xt : "absent", yt ? yt : "absent", c->who);
+	free(xt);
+	free(yt);
+}
+
+enum { FIELDS_NAMED = 4 };
+
+static int fields_that_differ(const json_t *a, const json_t *b)
+{
+	const char *key;
+	json_t     *x;
+	int         n = 0;
+	json_object_foreach((json_t *)(size_t)a, key, x)
+		n += !json_equal(x, json_object_get(b, key));
+	json_object_foreach((json_t *)(size_t)b, key, x)
+		n += !json_object_get(a, key);
+	return n;
+}
+
+static void configs(const contract *c, const char *const text[2])
+{
+	if (!text[0] || !text[1]) {
+		vn_lines_add(c->notes, "config: the %s records none; not checked", text[0] ? c->who : "reference");
+		return;
+	}
+	if (strcmp(text[0], text[1]) == 0)
+		return;
+	json_t *j[2];
+	const char *key;
+	json_t *x;
+	for (int i = 0; i < 2; i++)
+		j[i] = json_loads(text[i], JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the %s's is not a JSON object",
+		       json_is_object(j[0]) ? c->who : "reference");
+	} else {
+		const bool same = same_arithmetic(j[0], j[1]);
+		const int  differ = fields_that_differ(j[0], j[1]);
+		/* A GGUF file keeps few of the fields that a config.json has. */
+		if (same && differ > FIELDS_NAMED) {
+			vn_lines_add(c->notes, "config: %d fields differ between the reference and the %s, none changes the arithmetic", differ, c->who);
+		} else {
+			json_object_foreach(j[0], key, x)
+				config_key(c, key, x, json_object_get(j[1], key), same);
+			json_object_foreach(j[1], key, x)
+				if (!json_object_get(j[0], key))
+					config_key(c, key, NULL, x, same);
+		}
+	}
+	json_decref(j[0]);
+	json_decref(j[1]);
+}
+
+/* Plans are made of configs by whoever recorded; replay, origins and names go by them. */
+static void plans(const contract *c)
+{
+	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
+	char           what[VN_PLAN_DIFFERENCE];
+
+	if (a && b && !vn_plan_equal(a, b))
+		DIFFER(c, VN_ALLOW_CONFIG, "config", "plan: %s in the reference, and otherwise in the %s",
+		       vn_plan_difference(a, b, what), c->who);
+}
+
+void vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
+                        vn_lines *refusals)
+{
+	const contract c = { .who = who, .allow = allow, .notes = notes, .refusals = refusals };
+	configs(&c, (const char *const[]) { ref, other });
+}
+
+vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
+                      vn_lines *notes, vn_lines *refusals, vn_error *err)
+{
+	const unsigned allow = o->allow;
+	const contract c = { a, b, who, allow, notes, refusals };
+	const int before = refusals->n;
+	vn_status st;
+	if (!vn_recording_complete(a))
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the reference is incomplete: its run was cut off");
+	if (!vn_recording_complete(b))
+		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
+	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
+		return st;
+	tokens(&c);
+	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
+	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))
+		return st;
+	plans(&c);
+	if ((st = vn_contract_claims(a, "reference", allow, notes, refusals, err)) || (st = vn_contract_claims(b, who, allow, notes, refusals, err)))
+		return st;
+	if (refusals->n > before)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(a),
+		               vn_recording_path(b));
+	return VN_OK;
+}

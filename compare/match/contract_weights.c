@@ -1,0 +1,101 @@
+/* contract_weights.c: have two recordings the same weights? Where not, which, and how. */
+#include "compare/compare.h"
+#include "compare/weights/weights_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two statistics that rounding to the coarser format can explain. */
+static bool near(double x, double y, double room)
+{
+	return fabs(x - y) <= room || (isnan(x) && isnan(y));
+}
+
+bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
+{
+	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
+		return strcmp(x->digest.hex, y->digest.hex) == 0;
+	/* Quantising is not rounding to a grid: other numbers, however close. */
+	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
+		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
+	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
+	const vn_stats *a = &x->stats, *b = &y->stats;
+	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
+	const double room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
+	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room)
+	    && near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
+}
+
+/* Once more, with the numbers of a model that is one side's, or nearly: it decides what the tables leave open. */
+static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
+{
+	vn_model  *m;
+	vn_tensor *numbers[2] = { NULL };
+	vn_weights *more = NULL;
+	vn_error   none; /* a model that cannot be opened is told where the floor is made */
+	vn_status  st = VN_OK;
+
+	if (vn_model_open(o->model, &m, &none))
+		return VN_OK;
+	for (int k = 0; !st && k < 2; k++) {
+		st = vn_weights_numbers(side[k].row, side[k].n, m, o->threads, &numbers[k], err);
+		side[k].numbers = numbers[k];
+		side[k].plan = side[k].plan ? side[k].plan : vn_model_plan(m);
+	}
+	if (!st && (numbers[0] || numbers[1]) && !(st = vn_weights_compare(&side[0], &side[1], o->threads, &more, err))) {
+		vn_weights_free(*w);
+		*w = more;
+	}
+	free(numbers[0]);
+	free(numbers[1]);
+	vn_model_close(m);
+	return st;
+}
+
+/* Each row of the table a line, under the one word that allows them all. */
+static void say(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes, vn_lines *refusals)
+{
+	char text[VN_WEIGHT_WORDS];
+	if (w->extra)
+		vn_lines_add(notes, "weights: %d in the %s that the reference does not list", w->extra, who);
+	if (w->n_found > w->extra && !(o->allow & VN_ALLOW_WEIGHTS))
+		vn_weights_lines(w, refusals);
+	else if (w->n_found > w->extra)
+		vn_lines_add(notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
+}
+
+vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
+                              vn_lines *notes, vn_lines *refusals, vn_error *err)
+{
+	const vn_recording *both[2] = { a, b };
+	vn_weight_side      side[2] = { { 0 } };
+	vn_weights         *w = NULL;
+	vn_plan            *made[2] = { NULL };
+	vn_status           st;
+
+	for (int k = 0; k < 2; k++) {
+		side[k].n = vn_recording_weights(both[k], &side[k].row);
+		side[k].plan = vn_recording_plan(both[k]);
+		side[k].gguf = vn_recording_format(both[k]) && strncmp(vn_recording_format(both[k]), "gguf", 4) == 0;
+	}
+	if (side[0].n <= 0 || side[1].n <= 0) {
+		vn_lines_add(notes, "weights: the %s records none; not checked", side[0].n > 0 ? who : "reference");
+		return VN_OK;
+	}
+	for (int k = 0; k < 2; k++)
+		if (!side[k].plan && vn_recording_config(both[k]))
+			side[k].plan = made[k] = vn_contract_plan(vn_recording_config(both[k]));
+	st = vn_weights_compare(&side[0], &side[1], o->threads, &w, err);
+	if (!st && o->model && w->n_found + w->rounded > 0)
+		st = with_numbers(side, o, &w, err);
+	if (!st)
+		say(w, who, o, notes, refusals);
+	for (int k = 0; k < 2; k++)
+		vn_plan_destroy(made[k]);
+	if (table && !st)
+		*table = w;
+	else
+		vn_weights_free(w);
+	return st;
+}

@@ -1,0 +1,130 @@
+/* folders.c: see folders.h. */
+#include "compare/match/folders.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const suffix[] = { ".h5", ".hdf5" };
+
+bool vn_is_folder(const char *path)
+{
+	struct stat s;
+	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static bool named_so(const char *name)
+{
+	const size_t n = strlen(name);
+	for (size_t i = 0; i < sizeof suffix / sizeof *suffix; i++) {
+		const size_t k = strlen(suffix[i]);
+		if (n > k && name[0] != '.' && strcmp(name + n - k, suffix[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+typedef enum kind { RECORDING, FOLDER, OTHER } kind;
+
+/* The name alone says that it is one: a link to a file that was not fetched, or a pipe, is then a recording that cannot be
+ * opened, and not a file that is left out. */
+static kind kind_of(const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	const int m = snprintf(path, sizeof path, "%s/%s", folder, name);
+	if (named_so(name))
+		return RECORDING;
+	return m > 0 && m < (int)sizeof path && vn_is_folder(path) ? FOLDER : OTHER;
+}
+
+static vn_status add(vn_folder_pairs *p, const char *name, int side, vn_error *err)
+{
+	for (int i = 0; i < p->n; i++)
+		if (strcmp(p->pair[i].name, name) == 0) {
+			p->pair[i].there[side] = true;
+			return VN_OK;
+		}
+	vn_folder_pair *more = realloc(p->pair, (size_t)(p->n + 1) * sizeof *more);
+	if (more)
+		p->pair = more;
+	char *copy = more ? strdup(name) : NULL;
+	if (!copy)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the names of %d recordings", p->n + 1);
+	p->pair[p->n++] = (vn_folder_pair) { .name = copy, .there = { side == 0, side == 1 } };
+	return VN_OK;
+}
+
+static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error *err)
+{
+	DIR *d = opendir(folder);
+	const struct dirent *e;
+	vn_status st = VN_OK;
+	if (!d)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", folder, strerror(errno));
+	while (!st && (e = readdir(d))) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		const kind k = kind_of(folder, e->d_name);
+		if (k == RECORDING)
+			st = add(p, e->d_name, side, err);
+		p->folders[side] += k == FOLDER;
+		p->others[side] += k == OTHER;
+	}
+	closedir(d);
+	return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
+}
+
+vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs *p, vn_error *err)
+{
+	vn_status st;
+	*p = (vn_folder_pairs) { 0 };
+	if ((st = list(ref, p, 0, err)) || (st = list(cand, p, 1, err)))
+		return st;
+	if (p->n == 0)
+		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*.h5, *.hdf5)", ref, cand);
+	qsort(p->pair, (size_t)p->n, sizeof *p->pair, by_name);
+	return VN_OK;
+}
+
+void vn_folder_pairs_free(vn_folder_pairs *p)
+{
+	for (int i = 0; i < p->n; i++)
+		free(p->pair[i].name);
+	free(p->pair);
+	*p = (vn_folder_pairs) { 0 };
+}
+
+static void count(int n, const char *what, FILE *out)
+{
+	if (n)
+		fprintf(out, "%d %s%s", n, what, n == 1 ? "" : "s");
+}
+
+void vn_folder_left(const char *folder, int folders, int others, FILE *out)
+{
+	if (!folders && !others)
+		return;
+	fprintf(out, "not looked at: ");
+	count(folders, "folder", out);
+	fputs(folders && others ? ", " : "", out);
+	count(others, "other file", out);
+	fprintf(out, " in %s\n", folder);
+}
+
+bool vn_folder_report(const char *path, const char *name, char *text)
+{
+	const char  *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+	const size_t stem = dot && dot != path && dot[-1] != '/' ? (size_t)(dot - path) : strlen(path);
+	const size_t k = strlen(name), cut = k > 3 && strcmp(name + k - 3, ".h5") == 0 ? 3 : 0; /* a.h5 and a.hdf5 have reports of their own */
+	const int    n = snprintf(text, PATH_MAX, "%.*s.%.*s%s", (int)stem, path, (int)(k - cut), name, path + stem);
+	return n > 0 && n < PATH_MAX;
+}

@@ -1,0 +1,318 @@
+/* match.c: which tensors of two recordings belong together: by name, and
+ * nothing is broadcast, cut or reshaped to make them fit. */
+#include "compare/compare.h"
+#include "compare/match/names.h"
+
+#include "capture/view/dims.h"
+#include "capture/recording/sequence.h"
+#include "libref/base/glob.h"
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const status_text[VN_N_STATUS_WORDS] = {
+	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
+	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
+};
+
+const char *vn_status_text(vn_status_word s)
+{
+	return status_text[s];
+}
+
+vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	*t = (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
+	return vn_recording_data(r, entry, &t->data, err);
+}
+
+static bool selected(const vn_comparison *c, const char *name)
+{
+	const vn_compare_options *o = c->options;
+	for (int i = 0; i < o->n_points; i++)
+		if (vn_glob_match(o->points[i], name))
+			return true;
+	return o->n_points == 0;
+}
+
+/* A checkpoint of this name is compared: the patterns that asked for it have not asked in vain. */
+static void count_hits(const vn_comparison *c, const char *name, int *hits)
+{
+	for (int i = 0; i < c->options->n_points; i++)
+		hits[i] += vn_glob_match(c->options->points[i], name);
+}
+
+static bool is_scores(const vn_entry *e)
+{
+	const vn_point_info *p = vn_entry_point(e);
+	return strcmp(e->basis, "vocab") == 0 || (!*e->basis && p && strcmp(p->basis, "vocab") == 0);
+}
+
+static void unfit(vn_checkpoint *p, vn_status_word status)
+{
+	p->status = status;
+	p->fails = true;
+}
+
+void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	free(p->detail);
+	p->detail = strdup(vn_text_clean(text)); /* axes and basis come from strangers */
+}
+
+/* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */
+static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
+{
+	vn_dims     d;
+	const char *why;
+	char        shape[VN_SHAPE_TEXT];
+
+	if (!*e->axes || (vn_dims_parse(e->axes, &d, &why) && d.rank == e->shape.rank))
+		return true;
+	if (vn_dims_parse(e->axes, &d, &why))
+		why = "not as many words as axes";
+	unfit(p, VN_MISSHAPEN);
+	vn_checkpoint_say(p, "axes '%s' of %s in the %s: %s", e->axes, vn_shape_text(&e->shape, shape), who, why);
+	return false;
+}
+
+/* Everything that keeps two tensors of one name from being measured. */
+static void check_fit(vn_comparison *c, vn_checkpoint *p)
+{
+	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	const vn_step  *rs = vn_recording_step(c->ref, r->step), *ds = vn_recording_step(c->cand, d->step);
+	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
+
+	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %"
+		         PRId64 " after %" PRId64 " in the candidate", r->step, rs->tokens, rs->position, ds->tokens, ds->position);
+	} else if (rs && ds && (rs->first_row != ds->first_row || rs->rows != ds->rows)) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
+		         " from %" PRId64 " in the candidate", rs->rows, rs->first_row, ds->rows, ds->first_row);
+	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",
+		         vn_shape_text(&r->shape, a), vn_shape_text(&d->shape, b));
+	} else if (!axes_hold(p, r, "reference") || !axes_hold(p, d, "candidate")) {
+		; /* told */
+	} else if (*r->axes && *d->axes && strcmp(r->axes, d->axes) != 0) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "axes '%s' in the reference, '%s' in the candidate", r->axes, d->axes);
+	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
+	} else if (c->options->bitwise && r->dtype != d->dtype) {
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: never the same bits",
+		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
+	} else if (vn_shape_count(&r->shape) == 0) {
+		unfit(p, VN_EMPTY);
+		vn_checkpoint_say(p, "no elements: %s", vn_shape_text(&r->shape, a));
+	}
+}
+
+static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
+{
+	vn_checkpoint *p = &c->point[c->n_points++];
+	*p = (vn_checkpoint) {
+		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
+		.scores = is_scores(e), .pool = -1, .few = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
+	};
+	return p;
+}
+
+/* The entry that holds the numbers of entry i. */
+static int root(const vn_recording *r, int i)
+{
+	const int other = vn_recording_entry(r, i)->same_as;
+	return other >= 0 ? other : i;
+}
+
+static void mark_missing(vn_comparison *c, vn_checkpoint *p)
+{
+	vn_limit_set set;
+	vn_limits_for(c->limits, p->name, &set);
+	p->status = VN_MISSING;
+	p->fails = !(c->options->allow & VN_ALLOW_MISSING) && !set.missing;
+	vn_checkpoint_say(p, "not in the candidate%s", p->fails ? "" : " (allowed)");
+}
+
+static void mark_extra(vn_comparison *c, vn_checkpoint *p)
+{
+	vn_limit_set set;
+	vn_limits_for(c->limits, p->name, &set);
+	p->status = VN_EXTRA;
+	p->fails = !(c->options->allow & VN_ALLOW_EXTRA) && !set.extra;
+	vn_checkpoint_say(p, "not in the reference%s", p->fails ? "" : " (allowed)");
+}
+
+/* What both sides hold under several names is compared once for every pair of tensors. */
+typedef struct matching {
+	int  *partner;    /* (ref's entries) in the candidate, through aliases; -1 */
+	bool *used;       /* (candidate's entries) some partner, or where its numbers are */
+	int  *home;       /* (candidate's entries) in the reference, through aliases; -1 */
+	int  *head, *next; /* (ref's), (candidate's): those whose home it is under another name; -1 */
+	int  *hits;       /* (patterns) */
+} matching;
+
+static void pair_up(const vn_comparison *c, matching *m)
+{
+	const int n = vn_recording_count(c->ref), k = vn_recording_count(c->cand);
+	for (int i = 0; i < n; i++) {
+		const vn_entry *e = vn_recording_entry(c->ref, i);
+		m->head[i] = -1;
+		m->partner[i] = vn_recording_find(c->cand, e->step, e->name);
+		/* A candidate without a plan cannot know that what has one name has another here: then the reference knows. */
+		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->cand))
+			m->partner[i] = m->partner[e->same_as];
+		if (m->partner[i] >= 0)
+			m->used[m->partner[i]] = m->used[root(c->cand, m->partner[i])] = true;
+	}
+	for (int i = k - 1; i >= 0; i--) {
+		const vn_entry *e = vn_recording_entry(c->cand, i);
+		const int home = m->home[i] = vn_recording_find(c->ref, e->step, e->name);
+		if (home < 0 || strcmp(vn_recording_entry(c->ref, home)->name, e->name) == 0)
+			continue;
+		m->next[i] = m->head[home];
+		m->head[home] = i;
+	}
+}
+
+static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int ref, int cand)
+{
+	vn_checkpoint *p = add(c, e, ref, cand);
+	count_hits(c, e->name, m->hits);
+	if (cand < 0)
+		mark_missing(c, p);
+	else if (ref < 0)
+		mark_extra(c, p);
+	else
+		check_fit(c, p);
+}
+
+/* An entry of the reference, and what the candidate files under second names of it. */
+static void match_entry(vn_comparison *c, const matching *m, int i)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, i);
+	const bool chosen = selected(c, e->name);
+	bool again = false;
+
+	/* A second name of one tensor on both sides is measured under the first. */
+	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 && selected(c, vn_recording_entry(c->ref, e->same_as)->name)) {
+		const int first = m->partner[e->same_as];
+		again = first >= 0 && root(c->cand, first) == root(c->cand, m->partner[i]);
+	}
+	if (again)
+		count_hits(c, e->name, m->hits);
+	else if (chosen)
+		add_pair(c, m, e, i, m->partner[i]);
+
+	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
+		const vn_entry *d = vn_recording_entry(c->cand, k);
+		if (!selected(c, d->name))
+			continue;
+		if (chosen && m->partner[i] >= 0 && root(c->cand, m->partner[i]) == root(c->cand, k))
+			count_hits(c, d->name, m->hits);
+		else
+			add_pair(c, m, d, i, k);
+	}
+}
+
+static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
+{
+	for (int i = 0; i < c->options->n_points; i++)
+		if (!hits[i])
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s", c->options->points[i],
+			               vn_recording_path(c->ref), vn_recording_path(c->cand));
+	if (c->n_points == 0)
+		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
+	return VN_OK;
+}
+
+/* Where the reference says of some that it does not know their place: as the plan has them, or the candidate; extras stay last. */
+static vn_status put_in_order(vn_comparison *c, vn_error *err)
+{
+	int n = 0, unsaid = 0, said = 0;
+	while (n < c->n_points && c->point[n].ref >= 0)
+		unsaid += c->point[n++].order < 0;
+	for (int i = 0; i < n; i++)
+		said += c->point[i].cand >= 0 && vn_recording_entry(c->cand, c->point[i].cand)->order >= 0;
+	const bool theirs_tell = c->plan || (unsaid == n && said > 0);
+	if (unsaid)
+		vn_lines_add(&c->notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
+		             c->plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
+	if (!theirs_tell || !unsaid)
+		return VN_OK;
+	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
+	int           *order = malloc(((size_t)n + 1) * sizeof *order);
+	vn_checkpoint *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
+	vn_status st = x && order && sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
+	for (int i = 0; !st && i < n; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->cand, p->cand)->order;
+		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->ref, p->ref)->point, .step = p->step, .layer = p->layer,
+		                       .said = c->plan ? p->value : theirs };
+	}
+	if (!st && !(st = vn_sequence(x, n, order, err))) {
+		for (int i = 0; i < n; i++)
+			sorted[i] = c->point[order[i]];
+		memcpy(c->point, sorted, (size_t)n * sizeof *sorted);
+	}
+	free(sorted);
+	free(order);
+	free(x);
+	return st;
+}
+
+vn_status vn_match(vn_comparison *c, vn_error *err)
+{
+	const size_t n = (size_t)vn_recording_count(c->ref), k = (size_t)vn_recording_count(c->cand);
+	matching m = {
+		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)), .home = malloc((k + 1) * sizeof(int)),
+		.head = malloc((n + 1) * sizeof(int)), .next = malloc((k + 1) * sizeof(int)),
+		.hits = calloc((size_t)c->options->n_points + 1, sizeof(int)),
+	};
+	vn_names names = { 0 };
+	vn_status st;
+
+	c->point = calloc(n + k + 1, sizeof *c->point);
+	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->point) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
+		goto done;
+	}
+	pair_up(c, &m);
+	for (int i = 0; i < (int)n; i++)
+		match_entry(c, &m, i);
+	for (int i = 0; i < (int)k; i++) {
+		const vn_entry *e = vn_recording_entry(c->cand, i);
+		if (m.home[i] < 0 && !m.used[i] && selected(c, e->name) && !(e->same_as >= 0 && m.used[e->same_as]))
+			add_pair(c, &m, e, -1, i);
+	}
+	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->plan, err)))
+		goto done;
+	for (int i = 0; i < c->n_points; i++)
+		c->point[i].value = vn_names_root(&names, c->point[i].name);
+	st = put_in_order(c, err);
+done:
+	vn_names_finish(&names);
+	free(m.partner);
+	free(m.used);
+	free(m.home);
+	free(m.head);
+	free(m.next);
+	free(m.hits);
+	return st;
+}

@@ -1,0 +1,312 @@
+/* channels.c: sums of single channels over a sample of tokens, and what the worst and the middle one of them say.
+ *
+ * A channel is a place behind the token axis (and before it): a number of the hidden size, or one of a head. Sums over a tensor or a
+ * token are those of its largest channel, which in trained models may be a thousand times the others; here each counts once.
+ *
+ * The errors of a token that comes again are the same, so different tokens are counted, not tokens.
+ *
+ * A channel that is next to nothing is measured against the others, as a token is (tokens.c): below half of the median
+ * channel's norm it counts as if it had that. Where most are nothing, that is a 2^15th of the sample's rms.
+ */
+#include "compare/metrics/average.h"
+#include "compare/metrics/channels.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ROWS = 32,       /* of them are enough: of the worst of 10,000 channels the luck is then 2.2, of all 1 */
+	FEWEST = 8,      /* of fewer different ones a channel's error is luck */
+	LOOKED_AT = 64,  /* numbers of a token that tell it from another */
+	MOST = 1 << 16,  /* of what is wider, vocabularies, the sums alone would be the memory of everything else */
+	STEP = 1024,     /* whose sums stay in the cache */
+	LARGE = 1 << 19, /* numbers that are not left in memory */
+	NEAR = 1 << 15,  /* that may come with others */
+};
+
+struct vn_channels {
+	double *rr, *rd, *dd, *sort; /* (room) r.r, r.d, d.d of each channel; scratch */
+	int64_t room;
+};
+
+vn_channels *vn_channels_new(void)
+{
+	return calloc(1, sizeof(vn_channels));
+}
+
+void vn_channels_free(vn_channels *c)
+{
+	if (c)
+		free(c->rr);
+	free(c);
+}
+
+static bool make_room(vn_channels *c, int64_t n)
+{
+	if (n > c->room) {
+		free(c->rr);
+		c->room = (c->rr = malloc(4 * (size_t)n * sizeof *c->rr)) ? n : 0;
+	}
+	if (!c->rr)
+		return false;
+	c->rd = c->rr + n;
+	c->dd = c->rd + n;
+	c->sort = c->dd + n;
+	memset(c->rr, 0, 3 * (size_t)n * sizeof *c->rr);
+	return true;
+}
+
+int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank)
+{
+	const int64_t n = p->outer * p->inner;
+	const bool known = *axes ? vn_axes_find(axes, "key") < 0 : rank == 2; /* keys are tokens, too */
+	return p->tokens && known && n <= MOST ? n : 0;
+}
+
+/* ---- sums -------------------------------------------------------------------------- */
+
+/* What a thread needs of the pass. */
+typedef struct sample {
+	const vn_kernel *k;
+	vn_pair  pair;
+	double   unit[2]; /* r and d are taken times that, so that their squares are neither lost nor infinite */
+	bool     careful; /* float64, int32, or some are not finite */
+	vn_channels *c;
+} sample;
+
+static void add_careful(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
+{
+	double x[2][VN_BLOCK];
+	for (int side = 0; side < 2; side++)
+		vn_block_double(s->k, p, side, at, n, x[side]);
+	for (size_t i = 0; i < n; i++) {
+		if (!isfinite(x[0][i]) || !isfinite(x[1][i]))
+			continue;
+		const double r = x[0][i] * s->unit[0], d = x[1][i] * s->unit[1] - x[0][i] * s->unit[1];
+		s->c->rr[channel + (int64_t)i] += r * r;
+		s->c->rd[channel + (int64_t)i] += r * d;
+		s->c->dd[channel + (int64_t)i] += d * d;
+	}
+}
+
+/* n <= STEP channels of one token, from element `at` on. */
+static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t channel)
+{
+	float   room[2][STEP];
+	vn_side x[2];
+	if (s->careful) {
+		add_careful(s, p, at, n, channel);
+		return;
+	}
+	for (int side = 0; side < 2; side++) {
+		const vn_dtype d = p->dtype[side];
+		x[side] = (vn_side) { vn_pair_at(p, side, at), d };
+		if (d == VN_F32 || p->grid == VN_F16 || p->grid == VN_BF16)
+			continue;
+		s->k->load(room[side], x[side].data, d, n);
+		x[side] = (vn_side) { room[side], VN_F32 };
+	}
+	s->k->columns(x[0], x[1], n, s->c->rr + channel, s->c->rd + channel, s->c->dd + channel);
+}
+
+/* Of evenly spaced tokens, the first and the last among them. */
+static int64_t token_of(int64_t i, int64_t rows, int64_t all)
+{
+	return rows > 1 ? i * (all - 1) / (rows - 1) : 0;
+}
+
+/* Rows of a megabyte, mapped, would count as memory, all of them at once; with each page come its neighbours. */
+static void give_back(const vn_pair *p, int64_t at, int64_t n)
+{
+	vn_pair_give_back(p, at > NEAR ? at - NEAR : 0, at + n + NEAR < p->n ? at + n + NEAR : p->n);
+}
+
+static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_job *job, vn_error *err)
+{
+	const vn_pair *p = &s->pair;
+	const bool     large = !in && p->mapped && rows * p->outer * p->inner > LARGE;
+	const int64_t  step = in ? in->most : large ? LARGE : STEP;
+	vn_status st = VN_OK;
+	for (int64_t o = 0; o < p->outer; o++)
+		for (int64_t from = 0, n; from < p->inner; from += n) {
+			n = p->inner - from < step ? p->inner - from : step;
+			for (int64_t t = 0; t < rows; t++) {
+				const int64_t at = (o * p->rows + token_of(t, rows, p->rows)) * p->inner + from;
+				if (in && (st = vn_window_run(in, job, at, n, err)))
+					return st;
+				const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
+				for (int64_t i = 0; i < n; i += STEP)
+					add(s, &here, at + i, (size_t)(n - i < STEP ? n - i : STEP), o * p->inner + from + i);
+				if (large)
+					give_back(p, at, n);
+			}
+		}
+	return VN_OK;
+}
+
+/* Of a token that comes again the errors are the same as well. Two tokens are different where a quarter of their first numbers
+ * are, by a 16th. */
+static bool differ(const double *x, const double *y, int64_t n)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < n && 4 * count < n; i++)
+		count += fabs(x[i] - y[i]) > fmax(fabs(x[i]), fabs(y[i])) / 16;
+	return 4 * count >= n;
+}
+
+/* How many different tokens the sample has. */
+static vn_status count_different(const sample *s, int64_t rows, vn_window *in, const vn_job *job, int64_t *different, vn_error *err)
+{
+	const vn_pair *p = &s->pair;
+	const int64_t  n = p->inner < LOOKED_AT ? p->inner : LOOKED_AT;
+	double kept[ROWS][LOOKED_AT];
+	vn_status st = VN_OK;
+	*different = 0;
+	for (int64_t t = 0; t < rows && !st; t++) {
+		const int64_t at = token_of(t, rows, p->rows) * p->inner;
+		if (in && (st = vn_window_run(in, job, at, n, err)))
+			continue;
+		const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
+		double *x = kept[*different];
+		int64_t i = 0;
+		vn_block_double(s->k, &here, 0, at, (size_t)n, x);
+		while (i < *different && differ(kept[i], x, n))
+			i++;
+		*different += i == *different;
+	}
+	return st;
+}
+
+/* ---- order --------------------------------------------------------------------------- */
+
+/* The middle of n > 0 numbers, none of them NaN, by the bits of their order: as quick for every order they come in. Changes x. */
+static double median(double *x, int64_t n)
+{
+	enum { BITS = 11 };
+	int64_t  rank = vn_rank(n, 0.5);
+	uint64_t found = 0, u;
+	for (int64_t i = 0; i < n; i++) { /* as whole numbers in the same order */
+		memcpy(&u, &x[i], sizeof u);
+		u = u >> 63 ? ~u : u | (uint64_t)1 << 63;
+		memcpy(&x[i], &u, sizeof u);
+	}
+	for (int shift = 64 - BITS; n > 0; shift = shift > BITS ? shift - BITS : 0) {
+		uint32_t count[1 << BITS] = { 0 };
+		int64_t  m = 0;
+		uint64_t digit = 0;
+		for (int64_t i = 0; i < n; i++) {
+			memcpy(&u, &x[i], sizeof u);
+			count[u >> shift & ((1 << BITS) - 1)]++;
+		}
+		while (rank >= (int64_t)count[digit])
+			rank -= count[digit++];
+		for (int64_t i = 0; i < n; i++) {
+			memcpy(&u, &x[i], sizeof u);
+			if ((u >> shift & ((1 << BITS) - 1)) == digit) {
+				memcpy(&x[m++], &u, sizeof u);
+				found = u;
+			}
+		}
+		n = shift > 0 && m > 1 ? m : 0;
+	}
+	found = found >> 63 ? found ^ (uint64_t)1 << 63 : ~found;
+	double value;
+	memcpy(&value, &found, sizeof value);
+	return value;
+}
+
+/* ---- what they come to ------------------------------------------------------------------ */
+
+/* What the factors of all channels come to, less 1: the middle one, and how far they lie around it, as the deviation
+ * of errors that are normal. */
+typedef struct factors {
+	double middle, spread;
+} factors;
+
+/* off (n); sort: scratch. */
+static factors factors_of(const double *off, double *sort, int64_t n)
+{
+	memcpy(sort, off, (size_t)n * sizeof *sort);
+	const double middle = median(sort, n);
+	if (!(fabs(middle) < 1e6)) /* nothing alike, and all may be infinite */
+		return (factors) { middle, 0.0 };
+	for (int64_t i = 0; i < n; i++)
+		sort[i] = fabs(off[i] - middle);
+	return (factors) { middle, 1.4826 * median(sort, n) };
+}
+
+/* Beyond 6 standard errors of a median. */
+static double middle_scale(factors f, int64_t n)
+{
+	return fmax(fabs(f.middle) - 6.0 * 1.2533 * f.spread / sqrt((double)n), 0.0);
+}
+
+/* different: tokens of the sample. scores: they are made of fewer numbers than there are channels, so all channels of a token go
+ * the same way, and a few tokens do not even that out. */
+static void judge(const sample *s, const int scale[2], int64_t n, int64_t different, bool scores, vn_measured *m)
+{
+	vn_channels *c = s->c;
+	const int    up = scale[1] - scale[0];
+	double sum = 0.0, worst = -1.0, far = -1.0;
+
+	memcpy(c->sort, c->rr, (size_t)n * sizeof *c->sort);
+	for (int64_t i = 0; i < n; i++)
+		sum += c->rr[i];
+	const double least = fmax(median(c->sort, n) / 4, ldexp(sum / (double)n, -30));
+	if (least == 0.0)
+		return; /* a reference of zeros: the whole says it */
+	for (int64_t i = 0; i < n; i++) {
+		const double rr = fmax(c->rr[i], least);
+		c->rd[i] /= rr;
+		c->dd[i] /= rr;
+		if (up == 0)
+			continue; /* as nearly always, and a call of ldexp takes as long as all else */
+		c->rd[i] = ldexp(c->rd[i], up);
+		c->dd[i] = ldexp(c->dd[i], 2 * up);
+	}
+	if (scores && different < FEWEST)
+		return;
+	const factors f = factors_of(c->rd, c->sort, n);
+	m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], middle_scale(f, n));
+	if (different < FEWEST)
+		return;
+	for (int64_t i = 0; i < n; i++) {
+		const double off = fabs(c->rd[i]);
+		const double beyond = fmax(fmin(vn_beyond(off, c->dd[i], (double)different), off - 6.0 * f.spread), 0.0);
+		if (c->dd[i] > worst) {
+			worst = c->dd[i];
+			m->worst_nmse_channel = i;
+		}
+		if (beyond > far) {
+			far = beyond;
+			m->worst_scale_channel = i;
+		}
+	}
+	m->value[VN_M_WORST_CHANNEL_NMSE] = worst;
+	m->value[VN_M_WORST_CHANNEL_SCALE] = far;
+}
+
+vn_status vn_measure_channels(const vn_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
+{
+	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank), rows = p->rows < ROWS ? p->rows : ROWS;
+	vn_measured  *m = &job->m;
+	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;
+	int        scale[2] = { 0, 0 };
+	if (n == 0 || m->finite == 0)
+		return VN_OK;
+	if (!make_room(c, n))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld channels", (long long)n);
+	for (int i = 0; i < 2 && wide; i++) {
+		frexp(i ? fmax(m->absmax[0], m->absmax[1]) : m->absmax[0], &scale[i]);
+		scale[i] = scale[i] > -1021 ? scale[i] : -1021; /* its inverse must be a number too */
+	}
+	const sample s = { k, *p, { ldexp(1.0, -scale[0]), ldexp(1.0, -scale[1]) },
+	                   wide || m->finite < m->n, c };
+	int64_t   different;
+	vn_status st = add_all(&s, rows, in, job, err);
+	if (!st && !(st = count_different(&s, rows, in, job, &different, err)))
+		judge(&s, scale, n, different, job->scores, m);
+	return st;
+}

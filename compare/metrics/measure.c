@@ -1,0 +1,482 @@
+/* measure.c: the pass over a pair of tensors; see metrics.h.
+ *
+ * Tokens are dealt to threads in units of about 64 Ki elements. A unit's sums
+ * depend on the shape alone and are joined in order, so the number of threads
+ * changes nothing. What is read in parts (window.h) is read some units at a time.
+ */
+#include "compare/metrics/average.h"
+#include "compare/metrics/channels.h"
+#include "compare/metrics/team.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static void join(vn_sums *a, const vn_sums *b)
+{
+	vn_squares_add(&a->sq, &b->sq);
+	a->rel += b->rel;
+	a->max_rel = fmax(a->max_rel, b->max_rel);
+	a->max_ulp = fmax(a->max_ulp, b->max_ulp);
+	a->max_r = fmax(a->max_r, b->max_r);
+	a->max_c = fmax(a->max_c, b->max_c);
+	if (b->max_block >= 0 && (a->max_block < 0 || b->max_d > a->max_d
+	    || (b->max_d == a->max_d && b->max_block < a->max_block))) {
+		a->max_d = b->max_d;
+		a->max_block = b->max_block;
+	}
+	if (b->bad_at >= 0 && (a->bad_at < 0 || b->bad_at < a->bad_at))
+		a->bad_at = b->bad_at;
+	if (b->differs_at >= 0 && (a->differs_at < 0 || b->differs_at < a->differs_at))
+		a->differs_at = b->differs_at;
+	a->differing += b->differing;
+	a->finite += b->finite;
+	a->bad += b->bad;
+	a->masked += b->masked;
+	for (int i = 0; i < 2; i++) {
+		a->nan[i] += b->nan[i];
+		a->inf[i] += b->inf[i];
+	}
+}
+
+/* A job cut into units. */
+typedef struct work {
+	vn_pair  pair;
+	int64_t  rows;  /* of a unit */
+	int64_t  units, each;  /* how many; a thread takes so many at once */
+	int64_t  turns, first; /* that many times, and the number of the first turn among all */
+	_Atomic int64_t left;  /* turns that are not measured yet */
+	bool     parts;        /* it is read in parts */
+	_Atomic bool    failed;
+	vn_sums *unit;                  /* (units) */
+	vn_squares *row;                /* (tokens); NULL when rows are none */
+	vn_size    *size;               /* (tokens) scratch */
+	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
+} work;
+
+/* Numbers that float32 does not hold exactly. */
+static bool wide(vn_dtype d) { return d == VN_F64 || d == VN_I32; }
+
+static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
+                        vn_spread *spread)
+{
+	for (int64_t i = 0; i < n; i += VN_SLICE) {
+		const size_t m = (size_t)(n - i < VN_SLICE ? n - i : VN_SLICE);
+		vn_sums s;
+		if (wide(p->dtype[0]) || wide(p->dtype[1]))
+			vn_slice_wide(k, p, at + i, m, &s, spread);
+		else
+			vn_slice_narrow(k, p, at + i, m, &s, spread);
+		if (p->bits)
+			vn_slice_differing(p, at + i, m, &s);
+		if (row)
+			vn_squares_add(row, &s.sq);
+		join(u, &s);
+	}
+}
+
+static void empty_spread(vn_spread *s, uint64_t *count)
+{
+	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
+		/* A table may be below zero (positions taken out again); the four together are not. */
+		const uint32_t sum = s->count[0][i] + s->count[1][i] + s->count[2][i] + s->count[3][i];
+		if (sum)
+			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
+	}
+	memset(s->count, 0, sizeof s->count);
+}
+
+/* Rows of unit `which`, of outer indices [from, to). in: where they are; NULL: in the pair. */
+static void measure_rows(const vn_kernel *k, work *w, int64_t which, int64_t from, int64_t to, const vn_window *in, vn_spread *spread)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
+	int64_t  since = 0;
+	vn_pair  moved;
+	for (int64_t o = from; o < to; o++)
+		for (int64_t t = first; t < first + rows; t++) {
+			const int64_t at = (o * p->rows + t) * p->inner;
+			const int64_t n = p->n - at < p->inner ? p->n - at : p->inner;
+			if (in)
+				moved = vn_window_of_row(in, p, o, t);
+			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
+			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
+				empty_spread(spread, w->count);
+				since = 0;
+			}
+		}
+	empty_spread(spread, w->count);
+}
+
+/* A unit of one row that is larger than a window. */
+static vn_status measure_wide_row(const vn_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in, vn_spread *spread, vn_error *err)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  most = in->most / p->inner; /* outer indices */
+	vn_status st = VN_OK;
+	for (int64_t o = 0, n; o < p->outer && !st && most > 0; o += n) {
+		n = p->outer - o < most ? p->outer - o : most;
+		if (!(st = vn_window_rows(in, job, p, o, n, row, 1, err)))
+			measure_rows(k, w, row, o, o + n, in, spread);
+	}
+	for (int64_t o = 0; o < p->outer && !st && most == 0; o++)
+		for (int64_t i = 0, n; i < p->inner && !st; i += n) {
+			const int64_t at = (o * p->rows + row) * p->inner + i;
+			n = p->inner - i < in->most ? p->inner - i : in->most; /* whole slices but at the end */
+			if ((st = vn_window_run(in, job, at, n, err)))
+				continue;
+			const vn_pair here = vn_window_of_run(in, p, at);
+			measure_run(k, &here, at, n, &w->unit[row], w->row ? &w->row[row] : NULL, spread);
+			empty_spread(spread, w->count);
+		}
+	return st;
+}
+
+/* Units [unit, end) of a job. */
+static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end, vn_window *in, vn_spread *spread, vn_error *err)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
+	vn_status st = VN_OK;
+	for (int64_t i = unit; i < end; i++)
+		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
+	if (w->parts && rows * p->outer * p->inner > in->most)
+		return measure_wide_row(k, w, job, row, in, spread, err);
+	if (w->parts)
+		st = vn_window_rows(in, job, p, 0, p->outer, row, rows, err);
+	for (int64_t i = unit; !st && i < end; i++)
+		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread);
+	return st;
+}
+
+static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
+{
+	const int64_t rank = vn_rank(n, share);
+	int64_t below = 0;
+	for (int i = 0; i < VN_ULP_BUCKETS; i++)
+		if ((below += (int64_t)count[i]) > rank)
+			return vn_ulp_bucket_top(i);
+	return 0.0;
+}
+
+static void set(vn_measured *m, vn_metric which, double value)
+{
+	m->has[which] = true;
+	m->value[which] = value;
+}
+
+/* The first position of the block where the difference is largest. */
+static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
+{
+	double x[2][VN_BLOCK], max = -1;
+	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);
+	vn_block_double(k, p, 0, at, n, x[0]);
+	vn_block_double(k, p, 1, at, n, x[1]);
+	for (size_t i = 0; i < n; i++) {
+		const double d = fabs(x[1][i] - x[0][i]);
+		if (isfinite(x[0][i]) && isfinite(x[1][i]) && d > max) {
+			max = d;
+			m->at = at + (int64_t)i;
+			m->ref_at = x[0][i];
+			m->cand_at = x[1][i];
+		}
+	}
+	if (max >= 0)
+		set(m, VN_M_MAX_ABS, max);
+}
+
+static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
+{
+	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
+	                     .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
+	const double n = s->finite > 0 ? (double)s->finite : 1.0;
+	const vn_squares *q = &s->sq;
+	set(m, VN_M_COSINE, vn_cosine(q));
+	set(m, VN_M_NMSE, vn_nmse(q));
+	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
+	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
+	set(m, VN_M_MAX_REL, s->max_rel);
+	set(m, VN_M_MEAN_REL, s->rel / n);
+	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
+	set(m, VN_M_SCALE, vn_scale(q, n));
+	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
+	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
+	set(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
+	set(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
+	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
+	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
+	set(m, VN_M_ULP_MAX, s->max_ulp);
+	/* Where nothing is finite nothing was compared. */
+	set(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
+	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
+	set(m, VN_M_MAX_ABS, 0.0);
+	if (p->bits) {
+		set(m, VN_M_DIFFERING, (double)s->differing);
+		m->differs_at = s->differs_at;
+	}
+	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);
+	m->n = p->n;
+	m->finite = s->finite;
+	m->masked = s->masked;
+	m->bad_at = s->finite > 0 ? s->bad_at : 0;
+	m->absmax[0] = s->max_r;
+	m->absmax[1] = s->max_c;
+	m->grid = p->grid;
+	memcpy(m->nan, s->nan, sizeof m->nan);
+	memcpy(m->inf, s->inf, sizeof m->inf);
+}
+
+/* The token axis splits the shape; without one, slices stand for rows. */
+static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axes)
+{
+	const vn_shape *s = &ref->shape;
+	const int axis = vn_token_axis(axes, s->rank);
+	vn_pair p = {
+		.data = { ref->data, cand->data }, .dtype = { ref->dtype, cand->dtype },
+		.n = vn_shape_count(s), .outer = 1, .rows = 1, .inner = 1, .tokens = axis >= 0,
+	};
+	p.grid = vn_dtype_digits(ref->dtype) < vn_dtype_digits(cand->dtype) ? ref->dtype : cand->dtype;
+	if (axis < 0) {
+		p.inner = VN_SLICE;
+		p.rows = (p.n + VN_SLICE - 1) / VN_SLICE;
+		return p;
+	}
+	for (int i = 0; i < axis; i++)
+		p.outer *= s->dim[i];
+	p.rows = s->dim[axis];
+	for (int i = axis + 1; i < s->rank; i++)
+		p.inner *= s->dim[i];
+	return p;
+}
+
+static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job, vn_error *err)
+{
+	vn_measured *m = &job->m;
+	vn_status st = VN_OK;
+	vn_sums sums = w->unit[0];
+	for (int64_t i = 1; i < w->units; i++)
+		join(&sums, &w->unit[i]);
+	finish(&w->pair, &sums, w->count, m);
+	if (sums.max_block >= 0) {
+		const int64_t at = sums.max_block, n = w->pair.n - at < VN_BLOCK ? w->pair.n - at : VN_BLOCK;
+		if (w->parts && (st = vn_window_run(in, job, at, n, err)))
+			return st;
+		const vn_pair here = w->parts ? vn_window_of_run(in, &w->pair, at) : w->pair;
+		find_max(k, &here, at, m);
+	}
+	if (w->row)
+		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
+	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
+}
+
+/* A tensor of gigabytes, mapped, would count as memory to its last page. Whoever ends the last unit of a stretch gives
+ * back the stretch before; where another thread is still at work in that, it reads the same bytes again. */
+void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
+{
+	const uintptr_t page = 4096;
+	for (int side = 0; side < 2; side++) {
+		const size_t    size = vn_dtype_size(p->dtype[side]);
+		const uintptr_t a = ((uintptr_t)p->data[side] + (uintptr_t)from * size + page - 1) / page * page;
+		const uintptr_t b = ((uintptr_t)p->data[side] + (uintptr_t)to * size) / page * page;
+		if (b > a)
+			madvise((void *)a, b - a, MADV_DONTNEED);
+	}
+}
+
+static void give_back_behind(const work *w, int64_t unit)
+{
+	const vn_pair *p = &w->pair;
+	const int64_t stretch = vn_pair_stretch(p) / (p->outer * w->rows * p->inner) + 1; /* in units */
+	if (!p->mapped || w->parts || (unit + 1) % stretch != 0 || unit < 2 * stretch)
+		return;
+	/* A row of heads before tokens lies in as many places as there are heads. */
+	for (int64_t i = 0; i < p->outer; i++) {
+		const int64_t to = (i * p->rows + (unit + 1 - stretch) * w->rows) * p->inner;
+		vn_pair_give_back(p, to - stretch * w->rows * p->inner, to);
+	}
+}
+
+/* The job that turn u belongs to. */
+static work *work_of(work *w, int n, int64_t u)
+{
+	int lo = 0, hi = n - 1;
+	while (lo < hi) {
+		const int mid = lo + (hi - lo + 1) / 2;
+		if (w[mid].first <= u)
+			lo = mid;
+		else
+			hi = mid - 1;
+	}
+	return &w[lo];
+}
+
+/* Where files have the numbers in a few places, some units at a time are in the cache when they are measured; what is
+ * gathered is read better many at a time. */
+enum { FEW_UNITS = 4 };
+
+static bool in_files(const vn_job *job)
+{
+	return vn_recording_mapped(job->from[0].recording, job->from[0].entry) && vn_recording_mapped(job->from[1].recording, job->from[1].entry);
+}
+
+/* most: elements of a window. */
+static void cut(work *w, const vn_job *job, int64_t most)
+{
+	w->pair = view(&job->ref, &job->cand, job->axes);
+	w->pair.bits = job->bits;
+	w->pair.mapped = job->mapped;
+	w->pair.masks = job->masks;
+	const int64_t token = w->pair.outer * w->pair.inner;
+	w->rows = token >= VN_SLICE ? 1 : VN_SLICE / token;
+	w->units = (w->pair.rows + w->rows - 1) / w->rows;
+	w->rows = w->rows < w->pair.rows ? w->rows : w->pair.rows;
+	w->parts = job->from[0].recording != NULL;
+	const int64_t unit = w->rows * token;
+	w->each = w->parts && unit > 0 && most > unit ? most / unit : 1;
+	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
+	w->turns = (w->units + w->each - 1) / w->each;
+	w->left = w->turns;
+}
+
+/* What the threads share. */
+typedef struct pass {
+	const vn_kernel *k;
+	vn_job    *job;    /* (n) */
+	work      *w;      /* (n) */
+	int        n;
+	int64_t    turns;
+	_Atomic int64_t next;
+	vn_spread *spread; /* (threads) */
+	vn_window *window; /* (threads); NULL: nothing is read in parts */
+	vn_channels **channels; /* (threads) */
+	vn_sums    *unit;  /* of all jobs */
+	vn_squares *row;
+	vn_size    *size;
+} pass;
+
+/* The first failure of a job is told. */
+static void fail(pass *p, int i, vn_status st, const vn_error *why)
+{
+	if (st && !atomic_exchange(&p->w[i].failed, true)) {
+		p->job[i].st = st;
+		p->job[i].why = *why;
+	}
+}
+
+/* Whoever ends the last turn of a job joins it. */
+static void end_job(pass *p, int i, int thread)
+{
+	work *w = &p->w[i];
+	vn_error why = { "" };
+	if (!w->failed)
+		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
+	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= vn_pair_stretch(&w->pair)) /* small ones later, all at once */
+		vn_pair_give_back(&w->pair, 0, w->pair.n);
+}
+
+static void measure_some(void *ctx, int thread)
+{
+	pass *p = ctx;
+	for (int64_t i; (i = p->next++) < p->turns;) {
+		work *w = work_of(p->w, p->n, i);
+		const int     job = (int)(w - p->w);
+		const int64_t unit = (i - w->first) * w->each, end = unit + w->each < w->units ? unit + w->each : w->units;
+		vn_error why = { "" };
+		if (!w->failed)
+			fail(p, job, measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread], &why), &why);
+		give_back_behind(w, unit);
+		if (--w->left == 0)
+			end_job(p, job, thread);
+	}
+}
+
+/* Room for the sums of all jobs. */
+static bool make_room(work *w, int n, pass *p, int threads)
+{
+	int64_t units = 0, rows = 0;
+	for (int i = 0; i < n; i++) {
+		units += w[i].units;
+		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
+	}
+	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
+	p->row = calloc((size_t)rows + 1, sizeof *p->row);
+	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
+	p->spread = calloc((size_t)threads, sizeof *p->spread);
+	p->channels = calloc((size_t)threads, sizeof *p->channels);
+	if (!p->unit || !p->row || !p->size || !p->spread || !p->channels)
+		return false;
+	for (int i = 0; i < threads; i++)
+		if (!(p->channels[i] = vn_channels_new()))
+			return false;
+	units = rows = 0;
+	for (int i = 0; i < n; i++) {
+		w[i].unit = p->unit + units;
+		units += w[i].units;
+		if (!w[i].pair.tokens)
+			continue;
+		w[i].row = p->row + rows;
+		w[i].size = p->size + rows;
+		rows += w[i].pair.rows;
+	}
+	return true;
+}
+
+vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
+{
+	const int all = threads > 0 ? threads : vn_team_size();
+	pass p = { .k = vn_kernel_best(), .job = job, .w = calloc((size_t)n + 1, sizeof *p.w), .n = n };
+	bool parts = false;
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < n; i++)
+		parts = parts || job[i].from[0].recording;
+	if (parts)
+		p.window = vn_windows_open(all);
+	for (int i = 0; p.w && i < n && (p.window || !parts); i++) {
+		cut(&p.w[i], &job[i], parts ? p.window->most : 0);
+		p.w[i].first = p.turns;
+		p.turns += p.w[i].turns;
+		job[i].st = VN_OK;
+	}
+	threads = p.turns < all ? (int)p.turns : all;
+	threads = threads > 0 ? threads : 1;
+	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
+		goto done;
+	}
+	vn_team_run(threads, measure_some, &p);
+	for (int i = 0; i < n; i++)
+		if (p.w[i].turns == 0)
+			end_job(&p, i, 0);
+	for (int i = 0; !st && i < n; i++)
+		if (job[i].scores && !job[i].st && job[i].ref.shape.rank > 0)
+			st = vn_measure_scores(p.k, &p.w[i].pair, threads, p.window, &job[i], err);
+done:
+	vn_windows_close(p.window, all);
+	free(p.size);
+	free(p.row);
+	for (int i = 0; p.channels && i < threads; i++)
+		vn_channels_free(p.channels[i]);
+	free(p.channels);
+	free(p.spread);
+	free(p.unit);
+	free(p.w);
+	return st;
+}
+
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
+                     int threads, vn_measured *m, vn_error *err)
+{
+	return vn_measure_mapped(ref, cand, axes, scores, false, threads, m, err);
+}
+
+vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
+                            int threads, vn_measured *m, vn_error *err)
+{
+	vn_job job = { .ref = *ref, .cand = *cand, .axes = axes, .scores = scores, .mapped = mapped };
+	const vn_status st = vn_measure_many(&job, 1, threads, err);
+	*m = job.m;
+	return st;
+}

@@ -1,0 +1,135 @@
+/* metrics.h: how far one tensor is from another, in one pass.
+ *
+ * One table (metrics.c) names the metrics; keys of the limits language, names
+ * in JSON and the texts of help and specs are derived from it.
+ *
+ * Every sum is in double and in an order that depends on the shape alone, so
+ * the same bytes give the same digits for any number of threads and on any
+ * processor. Element positions where either side is not finite are counted and
+ * left out of every other metric.
+ *
+ *   r the reference, c the candidate, n positions finite on both sides
+ *   rel       |c-r| / max(|r|, s): s is an eighth of the rms of r over the
+ *             element's row (of its slice of 65536, where a row is longer), so
+ *             the reference alone sets the scale and an element near zero is
+ *             measured against its neighbours. Of a row in several pieces of memory
+ *             (tokens inside heads) each piece counts as a row here
+ *   row       the elements of one token; the whole tensor when no axis is tokens
+ *   token     worst_token_nmse takes rows below an eighth of the median row's norm
+ *             for rows of that norm: what is next to nothing is measured against
+ *             its neighbours. A token of enormous size hides no other, as it does
+ *             in the sums over the whole tensor
+ *   channel   a place behind the token axis (and before it), over a sample of 32 tokens, evenly spaced, the first and the last
+ *             among them (channels.c). worst_channel_nmse takes channels below half of the median channel's norm for channels of
+ *             that norm; worst_channel_scale is the largest |factor - 1| of one beyond 6 times its standard error or the
+ *             deviation of all factors, whichever is more. Of scores (axis key), of fewer than 8 different tokens, and without
+ *             a token axis both are those of the whole. scale is the median channel's where that is farther from 1
+ *             (of logits only of 8 different tokens or more)
+ *   ulp       numbers representable between the two, in the coarser of the two
+ *             formats (the one of fewer digits), both rounded to it first
+ *   zeros     both all zero: cosine 1, nmse 0, norm ratio 1. Only r zero:
+ *             cosine 0, nmse and norm ratio infinite, and so is rel where a
+ *             row of r is zero and c's is not. Only c zero: 0, 1, 0.
+ *
+ * Threads  measuring uses `threads` of its own.
+ */
+#ifndef VN_COMPARE_METRICS_H
+#define VN_COMPARE_METRICS_H
+
+#include "capture/recording/recording.h"
+
+typedef enum vn_metric {
+	VN_M_COSINE,
+	VN_M_NMSE,
+	VN_M_RMSE,
+	VN_M_MAX_ABS,
+	VN_M_MEAN_ABS,
+	VN_M_MAX_REL,
+	VN_M_MEAN_REL,
+	VN_M_NORM_RATIO,
+	VN_M_SCALE,
+	VN_M_WORST_TOKEN_COSINE,
+	VN_M_WORST_TOKEN_NMSE,
+	VN_M_WORST_CHANNEL_NMSE,
+	VN_M_WORST_CHANNEL_SCALE,
+	VN_M_ULP_P50,
+	VN_M_ULP_P99,
+	VN_M_ULP_MAX,
+	VN_M_NONFINITE,
+	VN_M_HEADROOM,
+	VN_M_DIFFERING,
+	VN_M_ARGMAX_AGREEMENT,
+	VN_M_TOP5_AGREEMENT,
+	VN_M_KL_MEAN,
+	VN_M_KL_P99,
+	VN_M_KL_MAX,
+	VN_N_METRICS
+} vn_metric;
+
+typedef enum vn_better { VN_LOWER, VN_HIGHER, VN_NEAR_ONE } vn_better;
+
+typedef struct vn_metric_info {
+	const char *name;
+	vn_better   better;   /* how a limit is held: <=, >=, or |x - 1| <= */
+	bool        over_floor; /* NAME_over_floor is a key of limits too */
+	bool        scores;   /* only for logits */
+	double      top;      /* no limit can be above this; INFINITY: any */
+	const char *unit;     /* "", "ulp", "count"... */
+	const char *means;    /* half a line */
+} vn_metric_info;
+
+const vn_metric_info *vn_metric_get(vn_metric m);
+int vn_metric_from_name(const char *name, vn_metric *m); /* 0 when unknown */
+
+typedef struct vn_measured {
+	bool     has[VN_N_METRICS];
+	double   value[VN_N_METRICS];
+	int64_t  n, finite;              /* elements; positions finite on both sides */
+	int64_t  at;                     /* row-major index of max_abs; -1: none */
+	double   ref_at, cand_at;        /* the two values there */
+	int64_t  bad_at;                 /* first position that counts in nonfinite; -1: none */
+	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
+	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
+	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
+	int64_t  worst_nmse_channel, worst_scale_channel; /* of worst_channel_*, outer and inner places counted through; -1 where it has none */
+	int64_t  worst_row;              /* of kl_max; -1 when there is none */
+	double   argmax_strict;          /* argmax_agreement with no ties allowed */
+	double   kl_half;                /* kl_mean +- this with 95 %: 1.96 s / sqrt(rows); NaN below two rows */
+	double   ref_rms;                /* of the reference, over the finite positions */
+	int64_t  nan[2], inf[2];         /* [0] reference, [1] candidate */
+	int64_t  masked;                 /* positions left out as masks */
+	double   absmax[2];              /* over the finite positions */
+	vn_dtype grid;                   /* the coarser format */
+} vn_measured;
+
+/* One pair to measure. ref and cand must have the same shape, with at least one
+ * element. axes: the dims string, or "" (then the first axis of two or more is
+ * taken for tokens). scores: measure argmax, top 5 and KL over the last axis.
+ * Where ref and cand have no data, they are read from their recordings in parts:
+ * some MB a thread, and of scores a row, whatever the tensor. */
+typedef struct vn_job {
+	vn_tensor   ref, cand;
+	const char *axes;
+	bool        scores;
+	bool        mapped; /* both lie in shared mappings: pages behind the pass are given back */
+	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
+	bool        bits;   /* measure differing as well: one comparison of integers more */
+	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: data */
+	vn_measured m;      /* out */
+	vn_status   st;     /* out: its numbers could not be read, why says what of; m is not set */
+	vn_error    why;
+} vn_job;
+
+/* All of them in one go: threads wait for each other only at the end. threads 0:
+ * one a processor. The only failure is memory, but for the st of jobs. */
+vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err);
+vn_status vn_measure(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores,
+                     int threads, vn_measured *m, vn_error *err);
+/* The same; mapped: both lie in shared mappings of files, whose pages behind the pass are given back. */
+vn_status vn_measure_mapped(const vn_tensor *ref, const vn_tensor *cand, const char *axes, bool scores, bool mapped,
+                            int threads, vn_measured *m, vn_error *err);
+
+/* Which axis the dims string calls token; -1 when none. */
+int vn_token_axis(const char *axes, int rank);
+
+#endif

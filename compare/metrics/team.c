@@ -1,0 +1,42 @@
+/* team.c: see team.h. */
+#include "compare/metrics/team.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+typedef struct member {
+	pthread_t thread;
+	void    (*work)(void *ctx, int thread);
+	void     *ctx;
+	int       number;
+} member;
+
+int vn_team_size(void)
+{
+	cpu_set_t may;
+	return sched_getaffinity(0, sizeof may, &may) == 0 ? CPU_COUNT(&may) : 1;
+}
+
+static void *begin(void *arg)
+{
+	member *m = arg;
+	m->work(m->ctx, m->number);
+	return NULL;
+}
+
+void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
+{
+	member *m = threads > 1 ? malloc((size_t)threads * sizeof *m) : NULL;
+	int     n = 0;
+
+	for (; m && n < threads - 1; n++) {
+		m[n] = (member) { .work = work, .ctx = ctx, .number = n + 1 };
+		if (pthread_create(&m[n].thread, NULL, begin, &m[n]) != 0)
+			break;
+	}
+	work(ctx, 0);
+	while (n > 0)
+		pthread_join(m[--n].thread, NULL);
+	free(m);
+}

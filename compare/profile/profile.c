@@ -1,0 +1,156 @@
+/* profile.c: see profile.h; the words are in profile_words.c. */
+#include "compare/profile/profile.h"
+
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PIECE = 4096 };
+
+/* What a walk along the last axis adds up before the outer axes hear of it. */
+typedef struct run {
+	double  error, ref;
+	int64_t bad;
+} run;
+
+typedef struct totals {
+	double  rr, rc, d; /* r.r, r.c, sum of c - r */
+	int64_t finite;
+} totals;
+
+static bool same_bad(double r, double c)
+{
+	return (isnan(r) && isnan(c)) || (isinf(r) && r == c);
+}
+
+static void add_piece(vn_axis_profile *last, int64_t from, const double *r, const double *c, size_t n, run *sum, totals *all)
+{
+	for (size_t i = 0; i < n; i++) {
+		const double d = c[i] - r[i];
+		if (!isfinite(d)) {
+			if (!(isfinite(r[i]) && isfinite(c[i])) && same_bad(r[i], c[i]))
+				continue;
+			last->bad[from + (int64_t)i]++;
+			sum->bad++;
+			continue;
+		}
+		last->error[from + (int64_t)i] += d * d;
+		last->ref[from + (int64_t)i] += r[i] * r[i];
+		sum->error += d * d;
+		sum->ref += r[i] * r[i];
+		all->rc += r[i] * c[i];
+		all->d += d;
+		all->finite++;
+	}
+}
+
+/* Where the numbers of one side are: in memory, or in a recording. */
+typedef struct side {
+	const vn_tensor *tensor;
+	vn_numbers      *part;
+} side;
+
+static vn_status piece(const side *s, int64_t from, size_t n, double *x, vn_error *err)
+{
+	vn_status st = VN_OK;
+	if (s->tensor)
+		vn_to_f64(x, (const unsigned char *)s->tensor->data + (size_t)from * vn_dtype_size(s->tensor->dtype), s->tensor->dtype, n);
+	else if (!(st = vn_numbers_read(s->part, from, n, err)))
+		memcpy(x, s->part->x, n * sizeof *x);
+	return st;
+}
+
+/* Axes in front of the last one, as an odometer. */
+static vn_status sum_up(vn_profile *p, const side *ref, const side *cand, totals *all, vn_error *err)
+{
+	vn_axis_profile *last = &p->axis[p->n_axes - 1];
+	const int64_t    rows = p->n / last->n, together = last->n < PIECE ? PIECE / last->n : 1; /* rows that are read at once */
+	int64_t at[VN_MAX_RANK] = { 0 };
+	double  r[PIECE], c[PIECE];
+	vn_status st;
+
+	for (int64_t row = 0; row < rows; row++) {
+		run sum = { 0 };
+		for (int64_t i = 0; i < last->n; i += PIECE) {
+			const int64_t first = row % together;
+			const size_t  n = (size_t)(last->n - i < PIECE ? last->n - i : PIECE);
+			const int64_t count = together == 1 ? (int64_t)n : (rows - row < together ? rows - row : together) * last->n;
+			if (first == 0 && ((st = piece(ref, row * last->n + i, (size_t)count, r, err)) || (st = piece(cand, row * last->n + i, (size_t)count, c, err))))
+				return st;
+			add_piece(last, i, r + first * last->n, c + first * last->n, n, &sum, all);
+		}
+		p->error += sum.error;
+		p->ref += sum.ref;
+		p->bad += sum.bad;
+		for (int a = p->n_axes - 2; a >= 0; a--) {
+			p->axis[a].error[at[a]] += sum.error;
+			p->axis[a].ref[at[a]] += sum.ref;
+			p->axis[a].bad[at[a]] += sum.bad;
+		}
+		for (int a = p->n_axes - 2; a >= 0 && ++at[a] == p->axis[a].n; a--)
+			at[a] = 0;
+	}
+	return VN_OK;
+}
+
+static vn_status axis_of(vn_axis_profile *a, int i, const char *axes, int64_t n, vn_error *err)
+{
+	size_t word;
+	axes = vn_axes_word(axes, i, &word);
+	if (word && word < sizeof a->name)
+		snprintf(a->name, sizeof a->name, "%.*s", (int)word, axes);
+	else
+		snprintf(a->name, sizeof a->name, "axis %d", i);
+	a->n = n;
+	a->error = calloc((size_t)n, sizeof *a->error);
+	a->ref = calloc((size_t)n, sizeof *a->ref);
+	a->bad = calloc((size_t)n, sizeof *a->bad);
+	if (!a->error || !a->ref || !a->bad)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", n);
+	return VN_OK;
+}
+
+static vn_status profile(const vn_shape *shape, const char *axes, double noise, const side *ref, const side *cand, vn_profile *p, vn_error *err)
+{
+	totals    all = { 0 };
+	vn_status st;
+
+	*p = (vn_profile) { .n_axes = shape->rank ? shape->rank : 1, .n = vn_shape_count(shape), .noise = noise };
+	for (int i = 0; i < p->n_axes; i++)
+		if ((st = axis_of(&p->axis[i], i, axes, shape->rank ? shape->dim[i] : 1, err)))
+			return st;
+	if ((st = sum_up(p, ref, cand, &all, err)))
+		return st;
+	p->factor = p->ref > 0 ? all.rc / p->ref : 1.0;
+	p->offset = all.finite ? all.d / (double)all.finite : 0.0;
+	/* (c - f r)^2 = (c-r)^2 - (f-1)^2 r.r, for f of least squares; the same for the mean. */
+	p->apart = p->ref > 0 ? fmax(p->error / p->ref - (p->factor - 1) * (p->factor - 1), 0.0) : 0.0;
+	p->level = p->ref > 0 ? fmax(p->error - p->offset * all.d, 0.0) / p->ref : 0.0;
+	return vn_profile_say(p, err);
+}
+
+vn_status vn_profile_of(const vn_tensor *ref, const vn_tensor *cand, const char *axes, double noise, vn_profile *p, vn_error *err)
+{
+	return profile(&ref->shape, axes, noise, &(side) { .tensor = ref }, &(side) { .tensor = cand }, p, err);
+}
+
+vn_status vn_profile_read(vn_numbers *ref, vn_numbers *cand, vn_profile *p, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(ref->recording, ref->entry);
+	return profile(&e->shape, vn_entry_axes(e), 0, &(side) { .part = ref }, &(side) { .part = cand }, p, err);
+}
+
+void vn_profile_free(vn_profile *p)
+{
+	for (int i = 0; i < p->n_axes; i++) {
+		free(p->axis[i].error);
+		free(p->axis[i].ref);
+		free(p->axis[i].bad);
+	}
+	vn_lines_free(&p->words);
+	*p = (vn_profile) { 0 };
+}

@@ -1,0 +1,240 @@
+/* profile_words.c: what a profile shows, as a person would say it.
+ *
+ * "heads 4-7 of 14 carry 99.8 % of the error", "no error at token 0, grows with
+ * token", "odd dims alone", "a factor of 1.01 explains it". */
+#include "compare/profile/profile.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LISTED = 8, EVERY_MAX = 16, TREND = 8 };
+
+#define GAP        16.0  /* of relative energies, where an index has many elements */
+#define GAP_OF_FEW 100.0
+#define MANY       16    /* elements of an index from which its energy is steady */
+#define EXPLAINED  0.1   /* of the error may be left when one factor or offset is said to explain it */
+
+/* ---- which indices ------------------------------------------------------------------ */
+
+typedef struct ranked {
+	double  e; /* relative error */
+	int64_t i;
+} ranked;
+
+static int by_error(const void *a, const void *b)
+{
+	const ranked *x = a, *y = b;
+	return x->e < y->e ? -1 : x->e > y->e ? 1 : x->i < y->i ? -1 : 1;
+}
+
+/* An index of next to no size of its own is measured against the others. */
+static void rank(const vn_axis_profile *a, double noise, ranked *r)
+{
+	double mean = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		mean += a->ref[i] / (double)a->n;
+	for (int64_t i = 0; i < a->n; i++) {
+		const double size = fmax(a->ref[i], 1e-3 * mean);
+		const double e = size > 0 ? a->error[i] / size : a->error[i];
+		r[i] = (ranked) { e > noise ? e : 0, i };
+	}
+	qsort(r, (size_t)a->n, sizeof *r, by_error);
+}
+
+/* Position of the widest gap: the first of those above it; 0: none. */
+static int64_t split(const ranked *r, int64_t n, double least)
+{
+	int64_t best = 0;
+	double  widest = least;
+	if (!(r[n - 1].e > 0))
+		return 0;
+	for (int64_t i = 1; i < n; i++) {
+		const double gap = r[i - 1].e > 0 ? r[i].e / r[i - 1].e : r[i].e > 0 ? 1e300 : 0.0;
+		if (gap >= widest) {
+			best = i;
+			widest = gap;
+		}
+	}
+	return best;
+}
+
+/* ---- their pattern -------------------------------------------------------------------- */
+
+/* "heads", or "head" when it is one: names of axes are those of specs/points.md. */
+static const char *noun(const char *axis, bool one, char *text, size_t room)
+{
+	static const struct { const char *axis, *one, *many; } words[] = {
+		{ "hidden", "channel", "channels" }, { "ffn", "ffn channel", "ffn channels" },
+		{ "vocab", "vocabulary entry", "vocabulary entries" }, { "key_dim", "key dim", "key dims" },
+		{ "kv_head", "kv head", "kv heads" }, { "lin_mix", "lin_mix channel", "lin_mix channels" },
+		{ "qkv", "qkv channel", "qkv channels" },
+	};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(axis, words[i].axis) == 0)
+			return one ? words[i].one : words[i].many;
+	if (strncmp(axis, "axis ", 5) == 0)
+		snprintf(text, room, one ? "index of %s:" : "indices of %s:", axis);
+	else
+		snprintf(text, room, one ? "%s" : "%ss", axis);
+	return text;
+}
+
+static bool arithmetic(const bool *hit, int64_t n, int64_t every, int64_t from)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (hit[i] != (i % every == from))
+			return false;
+	return true;
+}
+
+/* Says which indices are meant; false when they follow no rule and are many. */
+static bool pattern(const bool *hit, int64_t n, const char *axis, char *text, size_t room)
+{
+	char name[48];
+	const char *what = noun(axis, false, name, sizeof name);
+	int64_t count = 0, first = -1, last = -1;
+	for (int64_t i = 0; i < n; i++)
+		if (hit[i]) {
+			first = first < 0 ? i : first;
+			last = i;
+			count++;
+		}
+	if (count == 1) {
+		snprintf(text, room, "%s %" PRId64 " of %" PRId64, noun(axis, true, name, sizeof name), first, n);
+		return true;
+	}
+	if (last - first + 1 == count) {
+		snprintf(text, room, "%s %" PRId64 "-%" PRId64 " of %" PRId64, what, first, last, n);
+		return true;
+	}
+	for (int64_t every = 2; every <= EVERY_MAX && 3 * every <= n; every++)
+		if (arithmetic(hit, n, every, first)) {
+			if (every == 2)
+				snprintf(text, room, "%s %s of %" PRId64, first ? "odd" : "even", what, n);
+			else
+				snprintf(text, room, "%s %" PRId64 ", %" PRId64 ", %" PRId64 "... of %" PRId64, what, first, first + every,
+				         first + 2 * every, n);
+			return true;
+		}
+	if (count > LISTED)
+		return false;
+	size_t used = (size_t)snprintf(text, room, "%s ", what);
+	for (int64_t i = first; i <= last && used < room; i++)
+		if (hit[i])
+			used += (size_t)snprintf(text + used, room - used, "%s%" PRId64, i == first ? "" : ", ", i);
+	if (used < room)
+		snprintf(text + used, room - used, " of %" PRId64, n);
+	return true;
+}
+
+/* ---- trend ------------------------------------------------------------------------------ */
+
+/* Of the indices that are hit: correlation of log error with log (1 + index), and how far it goes. */
+static const char *trend(const vn_axis_profile *a, const bool *hit)
+{
+	double  n = 0, x = 0, y = 0, xx = 0, yy = 0, xy = 0, low = INFINITY, high = 0;
+	for (int64_t i = 0; i < a->n; i++) {
+		const double e = a->ref[i] > 0 ? a->error[i] / a->ref[i] : 0;
+		if (!hit[i] || !(e > 0))
+			continue;
+		const double u = log1p((double)i), v = log(e);
+		n++, x += u, y += v, xx += u * u, yy += v * v, xy += u * v;
+		low = fmin(low, e);
+		high = fmax(high, e);
+	}
+	const double sx = xx - x * x / n, sy = yy - y * y / n, r = (xy - x * y / n) / sqrt(sx * sy);
+	if (n < TREND || high < 4 * low || !(fabs(r) > 0.8))
+		return "";
+	return r > 0 ? "grows with" : "fades with";
+}
+
+/* ---- one axis ------------------------------------------------------------------------------ */
+
+static void say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
+{
+	char text[160];
+	int64_t count = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		count += hit[i] = a->bad[i] > 0;
+	if (count < a->n && pattern(hit, a->n, a->name, text, sizeof text))
+		vn_lines_add(&p->words, "what is not finite is in %s", text);
+}
+
+static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, int64_t from, bool *hit)
+{
+	char   text[160], name[48], way[48] = "";
+	double inside = 0;
+	for (int64_t i = 0; i < a->n; i++)
+		hit[i] = false;
+	for (int64_t i = from; i < a->n; i++) {
+		hit[r[i].i] = true;
+		inside += a->error[r[i].i];
+	}
+	if (*trend(a, hit))
+		snprintf(way, sizeof way, "; it %s the %s", trend(a, hit), a->name);
+	if (!pattern(hit, a->n, a->name, text, sizeof text)) {
+		/* Of many without a rule, the few that are spared are worth a word, and few that carry it. */
+		if (2 * (a->n - from) > a->n || inside < 0.9 * p->error)
+			return;
+		snprintf(text, sizeof text, "%" PRId64 " of %" PRId64 " %s", a->n - from, a->n,
+		         noun(a->name, false, name, sizeof name));
+	}
+	const char *carry = a->n - from == 1 ? "carries" : "carry";
+	if (r[from - 1].e > 0)
+		vn_lines_add(&p->words, "%s %s %.4g %% of the error%s", text, carry, 100 * inside / p->error, way);
+	else
+		vn_lines_add(&p->words, "%s %s all of the error, the others are %s%s", text, carry, p->noise > 0 ? "within their floor" : "exact", way);
+}
+
+static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *hit)
+{
+	if (a->n < 2)
+		return;
+	if (p->bad)
+		say_bad(p, a, hit);
+	if (!(p->error > 0))
+		return;
+	rank(a, p->noise, r);
+	const int64_t from = split(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);
+	if (from > 0) {
+		say_split(p, a, r, from, hit);
+		return;
+	}
+	for (int64_t i = 0; i < a->n; i++)
+		hit[i] = true;
+	if ((strcmp(a->name, "token") == 0 || strcmp(a->name, "key") == 0) && *trend(a, hit))
+		vn_lines_add(&p->words, "the error %s the %s: from %.2g to %.2g of the reference's size", trend(a, hit), a->name,
+		             sqrt(r[0].e), sqrt(r[a->n - 1].e));
+}
+
+vn_status vn_profile_say(vn_profile *p, vn_error *err)
+{
+	int64_t most = 1;
+	for (int i = 0; i < p->n_axes; i++)
+		most = p->axis[i].n > most ? p->axis[i].n : most;
+	ranked *r = malloc((size_t)most * sizeof *r);
+	bool   *hit = malloc((size_t)most * sizeof *hit);
+
+	for (int i = 0; r && hit && i < p->n_axes; i++)
+		say_axis(p, &p->axis[i], r, hit);
+	const bool memory = r && hit;
+	free(r);
+	free(hit);
+	if (!memory)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a profile of %" PRId64 " indices", most);
+	if (p->n >= MANY && p->error > 0 && p->ref > 0) {
+		/* what is explained is most of the error, and of what is there: next to nothing is not the reference times next to nothing */
+		const double whole = fmin(p->error / p->ref, p->factor * p->factor);
+		const double there = fmin(p->error / p->ref, fmax(1 + 2 * (p->factor - 1) + p->error / p->ref, 0.0));
+		if (p->apart <= EXPLAINED * whole)
+			vn_lines_add(&p->words, "the candidate is the reference times %.5g: that explains all but %.2g %% of the error",
+			             p->factor, 100 * p->apart * p->ref / p->error);
+		else if (p->level <= EXPLAINED * there)
+			vn_lines_add(&p->words, "the candidate is the reference plus %.5g: that explains all but %.2g %% of the error", p->offset,
+			             100 * p->level * p->ref / p->error);
+	}
+	return VN_OK;
+}

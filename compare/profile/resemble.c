@@ -1,0 +1,365 @@
+/* resemble.c: see resemble.h. */
+#include "compare/profile/resemble.h"
+
+#include "capture/recording/numbers.h"
+#include "compare/text/words.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, SAMPLED = 1 << 18 };
+
+#define NEAR   0.05   /* nmse of a likeness */
+#define BETTER 16.0   /* so many times better than as itself */
+
+/* One pair of tensors, and where elements of the candidate are looked for in the reference. */
+typedef struct search {
+	const vn_comparison *c;
+	const vn_entry *re, *ce;
+	vn_numbers *ref, *cand;
+	const vn_shape *shape;
+	int64_t    n;
+	double     own, limit;      /* nmse as itself; what a likeness must keep to */
+	int64_t    at[DRAWN];       /* flat positions */
+	int        drawn;
+	vn_resemblance *best;
+} search;
+
+/* Different positions of a small tensor, else spread by the golden ratio: the same for every tensor of one size. */
+static void draw(search *s)
+{
+	s->drawn = s->n < DRAWN ? (int)s->n : DRAWN;
+	for (int i = 0; i < s->drawn; i++)
+		s->at[i] = s->n <= DRAWN ? i : (int64_t)fmod((double)i * 0.6180339887498949 * (double)s->n, (double)s->n);
+}
+
+/* ---- a map from the candidate's positions to the reference's --------------------------------- */
+
+typedef struct map {
+	vn_likeness kind;
+	const search *s;
+	int     axis;                     /* of tokens, of heads */
+	int64_t stride[VN_MAX_RANK];      /* PERMUTED: of the reference's axes in the candidate's bytes */
+	int     shift;
+	const int *order;                 /* HEADS */
+} map;
+
+/* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
+static int64_t where(const map *m, int64_t at)
+{
+	const vn_shape *shape = m->s->shape;
+	int64_t index[VN_MAX_RANK], flat = 0;
+	if (m->kind == VN_LIKE_OTHER)
+		return at;
+	for (int i = shape->rank - 1; i >= 0; i--) {
+		index[i] = at % shape->dim[i];
+		at /= shape->dim[i];
+	}
+	if (m->kind == VN_LIKE_PERMUTED) {
+		for (int i = 0; i < shape->rank; i++)
+			flat += index[i] * m->stride[i];
+		return flat;
+	}
+	int64_t *i = &index[m->axis];
+	if (m->kind == VN_LIKE_SHIFTED)
+		*i -= m->shift;
+	else if (m->kind == VN_LIKE_REVERSED)
+		*i = shape->dim[m->axis] - 1 - *i;
+	if (*i < 0 || *i >= shape->dim[m->axis])
+		return -1;
+	for (int k = 0; k < shape->rank; k++)
+		flat = flat * shape->dim[k] + index[k];
+	return flat;
+}
+
+typedef struct sums {
+	double rr, dd;
+	int64_t n;
+} sums;
+
+static void add(sums *x, double r, double c)
+{
+	const double d = c - r;
+	x->rr += r * r;
+	x->dd += isfinite(d) ? d * d : (double)INFINITY;
+	x->n++;
+}
+
+static double nmse_of(const sums *x)
+{
+	return x->n < FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;
+}
+
+static double drawn_nmse(const map *m, vn_numbers *ref)
+{
+	sums x = { 0 };
+	for (int i = 0; i < m->s->drawn; i++) {
+		const int64_t to = where(m, m->s->at[i]);
+		if (to >= 0)
+			add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
+	}
+	return nmse_of(&x);
+}
+
+/* Of all; but of a large tensor whose axes are permuted every so many (an odd number: axes are even), each of which must
+ * be read by itself. */
+static double whole_nmse(const map *m, vn_numbers *ref)
+{
+	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / SAMPLED | 1 : 1;
+	sums x = { 0 };
+	for (int64_t i = 0; i < m->s->n; i += step) {
+		const int64_t to = where(m, i);
+		if (to >= 0)
+			add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
+	}
+	return nmse_of(&x);
+}
+
+/* A likeness worth telling, and better than the best so far. */
+static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
+{
+	const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+	return drawn_nmse(m, ref) <= 2 * limit && (*nmse = whole_nmse(m, ref)) <= limit;
+}
+
+__attribute__((format(printf, 4, 5)))
+static void tell(search *s, vn_likeness kind, double nmse, const char *format, ...)
+{
+	va_list args;
+	s->best->kind = kind;
+	s->best->nmse = nmse;
+	va_start(args, format);
+	vsnprintf(s->best->words, sizeof s->best->words, format, args);
+	va_end(args);
+}
+
+/* ---- kinds ---------------------------------------------------------------------------------- */
+
+static void label(const vn_entry *e, char text[VN_LABEL])
+{
+	if (e->step)
+		snprintf(text, VN_LABEL, "step.%d/%s", e->step, e->name);
+	else
+		snprintf(text, VN_LABEL, "%s", e->name);
+	vn_text_clean(text);
+}
+
+static vn_status others(search *s, vn_error *err)
+{
+	enum { LOOKED_AT = 64 << 20 }; /* bytes of a mapped file; with each number come its neighbours */
+	const map m = { .kind = VN_LIKE_OTHER, .s = s };
+	int64_t   looked = 0;
+	char text[VN_LABEL];
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(s->c->ref); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->ref, i);
+		double    nmse;
+		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
+			continue;
+		vn_numbers *t = vn_numbers_open(s->c->ref, i, err);
+		if (!t)
+			return VN_ERR_NOMEM;
+		if (better(s, &m, t, &nmse)) {
+			label(e, text);
+			tell(s, VN_LIKE_OTHER, nmse, "its numbers are those of %s in the reference (nmse %.2g as that, %.2g as itself)", text, nmse, s->own);
+			s->best->entry = i;
+		}
+		st = t->st;
+		vn_numbers_close(t);
+		if ((looked += s->n * (int64_t)vn_dtype_size(e->dtype)) >= LOOKED_AT) {
+			vn_recording_forget(s->c->ref);
+			looked = 0;
+		}
+	}
+	return st;
+}
+
+/* By digest: a buffer that another capture had read already, or that nobody wrote. */
+static void own(search *s)
+{
+	char text[VN_LABEL];
+	for (int i = 0; *s->ce->digest.hex && i < vn_recording_count(s->c->cand); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->cand, i);
+		const int there = vn_recording_find(s->c->ref, e->step, e->name);
+		if (e == s->ce || e->same_as >= 0 || strcmp(e->digest.hex, s->ce->digest.hex) != 0 || there < 0
+		    || strcmp(vn_recording_entry(s->c->ref, there)->digest.hex, s->re->digest.hex) == 0)
+			continue;
+		label(e, text);
+		tell(s, VN_LIKE_OWN, 0, "bit for bit what the candidate holds as %s too: a buffer captured twice, or one that nobody wrote", text);
+		s->best->entry = i;
+		return;
+	}
+}
+
+/* The axes' names in the order the candidate seems to have them. */
+static void name_axes(const char *axes, const int *order, int rank, char *text, size_t room)
+{
+	size_t used = 0;
+	*text = 0;
+	for (int i = 0; i < rank && used < room; i++) {
+		size_t n;
+		const char *p = vn_axes_word(axes, order[i], &n);
+		used += n ? (size_t)snprintf(text + used, room - used, "%s%.*s", i ? " " : "", (int)n, p)
+		          : (size_t)snprintf(text + used, room - used, "%saxis %d", i ? ", " : "", order[i]);
+	}
+}
+
+static void permuted(search *s)
+{
+	enum { TURNED = 4 }; /* axes at most */
+	static const int orders[][TURNED] = {
+		{ 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 }, { 0, 1, 3, 2 }, { 1, 0, 3, 2 }, { 0, 3, 2, 1 },
+	};
+	const vn_shape *shape = s->shape;
+	char names[96];
+	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
+		map     m = { .kind = VN_LIKE_PERMUTED, .s = s };
+		int64_t stride = 1;
+		double  nmse;
+		bool    fits = shape->rank > 1 && shape->rank <= TURNED, moves = false;
+		for (int i = 0; i < TURNED; i++)
+			fits = fits && (i < shape->rank || orders[k][i] == i);
+		for (int i = shape->rank - 1; fits && i >= 0; i--) {
+			m.stride[orders[k][i]] = stride;
+			stride *= shape->dim[orders[k][i]];
+			moves = moves || (orders[k][i] != i && shape->dim[i] > 1);
+		}
+		if (!fits || !moves || !better(s, &m, s->ref, &nmse))
+			continue;
+		name_axes(vn_entry_axes(s->re), orders[k], shape->rank, names, sizeof names);
+		tell(s, VN_LIKE_PERMUTED, nmse, "it agrees when its numbers are taken as '%s' (nmse %.2g, %.2g as they are labelled)", names, nmse,
+		     s->own);
+		memcpy(s->best->order, orders[k], sizeof orders[k]);
+	}
+}
+
+static void shifted(search *s)
+{
+	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
+	double nmse;
+	if (axis < 0)
+		return;
+	for (int shift = -SHIFT_MAX; shift <= SHIFT_MAX; shift++) {
+		const map m = { .kind = VN_LIKE_SHIFTED, .s = s, .axis = axis, .shift = shift };
+		if (!shift || !better(s, &m, s->ref, &nmse))
+			continue;
+		tell(s, VN_LIKE_SHIFTED, nmse, "row t of it is row t %c %d of the reference (nmse %.2g over the rows both have, %.2g as itself)",
+		     shift > 0 ? '+' : '-', abs(shift), nmse, s->own);
+		s->best->shift = shift;
+	}
+	const map m = { .kind = VN_LIKE_REVERSED, .s = s, .axis = axis };
+	if (better(s, &m, s->ref, &nmse))
+		tell(s, VN_LIKE_REVERSED, nmse, "its rows are the reference's in reverse (nmse %.2g, %.2g as itself)", nmse, s->own);
+}
+
+/* Numbers drawn alike from every head of both sides: (heads, count) each; the caller's to free. */
+static double *draw_heads(const search *s, int axis, int64_t *count)
+{
+	int64_t inner = 1;
+	for (int i = axis + 1; i < s->shape->rank; i++)
+		inner *= s->shape->dim[i];
+	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > DRAWN ? all / DRAWN : 1;
+	*count = (all + step - 1) / step;
+	double *x = malloc((size_t)(2 * heads * *count) * sizeof *x);
+	for (int side = 0; x && side < 2; side++)
+		for (int64_t h = 0; h < heads; h++)
+			for (int64_t k = 0; k < *count; k++) {
+				const int64_t i = k * step, base = i / inner * heads * inner + i % inner;
+				x[(side * heads + h) * *count + k] = vn_numbers_value(side ? s->cand : s->ref, base + h * inner);
+			}
+	return x;
+}
+
+static double head_nmse(const double *ref, const double *cand, int64_t count)
+{
+	sums x = { 0 };
+	for (int64_t k = 0; k < count; k++)
+		add(&x, ref[k], cand[k]);
+	return nmse_of(&x);
+}
+
+static void say_order(const int *order, int n, char *text, size_t room)
+{
+	size_t used = 0;
+	*text = 0;
+	for (int i = 0; i < n && i < 16 && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%d", i ? " " : "", order[i]);
+	if (n > 16 && used < room)
+		snprintf(text + used, room - used, " ...");
+}
+
+static vn_status heads(search *s, vn_error *err)
+{
+	static const char *const names[] = { "head", "kv_head", "lin_head", "lin_key" };
+	const vn_shape *shape = s->shape;
+	char text[80];
+	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+		const int axis = vn_axes_find(vn_entry_axes(s->re), names[k]);
+		if (axis < 0 || axis >= shape->rank || shape->dim[axis] < 2 || shape->dim[axis] > VN_LIKE_HEADS_MAX)
+			continue;
+		const int n = (int)shape->dim[axis];
+		int    order[VN_LIKE_HEADS_MAX] = { 0 };
+		double worst = 0;
+		bool   moved = false;
+		int64_t count;
+		double *x = draw_heads(s, axis, &count);
+		if (!x)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d heads", n);
+		for (int h = 0; h < n; h++) {
+			double best = INFINITY;
+			for (int g = 0; g < n; g++) {
+				const double e = head_nmse(x + g * count, x + (n + h) * count, count);
+				if (e < best) {
+					best = e;
+					order[h] = g;
+				}
+			}
+			worst = fmax(worst, best);
+			moved = moved || order[h] != h;
+		}
+		free(x);
+		const double limit = fmin(s->limit, s->best->kind == VN_LIKE_NOTHING ? s->limit : s->best->nmse / 2);
+		if (!moved || worst > limit)
+			continue;
+		say_order(order, n, text, sizeof text);
+		tell(s, VN_LIKE_HEADS, worst, "its heads are the reference's heads %s (nmse of the worst %.2g, %.2g as itself)", text, worst, s->own);
+		memcpy(s->best->order, order, sizeof order);
+	}
+	return VN_OK;
+}
+
+vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	search s = { .c = c, .re = vn_recording_entry(c->ref, p->ref), .ce = vn_recording_entry(c->cand, p->cand), .best = r };
+	vn_status st;
+
+	*r = (vn_resemblance) { .entry = -1 };
+	s.n = p->m.n;
+	s.own = p->m.value[VN_M_NMSE];
+	s.limit = fmin(NEAR, s.own / BETTER);
+	if (s.n < FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
+		return VN_OK;
+	draw(&s);
+	s.shape = &s.re->shape;
+	s.ref = vn_numbers_open(c->ref, p->ref, err);
+	s.cand = s.ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	st = s.cand ? VN_OK : VN_ERR_NOMEM;
+	if (!st) {
+		permuted(&s);
+		shifted(&s);
+		if (!(st = heads(&s, err)) && !(st = others(&s, err)))
+			st = s.ref->st ? s.ref->st : s.cand->st;
+		own(&s);
+	}
+	vn_numbers_close(s.cand);
+	vn_numbers_close(s.ref);
+	return st;
+}

@@ -1,0 +1,325 @@
+/* floor_run.c: the floor by running the model, here and now: every tensor is measured as it is made and forgotten again.
+ *
+ * Where the reference keeps more digits than the candidate, the floor is how far a run in the candidate's precision is
+ * from the reference. Where it keeps no more, that run may have the reference's very bits, and what separates two
+ * engines of one format is the roundings of both: a run of each format is measured against one more precise, and the two
+ * are joined. Either way a run in the reference's own precision tells whether the reference is the model's. */
+#include "compare/floor/floor_check.h"
+#include "compare/match/names.h"
+#include "compare/replay/replay_inside.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the model ----------------------------------------------------------------- */
+
+/* The model must be the one the reference was run with. */
+static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
+{
+	const vn_plan *plan = vn_model_plan(m);
+	const vn_weight_row *rows;
+	const int n = vn_recording_weights(c->ref, &rows), before = c->refusals.n;
+
+	vn_contract_config(vn_recording_config(c->ref), vn_model_config(m), "model", c->options->allow, &c->notes, &c->refusals);
+	if (c->refusals.n > before)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
+		               vn_recording_path(c->ref));
+	if (n <= 0) {
+		vn_lines_add(&c->notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
+		return VN_OK;
+	}
+	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
+	vn_status st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	if (!st)
+		vn_model_table(m, c->options->threads, own);
+	for (int i = 0; !st && i < plan->n_weights; i++)
+		for (int k = 0; k < n; k++)
+			if (strcmp(rows[k].name, own[i].name) == 0) {
+				if (!vn_weights_same(&rows[k], &own[i]))
+					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with",
+					             vn_model_path(m), own[i].name, vn_recording_path(c->ref));
+				break;
+			} else if (k == n - 1) {
+				vn_lines_add(&c->notes, "floor: the reference does not list weight %s", own[i].name);
+			}
+	free(own);
+	return st;
+}
+
+/* ---- a run, and beside it perhaps one more precise ------------------------------- */
+
+typedef struct pass {
+	vn_comparison   *c;
+	const vn_names  *names;
+	vn_replay_engine e[2];  /* the run, and the finer one */
+	int     n;              /* of them */
+	bool    joins;          /* a floor is there already: this one comes to it */
+	bool    twice;          /* this run stands for both sides */
+	double (*own)[2];       /* (checkpoints): nmse and worst token's nmse of the run against the reference; NULL: not asked */
+	bool   *want;           /* (values) */
+	int    *point;          /* (values): a checkpoint of a root value in this step; -1 */
+	int    *next;           /* (checkpoints): another of the same value, under another name; -1 */
+} pass;
+
+/* Of a checkpoint that is compared by its last row alone (align.c). */
+static void last_row(vn_tensor *f, const vn_entry *e)
+{
+	const int64_t rows = f->shape.rank ? f->shape.dim[0] : 0;
+	if (vn_axes_find(vn_entry_axes(e), "token") != 0 || e->shape.dim[0] != 1 || rows < 2)
+		return;
+	f->shape.dim[0] = 1;
+	f->data = (const unsigned char *)f->data + (size_t)((rows - 1) * vn_shape_count(&f->shape)) * vn_dtype_size(f->dtype);
+}
+
+/* x: against what; NULL: the reference. mapped: run and x lie in scratch files. */
+static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped, vn_measured *m, vn_error *err)
+{
+	vn_comparison *c = s->c;
+	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
+	vn_tensor      r;
+	if (x)
+		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->options->threads, m, err);
+	vn_status st = vn_entry_tensor(c->ref, p->ref, &r, err);
+	if (!st)
+		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->ref, p->ref), c->options->threads, m, err);
+	vn_recording_release(c->ref, p->ref);
+	return st;
+}
+
+static vn_tensor rows_of(const vn_made *m, const vn_entry *e)
+{
+	vn_tensor t = { m->dtype, m->shape, m->data };
+	last_row(&t, e);
+	return t;
+}
+
+static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, const vn_made *fine, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(s->c->ref, p->ref);
+	const vn_tensor f = rows_of(run, e);
+	vn_measured     m;
+	vn_status       st;
+
+	if (!vn_shape_equal(&f.shape, &e->shape)) {
+		if (!s->joins && (fine || !s->own)) /* once */
+			vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", p->name);
+		return VN_OK;
+	}
+	if (s->own || !fine) {
+		if ((st = against(s, p, NULL, &f, run->large.file != 0, &m, err)))
+			return st;
+		if (s->own)
+			memcpy(s->own[p - s->c->point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+		else
+			vn_floor_set(p, &m);
+	}
+	if (!fine)
+		return VN_OK;
+	const vn_tensor x = rows_of(fine, e);
+	if ((st = against(s, p, &x, &f, run->large.file && fine->large.file, &m, err)))
+		return st;
+	if (s->joins)
+		vn_floor_join(p, &m);
+	else
+		vn_floor_set(p, &m);
+	if (s->twice)
+		vn_floor_join(p, &m);
+	return VN_OK;
+}
+
+/* What the node made, of each engine the same in the same order. */
+static vn_status measure_made(pass *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; i < s->e[0].n_out; i++)
+		for (int at = s->point[s->e[0].out[i].value]; !st && at >= 0; at = s->next[at])
+			st = measure_point(s, &s->c->point[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
+	if (s->e[0].n_out)
+		vn_recording_forget(s->c->ref);
+	return st;
+}
+
+/* The checkpoints of one step as taps; 0 when the step needs none. */
+static int choose(pass *s, int step)
+{
+	const vn_comparison *c = s->c;
+	const vn_names *names = s->names;
+	const vn_plan *plan = names->plan;
+	int n = 0;
+	memset(s->want, 0, (size_t)plan->n_values * sizeof *s->want);
+	for (int v = 0; v < plan->n_values; v++)
+		s->point[v] = -1;
+	for (int i = 0; i < c->n_points; i++) {
+		const int root = c->point[i].step == step && c->point[i].m.n ? vn_names_root(names, c->point[i].name) : -1;
+		if (root < 0)
+			continue;
+		s->want[root] = true;
+		s->next[i] = s->point[root]; /* one value may have been compared under several names */
+		s->point[root] = i;
+		n++;
+	}
+	return n;
+}
+
+static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_error *err)
+{
+	const int     wanted = choose(s, step->number);
+	const int64_t first = step->position + step->first_row;
+	vn_taps   taps[2];
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < s->n; i++) {
+		taps[i] = (vn_taps) { .want = s->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + step->rows - 1,
+		                      .sink = vn_replay_sink(&s->e[i]) };
+		st = vn_ref_begin(s->e[i].ref, ids + step->position, step->tokens, wanted ? &taps[i] : NULL, err);
+	}
+	for (int k = 0; !st && k < s->names->plan->n_nodes; k++) {
+		for (int i = 0; !st && i < s->n; i++) {
+			s->e[i].n_out = 0;
+			st = vn_ref_run(s->e[i].ref, k, k + 1, err);
+		}
+		if (!st)
+			st = measure_made(s, err);
+	}
+	for (int i = 0; i < s->n; i++)
+		vn_ref_end(s->e[i].ref, !st);
+	return st;
+}
+
+static vn_status run_steps(pass *s, vn_error *err)
+{
+	vn_comparison *c = s->c;
+	const int32_t *ids, *positions;
+	const int64_t n_ids = vn_recording_tokens(c->ref, &ids, &positions);
+	const vn_step *step;
+	const int n = vn_recording_steps(c->ref, &step);
+	for (int i = 0; i < n; i++) {
+		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
+			               vn_recording_path(c->ref), step[i].number);
+		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
+			if (positions[t] != t)
+				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " stands at position %d; the floor is run with token n "
+				               "at n", vn_recording_path(c->ref), t, positions[t]);
+		const vn_status st = one_step(s, &step[i], ids, err);
+		if (st)
+			return vn_context(err, st, "floor, step %d", step[i].number);
+	}
+	return VN_OK;
+}
+
+/* fine: beside it one in this precision; NULL: none. */
+static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	s->n = fine ? 2 : 1;
+	s->e[0].policy = policy;
+	if (fine)
+		s->e[1].policy = *fine;
+	for (int i = 0; !st && i < s->n; i++) {
+		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->options->threads, .progress = i == 0 };
+		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->model), &o, &s->e[i].ref, err);
+	}
+	if (!st)
+		st = run_steps(s, err);
+	for (int i = 0; i < s->n; i++) {
+		vn_ref_destroy(s->e[i].ref);
+		s->e[i].ref = NULL;
+	}
+	return st;
+}
+
+/* ---- which runs -------------------------------------------------------------------- */
+
+static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
+{
+	vn_status st = run_in(s, s->c->policy, NULL, err);
+	s->own = own;
+	if (!st && !(st = run_in(s, of_ref, NULL, err)))
+		st = vn_floor_check_model(s->c, of_ref, own, false, err);
+	return st;
+}
+
+/* The candidate's roundings and the reference's: once for both where they are of one precision. */
+static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
+{
+	const vn_policy mine = s->c->policy;
+	vn_status st;
+
+	s->twice = of_ref.storage == mine.storage && of_ref.sums == mine.sums;
+	s->own = s->twice ? own : NULL;
+	st = run_in(s, mine, &fine, err);
+	if (!st && !s->twice) {
+		s->joins = true;
+		s->own = own;
+		st = run_in(s, of_ref, &fine, err);
+	}
+	return st ? st : vn_floor_check_model(s->c, of_ref, own, true, err);
+}
+
+/* Of f32 a floor is asked for by a person's own limits alone, and costs a run in f64. */
+static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
+{
+	const vn_dtype is = c->policy.storage;
+	vn_policy_from_name(is == VN_F32 ? "f64" : "f32", fine);
+	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->limits));
+}
+
+static vn_status run_all(pass *s, vn_error *err)
+{
+	vn_comparison *c = s->c;
+	vn_policy of_ref, fine;
+	double  (*own)[2] = calloc((size_t)c->n_points + 1, sizeof *own);
+	vn_status st;
+
+	if (!own)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
+	vn_policy_of_recording(c->ref, &of_ref);
+	if (vn_policy_finer(of_ref, c->policy))
+		st = finer_reference(s, of_ref, own, err);
+	else if (can_be_finer(c, &fine)) {
+		snprintf(c->floor_from, sizeof c->floor_from, "what two runs differ by, one in %s and one in %s: the reference engine on %s",
+		         vn_policy_name(of_ref), vn_policy_name(c->policy), vn_model_path(c->model));
+		st = two_runs(s, of_ref, fine, own, err);
+	} else if (!(st = run_in(s, c->policy, NULL, err)))
+		st = vn_floor_check_model(c, of_ref, NULL, false, err);
+	free(own);
+	return st;
+}
+
+vn_status vn_floor_run(vn_comparison *c, vn_error *err)
+{
+	vn_names  names = { 0 };
+	pass      s = { .c = c, .names = &names };
+	vn_status st;
+
+	vn_assume_policy(c);
+	if ((st = vn_model_open(c->options->model, &c->model, err)))
+		return st;
+	const vn_model *model = c->model;
+	const vn_plan *plan = vn_model_plan(model);
+	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
+		goto done;
+	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
+	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
+	s.next = malloc(((size_t)c->n_points + 1) * sizeof *s.next);
+	if (!s.want || !s.point || !s.next) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
+		goto done;
+	}
+	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(c->policy),
+	         vn_model_path(model));
+	st = run_all(&s, err);
+done:
+	for (int i = 0; i < 2; i++)
+		for (size_t k = 0; k < sizeof s.e[i].out / sizeof *s.e[i].out; k++)
+			vn_made_free(&s.e[i].out[k]);
+	free(s.want);
+	free(s.point);
+	free(s.next);
+	vn_names_finish(&names);
+	return st;
+}

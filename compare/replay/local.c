@@ -1,0 +1,136 @@
+/* local.c: see local.h. */
+#include "compare/replay/local.h"
+
+#include <math.h>
+
+/* Of the square of half an ulp of 1, one rounding to a format leaves this much as nmse (specs/models.md 1.8 has 4.3e-8 of
+ * f16). Sums in float32 leave some hundred times more, in whatever order, and no fault is so small. */
+#define ROUNDING 0.18
+#define SUMS     400
+
+static double least_floor(vn_dtype storage)
+{
+	const double half = ldexp(1, -vn_dtype_digits(storage) - 1);
+	return ROUNDING * half * half * (vn_dtype_digits(storage) > 10 ? SUMS : 1);
+}
+
+/* Positions where one of the two is finite and the other is not. */
+static int64_t one_side_bad(const vn_measured *m)
+{
+	return 2 * (m->n - m->finite) - (m->nan[0] + m->inf[0] + m->nan[1] + m->inf[1]);
+}
+
+/* 0 where there is nothing to compare. */
+static double value_of(const vn_measured *m, vn_metric which)
+{
+	return m->finite ? m->value[which] : 0.0;
+}
+
+vn_status vn_local_measure(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, int threads,
+                           vn_replayed *l, vn_error *err)
+{
+	return vn_local_measure_mapped(a, b, c, axes, storage, false, threads, l, err);
+}
+
+vn_status vn_local_measure_mapped(const vn_tensor *a, const vn_tensor *b, const vn_tensor *c, const char *axes, vn_dtype storage, bool mapped,
+                                  int threads, vn_replayed *l, vn_error *err)
+{
+	const double least = least_floor(storage);
+	vn_measured local, floor;
+	vn_status   st;
+
+	if ((st = vn_measure_mapped(a, c, axes, false, mapped, threads, &local, err)) || (st = vn_measure_mapped(b, a, axes, false, mapped, threads, &floor, err)))
+		return st;
+	*l = (vn_replayed) {
+		.local = value_of(&local, VN_M_NMSE), .floor = fmax(value_of(&floor, VN_M_NMSE), least),
+		.local_token = value_of(&local, VN_M_WORST_TOKEN_NMSE), .floor_token = fmax(value_of(&floor, VN_M_WORST_TOKEN_NMSE), least),
+		/* half an ulp of the largest number is half an ulp of 1 or more, times it */
+		.local_max = value_of(&local, VN_M_MAX_ABS), .floor_max = fmax(value_of(&floor, VN_M_MAX_ABS), sqrt(least / ROUNDING) * local.absmax[0]),
+		.bad = one_side_bad(&local), .behind = -1,
+	};
+	return VN_OK;
+}
+
+vn_status vn_local_other(const vn_tensor *z, const vn_tensor *a, const char *axes, int threads, vn_replayed *most, vn_error *err)
+{
+	vn_measured     m;
+	const vn_status st = vn_measure(a, z, axes, false, threads, &m, err);
+
+	if (st)
+		return st;
+	most->floor = fmax(most->floor, value_of(&m, VN_M_NMSE));
+	most->floor_token = fmax(most->floor_token, value_of(&m, VN_M_WORST_TOKEN_NMSE));
+	most->floor_max = fmax(most->floor_max, value_of(&m, VN_M_MAX_ABS));
+	return VN_OK;
+}
+
+vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axes, int threads, vn_replayed *l, vn_error *err)
+{
+	const int64_t n = vn_shape_count(&c->shape);
+	vn_replayed   other = *l;
+	vn_measured   m;
+	const vn_status st = vn_measure(z, c, axes, false, threads, &m, err);
+
+	if (st)
+		return st;
+	other.local = value_of(&m, VN_M_NMSE);
+	other.local_token = value_of(&m, VN_M_WORST_TOKEN_NMSE);
+	other.local_max = value_of(&m, VN_M_MAX_ABS);
+	other.bad = one_side_bad(&m);
+	if (vn_local_used(&other, n) < vn_local_used(l, n))
+		*l = other;
+	return VN_OK;
+}
+
+void vn_local_allow(vn_replayed *l, const vn_replayed *most)
+{
+	l->floor += most->floor;
+	l->floor_token += most->floor_token;
+	l->floor_max = hypot(l->floor_max, most->floor_max);
+}
+
+double vn_local_ratio(const vn_replayed *l)
+{
+	return l->bad ? (double)INFINITY : l->local / l->floor;
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+double vn_local_worst(const vn_replayed *l)
+{
+	/* a floor of zeros is no floor: then neither is the error but zero */
+	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
+	const double most = l->local_max > 0 ? square(l->local_max / l->floor_max) : 0;
+	return token > most ? token : most;
+}
+
+double vn_local_used(const vn_replayed *l, int64_t n)
+{
+	/* Of so few numbers a floor may be next to nothing by luck (compare.h). */
+	const double loose = n < VN_FEW_NUMBERS ? 4 : 1, all = vn_local_ratio(l) / VN_LOCAL_LIMIT, peak = vn_local_worst(l) / VN_PEAK_LIMIT;
+	return (all > peak || isnan(all) ? all : peak) / loose;
+}
+
+double vn_local_over_floor(const vn_checkpoint *p)
+{
+	return p->replayed ? vn_local_ratio(&p->replay) : (double)NAN;
+}
+
+double vn_local_peak(const vn_checkpoint *p)
+{
+	return p->replayed ? vn_local_worst(&p->replay) : (double)NAN;
+}
+
+double vn_local_shown(const vn_checkpoint *p)
+{
+	const double all = vn_local_over_floor(p), peak = vn_local_peak(p);
+	return peak > all ? peak : all;
+}
+
+bool vn_local_beyond(const vn_checkpoint *p)
+{
+	return p->replayed && !(vn_local_used(&p->replay, p->m.n) <= 1);
+}

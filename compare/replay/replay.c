@@ -1,0 +1,164 @@
+/* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c);
+ * here is what they are, which steps they walk, and what follows from it. */
+#include "compare/replay/replay_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- one step ------------------------------------------------------------------------------------ */
+
+static void find_points(vn_replay *r)
+{
+	const vn_comparison *c = r->c;
+	for (int v = 0; v < r->plan->n_values; v++) {
+		r->point[v] = -1;
+		r->want[v] = false;
+		r->error[v] = (double)NAN;
+	}
+	for (int i = 0; i < c->n_points; i++) {
+		const int root = c->point[i].step == r->step->number && c->point[i].m.n ? vn_names_root(&r->names, c->point[i].name) : -1;
+		if (root < 0 || (r->point[root] >= 0 && c->point[r->point[root]].status == VN_OUTSIDE))
+			continue;
+		r->point[root] = i; /* of two names the one outside counts */
+		r->want[root] = true;
+	}
+}
+
+static vn_status one_step(vn_replay *r, vn_error *err)
+{
+	const int32_t *ids;
+	const vn_step *s = r->step;
+	const int64_t  first = s->position + s->first_row;
+	vn_taps   taps[VN_N_ENGINES];
+	vn_status st = VN_OK;
+
+	vn_recording_tokens(r->c->cand, &ids, NULL);
+	find_points(r);
+	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+		taps[i] = (vn_taps) { .want = r->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + s->rows - 1,
+		                      .sink = vn_replay_sink(&r->e[i]) };
+		st = vn_ref_begin(r->e[i].ref, ids + s->position, s->tokens, &taps[i], err);
+	}
+	for (int k = 0; !st && k < r->plan->n_nodes; k++)
+		st = vn_replay_node(r, k, err);
+	for (int i = 0; i < VN_N_ENGINES; i++)
+		vn_ref_end(r->e[i].ref, !st);
+	vn_replay_forget(r);
+	return st;
+}
+
+/* ---- origins --------------------------------------------------------------------------------- */
+
+/* With what each added itself known, the graph need not be asked: an origin may well stand on an input that is wrong. */
+static vn_status name_origins(vn_comparison *c, vn_error *err)
+{
+	int *list = malloc(((size_t)c->n_points + 1) * sizeof *list), n = 0;
+	if (!list)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
+	for (int i = 0; i < c->n_points; i++) {
+		vn_checkpoint *p = &c->point[i];
+		/* What could not be replayed keeps what the graph says of it. */
+		p->origin = p->replayed ? vn_local_beyond(p) && p->replay.behind < 0 : p->origin;
+		if (p->origin)
+			list[n++] = i;
+	}
+	free(c->origins);
+	c->origins = list;
+	c->n_origins = n;
+	return VN_OK;
+}
+
+/* ---- the whole ---------------------------------------------------------------------------------- */
+
+static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
+{
+	const int32_t *at;
+	const int64_t  n = vn_recording_tokens(c->cand, NULL, &at);
+	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
+		return false;
+	for (int64_t t = s->position; t < s->position + s->tokens; t++)
+		if (at[t] != t)
+			return false;
+	return true;
+}
+
+static vn_status open_all(vn_replay *r, int steps, vn_error *err)
+{
+	const vn_model *m = r->c->model;
+	const size_t    n = (size_t)r->plan->n_values + 1;
+	vn_status st;
+
+	r->want = malloc(n * sizeof *r->want);
+	r->point = malloc(n * sizeof *r->point);
+	r->error = malloc(n * sizeof *r->error);
+	if (!r->want || !r->point || !r->error)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d values", r->plan->n_values);
+	if ((st = vn_names_init(&r->names, r->plan, err)) || (st = vn_trace_init(&r->trace, r->plan, steps, err)))
+		return st;
+	if ((st = vn_plan_clone(r->plan, &r->other, err)))
+		return st;
+	r->e[VN_OWN].policy = r->c->policy;
+	vn_policy_from_name(r->c->policy.storage == VN_F16 || r->c->policy.storage == VN_BF16 ? "f32" : "f64", &r->e[VN_FINE].policy);
+	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
+		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
+	}
+	return st;
+}
+
+static void close_all(vn_replay *r)
+{
+	for (int i = 0; i < VN_N_ENGINES; i++) {
+		vn_ref_destroy(r->e[i].ref);
+		for (size_t k = 0; k < sizeof r->e[i].out / sizeof *r->e[i].out; k++)
+			vn_made_free(&r->e[i].out[k]);
+	}
+	vn_plan_destroy(r->other);
+	vn_names_finish(&r->names);
+	vn_trace_finish(&r->trace);
+	free(r->want);
+	free(r->point);
+	free(r->error);
+}
+
+static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
+{
+	int64_t   position = 0;
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < steps; i++) {
+		if (!follows(r->c, &step[i], position)) {
+			vn_lines_add(&r->c->notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+			break;
+		}
+		r->step = &step[i];
+		r->at = i;
+		position += step[i].tokens;
+		st = one_step(r, err);
+		r->c->replayed = true;
+	}
+	return st;
+}
+
+vn_status vn_replay_run(vn_comparison *c, vn_error *err)
+{
+	vn_replay r = { .c = c };
+	const vn_step *step;
+	const int steps = vn_recording_steps(c->cand, &step);
+	vn_status st;
+
+	if (!c->model || (c->first < 0 && !c->options->replay))
+		return VN_OK;
+	r.plan = vn_model_plan(c->model);
+	if (!(st = open_all(&r, steps, err)))
+		st = walk_steps(&r, step, steps, err);
+	close_all(&r);
+	/* The comparison stands without it. */
+	if (st && st != VN_ERR_NOMEM && st != VN_ERR_INTERRUPTED) {
+		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);
+		st = VN_OK;
+	}
+	if (!st && c->replayed)
+		st = name_origins(c, err);
+	return st ? vn_context(err, st, "replay") : VN_OK;
+}

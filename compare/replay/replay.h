@@ -1,0 +1,36 @@
+/* replay.h: how much of an error each operation added itself.
+ *
+ * Every node is computed again by the reference on the candidate's own captured
+ * inputs: as the candidate declares its precision, and once more precisely (f32,
+ * of an f32 candidate f64). With A and B the two, C the candidate, R the
+ * reference's recording:
+ *
+ *   local       C - A                what the candidate did otherwise with the same inputs
+ *   its floor   A - B                what its precision alone does there; at least one rounding of its format
+ *   inherited   B - R                what came with the inputs; less the floor where R is no finer than C
+ *   gain        |inherited| / |error of the inputs|, both relative: what the operation magnifies by
+ *
+ * Where an input was not captured the span that starts at captured tensors is
+ * computed as a whole, and `span` says of how many nodes it is. Its error may be
+ * any one's of them; once it is charged to a checkpoint, no other whose span has
+ * one of those nodes in it is charged too: `behind` names the first. Of a
+ * recording that has some tokens alone, the others' rows are such a span.
+ *
+ * What reads a checkpoint that came out otherwise is computed a second time on
+ * what the reference has in its place. If it comes out right then, the candidate
+ * went on with other numbers than it recorded: `captured`, a wrong capture. Where
+ * it reads several, they may all be: every subset of them is tried.
+ */
+#ifndef VN_COMPARE_REPLAY_H
+#define VN_COMPARE_REPLAY_H
+
+#include "compare/replay/local.h"
+
+/* A node that is cleared by name magnifies what it was given by so much. */
+#define VN_GAIN_NAMED 1.25
+
+/* replay of every measured checkpoint that the model's plan has, and from it origins. Needs c->model; nothing where there is
+ * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
+vn_status vn_replay_run(vn_comparison *c, vn_error *err);
+
+#endif

@@ -1,0 +1,261 @@
+/* replay_captured.c: a tensor that was recorded at the wrong place, or that somebody wrote
+ * over: then the candidate went on with other numbers than these, and what reads it comes
+ * out right on what the reference computes in its place.
+ *
+ * Several may be recorded wrongly. Where they are read by one operation, only all of them
+ * together make it come out right, so every subset of its inputs is tried, the smallest
+ * first. Where one was computed from another, what it should be is computed from what that
+ * one should be, too: hooks that sit one operation early are wrong in a row. */
+#include "compare/replay/replay_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a value should be ------------------------------------------------------------------ */
+
+static void drop(vn_replay *r, int which)
+{
+	vn_saved *s = &r->saved[which];
+	for (int a = 0; a < VN_N_SHOULD; a++)
+		for (int i = 0; i < VN_N_ENGINES; i++)
+			free(s->data[a][i]);
+	r->n_saved--;
+	memmove(s, s + 1, (size_t)(r->n_saved - which) * sizeof *s);
+}
+
+void vn_replay_forget(vn_replay *r)
+{
+	while (r->n_saved)
+		drop(r, r->n_saved - 1);
+}
+
+static bool reads(const vn_plan *plan, int node, int root)
+{
+	for (int i = 0; i < plan->node[node].n_in; i++)
+		if (vn_plan_root(plan, plan->node[node].in[i]) == root)
+			return true;
+	return false;
+}
+
+static bool read_after(const vn_plan *plan, int node, int root)
+{
+	for (int k = node + 1; k < plan->n_nodes; k++)
+		if (reads(plan, k, root))
+			return true;
+	return false;
+}
+
+static void make_room(vn_replay *r, int k)
+{
+	for (int s = r->n_saved - 1; s >= 0; s--)
+		if (!read_after(r->plan, k, r->saved[s].value))
+			drop(r, s);
+	if (r->n_saved == VN_SAVED)
+		drop(r, 0);
+}
+
+/* What the engines hold of it now. */
+static vn_status keep(vn_replay *r, vn_saved *s, vn_should as, vn_error *err)
+{
+	const vn_shape whole = vn_replay_shape(r, s->value);
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+		const vn_dtype t = vn_policy_dtype(r->e[i].policy, vn_value_wide(r->plan, s->value));
+		s->data[as][i] = malloc((size_t)vn_shape_count(&whole) * vn_dtype_size(t) + 1);
+		st = s->data[as][i] ? vn_ref_read(r->e[i].ref, s->value, s->data[as][i], err)
+		                    : vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", r->plan->value[s->value].name);
+	}
+	return st;
+}
+
+/* ---- other numbers in the place of a node's inputs --------------------------------------------- */
+
+/* The inputs of node k that came out otherwise, as places in saved; and what is in their place. */
+typedef struct suspects {
+	int       k, n, which[VN_MAX_IN];
+	vn_should now[VN_MAX_IN];
+} suspects;
+
+static suspects suspects_of(const vn_replay *r, int k)
+{
+	suspects s = { .k = k };
+	for (int i = 0; i < r->n_saved && s.n < VN_MAX_IN; i++)
+		if (reads(r->plan, k, r->saved[i].value)) {
+			s.now[s.n] = VN_AS_CAPTURED;
+			s.which[s.n++] = i;
+		}
+	return s;
+}
+
+static bool has_further(const vn_replay *r, const suspects *s, unsigned set)
+{
+	for (int i = 0; i < s->n; i++)
+		if (set >> i & 1 && r->saved[s->which[i]].data[VN_FURTHER][0])
+			return true;
+	return false;
+}
+
+/* The inputs of the set as they should be, the others as they were captured; and the node once more. */
+static vn_status run_with(vn_replay *r, suspects *s, unsigned set, vn_should as, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < s->n; i++) {
+		const vn_saved *v = &r->saved[s->which[i]];
+		const vn_should want = !(set >> i & 1) ? VN_AS_CAPTURED : v->data[as][0] ? as : VN_DIRECT;
+		if (want == s->now[i])
+			continue;
+		if (want == VN_AS_CAPTURED)
+			st = vn_replay_take(r, v->value, err);
+		for (int e = 0; !st && want != VN_AS_CAPTURED && e < VN_N_ENGINES; e++)
+			st = vn_ref_write(r->e[e].ref, v->value, v->data[want][e], err);
+		s->now[i] = want;
+	}
+	return st ? st : vn_replay_run_node(r, s->k, err);
+}
+
+static void lead_through(vn_saved *s, int point)
+{
+	for (int i = 0; i < s->n_through; i++)
+		if (s->through[i] == point)
+			return;
+	if (s->n_through < VN_SAVED)
+		s->through[s->n_through++] = point;
+}
+
+/* What a value that node k has made comes to when all that it was made of is what it should be. */
+static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
+{
+	suspects in = suspects_of(r, k);
+	vn_status st;
+
+	if (!in.n)
+		return VN_OK;
+	if ((st = run_with(r, &in, ~0u, VN_FURTHER, err)) || (st = keep(r, s, VN_FURTHER, err)))
+		return st;
+	for (int i = 0; i < in.n; i++) {
+		const vn_saved *v = &r->saved[in.which[i]];
+		lead_through(s, v->point);
+		for (int t = 0; t < v->n_through; t++)
+			lead_through(s, v->through[t]);
+	}
+	return run_with(r, &in, 0, VN_AS_CAPTURED, err);
+}
+
+vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
+{
+	const vn_shape whole = vn_replay_shape(r, value);
+	const vn_entry *e = vn_recording_entry(r->c->cand, r->c->point[r->point[value]].cand);
+	vn_saved *s;
+	vn_status st;
+
+	if (vn_replay_no_place(r->plan, value) || r->plan->value[value].state >= 0 || !vn_shape_equal(&whole, &e->shape))
+		return VN_OK;
+	vn_saved new = { .value = value, .point = r->point[value] };
+	if (!(st = keep(r, &new, VN_DIRECT, err)))
+		st = keep_further(r, k, &new, err);
+	make_room(r, k);
+	s = &r->saved[r->n_saved++];
+	*s = new; /* also half of it: vn_replay_forget frees that */
+	return st;
+}
+
+/* ---- who was captured wrongly -------------------------------------------------------------------- */
+
+static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
+{
+	const int point = r->point[m->value];
+	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && r->c->point[point].replay.behind < 0;
+}
+
+/* Fills right with those outputs of the wrong ones that come out right now; *n: how many. */
+static vn_status look(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
+{
+	vn_status st = VN_OK;
+	*n = 0;
+	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
+		const vn_made *m = &r->e[VN_OWN].out[i];
+		right[i] = false;
+		if (!wrong[i])
+			continue;
+		vn_checkpoint p = r->c->point[r->point[m->value]];
+		st = vn_replay_measure(r, &r->plan->node[k], m, &p, err);
+		*n += right[i] = !vn_local_beyond(&p);
+	}
+	return st;
+}
+
+typedef struct finding {
+	unsigned  set;
+	vn_should as;
+	int       right; /* outputs */
+} finding;
+
+static int size_of(unsigned set)
+{
+	int n = 0;
+	for (; set; set &= set - 1)
+		n++;
+	return n;
+}
+
+/* Of the sets that make most of the outputs come out right one of the smallest. */
+static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, finding *best, vn_error *err)
+{
+	bool right[VN_MAX_OUT + 2];
+	vn_status st = VN_OK;
+	int n;
+
+	*best = (finding) { 0 };
+	for (int size = 1; size <= s->n; size++)
+		for (unsigned set = 1; set < 1u << s->n; set++)
+			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_SHOULD; as++) {
+				if (as == VN_FURTHER && !has_further(r, s, set))
+					continue;
+				if ((st = run_with(r, s, set, (vn_should)as, err)) || (st = look(r, s->k, wrong, right, &n, err)))
+					return st;
+				if (n > best->right)
+					*best = (finding) { set, (vn_should)as, n };
+				if (n == all)
+					return VN_OK;
+			}
+	return st;
+}
+
+static void settle(vn_replay *r, const suspects *s, const finding *f, const bool *wrong, const bool *right)
+{
+	int first = -1;
+
+	for (int i = s->n - 1; i >= 0; i--) { /* from behind: drop moves those after it */
+		if (!(f->set >> i & 1))
+			continue;
+		const vn_saved *v = &r->saved[s->which[i]];
+		first = v->point;
+		r->c->point[v->point].replay.captured = true;
+		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
+			r->c->point[v->through[t]].replay.captured = true;
+		drop(r, s->which[i]); /* what it should be is in its place from here on */
+	}
+	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
+		if (wrong[i] && right[i])
+			r->c->point[r->point[r->e[VN_OWN].out[i].value]].replay.behind = first;
+}
+
+vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
+{
+	bool wrong[VN_MAX_OUT + 2] = { false }, right[VN_MAX_OUT + 2] = { false };
+	suspects s = suspects_of(r, k);
+	finding  f;
+	vn_status st;
+	int all = 0, n;
+
+	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
+		all += wrong[i] = came_out_otherwise(r, &r->e[VN_OWN].out[i]);
+	if (!all || !s.n || (st = search(r, &s, wrong, all, &f, err)))
+		return all && s.n ? st : VN_OK;
+	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = look(r, k, wrong, right, &n, err)))
+		return st;
+	settle(r, &s, &f, wrong, right);
+	return VN_OK;
+}

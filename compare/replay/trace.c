@@ -1,0 +1,132 @@
+/* trace.c: see trace.h. */
+#include "compare/replay/trace.h"
+
+#include "compare/judge/reach.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps are a stranger's; a table of all of them must stay small. */
+enum { CELLS_MAX = 1 << 26 };
+
+vn_status vn_trace_init(vn_trace *t, const vn_plan *plan, int steps, vn_error *err)
+{
+	const size_t cells = (size_t)steps * (size_t)plan->n_values;
+	*t = (vn_trace) { .plan = plan, .steps = (size_t)steps };
+	if (cells > CELLS_MAX)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%d steps of %d values are too many to replay", steps, plan->n_values);
+	t->kept = calloc(cells + 1, sizeof *t->kept);
+	t->blamed = malloc((cells + 1) * sizeof *t->blamed);
+	t->stamp = calloc(cells + 1, sizeof *t->stamp);
+	if (!t->kept || !t->blamed || !t->stamp)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %d steps", steps);
+	for (size_t i = 0; i < cells; i++)
+		t->blamed[i] = -1;
+	return VN_OK;
+}
+
+void vn_trace_finish(vn_trace *t)
+{
+	free(t->kept);
+	free(t->blamed);
+	free(t->stamp);
+	free(t->span);
+	free(t->todo);
+	*t = (vn_trace) { 0 };
+}
+
+static size_t cell_of(const vn_trace *t, size_t step, int value)
+{
+	return step * (size_t)t->plan->n_values + (size_t)value;
+}
+
+void vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows)
+{
+	t->kept[cell_of(t, (size_t)step, value)] = (unsigned char)rows;
+}
+
+static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x)
+{
+	if (*n == *room) {
+		const size_t more = 2 * *room + 256;
+		size_t *p = realloc(*list, more * sizeof *p);
+		if (!p) {
+			t->failed = true;
+			return;
+		}
+		*list = p;
+		*room = more;
+	}
+	(*list)[(*n)++] = x;
+}
+
+/* A cell is looked at twice at most: for some of its rows, and then for all of them. */
+static void visit(vn_trace *t, size_t cell, bool all_rows)
+{
+	const uint32_t before = t->stamp[cell];
+	if (before == t->now + 1 || (before == t->now && !all_rows))
+		return;
+	t->stamp[cell] = t->now + all_rows;
+	if (before != t->now)
+		append(t, &t->span, &t->n_span, &t->room_span, cell);
+	append(t, &t->todo, &t->n_todo, &t->room_todo, 2 * cell + all_rows);
+}
+
+static void reach(void *trace, size_t step, int value, bool all_rows)
+{
+	vn_trace *t = trace;
+	const size_t cell = cell_of(t, step, value);
+	if (t->kept[cell] < (all_rows ? VN_KEPT_ALL : VN_KEPT_ROWS))
+		visit(t, cell, all_rows);
+}
+
+static bool grows(const vn_trace *t, int value)
+{
+	const int state = t->plan->value[value].state;
+	return state >= 0 && t->plan->state[state].input >= 0;
+}
+
+/* What merely shows what was put into a state is no operation. */
+static bool counts(const vn_trace *t, size_t cell)
+{
+	const vn_value *v = &t->plan->value[cell % (size_t)t->plan->n_values];
+	return v->state < 0 && v->slot == 0;
+}
+
+vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err)
+{
+	const size_t values = (size_t)t->plan->n_values;
+	t->now += 2;
+	t->n_span = t->n_todo = 0;
+	visit(t, cell_of(t, (size_t)step, value), false);
+	while (t->n_todo && !t->failed) {
+		const size_t x = t->todo[--t->n_todo], cell = x / 2;
+		vn_reach_inputs(t->plan, cell / values, (int)(cell % values), x % 2 != 0, reach, t);
+	}
+	if (t->failed)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", t->plan->value[value].name);
+	*nodes = 0;
+	*blamed = -1;
+	for (size_t i = 0; i < t->n_span; i++) {
+		const size_t cell = t->span[i];
+		*nodes += cell != t->span[0] && counts(t, cell);
+		*blamed = *blamed < 0 ? t->blamed[cell] : *blamed;
+	}
+	*nodes += 1;
+	return VN_OK;
+}
+
+void vn_trace_blame(vn_trace *t, int point)
+{
+	for (size_t i = 0; i < t->n_span; i++) {
+		const size_t cell = t->span[i], values = (size_t)t->plan->n_values;
+		const vn_node *node = &t->plan->node[t->plan->value[cell % values].node];
+		/* What grows is only handed on: what was put into it is in the span by itself. */
+		if (i == 0 || !grows(t, (int)(cell % values)))
+			t->blamed[cell] = point;
+		/* The operation that made it made the others too. */
+		for (int k = 0; k < node->n_out; k++)
+			if (node->out[k] >= 0 && !grows(t, node->out[k]))
+				t->blamed[cell - cell % values + (size_t)node->out[k]] = point;
+	}
+}

@@ -1,0 +1,46 @@
+# embed.cmake: the page of `--format html` as an array of bytes, from its HTML, CSS and JavaScript.
+#
+#   cmake -DFROM=compare/html -DTO=page.c -P embed.cmake
+#
+# The page's Content-Security-Policy runs this one script and this one style sheet, by
+# their digests, and nothing else: what a recording says cannot become a second one.
+
+# SHA-256 in base64, as the policy wants it. CMake has it in hexadecimal: 3 digits are 2 of base64.
+function(digest text to)
+	set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+	string(SHA256 hex "${text}")
+	string(APPEND hex 00)
+	set(out "")
+	foreach(i RANGE 0 63 3)
+		string(SUBSTRING ${hex} ${i} 3 three)
+		math(EXPR high "0x${three} / 64")
+		math(EXPR low "0x${three} % 64")
+		string(SUBSTRING ${alphabet} ${high} 1 high)
+		string(SUBSTRING ${alphabet} ${low} 1 low)
+		string(APPEND out ${high}${low})
+	endforeach()
+	string(SUBSTRING ${out} 0 43 out) # 256 bits; the rest is padding
+	set(${to} "${out}=" PARENT_SCOPE)
+endfunction()
+
+file(READ ${FROM}/page.html page)
+file(READ ${FROM}/page.css style)
+set(script "\n")
+foreach(chapter data map growth detail)
+	file(READ ${FROM}/${chapter}.js text)
+	string(APPEND script "${text}")
+endforeach()
+if("${script}" MATCHES "</script|@(TITLE|STORY|DATA)@")
+	message(FATAL_ERROR "${FROM}: '${CMAKE_MATCH_0}' in a script")
+endif()
+digest("${style}" style_hash)
+digest("${script}" script_hash)
+string(REPLACE "@STYLE_HASH@" "${style_hash}" page "${page}")
+string(REPLACE "@SCRIPT_HASH@" "${script_hash}" page "${page}")
+string(REPLACE "@STYLE@" "${style}" page "${page}")
+string(REPLACE "@SCRIPT@" "${script}" page "${page}")
+
+string(HEX "${page}" hex)
+string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+string(REGEX REPLACE "(0x0a,)" "\\1\n" bytes "${bytes}")
+file(WRITE ${TO} "/* Made by embed.cmake from the files of compare/html. */\n#include \"compare/report/page.h\"\n\nconst unsigned char vn_page[] = {\n${bytes}\n0 };\n")

@@ -1,0 +1,101 @@
+/* report_full.c: one checkpoint with everything that is known of it, in lines. */
+#include "compare/explain/explain_words.h"
+#include "compare/report/report.h"
+
+#include <inttypes.h>
+
+static void values(FILE *out, const char *what, const vn_told *d, int side)
+{
+	fprintf(out, "  %-14s", what);
+	for (int i = 0; i < d->n_first; i++)
+		fprintf(out, " %12.6g", d->first[side][i]);
+	fputc('\n', out);
+}
+
+static void statistics(FILE *out, const char *what, const vn_stats *s, bool colour)
+{
+	fprintf(out, "  %-14s min %.6g  max %.6g  mean %.6g  rms %.6g", what, s->min, s->max, s->mean, s->rms);
+	if (s->nan || s->inf)
+		fprintf(out, "  %s%" PRId64 " NaN, %" PRId64 " Inf%s", VN_RED(colour), s->nan, s->inf, VN_PLAIN(colour));
+	fputc('\n', out);
+}
+
+static void inputs(FILE *out, const vn_comparison *c, const vn_told *d)
+{
+	char label[VN_LABEL];
+	double ratio;
+	fprintf(out, "  %-14s ", "inputs");
+	if (d->n_input < 0)
+		fprintf(out, "not known: no plan says what this was computed from\n");
+	else if (d->n_input == 0)
+		fprintf(out, "none was compared before it\n");
+	for (int i = 0; i < d->n_input; i++) {
+		const vn_checkpoint *k = &c->point[d->input[i]];
+		if (i)
+			fprintf(out, "  %-14s ", "");
+		fprintf(out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
+		        vn_label(k, label), k->m.value[VN_M_NMSE]);
+		if (vn_ratio_of(c, k, &ratio))
+			fprintf(out, " (%.2g x floor)", ratio);
+		fputc('\n', out);
+	}
+}
+
+static void explained(FILE *out, const vn_comparison *c, int point)
+{
+	const vn_explanation *x = vn_explanation_of(c, point);
+	char     text[VN_EXPLAINED];
+	vn_lines more = { 0 };
+	if (!x)
+		return;
+	fprintf(out, "  %-14s %s\n", "explained", vn_say_explained(c, x, text));
+	vn_say_explained_more(c, x, &more);
+	for (int i = 0; i < more.n; i++)
+		fprintf(out, "  %-14s %s\n", "", more.line[i]);
+	vn_lines_free(&more);
+}
+
+void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out)
+{
+	const vn_checkpoint *k = &c->point[x->point];
+	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);
+	const char *title = x->point != c->first ? k->origin ? "origin" : "also outside"
+	                  : k->origin ? "first divergence and origin" : "first divergence";
+	char label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
+	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_PLAIN(colour));
+	if (k->layer >= 0)
+		fprintf(out, "   layer %d, point %s", k->layer, vn_point_of(k));
+	if (*vn_op_of(c, k))
+		fprintf(out, ", op %s", vn_op_of(c, k));
+	fprintf(out, ", %s %s, %s against %s\n", vn_shape_text(&r->shape, shape), vn_entry_axes(r),
+	        vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
+	for (int i = 0; i < k->n_checks; i++) {
+		if (k->check[i].holds)
+			continue;
+		fprintf(out, "  %-14s %s", "outside", vn_say_check(k, &k->check[i], words));
+		const char *why = k->check[i].rule ? vn_rule_why(k->check[i].rule, k->check[i].form, k->check[i].metric) : NULL;
+		if (why)
+			fprintf(out, " %s\"%.200s\"%s", VN_DIM(colour), why, VN_PLAIN(colour));
+		fputc('\n', out);
+	}
+	if (k->m.bad_at >= 0)
+		fprintf(out, "  %-14s at %s; reference %" PRId64 " NaN %" PRId64 " Inf, candidate %" PRId64 " NaN %" PRId64
+		        " Inf\n", "first nonfinite", x->where, k->m.nan[0], k->m.inf[0], k->m.nan[1], k->m.inf[1]);
+	else if (k->m.at >= 0)
+		fprintf(out, "  %-14s %s: reference %.9g, candidate %.9g, apart %.3g\n", "worst element", x->where,
+		        k->m.ref_at, k->m.cand_at, k->m.value[VN_M_MAX_ABS]);
+	fprintf(out, "  %-14s ulp (%s) p50 %g  p99 %g  max %g;  norm ratio %.6g;  max rel %.3g\n", "spread",
+	        vn_dtype_name(k->m.grid), k->m.value[VN_M_ULP_P50], k->m.value[VN_M_ULP_P99], k->m.value[VN_M_ULP_MAX],
+	        k->m.value[VN_M_NORM_RATIO], k->m.value[VN_M_MAX_REL]);
+	for (int i = 0; i < x->profile.words.n; i++)
+		fprintf(out, "  %-14s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+	if (k->replayed)
+		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
+	explained(out, c, x->point);
+	values(out, "reference", x, 0);
+	values(out, "candidate", x, 1);
+	statistics(out, "reference", &x->stats[0], colour);
+	statistics(out, "candidate", &x->stats[1], colour);
+	inputs(out, c, x);
+	fputc('\n', out);
+}

@@ -1,0 +1,173 @@
+/* report_html.c: a comparison as one page that needs nothing else: no network, no
+ * other file, and where scripts are forbidden the verdict and where it starts are
+ * still there.
+ *
+ * The page itself is compare/html; here its title, the story on top and the data go
+ * in, which are the JSON report. What recordings say reaches the page in two ways:
+ * escaped, by vn_xml_text, and as strings in that JSON, which the script makes text
+ * nodes of. */
+#include "compare/explain/explain_words.h"
+#include "compare/text/markup.h"
+#include "compare/report/page.h"
+#include "compare/report/report.h"
+#include "compare/weights/weights_report.h"
+
+#include <string.h>
+
+enum { NAMED = 12 };
+
+static void name_of(const vn_checkpoint *p, FILE *out)
+{
+	char label[VN_LABEL];
+	fputs("<code class=\"name\">", out);
+	vn_xml_text(out, vn_label(p, label));
+	fputs("</code>", out);
+}
+
+static void line(FILE *out, const char *title, const char *text)
+{
+	fprintf(out, "<dt>%s</dt><dd>", title);
+	vn_xml_text(out, text);
+	fputs("</dd>\n", out);
+}
+
+static void origins(const vn_comparison *c, FILE *out)
+{
+	if (c->n_origins == 0 || (c->n_origins == 1 && c->origins[0] == c->first))
+		return;
+	fprintf(out, "<dt>%s</dt><dd>", c->n_origins > 1 ? "origins" : "origin");
+	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+		fputs(i ? ", " : "", out);
+		name_of(&c->point[c->origins[i]], out);
+	}
+	if (c->n_origins > NAMED)
+		fprintf(out, " and %d more", c->n_origins - NAMED);
+	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
+}
+
+static void explained(const vn_comparison *c, FILE *out)
+{
+	vn_lines lines = { 0 };
+	vn_say_explanations(c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		line(out, i ? "" : "explained", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
+static void cleared(const vn_comparison *c, FILE *out)
+{
+	vn_lines lines = { 0 };
+	vn_say_cleared(c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		line(out, i ? "" : "cleared", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
+static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+{
+	char text[VN_WORDS];
+	const vn_checkpoint *p = &c->point[first];
+	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
+	const vn_told *x = vn_story_find(s, first);
+	fprintf(out, "<dt>%s</dt><dd>", c->first >= 0 ? "first divergence" : "first finding");
+	name_of(p, out);
+	if (p->layer >= 0)
+		fprintf(out, " layer %d", p->layer);
+	if (*vn_op_of(c, p)) {
+		fputs(", op ", out);
+		vn_xml_text(out, vn_op_of(c, p));
+	}
+	if (c->n_origins == 1 && p->origin)
+		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
+	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
+	vn_xml_text(out, vn_say_failure(p, text));
+	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric)) {
+		fputs("<br><q>", out);
+		vn_xml_text(out, vn_rule_why(broken->rule, broken->form, broken->metric));
+		fputs("</q>", out);
+	}
+	fputs("</dd>\n", out);
+	for (int i = 0; x && i < x->profile.words.n; i++)
+		line(out, i ? "" : "profile", x->profile.words.line[i]);
+	origins(c, out);
+	cleared(c, out);
+}
+
+static void story(const vn_comparison *c, const vn_story *s, FILE *out)
+{
+	const int first = vn_first_failure(c);
+	vn_lines scores = { 0 };
+	char text[VN_WORDS];
+	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
+	vn_xml_text(out, vn_recording_path(c->cand));
+	fputs("</code> judged by <code>", out);
+	vn_xml_text(out, vn_recording_path(c->ref));
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->within ? "within" : "outside", vn_say_verdict(c),
+	        vn_say_counts(c, text));
+	vn_weights_html(c->weights, out);
+	if (first >= 0)
+		beginning(c, s, first, out);
+	else
+		origins(c, out);
+	explained(c, out);
+	vn_say_baseline(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		line(out, i ? "" : "baseline", scores.line[i]);
+	vn_lines_free(&scores);
+	scores = (vn_lines) { 0 };
+	vn_say_scores(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		line(out, i ? "" : "measured", scores.line[i]);
+	vn_lines_free(&scores);
+	fputs("</dl>\n", out);
+}
+
+/* What is written to it goes on to a file; a '<' stands in JSON only inside strings,
+ * and is all that could end the element that holds it. */
+static ssize_t escaped(void *file, const char *text, size_t n)
+{
+	FILE *out = file;
+	for (size_t at = 0; at < n;) {
+		const char  *next = memchr(text + at, '<', n - at);
+		const size_t plain = next ? (size_t)(next - text) - at : n - at;
+		fwrite(text + at, 1, plain, out);
+		if (next)
+			fputs("\\u003c", out);
+		at += plain + (next != NULL);
+	}
+	return ferror(out) ? 0 : (ssize_t)n;
+}
+
+static vn_status data(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	vn_report_options page = *o;
+	page.page = true;
+	FILE *to = fopencookie(out, "w", (cookie_io_functions_t) { .write = escaped });
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	vn_status st = vn_report_json(c, s, &page, to, err);
+	if (fclose(to) != 0 && !st)
+		st = vn_fail(err, VN_ERR_IO, "the page could not be written");
+	return st;
+}
+
+/* The page up to a mark; what is behind it. */
+static const char *up_to(const char *page, const char *mark, FILE *out)
+{
+	const char *at = strstr(page, mark);
+	fwrite(page, 1, (size_t)(at - page), out);
+	return at + strlen(mark);
+}
+
+vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
+	fprintf(out, "%s: ", vn_say_verdict(c));
+	vn_xml_text(out, vn_recording_path(c->cand));
+	page = up_to(page, "@STORY@", out);
+	story(c, s, out);
+	page = up_to(page, "@DATA@", out);
+	const vn_status st = data(c, s, o, out, err);
+	fputs(page, out);
+	return st;
+}

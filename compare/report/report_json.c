@@ -1,0 +1,333 @@
+/* report_json.c: a comparison for a program, schema vernier-compare/1.
+ *
+ * report_json_told.c writes what is told in full. */
+#include "compare/judge/baseline.h"
+#include "compare/replay/replay.h"
+#include "compare/report/report_json.h"
+#include "compare/weights/weights_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A page has the numbers of so many checkpoints, and of all that fail; of others in short. */
+enum { PAGE_HOLDS = 4000 };
+
+static json_t *rule(const vn_check *k)
+{
+	if (!k->rule)
+		return json_null(); /* built in */
+	return json_pack("{s:o, s:o, s:o, s:o}", "file", vn_json_text(k->rule->file), "line", k->line ? json_integer(k->line) : json_null(), "match", vn_json_text(k->rule->match),
+	                 "why", vn_json_text(vn_rule_why(k->rule, k->form, k->metric)));
+}
+
+static json_t *used(const vn_check *k)
+{
+	char key[VN_KEY_TEXT];
+	json_t *j = json_object();
+	json_object_set_new(j, "metric", json_string(vn_limit_key(k->form, k->metric, key)));
+	json_object_set_new(j, "used", vn_json_real(vn_check_used(k)));
+	return j;
+}
+
+static json_t *limit(const vn_check *k)
+{
+	json_t *j = used(k);
+	json_object_set_new(j, "limit", json_real(k->limit));
+	json_object_set_new(j, "value", vn_json_real(k->value));
+	if (k->has_best)
+		json_object_set_new(j, "best", json_real(k->best));
+	if (!isfinite(k->value))
+		json_object_set_new(j, "value_is", json_string(k->note ? "unknown" : vn_json_not_finite(k->value)));
+	json_object_set_new(j, "holds", json_boolean(k->holds));
+	if (k->note)
+		json_object_set_new(j, "note", json_string(k->note));
+	if (k->steps)
+		json_object_set_new(j, "steps", json_integer(k->steps));
+	if (k->rule && k->rule->key[k->form][k->metric].deep)
+		json_object_set_new(j, "by_depth", json_pack("{s:f, s:f}", "first", k->rule->key[k->form][k->metric].value,
+		                                             "last", k->rule->key[k->form][k->metric].last));
+	json_object_set_new(j, "rule", rule(k));
+	return j;
+}
+
+/* Where max_abs is: the index in the tensor's axes, and both values. */
+static json_t *worst_element(const vn_checkpoint *p, const vn_shape *s)
+{
+	int64_t at[VN_MAX_RANK], left = p->m.at;
+	for (int i = s->rank - 1; i >= 0; i--) {
+		at[i] = s->dim[i] ? left % s->dim[i] : 0;
+		left = s->dim[i] ? left / s->dim[i] : 0;
+	}
+	return json_pack("{s:o, s:f, s:f}", "index", vn_json_integers(at, s->rank), "reference", p->m.ref_at, "candidate", p->m.cand_at);
+}
+
+static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
+{
+	json_t *m = json_object(), *f = json_object(), *m_flags = json_object(), *f_flags = json_object();
+	for (int i = 0; i < VN_N_METRICS; i++) {
+		const char *key = vn_metric_get((vn_metric)i)->name;
+		if (p->m.has[i])
+			vn_json_put_real(m, key, p->m.value[i], m_flags);
+		if (p->m.has[i] && p->has_floor)
+			vn_json_put_real(f, key, p->floor[i], f_flags);
+	}
+	json_object_set_new(j, "metrics", m);
+	vn_json_put_flags(j, "metrics_not_finite", m_flags);
+	vn_json_put_flags(j, "floor", f);
+	vn_json_put_flags(j, "floor_not_finite", f_flags);
+	if (p->m.at >= 0 && isfinite(p->m.ref_at) && isfinite(p->m.cand_at))
+		json_object_set_new(j, "max_abs_at", worst_element(p, shape));
+	if (p->m.has[VN_M_ARGMAX_AGREEMENT])
+		json_object_set_new(j, "argmax_strict", json_real(p->m.argmax_strict));
+	if (p->m.has[VN_M_KL_MEAN] && isfinite(p->m.kl_half))
+		json_object_set_new(j, "kl_mean_half", json_real(p->m.kl_half));
+	json_object_set_new(j, "elements", json_integer(p->m.n));
+	json_object_set_new(j, "nan", vn_json_integers(p->m.nan, 2));
+	json_object_set_new(j, "inf", vn_json_integers(p->m.inf, 2));
+	if (p->m.masked)
+		json_object_set_new(j, "masked", json_integer(p->m.masked));
+	if (p->m.worst_token >= 0)
+		json_object_set_new(j, "worst_token", json_integer(p->m.worst_token));
+	if (p->m.worst_nmse_token >= 0)
+		json_object_set_new(j, "worst_nmse_token", json_integer(p->m.worst_nmse_token));
+	if (p->m.worst_nmse_channel >= 0)
+		json_object_set_new(j, "worst_nmse_channel", json_integer(p->m.worst_nmse_channel));
+	if (p->m.worst_scale_channel >= 0)
+		json_object_set_new(j, "worst_scale_channel", json_integer(p->m.worst_scale_channel));
+	if (p->m.worst_row >= 0)
+		json_object_set_new(j, "worst_row", json_integer(p->m.worst_row));
+	json_object_set_new(j, "ulp_of", json_string(vn_dtype_name(p->m.grid)));
+}
+
+/* Healthy ones of a long decode: what a map and a curve need of them. */
+static void shortened(json_t *j, const vn_checkpoint *p)
+{
+	json_t *m = json_object(), *f = json_object(), *flags = json_object();
+	vn_json_put_real(m, "nmse", p->m.value[VN_M_NMSE], flags);
+	if (p->has_floor)
+		vn_json_put_real(f, "nmse", vn_floor_value(p, VN_M_NMSE), flags);
+	json_decref(flags);
+	json_object_set_new(j, "metrics", m);
+	vn_json_put_flags(j, "floor", f);
+	json_object_set_new(j, "elements", json_integer(p->m.n));
+	json_object_set_new(j, "brief", json_true());
+}
+
+/* What the operation did itself, and what it was given (replay.h). */
+static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
+{
+	json_t *j = json_object(), *flags = json_object();
+	vn_json_put_real(j, "local", p->replay.local, flags);
+	vn_json_put_real(j, "local_floor", p->replay.floor, flags);
+	vn_json_put_real(j, "local_over_floor", vn_local_over_floor(p), flags);
+	vn_json_put_real(j, "worst_token_over_floor", p->replay.local_token / p->replay.floor_token, flags);
+	vn_json_put_real(j, "max_abs_over_floor", p->replay.local_max / p->replay.floor_max, flags);
+	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
+	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
+	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
+	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->point[p->replay.behind]) : json_null());
+	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
+	vn_json_put_real(j, "gain", p->replay.gain, flags);
+	json_object_set_new(j, "span", json_integer(p->replay.span));
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
+static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool brief)
+{
+	const vn_entry *e = vn_entry_of(c, p);
+	json_t *j = json_object(), *l = json_array();
+	json_object_set_new(j, "name", vn_json_text(p->name));
+	json_object_set_new(j, "step", json_integer(p->step));
+	json_object_set_new(j, "order", json_integer(p->order));
+	json_object_set_new(j, "layer", json_integer(p->layer));
+	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
+	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
+	json_object_set_new(j, "shape", vn_json_integers(e->shape.dim, e->shape.rank));
+	json_object_set_new(j, "axes", vn_json_text(vn_entry_axes(e)));
+	json_object_set_new(j, "status", json_string(vn_status_text(p->status)));
+	json_object_set_new(j, "fails", json_boolean(p->fails));
+	json_object_set_new(j, "origin", json_boolean(p->origin));
+	if (p->replayed)
+		json_object_set_new(j, "replay", replayed(c, p));
+	if (p->since > VN_UNCHANGED)
+		json_object_set_new(j, "since", json_string(vn_since_text(p->since)));
+	if (isfinite(p->was))
+		json_object_set_new(j, "was", json_real(p->was));
+	if (p->detail)
+		json_object_set_new(j, "detail", vn_json_text(p->detail));
+	if (brief)
+		shortened(j, p);
+	else if (p->m.n)
+		measured(j, p, &e->shape);
+	else
+		json_object_set_new(j, "metrics", json_object());
+	for (int i = 0; i < p->n_checks; i++)
+		json_array_append_new(l, brief ? used(&p->check[i]) : limit(&p->check[i]));
+	json_object_set_new(j, "limits", l);
+	return j;
+}
+
+/* ---- decoding -------------------------------------------------------------------- */
+
+static json_t *of_scores(const double *value)
+{
+	json_t *j = json_object(), *flags = json_object();
+	for (int m = 0; m < VN_N_METRICS; m++)
+		if (vn_metric_get((vn_metric)m)->scores)
+			vn_json_put_real(j, vn_metric_get((vn_metric)m)->name, value[m], flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
+static json_t *pools(const vn_comparison *c)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name), "steps", g->n,
+		                                   "first", c->point[g->first].step, "last", c->point[g->last].step,
+		                                   "metrics", of_scores(g->value),
+		                                   "floor", isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
+		                                   "argmax_strict", g->argmax_strict, "kl_mean_half",
+		                                   vn_json_real(g->kl_half),
+		                                   "worst", vn_json_name(&c->point[g->worst])));
+	}
+	return a;
+}
+
+static json_t *recording(const vn_recording *r)
+{
+	const vn_facts *f = vn_recording_run(r);
+	json_t *j = json_object(), *run = json_object();
+	for (int i = 0; i < f->n; i++) {
+		json_t *key = vn_json_text(f->fact[i].key);
+		json_object_set_new(run, json_string_value(key), vn_json_text(f->fact[i].value));
+		json_decref(key);
+	}
+	const char *about[][2] = {
+		{ "created", vn_recording_root(r, "created") }, { "tool", vn_recording_root(r, "tool") },
+		{ "tool_version", vn_recording_root(r, "tool_version") }, { "family", vn_recording_family(r) },
+		{ "weights", vn_recording_provenance(r) }, { "weights_format", vn_recording_format(r) },
+	};
+	json_object_set_new(j, "path", vn_json_text(vn_recording_path(r)));
+	for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+		if (about[i][1] && *about[i][1])
+			json_object_set_new(j, about[i][0], vn_json_text(about[i][1]));
+	json_object_set_new(j, "tokens", json_integer(vn_recording_tokens(r, NULL, NULL)));
+	json_object_set_new(j, "run", run);
+	return j;
+}
+
+/* ---- the whole ------------------------------------------------------------------- */
+
+static json_t *baseline(const vn_comparison *c)
+{
+	json_t *j = c->options->baseline ? json_object() : json_null();
+	if (!c->options->baseline)
+		return j;
+	json_object_set_new(j, "file", vn_json_text(c->options->baseline));
+	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
+		json_object_set_new(j, vn_since_text((vn_since)s), json_integer(c->n_since[s]));
+	return j;
+}
+
+/* What a later comparison asks before it takes this one for its baseline. */
+static json_t *subject(const vn_comparison *c)
+{
+	vn_subject s;
+	vn_error   err;
+	if (vn_subject_of(c, &s, &err)) /* no memory: then it is no baseline */
+		return json_null();
+	json_t *j = json_object();
+	for (int i = 0; i < VN_SUBJECTS; i++)
+		json_object_set_new(j, vn_subject_key[i], vn_json_text(s.value[i]));
+	return j;
+}
+
+/* All but the checkpoints: what comes before them, and what behind. */
+static json_t *head(const vn_comparison *c, const vn_report_options *o)
+{
+	json_t *j = json_object(), *origins = json_array();
+	const int first = vn_first_failure(c);
+	char summary[VN_WORDS];
+	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
+	json_object_set_new(j, "verdict", json_string(!c->within ? "outside" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "known" : "within"));
+	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
+	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->point[first]) : json_null());
+	for (int i = 0; i < c->n_origins; i++)
+		json_array_append_new(origins, vn_json_name(&c->point[c->origins[i]]));
+	json_object_set_new(j, "origins", origins);
+	if (c->why)
+		json_object_set_new(j, "explanations", vn_json_explanations(c));
+	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
+	json_object_set_new(j, "reference", recording(c->ref));
+	json_object_set_new(j, "candidate", recording(c->cand));
+	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", vn_json_text(c->limits->path), "chosen", vn_json_text(o->limits_chosen)));
+	json_object_set_new(j, "floor", *c->floor_from ? vn_json_text(c->floor_from) : json_null());
+	json_object_set_new(j, "baseline", baseline(c));
+	json_object_set_new(j, "subject", subject(c));
+	json_object_set_new(j, "weights", vn_weights_json(c->weights));
+	json_object_set_new(j, "notes", vn_json_lines(&c->notes));
+	json_object_set_new(j, "warnings", vn_json_lines(&c->warnings));
+	return j;
+}
+
+static json_t *tail(const vn_comparison *c, const vn_story *s)
+{
+	json_t *j = json_object(), *full = json_array();
+	for (int i = 0; i < s->n; i++)
+		json_array_append_new(full, vn_json_divergence(c, &s->told[i]));
+	json_object_set_new(j, "steps_together", pools(c));
+	json_object_set_new(j, "divergences", full);
+	json_object_set_new(j, "divergences_left_out", json_integer(s->left_out));
+	return j;
+}
+
+/* Writes and frees it. */
+static bool put(FILE *out, json_t *j, size_t flags)
+{
+	const bool good = j && json_dumpf(j, out, flags | JSON_ENCODE_ANY) == 0;
+	json_decref(j);
+	return good;
+}
+
+/* The members of an object, a line each, a comma behind every one but the last; frees it. */
+static bool put_members(FILE *out, json_t *object, size_t flags)
+{
+	const char *key;
+	json_t *value;
+	size_t left = json_object_size(object);
+	bool good = true;
+	json_object_foreach(object, key, value) {
+		fprintf(out, "\"%s\": ", key); /* one of ours */
+		good = put(out, json_incref(value), flags) && good;
+		fputs(--left ? ",\n" : "\n", out);
+	}
+	json_decref(object);
+	return good;
+}
+
+/* A checkpoint is a line: a long decode has more of them than memory should hold. */
+vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	const size_t line = JSON_COMPACT | (o->page ? JSON_REAL_PRECISION(9) : JSON_REAL_PRECISION(17));
+	const size_t flags = o->page ? line : JSON_INDENT(1) | JSON_REAL_PRECISION(17);
+	bool good;
+
+	fputs("{\n", out);
+	good = put_members(out, head(c, o), flags);
+	fputs(",\"checkpoints\": [", out);
+	for (int i = 0; good && i < c->n_points; i++) {
+		const bool brief = o->page && i >= PAGE_HOLDS && c->point[i].m.n && !c->point[i].fails;
+		fputs(i ? ",\n" : "\n", out);
+		good = put(out, checkpoint(c, &c->point[i], brief), line);
+	}
+	fputs("\n],\n", out);
+	good = good && put_members(out, tail(c, s), flags);
+	fputs("}\n", out);
+	if (!good || ferror(out))
+		return vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
+	return VN_OK;
+}

@@ -1,0 +1,70 @@
+/* report_json_explain.c: explanations as JSON. */
+#include "compare/explain/explain_words.h"
+#include "compare/report/report_json.h"
+
+#include <math.h>
+#include <string.h>
+
+static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
+{
+	const vn_plan *p = vn_model_plan(c->model);
+	json_t *j = json_object(), *flags = json_object();
+	json_object_set_new(j, "id", json_string(h->id));
+	json_object_set_new(j, "words", json_string(h->words));
+	json_object_set_new(j, "at", vn_json_text(p->value[p->node[h->node].out[0]].name));
+	if (*h->also)
+		json_object_set_new(j, "also", json_string(h->also + strlen(" and ")));
+	if (*h->in_part)
+		json_object_set_new(j, "part", json_string(h->in_part));
+	json_object_set_new(j, "capture", json_boolean(h->capture));
+	if (*h->holds)
+		json_object_set_new(j, "holds", vn_json_text(h->holds));
+	if (*h->against)
+		json_object_set_new(j, "against", json_string(h->against));
+	vn_json_put_real(j, "left", vn_hypothesis_left(h), flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	return j;
+}
+
+static json_t *hypotheses(const vn_comparison *c, const vn_explanation *x, int from, int to)
+{
+	json_t *a = json_array();
+	for (int i = from; i < to; i++)
+		json_array_append_new(a, hypothesis(c, &x->by[i]));
+	return a;
+}
+
+static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
+{
+	json_t *j = json_object(), *flags = json_object();
+	char    text[VN_EXPLAINED];
+	vn_lines more = { 0 };
+
+	vn_say_explained_more(c, x, &more);
+	json_object_set_new(j, "checkpoint", vn_json_name(&c->point[x->point]));
+	json_object_set_new(j, "words", vn_json_text(vn_say_explained(c, x, text)));
+	json_object_set_new(j, "details", vn_json_lines(&more));
+	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
+	json_object_set_new(j, "fitted", json_boolean(x->fitted && x->n_fit));
+	json_object_set_new(j, "answers", hypotheses(c, x, 0, x->n_alias));
+	json_object_set_new(j, "others", hypotheses(c, x, x->n_alias, x->n));
+	json_object_set_new(j, "tried", json_integer(x->n_tried));
+	vn_json_put_real(j, "margin", x->margin, flags);
+	vn_json_put_real(j, "without", vn_hypothesis_left(&x->sound), flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	if (*x->separate)
+		json_object_set_new(j, "separate", vn_json_text(x->separate));
+	if (x->like >= 0)
+		json_object_set_new(j, "like", vn_json_name(&c->point[c->why->of[x->like].point]));
+	json_object_set_new(j, "looks", vn_json_lines(&x->looks));
+	vn_lines_free(&more);
+	return j;
+}
+
+json_t *vn_json_explanations(const vn_comparison *c)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < c->why->n; i++)
+		json_array_append_new(a, explanation(c, &c->why->of[i]));
+	return a;
+}

@@ -1,0 +1,123 @@
+/* report_json_told.c: a divergence in full, as JSON: values, statistics, inputs, likeness, profile. */
+#include "compare/report/report_json.h"
+
+#include <math.h>
+
+json_t *vn_json_name(const vn_checkpoint *p)
+{
+	char label[VN_LABEL];
+	return vn_json_text(vn_label(p, label));
+}
+
+json_t *vn_json_lines(const vn_lines *l)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < l->n; i++)
+		json_array_append_new(a, vn_json_text(l->line[i]));
+	return a;
+}
+
+static json_t *statistics(const vn_stats *s)
+{
+	json_t *j = json_object(), *flags = json_object();
+	vn_json_put_real(j, "min", s->min, flags);
+	vn_json_put_real(j, "max", s->max, flags);
+	vn_json_put_real(j, "mean", s->mean, flags);
+	vn_json_put_real(j, "rms", s->rms, flags);
+	vn_json_put_real(j, "absmax", s->absmax, flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	json_object_set_new(j, "nan", json_integer(s->nan));
+	json_object_set_new(j, "inf", json_integer(s->inf));
+	return j;
+}
+
+static json_t *side(const vn_told *d, int which, vn_dtype dtype, double at)
+{
+	json_t *j = json_object(), *first = json_array(), *flags = json_object();
+	for (int i = 0; i < d->n_first; i++)
+		json_array_append_new(first, isfinite(d->first[which][i]) ? json_real(d->first[which][i])
+		                                                          : json_string(vn_json_not_finite(d->first[which][i])));
+	json_object_set_new(j, "dtype", json_string(vn_dtype_name(dtype)));
+	vn_json_put_real(j, "worst", at, flags);
+	vn_json_put_flags(j, "not_finite", flags);
+	json_object_set_new(j, "first", first);
+	json_object_set_new(j, "statistics", statistics(&d->stats[which]));
+	return j;
+}
+
+static json_t *inputs(const vn_comparison *c, const vn_told *d)
+{
+	json_t *a = d->n_input < 0 ? json_null() : json_array();
+	for (int i = 0; i < d->n_input; i++)
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->point[d->input[i]]), "status",
+		                                   vn_status_text(c->point[d->input[i]].status)));
+	return a;
+}
+
+/* Energies of a long axis are summed over equal runs of indices: a page is not drawn finer. */
+static json_t *energies(const double *x, int64_t n, int64_t run)
+{
+	json_t *a = json_array();
+	for (int64_t i = 0; i < n; i += run) {
+		double sum = 0;
+		for (int64_t j = i; j < i + run && j < n; j++)
+			sum += x[j];
+		json_array_append_new(a, isfinite(sum) ? json_real(sum) : json_string(vn_json_not_finite(sum)));
+	}
+	return a;
+}
+
+static json_t *resembles(const vn_comparison *c, const vn_resemblance *like)
+{
+	static const char *const kinds[] = {
+		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted", [VN_LIKE_SHIFTED] = "shifted",
+		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_HEADS] = "heads",
+	};
+	const vn_entry *e;
+	if (like->kind == VN_LIKE_NOTHING)
+		return json_null();
+	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words", vn_json_text(like->words));
+	if (like->entry >= 0) {
+		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->cand : c->ref, like->entry);
+		json_object_set_new(j, "step", json_integer(e->step));
+		json_object_set_new(j, "checkpoint", vn_json_text(e->name));
+	}
+	return j;
+}
+
+static json_t *profile(const vn_profile *p)
+{
+	enum { DRAWN = 1024 };
+	json_t *axes = json_array();
+	for (int i = 0; i < p->n_axes; i++) {
+		const vn_axis_profile *a = &p->axis[i];
+		const int64_t run = (a->n + DRAWN - 1) / DRAWN;
+		int64_t bad = 0;
+		for (int64_t k = 0; k < a->n; k++)
+			bad += a->bad[k] > 0;
+		json_array_append_new(axes, json_pack("{s:o, s:I, s:I, s:I, s:o, s:o}", "axis", vn_json_text(a->name), "size", (json_int_t)a->n,
+		                                      "together", (json_int_t)run, "not_finite", (json_int_t)bad,
+		                                      "error", energies(a->error, a->n, run), "reference", energies(a->ref, a->n, run)));
+	}
+	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
+}
+
+json_t *vn_json_divergence(const vn_comparison *c, const vn_told *x)
+{
+	const vn_checkpoint *p = &c->point[x->point];
+	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	json_t *j = json_object();
+	json_object_set_new(j, "name", vn_json_name(p));
+	json_object_set_new(j, "origin", json_boolean(p->origin));
+	json_object_set_new(j, "layer", json_integer(p->layer));
+	json_object_set_new(j, "point", vn_json_text(vn_point_of(p)));
+	json_object_set_new(j, "op", vn_json_text(vn_op_of(c, p)));
+	json_object_set_new(j, "worst_element", json_pack("{s:o, s:o}", "index", vn_json_integers(x->at, r->shape.rank),
+	                                                  "where", vn_json_text(x->where)));
+	json_object_set_new(j, "reference", side(x, 0, r->dtype, p->m.ref_at));
+	json_object_set_new(j, "candidate", side(x, 1, d->dtype, p->m.cand_at));
+	json_object_set_new(j, "inputs", inputs(c, x));
+	json_object_set_new(j, "resembles", resembles(c, &x->like));
+	json_object_set_new(j, "profile", profile(&x->profile));
+	return j;
+}

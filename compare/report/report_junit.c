@@ -1,0 +1,151 @@
+/* report_junit.c: a comparison as JUnit XML, which CI systems show beside a project's
+ * other tests: a suite of one testcase a checkpoint.
+ *
+ * There is no standard; this keeps to what GitLab, Jenkins and the reporters of GitHub
+ * all read (specs/ci.md): testsuites, testsuite with its counts and properties, testcase
+ * with classname, name and time, failure and skipped with message and type. A name is
+ * unique in its suite, and one checkpoint has the same name in every run: that is how
+ * they know a test again. */
+#include "compare/judge/baseline.h"
+#include "compare/text/markup.h"
+#include "compare/report/report.h"
+
+#include <stdlib.h>
+
+static void attribute(FILE *out, const char *key, const char *value)
+{
+	fprintf(out, " %s=\"", key);
+	vn_xml_text(out, value);
+	fputc('"', out);
+}
+
+static void property(FILE *out, const char *prefix, const char *key, const char *value)
+{
+	char name[VN_FACT_KEY + 16];
+	snprintf(name, sizeof name, "%s%s", prefix, key);
+	fputs("      <property", out);
+	attribute(out, "name", name);
+	attribute(out, "value", value);
+	fputs("/>\n", out);
+}
+
+static void recording(FILE *out, const char *prefix, const vn_recording *r)
+{
+	const vn_facts *f = vn_recording_run(r);
+	property(out, prefix, "path", vn_recording_path(r));
+	for (int i = 0; i < f->n; i++)
+		property(out, prefix, f->fact[i].key, f->fact[i].value);
+}
+
+static void properties(const vn_comparison *c, const vn_report_options *o, FILE *out)
+{
+	char label[VN_LABEL], counts[VN_WORDS];
+	const int first = vn_first_failure(c);
+	fputs("    <properties>\n", out);
+	property(out, "", "verdict", vn_say_verdict(c));
+	property(out, "", "summary", vn_say_counts(c, counts));
+	if (first >= 0)
+		property(out, "", "first_divergence", vn_label(&c->point[first], label));
+	for (int i = 0; i < c->n_origins; i++)
+		property(out, "", "origin", vn_label(&c->point[c->origins[i]], label));
+	property(out, "", "limits", c->limits->path);
+	property(out, "", "limits_chosen", o->limits_chosen);
+	property(out, "", "floor", *c->floor_from ? c->floor_from : "none");
+	if (c->options->baseline)
+		property(out, "", "baseline", c->options->baseline);
+	for (int i = 0; i < c->warnings.n; i++)
+		property(out, "", "warning", c->warnings.line[i]);
+	recording(out, "reference.", c->ref);
+	recording(out, "candidate.", c->cand);
+	fputs("    </properties>\n", out);
+}
+
+/* Everything of one that is told; of the others the checks they broke. */
+static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	const vn_told *x = vn_story_find(s, point);
+	char  *text = NULL, words[VN_WORDS];
+	size_t n = 0;
+	FILE  *to = open_memstream(&text, &n);
+	if (!to)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	if (x)
+		vn_report_full(c, x, false, to);
+	for (int i = 0; !x && i < p->n_checks; i++)
+		if (!p->check[i].holds)
+			fprintf(to, "%s\n", vn_say_check(p, &p->check[i], words));
+	if (!x && p->replayed)
+		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
+	if (p->worst < 0) /* also in the text: GitLab shows no message */
+		fprintf(to, "%s\n", vn_say_failure(p, words));
+	if (fclose(to) != 0 || !text) {
+		free(text);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	}
+	vn_xml_lines(out, text);
+	free(text);
+	return VN_OK;
+}
+
+/* Allowed by name and not measured, or outside as in the baseline: it passed nothing. */
+static bool let_go(const vn_checkpoint *p)
+{
+	return !p->fails && (p->status == VN_OUTSIDE || p->status > VN_UNLIMITED);
+}
+
+static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	char label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
+	vn_status st = VN_OK;
+	if (p->layer >= 0)
+		snprintf(class, sizeof class, "step%d.layer%d", p->step, p->layer);
+	else
+		snprintf(class, sizeof class, "step%d", p->step);
+	fputs("    <testcase", out);
+	attribute(out, "classname", class);
+	attribute(out, "name", vn_label(p, label));
+	fputs(" time=\"0\"", out);
+	if (p->fails) {
+		fputs(">\n      <failure", out);
+		attribute(out, "message", vn_say_failure(p, words));
+		attribute(out, "type", vn_status_text(p->status));
+		fputc('>', out);
+		st = failure_text(c, s, point, out, err);
+		fputs("</failure>\n    </testcase>\n", out);
+	} else if (let_go(p)) {
+		fputs(">\n      <skipped", out);
+		if (p->since > VN_UNCHANGED)
+			snprintf(said, sizeof said, "%s: %s", vn_since_text(p->since), vn_say_failure(p, words));
+		attribute(out, "message", p->since > VN_UNCHANGED ? said : vn_say_failure(p, words));
+		fputs("/>\n    </testcase>\n", out);
+	} else {
+		fputs("/>\n", out);
+	}
+	return st;
+}
+
+static void counts(const vn_comparison *c, FILE *out)
+{
+	int skipped = 0;
+	for (int i = 0; i < c->n_points; i++)
+		skipped += let_go(&c->point[i]);
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->n_points, c->n_fails, skipped);
+}
+
+vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	vn_status st = VN_OK;
+	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vernier compare\"", out);
+	counts(c, out);
+	fputs(">\n  <testsuite", out);
+	attribute(out, "name", vn_recording_path(c->cand));
+	counts(c, out);
+	fputs(">\n", out);
+	properties(c, o, out);
+	for (int i = 0; !st && i < c->n_points; i++)
+		st = testcase(c, s, i, out, err);
+	fputs("  </testsuite>\n</testsuites>\n", out);
+	return st;
+}

@@ -1,0 +1,301 @@
+/* report_markdown.c: a comparison as a comment on a pull request.
+ *
+ * GitHub takes 65536 characters. The verdict and where it starts come first and are
+ * short whatever the files hold; then the runs, then details, then as many rows of the
+ * table as there is room for, and the rest is counted. What comes from files stands in
+ * code spans and fenced blocks, where nothing is markup, a mention or a link. */
+#include "compare/explain/explain_words.h"
+#include "compare/text/markup.h"
+#include "compare/replay/replay.h"
+#include "compare/report/report.h"
+#include "compare/weights/weights_report.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ROOM = 65000,       /* bytes, of which there are no fewer than characters */
+	DETAIL_ROOM = 24000,
+	TABLE_END = 120,    /* for the line that counts what was left out */
+	NAMED = 12,         /* origins */
+	LINES = 4,          /* of a profile, of what logits come to */
+	SHOWN = 200,        /* bytes of a name, of a rule... */
+	FACT = 160,         /* of a fact of a run: 2 x 32 of them at most */
+	PATHS = 1100        /* of the files of a side: the ranks of a run */
+};
+
+/* ---- the first lines ------------------------------------------------------------ */
+
+static void item(FILE *out, const char *title, const char *text)
+{
+	fprintf(out, "- **%s** ", title);
+	vn_markdown_code(out, text, SHOWN, 0);
+	fputc('\n', out);
+}
+
+static void number(FILE *out, const char *format, double x, bool known)
+{
+	fputs(" | ", out);
+	if (!known)
+		fputc('-', out);
+	else if (isfinite(x))
+		fprintf(out, format, x);
+	else
+		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
+}
+
+/* What each added itself, and what it was given. */
+static void replayed_origins(const vn_comparison *c, FILE *out)
+{
+	char label[VN_LABEL];
+	vn_lines cleared = { 0 };
+	fputs("\n| origin | itself, \u00d7 floor | nmse itself | inherited | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
+	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+		const vn_checkpoint *p = &c->point[c->origins[i]];
+		fputs("| ", out);
+		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
+		number(out, "%.3g", vn_local_shown(p), p->replayed);
+		number(out, "%.2e", p->replay.local, p->replayed);
+		number(out, "%.2e", p->replay.inherited, p->replayed);
+		number(out, "%.2g", p->replay.gain, p->replayed && !isnan(p->replay.gain));
+		number(out, "%.0f", p->replay.span, p->replayed);
+		fputs(" |\n", out);
+	}
+	fputc('\n', out);
+	vn_say_cleared(c, &cleared);
+	for (int i = 0; i < cleared.n; i++)
+		item(out, "Cleared", cleared.line[i]);
+	vn_lines_free(&cleared);
+}
+
+static void explained(const vn_comparison *c, FILE *out)
+{
+	vn_lines why = { 0 };
+	vn_say_explanations(c, &why);
+	for (int i = 0; i < why.n && i < LINES; i++)
+		item(out, "Explained", why.line[i]);
+	vn_lines_free(&why);
+}
+
+static void origins(const vn_comparison *c, FILE *out)
+{
+	char label[VN_LABEL];
+	if (c->n_origins == 0)
+		return;
+	fprintf(out, "- **%s** ", c->n_origins > 1 ? "Origins" : "Origin");
+	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+		fputs(i ? ", " : "", out);
+		vn_markdown_code(out, vn_label(&c->point[c->origins[i]], label), SHOWN, 0);
+	}
+	if (c->n_origins > NAMED)
+		fprintf(out, " and %d more", c->n_origins - NAMED);
+	fprintf(out, ": %s\n", vn_say_origin(c));
+	explained(c, out);
+	if (c->replayed)
+		replayed_origins(c, out);
+}
+
+/* Where it begins, and the rule that broke. */
+static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
+{
+	char text[VN_WORDS], label[VN_LABEL];
+	const vn_checkpoint *p = &c->point[first];
+	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
+	const vn_told *x = vn_story_find(s, first);
+	item(out, c->first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
+	item(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text));
+	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
+		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
+	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
+		item(out, "Profile", x->profile.words.line[i]);
+	origins(c, out);
+}
+
+static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
+{
+	const int first = vn_first_failure(c);
+	vn_lines scores = { 0 };
+	char text[VN_WORDS];
+	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
+	vn_weights_markdown(c->weights, out);
+	if (first >= 0)
+		beginning(c, s, first, out);
+	else
+		origins(c, out);
+	vn_say_baseline(c, &scores);
+	for (int i = 0; i < scores.n && i < NAMED; i++)
+		item(out, i ? "Better" : "Baseline", scores.line[i]);
+	vn_lines_free(&scores);
+	scores = (vn_lines) { 0 };
+	vn_say_scores(c, &scores);
+	for (int i = 0; i < scores.n && i < LINES; i++)
+		item(out, "Measured", scores.line[i]);
+	vn_lines_free(&scores);
+	fputc('\n', out);
+}
+
+/* ---- what is folded away ------------------------------------------------------------ */
+
+static void fold(FILE *out, const char *title, const char *name)
+{
+	fprintf(out, "<details><summary>%s", title);
+	if (name) {
+		fputs(" <code>", out);
+		vn_xml_text(out, name);
+		fputs("</code>", out);
+	}
+	fputs("</summary>\n\n", out);
+}
+
+/* Folded lines of one checkpoint; NULL without memory. */
+static char *folded(const vn_comparison *c, const vn_told *x, size_t *n)
+{
+	char  *lines = NULL, *text = NULL, label[VN_LABEL];
+	size_t n_lines = 0;
+	FILE  *to = open_memstream(&lines, &n_lines), *out = open_memstream(&text, n);
+	if (to)
+		vn_report_full(c, x, false, to);
+	bool good = to && fclose(to) == 0;
+	if (good && out) {
+		fold(out, x->point == c->first ? "First divergence" : "Origin", vn_label(&c->point[x->point], label));
+		vn_markdown_fence(out, lines);
+		fputs("\n</details>\n\n", out);
+	}
+	good = (out && fclose(out) == 0) && good;
+	free(lines);
+	if (good)
+		return text;
+	free(text);
+	return NULL;
+}
+
+static void details(const vn_comparison *c, const vn_story *s, FILE *out)
+{
+	size_t used = 0;
+	for (int i = 0; i < s->n; i++) {
+		const int point = s->told[i].point;
+		size_t n = 0;
+		char *text = point == c->first || c->point[point].origin ? folded(c, &s->told[i], &n) : NULL;
+		if (text && used + n < DETAIL_ROOM) {
+			used += n;
+			fwrite(text, 1, n, out);
+		}
+		free(text);
+	}
+}
+
+static void fact_of(FILE *out, const char *key, const char *ref, const char *cand, size_t most)
+{
+	fputs("| ", out);
+	vn_markdown_code(out, key, FACT, 1);
+	fputs(" | ", out);
+	vn_markdown_code(out, ref ? ref : "-", most, 1);
+	fputs(" | ", out);
+	vn_markdown_code(out, cand ? cand : "-", most, 1);
+	fputs(" |\n", out);
+}
+
+static void fact(FILE *out, const char *key, const char *ref, const char *cand)
+{
+	fact_of(out, key, ref, cand, FACT);
+}
+
+static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
+{
+	const vn_facts *r = vn_recording_run(c->ref), *d = vn_recording_run(c->cand);
+	fold(out, "Runs, limits and floor", NULL);
+	item(out, "Limits", c->limits->path);
+	item(out, "Chosen", o->limits_chosen);
+	item(out, "Floor", *c->floor_from ? c->floor_from : "none");
+	for (int i = 0; i < c->notes.n && i < 8; i++)
+		item(out, "Note", c->notes.line[i]);
+	for (int i = 0; i < c->warnings.n && i < 8; i++)
+		item(out, "Warning", c->warnings.line[i]);
+	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
+	fact_of(out, "path", vn_recording_path(c->ref), vn_recording_path(c->cand), PATHS);
+	for (int i = 0; i < r->n; i++)
+		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
+	for (int i = 0; i < d->n; i++)
+		if (!vn_facts_get(r, d->fact[i].key))
+			fact(out, d->fact[i].key, NULL, d->fact[i].value);
+	fputs("\n</details>\n", out);
+}
+
+/* ---- the table --------------------------------------------------------------------- */
+
+static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
+{
+	char label[VN_LABEL], text[VN_WORDS];
+	double ratio = 0;
+	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
+	fputs("| ", out);
+	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
+	number(out, "%.2e", p->m.value[VN_M_NMSE], p->m.n > 0);
+	number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
+	number(out, "%.6f", p->m.value[VN_M_COSINE], p->m.n > 0);
+	number(out, "%.2e", p->m.value[VN_M_MAX_ABS], p->m.n > 0);
+	fputs(" | ", out);
+	vn_markdown_code(out, vn_say_failure(p, text), SHOWN, 1);
+	fputs(" |\n", out);
+}
+
+/* What failed, in at most so many bytes. */
+static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error *err)
+{
+	static const char head[] = "| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
+	size_t used = sizeof head + TABLE_END;
+	int left = c->n_fails;
+	if (left == 0)
+		return VN_OK;
+	fputs(head, out);
+	for (int i = 0; i < c->n_points; i++) {
+		char  *text = NULL;
+		size_t n = 0;
+		FILE  *to = c->point[i].fails ? open_memstream(&text, &n) : NULL;
+		if (!c->point[i].fails)
+			continue;
+		if (to)
+			row(c, &c->point[i], to);
+		if (!to || fclose(to) != 0) {
+			free(text);
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+		}
+		used += n;
+		if (used < room)
+			fwrite(text, 1, n, out);
+		free(text);
+		if (used >= room)
+			break;
+		left--;
+	}
+	if (left)
+		fprintf(out, "\n%d more are outside; a comment has no room for them.\n", left);
+	fputc('\n', out);
+	return VN_OK;
+}
+
+vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	char  *top = NULL, *tail = NULL;
+	size_t n_top = 0, n_tail = 0;
+	vn_status st = VN_OK;
+	FILE *a = open_memstream(&top, &n_top), *b = open_memstream(&tail, &n_tail);
+	if (a)
+		first_lines(c, s, a);
+	if (b) {
+		details(c, s, b);
+		runs(c, o, b);
+	}
+	const bool no_top = !a || fclose(a) != 0, no_tail = !b || fclose(b) != 0;
+	if (no_top || no_tail)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
+	else {
+		fwrite(top, 1, n_top, out);
+		st = table(c, n_top + n_tail < ROOM ? ROOM - n_top - n_tail : 0, out, err);
+		fwrite(tail, 1, n_tail, out);
+	}
+	free(top);
+	free(tail);
+	return st;
+}

@@ -1,0 +1,388 @@
+/* report_text.c: a comparison for a person at a terminal, or reading a log. */
+#include "compare/judge/baseline.h"
+#include "compare/explain/explain_words.h"
+#include "compare/replay/replay.h"
+#include "compare/report/report.h"
+#include "compare/weights/weights_report.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+/* Of origins so many are told in full, and so many named on the first screen. */
+enum { DETAILS = 8, NAMED = 4, WEIGHTS = 12 /* rows of their table */ };
+
+typedef struct page {
+	const vn_comparison *c;
+	const vn_story *s;
+	const vn_report_options *o;
+	FILE *out;
+	int   width; /* of the name column */
+} page;
+
+#define RED(p)   VN_RED((p)->o->colour)
+#define GREEN(p) VN_GREEN((p)->o->colour)
+#define DIM(p)   VN_DIM((p)->o->colour)
+#define BOLD(p)  VN_BOLD((p)->o->colour)
+#define PLAIN(p) VN_PLAIN((p)->o->colour)
+
+/* ---- head ----------------------------------------------------------------- */
+
+/* A path as a terminal may be shown it. */
+static const char *shown(const char *path, char room[PATH_MAX])
+{
+	snprintf(room, PATH_MAX, "%s", path);
+	return vn_text_clean(room);
+}
+
+static void recording_line(const page *p, const char *what, const vn_recording *r)
+{
+	static const char *const keys[] = { "engine", "engine_version", "precision", "device" };
+	char text[1200] = "", path[PATH_MAX];
+	size_t used = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *v = vn_facts_get(vn_recording_run(r), keys[i]);
+		if (v && *v)
+			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
+	}
+	vn_text_clean(text); /* it comes from strangers */
+	int second = 0; /* names of a tensor that has one already: it is compared once */
+	for (int i = 0; i < vn_recording_count(r); i++)
+		second += vn_recording_entry(r, i)->same_as >= 0;
+	fprintf(p->out, "%-10s %s  %s(%s; %d tensor%s", what, shown(vn_recording_path(r), path), DIM(p), text,
+	        vn_recording_count(r) - second, vn_recording_count(r) - second == 1 ? "" : "s");
+	if (second)
+		fprintf(p->out, ", %d of them under a second name too", second);
+	fprintf(p->out, ")%s\n", PLAIN(p));
+}
+
+static void head(const page *p)
+{
+	const vn_comparison *c = p->c;
+	char path[PATH_MAX];
+	recording_line(p, "reference", c->ref);
+	recording_line(p, "candidate", c->cand);
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
+	vn_weights_text(c->weights, WEIGHTS, p->out);
+	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? shown(c->floor_from, path) : "none (--model DIR or --floor FILE gives one)");
+	for (int i = 0; i < c->notes.n; i++)
+		fprintf(p->out, "%-10s %s\n", "note", c->notes.line[i]);
+	for (int i = 0; i < c->warnings.n; i++)
+		fprintf(p->out, "%-10s %s\n", "warning", c->warnings.line[i]);
+	fputc('\n', p->out);
+}
+
+/* ---- table ---------------------------------------------------------------- */
+
+static void cell(FILE *out, int width, const char *format, double x)
+{
+	char text[40];
+	if (isnan(x))
+		snprintf(text, sizeof text, "nan");
+	else if (isinf(x))
+		snprintf(text, sizeof text, x > 0 ? "inf" : "-inf");
+	else
+		snprintf(text, sizeof text, format, x);
+	fprintf(out, "  %*s", width, text);
+}
+
+/* In multiples of its floor what it added itself, and how much it magnified. */
+static void replay_cells(const page *p, const vn_checkpoint *k)
+{
+	const double local = vn_local_shown(k);
+	if (!k->replayed)
+		fprintf(p->out, "  %8s  %5s", "-", "-");
+	else {
+		cell(p->out, 8, local < 1000 ? "%.2f" : "%.1e", local);
+		if (isnan(k->replay.gain))
+			fprintf(p->out, "  %5s", "-");
+		else
+			cell(p->out, 5, "%.2g", k->replay.gain);
+	}
+}
+
+static void row(const page *p, const vn_checkpoint *k)
+{
+	char label[VN_LABEL], words[VN_WORDS];
+	double ratio;
+	const char *colour = k->fails ? RED(p) : k->status == VN_WITHIN ? GREEN(p) : DIM(p);
+	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
+	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since) : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
+	if (k->m.n == 0) {
+		fprintf(p->out, "  %s\n", k->detail ? k->detail : "");
+		return;
+	}
+	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
+	if (vn_ratio_of(p->c, k, &ratio))
+		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
+	else
+		fprintf(p->out, "  %8s", "-");
+	if (p->c->replayed)
+		replay_cells(p, k);
+	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
+	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
+	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
+	if (k->worst >= 0)
+		fprintf(p->out, "  %s", vn_say_failure(k, words));
+	fputc('\n', p->out);
+}
+
+/* Only on one side, and somebody said that it may be. */
+static bool absent(const vn_checkpoint *k)
+{
+	return !k->fails && k->since < VN_BETTER && (k->status == VN_MISSING || k->status == VN_EXTRA);
+}
+
+/* "layers 0-3: 12 checkpoints", of which steps, too, when they are not all of step 0. */
+static void say_run(const page *p, int from, int to)
+{
+	const vn_comparison *c = p->c;
+	int first = -1, last = -1;
+	char label[VN_LABEL];
+	for (int i = from; i < to; i++)
+		if (c->point[i].layer >= 0) {
+			first = first < 0 || c->point[i].layer < first ? c->point[i].layer : first;
+			last = c->point[i].layer > last ? c->point[i].layer : last;
+		}
+	if (to - from == 1) {
+		fprintf(p->out, "%s", vn_label(&c->point[from], label));
+		return;
+	}
+	if (c->point[from].step != c->point[to - 1].step)
+		fprintf(p->out, "steps %d-%d, ", c->point[from].step, c->point[to - 1].step);
+	else if (c->point[from].step > 0)
+		fprintf(p->out, "step %d, ", c->point[from].step);
+	if (first >= 0 && first == last)
+		fprintf(p->out, "layer %d: ", first);
+	else if (first >= 0)
+		fprintf(p->out, "layers %d-%d: ", first, last);
+	int n = 0;
+	for (int i = from; i < to; i++)
+		n += !absent(&c->point[i]);
+	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
+}
+
+/* Healthy neighbours share a line. */
+static void healthy_run(const page *p, int from, int to)
+{
+	const vn_comparison *c = p->c;
+	int worst = -1, unlimited = 0, measured = 0;
+	char label[VN_LABEL];
+	double ratio;
+	for (int i = from; i < to; i++)
+		measured += !absent(&c->point[i]);
+	if (!measured)
+		return; /* said below the table */
+	while (absent(&c->point[from]))
+		from++;
+	while (absent(&c->point[to - 1]))
+		to--;
+	for (int i = from; i < to; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		unlimited += k->status == VN_UNLIMITED;
+		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->point[worst].m.value[VN_M_NMSE]))
+			worst = i;
+	}
+	fprintf(p->out, "%s%-10s%s  ", GREEN(p), "within", PLAIN(p));
+	say_run(p, from, to);
+	if (unlimited)
+		fprintf(p->out, ", %d of them without a limit", unlimited);
+	if (worst >= 0) {
+		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
+		if (to - from > 1)
+			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
+		if (vn_ratio_of(c, &c->point[worst], &ratio))
+			fprintf(p->out, " (%.2g x floor)", ratio);
+		fputs(PLAIN(p), p->out);
+	}
+	fputc('\n', p->out);
+}
+
+static bool quiet(const page *p, int i)
+{
+	const vn_checkpoint *k = &p->c->point[i];
+	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED || absent(k));
+}
+
+/* Which points they are of, in a line. */
+static void say_absent(const page *p, vn_status_word status, const char *where)
+{
+	enum { POINTS_NAMED = 12 };
+	const vn_comparison *c = p->c;
+	const char *said[POINTS_NAMED];
+	int n = 0, points = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		const char *dot = strchr(c->point[i].name, '.'), *point = dot ? dot + 1 : c->point[i].name;
+		bool again = false;
+		if (!absent(&c->point[i]) || c->point[i].status != status)
+			continue;
+		n++;
+		for (int k = 0; k < points && k < POINTS_NAMED; k++)
+			again = again || strcmp(said[k], point) == 0;
+		if (!again && points++ < POINTS_NAMED)
+			said[points - 1] = point;
+	}
+	if (!n || p->o->all)
+		return;
+	fprintf(p->out, "%-10s  %d checkpoint%s not in the %s (allowed):", vn_status_text(status), n, n == 1 ? "" : "s", where);
+	for (int k = 0; k < points && k < POINTS_NAMED; k++)
+		fprintf(p->out, "%s %s", k ? "," : "", said[k]);
+	fprintf(p->out, "%s\n", points > POINTS_NAMED ? ", ..." : "");
+}
+
+static void table(const page *p)
+{
+	const vn_comparison *c = p->c;
+	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
+	        "x floor", c->replayed ? "   local   gain  " : "", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
+	for (int i = 0; i < c->n_points; ) {
+		int j = i;
+		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */
+		while (j < c->n_points && quiet(p, j) && (c->point[j].step > 0) == (c->point[i].step > 0))
+			j++;
+		if (j > i)
+			healthy_run(p, i, j);
+		else
+			row(p, &c->point[j++]);
+		i = j;
+	}
+	say_absent(p, VN_MISSING, "candidate");
+	say_absent(p, VN_EXTRA, "reference");
+	fputc('\n', p->out);
+}
+
+/* ---- the end ------------------------------------------------------------------ */
+
+static void findings(const page *p)
+{
+	const vn_comparison *c = p->c;
+	int missing = 0, extra = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		missing += c->point[i].fails && c->point[i].status == VN_MISSING;
+		extra += c->point[i].fails && c->point[i].status == VN_EXTRA;
+	}
+	if (missing)
+		fprintf(p->out, "%d missing in the candidate: restrict with --points, or --allow missing\n", missing);
+	if (extra)
+		fprintf(p->out, "%d only in the candidate: restrict with --points, or --allow extra\n", extra);
+}
+
+static void scores(const page *p)
+{
+	vn_lines lines = { 0 };
+	vn_say_baseline(p->c, &lines);
+	vn_say_scores(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%s\n", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
+static void verdict(const page *p)
+{
+	char counts[VN_WORDS], start[VN_WORDS];
+	vn_say_start(p->c, start);
+	fprintf(p->out, "%s%s%s%s: %s%s%s\n", BOLD(p), p->c->within ? GREEN(p) : RED(p), vn_say_verdict(p->c), PLAIN(p),
+	        vn_say_counts(p->c, counts), *start ? " " : "", start);
+}
+
+/* ---- the first screen ------------------------------------------------------- */
+
+static void origins_line(const page *p)
+{
+	const vn_comparison *c = p->c;
+	char label[VN_LABEL];
+	if (c->n_origins < 2 && !(c->n_origins == 1 && c->origins[0] != c->first))
+		return;
+	fprintf(p->out, "%-10s", "origins");
+	for (int i = 0; i < c->n_origins && i < NAMED; i++)
+		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->point[c->origins[i]], label));
+	if (c->n_origins > NAMED)
+		fprintf(p->out, " and %d more", c->n_origins - NAMED);
+	fputc('\n', p->out);
+}
+
+static void explained_lines(const page *p)
+{
+	vn_lines lines = { 0 };
+	vn_say_explanations(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%-10s %s\n", i ? "" : "explained", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
+static void cleared_lines(const page *p)
+{
+	vn_lines lines = { 0 };
+	vn_say_cleared(p->c, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(p->out, "%-10s %s\n", i ? "" : "cleared", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
+/* What was not asked for and would say more. */
+static void next_line(const page *p)
+{
+	const vn_comparison *c = p->c;
+	if (c->why || c->options->bitwise || !c->n_status[VN_OUTSIDE] || (c->model && !c->n_origins))
+		return;
+	fprintf(p->out, "%-10s %s\n", "next", c->model ? "--explain, or vernier explain: which known mistake makes it"
+	                                                   : "--model MODEL: which operation is at fault; with --explain: which known mistake makes it");
+}
+
+/* What most people want to know, before any table: where it starts, and the rule that it broke. */
+static void first_screen(const page *p)
+{
+	const vn_comparison *c = p->c;
+	const int first = vn_first_failure(c);
+	char label[VN_LABEL], words[VN_WORDS];
+	fprintf(p->out, "%-10s ", "verdict");
+	verdict(p);
+	if (first >= 0) {
+		const vn_checkpoint *k = &c->point[first];
+		const vn_check *broken = k->worst >= 0 ? &k->check[k->worst] : NULL;
+		const vn_told *x = vn_story_find(p->s, first);
+		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
+		fprintf(p->out, "%-10s %s\n", broken ? "rule" : "finding", vn_say_failure(k, words));
+		if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
+			fprintf(p->out, "%-10s %s\"%.200s\"%s\n", "", DIM(p), vn_rule_why(broken->rule, broken->form, broken->metric), PLAIN(p));
+		for (int i = 0; x && i < x->profile.words.n; i++)
+			fprintf(p->out, "%-10s %s\n", i ? "" : "profile", x->profile.words.line[i]);
+		origins_line(p);
+		cleared_lines(p);
+	}
+	explained_lines(p);
+	next_line(p);
+	fputc('\n', p->out);
+}
+
+vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
+{
+	page p = { c, s, o, out, 10 };
+	char label[VN_LABEL];
+
+	(void)err;
+	for (int i = 0; i < c->n_points; i++)
+		if (!quiet(&p, i)) {
+			const int n = (int)strlen(vn_label(&c->point[i], label));
+			p.width = n > p.width ? n : p.width;
+		}
+	first_screen(&p);
+	head(&p);
+	table(&p);
+	for (int i = 0; i < s->n && i <= DETAILS; i++)
+		if (s->told[i].point == c->first || c->point[s->told[i].point].origin)
+			vn_report_full(c, &s->told[i], o->colour, out);
+	if (c->n_origins > DETAILS) {
+		fprintf(out, "more origins:");
+		for (int i = DETAILS; i < c->n_origins; i++)
+			fprintf(out, " %s", vn_label(&c->point[c->origins[i]], label));
+		fputs("\n\n", out);
+	}
+	findings(&p);
+	scores(&p);
+	verdict(&p); /* again, where a log ends and a long report leaves a terminal */
+	return VN_OK;
+}

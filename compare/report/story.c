@@ -1,0 +1,160 @@
+/* story.c: the details of what failed, read once for all reports; see report.h. */
+#include "compare/report/report.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Neither the first divergence nor origins: told while they have so few elements
+ * together. A comparison reads its files once; this adds half a second at most. */
+enum { MORE_ELEMENTS = 1 << 26, SAID_BYTES = 32 };
+
+/* What the token of a kept row says, as the recording tells it: " 'Paris'", or nothing. */
+static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, char *text, size_t room)
+{
+	char *const    *all = vn_recording_token_text(r);
+	const vn_step  *step = vn_recording_step(r, e->step);
+	const int32_t  *ids;
+	const int64_t   at = step ? step->position + step->first_row + row : row;
+	*text = 0;
+	if (!all || at < 0 || at >= vn_recording_tokens(r, &ids, NULL))
+		return text;
+	size_t n = strlen(all[at]);
+	const bool cut = n > SAID_BYTES;
+	for (n = cut ? SAID_BYTES : n; cut && n > 0 && (all[at][n] & 0xc0) == 0x80; n--)
+		; /* not inside a character */
+	snprintf(text, room, " '%.*s%s'", (int)n, all[at], cut ? "..." : "");
+	return vn_text_clean(text);
+}
+
+/* "token 3 'Paris', head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */
+static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *at, char *text, size_t room)
+{
+	const char *axes = vn_entry_axes(e);
+	size_t used = 0;
+	text[0] = 0;
+	for (int i = 0; i < e->shape.rank && used < room; i++) {
+		size_t n;
+		const char *axis = vn_axes_word(axes, i, &n);
+		char token[SAID_BYTES + 16];
+		const int k = snprintf(text + used, room - used, "%s%.*s%s%" PRId64 "%s", i ? ", " : "", (int)n, axis, n ? " " : "", at[i],
+		                       n == 5 && strncmp(axis, "token", n) == 0 ? said(r, e, at[i], token, sizeof token) : "");
+		used += k > 0 ? (size_t)k : 0;
+	}
+}
+
+static vn_status side(vn_numbers *s, int which, vn_told *d, vn_error *err)
+{
+	const int64_t  n = vn_numbers_count(s);
+	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
+	vn_stats_sum   sum = { 0 };
+	d->n_first = n < VN_FIRST_VALUES ? (int)n : VN_FIRST_VALUES;
+	for (int64_t at = 0; at < n; at += VN_NUMBERS) {
+		const size_t    m = vn_numbers_left(n, at);
+		const vn_status st = vn_numbers_read(s, at, m, err);
+		if (st)
+			return st;
+		if (at == 0)
+			memcpy(d->first[which], s->x, (size_t)d->n_first * sizeof *s->x);
+		vn_stats_add(&sum, s->raw, dtype, m);
+	}
+	d->stats[which] = vn_stats_finish(&sum);
+	return VN_OK;
+}
+
+static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, vn_error *err)
+{
+	vn_numbers *ref = vn_numbers_open(c->ref, p->ref, err), *cand = ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
+	if (!st && !(st = side(ref, 0, d, err)) && !(st = side(cand, 1, d, err)))
+		st = vn_profile_read(ref, cand, &d->profile, err);
+	vn_numbers_close(cand);
+	vn_numbers_close(ref);
+	return st;
+}
+
+static vn_status inputs(const vn_comparison *c, int *room, vn_told *d, vn_error *err)
+{
+	d->n_input = vn_inputs_of(c, d->point, room, c->n_points);
+	if (d->n_input <= 0)
+		return VN_OK;
+	if (!(d->input = malloc((size_t)d->n_input * sizeof *d->input)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->point[d->point].name);
+	memcpy(d->input, room, (size_t)d->n_input * sizeof *d->input);
+	return VN_OK;
+}
+
+static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
+{
+	const vn_checkpoint *p = &c->point[point];
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	vn_told *d = &s->told[s->n++];
+	vn_status st;
+	d->point = point;
+	if ((st = numbers(c, p, d, err)) || (st = inputs(c, room, d, err)))
+		return st;
+	int64_t rest = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at;
+	for (int i = e->shape.rank - 1; rest >= 0 && i >= 0; i--) {
+		d->at[i] = rest % e->shape.dim[i];
+		rest /= e->shape.dim[i];
+	}
+	if ((st = vn_resemble(c, point, &d->like, err)))
+		return st;
+	if (*d->like.words)
+		vn_lines_first(&d->profile.words, d->like.words);
+	say_where(c->ref, e, d->at, d->where, sizeof d->where);
+	vn_recording_forget(c->ref); /* pages that were looked at would add up */
+	vn_recording_forget(c->cand);
+	return VN_OK;
+}
+
+vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
+{
+	vn_status st = VN_OK;
+	int64_t more = 0;
+	memset(s, 0, sizeof *s);
+	if (c->first < 0 || most < 1)
+		return VN_OK;
+	int *room = malloc((size_t)c->n_points * sizeof *room);
+	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
+	else
+		st = tell(c, c->first, room, s, err);
+	for (int i = 0; !st && i < c->n_origins && s->n < most; i++)
+		if (c->origins[i] != c->first)
+			st = tell(c, c->origins[i], room, s, err);
+	for (int i = 0; !st && i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
+			continue;
+		if (!p->origin)
+			more += p->m.n;
+		if (s->n < most && more <= MORE_ELEMENTS)
+			st = tell(c, i, room, s, err);
+		else
+			s->left_out++;
+	}
+	free(room);
+	return st;
+}
+
+const vn_told *vn_story_find(const vn_story *s, int point)
+{
+	for (int i = 0; i < s->n; i++)
+		if (s->told[i].point == point)
+			return &s->told[i];
+	return NULL;
+}
+
+void vn_story_free(vn_story *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		vn_profile_free(&s->told[i].profile);
+		free(s->told[i].input);
+	}
+	free(s->told);
+	*s = (vn_story) { 0 };
+}

@@ -1,0 +1,349 @@
+/* selftest.c: see selftest.h. */
+#include "compare/selftest/selftest_inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const vn_mutation_group vn_mutation_groups[] = {
+	{ "numbers", vn_selftest_numbers }, { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
+	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
+};
+
+static void close_all(vn_clinic *c)
+{
+	vn_recording_close(c->floor);
+	vn_recording_close(c->cand);
+	vn_recording_close(c->ref);
+	c->floor = c->cand = c->ref = NULL;
+}
+
+static vn_status open_all(vn_clinic *c, vn_error *err)
+{
+	vn_comparison three = { 0 };
+	const vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
+	c->ref = three.ref;
+	c->cand = three.cand;
+	c->floor = three.floor;
+	return st;
+}
+
+vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)
+{
+	vn_clinic *c = *clinic = calloc(1, sizeof *c);
+	vn_status  st;
+
+	if (!c)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory");
+	c->h = h;
+	c->o.threads = threads;
+	snprintf(c->ref_copy, sizeof c->ref_copy, "%s/reference.h5", dir);
+	snprintf(c->cand_copy, sizeof c->cand_copy, "%s/candidate.h5", dir);
+	if ((st = open_all(c, err))) {
+		vn_clinic_close(c);
+		*clinic = NULL;
+	}
+	return st;
+}
+
+void vn_clinic_close(vn_clinic *c)
+{
+	if (!c)
+		return;
+	close_all(c);
+	free(c);
+}
+
+/* ---- the change ----------------------------------------------------------------------- */
+
+static vn_status copy(const char *from, const char *to, vn_error *err)
+{
+	static char buffer[1 << 16];
+	int     in = open(from, O_RDONLY | O_CLOEXEC), out = -1;
+	ssize_t n = in < 0 ? -1 : 0;
+
+	if (in >= 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
+		while ((n = read(in, buffer, sizeof buffer)) > 0)
+			if (write(out, buffer, (size_t)n) != n) {
+				n = -1;
+				break;
+			}
+	const int why = errno;
+	if (in >= 0)
+		close(in);
+	if (out < 0 || close(out) != 0 || n != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot be copied to %s: %s", from, to, strerror(why));
+	return VN_OK;
+}
+
+typedef struct change {
+	const vn_mutation *m;
+	const vn_patient  *p;
+} change;
+
+static void numbers(vn_edit *e, const change *x)
+{
+	const vn_patient *p = x->p;
+	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
+	double        *real = malloc((n + 1) * sizeof *real);
+	unsigned char *raw = malloc((n + 1) * width);
+	vn_tensor      t = p->t;
+
+	if (!real || !raw) {
+		vn_edit_fail(e, p->at, "no memory");
+		return;
+	}
+	memcpy(raw, p->t.data, n * width);
+	if (x->m->bits) {
+		x->m->bits(p, raw);
+	} else {
+		vn_to_f64(real, p->t.data, t.dtype, n);
+		x->m->numbers(p, real);
+		vn_from_f64(raw, t.dtype, real, n);
+	}
+	t.data = raw;
+	vn_edit_numbers(e, p->at, &t, true);
+	free(raw);
+	free(real);
+}
+
+/* In a child. */
+static void apply(vn_edit *e, void *ctx)
+{
+	const change *x = ctx;
+	if (x->m->edit)
+		x->m->edit(e, x->p);
+	else
+		numbers(e, x);
+}
+
+static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_patient *p, vn_error *err)
+{
+	vn_status st;
+
+	*p = (vn_patient) { .healthy = r };
+	if (!target)
+		return VN_OK;
+	int i = vn_recording_find(r, target->step, target->name), k = other ? vn_recording_find(r, other->step, other->name) : -1;
+	if (i < 0 || (other && k < 0))
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: no %s in step %d", vn_recording_path(r), (i < 0 ? target : other)->name, target->step);
+	p->target = vn_recording_entry(r, i);
+	p->step = p->target->step;
+	vn_edit_path(p->step, p->target->name, p->at);
+	if ((st = vn_entry_tensor(r, i, &p->t, err)))
+		return st;
+	p->T = p->t.shape.dim[0];
+	p->W = vn_columns(p->target);
+	p->H = p->t.shape.rank == 3 ? p->t.shape.dim[1] : 1;
+	p->K = p->W / p->H;
+	if (!(p->y = calloc((size_t)(p->T * p->W) + 1, sizeof *p->y)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory");
+	if (k < 0)
+		return VN_OK;
+	p->other = vn_recording_entry(r, k);
+	vn_edit_path(p->other->step, p->other->name, p->there);
+	if (!(st = vn_entry_tensor(r, k, &p->u, err)))
+		vn_to_f64(p->y, p->u.data, p->u.dtype, (size_t)(p->T * p->W));
+	return st;
+}
+
+static vn_status mutate(const vn_mutation *m, vn_side of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
+                        const vn_entry *other, vn_error *err)
+{
+	vn_patient p;
+	vn_status  st = copy(from, to, err);
+
+	if (st)
+		return st;
+	if (m->file)
+		return m->file(to) ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s: %s", to, m->name, strerror(errno));
+	st = examine(healthy, target, other, &p, err);
+	p.of = of;
+	if (!st && (st = vn_edit_file(to, apply, &(change) { m, &p }, err)))
+		vn_context(err, st, "mutation %s", m->name);
+	free(p.y);
+	return st;
+}
+
+/* ---- what was found ---------------------------------------------------------------------- */
+
+static const char *metric_name(vn_metric m)
+{
+	return m < VN_N_METRICS ? vn_metric_get(m)->name : "any metric";
+}
+
+static void say_expected(const vn_expected *w, const char *target, vn_outcome *o)
+{
+	if (w->status == VN_N_STATUS_WORDS)
+		snprintf(o->expected, sizeof o->expected, "refused: ...%s...", w->says);
+	else
+		snprintf(o->expected, sizeof o->expected, "%s%s%s%s%.60s%s", vn_status_text(w->status), w->status == VN_OUTSIDE ? " by " : "",
+		         w->status == VN_OUTSIDE ? metric_name(w->metric) : "", w->anywhere ? "" : ": ", w->anywhere ? "" : target,
+		         w->many ? " and others" : "");
+}
+
+static bool broken(const vn_checkpoint *p, vn_metric m)
+{
+	for (int i = 0; i < p->n_checks; i++)
+		if (!p->check[i].holds && (m == VN_N_METRICS || p->check[i].metric == m))
+			return true;
+	return false;
+}
+
+static bool said(const vn_lines *l, const char *text)
+{
+	for (int i = 0; i < l->n; i++)
+		if (strstr(l->line[i], text))
+			return true;
+	return false;
+}
+
+/* The checkpoint that it is about; -1. */
+static int subject(const vn_comparison *c, const vn_expected *w, const vn_entry *target)
+{
+	for (int i = 0; i < c->n_points; i++)
+		if (w->anywhere ? c->point[i].status == w->status && c->point[i].fails
+		                : target && c->point[i].step == target->step && strcmp(c->point[i].name, target->name) == 0)
+			return i;
+	return -1;
+}
+
+static void say_found(const vn_comparison *c, int i, vn_outcome *o)
+{
+	const vn_checkpoint *p = i >= 0 ? &c->point[i] : NULL;
+	const vn_check      *k = p && p->worst >= 0 ? &p->check[p->worst] : NULL;
+
+	if (c->within)
+		snprintf(o->found, sizeof o->found, "within limits");
+	else if (!p)
+		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->n_fails, c->first >= 0 ? c->point[c->first].name : "not measured");
+	else
+		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), k ? " by " : "",
+		         k ? metric_name(k->metric) : "", p->name, c->n_fails > 1 ? " and others" : "");
+}
+
+/* A comparison that came to an end. */
+static vn_status judge(const vn_comparison *c, const vn_expected *w, const vn_entry *target, vn_outcome *o, vn_error *err)
+{
+	const int i = subject(c, w, target);
+	vn_resemblance like = { 0 };
+	vn_status st;
+
+	say_found(c, i, o);
+	o->status = c->within ? 0 : 1;
+	if (c->within || i < 0)
+		return VN_OK;
+	const vn_checkpoint *p = &c->point[i];
+	bool good = p->status == w->status && p->fails && (w->many || c->n_fails == 1);
+	if (w->status == VN_OUTSIDE)
+		good = good && broken(p, w->metric) && (w->anywhere || c->first == i);
+	if (w->says)
+		good = good && ((p->detail && strstr(p->detail, w->says)) || said(&c->warnings, w->says));
+	if (good && w->like) {
+		if ((st = vn_resemble(c, i, &like, err)))
+			return st;
+		/* Without digests a tensor is not looked for among the candidate's own. */
+		const vn_likeness instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
+		if (like.kind != w->like && like.kind != instead) {
+			good = false;
+			snprintf(o->found, sizeof o->found, "outside, and not recognised as what it is: %.200s", *like.words ? like.words : "nothing said");
+		}
+	}
+	o->caught = good ? VN_CAUGHT : VN_MISSED;
+	return VN_OK;
+}
+
+/* One that did not. Trouble of this machine is not a finding. */
+static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status st, const vn_error *why, vn_outcome *o, vn_error *err)
+{
+	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) {
+		*err = *why;
+		return st;
+	}
+	const char *line = c->refusals.n ? c->refusals.line[0] : why->text, *file = strstr(line, ".h5: ");
+	snprintf(o->found, sizeof o->found, "refused: %.280s", file ? file + strlen(".h5: ") : line);
+	o->status = 2;
+	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || said(&c->refusals, w->says)))
+		o->caught = VN_CAUGHT;
+	return VN_OK;
+}
+
+/* What `vernier compare` does with two paths; NULL: the healthy one. w NULL: within is expected. */
+static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_unit unit, const vn_expected *w, const vn_entry *target,
+                         vn_outcome *o, vn_error *err)
+{
+	vn_compare_options options = k->o;
+	if (unit == VN_UNIT_MODEL)
+		options.model = k->h->model;
+	vn_comparison c = { .floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor, .options = &options };
+	vn_recording *own_ref = NULL, *own_cand = NULL;
+	vn_error      why = { "" };
+	vn_status     st = VN_OK, bad = VN_OK;
+
+	o->caught = VN_MISSED;
+	if ((ref && (st = vn_recording_open(ref, &own_ref, &why))) || (cand && (st = vn_recording_open(cand, &own_cand, &why))))
+		goto done;
+	c.ref = own_ref ? own_ref : k->ref;
+	c.cand = own_cand ? own_cand : k->cand;
+	const char *precision = vn_facts_get(vn_recording_run(c.cand), "precision");
+	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.limits, &why)
+	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.cand), &c.limits, &why)) || (st = vn_compare(&c, &why)))
+		goto done;
+	if (w) {
+		bad = judge(&c, w, target, o, err);
+	} else {
+		o->caught = c.within ? VN_CAUGHT : VN_MISSED;
+		o->status = c.within ? 0 : 1;
+		say_found(&c, c.first, o);
+	}
+done:
+	if (st)
+		bad = refused(&c, w, st, &why, o, err);
+	const bool aligned = c.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
+	vn_comparison_finish(&c);
+	vn_limits_destroy(c.limits);
+	vn_recording_close(own_ref);
+	vn_recording_close(own_cand);
+	if (!aligned || bad)
+		return bad;
+	close_all(k);
+	return open_all(k, err);
+}
+
+vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
+{
+	*o = (vn_outcome) { .expected = "within limits" };
+	return compare(c, NULL, NULL, VN_UNIT_GIVEN, NULL, NULL, o, err);
+}
+
+vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
+{
+	const vn_entry *target, *other;
+	const char     *cause = vn_clinic_why_not(c, m, &target, &other);
+	const bool      ref = m->side != VN_SIDE_CAND, cand = m->side != VN_SIDE_REF;
+	vn_status       st = VN_OK;
+
+	*o = (vn_outcome) { .caught = VN_NOT_RUN };
+	if (c->h->numbers_alone && !m->numbers && !m->bits && m->needs != VN_NEEDS_FLOOR) {
+		*o = (vn_outcome) { .caught = VN_ELSEWHERE, .found = "depends on no precision" };
+		return VN_OK;
+	}
+	say_expected(&m->want, target ? target->name : "", o);
+	if (cause) {
+		snprintf(o->found, sizeof o->found, "%s", cause);
+		return VN_OK;
+	}
+	const char *from = m->needs == VN_NEEDS_EARLIER ? c->h->earlier : m->needs == VN_NEEDS_STRANGER ? c->h->stranger : c->h->cand;
+	if ((ref && (st = mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
+	    (cand && (st = mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
+		goto done;
+	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m->unit, &m->want, target, o, err);
+done:
+	if (remove(c->ref_copy) != 0 && errno != ENOENT && !st)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", c->ref_copy, strerror(errno));
+	remove(c->cand_copy);
+	return st;
+}

@@ -1,0 +1,252 @@
+/* selftest_contract.c: healthy numbers of another prompt, model, run or plan. */
+#include "compare/selftest/selftest.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens --------------------------------------------------------------------------------- */
+
+static const char ids_at[] = "/run/token_ids", positions_at[] = "/run/positions";
+
+/* A copy of the ids or of the positions, changed by hand. */
+static int32_t *tokens(const vn_patient *p, bool ids, int64_t *n)
+{
+	const int32_t *list[2];
+	*n = vn_recording_tokens(p->healthy, &list[0], &list[1]);
+	int32_t *copy = malloc(((size_t)*n + 1) * sizeof *copy);
+	if (copy)
+		memcpy(copy, list[!ids], (size_t)*n * sizeof *copy);
+	return copy;
+}
+
+static void put(vn_edit *e, const char *object, int32_t *list, int64_t n, bool honest)
+{
+	if (!list) {
+		vn_edit_fail(e, object, "no memory");
+		return;
+	}
+	vn_edit_ids(e, object, list, n, honest);
+	free(list);
+}
+
+static void other_id(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, true, &n);
+	if (list)
+		list[n / 2] ^= 1;
+	put(e, ids_at, list, n, true);
+}
+
+static void id_less(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n, m;
+	int32_t *list = tokens(p, true, &n), *at = tokens(p, false, &m);
+	put(e, ids_at, list, n - 1, true);
+	put(e, positions_at, at, m - 1, true);
+}
+
+static void id_rot(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, true, &n);
+	if (list)
+		list[0] ^= 1;
+	put(e, ids_at, list, n, false);
+}
+
+static void id_negative(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, true, &n);
+	if (list)
+		list[n - 1] = -1;
+	put(e, ids_at, list, n, true);
+}
+
+static void later_positions(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, false, &n);
+	for (int64_t i = 0; list && i < n; i++)
+		list[i]++;
+	put(e, positions_at, list, n, true);
+}
+
+static void other_position(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, false, &n);
+	if (list)
+		list[n - 1]--;
+	put(e, positions_at, list, n, true);
+}
+
+static void no_ids(vn_edit *e, const vn_patient *p)    { (void)p; vn_edit_unlink(e, ids_at); }
+static void no_engine(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "engine", NULL); }
+
+static void no_precision(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "precision", NULL); }
+
+/* The run of the other tokens under these tokens' ids. */
+static void dressed_up(vn_edit *e, const vn_patient *p)
+{
+	int64_t  n;
+	int32_t *list = tokens(p, true, &n);
+	put(e, ids_at, list, n, true);
+}
+
+static void as_it_is(vn_edit *e, const vn_patient *p)
+{
+	(void)e;
+	(void)p;
+}
+
+/* ---- the model --------------------------------------------------------------------------------- */
+
+/* The config with `change` done to the first of these keys that it has. */
+static void config_key(vn_edit *e, const vn_patient *p, const char *const *key, double times)
+{
+	json_t *config = json_loads(vn_recording_config(p->healthy), 0, NULL), *x = NULL;
+	while (config && *key && !(x = json_object_get(config, *key)))
+		key++;
+	if (!x)
+		vn_edit_fail(e, "/model", "its config has none of the keys");
+	else if (json_is_integer(x))
+		json_integer_set(x, (json_int_t)(times * (double)json_integer_value(x)));
+	else
+		json_real_set(x, times * json_real_value(x));
+	char *text = config ? json_dumps(config, JSON_INDENT(2)) : NULL;
+	if (text)
+		vn_edit_text(e, "/model", "config", text);
+	free(text);
+	json_decref(config);
+}
+
+static void other_eps(vn_edit *e, const vn_patient *p)
+{
+	config_key(e, p, (const char *const[]) { "rms_norm_eps", "layer_norm_epsilon", NULL }, 10.0);
+}
+
+static void other_heads(vn_edit *e, const vn_patient *p)
+{
+	config_key(e, p, (const char *const[]) { "num_attention_heads", "n_head", NULL }, 2.0);
+}
+
+static void config_cut(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/model", "config", "{\"model_type\": "); }
+
+static int some_weight(const vn_patient *p)
+{
+	const vn_weight_row *rows;
+	return vn_recording_weights(p->healthy, &rows) / 2;
+}
+
+/* A row as of other numbers: another digest, another spread. */
+static void other_weight(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000000");
+	vn_edit_weight_real(e, some_weight(p), "rms", 123.0);
+}
+
+static void weight_scaled(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000001");
+}
+
+static void weight_renamed(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_weight_text(e, some_weight(p), "name", "model.layers.0.self_attn.somebody.weight");
+}
+
+static void weight_turned(vn_edit *e, const vn_patient *p)  { vn_edit_weight_text(e, some_weight(p), "shape", "7x5"); }
+static void weight_missing(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_weights_fewer(e); }
+
+/* ---- the plan ------------------------------------------------------------------------------------ */
+
+static const char nodes[] = "/plan/nodes", values[] = "/plan/values";
+
+static void plan_constant(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0"); }
+static void plan_number(vn_edit *e, const vn_patient *p)   { (void)p; vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1"); }
+static void plan_cut(vn_edit *e, const vn_patient *p)      { (void)p; vn_edit_line(e, nodes, "\"op\": ", "\"op\": {"); }
+static void plan_layers(vn_edit *e, const vn_patient *p)   { (void)p; vn_edit_whole(e, "/plan", "context", 3); }
+
+/* A sum that adds its second input twice: layer 0's output is made of it twice. */
+static void plan_edge(vn_edit *e, const vn_patient *p)
+{
+	const vn_plan *plan = vn_recording_plan(p->healthy);
+	char from[2 * VN_NAME_MAX + 32], to[2 * VN_NAME_MAX + 32];
+
+	for (int i = 0; i < plan->n_nodes; i++) {
+		const vn_node *n = &plan->node[i];
+		if (n->op != VN_OP_ADD)
+			continue;
+		const char *a = plan->value[n->in[0]].name, *b = plan->value[n->in[1]].name;
+		snprintf(from, sizeof from, "\"in\": [\"%s\", \"%s\"]", a, b);
+		snprintf(to, sizeof to, "\"in\": [\"%s\", \"%s\"]", b, b);
+		vn_edit_line(e, nodes, from, to);
+		return;
+	}
+	vn_edit_fail(e, nodes, "it has no sum");
+}
+
+static void plan_alias(vn_edit *e, const vn_patient *p)
+{
+	char from[VN_NAME_MAX + 32], to[VN_NAME_MAX + 32];
+	const vn_plan *plan = vn_recording_plan(p->healthy);
+
+	for (int i = plan->n_values - 1; i >= 0; i--)
+		if (plan->value[i].alias_of >= 0) {
+			snprintf(from, sizeof from, "\"alias_of\": \"%s\"", plan->value[plan->value[i].alias_of].name);
+			snprintf(to, sizeof to, "\"alias_of\": \"%s\"", plan->value[0].name);
+			vn_edit_line(e, values, from, to);
+			return;
+		}
+	vn_edit_fail(e, values, "it has no second name");
+}
+
+/* ---- the run -------------------------------------------------------------------------------------- */
+
+static void precision_none(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "precision", "approximate"); }
+
+static void precision_other(vn_edit *e, const vn_patient *p)
+{
+	const char *was = vn_facts_get(vn_recording_run(p->healthy), "precision");
+	vn_edit_text(e, "/run", "precision", was && strcmp(was, "f16") == 0 ? "f16-acc16" : "f16");
+}
+
+#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+
+const vn_mutation vn_selftest_contract[] = {
+	{ "other-id", "one token is another", .edit = other_id, .want = REFUSED("token ids: number") },
+	{ "id-less", "a token less than the steps have", .edit = id_less, .want = REFUSED("token") },
+	{ "id-rot", "an id changed behind its digest's back", .edit = id_rot, .want = REFUSED("its digest is") },
+	{ "id-negative", "an id that was never known", .edit = id_negative, .want = REFUSED("/run/token_ids") },
+	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },
+	{ "positions-later", "every position one later", .edit = later_positions, .want = REFUSED("positions: token 0") },
+	{ "position-other", "one position is another's", .edit = other_position, .want = REFUSED("positions: token") },
+	{ "no-engine", "nothing says which engine", .edit = no_engine, .want = REFUSED("attribute engine") },
+	{ "no-precision", "nothing says which precision", .edit = no_precision, .want = REFUSED("attribute precision") },
+	{ "precision-unknown", "a precision nobody knows", .edit = precision_none, .want = REFUSED("precision") },
+	{ "precision-other", "another precision than the floor was run in", VN_NEEDS_FLOOR, .edit = precision_other,
+	  .want = REFUSED("the floor was run in") },
+	{ "config-eps", "a config with ten times the epsilon", VN_NEEDS_CONFIG, .edit = other_eps, .want = REFUSED("config: ") },
+	{ "config-heads", "a config with twice the heads", VN_NEEDS_CONFIG, .edit = other_heads, .want = REFUSED("config: ") },
+	{ "config-cut", "a config that breaks off", VN_NEEDS_CONFIG, .edit = config_cut, .want = REFUSED("not a JSON object") },
+	{ "weight-other", "one weight of other numbers", VN_NEEDS_WEIGHTS, .edit = other_weight, .want = REFUSED("weights: ") },
+	{ "weight-digest", "one weight of other bits, alike in every statistic", VN_NEEDS_WEIGHTS, .edit = weight_scaled,
+	  .want = REFUSED("weights: ") },
+	{ "weight-transposed", "one weight of another shape", VN_NEEDS_WEIGHTS, .edit = weight_turned, .want = REFUSED("(7, 5)") },
+	{ "weight-renamed", "one weight under another name", VN_NEEDS_WEIGHTS, .edit = weight_renamed, .want = REFUSED("not in the candidate") },
+	{ "weight-missing", "one weight that was never loaded", VN_NEEDS_WEIGHTS, .edit = weight_missing, .want = REFUSED("not in the candidate") },
+	{ "plan-mask", "a plan without the causal mask", VN_NEEDS_PLAN, .edit = plan_constant, .want = REFUSED("plan: ") },
+	{ "plan-eps", "a plan with another epsilon", VN_NEEDS_PLAN, .edit = plan_number, .want = REFUSED("plan: ") },
+	{ "plan-edge", "a plan that adds one input twice", VN_NEEDS_PLAN, .edit = plan_edge, .want = REFUSED("plan: ") },
+	{ "plan-name", "a plan whose second name is another's", VN_NEEDS_PLAN, .edit = plan_alias, .want = REFUSED("plan") },
+	{ "plan-context", "a plan of a shorter context", VN_NEEDS_PLAN, .edit = plan_layers, .want = REFUSED("plan") },
+	{ "plan-cut", "a plan that is no JSON", VN_NEEDS_PLAN, .edit = plan_cut, .want = REFUSED("/plan") },
+	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is, .want = REFUSED("token ids: number") },
+	{ "earlier-run-relabelled", "the same under these tokens' ids", VN_NEEDS_EARLIER, .edit = dressed_up,
+	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
+	{ "other-model", "a healthy recording of other weights", VN_NEEDS_STRANGER, .edit = as_it_is, .want = REFUSED("weights: ") },
+	{ .name = NULL }
+};

@@ -1,0 +1,112 @@
+/* selftest_files.c: a file that was cut, damaged, never finished, or that leads elsewhere. */
+#include "compare/selftest/selftest.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- as bytes ------------------------------------------------------------------------------ */
+
+static int64_t size_of(const char *path)
+{
+	struct stat s;
+	return stat(path, &s) == 0 ? (int64_t)s.st_size : 0;
+}
+
+static bool absent(const char *path)     { return unlink(path) == 0; }
+static bool empty(const char *path)      { return truncate(path, 0) == 0; }
+static bool half(const char *path)       { return truncate(path, size_of(path) / 2) == 0; }
+static bool head_alone(const char *path) { return truncate(path, 96) == 0; }
+static bool byte_less(const char *path)  { return truncate(path, size_of(path) - 1) == 0; }
+static bool folder(const char *path)     { return unlink(path) == 0 && mkdir(path, 0700) == 0; }
+
+static bool overwrite(const char *path, int64_t at, int64_t n, int with)
+{
+	FILE *f = fopen(path, "r+b");
+	bool  good = f && fseek(f, at, SEEK_SET) == 0;
+	for (int64_t i = 0; good && i < n; i++)
+		good = fputc(with, f) != EOF;
+	return (!f || fclose(f) == 0) && good;
+}
+
+static bool no_hdf5(const char *path)   { return overwrite(path, 0, 8, 'x'); }
+static bool no_start(const char *path)  { return overwrite(path, 8, 88, 0xff); }
+static bool text_file(const char *path)
+{
+	FILE *f = fopen(path, "w");
+	return f && fputs("version https://git-lfs.github.com/spec/v1\n", f) >= 0 && fclose(f) == 0;
+}
+
+/* ---- as HDF5 --------------------------------------------------------------------------------- */
+
+static void incomplete(vn_edit *e, const vn_patient *p)    { (void)p; vn_edit_whole(e, "/", "complete", 0); }
+static void complete_gone(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/", "complete", NULL); }
+static void other_format(vn_edit *e, const vn_patient *p)  { (void)p; vn_edit_text(e, "/", "format", "someone's"); }
+static void later(vn_edit *e, const vn_patient *p)         { (void)p; vn_edit_whole(e, "/", "format_version", 2); }
+static void soft(vn_edit *e, const vn_patient *p)          { vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there); }
+static void dangling(vn_edit *e, const vn_patient *p)      { vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere"); }
+static void unwritten(vn_edit *e, const vn_patient *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN); }
+static void gap(vn_edit *e, const vn_patient *p)           { vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP); }
+static void packed_gap(vn_edit *e, const vn_patient *p)    { vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP); }
+static void rotten(vn_edit *e, const vn_patient *p)        { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN); }
+static void elsewhere(vn_edit *e, const vn_patient *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE); }
+static void virtual(vn_edit *e, const vn_patient *p)       { vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL); }
+static void bad_digest(vn_edit *e, const vn_patient *p)    { vn_edit_text(e, p->at, "digest", "0123"); }
+static void bad_statistics(vn_edit *e, const vn_patient *p) { vn_edit_whole(e, p->at, "nan", -1); }
+
+static void external(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->healthy));
+}
+
+/* A group inside itself. */
+static void circle(vn_edit *e, const vn_patient *p)
+{
+	char step[VN_EDIT_PATH], in[VN_EDIT_PATH + 16];
+	*strchr(strcpy(step, p->at) + 1, '/') = '\0';
+	snprintf(in, sizeof in, "%s/layer7777", step);
+	vn_edit_point(e, in, VN_EDIT_HARD, step);
+}
+
+/* Bytes that changed after the run: the digest is still that of what was. */
+static void rot(vn_edit *e, const vn_patient *p)
+{
+	vn_tensor t = p->t;
+	t.data = p->u.data;
+	vn_edit_numbers(e, p->at, &t, false);
+}
+
+#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+
+const vn_mutation vn_selftest_files[] = {
+	{ "absent", "no file", .file = absent, .want = REFUSED("No such file") },
+	{ "empty-file", "a file of no bytes", .file = empty, .want = REFUSED("is empty") },
+	{ "folder", "a directory of that name", .file = folder, .want = REFUSED("a directory") },
+	{ "pointer", "a text file, as git-lfs leaves them", .file = text_file, .want = REFUSED("not an HDF5 file") },
+	{ "truncated", "the second half is gone", .file = half, .want = REFUSED("HDF5") },
+	{ "byte-less", "the last byte is gone", .file = byte_less, .want = REFUSED("HDF5") },
+	{ "head-alone", "96 bytes are left", .file = head_alone, .want = REFUSED("HDF5") },
+	{ "signature", "another signature", .file = no_hdf5, .want = REFUSED("not an HDF5 file") },
+	{ "superblock", "the superblock overwritten", .file = no_start, .want = REFUSED("HDF5") },
+	{ "incomplete", "the run was cut off", .edit = incomplete, .want = REFUSED("incomplete") },
+	{ "incomplete-reference", "the reference's run was cut off", .side = VN_SIDE_REF, .edit = incomplete, .want = REFUSED("incomplete") },
+	{ "complete-unsaid", "nothing says that the run ended well", .edit = complete_gone, .want = REFUSED("complete") },
+	{ "format", "another format's name", .edit = other_format, .want = REFUSED("not a checkpoint file") },
+	{ "version", "a later version of the format", .edit = later, .want = REFUSED("format_version") },
+	{ "soft-link", "a soft link to another tensor", VN_NEEDS_PAIR, .edit = soft, .want = REFUSED("a soft link") },
+	{ "dangling-link", "a soft link to nowhere", VN_NEEDS_TENSOR, .edit = dangling, .want = REFUSED("a soft link") },
+	{ "external-link", "a link into another file", VN_NEEDS_TENSOR, .edit = external, .want = REFUSED("an external link") },
+	{ "circle", "a group inside itself", VN_NEEDS_TENSOR, .edit = circle, .want = REFUSED("a group with two names") },
+	{ "elsewhere", "numbers in another file", VN_NEEDS_TENSOR, .edit = elsewhere, .want = REFUSED("in another file") },
+	{ "virtual", "a view of another dataset", VN_NEEDS_TENSOR, .edit = virtual, .want = REFUSED("virtual") },
+	{ "unwritten", "numbers that were never written", VN_NEEDS_TENSOR, .edit = unwritten, .want = REFUSED("never written") },
+	{ "chunk-missing", "a chunk of them was never written", VN_NEEDS_TENSOR, .edit = gap, .want = REFUSED("stored") },
+	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap, .want = REFUSED("never written") },
+	{ "packed-rot", "a byte of compressed numbers changed", VN_NEEDS_TENSOR, .edit = rotten, .want = { .status = VN_UNREADABLE } },
+	{ "rot", "numbers changed behind the digest's back", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "was changed after it was recorded" } },
+	{ "digest", "a digest that is none", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
+	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics, .want = REFUSED("nan -1") },
+	{ .name = NULL }
+};

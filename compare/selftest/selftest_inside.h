@@ -1,0 +1,23 @@
+/* selftest_inside.h: what selftest.c and selftest_target.c share. Nobody else includes it. */
+#ifndef VN_COMPARE_SELFTEST_INSIDE_H
+#define VN_COMPARE_SELFTEST_INSIDE_H
+
+#include "compare/selftest/selftest.h"
+
+enum { VN_CLINIC_PATH = 4096 };
+
+struct vn_clinic {
+	const vn_healthy *h;
+	vn_recording     *ref, *cand, *floor;
+	char              ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
+	vn_compare_options o;
+};
+
+/* Numbers of one index of the first axis. */
+int64_t vn_columns(const vn_entry *e);
+
+/* The tensors that the mutation is made with, of the candidate's entries; NULL where it needs none.
+ * Returns why it cannot be tried; NULL: it can. */
+const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other);
+
+#endif

@@ -1,0 +1,168 @@
+/* selftest_names.c: the right numbers under another name, in another place, or not at all. */
+#include "compare/selftest/selftest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "/step.0/layer3": where a tensor inside a layer is. */
+static char *folder(const char *at, char *path)
+{
+	snprintf(path, VN_EDIT_PATH, "%s", at);
+	char *slash = strrchr(path, '/');
+	if (slash)
+		*slash = '\0';
+	return path;
+}
+
+static char *beside(const char *at, const char *name, char *path)
+{
+	char in[VN_EDIT_PATH];
+	snprintf(path, VN_EDIT_PATH, "%.150s/%.30s", folder(at, in), name);
+	return path;
+}
+
+static void gone(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_unlink(e, p->at);
+}
+
+static void layer_gone(vn_edit *e, const vn_patient *p)
+{
+	char in[VN_EDIT_PATH];
+	vn_edit_unlink(e, folder(p->at, in));
+}
+
+static void step_gone(vn_edit *e, const vn_patient *p)
+{
+	char in[VN_EDIT_PATH];
+	snprintf(in, sizeof in, "/step.%d", p->step);
+	vn_edit_unlink(e, in);
+}
+
+static void step_renumbered(vn_edit *e, const vn_patient *p)
+{
+	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
+	snprintf(from, sizeof from, "/step.%d", p->step);
+	snprintf(to, sizeof to, "/step.%d", p->step + 7);
+	vn_edit_move(e, from, to);
+}
+
+static void step_misspelt(vn_edit *e, const vn_patient *p)
+{
+	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
+	snprintf(from, sizeof from, "/step.%d", p->step);
+	snprintf(to, sizeof to, "/step.0%d", p->step);
+	vn_edit_move(e, from, to);
+}
+
+static void misspelt(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	vn_edit_move(e, p->at, beside(p->at, "Atn_norm", to));
+}
+
+static void another_layer(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	const char *last = strrchr(p->at, '/');
+	snprintf(to, sizeof to, "/step.%d/layer1023%s", p->step, last);
+	vn_edit_move(e, p->at, to);
+}
+
+static void a_blank(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	snprintf(to, sizeof to, "%.180s ", p->at);
+	vn_edit_move(e, p->at, to);
+}
+
+static void upper_case(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	snprintf(to, sizeof to, "%s", p->at);
+	for (char *c = strrchr(to, '/'); *c; c++)
+		*c = *c >= 'a' && *c <= 'z' ? (char)(*c - 'a' + 'A') : *c;
+	vn_edit_move(e, p->at, to);
+}
+
+static void control(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	vn_edit_move(e, p->at, beside(p->at, "q\033[2Jproj", to));
+}
+
+static void again(vn_edit *e, const vn_patient *p)
+{
+	char to[VN_EDIT_PATH];
+	vn_edit_point(e, beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
+	vn_edit_replace(e, to, &p->t, VN_EDIT_PLAIN); /* a second name of what is compared would be no finding */
+}
+
+/* The dataset itself, so a name says one thing and its attributes another. */
+static void swapped(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_swap(e, p->at, p->there);
+}
+
+/* What an engine would have written that took one buffer for the other. */
+static void numbers_swapped(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_numbers(e, p->at, &p->u, true);
+	vn_edit_numbers(e, p->there, &p->t, true);
+}
+
+static void layers_swapped(vn_edit *e, const vn_patient *p)
+{
+	char a[VN_EDIT_PATH], b[VN_EDIT_PATH];
+	vn_edit_swap(e, folder(p->at, a), folder(p->there, b));
+}
+
+static void instead(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_point(e, p->at, VN_EDIT_HARD, p->there);
+}
+
+static void orders_swapped(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_whole(e, p->at, "order", p->other->order);
+	vn_edit_whole(e, p->there, "order", p->target->order);
+}
+
+static void other_layer(vn_edit *e, const vn_patient *p) { vn_edit_whole(e, p->at, "layer", p->target->layer + 1); }
+static void other_point(vn_edit *e, const vn_patient *p) { vn_edit_text(e, p->at, "point", p->other->point); }
+static void other_op(vn_edit *e, const vn_patient *p)    { vn_edit_text(e, p->at, "op", "delta_rule"); }
+
+#define STATUS(s) { .status = s }
+#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+
+const vn_mutation vn_selftest_names[] = {
+	{ "missing", "a tensor is not there", VN_NEEDS_TENSOR, .edit = gone, .want = STATUS(VN_MISSING) },
+	{ "missing-logits", "the logits are not there", VN_NEEDS_SCORES, .edit = gone, .want = STATUS(VN_MISSING) },
+	{ "missing-layer", "a whole layer is not there", VN_NEEDS_TENSOR, .edit = layer_gone, .want = { .status = VN_MISSING, .many = true } },
+	{ "missing-step", "a whole step is not there", VN_NEEDS_STEPS, .edit = step_gone, .want = { .status = VN_MISSING, .many = true } },
+	{ "missing-in-reference", "a tensor is not in the reference", VN_NEEDS_TENSOR, VN_SIDE_REF, .edit = gone, .want = STATUS(VN_EXTRA) },
+	{ "extra", "a tensor nobody knows", VN_NEEDS_TENSOR, .edit = again, .want = { .status = VN_EXTRA, .anywhere = true } },
+	{ "misspelt", "a tensor under a name that is none", VN_NEEDS_TENSOR, .edit = misspelt, .want = { .status = VN_MISSING, .many = true } },
+	{ "another-layer", "a tensor in a layer that the model does not have", VN_NEEDS_TENSOR, .edit = another_layer,
+	  .want = { .status = VN_MISSING, .many = true } },
+	{ "blank-behind", "a blank behind a name", VN_NEEDS_TENSOR, .edit = a_blank, .want = { .status = VN_MISSING, .many = true } },
+	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case, .want = { .status = VN_MISSING, .many = true } },
+	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control,
+	  .want = REFUSED("control characters") },
+	{ "step-renumbered", "a step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
+	  .want = { .status = VN_MISSING, .many = true } },
+	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt, .want = REFUSED("is not the name of a step") },
+	{ "buffers-swapped", "two points of a layer in each other's place", VN_NEEDS_PAIR, .edit = numbers_swapped,
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LIKE_OTHER } },
+	{ "names-swapped", "two tensors under each other's name", VN_NEEDS_PAIR, .plan = true, .edit = swapped, .want = REFUSED("its point is") },
+	{ "layers-swapped", "two layers under each other's name", VN_NEEDS_LAYERS, .plan = true, .edit = layers_swapped, .want = REFUSED("its layer is") },
+	{ "second-name-elsewhere", "a second name of another tensor", VN_NEEDS_NAMES, .plan = true, .edit = instead, .want = REFUSED("its point is") },
+	{ "first-name-elsewhere", "a name that is a second one of another layer's tensor", VN_NEEDS_LAYERS, .plan = true, .edit = instead,
+	  .want = REFUSED("its layer is") },
+	{ "order-swapped", "two tensors in each other's place of the execution order", VN_NEEDS_PAIR, .plan = true, .edit = orders_swapped,
+	  .want = REFUSED("order") },
+	{ "layer-changed", "a tensor that says it is of the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer, .want = REFUSED("its layer is") },
+	{ "point-changed", "a tensor that says it is another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point, .want = REFUSED("its point is") },
+	{ "op-changed", "a tensor that says another operation made it", VN_NEEDS_TENSOR, .plan = true, .edit = other_op, .want = REFUSED("its op is") },
+	{ .name = NULL }
+};

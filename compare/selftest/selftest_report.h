@@ -1,0 +1,23 @@
+/* selftest_report.h: what came of every mutation, as a table and as JSON. */
+#ifndef VN_COMPARE_SELFTEST_REPORT_H
+#define VN_COMPARE_SELFTEST_REPORT_H
+
+#include "compare/selftest/selftest.h"
+
+#include <stdio.h>
+
+/* Of n_pairs pairs; outcome: (pairs, mutations + 1), the healthy pair first and
+ * then the mutations of all groups in their order. */
+typedef struct vn_selftest {
+	const vn_healthy *pair;
+	int               n_pairs, n_mutations;
+	vn_outcome       *outcome;
+} vn_selftest;
+
+/* So many came to this, false alarms among VN_MISSED. */
+int       vn_selftest_count(const vn_selftest *s, vn_caught what);
+int       vn_mutations_count(void);
+void      vn_selftest_text(const vn_selftest *s, FILE *out);
+vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err); /* schema vernier-selftest/1 */
+
+#endif

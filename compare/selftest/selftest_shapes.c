@@ -1,0 +1,174 @@
+/* selftest_shapes.c: the right name, and numbers in another shape, format or basis. */
+#include "compare/selftest/selftest.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The target in another shape; numbers beyond its own are 0. */
+static void reshape(vn_edit *e, const vn_patient *p, vn_shape shape)
+{
+	vn_tensor    t = { p->t.dtype, shape, NULL };
+	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape), had = (size_t)vn_shape_count(&p->t.shape);
+	void        *data = calloc(n + 1, width);
+
+	if (!data) {
+		vn_edit_fail(e, p->at, "no memory");
+		return;
+	}
+	memcpy(data, p->t.data, (n < had ? n : had) * width);
+	t.data = data;
+	vn_edit_replace(e, p->at, &t, VN_EDIT_PLAIN);
+	free(data);
+}
+
+static void heads_turned(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } }); }
+static void transposed(vn_edit *e, const vn_patient *p)     { reshape(e, p, (vn_shape) { 2, { p->W, p->T } }); }
+static void flattened(vn_edit *e, const vn_patient *p)      { reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } }); }
+static void batch_of_one(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } }); }
+static void trailing_one(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } }); }
+static void row_less(vn_edit *e, const vn_patient *p)       { reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } }); }
+static void last_row_alone(vn_edit *e, const vn_patient *p) { reshape(e, p, (vn_shape) { 2, { 1, p->W } }); }
+static void column_less(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } }); }
+static void column_more(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } }); }
+static void one_list(vn_edit *e, const vn_patient *p)       { reshape(e, p, (vn_shape) { 1, { p->T * p->W } }); }
+static void no_columns(vn_edit *e, const vn_patient *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
+static void many_axes(vn_edit *e, const vn_patient *p)      { vn_edit_many_axes(e, p->at, &p->t); }
+
+static void scalar(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_text(e, p->at, "axes", "");
+	reshape(e, p, (vn_shape) { 0, { 0 } });
+}
+
+static void words_turned(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_text(e, p->at, "axes", strcmp(p->target->axes, "token dim head") == 0 ? "token head dim" : "token dim head");
+}
+
+static void other_basis(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_text(e, p->at, "basis", strcmp(p->target->basis, "ffn") == 0 ? "hidden" : "ffn");
+}
+
+/* ---- formats -------------------------------------------------------------------------------- */
+
+static void said_otherwise(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_text(e, p->at, "dtype", p->t.dtype == VN_F64 ? "f16" : "f64");
+}
+
+/* The same bytes as another format of that width. Of 32 and 64 bits there is one: byte order is left. */
+static void bits_relabelled(vn_edit *e, const vn_patient *p)
+{
+	vn_tensor t = p->t;
+
+	if (t.dtype == VN_F16)
+		vn_edit_text(e, p->at, "dtype", "bf16");
+	if (t.dtype == VN_BF16)
+		vn_edit_text(e, p->at, "dtype", NULL);
+	t.dtype = t.dtype == VN_F16 ? VN_BF16 : t.dtype == VN_BF16 ? VN_F16 : t.dtype;
+	vn_edit_replace(e, p->at, &t, t.dtype == p->t.dtype ? VN_EDIT_BIG_ENDIAN : VN_EDIT_PLAIN);
+}
+
+static void counted(vn_edit *e, const vn_patient *p)
+{
+	vn_edit_text(e, p->at, "dtype", NULL);
+	vn_edit_replace(e, p->at, &p->t, VN_EDIT_COUNTED);
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void step_says(vn_edit *e, const vn_patient *p, const char *key, int by)
+{
+	char at[VN_EDIT_PATH];
+	const vn_step *s = vn_recording_step(p->healthy, p->step);
+	const int64_t was = strcmp(key, "position") == 0 ? s->position : strcmp(key, "tokens") == 0 ? s->tokens
+	                  : strcmp(key, "rows") == 0 ? s->rows : s->first_row;
+
+	*strchr(strcpy(at, p->at) + 1, '/') = '\0';
+	vn_edit_whole(e, at, key, was + by);
+}
+
+static void position_less(vn_edit *e, const vn_patient *p)  { step_says(e, p, "position", -1); }
+static void tokens_less(vn_edit *e, const vn_patient *p)    { step_says(e, p, "tokens", -1); }
+static void rows_less(vn_edit *e, const vn_patient *p)      { step_says(e, p, "rows", -1); }
+static void tokens_too_many(vn_edit *e, const vn_patient *p) { step_says(e, p, "tokens", 1000); }
+
+/* The group of a step. */
+static void step_group(int step, char path[VN_EDIT_PATH])
+{
+	snprintf(path, VN_EDIT_PATH, "/step.%d", step);
+}
+
+static void lost(vn_edit *e, int step)
+{
+	char at[VN_EDIT_PATH];
+	step_group(step, at);
+	vn_edit_unlink(e, at);
+}
+
+static void step_lost(vn_edit *e, const vn_patient *p) { lost(e, p->other->step); }
+
+static void first_lost(vn_edit *e, const vn_patient *p)
+{
+	const vn_step *s;
+	vn_recording_steps(p->healthy, &s);
+	lost(e, s[0].number);
+}
+
+static void last_lost(vn_edit *e, const vn_patient *p)
+{
+	const vn_step *s;
+	const int n = vn_recording_steps(p->healthy, &s);
+	lost(e, s[n - 1].number);
+}
+
+static void steps_exchanged(vn_edit *e, const vn_patient *p)
+{
+	char at[VN_EDIT_PATH], there[VN_EDIT_PATH];
+	step_group(p->step, at);
+	step_group(p->other->step, there);
+	vn_edit_swap(e, at, there);
+}
+
+#define MISSHAPEN(text) { .status = VN_MISSHAPEN, .says = text }
+#define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
+
+const vn_mutation vn_selftest_shapes[] = {
+	{ "heads-by-dims", "(T,H,K) as (T,K,H)", VN_NEEDS_HEADS, .edit = heads_turned, .want = MISSHAPEN("shape") },
+	{ "flattened", "heads and their numbers as one axis", VN_NEEDS_HEADS, .edit = flattened, .want = MISSHAPEN("shape") },
+	{ "trailing-axis", "an axis of one at the end", VN_NEEDS_TENSOR, .edit = trailing_one, .want = MISSHAPEN("shape") },
+	{ "column-less", "a column less", VN_NEEDS_TENSOR, .edit = column_less, .want = MISSHAPEN("shape") },
+	{ "column-more", "a column of padding", VN_NEEDS_TENSOR, .edit = column_more, .want = MISSHAPEN("shape") },
+	{ "empty", "no columns", VN_NEEDS_TENSOR, .edit = no_columns, .want = MISSHAPEN("shape") },
+	{ "empty-in-both", "no columns on either side", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .edit = no_columns,
+	  .want = { .status = VN_EMPTY, .says = "no elements" } },
+	{ "shape-transposed", "(T,D) as (D,T)", VN_NEEDS_TENSOR, .edit = transposed, .want = REFUSED("rows") },
+	{ "batch-of-one", "an axis of one in front", VN_NEEDS_TENSOR, .edit = batch_of_one, .want = REFUSED("rows") },
+	{ "row-less", "a token less", VN_NEEDS_TENSOR, .edit = row_less, .want = REFUSED("rows") },
+	{ "last-row-alone", "the last token alone, where all were asked for", VN_NEEDS_TENSOR, .edit = last_row_alone, .want = REFUSED("rows") },
+	{ "one-list", "all axes as one", VN_NEEDS_TENSOR, .edit = one_list, .want = REFUSED("rows") },
+	{ "seven-axes", "more axes than anything has", VN_NEEDS_TENSOR, .edit = many_axes, .want = REFUSED("rank 7") },
+	{ "one-number", "one number in place of all", VN_NEEDS_TENSOR, .edit = scalar, .want = MISSHAPEN("shape") },
+	{ "axes-said-otherwise", "the dims string turned", VN_NEEDS_HEADS, .edit = words_turned, .want = MISSHAPEN("axes") },
+	{ "basis-said-otherwise", "another basis", VN_NEEDS_TENSOR, .claim = VN_CLAIM_BASIS, .edit = other_basis, .want = MISSHAPEN("basis") },
+	{ "format-said-otherwise", "a format that is not the numbers'", VN_NEEDS_TENSOR, .edit = said_otherwise, .want = REFUSED("attribute dtype") },
+	{ "bits-relabelled", "the same bytes as another format", VN_NEEDS_TENSOR, .edit = bits_relabelled,
+	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS } },
+	{ "whole-numbers", "numbers of a type that is no tensor's", VN_NEEDS_TENSOR, .edit = counted, .want = REFUSED("its type is none of") },
+	{ "position-less", "a step one token earlier in the cache", VN_NEEDS_STEPS, .edit = position_less,
+	  .want = REFUSED("steps: in the candidate") },
+	{ "position-less-in-both", "a step one token earlier in the cache, on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = position_less,
+	  .want = REFUSED("steps: in the reference") },
+	{ "step-lost-in-both", "a step that neither side has", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = step_lost, .want = REFUSED("steps: no step") },
+	{ "prompt-lost-in-both", "neither side has the prompt", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = first_lost, .want = REFUSED("steps: no step") },
+	{ "last-step-lost-in-both", "neither side has the last step", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = last_lost,
+	  .want = REFUSED("steps: no step") },
+	{ "steps-exchanged-in-both", "two steps under each other's number on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .edit = steps_exchanged,
+	  .want = REFUSED("steps: in the reference") },
+	{ "tokens-less", "a prompt of one token less", VN_NEEDS_TENSOR, .edit = tokens_less, .want = REFUSED("tokens") },
+	{ "rows-less", "one row kept less than there are", VN_NEEDS_TENSOR, .edit = rows_less, .want = REFUSED("rows") },
+	{ "tokens-too-many", "a step of more tokens than the run has", VN_NEEDS_TENSOR, .edit = tokens_too_many, .want = REFUSED("tokens") },
+	{ .name = NULL }
+};

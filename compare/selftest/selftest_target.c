@@ -1,0 +1,206 @@
+/* selftest_target.c: which tensor of a recording a mutation is made in. */
+#include "compare/selftest/selftest_inside.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t vn_columns(const vn_entry *e)
+{
+	return e->shape.dim[0] > 0 ? vn_shape_count(&e->shape) / e->shape.dim[0] : 0;
+}
+
+/* Tokens first, and under its own name on both sides. */
+static bool plain(const vn_clinic *c, const vn_entry *e, int64_t tokens)
+{
+	const int i = vn_recording_find(c->ref, e->step, e->name);
+	/* In 8 bits, or in whole numbers, a small change is none. */
+	return e->same_as < 0 && e->dtype < VN_N_ENGINE_DTYPES && e->shape.rank >= 2 && vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
+	       strcmp(vn_recording_entry(c->ref, i)->name, e->name) == 0 &&
+	       vn_shape_equal(&vn_recording_entry(c->ref, i)->shape, &e->shape) && e->shape.dim[0] >= tokens && vn_columns(e) >= 8;
+}
+
+static bool alike(const vn_entry *a, const vn_entry *b)
+{
+	return a != b && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
+}
+
+/* Are these other numbers, not just the same ones a little later? */
+static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
+{
+	vn_tensor   x, y;
+	vn_measured m;
+	const int   i = vn_recording_find(r, a->step, a->name), k = vn_recording_find(r, b->step, b->name);
+
+	return i >= 0 && k >= 0 && !vn_entry_tensor(r, i, &x, NULL) && !vn_entry_tensor(r, k, &y, NULL) &&
+	       !vn_measure(&x, &y, vn_entry_axes(a), false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
+}
+
+/* Of a run that keeps or sums less than f16 does. */
+static bool is_coarse(const vn_clinic *c, const vn_entry *e)
+{
+	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
+	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
+}
+
+static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int step)
+{
+	const bool inside = e->layer >= 0 && e->step == step;
+	switch (needs) {
+	case VN_NEEDS_FINER:
+		if (is_coarse(c, e))
+			return false;
+		/* fall through */
+	case VN_NEEDS_TENSOR:
+	case VN_NEEDS_PAIR:
+	case VN_NEEDS_LAYERS:
+		return inside && plain(c, e, 3) && e->shape.dim[0] != vn_columns(e);
+	case VN_NEEDS_HEADS:
+		return inside && plain(c, e, 3) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
+		       e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
+	case VN_NEEDS_SCORES:
+		return e->step == step && strcmp(e->name, "logits") == 0 && plain(c, e, 3);
+	case VN_NEEDS_STEPS:
+		return e->step > step && e->layer >= 0 && plain(c, e, 1);
+	case VN_NEEDS_NAMES:
+		return e->same_as >= 0 && e->step == step && vn_recording_find(c->ref, e->step, e->name) >= 0;
+	default:
+		return false;
+	}
+}
+
+static bool is_other(const vn_clinic *c, vn_needs needs, const vn_entry *e, const vn_entry *o)
+{
+	switch (needs) {
+	case VN_NEEDS_PAIR:
+		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer == e->layer && other_numbers(c->cand, e, o);
+	case VN_NEEDS_LAYERS:
+		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer >= 0 && o->layer != e->layer &&
+		       strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
+	case VN_NEEDS_STEPS:
+		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
+	case VN_NEEDS_NAMES:
+		return alike(e, o) && plain(c, o, 1) && o->step == e->step && o != vn_recording_entry(c->cand, e->same_as) &&
+		       other_numbers(c->cand, e, o);
+	default:
+		return false;
+	}
+}
+
+static bool has_other(vn_needs needs)
+{
+	return needs == VN_NEEDS_PAIR || needs == VN_NEEDS_LAYERS || needs == VN_NEEDS_STEPS || needs == VN_NEEDS_NAMES;
+}
+
+/* How far the format alone moves it; INFINITY: not known. */
+static double floor_of(vn_clinic *c, const vn_entry *e)
+{
+	vn_tensor   x, y;
+	vn_measured m;
+	const int   i = vn_recording_find(c->ref, e->step, e->name), k = vn_recording_find(c->floor, e->step, e->name);
+
+	if (i < 0 || k < 0 || !vn_shape_equal(&vn_recording_entry(c->floor, k)->shape, &e->shape) ||
+	    vn_entry_tensor(c->ref, i, &x, NULL) || vn_entry_tensor(c->floor, k, &y, NULL) ||
+	    vn_measure(&x, &y, vn_entry_axes(e), false, 1, &m, NULL))
+		return (double)INFINITY;
+	return m.value[VN_M_NMSE] > 0.0 ? m.value[VN_M_NMSE] : (double)INFINITY;
+}
+
+/* Of the tensors that will do, the one whose floor is lowest. */
+static bool choose_quiet(vn_clinic *c, vn_needs needs, const vn_entry **target)
+{
+	const int n = vn_recording_count(c->cand), step = n ? vn_recording_entry(c->cand, 0)->step : 0;
+	double least = (double)INFINITY;
+
+	for (int i = 0; i < n; i++) {
+		const vn_entry *e = vn_recording_entry(c->cand, i);
+		const double    f = is_target(c, needs, e, step) ? floor_of(c, e) : (double)INFINITY;
+		if (f < least) {
+			least = f;
+			*target = e;
+		}
+	}
+	return *target != NULL;
+}
+
+/* The one in the middle of the run. */
+static bool choose(const vn_clinic *c, vn_needs needs, const vn_entry **target, const vn_entry **other)
+{
+	const int n = vn_recording_count(c->cand), step = n ? vn_recording_entry(c->cand, 0)->step : 0;
+	int found = 0;
+
+	*target = *other = NULL;
+	for (int pass = 0, wanted = 0; pass < 2; pass++, wanted = found / 2, found = 0)
+		for (int i = 0; i < n; i++) {
+			const vn_entry *e = vn_recording_entry(c->cand, i), *o = NULL;
+			if (!is_target(c, needs, e, step))
+				continue;
+			for (int k = 0; has_other(needs) && k < n && !o; k++)
+				if (is_other(c, needs, e, vn_recording_entry(c->cand, k)))
+					o = vn_recording_entry(c->cand, k);
+			if (has_other(needs) && !o)
+				continue;
+			if (pass == 1 && found == wanted) {
+				*target = e;
+				*other = o;
+				return true;
+			}
+			found++;
+		}
+	return false;
+}
+
+static const char *const lacks[VN_N_NEEDS] = {
+	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
+	[VN_NEEDS_FINER] = "no tensor that is finer than bf16",
+	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
+	[VN_NEEDS_PAIR] = "no two tensors of one shape in one layer", [VN_NEEDS_LAYERS] = "no two layers",
+	[VN_NEEDS_STEPS] = "no two steps", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
+	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
+	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
+};
+
+/* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
+static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e)
+{
+	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
+	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
+	switch (claim) {
+	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis, so none that could be another";
+	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest, so nobody can say that it was changed";
+	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics, so none that could be wrong";
+	default:                  return NULL;
+	}
+}
+
+const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
+{
+	const vn_weight_row *rows;
+	const bool planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
+	bool       good = true;
+
+	*target = *other = NULL;
+	switch (m->needs) {
+	case VN_NEEDS_NOTHING:  break;
+	case VN_NEEDS_WEIGHTS:  good = vn_recording_weights(c->cand, &rows) > 0 && vn_recording_weights(c->ref, &rows) > 0; break;
+	case VN_NEEDS_PLAN:     good = planned; break;
+	case VN_NEEDS_CONFIG:   good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
+	case VN_NEEDS_FLOOR:    good = c->floor != NULL; break;
+	case VN_NEEDS_EARLIER:  good = c->h->earlier != NULL; break;
+	case VN_NEEDS_STRANGER: good = c->h->stranger != NULL; break;
+	default:
+		good = m->fine && c->floor ? choose_quiet(c, m->needs, target) : choose(c, m->needs, target, other);
+	}
+	if (!good)
+		return lacks[m->needs];
+	if (m->plan && !planned)
+		return lacks[VN_NEEDS_PLAN];
+	if ((m->unit == VN_UNIT_FLOOR && !c->floor) || (m->unit == VN_UNIT_MODEL && !c->h->model))
+		return m->unit == VN_UNIT_FLOOR ? lacks[VN_NEEDS_FLOOR] : "no model (--model)";
+	const char *why = *target ? unsaid(c, m->claim, *target) : NULL;
+	if (why)
+		return why;
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && *target && is_coarse(c, *target));
+	if (wider && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
+		return "no floor, and limits without one are wider than this: --floor";
+	return NULL;
+}

@@ -1,0 +1,52 @@
+/* json.c: see json.h. */
+#include "compare/text/json.h"
+
+#include "libref/base/utf8.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+json_t *vn_json_text(const char *s)
+{
+	json_t *j = s ? json_string(s) : json_null();
+	if (j)
+		return j;
+	char *clean = vn_utf8_escape(s, strlen(s));
+	j = json_string(clean ? clean : "");
+	free(clean);
+	return j;
+}
+
+json_t *vn_json_real(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *vn_json_integers(const int64_t *x, int n)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < n; i++)
+		json_array_append_new(a, json_integer(x[i]));
+	return a;
+}
+
+const char *vn_json_not_finite(double x)
+{
+	return isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
+}
+
+void vn_json_put_real(json_t *object, const char *key, double x, json_t *flags)
+{
+	json_object_set_new(object, key, vn_json_real(x));
+	if (!isfinite(x))
+		json_object_set_new(flags, key, json_string(vn_json_not_finite(x)));
+}
+
+void vn_json_put_flags(json_t *object, const char *key, json_t *flags)
+{
+	if (json_object_size(flags))
+		json_object_set_new(object, key, flags);
+	else
+		json_decref(flags);
+}

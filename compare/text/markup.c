@@ -1,0 +1,96 @@
+/* markup.c: see markup.h. */
+#include "compare/text/markup.h"
+
+#include "libref/base/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void xml_bytes(FILE *out, const char *text, size_t n)
+{
+	char *clean = vn_utf8_escape(text, n);
+	if (!clean) {
+		fputs("(no memory)", out);
+		return;
+	}
+	for (const char *c = clean; *c; c++)
+		switch (*c) {
+		case '<':  fputs("&lt;", out); break;
+		case '>':  fputs("&gt;", out); break; /* "]]>" too */
+		case '&':  fputs("&amp;", out); break;
+		case '"':  fputs("&quot;", out); break;
+		case '\'': fputs("&#39;", out); break;
+		default:   fputc(*c, out);
+		}
+	free(clean);
+}
+
+void vn_xml_text(FILE *out, const char *text)
+{
+	xml_bytes(out, text, strlen(text));
+}
+
+void vn_xml_lines(FILE *out, const char *text)
+{
+	for (;;) {
+		const size_t n = strcspn(text, "\n");
+		xml_bytes(out, text, n);
+		if (!text[n])
+			return;
+		fputc('\n', out);
+		text += n + 1;
+	}
+}
+
+/* The longest run of backticks, which is not what ends a span of a longer run. */
+static int longest_run(const char *text)
+{
+	int longest = 0, run = 0;
+	for (; *text; text++) {
+		run = *text == '`' ? run + 1 : 0;
+		longest = run > longest ? run : longest;
+	}
+	return longest;
+}
+
+void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
+{
+	char *clean = vn_utf8_escape(text, strlen(text));
+	if (!clean) {
+		fputs("(no memory)", out);
+		return;
+	}
+	size_t n = strlen(clean);
+	if (n > most) {
+		for (n = most; n > 0 && ((unsigned char)clean[n] & 0xC0) == 0x80; n--)
+			; /* not in the middle of a character */
+		clean[n] = 0;
+	}
+	const int ticks = longest_run(clean) + 1;
+	const char *pad = *clean == '`' || (n && clean[n - 1] == '`') || n == 0 ? " " : "";
+	for (int i = 0; i < ticks; i++)
+		fputc('`', out);
+	fputs(pad, out);
+	for (const char *c = clean; *c; c++)
+		fprintf(out, cell && *c == '|' ? "\\%c" : "%c", *c);
+	fputs(pad, out);
+	for (int i = 0; i < ticks; i++)
+		fputc('`', out);
+	free(clean);
+}
+
+/* A line of tildes alone would end it: there is none of ours, and another's is left out. */
+void vn_markdown_fence(FILE *out, const char *lines)
+{
+	static const char fence[] = "~~~~~~~~";
+	fprintf(out, "%stext\n", fence);
+	while (*lines) {
+		const size_t n = strcspn(lines, "\n");
+		char *clean = strspn(lines, " ~") < n ? vn_utf8_escape(lines, n) : NULL;
+		if (clean)
+			fprintf(out, "%s\n", clean);
+		free(clean);
+		lines += lines[n] ? n + 1 : n;
+	}
+	fprintf(out, "%s\n", fence);
+}

@@ -1,0 +1,79 @@
+/* output.c: see output.h. */
+#include "compare/text/output.h"
+
+#include "capture/file/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool vn_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+	return b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
+{
+	*o = (vn_output) { .path = path, .force = force };
+	if (!path) {
+		o->file = stdout;
+		return VN_OK;
+	}
+	const vn_status st = vn_place_check(path, force, err);
+	if (st)
+		return st;
+	if (snprintf(o->temporary, sizeof o->temporary, "%s.%ld.partial", path, (long)getpid()) >= (int)sizeof o->temporary)
+		return vn_fail(err, VN_ERR_USAGE, "%s: the path is too long", path);
+	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+	if (!(o->file = fdopen(fd, "w"))) {
+		close(fd);
+		unlink(o->temporary);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to write it", path);
+	}
+	return VN_OK;
+}
+
+vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
+{
+	FILE *file = o->file;
+	bool  lost;
+	o->file = NULL;
+	if (!file)
+		return VN_OK;
+	if (!o->path) {
+		lost = fflush(file) != 0 || ferror(file);
+		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : VN_OK;
+	}
+	lost = ferror(file) != 0;
+	lost = fclose(file) != 0 || lost;
+	if (!good || lost) {
+		const int why = errno;
+		unlink(o->temporary);
+		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : VN_OK;
+	}
+	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
+	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);
+	const int why = errno;
+	if (!o->force || moved != 0)
+		unlink(o->temporary);
+	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
+}
+
+vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err)
+{
+	vn_output out;
+	vn_error  lost;
+	vn_status st = vn_output_open(&out, path, force, err);
+	if (st)
+		return st;
+	st = write(context, out.file, err);
+	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
+	if (!st && closed && err)
+		*err = lost;
+	return st ? st : closed;
+}

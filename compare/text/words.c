@@ -1,0 +1,300 @@
+/* words.c: see words.h. */
+#include "compare/text/words.h"
+
+#include "compare/replay/replay.h"
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *vn_label(const vn_checkpoint *p, char *text)
+{
+	if (p->step == 0)
+		snprintf(text, VN_LABEL, "%s", p->name);
+	else
+		snprintf(text, VN_LABEL, "step.%d/%s", p->step, p->name);
+	return text;
+}
+
+/* ---- the verdict ---------------------------------------------------------------- */
+
+const char *vn_say_verdict(const vn_comparison *c)
+{
+	if (c->options->baseline)
+		return !c->within ? "WORSE than the baseline" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "no worse than the baseline"
+		                                                                                            : "within limits";
+	return c->within ? "within limits" : "OUTSIDE limits";
+}
+
+const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
+{
+	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
+	text[0] = 0;
+	if (c->within) {
+		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
+		if (c->n_status[VN_UNLIMITED])
+			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
+		if (measured < c->n_points)
+			vn_text_add(text, VN_WORDS, ", %d not (allowed%s)", c->n_points - measured, c->options->baseline ? " or known" : "");
+	} else {
+		vn_text_add(text, VN_WORDS, "%d of %d checkpoint%s", c->n_fails, c->n_points, c->n_points == 1 ? "" : "s");
+		for (int s = VN_MISSING; s < VN_N_STATUS_WORDS; s++)
+			if (c->n_status[s])
+				vn_text_add(text, VN_WORDS, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
+	}
+	const int known = c->n_since[VN_KNOWN] + c->n_since[VN_BETTER];
+	if (known)
+		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
+	if (c->n_neither)
+		vn_text_add(text, VN_WORDS, "; %" PRId64 " more of the plan %s in neither recording", c->n_neither, c->n_neither == 1 ? "is" : "are");
+	vn_text_add(text, VN_WORDS, ".");
+	return text;
+}
+
+static int wrong_captures(const vn_comparison *c)
+{
+	int n = 0;
+	for (int i = 0; i < c->n_origins; i++)
+		n += c->point[c->origins[i]].replay.captured;
+	return n;
+}
+
+static void several_origins(const vn_comparison *c, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	const int n = wrong_captures(c);
+	vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+	if (n == c->n_origins)
+		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
+	else
+		vn_text_add(text, VN_WORDS, n ? "; %d of them are wrong captures." : ".", n);
+}
+
+const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	text[0] = 0;
+	if (c->first >= 0 && c->point[c->first].unfounded)
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->point[c->first].detail ? c->point[c->first].detail : "its floor is none");
+	else if (c->n_origins && c->first < 0)
+		vn_text_add(text, VN_WORDS, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),
+		            c->n_origins > 1 ? ", the first of several," : "");
+	else if (c->n_origins == 1)
+		vn_text_add(text, VN_WORDS, "It starts at %s: %s.", vn_label(&c->point[c->origins[0]], label), vn_say_origin(c));
+	else if (c->n_origins > 1)
+		several_origins(c, text);
+	else if (c->first >= 0 && c->replayed)
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label),
+		            "computed again on the candidate's own inputs no operation is beyond its precision: it adds up along the way");
+	else if (c->first >= 0)
+		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->plan
+		            ? "no origin could be told" : "neither file holds a plan, so only the order is known, not the cause");
+	return text;
+}
+
+const char *vn_say_origin(const vn_comparison *c)
+{
+	if (c->n_origins && wrong_captures(c) == c->n_origins)
+		return c->n_origins > 1 ? "what reads them was computed from other numbers, which are right: they were captured wrongly, or changed after"
+		                        : "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
+	if (c->replayed)
+		return c->n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
+		                        : "computed again on the candidate's own inputs it comes out otherwise";
+	return c->n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
+}
+
+/* Of its inputs those that were captured wrongly. */
+static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->point), input, VN_MAX_IN), said = 0;
+	char label[VN_LABEL];
+	for (int i = 0; i < n; i++)
+		if (c->point[input[i]].replay.captured)
+			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; right on what ", vn_label(&c->point[input[i]], label));
+	vn_text_add(text, VN_WORDS, said ? " should be" : "; right on what %s should be", vn_label(&c->point[p->replay.behind], label));
+}
+
+const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	char label[VN_LABEL];
+	text[0] = 0;
+	if (!p->replayed)
+		return text;
+	vn_text_add(text, VN_WORDS, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
+	if (vn_local_peak(p) > VN_PEAK_LIMIT)
+		vn_text_add(text, VN_WORDS, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
+		            p->replay.local_max / p->replay.floor_max);
+	vn_text_add(text, VN_WORDS, ", inherited %.2g", p->replay.inherited);
+	if (!isnan(p->replay.gain))
+		vn_text_add(text, VN_WORDS, ", which is %.2g times what came in", p->replay.gain);
+	if (p->replay.span > 1)
+		vn_text_add(text, VN_WORDS, "; of the %d operations between captured tensors and here", p->replay.span);
+	if (p->replay.captured)
+		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
+	if (p->replay.behind >= 0 && c->point[p->replay.behind].replay.captured)
+		say_should(c, p, text);
+	else if (p->replay.behind >= 0)
+		vn_text_add(text, VN_WORDS, "; the error of %s may be all of it", vn_label(&c->point[p->replay.behind], label));
+	return text;
+}
+
+static bool magnifies(const vn_checkpoint *p)
+{
+	return p->replayed && p->status == VN_OUTSIDE && !vn_local_beyond(p) && p->replay.gain >= VN_GAIN_NAMED;
+}
+
+void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
+{
+	enum { NAMED = 4 };
+	char label[VN_LABEL];
+	int named[NAMED], n = 0, all = 0;
+	for (int i = 0; i < c->n_points; i++) {
+		if (!magnifies(&c->point[i]))
+			continue;
+		int at = n < NAMED ? n++ : NAMED; /* the largest first */
+		for (; at > 0 && c->point[named[at - 1]].replay.gain < c->point[i].replay.gain; at--)
+			if (at < NAMED)
+				named[at] = named[at - 1];
+		if (at < NAMED)
+			named[at] = i;
+		all++;
+	}
+	for (int i = 0; i < n; i++)
+		vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(&c->point[named[i]], label), c->point[named[i]].replay.gain);
+	if (all > n)
+		vn_lines_add(lines, "%d more that magnify and add nothing themselves", all - n);
+}
+
+/* ---- one check ------------------------------------------------------------------- */
+
+/* A limit as it was written: the fewest digits that read back as it. */
+static const char *say_limit(double limit, char *text, size_t room)
+{
+	for (int digits = 3; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, limit);
+		if (strtod(text, NULL) == limit)
+			break;
+	}
+	return text;
+}
+
+/* A value with as many digits as it takes to see on which side of the limit it is. */
+static const char *say_value(double value, double limit, int digits, char *text, size_t room)
+{
+	for (; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, value);
+		const double shown = strtod(text, NULL);
+		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
+			break;
+	}
+	return text;
+}
+
+/* Of the rule's path the last part: the head of a report has the folder. */
+const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
+{
+	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
+	char key[VN_KEY_TEXT], value[40], limit[40];
+	const vn_metric_info *info = vn_metric_get(k->metric);
+	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	vn_limit_key(k->form, k->metric, key);
+	text[0] = 0;
+	if (k->note)
+		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
+	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
+		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
+		            say_limit(k->limit, limit, sizeof limit));
+	if (k->rule && k->rule->key[k->form][k->metric].deep)
+		vn_text_add(text, VN_WORDS, " (by depth, %s to %s)",
+		            say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
+		            say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
+	if (k->steps)
+		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
+	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
+	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
+	if (token >= 0 && !k->note && !k->steps)
+		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
+	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE ? p->m.worst_nmse_channel
+	                      : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel : -1;
+	if (channel >= 0 && !k->note)
+		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
+	if (k->rule && k->line == 0)
+		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
+	else if (k->rule)
+		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+	else
+		vn_text_add(text, VN_WORDS, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
+		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
+	return text;
+}
+
+const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
+{
+	if (p->worst >= 0) {
+		vn_say_check(p, &p->check[p->worst], text);
+		if (p->since > VN_FIXED && isfinite(p->was))
+			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
+		else if (p->since == VN_NEW)
+			vn_text_add(text, VN_WORDS, "; not so in the baseline");
+		return text;
+	}
+	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "");
+	return text;
+}
+
+/* ---- the baseline ------------------------------------------------------------------- */
+
+void vn_say_baseline(const vn_comparison *c, vn_lines *lines)
+{
+	enum { NAMED = 8 };
+	const int *n = c->n_since;
+	char label[VN_LABEL], words[VN_WORDS];
+	if (!c->options->baseline)
+		return;
+	vn_lines_add(lines, "%s: %d outside as before, %d of them better; %d no longer outside; %d worse, %d new", c->options->baseline,
+	             n[VN_KNOWN] + n[VN_BETTER], n[VN_BETTER], n[VN_FIXED], n[VN_WORSE], n[VN_NEW]);
+	for (int i = 0, told = 0; i < c->n_points && told < NAMED; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->since == VN_FIXED)
+			vn_lines_add(lines, "no longer outside: %s", vn_label(p, label));
+		else if (p->since == VN_BETTER)
+			vn_lines_add(lines, "better: %s: %s", vn_label(p, label), vn_say_failure(p, words));
+		told += p->since == VN_FIXED || p->since == VN_BETTER;
+	}
+}
+
+/* ---- logits ------------------------------------------------------------------------ */
+
+static const char *agreement(const double *m, double strict, double half, char text[VN_WORDS])
+{
+	char error[40] = "";
+	if (half > 0)
+		snprintf(error, sizeof error, " +- %.2g", half);
+	snprintf(text, VN_WORDS, "argmax agrees in %.4g %% of the rows (%.4g %% with near ties), top 5 in %.4g %%, KL mean %.3g%s p99 %.3g max %.3g",
+	         100 * strict, 100 * m[VN_M_ARGMAX_AGREEMENT], 100 * m[VN_M_TOP5_AGREEMENT], m[VN_M_KL_MEAN], error, m[VN_M_KL_P99],
+	         m[VN_M_KL_MAX]);
+	return text;
+}
+
+void vn_say_scores(const vn_comparison *c, vn_lines *lines)
+{
+	char label[VN_LABEL], text[VN_WORDS];
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *k = &c->point[i];
+		if (k->m.has[VN_M_KL_MEAN] && k->pool < 0)
+			vn_lines_add(lines, "%s: %s", vn_label(k, label), agreement(k->m.value, k->m.argmax_strict, k->m.kl_half, text));
+		if (k->m.n && k->m.value[VN_M_HEADROOM] > 0.25 && k->m.value[VN_M_HEADROOM] <= 1)
+			vn_lines_add(lines, "%s: candidate reaches %.3g, %.0f %% of what %s can hold", vn_label(k, label),
+			             k->m.absmax[1], 100 * k->m.value[VN_M_HEADROOM],
+			             vn_dtype_name(vn_recording_entry(c->cand, k->cand)->dtype));
+	}
+	for (int i = 0; i < c->n_pools; i++) {
+		const vn_pool *g = &c->pool[i];
+		vn_lines_add(lines, "%s of %d steps (%d-%d): %s (step %d)", g->name, g->n, c->point[g->first].step,
+		             c->point[g->last].step, agreement(g->value, g->argmax_strict, g->kl_half, text), c->point[g->worst].step);
+	}
+}

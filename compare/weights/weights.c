@@ -1,0 +1,249 @@
+/* weights.c: see weights.h. */
+#include "compare/weights/weights_inside.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- where the numbers are ------------------------------------------------------------- */
+
+typedef struct of_model {
+	vn_weight_row row;
+	vn_tensor     numbers;
+} of_model;
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const of_model *)a)->row.name, ((const of_model *)b)->row.name);
+}
+
+vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **rows, vn_tensor **numbers, vn_error *err)
+{
+	const size_t   n = (size_t)vn_model_plan(m)->n_weights;
+	vn_weight_row *row = calloc(n + 1, sizeof *row);
+	vn_tensor     *t = calloc(n + 1, sizeof *t);
+	of_model      *all = calloc(n + 1, sizeof *all);
+
+	*rows = NULL;
+	*numbers = NULL;
+	if (!row || !t || !all) {
+		free(row);
+		free(t);
+		free(all);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
+	}
+	vn_model_table(m, threads, row);
+	for (size_t i = 0; i < n; i++)
+		all[i] = (of_model) { row[i], vn_model_weights(m)[i] };
+	qsort(all, n, sizeof *all, by_name);
+	for (size_t i = 0; i < n; i++) {
+		row[i] = all[i].row;
+		t[i] = all[i].numbers;
+	}
+	free(all);
+	*rows = row;
+	*numbers = t;
+	return VN_OK;
+}
+
+vn_status vn_weights_numbers(const vn_weight_row *row, int n, const vn_model *m, int threads, vn_tensor **numbers, vn_error *err)
+{
+	const int       own = vn_model_plan(m)->n_weights;
+	vn_weight_row  *rows;
+	vn_tensor      *all;
+	const vn_status st = vn_weights_of_model(m, threads, &rows, &all, err);
+
+	*numbers = NULL;
+	if (st)
+		return st;
+	vn_tensor *t = calloc((size_t)n + 1, sizeof *t);
+	bool       any = false;
+	for (int i = 0; t && i < n; i++) {
+		const vn_weight_row *r = vn_weight_twin(rows, own, row[i].name);
+		if (!r || r->dtype != row[i].dtype || strcmp(r->digest.hex, row[i].digest.hex) != 0 || !vn_shape_equal(&r->shape, &row[i].shape))
+			continue;
+		t[i] = all[r - rows];
+		any = true;
+	}
+	free(rows);
+	free(all);
+	if (!t)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", vn_model_path(m));
+	if (any)
+		*numbers = t;
+	else
+		free(t);
+	return VN_OK;
+}
+
+/* ---- one by one ------------------------------------------------------------------------ */
+
+static const vn_tensor *numbers_of(const vn_weight_side *s, const vn_weight_row *r)
+{
+	const vn_tensor *t = s->numbers && r ? &s->numbers[r - s->row] : NULL;
+	return t && t->data ? t : NULL;
+}
+
+/* What became of one; found is filled where it differs. */
+typedef enum fate { SAME, ROUNDED, DIFFERS } fate;
+
+static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a, const vn_weight_row *b, vn_weight_difference *found)
+{
+	vn_weight_difference d = { .row = { a, b } };
+	vn_trial t = { .side = { ref, cand }, .row = { a, b }, .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
+	bool     rounded = false;
+
+	t.name = vn_weight_name_of(a ? a->name : b->name);
+	t.heads = vn_heads_of(ref->plan ? ref->plan : cand->plan, t.name.layer);
+	if (a && b && vn_weight_same_numbers(&t, &rounded))
+		return rounded ? ROUNDED : SAME;
+	d.layer = t.name.layer;
+	d.part = t.name.tail;
+	bool same = false, fused = (!a || !b) && vn_weight_fused(&t, &d, &same);
+	if (same)
+		return SAME;
+	if (!fused && !vn_weight_by_table(&t, &d) && !vn_weight_by_digest(&t, &d) && !vn_weight_by_numbers(&t, &d))
+		vn_weight_by_statistics(&t, &d);
+	*found = d;
+	return DIFFERS;
+}
+
+/* Weights differ in size: each goes to the thread that is free. The result is in their order. */
+static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d, fate *f)
+{
+#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
+	for (int i = 0; i < ref->n + cand->n; i++) {
+		const vn_weight_row *own = i < ref->n ? &ref->row[i] : &cand->row[i - ref->n];
+		const vn_weight_side *other = i < ref->n ? cand : ref;
+		const vn_weight_row *twin = vn_weight_twin(other->row, other->n, own->name);
+		if (i < ref->n)
+			f[i] = look_at(ref, cand, own, twin, &d[i]);
+		else if (!twin)
+			f[i] = look_at(ref, cand, NULL, own, &d[i]);
+	}
+}
+
+static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)
+{
+	vn_weight_name *names = calloc((size_t)ref->n + (size_t)cand->n + 1, sizeof *names);
+	vn_status       st = names ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	int             n = 0;
+
+	for (int i = 0; !st && i < ref->n; i++)
+		names[n++] = vn_weight_name_of(ref->row[i].name);
+	for (int i = 0; !st && i < cand->n; i++)
+		if (!vn_weight_twin(ref->row, ref->n, cand->row[i].name))
+			names[n++] = vn_weight_name_of(cand->row[i].name);
+	if (!st)
+		st = vn_weights_group(w, names, n, err);
+	free(names);
+	return st;
+}
+
+vn_status vn_weights_compare(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weights **out, vn_error *err)
+{
+	const size_t most = (size_t)ref->n + (size_t)cand->n + 1;
+	vn_weights  *w = calloc(1, sizeof *w);
+	fate        *f = calloc(most, sizeof *f);
+	vn_status    st = VN_OK;
+
+	*out = NULL;
+	if (!w || !f || !(w->found = calloc(most, sizeof *w->found))) {
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+		goto done;
+	}
+	w->n[0] = ref->n;
+	w->n[1] = cand->n;
+	look_at_all(ref, cand, threads, w->found, f);
+	for (int i = 0; i < ref->n + cand->n; i++) {
+		w->rounded += f[i] == ROUNDED;
+		w->same += f[i] == SAME && i < ref->n;
+		w->extra += f[i] == DIFFERS && i >= ref->n;
+		if (f[i] == DIFFERS)
+			w->found[w->n_found++] = w->found[i];
+	}
+	if ((st = group(w, ref, cand, err)))
+		goto done;
+	*out = w;
+	w = NULL;
+done:
+	vn_weights_free(w);
+	free(f);
+	return st;
+}
+
+void vn_weights_free(vn_weights *w)
+{
+	if (!w)
+		return;
+	for (int i = 0; i < w->n_lines; i++)
+		free(w->line[i].which);
+	free(w->line);
+	free(w->found);
+	free(w);
+}
+
+/* ---- in words -------------------------------------------------------------------------- */
+
+/* ", 5.1 to 6.9 % apart" of all in a line. */
+static void say_measure(const vn_weight_difference *d, int n, char text[80])
+{
+	double low = d->measure, high = d->measure;
+	char   range[56];
+
+	*text = 0;
+	if (!d->measured)
+		return;
+	for (int i = 1; i < n; i++) {
+		low = fmin(low, d[i].measure);
+		high = fmax(high, d[i].measure);
+	}
+	const double unit = strcmp(d->measured, "apart") == 0 ? 100.0 : 1.0;
+	char         from[24], to[24];
+	snprintf(from, sizeof from, "%.2g", unit * low);
+	snprintf(to, sizeof to, "%.2g", unit * high);
+	if (unit > 1.0 && unit * high >= 99.5)
+		snprintf(to, sizeof to, "%.0f", unit * high);
+	if (unit > 1.0 && unit * low >= 99.5)
+		snprintf(from, sizeof from, "%.0f", unit * low);
+	if (strcmp(d->measured, "places") == 0) {
+		snprintf(from, sizeof from, "%.0f", low);
+		snprintf(to, sizeof to, "%.0f", high);
+	}
+	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
+	snprintf(text, 80, unit > 1.0 ? ", %s %% apart" : *d->measured == 'p' ? ", in %s places" : *d->measured == 'r' ? ", rms %s times" : ", correlation %s", range);
+}
+
+char *vn_weight_line_says(const vn_weights *w, const vn_weight_line *l, char text[VN_WEIGHT_SAYS])
+{
+	const vn_weight_difference *d = &w->found[l->first];
+	char measure[80];
+
+	say_measure(d, l->n, measure);
+	snprintf(text, VN_WEIGHT_SAYS, *d->id ? "%s (%s)%s" : "%s%s%s", d->words, d->id, measure);
+	return text;
+}
+
+const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l)
+{
+	static const char *const words[][2] = {
+		[VN_BY_STATISTICS] = { "likely, by statistics", "certain, by statistics" }, [VN_BY_NUMBERS] = { "likely, by the numbers", "certain, by the numbers" },
+		[VN_BY_TABLE] = { "likely, by the table", "certain, by the table" }, [VN_BY_DIGEST] = { "likely, by digest", "certain, by digest" },
+	};
+	return words[w->found[l->first].proof][w->found[l->first].certain];
+}
+
+char *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS])
+{
+	const int both = w->same + w->rounded;
+
+	if (w->n_found)
+		snprintf(text, VN_WEIGHT_WORDS, "%d of %d differ", w->n_found, both + w->n_found);
+	else if (w->rounded)
+		snprintf(text, VN_WEIGHT_WORDS, "%d, the same numbers (%d of them in another format)", both, w->rounded);
+	else
+		snprintf(text, VN_WEIGHT_WORDS, "%d, all the same", both);
+	return text;
+}

@@ -1,0 +1,258 @@
+/* weights_change.c: what may have happened to each number of a weight
+ * (specs/models.md, 9.5: W12 to W15; 9.6: N6; 9.9: G1). */
+#include "compare/weights/weights_inside.h"
+
+#include "libref/base/quantise.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double F16_MAX = 65504.0, F16_NORMAL = 0x1p-14;
+enum { BLOCK = 32 };
+
+/* ---- one number ------------------------------------------------------------------- */
+
+static double rounded(double x, vn_dtype as)
+{
+	unsigned char bits[8];
+	vn_from_f64(bits, as, &x, 1);
+	vn_to_f64(&x, bits, as, 1);
+	return x;
+}
+
+/* Toward zero, into one of the formats of 16 bits. */
+static double truncated(double x, vn_dtype as)
+{
+	const double near = rounded(x, as);
+	uint16_t     bits;
+
+	if (!(fabs(near) > fabs(x)))
+		return near;
+	bits = as == VN_F16 ? vn_f32_to_f16((float)near) : vn_f32_to_bf16((float)near);
+	bits--; /* the next one toward zero */
+	return (double)(as == VN_F16 ? vn_f16_to_f32(bits) : vn_bf16_to_f32(bits));
+}
+
+static double relabelled(double x, vn_dtype from, vn_dtype as)
+{
+	unsigned char bits[8];
+	vn_from_f64(bits, from, &x, 1);
+	vn_to_f64(&x, bits, as, 1);
+	return x;
+}
+
+double vn_change_of(const vn_change *c, double x)
+{
+	switch (c->kind) {
+	case VN_CHANGE_ROUNDED:    return rounded(x, c->as);
+	case VN_CHANGE_TRUNCATED:  return truncated(x, c->as);
+	case VN_CHANGE_SATURATED:  return rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+	case VN_CHANGE_FLUSHED:    return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(x, VN_F16);
+	case VN_CHANGE_FLUSHED_SATURATED:
+		return fabs(x) < F16_NORMAL ? copysign(0.0, c->x > 0 ? x : 0.0) : rounded(fmax(-F16_MAX, fmin(F16_MAX, x)), VN_F16);
+	case VN_CHANGE_PLUS:       return x + c->x;
+	case VN_CHANGE_PLUS_MINUS: return (double)((float)(x + c->x) - (float)c->x);
+	case VN_CHANGE_TIMES:      return x * c->x;
+	case VN_CHANGE_DECAY:      return (double)(float)-exp(x);
+	default:                   return x;
+	}
+}
+
+void vn_change_row(const vn_change *c, double *x, size_t n, vn_dtype to, void *dst, float *room)
+{
+	if (c->kind == VN_CHANGE_ROUNDED) {
+		vn_from_f64(room, c->as, x, n);
+		vn_to_f64(x, room, c->as, n);
+	} else if (c->kind == VN_CHANGE_QUANTISED) {
+		unsigned char b[2 * BLOCK];
+		for (size_t i = 0; i < n; i += BLOCK) {
+			for (size_t j = 0; j < BLOCK; j++)
+				room[j] = (float)x[i + j];
+			vn_quantise(b, c->as, room, BLOCK);
+			vn_to_f64(x + i, b, c->as, BLOCK);
+		}
+	} else {
+		for (size_t i = 0; i < n; i++)
+			x[i] = vn_change_of(c, x[i]);
+	}
+	if (vn_dtype_block(to) == 1) {
+		vn_from_f64(dst, to, x, n);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		room[i] = (float)x[i];
+	vn_quantise(dst, to, room, n);
+}
+
+/* ---- which there may be ------------------------------------------------------------- */
+
+typedef struct list {
+	vn_change           *c;
+	int                  n;
+	const vn_weight_row *a, *b;
+} list;
+
+__attribute__((format(printf, 7, 8)))
+static void add(list *l, vn_change_kind kind, vn_dtype as, double x, const char *id, const char *word, const char *format, ...)
+{
+	vn_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
+	va_list   args;
+
+	if (l->n == VN_MOST_CHANGES)
+		return;
+	va_start(args, format);
+	vsnprintf(c.says, sizeof c.says, format, args);
+	va_end(args);
+	l->c[l->n++] = c;
+}
+
+/* Into blocks and back the largest of all stays the largest, and is so many steps of a scale in
+ * float16; of those with a minimum the smallest is that minimum. */
+static bool blocks_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *s = &a->stats, *t = &b->stats;
+	const double    steps = c->as == VN_Q8_0 ? 127.0 : c->as == VN_Q4_0 ? 8.0 : c->as == VN_Q5_0 ? 16.0 : 0.0;
+
+	if (!(fabs(t->rms - s->rms) <= 0.1 * s->rms))
+		return false;
+	if (steps > 0)
+		return rounded(rounded((double)((float)s->absmax / (float)steps), VN_F16) * steps, b->dtype) == t->absmax;
+	return rounded(rounded(s->min, VN_F16), b->dtype) == t->min;
+}
+
+/* The smallest and the largest number are where they have to be. All but quantising keep the
+ * order of numbers, or turn it round. */
+static bool ends_fit(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *s = &a->stats, *t = &b->stats;
+	double low = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->min, a->dtype, c->as) : vn_change_of(c, s->min);
+	double high = c->kind == VN_CHANGE_RELABELLED ? relabelled(s->max, a->dtype, c->as) : vn_change_of(c, s->max);
+	if (low > high) {
+		const double was = low;
+		low = high;
+		high = was;
+	}
+	low = rounded(low, b->dtype);
+	high = rounded(high, b->dtype);
+	const double room = c->kind == VN_CHANGE_DECAY ? 1e-6 : c->kind == VN_CHANGE_TIMES ? 1e-2 : c->kind == VN_CHANGE_PLUS_MINUS ? 1e-6 : 0.0;
+	return fabs(low - t->min) <= room * fabs(low) && fabs(high - t->max) <= room * fabs(high);
+}
+
+/* Keeps what may be. Where other numbers are as large as the format holds, what became of them
+ * is not in the statistics of finite ones. */
+static int keep_fitting(list *l)
+{
+	int kept = 0;
+	for (int i = 0; i < l->n; i++)
+		if (l->c[i].kind == VN_CHANGE_QUANTISED ? blocks_fit(&l->c[i], l->a, l->b) : ends_fit(&l->c[i], l->a, l->b))
+			l->c[kept++] = l->c[i];
+	return kept;
+}
+
+static double to_digits(double x, int digits)
+{
+	char text[40];
+	snprintf(text, sizeof text, "%.*g", digits, x);
+	return strtod(text, NULL);
+}
+
+/* Once as it is, once as float32 has it: products with both occur. */
+static void times(list *l, double factor, const char *name)
+{
+	const double as_float = (double)(float)factor;
+	for (int k = 0; k < 2; k++)
+		if (k == 0 || as_float != factor)
+			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, "", "scaled", "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
+}
+
+static void factors(list *l, const vn_heads *h)
+{
+	const vn_stats *s = &l->a->stats, *t = &l->b->stats;
+	const vn_shape *shape = &l->a->shape;
+	const bool      turned = fabs(t->max - fabs(t->min)) > 0 && fabs(s->max + s->min) > 0
+	                      && fabs(t->max / t->min - s->min / s->max) < fabs(t->max / t->min - s->max / s->min);
+	const double    ratio = (turned ? -1.0 : 1.0) * t->rms / s->rms;
+	const double    D = shape->rank > 1 ? (double)shape->dim[1] : 0.0, M = shape->rank ? (double)shape->dim[0] : 0.0;
+	const struct { const char *name; double value; } known[] = {
+		{ "sqrt(K)", sqrt(h->K) }, { "1/sqrt(K)", h->K ? 1.0 / sqrt(h->K) : 0.0 }, { "K", h->K }, { "1/K", h->K ? 1.0 / h->K : 0.0 },
+		{ "sqrt of the columns", sqrt(D) }, { "1/sqrt of the columns", D > 0 ? 1.0 / sqrt(D) : 0.0 },
+		{ "sqrt of the rows", sqrt(M) }, { "1/sqrt of the rows", M > 0 ? 1.0 / sqrt(M) : 0.0 },
+	};
+
+	if (!isfinite(ratio) || ratio == 0.0 || fabs(ratio - 1.0) < 1e-6)
+		return;
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (known[i].value > 0.0 && known[i].value != 1.0 && fabs(fabs(ratio) / known[i].value - 1.0) < 3e-3)
+			times(l, copysign(known[i].value, ratio), known[i].name);
+	for (int digits = 1; digits <= 5; digits++)
+		if (fabs(to_digits(ratio, digits) / ratio - 1.0) < 3e-3 && (digits == 1 || to_digits(ratio, digits) != to_digits(ratio, digits - 1)))
+			times(l, to_digits(ratio, digits), "");
+	times(l, ratio, "");
+}
+
+static void formats(list *l)
+{
+	static const vn_dtype narrow[] = { VN_BF16, VN_F16 };
+	const vn_dtype from = l->a->dtype, to = l->b->dtype;
+	const char    *id = "W13";
+
+	for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
+		const char *name = vn_dtype_name(narrow[i]);
+		if (from != narrow[i]) {
+			if (to != narrow[i])
+				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, "", "rounded", "rounded to %s on the way", name);
+			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, id, "truncated", "truncated to %s, not rounded", name);
+		}
+	}
+	if (from != VN_F16) {
+		add(l, VN_CHANGE_SATURATED, VN_F16, 0, "W14", "saturated", "what f16 cannot hold saturated at 65504");
+		for (int sign = 0; sign < 2; sign++) {
+			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, "W14", "flushed", "what is below the normal numbers of f16 flushed to 0");
+			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, "W14", "flushed", "flushed to 0 below the normal numbers of f16, saturated at 65504");
+		}
+	}
+	if (from == VN_F16 || from == VN_BF16) {
+		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
+		add(l, VN_CHANGE_RELABELLED, other, 0, "W12", "misread", "bits of %s read as %s", vn_dtype_name(from), vn_dtype_name(other));
+	}
+}
+
+static void blocks(list *l)
+{
+	const vn_shape *s = &l->a->shape;
+	const int64_t   M = s->rank ? s->dim[0] : 1, N = M > 0 ? vn_shape_count(s) / M : 0;
+
+	if (s->rank < 2 || N % BLOCK)
+		return;
+	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
+		if (vn_quantises((vn_dtype)d))
+			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, "W15", "quantised", "quantised as %s and back", vn_dtype_name((vn_dtype)d));
+}
+
+int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h, vn_change c[VN_MOST_CHANGES])
+{
+	list l = { c, 0, a, b };
+
+	if (vn_dtype_block(b->dtype) > 1) {
+		if (vn_quantises(b->dtype))
+			add(&l, VN_CHANGE_NONE, b->dtype, 0, "W15", "quantised", "quantised as %s", vn_dtype_name(b->dtype));
+		return l.n;
+	}
+	if (vn_dtype_block(a->dtype) > 1) {
+		add(&l, VN_CHANGE_NONE, b->dtype, 0, "W15", "dequantised", "the numbers that blocks of %s stand for", vn_dtype_name(a->dtype));
+		return l.n;
+	}
+	formats(&l);
+	if (a->shape.rank == 1) {
+		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, "N6", "plus-one", "stored plus one: 1 + w for w");
+		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, "N6", "plus-one", "stored less one: w - 1 for w");
+	}
+	if (name->part == VN_PART_GDN_LOG)
+		add(&l, VN_CHANGE_DECAY, b->dtype, 0, "G1", "decay", "-exp(A_log) in place of A_log");
+	factors(&l, h);
+	blocks(&l);
+	return keep_fitting(&l);
+}

@@ -1,0 +1,324 @@
+/* weights_likely.c: what is known of a weight that differs where no digest decides: by
+ * both sides' numbers, else by statistics alone, and then it is likely and no more. */
+#include "compare/weights/weights_inside.h"
+
+#include "compare/compare.h"
+
+#include "libref/base/quantise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Sums in another order: of doubles, the same to this. */
+static const double SUMS = 1e-10;
+/* Numbers, for their statistics to tell of a distribution; for their rms to tell of a rounding. */
+enum { ENOUGH = 256, MANY = 1024 };
+
+static bool same_in_any_order(const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	return a->dtype == b->dtype && x->nan == y->nan && x->inf == y->inf && x->min == y->min && x->max == y->max && x->min < x->max
+	    && fabs(x->rms - y->rms) <= SUMS * x->rms && fabs(x->mean - y->mean) <= SUMS * x->rms;
+}
+
+/* An ulp of 1 in the coarser of two formats. */
+static double unit_of(const vn_weight_row *a, const vn_weight_row *b)
+{
+	const int x = vn_dtype_digits(a->dtype), y = vn_dtype_digits(b->dtype);
+	return ldexp(1.0, -(x < y ? x : y));
+}
+
+/* ---- the same numbers -------------------------------------------------------------- */
+
+/* Of F32 and F64 every narrower format is one rounding away. */
+static int finer(const vn_trial *t)
+{
+	for (int k = 0; k < 2; k++)
+		if ((t->row[k]->dtype == VN_F32 || t->row[k]->dtype == VN_F64) && vn_dtype_digits(t->row[!k]->dtype) < vn_dtype_digits(t->row[k]->dtype))
+			return k;
+	return -1;
+}
+
+/* Truncating moves every number toward zero, by a third of an ulp in the mean; rounding moves the rms by
+ * no more than that over the root of so many numbers. */
+static bool cut(const vn_weight_row *a, const vn_weight_row *b, vn_dtype as)
+{
+	const vn_change truncated = { .kind = VN_CHANGE_TRUNCATED, .as = as }, rounded = { .kind = VN_CHANGE_ROUNDED, .as = as };
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	const double    unit = ldexp(1.0, -vn_dtype_digits(as)), shrunk = (x->rms - y->rms) / x->rms;
+	const bool      ends = vn_change_of(&rounded, x->min) != y->min || vn_change_of(&rounded, x->max) != y->max;
+
+	return vn_change_of(&truncated, x->min) == y->min && vn_change_of(&truncated, x->max) == y->max && (ends || x->n >= MANY)
+	    && shrunk > 0.1 * unit && shrunk < 0.7 * unit;
+}
+
+static bool near(double x, double y, double room)
+{
+	return fabs(x - y) <= room;
+}
+
+/* What a converter to GGUF made 1 + w or -exp(A_log), undone again, is off by a rounding of that
+ * (specs/models.md, 4.7). Of an order that is another the statistics are the same to the last digits. */
+static bool undone(const vn_trial *t)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const vn_stats      *x = &a->stats, *y = &b->stats;
+	const double         room = t->name.part == VN_PART_GDN_LOG ? 5e-7 : vn_part_is_norm(t->name.part) ? 6.1e-8 : 0.0;
+
+	if (t->side[0]->gguf == t->side[1]->gguf || a->dtype != VN_F32 || b->dtype != VN_F32 || room == 0.0 || x->nan + x->inf + y->nan + y->inf
+	    || !vn_shape_equal(&a->shape, &b->shape))
+		return false;
+	if (t->numbers[0] && t->numbers[1])
+		return vn_fit_of(t->numbers[0], t->numbers[1]).largest <= room;
+	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) && near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
+}
+
+bool vn_weight_same_numbers(const vn_trial *t, bool *rounded)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+
+	*rounded = a->dtype != b->dtype;
+	if (!*rounded && !vn_weights_same(a, b) && undone(t))
+		return *rounded = true;
+	if (!vn_shape_equal(&a->shape, &b->shape) || !vn_weights_same(a, b))
+		return false;
+	const int k = *rounded ? finer(t) : -1;
+	if (k < 0 || !*t->row[!k]->digest.hex)
+		return true;
+	if (!t->numbers[k])
+		return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
+	const vn_order  same = { .kind = VN_ORDER_SAME };
+	const vn_change none = { .kind = VN_CHANGE_NONE };
+	vn_numbers      m;
+	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
+		return true;
+	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[!k]->dtype, 0, t->numbers[!k]);
+	vn_numbers_free(&m);
+	return strcmp(x.hex, t->row[!k]->digest.hex) == 0;
+}
+
+/* ---- fresh random numbers ---------------------------------------------------------------- */
+
+/* As libraries fill what they have not loaded: normal with 0.02, or uniform up to one by the
+ * root of the columns. */
+static const char *fresh(const vn_weight_row *r)
+{
+	const vn_stats *s = &r->stats;
+	const double    n = (double)s->n, N = r->shape.rank > 1 ? (double)r->shape.dim[1] : 0.0;
+
+	if (s->n < ENOUGH || s->nan + s->inf || !(s->rms > 0) || fabs(s->mean) > 5.0 * s->rms / sqrt(n))
+		return NULL;
+	const double tail = s->absmax / s->rms, normal = sqrt(2.0 * log(n));
+	if (fabs(s->rms / 0.02 - 1.0) < 4.0 / sqrt(2.0 * n) + 2e-3 && tail > 0.7 * normal && tail < normal + 2.0)
+		return "normal with 0.02";
+	if (N > 0 && fabs(s->absmax * sqrt(N) - 1.0) < 0.02 && fabs(tail - sqrt(3.0)) < 0.05)
+		return "uniform up to 1/sqrt of the columns";
+	return NULL;
+}
+
+static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
+{
+	for (int k = 1; k >= 0; k--) {
+		const char *how = fresh(t->row[k]), *other = fresh(t->row[!k]);
+		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", "W11", "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
+	}
+	return false;
+}
+
+/* ---- both at hand ------------------------------------------------------------------------ */
+
+static bool unrelated(const vn_trial *t, const vn_fit *f, vn_weight_difference *d)
+{
+	if (same_in_any_order(t->row[0], t->row[1]))
+		vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order, by none of the known mistakes");
+	else if (fresh(t->row[1]) && !fresh(t->row[0]))
+		vn_weight_is(d, VN_BY_NUMBERS, true, "random", "W11", "fresh random numbers: never loaded");
+	else
+		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", "", "unrelated numbers");
+	return vn_weight_measures(d, "correlation", f->correlation);
+}
+
+static bool of_blocks(const vn_weight_row *r)
+{
+	return vn_dtype_block(r->dtype) > 1;
+}
+
+/* One is in blocks, or both in other ones: that is what the difference is, by the formats alone. */
+static bool quantised(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const bool           here = of_blocks(b), tried = here && !of_blocks(a) && t->numbers[0] && vn_quantises(b->dtype);
+
+	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
+		return false;
+	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", "W15", "%squantised as %s%s", here ? "" : "in the reference: ",
+	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", and not plainly of these numbers" : "");
+}
+
+static bool measured(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+
+	if (!t->numbers[0] || !t->numbers[1] || !vn_shape_equal(&a->shape, &b->shape))
+		return false;
+	const vn_fit f = vn_fit_of(t->numbers[0], t->numbers[1]);
+	const double off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
+	if (f.differing == 0.0)
+		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", "", "the same numbers in other bits");
+	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
+		return unrelated(t, &f, d);
+	if (quantised(t, d))
+		return vn_weight_measures(d, "apart", off);
+	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
+		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", "", "multiplied by %.6g", f.factor);
+	if (off < 0.5 && f.correlation > 0.7)
+		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", "", "another revision, or rounded otherwise");
+	else
+		vn_weight_is(d, VN_BY_NUMBERS, true, "other", "", "other numbers");
+	return vn_weight_measures(d, "apart", off);
+}
+
+/* ---- statistics alone ------------------------------------------------------------------------ */
+
+/* " (R1b or W1: the numbers would tell)", of the orders that there may be. */
+static void say_ids(const vn_order *list, int n, char text[64])
+{
+	const char *said = "";
+	size_t      used = 0;
+
+	*text = 0;
+	for (int i = 0; i < n; i++) {
+		if (list[i].kind == VN_ORDER_SHEARED || strcmp(list[i].id, said) == 0 || used > 40)
+			continue;
+		said = list[i].id;
+		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", said);
+	}
+	if (used)
+		snprintf(text + used, 64 - used, ": numbers decide)");
+}
+
+static bool one_of_them(vn_weight_difference *d, const vn_order *o)
+{
+	static const char *const words[] = {
+		[VN_ORDER_PAIRS] = "rows permuted between the pairs of RoPE", [VN_ORDER_BLOCKS] = "its parts in another order",
+		[VN_ORDER_PARTS_BY_HEAD] = "its parts in another order", [VN_ORDER_PARTS_BY_GROUP] = "its parts in another order",
+		[VN_ORDER_HALVES] = "queries and gates in another order", [VN_ORDER_TILED] = "value heads in another order",
+		[VN_ORDER_SHARDS] = "its shards in another order", [VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
+		[VN_ORDER_SHEARED] = "",
+	};
+	const char *says = o->kind == VN_ORDER_TURNED ? (o->id[2] ? "its bytes transposed, and taken for the old shape" : "transposed")
+	                 : words[o->kind] ? words[o->kind] : o->says;
+	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
+}
+
+static bool another_order(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const vn_order *first = NULL;
+	vn_order  list[VN_MOST_ORDERS];
+	const int n = vn_orders_of(&t->name, &a->shape, &b->shape, &t->heads, list);
+	bool      others = false;
+	char      ids[64];
+
+	if (!same_in_any_order(a, b))
+		return false;
+	if (t->numbers[0] || t->numbers[1])
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order, by none of the known mistakes");
+	for (int i = 0; i < n; i++) {
+		if (list[i].kind == VN_ORDER_SHEARED)
+			continue;
+		others = others || (first && strcmp(list[i].id, first->id) != 0);
+		first = first ? first : &list[i];
+	}
+	if (first && !others)
+		return one_of_them(d, first);
+	say_ids(list, n, ids);
+	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order%s", ids);
+}
+
+/* Of one number in many it takes more than that the ends fit. */
+static bool fits_well(const vn_change *c, const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	const double    unit = unit_of(a, b), factor = c->x;
+
+	switch (c->kind) {
+	case VN_CHANGE_ROUNDED:
+		return (x->min != y->min || x->max != y->max) && fabs(y->rms / x->rms - 1.0) < (0.01 + 2.0 / sqrt((double)x->n)) * ldexp(1.0, -vn_dtype_digits(c->as));
+	case VN_CHANGE_TRUNCATED: return cut(a, b, c->as);
+	case VN_CHANGE_SATURATED: return x->absmax > 65504.0;
+	case VN_CHANGE_PLUS:      return fabs(y->mean - x->mean - factor) < 1e-3;
+	case VN_CHANGE_TIMES:
+		return fabs(factor - 1.0) > 1.5 * unit && fabs(y->rms / x->rms / fabs(factor) - 1.0) < unit
+		    && fabs((factor > 0 ? y->min : y->max) / x->min / factor - 1.0) < unit && fabs((factor > 0 ? y->max : y->min) / x->max / factor - 1.0) < unit
+		    && fabs(y->mean - factor * x->mean) < unit * y->rms;
+	case VN_CHANGE_DECAY: case VN_CHANGE_RELABELLED: return true;
+	case VN_CHANGE_QUANTISED: /* the largest of all is one of the steps, and it has moved */
+		return y->absmax != x->absmax && fabs(y->mean - x->mean) < 0.05 * x->rms && (c->as == VN_Q8_0 || c->as == VN_Q4_0 || c->as == VN_Q5_0);
+	default: return false;
+	}
+}
+
+static bool changed(const vn_trial *t, vn_weight_difference *d)
+{
+	vn_change list[VN_MOST_CHANGES];
+
+	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
+		return false;
+	for (int from = 0; from < 2; from++) {
+		const vn_weight_row *a = t->row[from], *b = t->row[!from];
+		const int            n = vn_dtype_block(a->dtype) > 1 || vn_dtype_block(b->dtype) > 1 ? 0 : vn_changes_of(&t->name, a, b, &t->heads, list);
+		/* With the numbers at hand what is exact was tried; a factor and an exponential may be rounded otherwise. */
+		for (int i = 0; i < n; i++)
+			if ((list[i].kind != VN_CHANGE_TIMES || from == 0)
+			    && (!t->numbers[from] || list[i].kind == VN_CHANGE_TIMES || list[i].kind == VN_CHANGE_DECAY || list[i].kind == VN_CHANGE_PLUS)
+			    && fits_well(&list[i], a, b))
+				return vn_weight_is(d, VN_BY_STATISTICS, false, list[i].word, list[i].id, "%s%s", from ? "in the reference: " : "", list[i].says);
+	}
+	return false;
+}
+
+/* In another format a digest tells nothing, and statistics are as good as a name where one alone fits. */
+static bool of_another(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_side *ref = t->side[0];
+	const vn_weight_row  *b = t->row[1], *found = NULL;
+
+	if (vn_dtype_block(b->dtype) > 1 || t->row[0]->dtype == b->dtype || b->stats.n < ENOUGH)
+		return false;
+	for (int i = 0; i < ref->n; i++) {
+		const vn_weight_row *a = &ref->row[i];
+		const vn_change      none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+		if (vn_dtype_block(a->dtype) > 1 || !vn_shape_equal(&a->shape, &b->shape) || vn_change_of(&none, a->stats.min) != b->stats.min
+		    || vn_change_of(&none, a->stats.max) != b->stats.max || !vn_weights_same(a, b))
+			continue;
+		if (found)
+			return false;
+		found = a;
+	}
+	if (!found)
+		return false;
+	const vn_weight_name other = vn_weight_name_of(found->name);
+	const char          *id = strcmp(other.tail, t->name.tail) == 0 ? "W9" : vn_part_exchange(t->name.part, other.part);
+	if (id && strcmp(id, "W9") == 0)
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", "W9", "holds the weights of layer %d", other.layer);
+	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id ? id : "", "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+}
+
+bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+	const vn_stats      *x = &a->stats, *y = &b->stats;
+
+	if (measured(t, d) || quantised(t, d) || another_order(t, d) || changed(t, d) || of_another(t, d) || never_loaded(t, d))
+		return true;
+	const double ratio = y->rms / x->rms;
+	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
+	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
+		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", "", "other numbers alike in size: another revision, perhaps");
+	else
+		vn_weight_is(d, VN_BY_STATISTICS, false, "other", "", shape ? "other numbers" : "other numbers in another shape");
+	return vn_weight_measures(d, "rms", ratio);
+}

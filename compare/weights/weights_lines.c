@@ -1,0 +1,192 @@
+/* weights_lines.c: weights that differ in one way, in one line: "all 24 layers:
+ * self_attn.q_proj.weight". */
+#include "compare/weights/weights_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PARTS_NAMED = 3, SET = 64 };
+
+/* One difference on its way into a line. */
+typedef struct item {
+	vn_weight_difference d;
+	char set[SET]; /* the layers of all that differ so under this name: "layers 0-3, 7" */
+} item;
+
+static int in_one_way(const vn_weight_difference *x, const vn_weight_difference *y)
+{
+	int order = strcmp(x->words, y->words);
+	if (!order)
+		order = strcmp(x->id, y->id);
+	if (!order)
+		order = (int)x->proof - (int)y->proof;
+	return order ? order : (int)x->certain - (int)y->certain;
+}
+
+static int by_part(const void *a, const void *b)
+{
+	const vn_weight_difference *x = &((const item *)a)->d, *y = &((const item *)b)->d;
+	int order = in_one_way(x, y);
+	if (!order)
+		order = strcmp(x->part, y->part);
+	return order ? order : (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+static int by_set(const void *a, const void *b)
+{
+	const item *x = a, *y = b;
+	int order = in_one_way(&x->d, &y->d);
+	if (!order)
+		order = strcmp(x->set, y->set);
+	return order ? order : by_part(a, b);
+}
+
+/* How many layers have a weight of this name, on either side. */
+static int layers_of(const vn_weight_name *all, int n, const char *part)
+{
+	int count = 0;
+	for (int i = 0; i < n; i++)
+		count += all[i].layer >= 0 && strcmp(all[i].tail, part) == 0;
+	return count;
+}
+
+/* "layers 0-3, 7" of items that are in the order of their layers; cut where it is long. */
+static void say_layers(const item *x, int n, int of, char set[SET])
+{
+	size_t used;
+
+	*set = 0;
+	if (x[0].d.layer < 0)
+		return;
+	if (n == of && n > 1) {
+		snprintf(set, SET, "all %d layers", n);
+		return;
+	}
+	used = (size_t)snprintf(set, SET, n > 1 ? "layers " : "layer ");
+	for (int i = 0, j; i < n; i = j) {
+		for (j = i + 1; j < n && x[j].d.layer == x[j - 1].d.layer + 1; j++)
+			;
+		char one[32];
+		snprintf(one, sizeof one, j - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", x[i].d.layer, x[j - 1].d.layer);
+		if (used + strlen(one) + 16 > SET) {
+			snprintf(set + used, SET - used, " and more");
+			return;
+		}
+		used += (size_t)snprintf(set + used, SET - used, "%s", one);
+	}
+}
+
+static void mark_layers(item *x, int n, const vn_weight_name *all, int n_all)
+{
+	for (int i = 0, j; i < n; i = j) {
+		for (j = i + 1; j < n && in_one_way(&x[i].d, &x[j].d) == 0 && strcmp(x[i].d.part, x[j].d.part) == 0; j++)
+			;
+		say_layers(x + i, j - i, layers_of(all, n_all, x[i].d.part), x[i].set);
+		for (int k = i + 1; k < j; k++)
+			memcpy(x[k].set, x[i].set, SET);
+	}
+}
+
+/* What one side has there. */
+static void say_side(const item *x, int n, int k, char text[48])
+{
+	const vn_weight_row *first = x[0].d.row[k];
+	bool format = true, shape = true;
+	char dims[VN_SHAPE_TEXT];
+
+	for (int i = 1; first && i < n; i++) {
+		format = format && x[i].d.row[k] && x[i].d.row[k]->dtype == first->dtype;
+		shape = shape && format && vn_shape_equal(&x[i].d.row[k]->shape, &first->shape);
+	}
+	if (!first)
+		snprintf(text, 48, "-");
+	else if (!format)
+		snprintf(text, 48, "various");
+	else if (shape)
+		snprintf(text, 48, "%s %.40s", vn_dtype_name(first->dtype), vn_shape_text(&first->shape, dims));
+	else
+		snprintf(text, 48, "%s", vn_dtype_name(first->dtype));
+}
+
+static char *say_which(const item *x, int n)
+{
+	char  *text = NULL;
+	size_t room = 0;
+	FILE  *to = open_memstream(&text, &room);
+	int    parts = 0;
+
+	if (!to)
+		return NULL;
+	fprintf(to, "%s%s", x[0].set, *x[0].set ? ": " : "");
+	for (int i = 0; i < n; i++) {
+		if (i && strcmp(x[i].d.part, x[i - 1].d.part) == 0)
+			continue;
+		if (parts++ < PARTS_NAMED)
+			fprintf(to, "%s%s", parts > 1 ? ", " : "", x[i].d.part);
+	}
+	if (parts > PARTS_NAMED)
+		fprintf(to, " and %d more", parts - PARTS_NAMED);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* By the layer a line begins in, then by name. */
+static int by_place(const void *a, const void *b)
+{
+	const item *x = *(item *const *)a, *y = *(item *const *)b;
+	const int   order = (x->d.layer > y->d.layer) - (x->d.layer < y->d.layer);
+	return order ? order : by_set(x, y);
+}
+
+static vn_status make_lines(vn_weights *w, item *x, vn_error *err)
+{
+	item    **start = calloc((size_t)w->n_found + 1, sizeof *start);
+	vn_status st = VN_OK;
+	int       n = 0, at = 0;
+
+	w->line = calloc((size_t)w->n_found + 1, sizeof *w->line);
+	if (!start || !w->line) {
+		free(start);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	}
+	for (int i = 0; i < w->n_found; i++)
+		if (i == 0 || in_one_way(&x[i - 1].d, &x[i].d) != 0 || strcmp(x[i - 1].set, x[i].set) != 0)
+			start[n++] = &x[i];
+	qsort(start, (size_t)n, sizeof *start, by_place);
+	for (int i = 0; !st && i < n; i++) {
+		int k = 1;
+		while (start[i] + k < x + w->n_found && in_one_way(&start[i]->d, &start[i][k].d) == 0 && strcmp(start[i]->set, start[i][k].set) == 0)
+			k++;
+		vn_weight_line *l = &w->line[w->n_lines];
+		l->first = at;
+		l->n = k;
+		for (int s = 0; s < 2; s++)
+			say_side(start[i], k, s, l->side[s]);
+		if (!(l->which = say_which(start[i], k)))
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+		w->n_lines++;
+		for (int j = 0; j < k; j++)
+			w->found[at++] = start[i][j].d;
+	}
+	free(start);
+	return st;
+}
+
+vn_status vn_weights_group(vn_weights *w, const vn_weight_name *all, int n_all, vn_error *err)
+{
+	item *x = calloc((size_t)w->n_found + 1, sizeof *x);
+
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
+	for (int i = 0; i < w->n_found; i++)
+		x[i].d = w->found[i];
+	qsort(x, (size_t)w->n_found, sizeof *x, by_part);
+	mark_layers(x, w->n_found, all, n_all);
+	qsort(x, (size_t)w->n_found, sizeof *x, by_set);
+	const vn_status st = make_lines(w, x, err);
+	free(x);
+	return st;
+}

@@ -1,0 +1,110 @@
+/* weights_names.c: the part a weight plays, by its name in a HuggingFace directory. */
+#include "compare/weights/weights_inside.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The first that occurs in the name behind the layer. */
+static const struct {
+	const char *word;
+	vn_part     part;
+} parts[] = {
+	{ "qkv_proj.", VN_PART_QKV }, { "q_proj.", VN_PART_Q }, { "k_proj.", VN_PART_K }, { "v_proj.", VN_PART_V }, { "o_proj.", VN_PART_O },
+	{ "gate_up_proj.", VN_PART_GATE_UP }, { "gate_proj.", VN_PART_GATE }, { "up_proj.", VN_PART_UP }, { "down_proj.", VN_PART_DOWN },
+	{ "q_norm.", VN_PART_NORM_Q }, { "k_norm.", VN_PART_NORM_K }, { "post_attention_layernorm.", VN_PART_NORM_POST },
+	{ "input_layernorm.", VN_PART_NORM_IN }, { "attn.c_attn.", VN_PART_C_ATTN }, { "attn.c_proj.", VN_PART_O },
+	{ "mlp.c_fc.", VN_PART_UP }, { "mlp.c_proj.", VN_PART_DOWN }, { "ln_1.", VN_PART_NORM_IN }, { "ln_2.", VN_PART_NORM_POST },
+	{ "in_proj_qkv.", VN_PART_GDN_QKV }, { "in_proj_z.", VN_PART_GDN_Z }, { "in_proj_b.", VN_PART_GDN_B }, { "in_proj_a.", VN_PART_GDN_A },
+	{ "conv1d.", VN_PART_GDN_CONV }, { "dt_bias", VN_PART_GDN_DT }, { "A_log", VN_PART_GDN_LOG }, { "linear_attn.norm.", VN_PART_GDN_NORM },
+	{ "linear_attn.out_proj.", VN_PART_GDN_OUT }, { "embed_tokens.", VN_PART_EMBED }, { "wte.", VN_PART_EMBED },
+	{ "lm_head.", VN_PART_HEAD }, { "ln_f.", VN_PART_NORM }, { "norm.", VN_PART_NORM },
+};
+
+static const struct {
+	vn_part     a, b;
+	const char *id;
+} exchanges[] = {
+	{ VN_PART_GATE, VN_PART_UP, "W4" }, { VN_PART_NORM_Q, VN_PART_NORM_K, "N11" }, { VN_PART_NORM_IN, VN_PART_NORM_POST, "N12" },
+	{ VN_PART_GDN_B, VN_PART_GDN_A, "G3" }, { VN_PART_EMBED, VN_PART_HEAD, "W10" },
+};
+
+/* ".layers.12." or ".h.12.", at the beginning of a name too: what is behind it. */
+static const char *behind_layer(const char *name, int *layer)
+{
+	static const char *const words[] = { "layers.", "h.", "blk." };
+	for (const char *p = name; *p; p = strchr(p, '.') ? strchr(p, '.') + 1 : p + strlen(p))
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+			const size_t n = strlen(words[i]);
+			if (strncmp(p, words[i], n) != 0 || !isdigit((unsigned char)p[n]))
+				continue;
+			char      *end;
+			const long l = strtol(p + n, &end, 10);
+			if (*end == '.' && l <= INT_MAX) {
+				*layer = (int)l;
+				return end + 1;
+			}
+		}
+	return NULL;
+}
+
+vn_weight_name vn_weight_name_of(const char *name)
+{
+	vn_weight_name x = { .layer = -1 };
+	const char    *tail = behind_layer(name, &x.layer);
+	const size_t   n = strlen(name);
+
+	x.tail = tail ? tail : name;
+	x.bias = n > 5 && strcmp(name + n - 5, ".bias") == 0;
+	for (size_t i = 0; !x.part && i < sizeof parts / sizeof *parts; i++)
+		if (strstr(x.tail, parts[i].word))
+			x.part = parts[i].part;
+	return x;
+}
+
+bool vn_part_is_norm(vn_part p)
+{
+	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
+}
+
+const char *vn_part_exchange(vn_part a, vn_part b)
+{
+	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++)
+		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))
+			return exchanges[i].id;
+	return NULL;
+}
+
+/* What publishers put before the names of one and the same trunk. */
+static const char *const prefixes[] = { "model.language_model.", "model.transformer.", "model.model.", "language_model.model.", "language_model.", "transformer.", "model.", "" };
+
+const vn_weight_row *vn_weight_twin(const vn_weight_row *rows, int n, const char *name)
+{
+	const vn_weight_row *found = vn_weight_find(rows, n, name);
+	char                 other[VN_NAME_MAX + 32];
+	size_t               own = 0;
+
+	while (!found && strncmp(name, prefixes[own], strlen(prefixes[own])) != 0)
+		own++;
+	for (size_t i = 0; !found && i < sizeof prefixes / sizeof *prefixes; i++) {
+		snprintf(other, sizeof other, "%s%s", prefixes[i], name + strlen(prefixes[own]));
+		found = vn_weight_find(rows, n, other);
+	}
+	return found;
+}
+
+const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name)
+{
+	for (int lo = 0, hi = n; lo < hi; ) {
+		const int mid = lo + (hi - lo) / 2, order = strcmp(name, rows[mid].name);
+		if (order == 0)
+			return &rows[mid];
+		if (order < 0)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return NULL;
+}

@@ -1,0 +1,265 @@
+/* weights_order.c: the orders that a weight's numbers may be in by mistake
+ * (specs/models.md, 9.5; of RoPE 1.5, of value heads 4.6). */
+#include "compare/weights/weights_inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+vn_heads vn_heads_of(const vn_plan *p, int layer)
+{
+	vn_heads h = { 0 };
+
+	for (int i = 0; p && i < p->n_nodes; i++) {
+		const vn_node *n = &p->node[i];
+		if (n->layer != layer)
+			continue;
+		if (n->op == VN_OP_ATTENTION) {
+			h.H = n->c.attention.heads;
+			h.G = n->c.attention.kv_heads;
+			h.K = n->c.attention.head_dim;
+		} else if (n->op == VN_OP_ROPE) {
+			h.R = n->c.rope.rope.rotary_dim;
+		} else if (n->op == VN_OP_DELTA_RULE) {
+			h.nk = n->c.delta.key_heads;
+			h.nv = n->c.delta.value_heads;
+			h.dk = n->c.delta.key_dim;
+			h.dv = n->c.delta.value_dim;
+		}
+	}
+	return h;
+}
+
+/* ---- where it comes from --------------------------------------------------------- */
+
+/* Blocks of sizes p[0..2], the one that comes first p[3], and so on. */
+static int64_t from_blocks(const int64_t *p, int64_t i)
+{
+	const int64_t start[] = { 0, p[0], p[0] + p[1] };
+	for (int k = 3; k < 5; k++) {
+		if (i < p[p[k]])
+			return start[p[k]] + i;
+		i -= p[p[k]];
+	}
+	return start[p[5]] + i;
+}
+
+/* A group: r heads of queries, one of keys, one of values. */
+static int64_t from_group(int64_t G, int64_t r, int64_t K, int64_t i)
+{
+	const int64_t all = (r + 2) * K, g = i / all, at = i % all;
+	return at < r * K ? g * r * K + at : at < (r + 1) * K ? (G * r + g) * K + at - r * K : (G * r + G + g) * K + at - (r + 1) * K;
+}
+
+int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+{
+	const int64_t *p = o->p;
+
+	switch (o->kind) {
+	case VN_ORDER_PAIRS: { /* p: period, columns that turn */
+		const int64_t k = i % p[0];
+		return k < p[1] ? i - k + k / 2 + k % 2 * (p[1] / 2) : i;
+	}
+	case VN_ORDER_BLOCKS:         return from_blocks(p, i);
+	case VN_ORDER_PARTS_BY_HEAD:  return i / p[1] % 3 * (p[0] * p[1]) + i / (3 * p[1]) * p[1] + i % p[1]; /* p: heads, width */
+	case VN_ORDER_PARTS_BY_GROUP: return from_group(p[0], p[1], p[2], i);
+	case VN_ORDER_HALVES: { /* p: heads, width, 1 where the second half comes first */
+		const int64_t half = p[0] * p[1], second = (i / half) ^ p[2];
+		return i % half / p[1] * 2 * p[1] + second * p[1] + i % p[1];
+	}
+	case VN_ORDER_TILED: { /* p: what stands before, key heads, value heads a key head, width */
+		const int64_t j = (i - p[0]) / p[3];
+		return i < p[0] ? i : p[0] + (j % p[1] * p[2] + j / p[1]) * p[3] + (i - p[0]) % p[3];
+	}
+	case VN_ORDER_REVERSED:       return n - 1 - i;
+	case VN_ORDER_SHARDS: { /* p: how many, by how many they are turned; -1: the last one first */
+		const int64_t len = n / p[0], k = i / len;
+		return (p[1] < 0 ? p[0] - 1 - k : (k + p[1]) % p[0]) * len + i % len;
+	}
+	case VN_ORDER_EVERY_OTHER:    return i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1;
+	default:                      return i;
+	}
+}
+
+/* ---- which there are ----------------------------------------------------------------- */
+
+typedef struct list {
+	vn_order *o;
+	int       n;
+} list;
+
+__attribute__((format(printf, 6, 7)))
+static vn_order *add(list *l, vn_order_kind kind, int axis, const char *id, const char *word, const char *format, ...)
+{
+	va_list args;
+
+	if (l->n < VN_MOST_ORDERS) /* there are 40 at most */
+		l->n++;
+	vn_order *o = &l->o[l->n - 1];
+	*o = (vn_order) { .kind = kind, .axis = axis, .id = id, .word = word };
+	va_start(args, format);
+	vsnprintf(o->says, sizeof o->says, format, args);
+	va_end(args);
+	return o;
+}
+
+static void set(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+	o->p[0] = a;
+	o->p[1] = b;
+	o->p[2] = c;
+	o->p[3] = d;
+}
+
+/* One and its inverse. */
+static void both(list *l, vn_order_kind kind, int axis, const char *id, const char *word, const char *says, const char *back,
+                 const int64_t p[4])
+{
+	set(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
+	vn_order *o = add(l, kind, axis, id, word, "%s", back);
+	set(o, p[0], p[1], p[2], p[3]);
+	o->back = true;
+}
+
+static void pairs(list *l, const vn_heads *h, int64_t n, bool doubled)
+{
+	const int64_t period = doubled ? 2 * (int64_t)h->K : h->K;
+	if (h->K < 2 || n % period || h->K % 2)
+		return;
+	for (int k = 0; k < 2; k++) {
+		const int64_t turn = k ? h->R : h->K;
+		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
+			continue;
+		both(l, VN_ORDER_PAIRS, 0, "R1b", "rope-rows", "rows permuted as RoPE of neighbours wants them",
+		     "rows permuted as RoPE of halves wants them", (int64_t[]) { period, turn, 0, 0 });
+	}
+}
+
+static void blocks(list *l, int axis, const char *id, const int64_t size[3], const char *const name[3], int64_t n)
+{
+	static const int orders[][3] = { { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
+		return;
+	for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
+		vn_order *o = add(l, VN_ORDER_BLOCKS, axis, id, "parts", "its parts in the order %s, %s, %s", name[orders[i][0]],
+		                  name[orders[i][1]], name[orders[i][2]]);
+		set(o, size[0], size[1], size[2], orders[i][0]);
+		o->p[4] = orders[i][1];
+		o->p[5] = orders[i][2];
+	}
+}
+
+static const char *const qkv[] = { "q", "k", "v" };
+
+static void fused(list *l, const vn_heads *h, vn_part part, int axis, int64_t n)
+{
+	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
+	if (part == VN_PART_C_ATTN) {
+		blocks(l, axis, "W2", (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
+		if (h->H > 1 && 3 * q == n)
+			both(l, VN_ORDER_PARTS_BY_HEAD, axis, "W2", "parts", "q, k and v of each head together", "q, k and v each together, as if they were not",
+			     (int64_t[]) { h->H, h->K, 0, 0 });
+		return;
+	}
+	blocks(l, axis, "W2", (int64_t[]) { q, k, k }, qkv, n);
+	if (h->G > 1 && h->H % h->G == 0 && q + 2 * k == n)
+		both(l, VN_ORDER_PARTS_BY_GROUP, axis, "W2", "parts", "q, k and v of each group of heads together",
+		     "q, k and v each together, as if they were not", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
+}
+
+static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t width, int64_t n)
+{
+	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
+		return;
+	both(l, VN_ORDER_TILED, axis, "G10", "value-heads", "value heads tiled, as GGUF has them", "value heads grouped, as if they had been tiled",
+	     (int64_t[]) { before, h->nk, h->nv / h->nk, width });
+}
+
+static void of_delta_rule(list *l, const vn_heads *h, vn_part part, int64_t M, int64_t N)
+{
+	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
+	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
+		blocks(l, 0, part == VN_PART_GDN_CONV ? "G14" : "W2", (int64_t[]) { keys, keys, values }, qkv, M);
+		tiled(l, h, 0, 2 * keys, h->dv, M);
+	}
+	if (part == VN_PART_GDN_CONV && N > 1)
+		add(l, VN_ORDER_REVERSED, 1, "G11", "taps", "taps of the convolution reversed");
+	if (part == VN_PART_GDN_Z)
+		tiled(l, h, 0, 0, h->dv, M);
+	if (part == VN_PART_GDN_B || part == VN_PART_GDN_A || part == VN_PART_GDN_DT || part == VN_PART_GDN_LOG)
+		tiled(l, h, 0, 0, 1, M);
+	if (part == VN_PART_GDN_OUT)
+		tiled(l, h, 1, 0, h->dv, N);
+}
+
+static void shards(list *l, int64_t n)
+{
+	for (int64_t w = 2; w <= 8; w *= 2) {
+		if (n % w || n / w < 2)
+			continue;
+		set(add(l, VN_ORDER_SHARDS, 0, "W19", "shards", w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w), w, -1, 0, 0);
+		for (int64_t k = 1; w > 2 && k < w; k++)
+			set(add(l, VN_ORDER_SHARDS, 0, "W19", "shards", "its %d shards turned by %d", (int)w, (int)k), w, k, 0, 0);
+	}
+}
+
+static void whole(list *l, int64_t M, int64_t N, bool swapped)
+{
+	if (swapped || M == N) {
+		set(add(l, VN_ORDER_TURNED, 0, "W1", "transposed", "transposed"), M, N, 0, 0);
+		return;
+	}
+	set(add(l, VN_ORDER_TURNED, 0, "W1b", "reinterpreted", "transposed, and the bytes taken for the old shape"), M, N, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, "W1b", "reinterpreted", "the bytes taken for those of the transposed shape"), N, M, 0, 0);
+}
+
+static void sheared(list *l, int64_t N)
+{
+	static const int multiples[] = { 16, 32, 64, 128, 256 };
+	int64_t last = 0;
+	for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+		const int64_t stride = (N + multiples[i] - 1) / multiples[i] * multiples[i];
+		if (stride == N || stride == last)
+			continue;
+		last = stride;
+		set(add(l, VN_ORDER_SHEARED, 0, "W18", "stride", "rows padded to %d and read as if they were not", (int)stride), stride, 0, 0, 0);
+	}
+	set(add(l, VN_ORDER_SHEARED, 0, "W18", "stride", "8 numbers of padding behind each row read as its own"), N + 8, 0, 0, 0);
+}
+
+int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order o[VN_MOST_ORDERS])
+{
+	list          l = { o, 0 };
+	const vn_part part = name->part;
+	const int64_t M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
+	const bool    matrix = shape->rank == 2 && M > 1 && N > 1, swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
+
+	if (M <= 0 || N <= 0)
+		return 0;
+	if (!vn_shape_equal(shape, other)) {
+		if (swapped)
+			whole(&l, M, N, true);
+		return l.n;
+	}
+	if (part == VN_PART_Q || part == VN_PART_K || part == VN_PART_NORM_Q || part == VN_PART_NORM_K)
+		pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
+	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K)
+		for (int first = 0; first < 2; first++)
+			both(&l, VN_ORDER_HALVES, 0, "W3", "halves", first ? "all gates first, then all queries" : "all queries first, then all gates",
+			     "queries and gates head by head, as if they were halves", (int64_t[]) { h->H, h->K, first, 0 });
+	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
+		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
+	if (part == VN_PART_GATE_UP && M % 2 == 0) {
+		set(add(&l, VN_ORDER_SHARDS, 0, "W4", "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
+		both(&l, VN_ORDER_EVERY_OTHER, 0, "W5", "interleaved", "rows of gate and up one by one read as halves",
+		     "halves of gate and up read row by row", (int64_t[]) { 0, 0, 0, 0 });
+	}
+	of_delta_rule(&l, h, part, M, N);
+	if (matrix)
+		whole(&l, M, N, false);
+	if (part == VN_PART_EMBED || part == VN_PART_HEAD)
+		shards(&l, M);
+	if (matrix)
+		sheared(&l, N);
+	return l.n;
+}

@@ -1,0 +1,185 @@
+/* weights_report.c: see weights_report.h. */
+#include "compare/weights/weights_report.h"
+
+#include "compare/text/json.h"
+#include "compare/text/markup.h"
+
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHOWN = 12, WIDEST = 60, CELL = 200 };
+
+static const vn_weight_difference *first_of(const vn_weights *w, const vn_weight_line *l)
+{
+	return &w->found[l->first];
+}
+
+/* So many rows are shown of all there are. */
+static int shown(const vn_weights *w, int most)
+{
+	return most > 0 && w->n_lines > most + 1 ? most : w->n_lines;
+}
+
+/* ---- for a terminal ------------------------------------------------------------------- */
+
+void vn_weights_text(const vn_weights *w, int most, FILE *out)
+{
+	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
+	int  width = 0, side[2] = { 9, 9 };
+
+	if (!w)
+		return;
+	fprintf(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
+	const int n = shown(w, most);
+	for (int i = 0; i < n; i++) {
+		const int k = (int)strlen(vn_text_clean(w->line[i].which));
+		width = k > width ? k : width;
+		for (int s = 0; s < 2; s++)
+			side[s] = (int)strlen(w->line[i].side[s]) > side[s] ? (int)strlen(w->line[i].side[s]) : side[s];
+	}
+	width = width > WIDEST ? WIDEST : width;
+	if (n)
+		fprintf(out, "  %-*s  %-*s  %-*s  difference\n", width, "", side[0], "reference", side[1], "candidate");
+	for (int i = 0; i < n; i++) {
+		const vn_weight_line *l = &w->line[i];
+		vn_weight_line_says(w, l, text);
+		if ((int)strlen(l->which) > width)
+			fprintf(out, "  %s\n", l->which);
+		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(l->which) > width ? "" : l->which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text),
+		        vn_weight_line_proof(w, l));
+	}
+	if (n < w->n_lines)
+		fprintf(out, "  %d more rows (vernier weights shows them all)\n", w->n_lines - n);
+}
+
+void vn_weights_lines(const vn_weights *w, vn_lines *lines)
+{
+	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
+	const int n = shown(w, SHOWN);
+
+	vn_lines_add(lines, "weights: %s", vn_weights_summary(w, summary));
+	for (int i = 0; i < n; i++) {
+		const vn_weight_line *l = &w->line[i];
+		vn_lines_add(lines, "weights: %s: %s, %s: %s; %s", l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text),
+		             vn_weight_line_proof(w, l));
+	}
+	if (n < w->n_lines)
+		vn_lines_add(lines, "weights: %d more rows (vernier weights shows them all)", w->n_lines - n);
+}
+
+/* ---- for programs ----------------------------------------------------------------------- */
+
+static json_t *row(const vn_weight_row *r)
+{
+	if (!r)
+		return json_null();
+	json_t *j = json_object();
+	json_object_set_new(j, "dtype", json_string(vn_dtype_name(r->dtype)));
+	json_object_set_new(j, "shape", vn_json_integers(r->shape.dim, r->shape.rank));
+	json_object_set_new(j, "digest", *r->digest.hex ? json_string(r->digest.hex) : json_null());
+	const struct { const char *key; double x; } numbers[] = {
+		{ "min", r->stats.min }, { "max", r->stats.max }, { "mean", r->stats.mean }, { "rms", r->stats.rms },
+	};
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		json_object_set_new(j, numbers[i].key, isfinite(numbers[i].x) ? json_real(numbers[i].x) : json_null());
+	return j;
+}
+
+static json_t *group(const vn_weights *w, const vn_weight_line *l)
+{
+	static const char *const proofs[] = { [VN_BY_STATISTICS] = "statistics", [VN_BY_NUMBERS] = "numbers", [VN_BY_TABLE] = "table", [VN_BY_DIGEST] = "digest" };
+	const vn_weight_difference *d = first_of(w, l);
+	json_t *j = json_object(), *list = json_array();
+
+	json_object_set_new(j, "which", vn_json_text(l->which));
+	json_object_set_new(j, "reference", json_string(l->side[0]));
+	json_object_set_new(j, "candidate", json_string(l->side[1]));
+	json_object_set_new(j, "kind", json_string(d->kind));
+	json_object_set_new(j, "id", *d->id ? json_string(d->id) : json_null());
+	json_object_set_new(j, "words", vn_json_text(d->words));
+	json_object_set_new(j, "certain", json_boolean(d->certain));
+	json_object_set_new(j, "by", json_string(proofs[d->proof]));
+	for (int i = l->first; i < l->first + l->n; i++) {
+		const vn_weight_difference *x = &w->found[i];
+		json_t *one = json_object();
+		json_object_set_new(one, "name", vn_json_text((x->row[0] ? x->row[0] : x->row[1])->name));
+		json_object_set_new(one, "layer", json_integer(x->layer));
+		json_object_set_new(one, "reference", row(x->row[0]));
+		json_object_set_new(one, "candidate", row(x->row[1]));
+		if (x->measured)
+			json_object_set_new(one, x->measured, vn_json_real(x->measure));
+		json_array_append_new(list, one);
+	}
+	json_object_set_new(j, "weights", list);
+	return j;
+}
+
+json_t *vn_weights_json(const vn_weights *w)
+{
+	if (!w)
+		return json_null();
+	json_t *j = json_object(), *groups = json_array();
+	json_object_set_new(j, "reference", json_integer(w->n[0]));
+	json_object_set_new(j, "candidate", json_integer(w->n[1]));
+	json_object_set_new(j, "same", json_integer(w->same));
+	json_object_set_new(j, "rounded", json_integer(w->rounded));
+	json_object_set_new(j, "differ", json_integer(w->n_found));
+	for (int i = 0; i < w->n_lines; i++)
+		json_array_append_new(groups, group(w, &w->line[i]));
+	json_object_set_new(j, "groups", groups);
+	return j;
+}
+
+/* ---- for pages -------------------------------------------------------------------------------- */
+
+void vn_weights_markdown(const vn_weights *w, FILE *out)
+{
+	char text[VN_WEIGHT_SAYS];
+
+	if (!w)
+		return;
+	fprintf(out, "- **Weights** %s\n", vn_weights_summary(w, text));
+	const int n = shown(w, SHOWN);
+	if (n)
+		fputs("\n| weights | reference | candidate | difference | |\n|---|---|---|---|---|\n", out);
+	for (int i = 0; i < n; i++) {
+		const vn_weight_line *l = &w->line[i];
+		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text) };
+		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
+			fputs("| ", out);
+			vn_markdown_code(out, cell[k], CELL, 1);
+			fputc(' ', out);
+		}
+		fprintf(out, "| %s |\n", vn_weight_line_proof(w, l));
+	}
+	if (n < w->n_lines)
+		fprintf(out, "\n%d more rows.\n", w->n_lines - n);
+	if (n)
+		fputc('\n', out);
+}
+
+void vn_weights_html(const vn_weights *w, FILE *out)
+{
+	char text[VN_WEIGHT_SAYS];
+
+	if (!w)
+		return;
+	fprintf(out, "<dt>weights</dt><dd>%s", vn_weights_summary(w, text));
+	if (w->n_lines)
+		fputs("\n<div class=\"scroll\"><table class=\"weights\"><thead><tr><th>weights</th><th>reference</th><th>candidate</th><th>difference</th><th></th></tr></thead><tbody>\n", out);
+	for (int i = 0; i < w->n_lines; i++) {
+		const vn_weight_line *l = &w->line[i];
+		const char *cell[] = { l->which, l->side[0], l->side[1], vn_weight_line_says(w, l, text), vn_weight_line_proof(w, l) };
+		fputs("<tr>", out);
+		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
+			fputs(k ? "<td>" : "<td><code>", out);
+			vn_xml_text(out, cell[k]);
+			fputs(k ? "</td>" : "</code></td>", out);
+		}
+		fputs("</tr>\n", out);
+	}
+	fputs(w->n_lines ? "</tbody></table></div></dd>\n" : "</dd>\n", out);
+}

@@ -1,0 +1,21 @@
+/* weights_report.h: the table of weights that differ, in every form of report. What comes
+ * from files is cleaned or escaped here. NULL, where nothing was to be compared, writes
+ * nothing (JSON: null). */
+#ifndef VN_COMPARE_WEIGHTS_REPORT_H
+#define VN_COMPARE_WEIGHTS_REPORT_H
+
+#include "compare/text/lines.h"
+#include "compare/weights/weights.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* A line where all agree; else the table, at most so many rows of it (0: all). */
+void    vn_weights_text(const vn_weights *w, int most, FILE *out);
+json_t *vn_weights_json(const vn_weights *w); /* specs/weights.md */
+void    vn_weights_markdown(const vn_weights *w, FILE *out);
+void    vn_weights_html(const vn_weights *w, FILE *out); /* a dt and dd of the story */
+/* For refusals: the summary, then a line for each row of the table. */
+void    vn_weights_lines(const vn_weights *w, vn_lines *lines);
+
+#endif

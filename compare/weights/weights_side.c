@@ -1,0 +1,113 @@
+/* weights_side.c: see weights_side.h. */
+#include "compare/weights/weights_side.h"
+
+#include "compare/compare.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A folder, or a file that begins as GGUF files do. */
+static bool is_model(const char *path)
+{
+	struct stat s;
+	char        magic[4] = "";
+
+	if (stat(path, &s) == 0 && S_ISDIR(s.st_mode))
+		return true;
+	if (!S_ISREG(s.st_mode))
+		return false;
+	FILE *f = fopen(path, "rb");
+	const bool read = f && fread(magic, 1, sizeof magic, f) == sizeof magic;
+	if (f)
+		fclose(f);
+	return read && memcmp(magic, "GGUF", sizeof magic) == 0;
+}
+
+/* Of a tensor that is read and has so many bytes as its shape needs. */
+static bool tensor_of(const vn_source_tensor *s, vn_tensor *t)
+{
+	*t = (vn_tensor) { .shape.rank = s->rank, .data = s->data };
+	if (s->rank > VN_MAX_RANK || !vn_dtype_from_name(s->dtype, &t->dtype) || t->dtype == VN_I32 || strlen(s->name) >= VN_NAME_MAX)
+		return false;
+	for (int i = 0; i < s->rank; i++)
+		t->shape.dim[i] = s->dim[i];
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	return n > 0 && n % vn_dtype_block(t->dtype) == 0 && vn_dtype_bytes(t->dtype, n) == s->bytes;
+}
+
+/* Digest and statistics together read memory twice where a weight is larger than the cache; this is not where time goes. */
+static void sum_up(const vn_tensor *t, vn_weight_row *row)
+{
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	row->dtype = t->dtype;
+	row->shape = t->shape;
+	row->digest = vn_digest_of(t->data, vn_dtype_bytes(t->dtype, n));
+	row->stats = vn_stats_of(t->data, t->dtype, n);
+}
+
+static vn_status of_model(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err)
+{
+	vn_status st = vn_source_open(path, &w->source, err);
+	int       n = 0;
+
+	if (st)
+		return st;
+	w->rows = calloc(w->source->n + 1, sizeof *w->rows);
+	w->numbers = calloc(w->source->n + 1, sizeof *w->numbers);
+	if (!w->rows || !w->numbers)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the table of weights", path);
+	for (size_t i = 0; i < w->source->n; i++) {
+		const vn_source_tensor *s = &w->source->tensor[i];
+		if (!tensor_of(s, &w->numbers[n])) {
+			vn_lines_add(notes, "%s: %s: of format %s and rank %d, and left out", s->path, s->name, s->dtype, s->rank);
+			continue;
+		}
+		snprintf(w->rows[n++].name, VN_NAME_MAX, "%s", s->name);
+	}
+	if (n == 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no weight that can be read", path);
+#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
+	for (int i = 0; i < n; i++)
+		sum_up(&w->numbers[i], &w->rows[i]);
+	w->plan = vn_contract_plan(w->source->config);
+	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
+	return VN_OK;
+}
+
+static vn_status of_recording(const char *path, vn_opened_weights *w, vn_error *err)
+{
+	const vn_status st = vn_recording_open(path, &w->recording, err);
+
+	if (st)
+		return st;
+	w->side.n = vn_recording_weights(w->recording, &w->side.row);
+	if (w->side.n <= 0)
+		return vn_fail(err, VN_ERR_NOTFOUND, "%s: records no table of weights", path);
+	w->side.plan = vn_recording_plan(w->recording);
+	w->side.gguf = vn_recording_format(w->recording) && strncmp(vn_recording_format(w->recording), "gguf", 4) == 0;
+	if (!w->side.plan && vn_recording_config(w->recording))
+		w->side.plan = w->plan = vn_contract_plan(vn_recording_config(w->recording));
+	return VN_OK;
+}
+
+vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err)
+{
+	*w = (vn_opened_weights) { 0 };
+	const vn_status st = is_model(path) ? of_model(path, threads, w, notes, err) : of_recording(path, w, err);
+	if (st)
+		vn_opened_weights_close(w);
+	return st;
+}
+
+void vn_opened_weights_close(vn_opened_weights *w)
+{
+	vn_recording_close(w->recording);
+	vn_source_close(w->source);
+	vn_plan_destroy(w->plan);
+	free(w->rows);
+	free(w->numbers);
+	*w = (vn_opened_weights) { 0 };
+}

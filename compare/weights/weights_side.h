@@ -1,0 +1,26 @@
+/* weights_side.h: one side of a comparison of weights, opened: a recording, or the files of
+ * a model, of any family: a directory with config.json and *.safetensors, or a GGUF file.
+ *
+ * Owner   side borrows from what is opened; vn_opened_weights_close frees all.
+ * Errors  one line naming the file; nothing is left open.
+ */
+#ifndef VN_COMPARE_WEIGHTS_SIDE_H
+#define VN_COMPARE_WEIGHTS_SIDE_H
+
+#include "compare/text/lines.h"
+#include "compare/weights/weights.h"
+
+typedef struct vn_opened_weights {
+	vn_weight_side side;
+	struct vn_recording *recording; /* NULL: files of a model */
+	vn_source     *source;
+	vn_weight_row *rows;            /* of source */
+	vn_tensor     *numbers;
+	vn_plan       *plan;
+} vn_opened_weights;
+
+/* Tensors in formats that are not read are left out, and notes says so. */
+vn_status vn_opened_weights_open(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err);
+void      vn_opened_weights_close(vn_opened_weights *w); /* safe on a zeroed one */
+
+#endif

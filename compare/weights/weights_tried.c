@@ -1,0 +1,275 @@
+/* weights_tried.c: what is certain of a weight that differs: from the tables alone, from
+ * digests of other weights, from digests of the reference's numbers changed. */
+#include "compare/weights/weights_inside.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, const char *id, const char *format, ...)
+{
+	va_list args;
+
+	d->proof = proof;
+	d->certain = certain;
+	d->kind = kind;
+	snprintf(d->id, sizeof d->id, "%s", id);
+	va_start(args, format);
+	vsnprintf(d->words, sizeof d->words, format, args);
+	va_end(args);
+	return true;
+}
+
+bool vn_weight_measures(vn_weight_difference *d, const char *what, double x)
+{
+	d->measured = what;
+	d->measure = x;
+	return true;
+}
+
+/* ---- the tables ------------------------------------------------------------------------ */
+
+static bool constant(const vn_stats *s)
+{
+	return s->n > 1 && s->nan + s->inf == 0 && s->min == s->max;
+}
+
+/* Of one side: what is of no other number, or none at all. */
+static bool unsound(const vn_trial *t, vn_weight_difference *d, int k)
+{
+	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
+	const char     *who = k ? "" : "in the reference: ";
+
+	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
+		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", "W13", "%soverflowed f16 to infinity", who) && vn_weight_measures(d, "places", (double)s->inf);
+	if (s->nan + s->inf > other->nan + other->inf)
+		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", "", "%sNaN or infinite", who) && vn_weight_measures(d, "places", (double)(s->nan + s->inf));
+	if (!constant(s) || constant(other))
+		return false;
+	if (s->max == 0.0)
+		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? "W6" : "W11", "%sall zeros: never loaded", who);
+	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? "W6" : "W11", "%sall %.6g: never loaded", who, s->max);
+}
+
+/* The same but for dimensions of 1. */
+static bool same_but_ones(const vn_shape *a, const vn_shape *b)
+{
+	int64_t x[VN_MAX_RANK], y[VN_MAX_RANK];
+	int     n = 0, m = 0;
+	for (int i = 0; i < a->rank; i++)
+		if (a->dim[i] != 1)
+			x[n++] = a->dim[i];
+	for (int i = 0; i < b->rank; i++)
+		if (b->dim[i] != 1)
+			y[m++] = b->dim[i];
+	return n == m && memcmp(x, y, (size_t)n * sizeof *x) == 0;
+}
+
+static bool other_size(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_shape *a = &t->row[0]->shape, *b = &t->row[1]->shape;
+	const bool      table = t->name.part == VN_PART_EMBED || t->name.part == VN_PART_HEAD;
+
+	if (vn_shape_count(a) == vn_shape_count(b))
+		return false;
+	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
+		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", "W19", "%lld rows %s", llabs(b->dim[0] - a->dim[0]),
+		                    b->dim[0] > a->dim[0] ? "more: a padded vocabulary" : "less: a vocabulary cut");
+	return vn_weight_is(d, VN_BY_TABLE, true, "size", "", "of another size");
+}
+
+bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[0], *b = t->row[1];
+
+	if (!a)
+		return vn_weight_is(d, VN_BY_TABLE, true, "extra", "", "not in the reference");
+	if (!b)
+		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? "W6" : "", "not in the candidate");
+	const bool same = *a->digest.hex && strcmp(a->digest.hex, b->digest.hex) == 0;
+	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
+		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", "W12", "bits of %s read as %s", vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
+	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
+		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", "", "the same bytes, dimensions of 1 written or left out");
+	if (same && a->dtype == b->dtype)
+		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", "W1b", "the same bytes taken for another shape");
+	return other_size(t, d) || unsound(t, d, 1) || unsound(t, d, 0);
+}
+
+/* ---- digests of others ------------------------------------------------------------------ */
+
+static bool equal_bytes(const vn_weight_row *x, const vn_weight_row *y)
+{
+	return x->dtype == y->dtype && *x->digest.hex && strcmp(x->digest.hex, y->digest.hex) == 0 && vn_shape_count(&x->shape) == vn_shape_count(&y->shape);
+}
+
+/* How close another weight of the reference stands to this one: the higher the likelier
+ * it was taken for it. 0: as good as unrelated. */
+static int nearness(const vn_weight_name *own, const vn_weight_name *other)
+{
+	const bool neighbour = other->layer - own->layer == 1 || own->layer - other->layer == 1;
+	if (strcmp(own->tail, other->tail) == 0)
+		return neighbour ? 5 : other->layer == 0 ? 4 : 3;
+	if (own->layer != other->layer)
+		return 0;
+	return vn_part_exchange(own->part, other->part) && own->bias == other->bias ? 6 : 2;
+}
+
+static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
+{
+	if (other->layer == own->layer - 1)
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of the layer before");
+	if (other->layer == own->layer + 1)
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of the layer behind");
+	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of layer %d", other->layer);
+}
+
+bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_side *ref = t->side[0], *cand = t->side[1];
+	const vn_weight_row  *found = NULL;
+	vn_weight_name        other = { 0 };
+	int                   best = -1;
+
+	for (int i = 0; i < ref->n; i++) {
+		if (!equal_bytes(&ref->row[i], t->row[1]) || &ref->row[i] == t->row[0])
+			continue;
+		const vn_weight_name name = vn_weight_name_of(ref->row[i].name);
+		const int            near = nearness(&t->name, &name);
+		if (near > best) {
+			best = near;
+			found = &ref->row[i];
+			other = name;
+		}
+	}
+	if (!found)
+		return false;
+	if (best >= 3 && best <= 5)
+		return of_layer(d, &t->name, &other);
+	const char          *id = vn_part_exchange(t->name.part, other.part);
+	const vn_weight_row *back = vn_weight_twin(cand->row, cand->n, found->name);
+	const bool           both = back && equal_bytes(back, t->row[0]);
+	if (t->name.bias && other.bias && !id)
+		id = "W8";
+	if (both) { /* in one order, whichever of the two it is */
+		const bool  first = strcmp(t->name.tail, other.tail) < 0;
+		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id ? id : "", "%.60s and %.60s exchanged", first ? t->name.tail : other.tail,
+		                    first ? other.tail : t->name.tail);
+	}
+	return vn_weight_is(d, VN_BY_DIGEST, true, "other-weight", id ? id : "", "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+}
+
+/* ---- digests of the numbers changed ---------------------------------------------------------- */
+
+static const vn_order  the_same = { .kind = VN_ORDER_SAME };
+static const vn_change unchanged = { .kind = VN_CHANGE_NONE };
+
+/* Of side k of a trial: are its numbers these, so changed? */
+static bool has(const vn_trial *t, int k, const vn_numbers *m, const vn_order *o, const vn_change *c, int64_t rows)
+{
+	const vn_weight_row *row = t->row[k];
+	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
+	return *x.hex && strcmp(x.hex, row->digest.hex) == 0;
+}
+
+/* The same numbers, whatever their order: the ends are the same, or rounded to the other's format. */
+static bool reordered(const vn_weight_row *a, const vn_weight_row *b)
+{
+	const vn_change none = { .kind = VN_CHANGE_ROUNDED, .as = b->dtype };
+	if (a->stats.nan != b->stats.nan || a->stats.inf != b->stats.inf || vn_dtype_block(b->dtype) > 1)
+		return false;
+	return vn_dtype_block(a->dtype) > 1 || (vn_change_of(&none, a->stats.min) == b->stats.min && vn_change_of(&none, a->stats.max) == b->stats.max);
+}
+
+/* Padding read as numbers: the last rows are left out, and there are zeros in between. */
+static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t stride)
+{
+	const vn_stats *x = &a->stats, *y = &b->stats;
+	const double    kept = (double)a->shape.dim[1] / (double)stride, ratio = y->rms * y->rms / (x->rms * x->rms);
+	return y->min >= fmin(0, x->min) && y->max <= fmax(0, x->max) && ratio > 0.7 * kept && ratio < 1.4 * kept;
+}
+
+static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight_difference *d)
+{
+	const vn_weight_row *a = t->row[from], *b = t->row[!from];
+	vn_order list[VN_MOST_ORDERS];
+	const int n = vn_orders_of(&t->name, &t->row[0]->shape, &t->row[1]->shape, &t->heads, list);
+	const bool whole = reordered(a, b);
+
+	for (int i = 0; i < n; i++) {
+		vn_order o = list[i];
+		if (o.kind == VN_ORDER_SHEARED ? from == 1 || !padded(a, b, o.p[0]) : !whole)
+			continue;
+		if (from) { /* the candidate's numbers put back */
+			const int64_t rows = o.p[0];
+			o.back = !o.back;
+			if (o.kind == VN_ORDER_TURNED) {
+				o.p[0] = o.p[1];
+				o.p[1] = rows;
+			}
+		}
+		if (has(t, !from, m, &o, &unchanged, 0))
+			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s", list[i].says);
+	}
+	return false;
+}
+
+static bool by_change(const vn_trial *t, int from, const vn_numbers *m, vn_weight_difference *d)
+{
+	vn_change list[VN_MOST_CHANGES];
+	const int n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
+
+	if (!vn_shape_equal(&t->row[0]->shape, &t->row[1]->shape))
+		return false;
+	for (int i = 0; i < n; i++)
+		if (has(t, !from, m, &the_same, &list[i], 0))
+			return vn_weight_is(d, VN_BY_DIGEST, true, list[i].word, list[i].id, "%s%s", from ? "in the reference: " : "", list[i].says);
+	return false;
+}
+
+/* Rows of gate and up, one by one in one matrix. */
+static bool interleaved(const vn_trial *t, vn_weight_difference *d)
+{
+	const vn_weight_side *ref = t->side[0];
+	const bool            up = t->name.part == VN_PART_UP;
+	char                  other[VN_NAME_MAX];
+	const char           *at = strstr(t->row[0]->name, up ? "up_proj" : "gate_proj");
+	vn_numbers            m;
+
+	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
+		return false;
+	snprintf(other, sizeof other, "%.*s%s%s", (int)(at - t->row[0]->name), t->row[0]->name, up ? "gate_proj" : "up_proj",
+	         at + strlen(up ? "up_proj" : "gate_proj"));
+	const vn_weight_row *row = vn_weight_find(ref->row, ref->n, other);
+	const vn_tensor     *beside = row ? &ref->numbers[row - ref->row] : NULL;
+	if (!beside || !beside->data || vn_dtype_block(row->dtype) > 1 || row->dtype != t->row[0]->dtype || !vn_shape_equal(&row->shape, &t->row[0]->shape)
+	    || vn_numbers_of(up ? (const vn_tensor *const[]) { beside, t->numbers[0] } : (const vn_tensor *const[]) { t->numbers[0], beside }, 2, &m, NULL))
+		return false;
+	bool found = false;
+	for (int back = 0; !found && back < 2; back++) {
+		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
+		o.p[7] = up ? m.rows[0] : 0;
+		found = has(t, 1, &m, &o, &unchanged, m.rows[0])
+		     && vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", "W5", back ? "rows of gate and up one by one read as halves" : "halves of gate and up read row by row");
+	}
+	vn_numbers_free(&m);
+	return found;
+}
+
+bool vn_weight_by_numbers(const vn_trial *t, vn_weight_difference *d)
+{
+	bool found = false;
+
+	if (interleaved(t, d))
+		return true;
+	for (int from = 0; !found && from < 2; from++) {
+		vn_numbers m;
+		if (!t->numbers[from] || !*t->row[!from]->digest.hex || vn_numbers_of(&t->numbers[from], 1, &m, NULL))
+			continue;
+		found = by_order(t, from, &m, d) || by_change(t, from, &m, d);
+		vn_numbers_free(&m);
+	}
+	return found;
+}
