@@ -203,14 +203,16 @@ static bool put_weights(hid_t group, const vn_weight_row *w, int n)
 	return good;
 }
 
-static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
+static bool put_model(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n)
 {
+	const struct { const char *key, *text; } word[] = {
+		{ "family", w->family }, { "config", w->config }, { "provenance", w->provenance }, { "format", w->format }, { "path", w->path },
+	};
 	hid_t g = H5Gcreate2(s->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
-	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
-	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
-	            vn_h5_put_text(g, "format", vn_model_format(m)) &&
-	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
+	bool  good = g >= 0;
+	for (size_t i = 0; good && i < sizeof word / sizeof *word; i++)
+		good = !word[i].text || vn_h5_put_text(g, word[i].key, word[i].text);
+	good = good && (!rows || put_weights(g, rows, n));
 	if (g >= 0)
 		H5Gclose(g);
 	return good;
@@ -229,15 +231,28 @@ static bool put_plan(vn_store *s, const vn_plan_text *t)
 
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
-	vn_plan_text text;
-	vn_status    st = vn_plan_to_text(s->plan, &text, err);
+	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m), vn_model_path(m) };
+	vn_plan_text text = { 0 };
+	vn_status    st = s->plan ? vn_plan_to_text(s->plan, &text, err) : VN_OK;
 
 	if (st)
 		return st;
 	if (!(st = vn_store_enter(s, err))) {
-		st = vn_store_settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", true, err);
+		const bool good = put_model(s, &w, rows, vn_model_plan(m)->n_weights) && (!s->plan || put_plan(s, &text));
+		st = vn_store_settle(s, good, "/model or /plan", true, err);
 		vn_h5_unlock();
 	}
 	vn_plan_text_free(&text);
+	return st;
+}
+
+vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err)
+{
+	vn_status st = vn_store_enter(s, err);
+
+	if (st)
+		return st;
+	st = vn_store_settle(s, put_model(s, w, NULL, 0), "/model", true, err);
+	vn_h5_unlock();
 	return st;
 }

@@ -26,6 +26,7 @@ struct vn_store {
 	vn_block *filling;         /* the block being filled */
 	int64_t   left;            /* elements the open tensor still lacks */
 	size_t    width;           /* bytes of one of them */
+	bool      cut;             /* vn_store_cut */
 	bool      open;            /* between begin and end */
 
 	/* The storing thread's side. */
@@ -33,7 +34,7 @@ struct vn_store {
 	bool      started;
 	struct {
 		hid_t         dset;    /* without a name until it is whole */
-		int           value;
+		vn_label      label;
 		vn_dtype      dtype;
 		int64_t       at, end; /* where the next byte goes, and the last */
 		vn_stats_sum  sum;
