@@ -101,8 +101,22 @@ void vn_dump_close(vn_dump *d)
 
 /* ---- arrays, steps, ids ------------------------------------------------------------------------ */
 
-/* A name that a checkpoint file can have, and come back as it went in. */
-static const char *bad_name(const char *name)
+const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value)
+{
+	if (!key || !*key || strlen(key) >= VN_FACT_KEY || !value || strlen(value) >= VN_FACT_VALUE)
+		return "is no key of up to 31 bytes with a string of up to 255";
+	for (const char *p = key; *p; p++)
+		if (vn_text_control(*p) || *p == '/')
+			return "is no key";
+	if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0)
+		return "is not said here";
+	if (vn_facts_get(&d->run, key))
+		return "is said twice";
+	return d->run.n >= VN_FACTS_MAX - 8 ? "is one too many" : NULL;
+}
+
+/* It comes back from a checkpoint file as it went in. */
+const char *vn_dump_name_wrong(const char *name)
 {
 	if (!*name)
 		return "is empty";
@@ -118,7 +132,7 @@ static const char *bad_name(const char *name)
 
 vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const char *axes, const char *op, vn_error *err)
 {
-	const char *why = bad_name(name);
+	const char *why = vn_dump_name_wrong(name);
 	vn_dims     dims;
 	char        shown[VN_NAME_MAX];
 	snprintf(shown, sizeof shown, "%s", name);

@@ -70,6 +70,9 @@ vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_erro
 
 /* One more array; name, axes and op are checked. where: "FILE:12" or a member, for messages. NULL: *err says why. */
 vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const char *axes, const char *op, vn_error *err);
+/* What is wrong with a name, NULL where it is one that a checkpoint file can have; with an attribute of /run that is to be added. */
+const char *vn_dump_name_wrong(const char *name);
+const char *vn_dump_fact_wrong(const vn_dump *d, const char *key, const char *value);
 /* "step.3/NAME" is NAME of step 3: returns NAME. */
 const char *vn_dump_step_of(const char *name, int *step);
 /* One more step behind the others, of so many tokens. */

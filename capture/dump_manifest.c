@@ -109,7 +109,6 @@ static vn_status read_step(const line *l)
 static vn_status read_run(const line *l)
 {
 	static const char *const keys[] = { "run", NULL };
-	const vn_facts *f = &l->d->run;
 	const char *key;
 	json_t     *value;
 	vn_status   st = check_keys(l, keys);
@@ -124,17 +123,9 @@ static vn_status read_run(const line *l)
 			snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
 			text = number;
 		}
-		if (!*key || strlen(key) >= VN_FACT_KEY || !text || strlen(text) >= VN_FACT_VALUE)
-			return bad(l, "run: '%.40s' is no key of up to %d bytes with a string of up to %d", key, VN_FACT_KEY - 1, VN_FACT_VALUE - 1);
-		for (const char *p = key; *p; p++)
-			if (vn_text_control(*p) || *p == '/')
-				return bad(l, "run: '%.40s' is no key", key);
-		if (strcmp(key, "token_ids") == 0 || strcmp(key, "positions") == 0 || strcmp(key, "token_text") == 0)
-			return bad(l, "run: '%s' is not said here", key);
-		if (vn_facts_get(f, key))
-			return bad(l, "run: %s is said twice", key);
-		if (f->n >= VN_FACTS_MAX - 8)
-			return bad(l, "run: more than %d things", VN_FACTS_MAX - 8);
+		const char *why = vn_dump_fact_wrong(l->d, key, text);
+		if (why)
+			return bad(l, "run: '%.40s' %s", key, why);
 		vn_facts_set(&l->d->run, key, "%s", text);
 	}
 	return VN_OK;

@@ -2,6 +2,7 @@
 #include "capture/import.h"
 
 #include "capture/arguments.h"
+#include "capture/label.h"
 #include "capture/recording_inside.h"
 #include "libref/base/text.h"
 #include "libref/plan/family.h"
@@ -178,11 +179,11 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 {
 	const vn_step *s = vn_recording_step(i->r, e->step);
 	const int      value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
-	const vn_point_info *p = vn_entry_point(e);
+	const vn_point_info *p = vn_label_point(e->name);
 	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
 	int      words = 0;
 	size_t   n = 1;
-	if (!p || !vn_import_knows(NULL, e->name))
+	if (!p)
 		return;
 	while (n && words <= VN_MAX_RANK)
 		vn_axes_word(p->axes, words, &n), words += n != 0;

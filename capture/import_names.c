@@ -2,28 +2,19 @@
 #include "capture/import.h"
 
 #include "capture/derive.h"
+#include "capture/label.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The name behind its layer, "layer3." skipped. */
-static const char *behind_layer(const char *name)
-{
-	const char *dot = vn_name_layer(name) >= 0 ? strchr(name, '.') : NULL;
-	return dot ? dot + 1 : name;
-}
-
 bool vn_import_knows(const vn_plan *plan, const char *name)
 {
-	const char *bare = behind_layer(name);
-	vn_point    p;
-	if (strcmp(bare, "block_table") == 0)
+	const char *dot = vn_name_layer(name) >= 0 ? strchr(name, '.') : NULL;
+	if (strcmp(dot ? dot + 1 : name, "block_table") == 0)
 		return true;
-	if (plan)
-		return vn_plan_find(plan, name) >= 0;
-	return vn_point_from_name(bare, &p) && vn_point_get(p)->outside == (bare == name);
+	return plan ? vn_plan_find(plan, name) >= 0 : vn_label_point(name) != NULL;
 }
 
 /* Letters to change, put in or take out to make one of the other. */

@@ -10,25 +10,20 @@
 
 enum { PIECE = 1 << 20 }; /* bytes read and written at a time */
 
-static vn_label label_of(const vn_entry *e)
+static vn_tensor_label label_of(const vn_entry *e)
 {
-	const vn_point_info *p = vn_import_knows(NULL, e->name) ? vn_entry_point(e) : NULL;
 	/* The order in which a stranger wrote tensors need not be that in which they were made: names say it. */
-	vn_label l = { .order = -1, .layer = vn_name_layer(e->name) };
-	strcpy(l.name, e->name);
+	vn_tensor_label l = vn_label_of_name(e->name);
 	snprintf(l.op, sizeof l.op, "%s", e->op);
-	snprintf(l.axes, sizeof l.axes, "%s", *e->axes || !p ? e->axes : p->axes);
-	if (p) {
-		snprintf(l.point, sizeof l.point, "%s", p->name);
-		snprintf(l.basis, sizeof l.basis, "%s", p->basis);
-	}
+	if (*e->axes)
+		snprintf(l.axes, sizeof l.axes, "%s", e->axes);
 	return l;
 }
 
 static vn_status put(vn_import *i, vn_store *s, int entry, unsigned char *piece, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(i->r, entry);
-	const vn_label  l = label_of(e);
+	const vn_tensor_label  l = label_of(e);
 	const int64_t   n = vn_shape_count(&e->shape), most = PIECE / (int64_t)vn_dtype_size(e->dtype);
 	vn_status       st = vn_store_begin(s, &l, e->dtype, &e->shape, err);
 

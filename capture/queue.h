@@ -19,7 +19,7 @@
 typedef struct vn_block {
 	struct vn_block *next;
 	bool     first, last; /* piece of its tensor */
-	vn_label label;       /* these three with the first piece */
+	vn_tensor_label label;       /* these three with the first piece */
 	vn_dtype dtype;
 	vn_shape shape;
 	size_t   used;

@@ -53,7 +53,7 @@ vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens,
 vn_sink   vn_store_sink(vn_store *s);
 /* A tensor by its name: begin, all its numbers in one or more writes, end. The label is copied. A name
  * that the step has already is an error of the writing thread. */
-vn_status vn_store_begin(vn_store *s, const vn_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
+vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
 vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err);
 vn_status vn_store_end(vn_store *s, vn_error *err);
 /* Second names the person asked for (want: as in vn_taps, aliases unresolved):

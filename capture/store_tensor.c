@@ -5,7 +5,6 @@
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,21 +29,7 @@ static void post_block(vn_store *s)
 	s->filling = NULL;
 }
 
-vn_label vn_label_of_value(const vn_plan *p, int value)
-{
-	const vn_value      *v = &p->value[value];
-	const vn_point_info *i = vn_point_get(v->point);
-	vn_label l = { .order = value, .layer = v->layer };
-
-	snprintf(l.name, sizeof l.name, "%s", v->name);
-	snprintf(l.point, sizeof l.point, "%s", i->name);
-	snprintf(l.op, sizeof l.op, "%s", vn_op_name(p->node[v->node].op));
-	snprintf(l.basis, sizeof l.basis, "%s", i->basis);
-	snprintf(l.axes, sizeof l.axes, "%s", i->axes);
-	return l;
-}
-
-vn_status vn_store_begin(vn_store *s, const vn_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_status st = vn_store_status(s, err);
 
@@ -109,7 +94,7 @@ vn_status vn_store_end(vn_store *s, vn_error *err)
 static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
 	vn_store      *s = ctx;
-	const vn_label l = vn_label_of_value(s->plan, value);
+	const vn_tensor_label l = vn_label_of_value(s->plan, value);
 	return vn_store_begin(s, &l, dtype, shape, err);
 }
 
@@ -216,7 +201,7 @@ static bool put_word(hid_t o, const char *key, const char *word)
 
 static bool put_attributes(vn_store *s)
 {
-	const vn_label *l = &s->tensor.label;
+	const vn_tensor_label *l = &s->tensor.label;
 	const vn_stats  t = vn_stats_finish(&s->tensor.sum);
 	const vn_digest d = vn_digester_finish(s->tensor.digest);
 	const hid_t     o = s->tensor.dset;

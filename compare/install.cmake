@@ -9,6 +9,7 @@ if(VERNIER_GPU)
 endif()
 string(APPEND VERNIER_PC_LIBS " -lvernier-ref")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc @ONLY)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier-capture.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc @ONLY)
 
 set(libraries vn_libref vn_capture vn_compare)
 set(rooms libref capture compare)
@@ -22,9 +23,12 @@ foreach(library ${libraries})
 endforeach()
 install(TARGETS ${libraries} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS vernier RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/vernier.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+# For other engines: a C API (vernier-capture.pc), and one header that needs nothing.
+install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
+	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(room ${rooms})
 	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vernier
-		FILES_MATCHING PATTERN "*.h" PATTERN "shaders" EXCLUDE)
+		FILES_MATCHING PATTERN "*.h" PATTERN "shaders" EXCLUDE PATTERN "examples" EXCLUDE PATTERN "include" EXCLUDE)
 endforeach()

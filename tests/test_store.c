@@ -334,7 +334,7 @@ static void without_a_plan_tensors_are_given_by_name(void)
 	const vn_shape shape = { .rank = 1, .dim = { T } };
 	CU_ASSERT_EQUAL(vn_store_words(s, &words, &err), VN_OK);
 	for (int i = 0; i < 3; i++) {
-		vn_label l = { .order = -1, .layer = vn_name_layer(names[i]), .axes = "token" };
+		vn_tensor_label l = { .order = -1, .layer = vn_name_layer(names[i]), .axes = "token" };
 		strcpy(l.name, names[i]);
 		CU_ASSERT_EQUAL(vn_store_begin(s, &l, VN_F32, &shape, &err), VN_OK);
 		CU_ASSERT_EQUAL(vn_store_write(s, x, T, &err), VN_OK);
