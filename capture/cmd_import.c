@@ -33,7 +33,8 @@ static const struct {
 static void usage(FILE *to)
 {
 	fputs("usage: vernier import DUMP -o FILE [OPTION]...\n"
-	      "  DUMP is a directory of vernier_record.h, or of .npy files named as their tensors\n", to);
+	      "  DUMP is a directory of vernier_record.h, or of .npy files named as their tensors, a file .npz, .safetensors or .gguf,\n"
+	      "  or the tree of transformers' model_debugging_utils, ..._FULL_TENSORS.json\n", to);
 	for (int i = 0; i < N_OPTIONS; i++) {
 		char left[48];
 		snprintf(left, sizeof left, "--%s%s%s", known[i].name, known[i].value ? " " : "", known[i].value ? known[i].value : "");

@@ -1,86 +1,15 @@
-/* dump.c: what the kinds of dumps share, and the recording that one becomes; see dump.h. */
+/* dump.c: what the kinds of dumps share: arrays, steps, ids, numbers; see dump.h. */
 #include "capture/dump.h"
 
 #include "capture/dims.h"
-#include "capture/recording_inside.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* ---- which kind ------------------------------------------------------------------------------ */
-
-static bool ends(const char *path, const char *with)
-{
-	const size_t n = strlen(path), m = strlen(with);
-	return n >= m && strcasecmp(path + n - m, with) == 0;
-}
-
-/* What is not read has a line of its own that says what to do instead. */
-static vn_status refuse(const char *path, vn_error *err)
-{
-	if (ends(path, ".pt") || ends(path, ".pth") || ends(path, ".bin") || ends(path, ".ckpt") || ends(path, ".pkl"))
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a pickle can run code and is not opened; convert it where it is trusted: python3 -c "
-		               "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
-		               path, path);
-	if (ends(path, ".npy"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
-	if (ends(path, ".h5") || ends(path, ".hdf5"))
-		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 is not imported: a checkpoint file is read as it is (vernier compare --names)", path);
-	return vn_fail(err, VN_ERR_USAGE, "%s: none of a directory of .npy files, .npz, .safetensors, .gguf, and a tree of transformers' model_debugging_utils (.json)", path);
-}
-
-static vn_status open_kind(vn_dump *d, vn_error *err)
-{
-	struct stat s;
-	if (stat(d->path, &s) != 0)
-		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
-	if (S_ISDIR(s.st_mode))
-		return vn_dump_open_directory(d, err);
-	return refuse(d->path, err);
-}
-
-/* Steps that only the names of arrays speak of. */
-static vn_status count_steps(vn_dump *d, vn_error *err)
-{
-	int last = -1;
-	for (int i = 0; i < d->n; i++)
-		last = d->array[i].step > last ? d->array[i].step : last;
-	while (!d->has_steps && d->n_steps <= last) {
-		const vn_status st = vn_dump_step(d, 0, err);
-		if (st)
-			return st;
-	}
-	return VN_OK;
-}
-
-vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
-{
-	vn_dump *d = *out = calloc(1, sizeof *d);
-	if (!d || !(d->path = strdup(path))) {
-		vn_dump_close(d);
-		*out = NULL;
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	}
-	d->held = -1;
-	d->complete = true;
-	vn_status st = open_kind(d, err);
-	if (!st && d->n == 0)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
-	if (!st)
-		st = count_steps(d, err);
-	if (st) {
-		vn_dump_close(d);
-		*out = NULL;
-	}
-	return st;
-}
 
 void vn_dump_close(vn_dump *d)
 {
@@ -244,96 +173,4 @@ vn_status vn_dump_read(vn_dump *d, int i, size_t at, size_t n, void *to, vn_erro
 		return vn_laid_read(d->path, a->name, &a->laid, &a->shape, d->held_data, to, err);
 	memcpy(to, d->held_data + at, n);
 	return VN_OK;
-}
-
-/* ---- the recording --------------------------------------------------------------------------------- */
-
-static vn_status read_foreign(void *context, int i, size_t at, size_t n, void *to, vn_error *err)
-{
-	return vn_dump_read(context, i, at, n, to, err);
-}
-
-static void close_foreign(void *context)
-{
-	vn_dump_close(context);
-}
-
-vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err)
-{
-	vn_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more), w = { strdup(key), strdup(value) };
-	r->model = more ? more : r->model;
-	if (!more || !w.key || !w.value) {
-		free(w.key);
-		free(w.value);
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", r->path);
-	}
-	r->model[r->n_model++] = w;
-	return VN_OK;
-}
-
-static vn_entry entry_of(const vn_array *a, int i)
-{
-	vn_entry e = { .step = a->step, .order = i, .layer = vn_name_layer(a->name), .dtype = a->laid.dtype, .shape = a->shape, .same_as = -1 };
-	strcpy(e.name, a->name);
-	strcpy(e.axes, a->axes);
-	strcpy(e.op, a->op);
-	return e;
-}
-
-static vn_status check_dims(const vn_dump *d, const vn_array *a, vn_error *err)
-{
-	vn_dims     dims;
-	const char *why;
-	char        text[VN_SHAPE_TEXT];
-	if (*a->axes && vn_dims_parse(a->axes, &dims, &why) && dims.rank != a->shape.rank)
-		return vn_fail(err, VN_ERR_SHAPE, "%s: %s: its dims '%s' are %d axes, its shape %s has %d", d->path, a->name, a->axes, dims.rank,
-		               vn_shape_text(&a->shape, text), a->shape.rank);
-	if (a->step >= d->n_steps)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: is of step %d, and no tokens of that step are said", d->path, a->name, a->step);
-	if (a->laid.bits)
-		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: its numbers of %d bytes may be %s or not: a manifest, or --bits, says what they are", d->path, a->name,
-		               a->laid.width, a->laid.width == 2 ? "bfloat16" : "float8");
-	return VN_OK;
-}
-
-vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
-{
-	vn_recording *r = *out = calloc(1, sizeof *r);
-	vn_status     st = VN_OK;
-	if (!r) {
-		vn_dump_close(d);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a recording");
-	}
-	r->fd = -1;
-	r->foreign = (vn_foreign) { .context = d, .read = read_foreign, .close = close_foreign };
-	r->complete = d->complete;
-	r->path = strdup(d->path);
-	r->entry = calloc((size_t)d->n + 1, sizeof *r->entry);
-	r->source = calloc((size_t)d->n + 1, sizeof *r->source);
-	r->step = calloc((size_t)d->n_steps + 1, sizeof *r->step);
-	if (!r->path || !r->entry || !r->source || !r->step)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", d->path, d->n);
-	for (int i = 0; !st && i < d->n; i++) {
-		const vn_array *a = &d->array[i];
-		if ((st = check_dims(d, a, err)))
-			break;
-		r->entry[r->n_entries] = entry_of(a, i);
-		r->source[r->n_entries++] = (vn_extent) { .offset = -1, .address = (uint64_t)i + 1, .foreign = i + 1, .parts = vn_laid_plain(&a->laid),
-			.bytes = vn_shape_count(&a->shape) * (int64_t)vn_dtype_size(a->laid.dtype) };
-	}
-	if (!st) {
-		memcpy(r->step, d->step, (size_t)d->n_steps * sizeof *r->step);
-		r->n_steps = r->room_steps = d->n_steps;
-		r->run = d->run;
-		r->ids = d->ids;
-		r->positions = d->positions;
-		r->n_ids = r->n_positions = d->n_ids;
-		d->ids = d->positions = NULL;
-		st = vn_recording_sort(r, err);
-	}
-	if (st) {
-		vn_recording_close(r);
-		*out = NULL;
-	}
-	return st;
 }

@@ -86,6 +86,10 @@ vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err);
 vn_status vn_dump_open_gguf(vn_dump *d, vn_error *err);
 vn_status vn_dump_open_tree(vn_dump *d, vn_error *err); /* transformers' model_debugging_utils */
 
+/* How a tensor of such a file lies; false: it is of a dtype, or has more axes, than we have. */
+typedef struct vn_st_tensor vn_st_tensor;
+bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape);
+
 /* The manifest of a directory (specs/dump.md): everything but what its files hold. Arrays have `file` set, and the dtype that
  * the manifest says in laid.dtype. */
 vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err);

@@ -48,10 +48,11 @@ static int number_in(const char *name)
 	return *p && vn_text_digits(p, &n) && n <= 99999 ? (int)n : -1;
 }
 
-/* The last word of it, without numbers: of "blk.3.attn_q.weight-2" "weight"; of "model.layers.3.mlp.up_proj" "up_proj". */
+/* The last word of it, without numbers: of "model.layers.3.mlp.up_proj.in" and "up_proj-3" "up_proj". */
 static void last_word(const char *name, char *to, size_t room)
 {
 	size_t end = strlen(name), at;
+	end -= end > 3 && strcmp(name + end - 3, ".in") == 0 ? 3 : 0;
 	while (end > 0 && (isdigit((unsigned char)name[end - 1]) || strchr(".-/", name[end - 1])))
 		end--;
 	for (at = end; at > 0 && !strchr("./", name[at - 1]); at--)
