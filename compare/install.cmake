@@ -28,7 +28,9 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/vernier.1 DESTINATION ${CMAKE_INSTALL_MA
 # For other engines: a C API (vernier-capture.pc), and one header that needs nothing.
 install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
 	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/capture/examples
+	DESTINATION ${CMAKE_INSTALL_DATADIR}/vernier)
 foreach(room ${rooms})
 	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vernier
-		FILES_MATCHING PATTERN "*.h" PATTERN "shaders" EXCLUDE PATTERN "examples" EXCLUDE PATTERN "include" EXCLUDE)
+		FILES_MATCHING PATTERN "*.h" PATTERN "shaders" EXCLUDE PATTERN "examples" EXCLUDE PATTERN "include" EXCLUDE PATTERN "llama.cpp" EXCLUDE)
 endforeach()

@@ -20,6 +20,7 @@
  * Cut off  A file has its name once it is whole, and its line in the manifest after that. Whatever ends the program
  *          leaves a directory whose reader knows what is whole; only vernier_record_close says that all is there.
  * Threads  One at a time for each vernier_record.
+ * Text     UTF-8.
  * Memory   Numbers are written from where they are; they may change as soon as the call is back.
  */
 #ifndef VERNIER_RECORD_H
@@ -48,7 +49,7 @@ typedef struct vernier_record {
  * own word) are what reports call the run. */
 int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision);
 
-/* Anything else that explains the run: "device", "commit"... Keys have at most 31 bytes, values 255. */
+/* Anything else that explains the run: "device", "commit"... Each key once, of at most 31 bytes; a value is cut after 255. */
 int vernier_record_say(vernier_record *r, const char *key, const char *value);
 
 /* The model's config.json, its text. Axes and families are then known without `vernier import --model`. */
@@ -366,12 +367,21 @@ int vernier_record_open(vernier_record *r, const char *dir, const char *engine, 
 int vernier_record_say(vernier_record *r, const char *key, const char *value)
 {
 	vernier_record_text_ t;
+	char   cut[256];
+	size_t n = strlen(value);
 	if (vernier_record_ready_(r))
 		return -1;
+	if (!*key || strlen(key) > 31)
+		return vernier_record_fail_(r, "'%.40s' is no key of up to 31 bytes", key);
+	if (n > 255) /* not inside a character */
+		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
+			;
+	memcpy(cut, value, n);
+	cut[n] = '\0';
 	t = vernier_record_begin_("{\"run\":{");
 	vernier_record_quoted_(&t, key);
 	vernier_record_plain_(&t, ":");
-	vernier_record_quoted_(&t, value);
+	vernier_record_quoted_(&t, cut);
 	vernier_record_plain_(&t, "}");
 	return vernier_record_line_(r, &t);
 }
