@@ -34,6 +34,12 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
+hits=$(grep -rlE '#include <zip' libref libgpu capture compare | grep -v '^capture/dump_npz.c$')
+if [ -n "$hits" ]; then
+	echo "libzip belongs to capture/dump_npz.c, not to:"
+	echo "$hits"
+	bad=1
+fi
 hits=$(grep -rlE '#include <(pcre2|uninorm|unictype|unistr)\.h>' libref libgpu capture compare | grep -vE '^libref/(text/(split|normal|unicode)|base/utf8)\.c$')
 if [ -n "$hits" ]; then
 	echo "PCRE2 and libunistring belong to a few files of libref, not to:"

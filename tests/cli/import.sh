@@ -77,24 +77,16 @@ vernier import cut --partial -o e.h5; echo "[$?]"; vernier show e.h5 | head -n 1
 echo "== pickles are not opened"
 touch x.pt; vernier import x.pt -o e.h5 2>&1 | cut -c 1-90
 echo "== bad files, one line each"
-bad() { # WORDS, python that spoils the copy `t` of a dump; m: lines of its manifest
-	rm -rf t; mkdir t; cp plain/[0-3].npy t; (head -n 7 plain/manifest.jsonl; echo '{"complete":4}') >t/manifest.jsonl
-	$PYTHON -c "
-import json, numpy as np
-m = open('t/manifest.jsonl').read().split('\n')[:-1]
-def edit(i, **k):
-    o = json.loads(m[i]); o.update(k); m[i] = json.dumps(o)
-$2
-open('t/manifest.jsonl', 'w').write('\n'.join(m) + '\n')"
-	echo "-- $1"; vernier import t -o t.h5 >said 2>&1; s=$?; cut -c 1-230 said; echo "[$s]"; test -e t.h5 -o -e t.h5.partial && echo "LEFT A FILE"
+bad() { # WORDS, python that spoils the lines `m` of a manifest, or the files of `t`, a copy of a dump
+	printf '%s\0%s\0' "$1" "$2" >>cases
 }
-bad "objects" 'np.save("t/1.npy", np.array([{}, 1], dtype=object), allow_pickle=True)'
-bad "a structure" 'np.save("t/1.npy", np.zeros(3, dtype=[("a", "f4"), ("b", "f4")]))'
-bad "complex" 'np.save("t/1.npy", np.zeros(3, dtype="c8"))'
-bad "half of it" 'b = open("t/1.npy", "rb").read(); open("t/1.npy", "wb").write(b[:len(b) // 2])'
-bad "something behind" 'open("t/1.npy", "ab").write(b"x")'
-bad "absurd shape" 'b = open("t/1.npy", "rb").read().replace(b"(4, 48), }", b"(99999999999999999, 99999999999999999, 9), }"); b = b[:8] + bytes([b[8] + 36, 0]) + b[10:]; open("t/1.npy", "wb").write(b)'
-bad "seven axes" 'np.save("t/1.npy", np.zeros((1,) * 7))'
+bad "objects" 'np.save(f"{t}/1.npy", np.array([{}, 1], dtype=object), allow_pickle=True)'
+bad "a structure" 'np.save(f"{t}/1.npy", np.zeros(3, dtype=[("a", "f4"), ("b", "f4")]))'
+bad "complex" 'np.save(f"{t}/1.npy", np.zeros(3, dtype="c8"))'
+bad "half of it" 'b = open(f"{t}/1.npy", "rb").read(); open(f"{t}/1.npy", "wb").write(b[:len(b) // 2])'
+bad "something behind" 'open(f"{t}/1.npy", "ab").write(b"x")'
+bad "absurd shape" 'b = open(f"{t}/1.npy", "rb").read().replace(b"(4, 48), }", b"(99999999999999999, 99999999999999999, 9), }"); b = b[:8] + bytes([b[8] + 36, 0]) + b[10:]; open(f"{t}/1.npy", "wb").write(b)'
+bad "seven axes" 'np.save(f"{t}/1.npy", np.zeros((1,) * 7))'
 bad "another shape than its line" 'edit(4, shape=[4, 24])'
 bad "another dtype than its line" 'edit(4, dtype="f16")'
 bad "no file" 'edit(4, file="nowhere.npy")'
@@ -115,9 +107,36 @@ bad "positions of another number" 'edit(2, positions=[1])'
 bad "steps out of order" 'edit(2, step=1)'
 bad "another number of rows than tokens" 'edit(2, ids=[5, 6, 7])'
 bad "a manifest of another version" 'm[0] = "{\"vernier_dump\":2}"'
-bad "an empty manifest" 'm.clear(); open("t/manifest.jsonl", "w")'
-bad "int64 that is too large" 'np.save("t/1.npy", np.full((4, 48), 1 << 40)); edit(4, dtype="i32")'
-bad "bits that nothing names" 'np.save("t/1.npy", np.zeros((4, 48), "u2"))'
+bad "an empty manifest" 'm.clear()'
+bad "int64 that is too large" 'np.save(f"{t}/1.npy", np.full((4, 48), 1 << 40)); edit(4, dtype="i32")'
+bad "bits that nothing names" 'np.save(f"{t}/1.npy", np.zeros((4, 48), "u2"))'
+cat >spoil.py <<'P'
+import json, os, shutil
+import numpy as np
+case = open("cases").read().split("\0")[:-1]
+first = open("plain/manifest.jsonl").read().split("\n")[:7] + ['{"complete":4}']
+for n in range(0, len(case), 2):
+    t = f"t{n // 2:02}"
+    os.makedirs(t)
+    for i in range(4):
+        shutil.copy(f"plain/{i}.npy", t)
+    m = list(first)
+    def edit(i, **k):
+        o = json.loads(m[i])
+        o.update(k)
+        m[i] = json.dumps(o)
+    exec(case[n + 1])
+    with open(t + "/manifest.jsonl", "w") as o:
+        o.write("".join(line + "\n" for line in m))
+    with open(t + "/words", "w") as o:
+        o.write(case[n])
+P
+$PYTHON spoil.py
+for t in t[0-9][0-9]; do
+	echo "-- $(cat $t/words)"
+	vernier import $t -o t.h5 >said 2>&1; s=$?; sed "s/$t/t/" said | cut -c 1-230; echo "[$s]"
+	test -e t.h5 -o -e t.h5.partial && echo "LEFT A FILE"
+done
 echo "-- two maps for one name"
 printf 'version: 1\nrules:\n  - { from: "layer{n}.{q,k}_rope", to: "layer{n}.q_rope" }\n' >two.yaml
 vernier import plain --names two.yaml -o t.h5; echo "[$?]"
