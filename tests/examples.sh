@@ -54,6 +54,17 @@ grep -q 'holds no tensor' said
 ! ./capture . half.h5 2>/dev/null
 test ! -e half.h5
 
+# A full disk, as a limit on the size of files: told, and nothing is complete; what is whole can be had.
+full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too large' said; }
+rm -rf dump direct.h5*
+full ./record "$model" dump
+! vernier import dump -o full.h5 2>said
+grep -q 'not complete.* 32 tensors that are whole' said
+vernier import dump --partial -o full.h5 2>said
+grep -q 'full.h5: 32 tensors.*incomplete' said
+full ./capture "$model" direct.h5
+test ! -e direct.h5
+
 # What a program does wrong is told by the first failure.
 cat >wrong.c <<'C'
 #include "vernier_capture.h"
@@ -97,6 +108,29 @@ int main(void)
 	return 0;
 }
 C
+cat >killed.c <<'C'
+#include <signal.h>
+#define VERNIER_RECORD_IMPLEMENTATION
+#include "vernier_record.h"
+int main(void)
+{
+	const int32_t  id = 3;
+	const float    x[6] = { 0 };
+	const int64_t  shape[] = { 1, 6 };
+	vernier_record r;
+	vernier_record_open(&r, "killed.d", "x", "f32");
+	vernier_record_step(&r, &id, 1);
+	vernier_record_put(&r, "embed", NULL, "f32", x, 2, shape);
+	vernier_record_put(&r, "final_norm", NULL, "f32", x, 2, shape);
+	return raise(SIGKILL);
+}
+C
+cc -std=c99 $header killed.c -o killed
+(./killed) 2>/dev/null && exit 1
+! vernier import killed.d -o killed.h5 2>/dev/null
+vernier import killed.d --partial -o killed.h5 2>said
+grep -q 'killed.h5: 2 tensors.*incomplete' said
+
 cc -std=c99 $header wrong.c $library -o try-wrong
 ./try-wrong >said
 cat >expected <<'T'

@@ -19,10 +19,10 @@ for s in range(sum(k.startswith("step.") for k in f)):
         if not isinstance(d, h5py.Dataset):
             return
         a, axes, name = d[...], d.attrs["axes"], name.replace("/", ".")
-        if how == "foreign" and name.endswith(("q_rope", "attn_context")):
+        if how and name.endswith(("q_rope", "attn_context")):
             axes = "batch token (head dim)"
             a = a.reshape(1, a.shape[0], -1)
-        if how == "foreign" and name.endswith("k_rope"):
+        if how and name.endswith("k_rope"):
             axes = "kv_head token dim"
             a = a.transpose(1, 0, 2)
         if how == "foreign" and name.startswith("layer"):
@@ -56,6 +56,11 @@ vernier compare ref.h5 b.h5 --bitwise | grep -E 'checkpoints compared|^verdict'
 vernier import foreign -o c.h5; echo "[$?]"; test -e c.h5 || echo "no c.h5"
 vernier import foreign --dry-run --model "$M" | sed -n '1,4p;/^left/,/blk.0.k_cache/p'
 vernier import foreign --names own.yaml --dry-run --model "$M" | sed -n '/step 1/,/k_rope/p'
+echo "== our names, and axes in other words: with a model, and without one that knows how long heads are"
+$PYTHON dump.py ref.h5 words words
+vernier import words --model "$M" -o w.h5
+vernier compare ref.h5 w.h5 --bitwise | tail -n 1
+vernier import words -o v.h5
 echo "== a directory of files named as their tensors"
 $PYTHON -c "
 import h5py, numpy as np, os
