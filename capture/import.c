@@ -175,24 +175,40 @@ static vn_status map_names(vn_import *i, const speaker *s, vn_error *err)
 
 /* ---- is it fit to be written? ---------------------------------------------------------------------- */
 
+static int words_of(const char *axes)
+{
+	int    n = 0;
+	size_t length = 1;
+	while (length && n <= VN_MAX_RANK)
+		vn_axes_word(axes, n, &length), n += length != 0;
+	return n;
+}
+
+/* A tensor that nobody named the axes of has its checkpoint's, if it has as many. */
+static void name_axes(vn_import *i)
+{
+	for (int k = 0; k < i->r->n_entries; k++) {
+		vn_entry *e = &i->r->entry[k];
+		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
+		if (p && words_of(p->axes) == e->shape.rank)
+			snprintf(e->axes, sizeof e->axes, "%s", p->axes);
+	}
+}
+
 static void look_at_shape(vn_import *i, const vn_entry *e)
 {
 	const vn_step *s = vn_recording_step(i->r, e->step);
 	const int      value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
 	const vn_point_info *p = vn_label_point(e->name);
 	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
-	int      words = 0;
-	size_t   n = 1;
 	if (!p)
 		return;
-	while (n && words <= VN_MAX_RANK)
-		vn_axes_word(p->axes, words, &n), words += n != 0;
 	if (value >= 0 && s && s->rows >= 0) {
 		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
 		if (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1))
 			return;
 		vn_shape_text(&shape, like);
-	} else if (e->shape.rank == words && (!*e->axes || strcmp(e->axes, p->axes) == 0)) {
+	} else if (e->shape.rank == words_of(p->axes) && (!*e->axes || strcmp(e->axes, p->axes) == 0)) {
 		return;
 	}
 	if (i->n_misshapen++ == 0)
@@ -204,7 +220,8 @@ static vn_status check(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
-	vn_status   st = vn_recording_check_rows(i->r, err);
+	name_axes(i);
+	const vn_status st = vn_recording_check_rows(i->r, err);
 	if (st)
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {

@@ -15,8 +15,7 @@ static vn_tensor_label label_of(const vn_entry *e)
 	/* The order in which a stranger wrote tensors need not be that in which they were made: names say it. */
 	vn_tensor_label l = vn_label_of_name(e->name);
 	snprintf(l.op, sizeof l.op, "%s", e->op);
-	if (*e->axes)
-		snprintf(l.axes, sizeof l.axes, "%s", e->axes);
+	snprintf(l.axes, sizeof l.axes, "%s", e->axes);
 	return l;
 }
 

@@ -121,6 +121,7 @@ json.dump(t, open('tree/SUMMARY.json', 'w'))
 json.dump([1], open('tree/list.json', 'w'))
 t['children'] = [json.load(open('tree/Q_debug_tree_FULL_TENSORS.json'))['children'][0]] * 2
 json.dump(t, open('tree/twice.json', 'w'))"
+ids=5,6,7,8,9; bad "more tokens than rows" half.safetensors
 for z in other bomb sum pickled; do bad $z.npz $z.npz; done
 bad "cut off" cut.safetensors
 head -c 700 a.gguf >cut.gguf; bad "cut off" cut.gguf
