@@ -4,6 +4,7 @@
 #define VN_CAPTURE_COMMANDS_H
 
 int cmd_capture(int argc, char **argv);
+int cmd_import(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_points(int argc, char **argv);
 

@@ -45,6 +45,7 @@ static const struct {
 	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER },
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS },
+	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },
 	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER },

@@ -323,6 +323,37 @@ static void an_abandoned_store_without_tensors_leaves_nothing(void)
 	vn_plan_destroy(p);
 }
 
+/* A stranger's recording: names that are nobody's points, no plan, and a run that was cut off. */
+static void without_a_plan_tensors_are_given_by_name(void)
+{
+	static const char *const names[] = { "layer1.q_proj", "model", "model.norm" };
+	const float x[T] = { 1, 2, 3, 4, 5 };
+	vn_store   *s = begin_store(NULL, false);
+	vn_error    err = { "" };
+	const vn_model_words words = { .family = "qwen2" };
+	const vn_shape shape = { .rank = 1, .dim = { T } };
+	CU_ASSERT_EQUAL(vn_store_words(s, &words, &err), VN_OK);
+	for (int i = 0; i < 3; i++) {
+		vn_tensor_label l = { .order = -1, .layer = vn_name_layer(names[i]), .axes = "token" };
+		strcpy(l.name, names[i]);
+		CU_ASSERT_EQUAL(vn_store_begin(s, &l, VN_F32, &shape, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_write(s, x, T, &err), VN_OK);
+		CU_ASSERT_EQUAL(vn_store_end(s, &err), VN_OK);
+	}
+	vn_store_cut(s);
+	CU_ASSERT_EQUAL(vn_store_commit(&s, &err), VN_OK);
+	vn_recording *r = open_file(path);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(r);
+	CU_ASSERT_FALSE(vn_recording_complete(r));
+	CU_ASSERT_STRING_EQUAL(vn_recording_family(r), "qwen2");
+	CU_ASSERT_PTR_NULL(vn_recording_plan(r));
+	CU_ASSERT_EQUAL(vn_recording_count(r), 3);
+	for (int i = 0; i < 3; i++)
+		CU_ASSERT(vn_recording_find(r, 0, names[i]) >= 0);
+	vn_recording_close(r);
+	clear();
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -339,6 +370,7 @@ int main(void)
 		TEST(a_run_cut_off_has_the_ids_of_the_steps_it_came_to),
 		TEST(an_abandoned_store_leaves_a_partial_file_that_says_so),
 		TEST(an_abandoned_store_without_tensors_leaves_nothing),
+		TEST(without_a_plan_tensors_are_given_by_name),
 		CU_TEST_INFO_NULL,
 	};
 	return run_store_suite("store", tests);

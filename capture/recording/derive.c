@@ -200,3 +200,26 @@ vn_status vn_derive_end(vn_recording *r, vn_error *err)
 {
 	return vn_recording_sort(r, err);
 }
+
+static int add_origins(const vn_recording *r, int i, int *list, int n, int room)
+{
+	const vn_extent *s = &r->source[vn_recording_primary(r, i)];
+	if (!s->gathered) {
+		for (int k = 0; k < n; k++)
+			if (list[k] == i)
+				return n;
+		if (n < room)
+			list[n++] = i;
+		return n;
+	}
+	if (s->gathered->whole)
+		return add_origins(r->base[s->gathered->base], s->gathered->entry, list, n, room);
+	for (int p = 0; p < s->gathered->n; p++)
+		n = add_origins(r->base[s->gathered->piece[p].base], s->gathered->piece[p].entry, list, n, room);
+	return n;
+}
+
+int vn_derive_origins(const vn_recording *r, int i, int *list, int room)
+{
+	return add_origins(r, i, list, 0, room);
+}

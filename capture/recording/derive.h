@@ -42,6 +42,10 @@ vn_status vn_derive_keep(vn_recording *r, const vn_entry *e, int base, int entry
 /* Sorted, checked, ready to be read. */
 vn_status vn_derive_end(vn_recording *r, vn_error *err);
 
+/* Which tensors of the recording at the bottom, that is made of none, entry i is made of: each once, as many as there is
+ * room for. Returns how many these are. Only the first source of each is followed. */
+int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
+
 /* The source of that number; it stays r's. */
 vn_recording *vn_derive_base(const vn_recording *r, int base);
 /* Instead of what the first source says, one prompt. ids and positions (n) are copied. */

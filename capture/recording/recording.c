@@ -167,7 +167,7 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 
 /* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
  * last (vn_entry_last), of each prompt. */
-static vn_status check_rows(const vn_recording *r, vn_error *err)
+vn_status vn_recording_check_rows(const vn_recording *r, vn_error *err)
 {
 	const int64_t prompts = vn_packed_count(r);
 	for (int i = 0; i < r->n_entries; i++) {
@@ -222,7 +222,7 @@ static vn_status settle(vn_recording *r, vn_error *err)
 
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
-	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = check_rows(r, err)) || (st = sort_weights(r, err)))
+	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = vn_recording_check_rows(r, err)) || (st = sort_weights(r, err)))
 		return st;
 	return settle_plan(r, err);
 }
@@ -294,6 +294,8 @@ void vn_recording_close(vn_recording *r)
 	for (int i = 0; i < r->n_bases; i++)
 		vn_recording_close(r->base[i]);
 	free(r->base);
+	if (r->foreign.close)
+		r->foreign.close(r->foreign.context);
 	free(r->entry);
 	free(r->source);
 	free(r->by_name);

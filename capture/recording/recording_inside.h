@@ -1,4 +1,4 @@
-/* recording_inside.h: what the files of recording.h, receive.c, view.c and derive.c share. Nobody else includes it. */
+/* recording_inside.h: what the files of recording.h, receive.c, view.c, derive.c and dump.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_RECORDING_INSIDE_H
 #define VN_CAPTURE_RECORDING_INSIDE_H
 
@@ -38,7 +38,16 @@ typedef struct vn_extent {
 	vn_scratch loaded; /* shared with the child that read them, or made by the gathered; or nothing */
 	vn_view *view;    /* NULL: as they are */
 	vn_gathered *gathered; /* NULL: in this file */
+	int      foreign; /* 1 + the number of an array of vn_foreign; 0: it is in a checkpoint file */
+	bool     parts;   /* a foreign one that may be read in parts */
 } vn_extent;
+
+/* Whoever reads numbers that are in no checkpoint file (dump.h): bytes [at, at + n) of array i; of one without `parts` all. */
+typedef struct vn_foreign {
+	void      *context;
+	vn_status (*read)(void *context, int i, size_t at, size_t n, void *to, vn_error *err);
+	void      (*close)(void *context);
+} vn_foreign;
 
 typedef struct vn_word {
 	char *key, *value;
@@ -48,6 +57,7 @@ struct vn_recording {
 	char     *path;
 	int       fd;
 	int64_t   bytes;
+	vn_foreign foreign;
 	const unsigned char *map; /* the whole file, or NULL before the first need */
 
 	bool      complete;
@@ -83,6 +93,9 @@ struct vn_recording {
 
 /* Entries in execution order, names of one tensor tied together; a name twice is refused. */
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
+
+/* What stands by tokens has the rows that its step says. */
+vn_status vn_recording_check_rows(const vn_recording *r, vn_error *err);
 
 /* The entry whose numbers those of entry i are: itself but where it is a second name. */
 int vn_recording_primary(const vn_recording *r, int i);

@@ -312,6 +312,10 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 	if (own || !s->view) {
 		if (s->offset >= 0)
 			return from_file(r, i, r->fd, s->offset, from, n, to, err);
+		if (s->foreign && s->parts) {
+			const size_t size = vn_dtype_size(r->entry[i].dtype);
+			return r->foreign.read(r->foreign.context, s->foreign - 1, (size_t)from * size, (size_t)n * size, to, err);
+		}
 		if (!s->gathered) { /* compressed, chunked, big-endian */
 			const void *data;
 			const vn_status st = vn_recording_load(r, i, &data, err);

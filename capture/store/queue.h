@@ -8,7 +8,7 @@
 #ifndef VN_CAPTURE_QUEUE_H
 #define VN_CAPTURE_QUEUE_H
 
-#include "libref/base/tensor.h"
+#include "capture/store/label.h"
 
 #include <stddef.h>
 
@@ -19,7 +19,7 @@
 typedef struct vn_block {
 	struct vn_block *next;
 	bool     first, last; /* piece of its tensor */
-	int      value;       /* of the plan; these three with the first piece */
+	vn_tensor_label label;       /* these three with the first piece */
 	vn_dtype dtype;
 	vn_shape shape;
 	size_t   used;

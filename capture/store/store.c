@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 static const size_t QUEUE_BUDGET = (size_t)256 << 20;
+enum { GUESSED_LAYERS = 64 }; /* where no plan says: a group with more links has further blocks */
 
 vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err)
 {
@@ -96,7 +97,7 @@ static vn_status make_file(vn_store *s, vn_error *err)
 {
 	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
 	hid_t     driver = (hid_t)vn_driver_id();
-	unsigned  links = (unsigned)s->plan->layers + VN_N_POINTS;
+	unsigned  links = (unsigned)(s->plan ? s->plan->layers : GUESSED_LAYERS) + VN_N_POINTS;
 	vn_status st = VN_OK;
 
 	s->groups = H5Pcreate(H5P_GROUP_CREATE);
@@ -289,13 +290,18 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	stop_thread(s);
 	if (!st)
 		st = vn_store_status(s, err);
-	vn_status closed = close_file(s, !st, st ? NULL : err);
+	vn_status closed = close_file(s, !st && !s->cut, st ? NULL : err);
 	if (!st)
 		st = closed;
 	if (!st)
 		st = vn_place_settle(&s->place, err);
 	release(store);
 	return st;
+}
+
+void vn_store_cut(vn_store *s)
+{
+	s->cut = true;
 }
 
 int64_t vn_store_tensors(vn_store *s, int64_t *bytes)

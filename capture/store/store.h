@@ -16,6 +16,7 @@
 #ifndef VN_CAPTURE_STORE_H
 #define VN_CAPTURE_STORE_H
 
+#include "capture/store/label.h"
 #include "libref/base/facts.h"
 #include "libref/model/model.h"
 #include "libref/plan/tap.h"
@@ -23,7 +24,8 @@
 typedef struct vn_store vn_store;
 
 /* force: an existing PATH will be replaced at commit; otherwise it is refused
- * here. The plan is borrowed until the store ends. */
+ * here. The plan is borrowed until the store ends; NULL where there is none: then tensors are
+ * given by name (vn_store_begin), and the file has no /plan. */
 vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err);
 
 /* /run: facts as attributes, all token ids with their positions; -1 for ids
@@ -36,18 +38,30 @@ vn_status vn_store_token(vn_store *s, int64_t at, int32_t id, vn_error *err);
 vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_error *err);
 /* Facts known only later, added to /run or put in place of earlier ones. */
 vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err);
-/* /model and /plan. rows: (n_weights of the plan). */
+/* /model and, of a store that has one, /plan. rows: (n_weights of the model's plan); NULL: nothing is said of weights. */
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err);
+/* The same of a model of which no more than words are known; a NULL one is left out. */
+typedef struct vn_model_words {
+	const char *family, *config, *provenance, *format, *path;
+} vn_model_words;
+vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err);
 
 /* Open step N; tensors that follow belong to it. Rows as vn_taps_select gives them. */
 vn_status vn_store_step(vn_store *s, int step, int64_t position, int64_t tokens, int64_t first_row,
                         int64_t rows, vn_error *err);
 /* The sink to put into vn_taps; borrowed from the store. */
 vn_sink   vn_store_sink(vn_store *s);
+/* A tensor by its name: begin, all its numbers in one or more writes, end. The label is copied. A name
+ * that the step has already is an error of the writing thread. */
+vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err);
+vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err);
+vn_status vn_store_end(vn_store *s, vn_error *err);
 /* Second names the person asked for (want: as in vn_taps, aliases unresolved):
  * hard links to what this step wrote. */
 vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err);
 
+/* The run that is recorded was cut off: commit then leaves the file marked incomplete, under its name. */
+void      vn_store_cut(vn_store *s);
 /* Finish, mark complete, sync, rename; ends and NULLs the store in any case. */
 vn_status vn_store_commit(vn_store **s, vn_error *err);
 /* How many tensors are in the file; waits for those under way. bytes may be NULL. */

@@ -1,8 +1,5 @@
-/* store_about.c: what a store says about the run beside its tensors: /run, /model,
- * /plan. See store.h. */
+/* store_about.c: what a store says about the run beside its tensors: /run, and /model in words. See store.h. */
 #include "capture/store/store_inside.h"
-
-#include "capture/file/plan_json.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -10,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A one-dimensional dataset of n elements. */
-static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
+bool vn_store_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data,
                      const char *digest)
 {
 	hsize_t dim = (hsize_t)n;
@@ -30,10 +26,10 @@ static bool put_list(hid_t group, const char *name, hid_t disk, hid_t memory, in
 	return good;
 }
 
-static bool put_lines(hid_t group, const char *name, char *const *line, int64_t n)
+bool vn_store_lines(hid_t group, const char *name, char *const *line, int64_t n)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put_list(group, name, type, type, n, line, NULL);
+	bool  good = type >= 0 && vn_store_list(group, name, type, type, n, line, NULL);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
@@ -44,7 +40,7 @@ static bool put_lines(hid_t group, const char *name, char *const *line, int64_t 
 static bool put_ids(hid_t group, const char *name, const int32_t *list, int64_t n, bool known)
 {
 	vn_digest d = vn_digest_of(list, (size_t)n * sizeof *list);
-	return put_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, n, list, known ? d.hex : NULL);
+	return vn_store_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, n, list, known ? d.hex : NULL);
 }
 
 /* Ids that are known only later are written where they belong, as tensors are:
@@ -121,7 +117,7 @@ vn_status vn_store_token_text(vn_store *s, char *const *text, int64_t n, vn_erro
 	if (st)
 		return st;
 	hid_t g = H5Gopen2(s->file, "run", H5P_DEFAULT);
-	bool  good = g >= 0 && put_lines(g, "token_text", text, n);
+	bool  good = g >= 0 && vn_store_lines(g, "token_text", text, n);
 	if (g >= 0)
 		H5Gclose(g);
 	st = vn_store_settle(s, good, "/run/token_text", true, err);
@@ -147,97 +143,32 @@ vn_status vn_store_facts(vn_store *s, const vn_facts *facts, vn_error *err)
 	return st;
 }
 
-/* ---- /model and /plan ---------------------------------------------------------- */
+/* ---- /model ------------------------------------------------------------------------ */
 
-enum { WEIGHT_SHAPE_TEXT = 96 }; /* of four axes; readers of older versions take no more */
-
-/* A row of /model/weights as it is in the file. */
-typedef struct row {
-	char    name[VN_NAME_MAX], dtype[8], shape[WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
-	double  min, max, mean, rms;
-	int64_t nan, inf;
-} row;
-
-static hid_t row_type(void)
+hid_t vn_store_put_words(vn_store *s, const vn_model_words *w)
 {
-	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
-		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },     { "dtype", offsetof(row, dtype), 8, 0 },
-		{ "shape", offsetof(row, shape), WEIGHT_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
-		{ "min", offsetof(row, min), 0, 1 },                 { "max", offsetof(row, max), 0, 1 },
-		{ "mean", offsetof(row, mean), 0, 1 },               { "rms", offsetof(row, rms), 0, 1 },
-		{ "nan", offsetof(row, nan), 0, 0 },                 { "inf", offsetof(row, inf), 0, 0 },
+	const struct { const char *key, *text; } word[] = {
+		{ "family", w->family }, { "config", w->config }, { "provenance", w->provenance }, { "format", w->format }, { "path", w->path },
 	};
-	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
-
-	H5Tset_cset(text, H5T_CSET_UTF8);
-	for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
-		if (field[i].text)
-			H5Tset_size(text, field[i].text);
-		H5Tinsert(t, field[i].name, field[i].at,
-		          field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64);
-	}
-	H5Tclose(text);
-	return t;
-}
-
-static bool put_weights(hid_t group, const vn_weight_row *w, int n)
-{
-	row  *rows = calloc((size_t)n + 1, sizeof *rows);
-	hid_t type = row_type();
-	bool  good = rows && type >= 0;
-
-	for (int i = 0; good && i < n; i++) {
-		row *r = &rows[i];
-		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
-		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
-		snprintf(r->name, sizeof r->name, "%s", w[i].name);
-		snprintf(r->dtype, sizeof r->dtype, "%s", vn_dtype_word(w[i].dtype));
-		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
-		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
-			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
-	}
-	good = good && put_list(group, "weights", type, type, n, rows, NULL);
-	if (type >= 0)
-		H5Tclose(type);
-	free(rows);
-	return good;
-}
-
-static bool put_model(vn_store *s, const vn_model *m, const vn_weight_row *rows)
-{
 	hid_t g = H5Gcreate2(s->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_text(g, "family", vn_model_family(m)) &&
-	            vn_h5_put_text(g, "config", vn_model_config(m)) &&
-	            vn_h5_put_text(g, "provenance", vn_model_provenance(m)) &&
-	            vn_h5_put_text(g, "format", vn_model_format(m)) &&
-	            vn_h5_put_text(g, "path", vn_model_path(m)) && put_weights(g, rows, s->plan->n_weights);
-	if (g >= 0)
+	bool  good = g >= 0;
+	for (size_t i = 0; good && i < sizeof word / sizeof *word; i++)
+		good = !word[i].text || vn_h5_put_text(g, word[i].key, word[i].text);
+	if (!good && g >= 0)
 		H5Gclose(g);
-	return good;
+	return good ? g : H5I_INVALID_HID;
 }
 
-static bool put_plan(vn_store *s, const vn_plan_text *t)
+vn_status vn_store_words(vn_store *s, const vn_model_words *w, vn_error *err)
 {
-	hid_t g = H5Gcreate2(s->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_int(g, "layers", t->layers) && vn_h5_put_int(g, "vocab", t->vocab) &&
-	            vn_h5_put_int(g, "context", t->context) && put_lines(g, "nodes", t->node, t->n_nodes) &&
-	            put_lines(g, "values", t->value, t->n_values) && put_lines(g, "weights", t->weight, t->n_weights);
-	if (g >= 0)
-		H5Gclose(g);
-	return good;
-}
-
-vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
-{
-	vn_plan_text text;
-	vn_status    st = vn_plan_to_text(s->plan, &text, err);
+	vn_status st = vn_store_enter(s, err);
 
 	if (st)
 		return st;
-	if (!(st = vn_store_enter(s, err))) {
-		st = vn_store_settle(s, put_model(s, m, rows) && put_plan(s, &text), "/model or /plan", true, err);
-		vn_h5_unlock();
-	}
-	vn_plan_text_free(&text);
+	hid_t g = vn_store_put_words(s, w);
+	if (g >= 0)
+		H5Gclose(g);
+	st = vn_store_settle(s, g >= 0, "/model", true, err);
+	vn_h5_unlock();
 	return st;
 }

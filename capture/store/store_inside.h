@@ -1,4 +1,4 @@
-/* store_inside.h: what store.c, store_about.c and store_tensor.c share. Nobody else includes it. */
+/* store_inside.h: what store.c, store_about.c, store_model.c and store_tensor.c share. Nobody else includes it. */
 #ifndef VN_CAPTURE_STORE_INSIDE_H
 #define VN_CAPTURE_STORE_INSIDE_H
 
@@ -26,6 +26,7 @@ struct vn_store {
 	vn_block *filling;         /* the block being filled */
 	int64_t   left;            /* elements the open tensor still lacks */
 	size_t    width;           /* bytes of one of them */
+	bool      cut;             /* vn_store_cut */
 	bool      open;            /* between begin and end */
 
 	/* The storing thread's side. */
@@ -33,7 +34,7 @@ struct vn_store {
 	bool      started;
 	struct {
 		hid_t         dset;    /* without a name until it is whole */
-		int           value;
+		vn_tensor_label      label;
 		vn_dtype      dtype;
 		int64_t       at, end; /* where the next byte goes, and the last */
 		vn_stats_sum  sum;
@@ -63,6 +64,11 @@ vn_status vn_store_enter(vn_store *s, vn_error *err);
 /* With the HDF5 lock held: the group a name belongs in (made when needed, not
  * to be closed) and its last part. */
 hid_t vn_store_parent(vn_store *s, const char *name, const char **last);
+/* A one-dimensional dataset of n elements; of n strings. */
+bool  vn_store_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data, const char *digest);
+bool  vn_store_lines(hid_t group, const char *name, char *const *line, int64_t n);
+/* /model, to be closed, with these words in it. */
+hid_t vn_store_put_words(vn_store *s, const vn_model_words *w);
 /* "HDF5 cannot write WHAT". */
 vn_status vn_store_broken(const vn_store *s, const char *what, vn_error *err);
 /* With the HDF5 lock held, after work on `what`: remembers the first failure. What

@@ -29,9 +29,8 @@ static void post_block(vn_store *s)
 	s->filling = NULL;
 }
 
-static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+vn_status vn_store_begin(vn_store *s, const vn_tensor_label *l, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
-	vn_store *s = ctx;
 	vn_status st = vn_store_status(s, err);
 
 	if (!st && !s->filling)
@@ -40,7 +39,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 		return st;
 	s->filling->used = 0; /* of a tensor that was never ended */
 	s->filling->first = true;
-	s->filling->value = value;
+	s->filling->label = *l;
 	s->filling->dtype = dtype;
 	s->filling->shape = *shape;
 	s->left = vn_shape_count(shape);
@@ -49,9 +48,8 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 	return VN_OK;
 }
 
-static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
+vn_status vn_store_write(vn_store *s, const void *data, size_t elements, vn_error *err)
 {
-	vn_store   *s = ctx;
 	const char *from = data;
 	size_t      bytes = elements * s->width;
 	vn_status   st = vn_store_status(s, err);
@@ -76,9 +74,8 @@ static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_er
 	return VN_OK;
 }
 
-static vn_status end(void *ctx, vn_error *err)
+vn_status vn_store_end(vn_store *s, vn_error *err)
 {
-	vn_store *s = ctx;
 	vn_status st = vn_store_status(s, err);
 
 	if (!st && (!s->open || s->left != 0))
@@ -94,6 +91,23 @@ static vn_status end(void *ctx, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
+{
+	vn_store      *s = ctx;
+	const vn_tensor_label l = vn_label_of_value(s->plan, value);
+	return vn_store_begin(s, &l, dtype, shape, err);
+}
+
+static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
+{
+	return vn_store_write(ctx, data, elements, err);
+}
+
+static vn_status end(void *ctx, vn_error *err)
+{
+	return vn_store_end(ctx, err);
+}
+
 vn_sink vn_store_sink(vn_store *s)
 {
 	return (vn_sink){ .ctx = s, .begin = begin, .write = write_piece, .end = end };
@@ -103,7 +117,7 @@ vn_sink vn_store_sink(vn_store *s)
 
 static const char *name_of(const vn_store *s)
 {
-	return s->plan->value[s->tensor.value].name;
+	return s->tensor.label.name;
 }
 
 static vn_status broken(vn_store *s, vn_error *err)
@@ -131,7 +145,7 @@ static vn_status start(vn_store *s, const vn_block *b, vn_error *err)
 	drop(s);
 	if ((st = vn_h5_room(s->place.partial, err)))
 		return st;
-	s->tensor.value = b->value;
+	s->tensor.label = b->label;
 	s->tensor.dtype = b->dtype;
 	s->tensor.sum = (vn_stats_sum){ 0 };
 	for (int i = 0; i < b->shape.rank; i++)
@@ -180,19 +194,22 @@ static vn_status file_numbers(vn_store *s, const vn_block *b, vn_error *err)
 	return st;
 }
 
+static bool put_word(hid_t o, const char *key, const char *word)
+{
+	return !*word || vn_h5_put_text(o, key, word);
+}
+
 static bool put_attributes(vn_store *s)
 {
-	const vn_value      *v = &s->plan->value[s->tensor.value];
-	const vn_point_info *p = vn_point_get(v->point);
-	const vn_stats       t = vn_stats_finish(&s->tensor.sum);
-	const vn_digest      d = vn_digester_finish(s->tensor.digest);
-	const hid_t          o = s->tensor.dset;
+	const vn_tensor_label *l = &s->tensor.label;
+	const vn_stats  t = vn_stats_finish(&s->tensor.sum);
+	const vn_digest d = vn_digester_finish(s->tensor.digest);
+	const hid_t     o = s->tensor.dset;
 
 	s->tensor.digest = NULL;
-	return vn_h5_put_int(o, "order", s->tensor.value) && vn_h5_put_int(o, "layer", v->layer) &&
-	       vn_h5_put_text(o, "point", p->name) && vn_h5_put_text(o, "op", vn_op_name(s->plan->node[v->node].op)) &&
-	       vn_h5_put_text(o, "basis", p->basis) && vn_h5_put_text(o, "axes", p->axes) &&
-	       vn_h5_put_text(o, "digest", d.hex) && vn_h5_put_real(o, "min", t.min) && vn_h5_put_real(o, "max", t.max) &&
+	return (l->order < 0 || vn_h5_put_int(o, "order", l->order)) && vn_h5_put_int(o, "layer", l->layer) &&
+	       put_word(o, "point", l->point) && put_word(o, "op", l->op) && put_word(o, "basis", l->basis) &&
+	       put_word(o, "axes", l->axes) && vn_h5_put_text(o, "digest", d.hex) && vn_h5_put_real(o, "min", t.min) && vn_h5_put_real(o, "max", t.max) &&
 	       vn_h5_put_real(o, "mean", t.mean) && vn_h5_put_real(o, "rms", t.rms) &&
 	       vn_h5_put_real(o, "absmax", t.absmax) && vn_h5_put_int(o, "nan", t.nan) && vn_h5_put_int(o, "inf", t.inf) &&
 	       (!vn_h5_says_dtype(s->tensor.dtype) || vn_h5_put_text(o, "dtype", vn_dtype_name(s->tensor.dtype)));
@@ -200,7 +217,8 @@ static bool put_attributes(vn_store *s)
 
 hid_t vn_store_parent(vn_store *s, const char *name, const char **last)
 {
-	const char *dot = strrchr(name, '.');
+	/* Other people's names may have dots, too: "model" and "model.norm" are two tensors, and no group. */
+	const char *dot = vn_name_layer(name) >= 0 ? strrchr(name, '.') : NULL;
 	char        path[VN_NAME_MAX];
 
 	*last = dot ? dot + 1 : name;

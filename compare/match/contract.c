@@ -140,10 +140,7 @@ static vn_plan *plan_of(const json_t *config)
 
 vn_plan *vn_contract_plan(const char *config)
 {
-	json_t  *json = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
-	vn_plan *plan = json ? plan_of(json) : NULL;
-	json_decref(json);
-	return plan;
+	return vn_family_plan(config, NULL);
 }
 
 /* Two spellings of one model: RoPE settings in the words of transformers 4 and

@@ -16,14 +16,15 @@
 
 #define VN_ST_MAX_RANK 8
 
-typedef struct vn_st_tensor {
+typedef struct vn_st_tensor vn_st_tensor;
+struct vn_st_tensor {
 	const char          *name;
 	const char          *dtype;  /* the format's word: "BF16", "I64"... */
 	int                  rank;
 	int64_t              dim[VN_ST_MAX_RANK];
 	const unsigned char *data;   /* may be unaligned */
 	size_t               bytes;
-} vn_st_tensor;
+};
 
 typedef struct vn_safetensors vn_safetensors;
 

@@ -48,3 +48,17 @@ vn_status vn_family_find(const char *path, const json_t *config, const vn_family
 	}
 	return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: model_type '%s' is not supported (known: %s)", path, type, known);
 }
+
+vn_plan *vn_family_plan(const char *config, const char **family)
+{
+	const vn_family *f = NULL;
+	vn_plan         *plan = NULL;
+	json_t          *json = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+
+	if (json && vn_family_find("config", json, &f, NULL) == VN_OK && f->plan("config", json, &plan, NULL) != VN_OK)
+		plan = NULL;
+	if (family)
+		*family = plan ? f->model_type : NULL;
+	json_decref(json);
+	return plan;
+}

@@ -31,6 +31,9 @@ typedef struct vn_family {
 /* By the config's model_type; an unknown one is refused by name. */
 vn_status vn_family_find(const char *path, const json_t *config, const vn_family **family, vn_error *err);
 
+/* The plan that the text of a config means; NULL where it means none of ours. family: its model_type, or NULL. */
+vn_plan *vn_family_plan(const char *config, const char **family);
+
 vn_status vn_plan_gpt2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err);
 vn_status vn_plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err);

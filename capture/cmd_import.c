@@ -1,0 +1,175 @@
+/* cmd_import.c: `vernier import`: somebody else's dump as a checkpoint file. */
+#include "capture/commands.h"
+#include "capture/import/import.h"
+#include "libref/base/text.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FIRST = 256 };
+
+enum { OUTPUT, NAMES, DRY_RUN, MODEL, IDS, POSITIONS, ENGINE, PRECISION, UNMAPPED, BITS, PARTIAL, FORCE, HELP, N_OPTIONS };
+
+static const struct {
+	const char *name, *value, *means;
+} known[N_OPTIONS] = {
+	[OUTPUT]    = { "output", "FILE",        "where the checkpoint file goes (-o for short); needed" },
+	[NAMES]     = { "names", "MAP",          "read its names by a name map: hf, vllm, llama.cpp or a file; may be repeated" },
+	[DRY_RUN]   = { "dry-run", NULL,         "write nothing: say what becomes what, what is left over, and what is nearest to it" },
+	[MODEL]     = { "model", "MODEL",        "the model that ran: its config, lengths of axes, table of weights" },
+	[IDS]       = { "ids", "LIST|@FILE",     "the tokens that went in, where the dump does not say" },
+	[POSITIONS] = { "positions", "LIST|@FILE", "their positions; from 0 on unless said" },
+	[ENGINE]    = { "engine", "NAME",        "what made it" },
+	[PRECISION] = { "precision", "WORD",     "what it computed in: f32, f16, bf16...; the widest of its tensors unless said" },
+	[UNMAPPED]  = { "unmapped", "refuse|keep|drop", "what to do with names that are none of ours; refuse unless said" },
+	[BITS]      = { "bits", "bf16|f8_e4m3|f8_e5m2", "what uint16 or uint8 numbers are, where no file says it" },
+	[PARTIAL]   = { "partial", NULL,         "also from a dump that was cut off: what is whole; the file then says it is incomplete" },
+	[FORCE]     = { "force", NULL,           "replace FILE if it exists" },
+	[HELP]      = { "help", NULL,            "this" },
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: vernier import DUMP -o FILE [OPTION]...\n"
+	      "  DUMP is a directory of vernier_record.h, or of .npy files named as their tensors, a file .npz, .safetensors or .gguf,\n"
+	      "  or the tree of transformers' model_debugging_utils, ..._FULL_TENSORS.json\n", to);
+	for (int i = 0; i < N_OPTIONS; i++) {
+		char left[48];
+		snprintf(left, sizeof left, "--%s%s%s", known[i].name, known[i].value ? " " : "", known[i].value ? known[i].value : "");
+		fprintf(to, "  %-34s %s\n", left, known[i].means);
+	}
+}
+
+typedef struct options {
+	vn_import_options import;
+	const char       *output;
+	bool              force;
+} options;
+
+static vn_status read_option(options *o, int c, char *const *argv, vn_error *err)
+{
+	vn_import_options *i = &o->import;
+	switch (c) {
+	case OUTPUT:    o->output = optarg; break;
+	case DRY_RUN:   i->dry = true; break;
+	case MODEL:     i->model = optarg; break;
+	case IDS:       i->ids = optarg; break;
+	case POSITIONS: i->positions = optarg; break;
+	case ENGINE:    i->engine = optarg; break;
+	case PRECISION: i->precision = optarg; break;
+	case BITS:      i->bits = optarg; break;
+	case PARTIAL:   i->partial = true; break;
+	case FORCE:     o->force = true; break;
+	case NAMES:
+		if (i->n_names == VN_IMPORT_MAPS)
+			return vn_fail(err, VN_ERR_USAGE, "--names can be given at most %d times", VN_IMPORT_MAPS);
+		i->names[i->n_names++] = optarg;
+		break;
+	case UNMAPPED:
+		if (strcmp(optarg, "refuse") != 0 && strcmp(optarg, "keep") != 0 && strcmp(optarg, "drop") != 0)
+			return vn_fail(err, VN_ERR_USAGE, "--unmapped is refuse, keep or drop, not '%s'", optarg);
+		i->unmapped = *optarg == 'k' ? VN_UNMAPPED_KEPT : *optarg == 'd' ? VN_UNMAPPED_LEFT_OUT : VN_UNMAPPED_REFUSED;
+		break;
+	case -':':
+		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
+	default:
+		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+	}
+	return VN_OK;
+}
+
+static bool short_enough(const char *text)
+{
+	return !text || (*text && strlen(text) < VN_FACT_VALUE);
+}
+
+static vn_status check(options *o, int argc, char **argv, vn_error *err)
+{
+	if (argc - optind != 1)
+		return vn_fail(err, VN_ERR_USAGE, argc > optind ? "one DUMP, then what is '%s'?" : "which DUMP?", argc > optind ? argv[optind + 1] : "");
+	o->import.path = argv[optind];
+	if (!o->output && !o->import.dry)
+		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the checkpoint file goes (or --dry-run)");
+	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
+		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
+	return VN_OK;
+}
+
+/* 0: go on; 1: help was asked for. */
+static int read_options(options *o, int argc, char **argv, vn_status *st, vn_error *err)
+{
+	struct option longs[N_OPTIONS + 1] = { 0 };
+	bool          given[N_OPTIONS] = { false };
+	int           c;
+
+	for (int i = 0; i < N_OPTIONS; i++)
+		longs[i] = (struct option){ known[i].name, known[i].value ? required_argument : no_argument, NULL, FIRST + i };
+	*o = (options){ .output = NULL };
+	*st = VN_OK;
+	optind = 0; /* start afresh */
+	opterr = 0;
+	while (!*st && (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1) {
+		c = c == 'o' ? OUTPUT : c == 'h' ? HELP : c >= FIRST ? c - FIRST : -c;
+		if (c == HELP)
+			return 1;
+		if (c >= 0 && c != NAMES && known[c].value && given[c])
+			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
+		else
+			*st = read_option(o, c, argv, err);
+		if (c >= 0)
+			given[c] = true;
+	}
+	if (!*st)
+		*st = check(o, argc, argv, err);
+	return 0;
+}
+
+static void say(void *context, const char *words)
+{
+	(void)context;
+	fprintf(stderr, "vernier import: %s\n", words);
+}
+
+/* Things worth a line that do not stop the work. */
+static void warn(const vn_import *i)
+{
+	const bool one = i->n_misshapen == 1;
+	if (!i->complete)
+		fprintf(stderr, "vernier import: warning: the dump is not complete%s%s\n", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
+	if (i->n_misshapen)
+		fprintf(stderr, "vernier import: warning: %d tensor%s not the shape of %s checkpoint%s: %s%s\n", i->n_misshapen, one ? " has" : "s have", one ? "its" : "their",
+		        one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
+}
+
+int cmd_import(int argc, char **argv)
+{
+	options   o;
+	vn_import i;
+	vn_error  err = { "" };
+	vn_status st;
+	int64_t   tensors = 0, bytes = 0;
+
+	if (read_options(&o, argc, argv, &st, &err)) {
+		usage(stdout);
+		return 0;
+	}
+	if (st) {
+		fprintf(stderr, "vernier import: %s\n(vernier import --help)\n", err.text);
+		return 2;
+	}
+	if (!(st = vn_import_open(&o.import, say, NULL, &i, &err))) {
+		warn(&i);
+		if (o.import.dry)
+			vn_import_list(&i, stdout);
+		else
+			st = vn_import_write(&i, o.output, o.force, &tensors, &bytes, &err);
+	}
+	if (st)
+		fprintf(stderr, "vernier import: %s\n", err.text);
+	else if (!o.import.dry)
+		fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB%s\n", o.output, tensors, (double)bytes / 1e6, i.complete ? "" : ", incomplete");
+	vn_import_close(&i);
+	return st ? 2 : 0;
+}

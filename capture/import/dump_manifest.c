@@ -1,0 +1,245 @@
+/* dump_manifest.c: the manifest of a directory of .npy files: specs/dump.md. */
+#include "capture/import/dump.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One line, and what is wrong with it. */
+typedef struct line {
+	vn_dump    *d;
+	const char *path;
+	int         number;
+	json_t     *json;
+	vn_error   *err;
+	bool        ended; /* a line said that it is complete */
+} line;
+
+__attribute__((format(printf, 2, 3)))
+static vn_status bad(const line *l, const char *format, ...)
+{
+	char    text[VN_ERROR_MAX / 2];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	return vn_fail(l->err, VN_ERR_FORMAT, "%s:%d: %s", l->path, l->number, vn_text_clean(text));
+}
+
+/* Keys of a line: the first says what it is about. */
+static vn_status check_keys(const line *l, const char *const *known)
+{
+	const char *key;
+	json_t     *value;
+	json_object_foreach(l->json, key, value) {
+		int i = 0;
+		while (known[i] && strcmp(known[i], key) != 0)
+			i++;
+		if (!known[i])
+			return bad(l, "unknown key '%.60s'", key);
+	}
+	return VN_OK;
+}
+
+static vn_status text_of(const line *l, const char *key, bool needed, const char **text)
+{
+	const json_t *x = json_object_get(l->json, key);
+	*text = json_string_value(x);
+	if ((x && !*text) || (!x && needed))
+		return bad(l, x ? "%s is not a string" : "no %s", key);
+	return VN_OK;
+}
+
+/* ---- ids ------------------------------------------------------------------------------------ */
+
+/* (n) numbers from 0 on, by malloc. */
+static vn_status numbers_of(const line *l, const char *key, int32_t **list, int64_t *n)
+{
+	const json_t *x = json_object_get(l->json, key);
+	*list = NULL;
+	*n = 0;
+	if (!x)
+		return VN_OK;
+	if (!json_is_array(x))
+		return bad(l, "%s is not a list", key);
+	const size_t count = json_array_size(x);
+	if (!(*list = malloc((count + 1) * sizeof **list)))
+		return vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for %zu numbers", l->path, count);
+	for (size_t i = 0; i < count; i++) {
+		const json_t *e = json_array_get(x, i);
+		const json_int_t v = json_integer_value(e);
+		if (!json_is_integer(e) || v < 0 || v > INT32_MAX)
+			return bad(l, "%s: number %zu is none from 0 to 2147483647", key, i);
+		(*list)[i] = (int32_t)v;
+	}
+	*n = (int64_t)count;
+	return VN_OK;
+}
+
+static vn_status read_step(const line *l)
+{
+	static const char *const keys[] = { "step", "ids", "positions", NULL };
+	const json_t *number = json_object_get(l->json, "step");
+	int32_t  *ids = NULL, *positions = NULL;
+	int64_t   n, m;
+	vn_status st = check_keys(l, keys);
+
+	if (!st && (!json_is_integer(number) || json_integer_value(number) != l->d->n_steps))
+		st = bad(l, "step %d would be next", l->d->n_steps);
+	if (!st && !(st = numbers_of(l, "ids", &ids, &n)) && !(st = numbers_of(l, "positions", &positions, &m))) {
+		if (n == 0)
+			st = bad(l, "a step without ids");
+		else if (positions && m != n)
+			st = bad(l, "%" PRId64 " ids, and %" PRId64 " positions", n, m);
+		else if (!(st = vn_dump_step(l->d, n, l->err)))
+			st = vn_dump_ids(l->d, ids, positions, n, l->err);
+	}
+	free(ids);
+	free(positions);
+	l->d->has_steps = true;
+	return st;
+}
+
+/* ---- the run and the model -------------------------------------------------------------------- */
+
+static vn_status read_run(const line *l)
+{
+	static const char *const keys[] = { "run", NULL };
+	const char *key;
+	json_t     *value;
+	vn_status   st = check_keys(l, keys);
+	if (!st && !json_is_object(json_object_get(l->json, "run")))
+		st = bad(l, "run is not an object");
+	if (st)
+		return st;
+	json_object_foreach(json_object_get(l->json, "run"), key, value) {
+		const char *text = json_string_value(value);
+		char        number[32];
+		if (json_is_integer(value)) {
+			snprintf(number, sizeof number, "%lld", (long long)json_integer_value(value));
+			text = number;
+		}
+		const char *why = vn_dump_fact_wrong(l->d, key, text);
+		if (why)
+			return bad(l, "run: '%.40s' %s", key, why);
+		vn_facts_set(&l->d->run, key, "%s", text);
+	}
+	return VN_OK;
+}
+
+static vn_status read_config(const line *l)
+{
+	static const char *const keys[] = { "config", NULL };
+	const json_t *x = json_object_get(l->json, "config");
+	const vn_status st = check_keys(l, keys);
+	if (st)
+		return st;
+	if (l->d->config)
+		return bad(l, "a second config");
+	if (!json_is_string(x) && !json_is_object(x))
+		return bad(l, "config is neither an object nor its text");
+	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : json_dumps(x, JSON_COMPACT);
+	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
+}
+
+/* ---- a tensor ------------------------------------------------------------------------------------ */
+
+static vn_status shape_of(const line *l, vn_shape *shape)
+{
+	const json_t *x = json_object_get(l->json, "shape");
+	if (!json_is_array(x) || json_array_size(x) > VN_MAX_RANK)
+		return bad(l, "shape is not a list of up to %d numbers", VN_MAX_RANK);
+	shape->rank = (int)json_array_size(x);
+	for (int i = 0; i < shape->rank; i++) {
+		const json_t *e = json_array_get(x, (size_t)i);
+		if (!json_is_integer(e) || json_integer_value(e) < 0)
+			return bad(l, "shape: number %d is none from 0 on", i);
+		shape->dim[i] = json_integer_value(e);
+	}
+	return VN_OK;
+}
+
+static vn_status read_tensor(const line *l)
+{
+	static const char *const keys[] = { "tensor", "file", "dtype", "shape", "dims", "op", NULL };
+	const char *name, *file, *dtype, *dims, *op;
+	vn_shape    shape;
+	vn_dtype    type;
+	char        where[600];
+	vn_status   st = check_keys(l, keys);
+
+	if (st || (st = text_of(l, "tensor", true, &name)) || (st = text_of(l, "file", true, &file)) || (st = text_of(l, "dtype", true, &dtype)) ||
+	    (st = text_of(l, "dims", false, &dims)) || (st = text_of(l, "op", false, &op)) || (st = shape_of(l, &shape)))
+		return st;
+	if (!vn_dtype_from_name(dtype, &type) || type >= VN_N_DTYPES)
+		return bad(l, "dtype '%.20s' is none of f16, bf16, f32, f64, i32, f8_e4m3, f8_e5m2", dtype);
+	if (!*file || *file == '.' || strchr(file, '/') || strlen(file) > 255)
+		return bad(l, "file '%.60s' is no name of a file in the directory", file);
+	if (l->d->n_steps == 0)
+		return bad(l, "a tensor before any step");
+	snprintf(where, sizeof where, "%.500s:%d", l->path, l->number);
+	vn_array *a = vn_dump_add(l->d, where, name, dims, op, l->err);
+	if (!a)
+		return VN_ERR_FORMAT;
+	a->step = l->d->n_steps - 1;
+	a->laid.dtype = type;
+	a->shape = shape;
+	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------------- */
+
+static vn_status read_line(line *l)
+{
+	static const struct { const char *key; vn_status (*read)(const line *l); } kind[] = {
+		{ "tensor", read_tensor }, { "step", read_step }, { "run", read_run }, { "config", read_config },
+	};
+	const json_t *end = json_object_get(l->json, "complete");
+	if (l->ended)
+		return bad(l, "a line behind the one that says it is complete");
+	if (l->number == 1) {
+		if (json_integer_value(json_object_get(l->json, "vernier_dump")) != 1)
+			return bad(l, "not a manifest of version 1: the first line is {\"vernier_dump\":1}");
+		return VN_OK;
+	}
+	if (end) {
+		if (!json_is_integer(end) || json_integer_value(end) != l->d->n)
+			return bad(l, "complete is not %d, the number of tensors above", l->d->n);
+		l->ended = true;
+		return VN_OK;
+	}
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+		if (json_object_get(l->json, kind[i].key))
+			return kind[i].read(l);
+	return bad(l, "none of tensor, step, run, config, complete");
+}
+
+vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size_t bytes, vn_error *err)
+{
+	line l = { .d = d, .path = path, .err = err };
+	vn_status st = VN_OK;
+	for (const char *at = text, *end = text + bytes; !st && at < end; ) {
+		const char *stop = memchr(at, '\n', (size_t)(end - at));
+		json_error_t why;
+		l.number++;
+		/* What was being written when the program was cut off. */
+		if (!stop)
+			break;
+		if (!(l.json = json_loadb(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
+			st = bad(&l, "not JSON: %s", why.text);
+		else if (!json_is_object(l.json))
+			st = bad(&l, "not an object");
+		else
+			st = read_line(&l);
+		json_decref(l.json);
+		at = stop + 1;
+	}
+	if (!st && l.number == 0)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: is empty", path);
+	d->complete = l.ended;
+	return st;
+}

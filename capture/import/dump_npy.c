@@ -1,0 +1,198 @@
+/* dump_npy.c: a directory of .npy files, with the manifest of specs/dump.md or without: then files are named as their tensors,
+ * and those of later steps lie in folders step.1, step.2... */
+#include "capture/import/dump.h"
+
+#include "libref/base/map.h"
+#include "libref/base/text.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_PATH = 4096 };
+
+/* One file at a time is mapped: there may be more of them than a process may map. */
+typedef struct directory {
+	vn_map map;
+} directory;
+
+static vn_status path_of(const vn_dump *d, const char *file, char *path, vn_error *err)
+{
+	return snprintf(path, MOST_PATH, "%s/%s", d->path, file) < MOST_PATH ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
+}
+
+/* The file, and what its header says. */
+static vn_status open_file(vn_dump *d, const char *file, vn_npy *npy, vn_error *err)
+{
+	directory *s = d->state;
+	char       path[MOST_PATH];
+	vn_status  st;
+
+	vn_map_close(&s->map);
+	s->map = (vn_map) { 0 };
+	if ((st = path_of(d, file, path, err)) || (st = vn_map_open(path, &s->map, err)))
+		return st;
+	return vn_npy_parse(path, s->map.data, s->map.bytes, s->map.bytes, npy, err);
+}
+
+static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
+{
+	directory *s = d->state;
+	vn_npy     npy;
+	vn_status  st = open_file(d, a->file, &npy, err);
+	if (!st && (npy.at != a->at || npy.laid.width != a->laid.width || !vn_shape_equal(&npy.shape, &a->shape)))
+		st = vn_fail(err, VN_ERR_IO, "%s/%s: changed while it was being read", d->path, a->file);
+	*data = st ? NULL : s->map.data + npy.at;
+	return st;
+}
+
+static void close_directory(vn_dump *d)
+{
+	directory *s = d->state;
+	vn_map_close(&s->map);
+	free(s);
+}
+
+/* ---- with a manifest ------------------------------------------------------------------------ */
+
+/* Does the file hold what its line says? */
+static vn_status look_at(vn_dump *d, vn_array *a, vn_error *err)
+{
+	vn_npy    npy;
+	char      said[VN_SHAPE_TEXT], found[VN_SHAPE_TEXT];
+	vn_status st = open_file(d, a->file, &npy, err);
+	if (st)
+		return st;
+	if (!vn_shape_equal(&npy.shape, &a->shape))
+		return vn_fail(err, VN_ERR_SHAPE, "%s/%s: has the shape %s, the manifest says %s of %s", d->path, a->file, vn_shape_text(&npy.shape, found),
+		               vn_shape_text(&a->shape, said), a->name);
+	if (!vn_laid_is(&npy.laid, a->laid.dtype))
+		return vn_fail(err, VN_ERR_FORMAT, "%s/%s: is not %s, which the manifest says of %s", d->path, a->file, vn_dtype_name(a->laid.dtype), a->name);
+	a->laid = npy.laid;
+	a->at = npy.at;
+	return VN_OK;
+}
+
+/* Of a recording that was cut off what is not whole is left out. */
+static vn_status look_at_all(vn_dump *d, vn_error *err)
+{
+	int kept = 0;
+	for (int i = 0; i < d->n; i++) {
+		vn_error        why;
+		const vn_status st = look_at(d, &d->array[i], &why);
+		if (!st) {
+			d->array[kept++] = d->array[i];
+			continue;
+		}
+		if (d->complete) {
+			if (err)
+				*err = why;
+			return st; /* nothing was left out before: kept is i */
+		}
+		if (d->n_left++ == 0)
+			snprintf(d->left, sizeof d->left, "%s", why.text);
+		free(d->array[i].file);
+	}
+	d->n = kept;
+	return VN_OK;
+}
+
+static vn_status open_manifest(vn_dump *d, const char *path, vn_error *err)
+{
+	vn_map    map;
+	vn_status st = vn_map_open(path, &map, err);
+	if (st)
+		return st;
+	st = vn_manifest_parse(d, path, (const char *)map.data, map.bytes, err);
+	vn_map_close(&map);
+	return st ? st : look_at_all(d, err);
+}
+
+/* ---- without --------------------------------------------------------------------------------- */
+
+/* prefix: "" or "step.3/" */
+static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_error *err)
+{
+	char      whole[MOST_PATH], path[MOST_PATH], name[MOST_PATH];
+	int       step;
+	vn_npy    npy;
+	vn_status st;
+	snprintf(whole, sizeof whole, "%s%s", prefix, file);
+	snprintf(name, sizeof name, "%.*s", (int)(strlen(whole) - strlen(".npy")), whole);
+	if ((st = path_of(d, whole, path, err)) || (st = open_file(d, whole, &npy, err)))
+		return st;
+	vn_array *a = vn_dump_add(d, path, vn_dump_step_of(name, &step), NULL, NULL, err);
+	if (!a)
+		return VN_ERR_FORMAT;
+	a->step = step;
+	a->laid = npy.laid;
+	a->shape = npy.shape;
+	a->at = npy.at;
+	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+}
+
+static int wanted(const struct dirent *e)
+{
+	const size_t n = strlen(e->d_name);
+	return *e->d_name != '.' && n > 4 && strcmp(e->d_name + n - 4, ".npy") == 0;
+}
+
+static int is_step(const struct dirent *e)
+{
+	char name[300];
+	int  step;
+	snprintf(name, sizeof name, "%s/", e->d_name);
+	return *vn_dump_step_of(name, &step) == '\0' ? 1 : 0;
+}
+
+static vn_status add_folder(vn_dump *d, const char *prefix, vn_error *err)
+{
+	struct dirent **list = NULL;
+	char      path[MOST_PATH];
+	vn_status st = path_of(d, prefix, path, err);
+	const int n = st ? 0 : scandir(path, &list, wanted, versionsort);
+	if (n < 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		if (!st)
+			st = add_file(d, prefix, list[i]->d_name, err);
+		free(list[i]);
+	}
+	free(list);
+	return st;
+}
+
+static vn_status add_folders(vn_dump *d, vn_error *err)
+{
+	struct dirent **list = NULL;
+	vn_status st = add_folder(d, "", err);
+	const int n = st ? 0 : scandir(d->path, &list, is_step, versionsort);
+	if (n < 0)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
+	for (int i = 0; i < n; i++) {
+		char prefix[300];
+		snprintf(prefix, sizeof prefix, "%s/", list[i]->d_name);
+		if (!st)
+			st = add_folder(d, prefix, err);
+		free(list[i]);
+	}
+	free(list);
+	return st;
+}
+
+vn_status vn_dump_open_directory(vn_dump *d, vn_error *err)
+{
+	char      path[MOST_PATH];
+	vn_status st = path_of(d, "manifest.jsonl", path, err);
+	if (st)
+		return st;
+	if (!(d->state = calloc(1, sizeof(directory))))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	d->bytes = bytes_of;
+	d->close = close_directory;
+	d->kind = "directory";
+	return access(path, F_OK) == 0 ? open_manifest(d, path, err) : add_folders(d, err);
+}

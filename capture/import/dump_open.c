@@ -1,0 +1,79 @@
+/* dump_open.c: which kind of dump it is; see dump.h. */
+#include "capture/import/dump.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool ends(const char *path, const char *with)
+{
+	const size_t n = strlen(path), m = strlen(with);
+	return n >= m && strcasecmp(path + n - m, with) == 0;
+}
+
+/* What is not read has a line of its own that says what to do instead. */
+static vn_status refuse(const char *path, vn_error *err)
+{
+	if (ends(path, ".pt") || ends(path, ".pth") || ends(path, ".bin") || ends(path, ".ckpt") || ends(path, ".pkl"))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a pickle can run code and is not opened; convert it where it is trusted: python3 -c "
+		               "\"import torch, safetensors.torch as s; s.save_file({k: v.contiguous() for k, v in torch.load('%s', map_location='cpu').items()}, 'dump.safetensors')\"",
+		               path, path);
+	if (ends(path, ".npy"))
+		return vn_fail(err, VN_ERR_USAGE, "%s: one tensor; a directory of .npy files is imported", path);
+	if (ends(path, ".h5") || ends(path, ".hdf5"))
+		return vn_fail(err, VN_ERR_USAGE, "%s: HDF5 is not imported: a checkpoint file is read as it is (vernier compare --names)", path);
+	return vn_fail(err, VN_ERR_USAGE, "%s: none of a directory of .npy files, .npz, .safetensors, .gguf, and a tree of transformers' model_debugging_utils (.json)", path);
+}
+
+static vn_status open_kind(vn_dump *d, vn_error *err)
+{
+	static const struct { const char *ending; vn_status (*open)(vn_dump *d, vn_error *err); } kind[] = {
+		{ ".npz", vn_dump_open_npz }, { ".safetensors", vn_dump_open_safetensors }, { ".gguf", vn_dump_open_gguf }, { ".json", vn_dump_open_tree },
+	};
+	struct stat s;
+	if (stat(d->path, &s) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
+	if (S_ISDIR(s.st_mode))
+		return vn_dump_open_directory(d, err);
+	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
+		if (ends(d->path, kind[i].ending))
+			return kind[i].open(d, err);
+	return refuse(d->path, err);
+}
+
+/* Steps that only the names of arrays speak of. */
+static vn_status count_steps(vn_dump *d, vn_error *err)
+{
+	int last = -1;
+	for (int i = 0; i < d->n; i++)
+		last = d->array[i].step > last ? d->array[i].step : last;
+	while (!d->has_steps && d->n_steps <= last) {
+		const vn_status st = vn_dump_step(d, 0, err);
+		if (st)
+			return st;
+	}
+	return VN_OK;
+}
+
+vn_status vn_dump_open(const char *path, vn_dump **out, vn_error *err)
+{
+	vn_dump *d = *out = calloc(1, sizeof *d);
+	if (!d || !(d->path = strdup(path))) {
+		vn_dump_close(d);
+		*out = NULL;
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+	}
+	d->held = -1;
+	d->complete = true;
+	vn_status st = open_kind(d, err);
+	if (!st && d->n == 0)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: holds no tensor", path);
+	if (!st)
+		st = count_steps(d, err);
+	if (st) {
+		vn_dump_close(d);
+		*out = NULL;
+	}
+	return st;
+}

@@ -1,0 +1,68 @@
+/* dump_safetensors.c: the tensors of a .safetensors file, each under its name. */
+#include "capture/import/dump.h"
+
+#include "libref/model/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool vn_dump_safetensors_lay(const vn_st_tensor *t, vn_laid *laid, vn_shape *shape)
+{
+	static const struct { const char *word; vn_dtype dtype; int width; bool wide_int; } known[] = {
+		{ "F32", VN_F32, 4, false }, { "F16", VN_F16, 2, false }, { "BF16", VN_BF16, 2, false }, { "F64", VN_F64, 8, false },
+		{ "I32", VN_I32, 4, false }, { "I64", VN_I32, 8, true }, { "F8_E4M3", VN_F8_E4M3, 1, false }, { "F8_E5M2", VN_F8_E5M2, 1, false },
+	};
+	if (t->rank > VN_MAX_RANK)
+		return false;
+	shape->rank = t->rank;
+	memcpy(shape->dim, t->dim, (size_t)t->rank * sizeof *t->dim);
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(t->dtype, known[i].word) == 0) {
+			*laid = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width, .wide_int = known[i].wide_int };
+			return true;
+		}
+	return false;
+}
+
+static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
+{
+	(void)err; /* all of it is mapped */
+	*data = vn_safetensors_at(d->state, a->which)->data;
+	return VN_OK;
+}
+
+static void close_file(vn_dump *d)
+{
+	vn_safetensors_close(d->state);
+}
+
+vn_status vn_dump_open_safetensors(vn_dump *d, vn_error *err)
+{
+	static const char *const said[] = { "engine", "precision" };
+	vn_safetensors *f;
+	vn_status       st = vn_safetensors_open(d->path, &f, err);
+	if (st)
+		return st;
+	d->state = f;
+	d->kind = "safetensors";
+	d->bytes = bytes_of;
+	d->close = close_file;
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+		const char *word = vn_safetensors_meta(f, said[i]);
+		if (word && !vn_dump_fact_wrong(d, said[i], word))
+			vn_facts_set(&d->run, said[i], "%s", word);
+	}
+	for (size_t i = 0; i < vn_safetensors_count(f); i++) {
+		const vn_st_tensor *t = vn_safetensors_at(f, i);
+		int       step;
+		vn_array *a = vn_dump_add(d, d->path, vn_dump_step_of(t->name, &step), NULL, NULL, err);
+		if (!a)
+			return VN_ERR_FORMAT;
+		a->step = step;
+		a->which = i;
+		if (!vn_dump_safetensors_lay(t, &a->laid, &a->shape))
+			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: is %s with %d axes; F32, F16, BF16, F64, I32, I64, F8_E4M3 and F8_E5M2 with up to %d are read",
+			               d->path, a->name, t->dtype, t->rank, VN_MAX_RANK);
+	}
+	return VN_OK;
+}

@@ -1,0 +1,287 @@
+/* import.c: a dump under our names, checked; see import.h. */
+#include "capture/import/import.h"
+
+#include "capture/run/arguments.h"
+#include "capture/store/label.h"
+#include "capture/recording/recording_inside.h"
+#include "libref/base/text.h"
+#include "libref/plan/family.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tokens -------------------------------------------------------------------------------- */
+
+/* Ids on the command line: step 0 has all but one for each later step. */
+static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
+{
+	int32_t  *ids = NULL, *positions = NULL;
+	int64_t   n = 0, m = 0;
+	vn_status st = vn_read_ids("--ids", o->ids, &ids, &n, err);
+
+	if (!st && o->positions)
+		st = vn_read_ids("--positions", o->positions, &positions, &m, err);
+	if (!st && positions && m != n)
+		st = vn_fail(err, VN_ERR_USAGE, "--positions: %" PRId64 " of them, and %" PRId64 " ids", m, n);
+	if (!st && d->n_ids && (d->n_ids != n || memcmp(d->ids, ids, (size_t)n * sizeof *ids) != 0))
+		st = vn_fail(err, VN_ERR_USAGE, "--ids are not those that %s says went in", d->path);
+	if (!st && d->n_ids && positions)
+		st = vn_fail(err, VN_ERR_USAGE, "--positions: %s says its own", d->path);
+	if (!st && !d->n_ids && n < d->n_steps)
+		st = vn_fail(err, VN_ERR_USAGE, "--ids: %" PRId64 " tokens, and %s has %d steps", n, d->path, d->n_steps);
+	if (!st && !d->n_ids && !(st = vn_dump_ids(d, ids, positions, n, err)))
+		for (int k = 0; k < d->n_steps; k++) {
+			const int64_t tokens = k ? 1 : n - (d->n_steps - 1);
+			d->step[k] = (vn_step) { .number = k, .position = k ? n - d->n_steps + k : 0, .tokens = tokens, .rows = tokens };
+		}
+	free(ids);
+	free(positions);
+	return st;
+}
+
+static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
+{
+	if (o->ids)
+		return take_ids(o, d, err);
+	if (o->positions)
+		return vn_fail(err, VN_ERR_USAGE, "--positions is for --ids");
+	for (int k = 0; o->dry && !d->n_ids && k < d->n_steps; k++)
+		d->step[k].rows = -1; /* not known */
+	if (d->n_ids || o->dry)
+		return VN_OK;
+	return vn_fail(err, VN_ERR_USAGE, "%s: does not say which tokens went in: --ids LIST does", d->path);
+}
+
+/* ---- what it says of itself ------------------------------------------------------------------- */
+
+/* The widest format among its numbers: what was computed in less may have been written in more. */
+static const char *widest(const vn_dump *d)
+{
+	static const vn_dtype order[] = { VN_F64, VN_F32, VN_BF16, VN_F16, VN_F8_E4M3, VN_F8_E5M2 };
+	for (size_t k = 0; k < sizeof order / sizeof *order; k++)
+		for (int i = 0; i < d->n; i++)
+			if (d->array[i].laid.dtype == order[k] && !d->array[i].laid.bits)
+				return vn_dtype_name(order[k]);
+	return "f32";
+}
+
+static vn_status settle_bits(const vn_import_options *o, vn_dump *d, vn_error *err)
+{
+	vn_dtype bits;
+	if (!o->bits)
+		return VN_OK;
+	if (!vn_dtype_from_name(o->bits, &bits) || (bits != VN_BF16 && bits != VN_F8_E4M3 && bits != VN_F8_E5M2))
+		return vn_fail(err, VN_ERR_USAGE, "--bits is bf16, f8_e4m3 or f8_e5m2, not '%s'", o->bits);
+	for (int i = 0; i < d->n; i++)
+		if (d->array[i].laid.bits)
+			vn_laid_is(&d->array[i].laid, bits);
+	return VN_OK;
+}
+
+static void settle_facts(const vn_import_options *o, vn_dump *d)
+{
+	char maps[VN_FACT_VALUE] = "";
+	if (o->engine || !vn_facts_get(&d->run, "engine"))
+		vn_facts_set(&d->run, "engine", "%s", o->engine ? o->engine : "unknown");
+	if (o->precision || !vn_facts_get(&d->run, "precision"))
+		vn_facts_set(&d->run, "precision", "%s", o->precision ? o->precision : widest(d));
+	vn_facts_set(&d->run, "imported", "%s %s", d->kind, d->path);
+	for (int i = 0; i < o->n_names; i++)
+		vn_text_add(maps, sizeof maps, "%s%s", i ? " " : "", o->names[i]);
+	if (o->n_names)
+		vn_facts_set(&d->run, "names", "%s", maps);
+}
+
+static vn_status settle_model(vn_import *i, vn_dump *d, vn_error *err)
+{
+	vn_status st;
+	if (i->o->model) {
+		if ((st = vn_model_open(i->o->model, &i->model, err)))
+			return st;
+		i->plan = vn_model_plan(i->model);
+		return VN_OK;
+	}
+	if (d->config)
+		i->plan = i->own = vn_family_plan(d->config, NULL);
+	return VN_OK;
+}
+
+/* Rules of a map may be for a family alone. */
+static vn_status say_model(vn_import *i, const char *config, vn_error *err)
+{
+	const char *family = i->model ? vn_model_family(i->model) : NULL;
+	vn_status   st = VN_OK;
+	if (i->own)
+		vn_plan_destroy(vn_family_plan(config, &family));
+	if (family)
+		st = vn_dump_model_word(i->r, "family", family, err);
+	if (!st && config)
+		st = vn_dump_model_word(i->r, "config", config, err);
+	return st;
+}
+
+/* ---- names -------------------------------------------------------------------------------------- */
+
+typedef struct speaker {
+	void (*say)(void *context, const char *words);
+	void  *context;
+} speaker;
+
+static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, const speaker *s, vn_error *err)
+{
+	vn_like    like;
+	vn_like_init(&like, NULL, i->plan, 1);
+	vn_map_use use = { .like = &like, .say = s->say, .context = s->context };
+	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
+	if (!st && asked && use.mapped + use.ignored == 0)
+		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(i->r), m->path,
+		               vn_recording_count(i->r), vn_recording_count(i->r) ? vn_recording_entry(i->r, 0)->name : "none");
+	return st;
+}
+
+/* Our own names, for the axes that a manifest says of them: a batch of one dropped, heads in a row told apart, axes in our order. */
+static vn_status own_names(vn_name_map **m, vn_error *err)
+{
+	const size_t room = VN_N_POINTS * 160 + 64;
+	char *text = calloc(1, room);
+	if (!text)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for names");
+	vn_text_add(text, room, "version: 1\nname: our own\nrules:\n");
+	for (int p = 0; p < VN_N_POINTS; p++) {
+		const vn_point_info *x = vn_point_get((vn_point)p);
+		const char *layer = x->outside ? "" : "layer{n}.";
+		vn_text_add(text, room, "  - { from: \"%s%s\", to: \"%s%s\" }\n", layer, x->name, layer, x->name);
+	}
+	const vn_status st = vn_name_map_parse("our own names", text, strlen(text), m, err);
+	free(text);
+	return st;
+}
+
+static vn_status map_names(vn_import *i, const speaker *s, vn_error *err)
+{
+	vn_name_map *m = NULL;
+	vn_status    st = VN_OK;
+	for (int k = 0; !st && k <= i->o->n_names + 1; k++) {
+		const bool asked = k < i->o->n_names;
+		st = asked ? vn_name_map_open(i->o->names[k], &m, err) : k == i->o->n_names ? vn_name_map_open("fused", &m, err) : own_names(&m, err);
+		if (!st)
+			st = apply(i, m, asked, s, err);
+		vn_name_map_destroy(m);
+		m = NULL;
+	}
+	return st;
+}
+
+/* ---- is it fit to be written? ---------------------------------------------------------------------- */
+
+static int words_of(const char *axes)
+{
+	int    n = 0;
+	size_t length = 1;
+	while (length && n <= VN_MAX_RANK)
+		vn_axes_word(axes, n, &length), n += length != 0;
+	return n;
+}
+
+/* A tensor that nobody named the axes of has its checkpoint's, if it has as many. */
+static void name_axes(vn_import *i)
+{
+	for (int k = 0; k < i->r->n_entries; k++) {
+		vn_entry *e = &i->r->entry[k];
+		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
+		if (p && words_of(p->axes) == e->shape.rank)
+			snprintf(e->axes, sizeof e->axes, "%s", p->axes);
+	}
+}
+
+static void look_at_shape(vn_import *i, const vn_entry *e)
+{
+	const vn_step *s = vn_recording_step(i->r, e->step);
+	const int      value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
+	const vn_point_info *p = vn_label_point(e->name);
+	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
+	if (!p)
+		return;
+	if (value >= 0 && s && s->rows >= 0) {
+		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
+		if (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1))
+			return;
+		vn_shape_text(&shape, like);
+	} else if (e->shape.rank == words_of(p->axes) && (!*e->axes || strcmp(e->axes, p->axes) == 0)) {
+		return;
+	}
+	if (i->n_misshapen++ == 0)
+		snprintf(i->misshapen, sizeof i->misshapen, "%s is %s%s%s%s, as a checkpoint '%s'%s%s", e->name, vn_shape_text(&e->shape, is),
+		         *e->axes ? " '" : "", e->axes, *e->axes ? "'" : "", p->axes, *like ? " " : "", like);
+}
+
+static vn_status check(vn_import *i, vn_error *err)
+{
+	const char *first = NULL;
+	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
+	name_axes(i);
+	const vn_status st = vn_recording_check_rows(i->r, err);
+	if (st)
+		return st;
+	for (int k = 0; k < vn_recording_count(i->r); k++) {
+		const vn_entry *e = vn_recording_entry(i->r, k);
+		if (!vn_import_knows(i->plan, e->name)) {
+			i->unmapped++;
+			first = first ? first : e->name;
+		} else {
+			look_at_shape(i, e);
+		}
+	}
+	if (!first || i->o->dry || i->o->unmapped != VN_UNMAPPED_REFUSED)
+		return VN_OK;
+	snprintf(text, sizeof text, "%s", first);
+	vn_import_nearest(i->plan, first, near, sizeof near);
+	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %d of %d names are none of ours (first: %s; nearest: %s): --names MAP maps them, --unmapped keep|drop keeps or drops them, --dry-run lists them",
+	               vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), vn_text_clean(text), near);
+}
+
+/* ---- all of it ---------------------------------------------------------------------------------------- */
+
+vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context, vn_import *i, vn_error *err)
+{
+	const speaker s = { say, context };
+	vn_dump  *d = NULL;
+	char     *config = NULL;
+	vn_status st;
+
+	*i = (vn_import) { .o = o };
+	if ((st = vn_dump_open(o->path, &d, err)))
+		return st;
+	i->complete = d->complete;
+	i->n_left = d->n_left;
+	snprintf(i->left, sizeof i->left, "%s", d->left);
+	snprintf(i->kind, sizeof i->kind, "%s", d->kind);
+	if (!d->complete && !o->partial && !o->dry)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: not complete: the program that wrote it was cut off, or never called close; --partial imports the %d tensors that are whole",
+		             d->path, d->n);
+	if (st || (st = settle_bits(o, d, err)) || (st = settle_ids(o, d, err)) || (st = settle_model(i, d, err))) {
+		vn_dump_close(d);
+		return st;
+	}
+	settle_facts(o, d);
+	if (i->model)
+		config = strdup(vn_model_config(i->model));
+	else if (d->config)
+		config = strdup(d->config);
+	if (!(st = vn_dump_recording(d, &i->r, err))) {
+		i->dump = i->r;
+		if (!(st = say_model(i, config, err)) && !(st = map_names(i, &s, err)))
+			st = check(i, err);
+	}
+	free(config);
+	return st;
+}
+
+void vn_import_close(vn_import *i)
+{
+	vn_recording_close(i->r);
+	vn_model_close(i->model);
+	vn_plan_destroy(i->own);
+	*i = (vn_import) { .o = i->o };
+}

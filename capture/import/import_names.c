@@ -1,0 +1,165 @@
+/* import_names.c: which names are ours, what is nearest to one that is not, and the list of --dry-run; see import.h. */
+#include "capture/import/import.h"
+
+#include "capture/recording/derive.h"
+#include "capture/store/label.h"
+#include "libref/base/text.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool vn_import_knows(const vn_plan *plan, const char *name)
+{
+	const char *dot = vn_name_layer(name) >= 0 ? strchr(name, '.') : NULL;
+	if (strcmp(dot ? dot + 1 : name, "block_table") == 0)
+		return true;
+	return plan ? vn_plan_find(plan, name) >= 0 : vn_label_point(name) != NULL;
+}
+
+/* Letters to change, put in or take out to make one of the other. */
+static int distance(const char *a, const char *b)
+{
+	const int n = (int)strlen(a), m = (int)strlen(b);
+	int row[VN_NAME_MAX + 1];
+	if (n > VN_NAME_MAX || m > VN_NAME_MAX)
+		return n + m;
+	for (int k = 0; k <= m; k++)
+		row[k] = k;
+	for (int i = 1; i <= n; i++) {
+		int diagonal = row[0];
+		row[0] = i;
+		for (int k = 1; k <= m; k++) {
+			const int above = row[k], same = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[k - 1]));
+			int least = row[k - 1] + 1 < above + 1 ? row[k - 1] + 1 : above + 1;
+			least = same < least ? same : least;
+			diagonal = above;
+			row[k] = least;
+		}
+	}
+	return row[m];
+}
+
+/* The first number in it, for the layer; -1: none. */
+static int number_in(const char *name)
+{
+	int64_t n;
+	const char *p = name + strcspn(name, "0123456789");
+	return *p && vn_text_digits(p, &n) && n <= 99999 ? (int)n : -1;
+}
+
+/* The last word of it, without numbers: of "model.layers.3.mlp.up_proj.in" and "up_proj-3" "up_proj". */
+static void last_word(const char *name, char *to, size_t room)
+{
+	size_t end = strlen(name), at;
+	end -= end > 3 && strcmp(name + end - 3, ".in") == 0 ? 3 : 0;
+	while (end > 0 && (isdigit((unsigned char)name[end - 1]) || strchr(".-/", name[end - 1])))
+		end--;
+	for (at = end; at > 0 && !strchr("./", name[at - 1]); at--)
+		;
+	snprintf(to, room, "%.*s", (int)(end - at), name + at);
+}
+
+void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t room)
+{
+	const int layer = number_in(name);
+	char  word[VN_NAME_MAX], tried[VN_NAME_MAX];
+	int   best = -1;
+	last_word(name, word, sizeof word);
+	for (int p = 0; p < VN_N_POINTS; p++) {
+		const vn_point_info *x = vn_point_get((vn_point)p);
+		if (x->outside)
+			snprintf(tried, sizeof tried, "%s", x->name);
+		else
+			snprintf(tried, sizeof tried, "layer%d.%s", layer < 0 ? 0 : layer, x->name);
+		if (plan && vn_plan_find(plan, tried) < 0)
+			continue;
+		const int whole = distance(name, tried), part = distance(word, x->name), d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
+		if (best < 0 || d < best) {
+			best = d;
+			snprintf(to, room, "%s", tried);
+		}
+	}
+	if (best < 0)
+		snprintf(to, room, "none");
+}
+
+/* Names come back in every step; they are listed once. */
+static bool listed(const vn_recording *r, const vn_entry *e)
+{
+	return e->step > 0 && vn_recording_find(r, e->step - 1, e->name) >= 0;
+}
+
+/* ---- the list ----------------------------------------------------------------------------------- */
+
+static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
+{
+	enum { SHOWN = 4 };
+	const int room = vn_recording_count(i->dump);
+	int      *list = malloc(((size_t)room + 1) * sizeof *list);
+	const int n = list ? vn_derive_origins(i->r, entry, list, room) : 0;
+	for (int k = 0; k < n; k++) {
+		char name[VN_NAME_MAX];
+		used[list[k]] = true;
+		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, list[k])->name);
+		if (k < SHOWN)
+			fprintf(to, "%s%s", k ? " + " : "", vn_text_clean(name));
+	}
+	if (n > SHOWN)
+		fprintf(to, " + %d more", n - SHOWN);
+	free(list);
+}
+
+static void print_mapped(const vn_import *i, bool *used, FILE *to)
+{
+	char shape[VN_SHAPE_TEXT];
+	int  step = 0;
+	for (int k = 0; k < vn_recording_count(i->r); k++) {
+		const vn_entry *e = vn_recording_entry(i->r, k);
+		int origin;
+		if (!vn_import_knows(i->plan, e->name)) {
+			if (vn_derive_origins(i->r, k, &origin, 1))
+				used[origin] = true;
+			continue;
+		}
+		if (e->step != step)
+			fprintf(to, "  step %d\n", e->step);
+		step = e->step;
+		fprintf(to, "  %-24s %-5s %-16s <- ", e->name, vn_dtype_name(e->dtype), vn_shape_text(&e->shape, shape));
+		print_origins(i, k, used, to);
+		fputc('\n', to);
+	}
+}
+
+void vn_import_list(const vn_import *i, FILE *to)
+{
+	const int n = vn_recording_count(i->dump);
+	bool     *used = calloc((size_t)n + 1, sizeof *used);
+	char      name[VN_NAME_MAX], near[VN_NAME_MAX];
+	int       gone = 0, steps = vn_recording_steps(i->r, &(const vn_step *) { NULL });
+	if (!used)
+		return;
+	fprintf(to, "%s: %s, %d tensors in %d step%s\n", vn_recording_path(i->r), i->kind, n, steps, steps == 1 ? "" : "s");
+	fprintf(to, "checkpoints: %d\n", vn_recording_count(i->r) - i->unmapped);
+	print_mapped(i, used, to);
+	if (i->unmapped)
+		fprintf(to, "left over, none of ours: %d%s\n", i->unmapped, steps > 1 ? ", each name once" : "");
+	for (int k = 0; i->unmapped && k < vn_recording_count(i->r); k++) {
+		const vn_entry *e = vn_recording_entry(i->r, k);
+		if (vn_import_knows(i->plan, e->name) || listed(i->r, e))
+			continue;
+		snprintf(name, sizeof name, "%s", e->name);
+		vn_import_nearest(i->plan, e->name, near, sizeof near);
+		fprintf(to, "  %-40s nearest: %s\n", vn_text_clean(name), near);
+	}
+	for (int k = 0; k < n; k++)
+		gone += !used[k];
+	if (gone)
+		fprintf(to, "left out by a map, or steps on the way: %d\n", gone);
+	for (int k = 0; gone && k < n; k++) {
+		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, k)->name);
+		if (!used[k] && !listed(i->dump, vn_recording_entry(i->dump, k)))
+			fprintf(to, "  %s\n", vn_text_clean(name));
+	}
+	free(used);
+}

@@ -1,0 +1,91 @@
+/* import_write.c: an import into a checkpoint file; see import.h. */
+#include "capture/import/import.h"
+
+#include "capture/recording/derive.h"
+#include "capture/store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 20 }; /* bytes read and written at a time */
+
+static vn_tensor_label label_of(const vn_entry *e)
+{
+	/* The order in which a stranger wrote tensors need not be that in which they were made: names say it. */
+	vn_tensor_label l = vn_label_of_name(e->name);
+	snprintf(l.op, sizeof l.op, "%s", e->op);
+	snprintf(l.axes, sizeof l.axes, "%s", e->axes);
+	return l;
+}
+
+static vn_status put(vn_import *i, vn_store *s, int entry, unsigned char *piece, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(i->r, entry);
+	const vn_tensor_label  l = label_of(e);
+	const int64_t   n = vn_shape_count(&e->shape), most = PIECE / (int64_t)vn_dtype_size(e->dtype);
+	vn_status       st = vn_store_begin(s, &l, e->dtype, &e->shape, err);
+
+	for (int64_t at = 0; !st && at < n; at += most) {
+		const int64_t count = n - at < most ? n - at : most;
+		if (!(st = vn_recording_read(i->r, entry, at, count, piece, err)))
+			st = vn_store_write(s, piece, (size_t)count, err);
+	}
+	vn_recording_release(i->r, entry);
+	return st ? st : vn_store_end(s, err);
+}
+
+static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, vn_error *err)
+{
+	const vn_step *step;
+	const int      n = vn_recording_steps(i->r, &step), count = vn_recording_count(i->r);
+	vn_status      st = VN_OK;
+	for (int k = 0, e = 0; !st && k < n; k++) {
+		st = vn_store_step(s, step[k].number, step[k].position, step[k].tokens, step[k].first_row, step[k].rows, err);
+		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++)
+			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name))
+				st = put(i, s, e, piece, err);
+	}
+	return st;
+}
+
+static vn_status put_model(vn_import *i, vn_store *s, vn_error *err)
+{
+	const vn_model_words words = { .family = vn_recording_family(i->r), .config = vn_recording_config(i->r) };
+	if (!i->model)
+		return words.family || words.config ? vn_store_words(s, &words, err) : VN_OK;
+	vn_weight_row *rows = calloc((size_t)vn_model_plan(i->model)->n_weights + 1, sizeof *rows);
+	if (!rows)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a table of weights");
+	const long threads = sysconf(_SC_NPROCESSORS_ONLN);
+	vn_model_table(i->model, threads < 1 ? 1 : (int)threads, rows);
+	const vn_status st = vn_store_model(s, i->model, rows, err);
+	free(rows);
+	return st;
+}
+
+vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *tensors, int64_t *bytes, vn_error *err)
+{
+	const int32_t *ids, *positions;
+	const int64_t  n = vn_recording_tokens(i->r, &ids, &positions);
+	unsigned char *piece = malloc(PIECE);
+	char           partial[4200];
+	vn_store      *s = NULL;
+	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
+
+	if (!st && !(st = vn_store_create(path, force, NULL, &s, err)) && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
+	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, err))) {
+		*tensors = vn_store_tensors(s, bytes);
+		if (!i->complete)
+			vn_store_cut(s);
+		st = vn_store_commit(&s, err);
+	}
+	if (st && s) {
+		/* An import can be repeated: half of one is of no use. It is still ours, by its lock. */
+		vn_store_abandon(&s);
+		if (snprintf(partial, sizeof partial, "%s.partial", path) < (int)sizeof partial)
+			unlink(partial);
+	}
+	free(piece);
+	return st;
+}

@@ -1,0 +1,281 @@
+/* npy.c: see npy.h. The format: numpy.lib.format's documentation. */
+#include "capture/import/npy.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a literal of Python ----------------------------------------------------------------- */
+
+typedef struct reader {
+	const char *at, *end;
+	const char *why; /* NULL: nothing is wrong */
+} reader;
+
+static void blanks(reader *r)
+{
+	while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
+		r->at++;
+}
+
+static bool sign(reader *r, char c)
+{
+	blanks(r);
+	if (r->at == r->end || *r->at != c)
+		return false;
+	r->at++;
+	return true;
+}
+
+static void need(reader *r, char c, const char *why)
+{
+	if (!r->why && !sign(r, c))
+		r->why = why;
+}
+
+/* A string in quotes of either kind, without escapes. */
+static bool quoted(reader *r, char *to, size_t room)
+{
+	blanks(r);
+	if (r->at == r->end || (*r->at != '\'' && *r->at != '"'))
+		return false;
+	const char  quote = *r->at++, *from = r->at;
+	while (r->at < r->end && *r->at != quote && *r->at != '\\')
+		r->at++;
+	const size_t n = (size_t)(r->at - from);
+	if (r->at == r->end || *r->at != quote || n >= room)
+		return false;
+	r->at++;
+	memcpy(to, from, n);
+	to[n] = '\0';
+	return true;
+}
+
+static bool word(reader *r, const char *w)
+{
+	const size_t n = strlen(w);
+	blanks(r);
+	if ((size_t)(r->end - r->at) < n || memcmp(r->at, w, n) != 0)
+		return false;
+	r->at += n;
+	return true;
+}
+
+static void read_shape(reader *r, vn_shape *shape)
+{
+	shape->rank = 0;
+	need(r, '(', "its shape is no tuple");
+	while (!r->why && !sign(r, ')')) {
+		int64_t x = 0;
+		int     digits = 0;
+		for (; r->at < r->end && *r->at >= '0' && *r->at <= '9' && digits < 18; r->at++, digits++)
+			x = 10 * x + (*r->at - '0');
+		if (digits == 0 || digits == 18)
+			r->why = "its shape is not of whole numbers of up to 17 digits";
+		else if (shape->rank == VN_MAX_RANK)
+			r->why = "it has more than 6 axes";
+		else
+			shape->dim[shape->rank++] = x;
+		if (r->at < r->end && *r->at == 'L') /* of Python 2 */
+			r->at++;
+		if (!r->why && !sign(r, ',')) {
+			need(r, ')', "its shape is no tuple");
+			return;
+		}
+	}
+}
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+static bool little_endian(void)
+{
+	const uint16_t one = 1;
+	return *(const unsigned char *)&one;
+}
+
+/* "<f4" */
+static const char *lay(const char *descr, vn_laid *l)
+{
+	static const struct { const char *name; vn_dtype dtype; int width; bool wide_int, bits; } known[] = {
+		{ "f2", VN_F16, 2, false, false }, { "f4", VN_F32, 4, false, false }, { "f8", VN_F64, 8, false, false },
+		{ "i4", VN_I32, 4, false, false }, { "i8", VN_I32, 8, true, false },
+		{ "u2", VN_BF16, 2, false, true }, { "u1", VN_F8_E4M3, 1, false, true },
+		{ "V2", VN_BF16, 2, false, true }, { "V1", VN_F8_E4M3, 1, false, true }, /* as numpy writes those of ml_dtypes */
+	};
+	const char order = *descr;
+	if (order == 'O' || (order && descr[1] == 'O'))
+		return "it holds Python objects (pickled), which are not read: save an array of numbers";
+	if (!order || !strchr("<>|=", order))
+		return "its dtype is not of one number";
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (strcmp(descr + 1, known[i].name) == 0) {
+			*l = (vn_laid) { .dtype = known[i].dtype, .stored = known[i].dtype, .width = known[i].width, .wide_int = known[i].wide_int, .bits = known[i].bits };
+			l->swapped = l->width > 1 && ((order == '>' && little_endian()) || (order == '<' && !little_endian()));
+			return NULL;
+		}
+	return "its dtype is none of float16, float32, float64, int32, int64, and the bits of bfloat16 or float8 as uint16 or uint8";
+}
+
+static void read_header(reader *r, vn_npy *npy)
+{
+	char key[24], descr[16] = "";
+	enum { DESCR = 1, FORTRAN = 2, SHAPE = 4 };
+	int  seen = 0;
+	need(r, '{', "its header is no dictionary");
+	while (!r->why && !sign(r, '}')) {
+		if (!quoted(r, key, sizeof key)) {
+			r->why = "its header is no dictionary of descr, fortran_order and shape";
+			return;
+		}
+		const int which = strcmp(key, "descr") == 0 ? DESCR : strcmp(key, "fortran_order") == 0 ? FORTRAN : strcmp(key, "shape") == 0 ? SHAPE : 0;
+		if (!which || (seen & which))
+			r->why = "its header is no dictionary of descr, fortran_order and shape, each once";
+		need(r, ':', "its header is no dictionary");
+		if (r->why)
+			return;
+		seen |= which;
+		if (which == SHAPE)
+			read_shape(r, &npy->shape);
+		else if (which == DESCR && !quoted(r, descr, sizeof descr))
+			r->why = "its dtype is not of one number (a structure?)";
+		else if (which == FORTRAN && !(npy->laid.fortran = word(r, "True")) && !word(r, "False"))
+			r->why = "fortran_order is neither True nor False";
+		if (!r->why && !sign(r, ',')) {
+			need(r, '}', "its header does not end");
+			break;
+		}
+	}
+	const bool fortran = npy->laid.fortran;
+	if (!r->why && seen != (DESCR | FORTRAN | SHAPE))
+		r->why = "its header lacks descr, fortran_order or shape";
+	if (!r->why)
+		r->why = lay(descr, &npy->laid);
+	npy->laid.fortran = fortran && npy->shape.rank > 1;
+}
+
+vn_status vn_npy_parse(const char *path, const void *data, size_t bytes, size_t total, vn_npy *npy, vn_error *err)
+{
+	enum { MOST_HEADER = 60000 };
+	const unsigned char *d = data;
+	*npy = (vn_npy) { .at = 0 };
+	if (bytes < 10 || memcmp(d, "\x93NUMPY", 6) != 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: not a .npy file", path);
+	if (d[6] < 1 || d[6] > 3)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: a .npy file of version %d; 1 to 3 are read", path, d[6]);
+	const size_t start = d[6] == 1 ? 10 : 12;
+	if (bytes < start)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: ends in its header", path);
+	const size_t length = d[6] == 1 ? (size_t)d[8] | (size_t)d[9] << 8
+	                                : (size_t)d[8] | (size_t)d[9] << 8 | (size_t)d[10] << 16 | (size_t)d[11] << 24;
+	if (length > MOST_HEADER)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: its header has %zu bytes; up to %d are read", path, length, MOST_HEADER);
+	if (length > bytes - start)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: ends in its header", path);
+	reader r = { .at = (const char *)d + start, .end = (const char *)d + start + length };
+	read_header(&r, npy);
+	if (r.why)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s", path, r.why);
+	npy->at = start + length;
+	char text[VN_SHAPE_TEXT];
+	if (!vn_laid_bytes(&npy->laid, &npy->shape, &npy->bytes))
+		return vn_fail(err, VN_ERR_FORMAT, "%s: no file holds its shape %s", path, vn_shape_text(&npy->shape, text));
+	if (npy->bytes > total - npy->at)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: cut off: its shape %s takes %zu bytes, %zu are there", path, vn_shape_text(&npy->shape, text),
+		               npy->bytes, total - npy->at);
+	if (npy->bytes < total - npy->at)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %zu bytes behind the numbers of its shape %s", path, total - npy->at - npy->bytes,
+		               vn_shape_text(&npy->shape, text));
+	return VN_OK;
+}
+
+bool vn_laid_is(vn_laid *l, vn_dtype dtype)
+{
+	if (l->bits && (int)vn_dtype_size(dtype) == l->width && (dtype == VN_BF16 || dtype == VN_F8_E4M3 || dtype == VN_F8_E5M2)) {
+		l->dtype = l->stored = dtype;
+		l->bits = false;
+	}
+	return !l->bits && l->dtype == dtype;
+}
+
+bool vn_laid_plain(const vn_laid *l)
+{
+	return !l->swapped && !l->fortran && !l->wide_int && l->stored == l->dtype;
+}
+
+bool vn_laid_bytes(const vn_laid *l, const vn_shape *shape, size_t *bytes)
+{
+	int64_t n = 1, most = 1;
+	for (int i = 0; i < shape->rank; i++) {
+		/* Axes of none do not excuse the others: a product in any order must be a number. */
+		const int64_t d = shape->dim[i] ? shape->dim[i] : 1;
+		if (shape->dim[i] < 0 || most > INT64_MAX / 64 / d)
+			return false;
+		most *= d;
+		n *= shape->dim[i];
+	}
+	*bytes = l->stored >= VN_N_DTYPES ? vn_dtype_bytes(l->stored, (size_t)n) : (size_t)n * (size_t)l->width;
+	return true;
+}
+
+static void swap(unsigned char *x, int width)
+{
+	for (int i = 0; i < width / 2; i++) {
+		const unsigned char c = x[i];
+		x[i] = x[width - 1 - i];
+		x[width - 1 - i] = c;
+	}
+}
+
+static bool put_number(const vn_laid *l, const unsigned char *from, unsigned char *to)
+{
+	unsigned char x[8];
+	memcpy(x, from, (size_t)l->width);
+	if (l->swapped)
+		swap(x, l->width);
+	if (l->wide_int) {
+		int64_t wide;
+		memcpy(&wide, x, sizeof wide);
+		const int32_t narrow = (int32_t)wide;
+		memcpy(to, &narrow, sizeof narrow);
+		return wide >= INT32_MIN && wide <= INT32_MAX;
+	}
+	memcpy(to, x, (size_t)l->width);
+	return true;
+}
+
+vn_status vn_laid_read(const char *path, const char *name, const vn_laid *l, const vn_shape *shape, const void *from, void *to, vn_error *err)
+{
+	const int64_t n = vn_shape_count(shape);
+	const size_t  out = vn_dtype_size(l->dtype);
+	int64_t index[VN_MAX_RANK] = { 0 }, step[VN_MAX_RANK], at = 0, next = 1;
+
+	if (n == 0)
+		return VN_OK;
+	if (l->stored != l->dtype) {
+		vn_to_f32(to, from, l->stored, (size_t)n);
+		return VN_OK;
+	}
+	if (vn_laid_plain(l)) {
+		memcpy(to, from, (size_t)n * out);
+		return VN_OK;
+	}
+	for (int i = 0; i < shape->rank; i++) {
+		const int axis = l->fortran ? i : shape->rank - 1 - i;
+		step[axis] = next;
+		next *= shape->dim[axis];
+	}
+	for (int64_t i = 0; i < n; i++) {
+		if (!put_number(l, (const unsigned char *)from + (size_t)at * (size_t)l->width, (unsigned char *)to + (size_t)i * out))
+			return vn_fail(err, VN_ERR_FORMAT, "%s: %s: number %" PRId64 " is none that an int32 holds", path, name, i);
+		for (int a = shape->rank - 1; a >= 0; a--) {
+			at += step[a];
+			if (++index[a] < shape->dim[a])
+				break;
+			at -= step[a] * shape->dim[a];
+			index[a] = 0;
+		}
+	}
+	return VN_OK;
+}

@@ -1,0 +1,515 @@
+/* vernier_record.h: record what an inference engine computes, from C or C++, without any library.
+ *
+ * Writes a directory of .npy files and a manifest (vernier's specs/dump.md); `vernier import DIR -o FILE` makes a
+ * checkpoint file of it. C99 or C++11, nothing but the standard library and mkdir. Put this file beside yours, and in one
+ * source file
+ *
+ *     #define VERNIER_RECORD_IMPLEMENTATION
+ *     #include "vernier_record.h"
+ *
+ *     vernier_record rec;
+ *     int64_t        shape[3] = { n_tokens, n_heads, head_dim };
+ *     vernier_record_open(&rec, "dump", "my engine", "f32");
+ *     vernier_record_step(&rec, ids, n_tokens);
+ *     vernier_record_put(&rec, "layer3.q_rope", "token head dim", "f32", q, 3, shape);
+ *     if (vernier_record_close(&rec) != 0)
+ *         fprintf(stderr, "%s\n", vernier_record_error(&rec));
+ *
+ * Errors   Every function returns 0, or -1 after a failure. The first failure is kept: what is called behind it does
+ *          nothing and returns -1, so a program may look at vernier_record_close alone. Nothing ends the program.
+ * Cut off  A file has its name once it is whole, and its line in the manifest after that. Whatever ends the program
+ *          leaves a directory whose reader knows what is whole; only vernier_record_close says that all is there.
+ * Threads  One at a time for each vernier_record.
+ * Text     UTF-8.
+ * Memory   Numbers are written from where they are; they may change as soon as the call is back.
+ */
+#ifndef VERNIER_RECORD_H
+#define VERNIER_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { VERNIER_RECORD_MAX_RANK = 6 };
+
+/* To be treated as opaque. */
+typedef struct vernier_record {
+	char    dir[1024], error[256];
+	FILE   *manifest;
+	long    tensors;
+	int     step, failed; /* step: -1: none is begun */
+	int64_t tokens;       /* of all steps so far */
+} vernier_record;
+
+/* Makes the directory, which may exist but not hold a recording. engine and precision ("f32", "f16", "bf16", or the engine's
+ * own word) are what reports call the run. */
+int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision);
+
+/* Anything else that explains the run: "device", "commit"... Each key once, of at most 31 bytes; a value is cut after 255. */
+int vernier_record_say(vernier_record *r, const char *key, const char *value);
+
+/* The model's config.json, its text. Axes and families are then known without `vernier import --model`. */
+int vernier_record_config(vernier_record *r, const char *json);
+
+/* A forward call begins: the prompt, then every later call on the same cache. ids (n): the tokens that go in. Positions go on
+ * from the call before; vernier_record_step_at says them (n). */
+int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n);
+int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t *positions, size_t n);
+
+/* A tensor of the call. name: a checkpoint's ("layer3.q_rope", vernier's specs/points.md), or the engine's own, for a name map.
+ * dims: one word an axis, outermost first, "token head dim"; "token (head dim)" where several words are one axis; NULL: those
+ * of the checkpoint. dtype: "f32", "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2". data: row-major, in this machine's byte
+ * order; may be NULL where the shape has a 0. A name is put once in a step. */
+int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype,
+                       const void *data, int rank, const int64_t *shape);
+
+/* The same of numbers that lie otherwise: element (i, j...) is at data + i * stride[0] + j * stride[1]..., in bytes, also
+ * negative ones and 0. op: the engine's word for the operation that made it ("ROPE"), or NULL. */
+int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
+                               int rank, const int64_t *shape, const int64_t *stride, const char *op);
+
+/* All is there: says so in the manifest. Returns -1 where anything failed since open. */
+int vernier_record_close(vernier_record *r);
+
+/* Not all is there: closes, and leaves what was written. Nothing is said to be complete. */
+void vernier_record_abandon(vernier_record *r);
+
+/* What failed first, one line; "" while nothing has. Also after close. */
+const char *vernier_record_error(const vernier_record *r);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+
+#ifdef VERNIER_RECORD_IMPLEMENTATION
+#ifndef VERNIER_RECORD_IMPLEMENTED
+#define VERNIER_RECORD_IMPLEMENTED
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#ifdef _WIN32
+#include <direct.h>
+#else
+#include <sys/stat.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+static int vernier_record_fail_(vernier_record *r, const char *format, ...)
+{
+	va_list args;
+	if (!r->failed) {
+		va_start(args, format);
+		vsnprintf(r->error, sizeof r->error, format, args);
+		va_end(args);
+	}
+	r->failed = 1;
+	return -1;
+}
+
+/* ---- lines of the manifest ------------------------------------------------------------------- */
+
+/* A text that grows; data NULL: there was no memory. */
+typedef struct vernier_record_text_ {
+	char  *data;
+	size_t n, room;
+} vernier_record_text_;
+
+static void vernier_record_add_(vernier_record_text_ *t, const char *bytes, size_t n)
+{
+	if (!t->data)
+		return;
+	if (t->n + n > t->room) {
+		const size_t room = 2 * (t->n + n);
+		char *more = (char *)realloc(t->data, room);
+		if (!more) {
+			free(t->data);
+			t->data = NULL;
+			return;
+		}
+		t->data = more;
+		t->room = room;
+	}
+	memcpy(t->data + t->n, bytes, n);
+	t->n += n;
+}
+
+static vernier_record_text_ vernier_record_begin_(const char *with)
+{
+	vernier_record_text_ t;
+	t.n = 0;
+	t.room = 512;
+	t.data = (char *)malloc(t.room);
+	vernier_record_add_(&t, with, strlen(with));
+	return t;
+}
+
+static void vernier_record_plain_(vernier_record_text_ *t, const char *text)
+{
+	vernier_record_add_(t, text, strlen(text));
+}
+
+static void vernier_record_number_(vernier_record_text_ *t, int64_t x)
+{
+	char text[24];
+	snprintf(text, sizeof text, "%lld", (long long)x);
+	vernier_record_plain_(t, text);
+}
+
+/* A string of JSON, with its quotes. */
+static void vernier_record_quoted_(vernier_record_text_ *t, const char *text)
+{
+	const char *from = text;
+	vernier_record_plain_(t, "\"");
+	for (; *text; text++) {
+		const unsigned char c = (unsigned char)*text;
+		char escape[8];
+		if (c >= 0x20 && c != '"' && c != '\\')
+			continue;
+		vernier_record_add_(t, from, (size_t)(text - from));
+		snprintf(escape, sizeof escape, "\\u%04x", c);
+		vernier_record_plain_(t, escape);
+		from = text + 1;
+	}
+	vernier_record_add_(t, from, (size_t)(text - from));
+	vernier_record_plain_(t, "\"");
+}
+
+static void vernier_record_numbers_(vernier_record_text_ *t, const int32_t *x, size_t n)
+{
+	size_t i;
+	vernier_record_plain_(t, "[");
+	for (i = 0; i < n; i++) {
+		vernier_record_plain_(t, i ? "," : "");
+		vernier_record_number_(t, x[i]);
+	}
+	vernier_record_plain_(t, "]");
+}
+
+/* The line, in one write. */
+static int vernier_record_line_(vernier_record *r, vernier_record_text_ *t)
+{
+	int good;
+	vernier_record_plain_(t, "}\n");
+	if (!t->data)
+		return vernier_record_fail_(r, "%s: no memory for a line of the manifest", r->dir);
+	good = fwrite(t->data, 1, t->n, r->manifest) == t->n;
+	free(t->data);
+	return good ? 0 : vernier_record_fail_(r, "%s: manifest.jsonl cannot be written: %s", r->dir, strerror(errno));
+}
+
+static int vernier_record_ready_(vernier_record *r)
+{
+	if (!r->failed && !r->manifest)
+		vernier_record_fail_(r, "the recording is not open");
+	return r->failed ? -1 : 0;
+}
+
+/* ---- a file of numbers ------------------------------------------------------------------------ */
+
+/* How .npy calls a dtype; width: bytes of a number, 0: none of ours. */
+static char vernier_record_kind_(const char *dtype, size_t *width)
+{
+	static const struct { const char *name; char kind; size_t width; } known[] = {
+		{ "f32", 'f', 4 }, { "f16", 'f', 2 }, { "bf16", 'u', 2 }, { "f64", 'f', 8 }, { "i32", 'i', 4 },
+		{ "f8_e4m3", 'u', 1 }, { "f8_e5m2", 'u', 1 },
+	};
+	size_t i;
+	*width = 0;
+	for (i = 0; dtype && i < sizeof known / sizeof *known; i++)
+		if (strcmp(known[i].name, dtype) == 0) {
+			*width = known[i].width;
+			return known[i].kind;
+		}
+	return 0;
+}
+
+/* The header of a .npy file of version 1, padded so that numbers begin at a multiple of 64. */
+static size_t vernier_record_header_(char *to, size_t room, char kind, size_t width, int rank, const int64_t *shape)
+{
+	const uint16_t one = 1;
+	unsigned char  little;
+	char   text[256];
+	size_t n, bytes;
+	int    i, at;
+	memcpy(&little, &one, 1);
+	at = snprintf(text, sizeof text, "{'descr': '%c%c%d', 'fortran_order': False, 'shape': (", width == 1 ? '|' : little ? '<' : '>', kind, (int)width);
+	for (i = 0; i < rank; i++)
+		at += snprintf(text + at, sizeof text - (size_t)at, "%lld, ", (long long)shape[i]);
+	at += snprintf(text + at, sizeof text - (size_t)at, "), }");
+	n = (size_t)at;
+	bytes = (10 + n + 1 + 63) / 64 * 64;
+	if (bytes > room)
+		return 0;
+	memset(to, ' ', bytes);
+	memcpy(to, "\x93NUMPY\x01\x00", 8);
+	to[8] = (char)((bytes - 10) & 0xff);
+	to[9] = (char)((bytes - 10) >> 8);
+	memcpy(to + 10, text, n);
+	to[bytes - 1] = '\n';
+	return bytes;
+}
+
+/* The numbers in row-major order. Rows that lie as they are wanted go out as they are, others by way of a buffer. */
+static int vernier_record_numbers_out_(FILE *f, const char *data, size_t width, int rank, const int64_t *shape, const int64_t *stride)
+{
+	char    buffer[16384];
+	size_t  used = 0, run = width; /* bytes that follow one another */
+	int64_t index[VERNIER_RECORD_MAX_RANK] = { 0 };
+	int     outer = rank, a;
+	for (a = 0; a < rank; a++)
+		if (shape[a] == 0)
+			return 1;
+	while (outer > 0 && (shape[outer - 1] == 1 || stride[outer - 1] == (int64_t)run)) {
+		outer--;
+		run *= (size_t)shape[outer];
+	}
+	for (;;) {
+		if (run > sizeof buffer / 4) {
+			if (used && fwrite(buffer, 1, used, f) != used)
+				return 0;
+			used = 0;
+			if (fwrite(data, 1, run, f) != run)
+				return 0;
+		} else {
+			if (used + run > sizeof buffer) {
+				if (fwrite(buffer, 1, used, f) != used)
+					return 0;
+				used = 0;
+			}
+			memcpy(buffer + used, data, run);
+			used += run;
+		}
+		for (a = outer - 1; a >= 0; a--) {
+			data += stride[a];
+			if (++index[a] < shape[a])
+				break;
+			data -= stride[a] * shape[a];
+			index[a] = 0;
+		}
+		if (a < 0)
+			return !used || fwrite(buffer, 1, used, f) == used;
+	}
+}
+
+/* 000012.layer3.q_rope.npy: the number makes it the only one of its name, on file systems without upper case too. */
+static void vernier_record_file_(const vernier_record *r, const char *name, char *to, size_t room)
+{
+	int at = snprintf(to, room, "%06ld.", r->tensors), i;
+	for (i = 0; name[i] && i < 80; i++) {
+		const char c = name[i];
+		to[at++] = (char)((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ? c : '_');
+	}
+	snprintf(to + at, room - (size_t)at, ".npy");
+}
+
+static int vernier_record_write_(vernier_record *r, const char *file, char kind, size_t width, const void *data, int rank,
+                                 const int64_t *shape, const int64_t *stride)
+{
+	char  path[1200], part[1200], header[320];
+	const size_t n = vernier_record_header_(header, sizeof header, kind, width, rank, shape);
+	FILE *f;
+	int   good;
+	snprintf(path, sizeof path, "%s/%s", r->dir, file);
+	snprintf(part, sizeof part, "%s/%s.part", r->dir, file);
+	errno = 0;
+	if (!n || !(f = fopen(part, "wb")))
+		return vernier_record_fail_(r, "%s: cannot be written: %s", part, strerror(errno));
+	setvbuf(f, NULL, _IONBF, 0); /* what is given is written as it is, without a copy */
+	good = fwrite(header, 1, n, f) == n && vernier_record_numbers_out_(f, (const char *)data, width, rank, shape, stride);
+	good = fclose(f) == 0 && good;
+	if (!good || rename(part, path) != 0)
+		return vernier_record_fail_(r, "%s: cannot be written: %s", path, strerror(errno));
+	return 0;
+}
+
+/* ---- what the program calls -------------------------------------------------------------------- */
+
+int vernier_record_open(vernier_record *r, const char *dir, const char *engine, const char *precision)
+{
+	char  path[1100];
+	FILE *old;
+	vernier_record_text_ t;
+	memset(r, 0, sizeof *r);
+	r->step = -1;
+	if (!dir || !*dir || strlen(dir) >= sizeof r->dir)
+		return vernier_record_fail_(r, "the name of the directory is empty or longer than %d bytes", (int)sizeof r->dir - 1);
+	strcpy(r->dir, dir);
+#ifdef _WIN32
+	if (_mkdir(dir) != 0 && errno != EEXIST)
+#else
+	if (mkdir(dir, 0777) != 0 && errno != EEXIST)
+#endif
+		return vernier_record_fail_(r, "%.200s: cannot be made: %s", dir, strerror(errno));
+	snprintf(path, sizeof path, "%s/manifest.jsonl", dir);
+	if ((old = fopen(path, "rb")) != NULL) {
+		fclose(old);
+		return vernier_record_fail_(r, "%.180s: holds a recording already", dir);
+	}
+	if (!(r->manifest = fopen(path, "ab")))
+		return vernier_record_fail_(r, "%.180s: cannot be written: %s", path, strerror(errno));
+	setvbuf(r->manifest, NULL, _IONBF, 0);
+	t = vernier_record_begin_("{\"vernier_dump\":1");
+	if (vernier_record_line_(r, &t) || vernier_record_say(r, "engine", engine ? engine : "unknown"))
+		return -1;
+	return precision ? vernier_record_say(r, "precision", precision) : 0;
+}
+
+int vernier_record_say(vernier_record *r, const char *key, const char *value)
+{
+	vernier_record_text_ t;
+	char   cut[256];
+	size_t n = strlen(value);
+	if (vernier_record_ready_(r))
+		return -1;
+	if (!*key || strlen(key) > 31)
+		return vernier_record_fail_(r, "'%.40s' is no key of up to 31 bytes", key);
+	if (n > 255) /* not inside a character */
+		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
+			;
+	memcpy(cut, value, n);
+	cut[n] = '\0';
+	t = vernier_record_begin_("{\"run\":{");
+	vernier_record_quoted_(&t, key);
+	vernier_record_plain_(&t, ":");
+	vernier_record_quoted_(&t, cut);
+	vernier_record_plain_(&t, "}");
+	return vernier_record_line_(r, &t);
+}
+
+int vernier_record_config(vernier_record *r, const char *json)
+{
+	vernier_record_text_ t;
+	if (vernier_record_ready_(r))
+		return -1;
+	t = vernier_record_begin_("{\"config\":");
+	vernier_record_quoted_(&t, json);
+	return vernier_record_line_(r, &t);
+}
+
+int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t *positions, size_t n)
+{
+	vernier_record_text_ t;
+	if (vernier_record_ready_(r))
+		return -1;
+	t = vernier_record_begin_("{\"step\":");
+	vernier_record_number_(&t, ++r->step);
+	vernier_record_plain_(&t, ",\"ids\":");
+	vernier_record_numbers_(&t, ids, n);
+	if (positions) {
+		vernier_record_plain_(&t, ",\"positions\":");
+		vernier_record_numbers_(&t, positions, n);
+	}
+	r->tokens += (int64_t)n;
+	return vernier_record_line_(r, &t);
+}
+
+int vernier_record_step(vernier_record *r, const int32_t *ids, size_t n)
+{
+	return vernier_record_step_at(r, ids, NULL, n);
+}
+
+int vernier_record_put_strided(vernier_record *r, const char *name, const char *dims, const char *dtype, const void *data,
+                               int rank, const int64_t *shape, const int64_t *stride, const char *op)
+{
+	char    file[128];
+	size_t  width;
+	int     i;
+	int64_t count = 1;
+	const char kind = vernier_record_kind_(dtype, &width);
+	vernier_record_text_ t;
+	if (vernier_record_ready_(r))
+		return -1;
+	if (r->step < 0)
+		return vernier_record_fail_(r, "%.100s: put before any step was begun", name);
+	if (!width)
+		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
+	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK)
+		return vernier_record_fail_(r, "%.100s: rank %d; from 0 to %d is possible", name, rank, VERNIER_RECORD_MAX_RANK);
+	for (i = 0; i < rank; i++) {
+		if (shape[i] < 0 || (shape[i] > 0 && count > INT64_MAX / 16 / shape[i]))
+			return vernier_record_fail_(r, "%.100s: axis %d is %lld long", name, i, (long long)shape[i]);
+		count *= shape[i];
+	}
+	vernier_record_file_(r, name, file, sizeof file);
+	if (vernier_record_write_(r, file, kind, width, data, rank, shape, stride))
+		return -1;
+	r->tensors++;
+	t = vernier_record_begin_("{\"tensor\":");
+	vernier_record_quoted_(&t, name);
+	vernier_record_plain_(&t, ",\"file\":");
+	vernier_record_quoted_(&t, file);
+	vernier_record_plain_(&t, ",\"dtype\":");
+	vernier_record_quoted_(&t, dtype);
+	vernier_record_plain_(&t, ",\"shape\":[");
+	for (i = 0; i < rank; i++) {
+		vernier_record_plain_(&t, i ? "," : "");
+		vernier_record_number_(&t, shape[i]);
+	}
+	vernier_record_plain_(&t, "]");
+	if (dims) {
+		vernier_record_plain_(&t, ",\"dims\":");
+		vernier_record_quoted_(&t, dims);
+	}
+	if (op) {
+		vernier_record_plain_(&t, ",\"op\":");
+		vernier_record_quoted_(&t, op);
+	}
+	return vernier_record_line_(r, &t);
+}
+
+int vernier_record_put(vernier_record *r, const char *name, const char *dims, const char *dtype,
+                       const void *data, int rank, const int64_t *shape)
+{
+	int64_t stride[VERNIER_RECORD_MAX_RANK] = { 0 }, bytes;
+	size_t  width;
+	int     i;
+	vernier_record_kind_(dtype, &width);
+	bytes = (int64_t)width;
+	for (i = rank - 1; i >= 0 && rank <= VERNIER_RECORD_MAX_RANK; i--) {
+		stride[i] = bytes;
+		bytes = shape[i] > 0 && bytes <= INT64_MAX / shape[i] ? bytes * shape[i] : 0; /* what is too large is refused */
+	}
+	return vernier_record_put_strided(r, name, dims, dtype, data, rank, shape, stride, NULL);
+}
+
+int vernier_record_close(vernier_record *r)
+{
+	vernier_record_text_ t;
+	if (!vernier_record_ready_(r)) {
+		t = vernier_record_begin_("{\"complete\":");
+		vernier_record_number_(&t, r->tensors);
+		vernier_record_line_(r, &t);
+	}
+	if (r->manifest && fclose(r->manifest) != 0)
+		vernier_record_fail_(r, "%s: manifest.jsonl cannot be written: %s", r->dir, strerror(errno));
+	r->manifest = NULL;
+	return r->failed ? -1 : 0;
+}
+
+void vernier_record_abandon(vernier_record *r)
+{
+	if (r->manifest)
+		fclose(r->manifest);
+	r->manifest = NULL;
+}
+
+const char *vernier_record_error(const vernier_record *r)
+{
+	return r->error;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+#endif

@@ -1,0 +1,163 @@
+/* vernier_callback.c: see vernier_callback.h. C99 and C++11. */
+#include "vernier_callback.h"
+
+#include "ggml-backend.h"
+#include "ggml.h"
+
+#define VERNIER_RECORD_IMPLEMENTATION
+#include "vernier_record.h"
+
+/* How often a name was seen in this call: the second node of one name has ".2" behind it, the third ".3". */
+typedef struct seen {
+	char name[GGML_MAX_NAME];
+	int  times;
+} seen;
+
+struct vernier_callback {
+	vernier_record record;
+	seen          *table;  /* (room, a power of two) open addressing; "" is free */
+	size_t         room, used;
+	char          *numbers; /* of a node, from wherever they are */
+	size_t         bytes;
+};
+
+static seen *find(seen *table, size_t room, const char *name)
+{
+	size_t h = 5381;
+	const char *p;
+	for (p = name; *p; p++)
+		h = h * 33 + (unsigned char)*p;
+	while (*table[h & (room - 1)].name && strcmp(table[h & (room - 1)].name, name) != 0)
+		h++;
+	return &table[h & (room - 1)];
+}
+
+/* Which of its name this node is, from 1 on; 0: no memory. */
+static int times_seen(vernier_callback *c, const char *name)
+{
+	seen  *s;
+	size_t i;
+	if (2 * c->used >= c->room) {
+		const size_t room = c->room ? 2 * c->room : 1024;
+		seen *more = (seen *)calloc(room, sizeof *more);
+		if (!more)
+			return 0;
+		for (i = 0; i < c->room; i++)
+			if (*c->table[i].name)
+				*find(more, room, c->table[i].name) = c->table[i];
+		free(c->table);
+		c->table = more;
+		c->room = room;
+	}
+	s = find(c->table, c->room, name);
+	if (!*s->name) {
+		strncpy(s->name, name, sizeof s->name - 1);
+		c->used++;
+	}
+	return ++s->times;
+}
+
+static const char *dtype_of(enum ggml_type type)
+{
+	return type == GGML_TYPE_F32 ? "f32" : type == GGML_TYPE_F16 ? "f16" : type == GGML_TYPE_BF16 ? "bf16" : type == GGML_TYPE_I32 ? "i32" : NULL;
+}
+
+static int wanted(const struct ggml_tensor *t)
+{
+	return t->op != GGML_OP_NONE && t->op != GGML_OP_VIEW && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_PERMUTE && t->op != GGML_OP_TRANSPOSE
+	       && dtype_of(t->type) && *t->name && strncmp(t->name, "node_", 5) != 0 && strncmp(t->name, "cache_", 6) != 0;
+}
+
+/* Sizes and strides outermost first, at least two of them, none that is one before. */
+static int layout(const struct ggml_tensor *t, int64_t *shape, int64_t *stride)
+{
+	int rank = GGML_MAX_DIMS, i;
+	while (rank > 2 && t->ne[rank - 1] == 1)
+		rank--;
+	for (i = 0; i < rank; i++) {
+		shape[i] = t->ne[rank - 1 - i];
+		stride[i] = (int64_t)t->nb[rank - 1 - i];
+	}
+	return rank;
+}
+
+static void record(vernier_callback *c, const struct ggml_tensor *t)
+{
+	const size_t bytes = ggml_nbytes(t);
+	const int    times = times_seen(c, t->name);
+	int64_t shape[GGML_MAX_DIMS], stride[GGML_MAX_DIMS];
+	char    name[GGML_MAX_NAME + 16];
+	int     rank;
+	if (bytes > c->bytes) {
+		free(c->numbers);
+		c->numbers = (char *)malloc(bytes);
+		c->bytes = c->numbers ? bytes : 0;
+	}
+	if (!times || (bytes && !c->numbers)) {
+		vernier_record_fail_(&c->record, "%s: no memory for %s", c->record.dir, t->name);
+		return;
+	}
+	if (bytes)
+		ggml_backend_tensor_get(t, c->numbers, 0, bytes);
+	if (times == 1)
+		snprintf(name, sizeof name, "%s", t->name);
+	else
+		snprintf(name, sizeof name, "%s.%d", t->name, times);
+	rank = layout(t, shape, stride);
+	vernier_record_put_strided(&c->record, name, NULL, dtype_of(t->type), c->numbers, rank, shape, stride, ggml_op_name(t->op));
+}
+
+/* Asked first whether a node is wanted, then given it. Always goes on: a recording that fails does not stop the run. */
+static bool evaluated(struct ggml_tensor *t, bool ask, void *context)
+{
+	vernier_callback *c = (vernier_callback *)context;
+	const int now = c->record.step >= 0 && !c->record.failed && wanted(t);
+	if (ask)
+		return now;
+	if (now)
+		record(c, t);
+	return true;
+}
+
+vernier_callback *vernier_callback_open(const char *dir, const char *precision, struct llama_context_params *params)
+{
+	vernier_callback *c = (vernier_callback *)calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	vernier_record_open(&c->record, dir, "llama.cpp", precision);
+	vernier_record_say(&c->record, "system", llama_print_system_info());
+	params->cb_eval = evaluated;
+	params->cb_eval_user_data = c;
+	return c;
+}
+
+void vernier_callback_batch(vernier_callback *c, struct llama_batch batch)
+{
+	int i;
+	if (!c)
+		return;
+	if (!batch.token || batch.n_tokens < 1)
+		vernier_record_fail_(&c->record, "%s: a batch without tokens", c->record.dir);
+	for (i = 1; batch.seq_id && i < batch.n_tokens; i++)
+		if (batch.seq_id[i][0] != batch.seq_id[0][0])
+			vernier_record_fail_(&c->record, "%s: a batch of several sequences", c->record.dir);
+	if (!c->record.failed)
+		vernier_record_step_at(&c->record, batch.token, batch.pos, (size_t)batch.n_tokens);
+	if (c->room)
+		memset(c->table, 0, c->room * sizeof *c->table);
+	c->used = 0;
+}
+
+int vernier_callback_close(vernier_callback *c)
+{
+	int status;
+	if (!c)
+		return -1;
+	status = vernier_record_close(&c->record);
+	if (status)
+		fprintf(stderr, "vernier_callback: %s\n", vernier_record_error(&c->record));
+	free(c->table);
+	free(c->numbers);
+	free(c);
+	return status;
+}

@@ -1,0 +1,220 @@
+/* vernier_capture.c: the public C API, over the store; see include/vernier_capture.h. */
+#include "capture/include/vernier_capture.h"
+
+#include "capture/view/dims.h"
+#include "capture/import/dump.h"
+#include "capture/store/store.h"
+#include "libref/plan/family.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tokens and facts are a dump's until the end: the file has its list of ids whole. */
+struct vernier_capture {
+	vn_store *store;
+	vn_dump   run;
+	bool      done;
+	vn_status st;
+	vn_error  err;
+};
+
+static int settle(vernier_capture *c, vn_status st)
+{
+	c->st = st;
+	return st ? -1 : 0;
+}
+
+/* Nothing more happens after a failure or the end. */
+static bool ready(vernier_capture *c)
+{
+	if (c && !c->st && c->done)
+		c->st = vn_fail(&c->err, VN_ERR_USAGE, "%s: is finished", c->run.path);
+	return c && !c->st;
+}
+
+vernier_capture *vernier_capture_open(const char *path, int replace, const char *engine, const char *precision)
+{
+	vernier_capture *c = calloc(1, sizeof *c);
+	if (!c || !(c->run.path = strdup(path ? path : ""))) {
+		free(c);
+		return NULL;
+	}
+	if (settle(c, vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err)) == 0 &&
+	    vernier_capture_say(c, "engine", engine ? engine : "unknown") == 0)
+		vernier_capture_say(c, "precision", precision ? precision : "unknown");
+	return c;
+}
+
+int vernier_capture_say(vernier_capture *c, const char *key, const char *value)
+{
+	if (!ready(c))
+		return -1;
+	const char *why = vn_dump_fact_wrong(&c->run, key, value);
+	if (why)
+		return settle(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: '%.40s' %s", c->run.path, key ? key : "", why));
+	vn_facts_set(&c->run.run, key, "%s", value);
+	return 0;
+}
+
+int vernier_capture_config(vernier_capture *c, const char *json)
+{
+	if (!ready(c))
+		return -1;
+	if (c->run.config || !json)
+		return settle(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path, json ? "a second config" : "no config"));
+	if (!(c->run.config = strdup(json)))
+		return settle(c, vn_fail(&c->err, VN_ERR_NOMEM, "%s: no memory for a config", c->run.path));
+	return 0;
+}
+
+int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n)
+{
+	if (!ready(c))
+		return -1;
+	vn_status st = VN_OK;
+	for (size_t i = 0; i < n && !st; i++)
+		if (ids[i] < 0 || (positions && positions[i] < 0))
+			st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d: token %zu has a negative %s", c->run.path, c->run.n_steps, i, ids[i] < 0 ? "id" : "position");
+	if (!st && n == 0)
+		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d has no token", c->run.path, c->run.n_steps);
+	if (!st && !(st = vn_dump_ids(&c->run, ids, positions, (int64_t)n, &c->err)) && !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
+		const vn_step *s = &c->run.step[c->run.n_steps - 1];
+		st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
+	}
+	return settle(c, st);
+}
+
+int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n)
+{
+	return vernier_capture_step_at(c, ids, NULL, n);
+}
+
+/* ---- tensors --------------------------------------------------------------------------------- */
+
+/* Axes from `axis` on; `run` of the last axes lie as they are wanted. */
+static vn_status write_axes(vernier_capture *c, const char *data, const vn_shape *shape, const int64_t *stride, int axis, int run, size_t elements)
+{
+	vn_status st = VN_OK;
+	if (axis == run || axis == VN_MAX_RANK)
+		return vn_store_write(c->store, data, elements, &c->err);
+	for (int64_t i = 0; i < shape->dim[axis] && !st; i++)
+		st = write_axes(c, data + i * stride[axis], shape, stride, axis + 1, run, elements);
+	return st;
+}
+
+static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dtype, const vn_shape *shape, const int64_t *stride)
+{
+	const size_t width = vn_dtype_size(dtype);
+	size_t elements = 1;
+	int    run = shape->rank;
+	if (vn_shape_count(shape) == 0)
+		return VN_OK;
+	for (; run > 0 && (shape->dim[run - 1] == 1 || stride[run - 1] == (int64_t)(elements * width)); run--)
+		elements *= (size_t)shape->dim[run - 1];
+	return write_axes(c, data, shape, stride, 0, run, elements);
+}
+
+/* What a reader of the file would refuse is refused here. */
+static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype, int rank, const int64_t *shape,
+                              vn_dtype *type, vn_shape *is)
+{
+	const vn_laid one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
+	vn_dims     d;
+	const char *why = name ? vn_dump_name_wrong(name) : "is missing";
+	size_t      bytes;
+	*is = (vn_shape) { .rank = rank };
+	if (why)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: the name '%.100s' %s", c->run.path, name ? name : "", why);
+	if (c->run.n_steps == 0)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: put before any step was begun", c->run.path, name);
+	if (!dtype || !vn_dtype_from_name(dtype, type) || *type >= VN_N_DTYPES)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path, name, dtype ? dtype : "");
+	if (rank < 0 || rank > VN_MAX_RANK)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; from 0 to %d is possible", c->run.path, name, rank, VN_MAX_RANK);
+	if (rank)
+		memcpy(is->dim, shape, (size_t)rank * sizeof *shape);
+	if (!vn_laid_bytes(&one, is, &bytes))
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: a shape that no file holds", c->run.path, name);
+	if (dims && (strlen(dims) > 63 || !vn_dims_parse(dims, &d, &why) || d.rank != rank))
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims, rank,
+		               strlen(dims) > 63 ? "longer than 63 bytes" : why ? why : "another number");
+	return VN_OK;
+}
+
+int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
+                                int rank, const int64_t *shape, const int64_t *stride, const char *op)
+{
+	vn_dtype type;
+	vn_shape is;
+	vn_tensor_label l;
+	if (!ready(c))
+		return -1;
+	vn_status st = check_tensor(c, name, dims, dtype, rank, shape, &type, &is);
+	if (st)
+		return settle(c, st);
+	l = vn_label_of_name(name);
+	if (dims)
+		snprintf(l.axes, sizeof l.axes, "%s", dims);
+	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
+	if (!(st = vn_store_begin(c->store, &l, type, &is, &c->err)) && !(st = write_numbers(c, data, type, &is, stride)))
+		st = vn_store_end(c->store, &c->err);
+	return settle(c, st);
+}
+
+int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
+                        const void *data, int rank, const int64_t *shape)
+{
+	int64_t  stride[VN_MAX_RANK] = { 0 }, bytes;
+	vn_dtype type;
+	vn_shape is;
+	if (!ready(c))
+		return -1;
+	const vn_status st = check_tensor(c, name, dims, dtype, rank, shape, &type, &is);
+	if (st)
+		return settle(c, st);
+	bytes = (int64_t)vn_dtype_size(type);
+	for (int i = rank - 1; i >= 0; i--) {
+		stride[i] = bytes;
+		bytes *= is.dim[i];
+	}
+	return vernier_capture_put_strided(c, name, dims, dtype, data, rank, shape, stride, NULL);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------ */
+
+int vernier_capture_commit(vernier_capture *c)
+{
+	if (!ready(c))
+		return -1;
+	const vn_dump *r = &c->run;
+	vn_model_words words = { .config = r->config };
+	vn_status      st = VN_OK;
+	c->done = true;
+	if (r->n_ids == 0)
+		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: no step was begun", r->path);
+	if (r->config)
+		vn_plan_destroy(vn_family_plan(r->config, &words.family));
+	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
+	    (!r->config || !(st = vn_store_words(c->store, &words, &c->err))))
+		st = vn_store_commit(&c->store, &c->err);
+	return settle(c, st);
+}
+
+const char *vernier_capture_error(const vernier_capture *c)
+{
+	return c ? c->err.text : "no memory";
+}
+
+void vernier_capture_free(vernier_capture *c)
+{
+	if (!c)
+		return;
+	vn_store_abandon(&c->store);
+	free(c->run.ids);
+	free(c->run.positions);
+	free(c->run.step);
+	free(c->run.config);
+	free(c->run.path);
+	free(c);
+}

@@ -1,0 +1,132 @@
+# Dumps in other containers: .npz, .safetensors, GGUF, transformers' debugging tree. The same numbers from each; and bad ones.
+cat >make.py <<'P'
+import h5py, json, os, struct
+import numpy as np
+
+f = h5py.File("ref.h5")
+steps = [{}, {}]
+for s in (0, 1):
+    f[f"step.{s}"].visititems(lambda n, d: steps[s].__setitem__(n.replace("/", "."), d[...]) if isinstance(d, h5py.Dataset) else None)
+both = {("" if s == 0 else "step.1/") + n: a for s in (0, 1) for n, a in steps[s].items()}
+np.savez("a.npz", **both)
+np.savez_compressed("b.npz", **{n: np.asfortranarray(a) for n, a in both.items()})
+
+
+def safetensors(path, tensors, **meta):
+    head, data = {"__metadata__": meta} if meta else {}, b""
+    for n, a in tensors.items():
+        word = {"f4": "F32", "f2": "F16", "i8": "I64", "u2": "BF16", "b1": "BOOL"}[a.dtype.str[1:]]
+        head[n] = dict(dtype=word, shape=a.shape, data_offsets=[len(data), len(data) + a.nbytes])
+        data += np.ascontiguousarray(a).tobytes()
+    text = json.dumps(head).encode()
+    with open(path, "wb") as o:
+        o.write(struct.pack("<Q", len(text)) + text + data)
+
+
+safetensors("a.safetensors", both, engine="saver", precision="f32")
+safetensors("half.safetensors", {"logits": (steps[0]["logits"].view("<u4") >> 16).astype("<u2")})
+
+
+def gguf(path, tensors):
+    head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0), b""
+    for n, a in tensors.items():
+        data += b"\0" * (-len(data) % 32)
+        head += struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim) + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data))
+        data += a.tobytes()
+    with open(path, "wb") as o:
+        o.write(head + b"\0" * (-len(head) % 32) + data)
+
+
+gguf("a.gguf", both)
+
+# As transformers.model_debugging_utils writes it with use_repr=False.
+os.makedirs("tree")
+
+
+def value(name, a):
+    safetensors(f"tree/{name}.safetensors", {"data": a})
+    return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="", max="")
+
+
+def node(path, inputs, outputs, *children):
+    o = dict(module_path="Q." + path, inputs={"args": [value(f"Q.{path}_inputs_args_0", inputs)]} if inputs is not None else None)
+    o["outputs"] = None if children else value(f"Q.{path}_outputs", outputs)
+    return dict(o, children=list(children)) if children else o
+
+
+s = {n: a[None] for n, a in steps[0].items()}
+row = lambda n: s[n].reshape(1, s[n].shape[1], -1)
+ids = f["run/token_ids"][:4].astype("<i8")[None]
+layers = [node(f"model.layers.{n}", s["embed"] if n == 0 else s["layer0.output"], None,
+               node(f"model.layers.{n}.input_layernorm", None, s[f"layer{n}.attn_norm"]),
+               node(f"model.layers.{n}.self_attn", None, None,
+                    *[node(f"model.layers.{n}.self_attn.{p}_proj", None, row(f"layer{n}.{p}_proj")) for p in "qkv"],
+                    node(f"model.layers.{n}.self_attn.o_proj", row(f"layer{n}.attn_context"), s[f"layer{n}.attn_out"]))) for n in (0, 1)]
+tree = dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids), "mask": value("Q_mask", np.ones(4, bool))}},
+            children=[node("model.embed_tokens", None, s["embed"]), *layers, node("lm_head", s["final_norm"], s["logits"])])
+with open("tree/Q_debug_tree_FULL_TENSORS.json", "w") as o:
+    json.dump(tree, o)
+P
+M=$FIXTURES/qwen2-trained
+vernier capture ref "$M" --ids 5,6,7,8 --decode 1 -o ref.h5 2>/dev/null
+ids=$(vernier show ref.h5 --format json | $PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'], sep=',')")
+$PYTHON make.py
+for kind in a.npz b.npz a.safetensors a.gguf; do
+	echo "== $kind"
+	vernier import $kind --ids "$ids" --precision f32 -o $kind.h5
+	vernier compare ref.h5 $kind.h5 --bitwise | tail -n 1
+done
+vernier show a.safetensors.h5 | grep -E 'engine|imported'
+echo "== bfloat16 as it is"
+vernier import half.safetensors --ids 5,6,7,8 -o half.h5
+vernier show half.h5 | grep -E 'precision|logits'
+echo "== transformers' tree"
+vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5
+vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers --unmapped drop -o t.h5
+vernier show t.h5 | grep tokens
+vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|within)' | tail -n 2
+echo "== blocks of weights become float32"
+vernier import "$FIXTURES"/gguf/qwen2-wide.q4_k_m.gguf --ids 1 --unmapped keep -o w.h5 2>&1 | sed 's/.*: //'
+vernier show w.h5 | grep -E 'token_embd|blk.0.attn_q.weight'
+echo "== bad ones, one line each"
+bad() { echo "-- $1"; shift; vernier import "$@" --ids "$ids" -o bad.h5 >said 2>&1; s=$?; cut -c 1-220 said; echo "[$s]"; test -e bad.h5 -o -e bad.h5.partial && echo "LEFT A FILE"; }
+head -c 3000 a.npz >cut.npz; bad "half an archive" cut.npz
+echo text >text.npz; bad "no archive" text.npz
+$PYTHON -c "
+import json, struct, zipfile, io, numpy as np
+zipfile.ZipFile('other.npz', 'w').writestr('readme.txt', 'x')
+z = zipfile.ZipFile('bomb.npz', 'w', zipfile.ZIP_DEFLATED)
+z.writestr('embed.npy', bytes(1 << 20))
+z.close()
+b = bytearray(open('bomb.npz', 'rb').read())
+at = b.rfind(b'PK\1\2')
+b[at + 24:at + 28] = struct.pack('<I', 0xf0000000)
+open('bomb.npz', 'wb').write(b)
+np.savez('sum.npz', embed=np.arange(192, dtype='f4').reshape(4, 48))
+b = bytearray(open('sum.npz', 'rb').read())
+b[400] ^= 1
+open('sum.npz', 'wb').write(b)
+np.savez('pickled.npz', embed=np.array([{}, 1], dtype=object))
+s = open('a.safetensors', 'rb').read()
+open('cut.safetensors', 'wb').write(s[:-10])
+t = json.load(open('tree/Q_debug_tree_FULL_TENSORS.json'))
+t['children'][0]['outputs']['value'] = './../a.safetensors'
+json.dump(t, open('tree/away.json', 'w'))
+t['children'][0]['outputs']['value'] = './nowhere.safetensors'
+json.dump(t, open('tree/gone.json', 'w'))
+t['children'][0]['outputs']['value'] = ['tensor([1.])']
+json.dump(t, open('tree/repr.json', 'w'))
+del t['children'][0]['outputs']['value']
+json.dump(t, open('tree/SUMMARY.json', 'w'))
+json.dump([1], open('tree/list.json', 'w'))
+t['children'] = [json.load(open('tree/Q_debug_tree_FULL_TENSORS.json'))['children'][0]] * 2
+json.dump(t, open('tree/twice.json', 'w'))"
+ids=5,6,7,8,9; bad "more tokens than rows" half.safetensors
+for z in other bomb sum pickled; do bad $z.npz $z.npz; done
+bad "cut off" cut.safetensors
+head -c 700 a.gguf >cut.gguf; bad "cut off" cut.gguf
+ids=5,6,7,8
+for t in away gone repr SUMMARY list twice; do bad "$t" tree/$t.json; done
+ids=5,6,7,9
+bad "other ids than it says" tree/Q_debug_tree_FULL_TENSORS.json
+true

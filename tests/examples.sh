@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# examples.sh BUILD SOURCE: the examples of capture/examples are built from what is installed, as their first lines say,
+# without a warning; what they record agrees with the reference by `vernier compare`, whatever language
+# and way it came by; and an engine that fails on the way leaves nothing that could be taken for a recording.
+set -eu
+build=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cmake --install "$build" --prefix "$work/usr" >/dev/null
+cd "$work"
+PATH=$work/usr/bin:$PATH
+PKG_CONFIG_PATH=$work/$(dirname "$(find usr -name vernier-capture.pc)")
+export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=
+library=$(pkg-config --define-prefix --cflags --libs vernier-capture)
+header="-I$work/usr/include"
+strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
+model=$source/fixtures/mistral-trained
+vernier capture ref "$model" --ids 12,345,6,78,9,10,111,213,14,415,16,17,318,19,20,21,222 -o ref.h5 2>/dev/null
+
+judge() { # FILE LANGUAGE
+	vernier compare ref.h5 "$1" --limits fp32.yaml >said || { cat said; echo "$1: not within limits"; exit 1; }
+	grep -q '33 checkpoints compared' said || { cat said; exit 1; }
+	vernier show "$1" >said
+	grep -q "language *$2\$" said
+}
+n=0
+try() { # COMPILER STANDARD SUFFIX LANGUAGE
+	command -v "$1" >/dev/null || return 0
+	"$1" -std="$2" $strict $header "$source/capture/examples/record.$3" -lm -o record
+	"$1" -std="$2" $strict $header "$source/capture/examples/capture.$3" $library -o capture
+	rm -rf dump cand.h5 direct.h5
+	./record "$model" dump
+	vernier import dump -o cand.h5 2>/dev/null
+	judge cand.h5 "$4"
+	./capture "$model" direct.h5
+	judge direct.h5 "$4"
+	vernier compare cand.h5 direct.h5 --bitwise >/dev/null
+	n=$((n + 1))
+}
+try cc c99 c C
+try c++ c++11 cpp 'C++'
+[ $n = 2 ]
+for one in record capture; do # and what others say of them
+	! command -v clang >/dev/null || clang -std=c99 $strict $header -fsyntax-only "$source/capture/examples/$one.c"
+	! command -v clang++ >/dev/null || clang++ -std=c++11 $strict $header -fsyntax-only "$source/capture/examples/$one.cpp"
+done
+
+# A model that is not there: nothing complete.
+! ./record "$source/fixtures/prompts" gone 2>/dev/null
+cp "$model/config.json" . # and no weights
+! ./record . half 2>/dev/null
+! vernier import half -o half.h5 2>said
+grep -q 'holds no tensor' said
+! ./capture . half.h5 2>/dev/null
+test ! -e half.h5
+
+# A full disk, as a limit on the size of files: told, and nothing is complete; what is whole can be had.
+full() { (ulimit -f 16; trap '' XFSZ; "$@" 2>said) && exit 1; grep -q 'File too large' said; }
+rm -rf dump direct.h5*
+full ./record "$model" dump
+! vernier import dump -o full.h5 2>said
+grep -q 'not complete.* 32 tensors that are whole' said
+vernier import dump --partial -o full.h5 2>said
+grep -q 'full.h5: 32 tensors.*incomplete' said
+full ./capture "$model" direct.h5
+test ! -e direct.h5
+
+# What a program does wrong is told by the first failure.
+cat >wrong.c <<'C'
+#include "vernier_capture.h"
+#define VERNIER_RECORD_IMPLEMENTATION
+#include "vernier_record.h"
+int main(void)
+{
+	const int32_t  id = 3;
+	const float    x[6] = { 0 };
+	const int64_t  shape[] = { 1, 6 }, bad[] = { 1, -6 };
+	vernier_record r;
+	vernier_capture *c;
+	vernier_record_open(&r, "wrong", "x", "f32");
+	vernier_record_put(&r, "embed", NULL, "f32", x, 2, shape);
+	vernier_record_step(&r, &id, 1);
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	vernier_record_open(&r, "wrong", "x", "f32");
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	vernier_record_open(&r, "wrong2", "x", "f32");
+	vernier_record_step(&r, &id, 1);
+	vernier_record_put(&r, "embed", NULL, "f31", x, 2, shape);
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	vernier_record_open(&r, "nowhere/wrong", "x", "f32");
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	vernier_record_open(&r, "/dev/full", "x", "f32");
+	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+#define TRY(...) (c = vernier_capture_open("w.h5", 0, "x", "f32"), __VA_ARGS__, printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c)), vernier_capture_free(c))
+	TRY((void)0);
+	TRY(vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", "token", "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, bad));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "a/b", NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 0));
+	TRY(vernier_capture_say(c, "engine", "y"));
+	c = vernier_capture_open("nowhere/w.h5", 0, "x", "f32");
+	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
+	vernier_capture_free(c);
+	printf("%d %s\n", vernier_capture_commit(NULL), vernier_capture_error(NULL));
+	vernier_capture_free(NULL);
+	return 0;
+}
+C
+cat >killed.c <<'C'
+#include <signal.h>
+#define VERNIER_RECORD_IMPLEMENTATION
+#include "vernier_record.h"
+int main(void)
+{
+	const int32_t  id = 3;
+	const float    x[6] = { 0 };
+	const int64_t  shape[] = { 1, 6 };
+	vernier_record r;
+	vernier_record_open(&r, "killed.d", "x", "f32");
+	vernier_record_step(&r, &id, 1);
+	vernier_record_put(&r, "embed", NULL, "f32", x, 2, shape);
+	vernier_record_put(&r, "final_norm", NULL, "f32", x, 2, shape);
+	return raise(SIGKILL);
+}
+C
+cc -std=c99 $header killed.c -o killed
+(./killed) 2>/dev/null && exit 1
+! vernier import killed.d -o killed.h5 2>/dev/null
+vernier import killed.d --partial -o killed.h5 2>said
+grep -q 'killed.h5: 2 tensors.*incomplete' said
+
+cc -std=c99 $header wrong.c $library -o try-wrong
+./try-wrong >said
+cat >expected <<'T'
+-1 embed: put before any step was begun
+-1 wrong: holds a recording already
+-1 embed: dtype 'f31' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+-1 nowhere/wrong: cannot be made: No such file or directory
+-1 /dev/full/manifest.jsonl: cannot be written: Not a directory
+-1 w.h5: no step was begun
+-1 w.h5: embed: put before any step was begun
+-1 w.h5: embed: its dims 'token' are not 2 axes: another number
+-1 w.h5: embed: a shape that no file holds
+-1 w.h5: the name 'a/b' has a slash or a control character
+-1 w.h5.partial: embed is given twice in one step
+-1 w.h5: step 0 has no token
+-1 w.h5: 'engine' is said twice
+-1 nowhere/w.h5: no directory nowhere: No such file or directory
+-1 no memory
+T
+diff expected said
+test ! -e w.h5
+echo "examples: C and C++, by the header and by the library"

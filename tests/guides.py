@@ -1,0 +1,101 @@
+"""guides.py VERNIER: the guides of specs/guides do what they say, block by block, as written.
+
+A block of sh is run, in one folder a guide; it must succeed. Each line of a block of text is in what the one before said. A
+block of c stands in one of the files that the guide copies. llama.cpp is the one whose checkout $VERNIER_LLAMA_CPP names (built in
+build/), else tests/llama_stand_in with the nodes of fixtures/foreign.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("skipped: no h5py or numpy")
+    sys.exit(77)
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(HERE)
+vernier = os.path.abspath(sys.argv[1])
+bad = 0
+
+
+def blocks(path):
+    """(language, text) of every fenced block."""
+    with open(path, encoding="utf-8") as f:
+        return re.findall(r"^```(\w+)\n(.*?)^```$", f.read(), re.M | re.S)
+
+
+def in_sources(text, folder):
+    for name in os.listdir(folder):
+        if name.endswith((".c", ".h", ".cpp")):
+            with open(os.path.join(folder, name), encoding="utf-8") as f:
+                if text in f.read():
+                    return True
+    return False
+
+
+def follow(guide, env, folder):
+    global bad
+    said = ""
+    n = {"sh": 0, "text": 0, "c": 0}
+    for language, text in blocks(os.path.join(SOURCE, "specs", "guides", guide)):
+        n[language] += 1
+        wrong = ""
+        if language == "sh":
+            r = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            said = r.stdout
+            wrong = f"ends with status {r.returncode}:\n{said}" if r.returncode else ""
+        elif language == "text":
+            missing = [line for line in text.splitlines() if line not in said]
+            wrong = f"was not said: {missing}, but\n{said}" if missing else ""
+        elif not in_sources(text, folder):
+            wrong = "stands in no file"
+        if wrong:
+            bad += 1
+            print(f"{guide}: {language} block\n{text}{wrong}")
+    print(f"{guide}: {n['sh']} blocks run, {n['text']} answers, {n['c']} excerpts" + ("" if not bad else "  BAD"))
+    if min(n.values()) == 0:
+        bad += 1
+        print(f"{guide}: no block of some kind")
+
+
+def stand_in(folder):
+    """A checkout of llama.cpp with nothing in it but what the example needs, and what a real one computed."""
+    root = os.path.join(folder, "llama.cpp")
+    for d in ("include", "ggml/include", "build/bin"):
+        os.makedirs(os.path.join(root, d))
+    here = os.path.join(HERE, "llama_stand_in")
+    for h, to in (("llama.h", "include"), ("ggml.h", "ggml/include"), ("ggml-backend.h", "ggml/include")):
+        os.symlink(os.path.join(here, h), os.path.join(root, to, h))
+    for lib, source in (("llama", "llama.c"), ("ggml", None), ("ggml-base", None)):
+        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", f"{root}/build/bin/lib{lib}.so"]
+                       + ([os.path.join(here, source), "-I" + here] if source else ["-x", "c", "/dev/null"]), check=True)
+    with h5py.File(os.path.join(SOURCE, "fixtures", "foreign", "llama.cpp-qwen2.h5"), "r") as f, open(root + "/nodes", "wb") as o:
+        found = []
+        f["step.0"].visititems(lambda name, d: found.append((int(d.attrs["order"]), name, d)) if isinstance(d, h5py.Dataset) else None)
+        for _, name, d in sorted(found, key=lambda x: x[0]):
+            a = d[()].astype("<f4")
+            ne = list(a.shape[::-1]) + [1] * (4 - a.ndim)
+            op = d.attrs["op"]
+            op = op.decode() if isinstance(op, bytes) else op
+            o.write(f"{op} {re.sub(r'[.][0-9]+$', '', name)} {ne[0]} {ne[1]} {ne[2]} {ne[3]}\n".encode() + a.tobytes())
+    return root, root + "/nodes"
+
+
+with tempfile.TemporaryDirectory() as work:
+    os.mkdir(work + "/bin")
+    os.symlink(vernier, work + "/bin/vernier")
+    env = dict(os.environ, VERNIER=SOURCE, PATH=work + "/bin:" + os.environ["PATH"], LC_ALL="C.UTF-8")
+    os.mkdir(work + "/c")
+    follow("c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
+    os.mkdir(work + "/l")
+    llama, nodes = (os.environ["VERNIER_LLAMA_CPP"], "") if "VERNIER_LLAMA_CPP" in os.environ else stand_in(work)
+    with open(os.path.join(SOURCE, "fixtures", "prompts", "p017.ids"), encoding="utf-8") as f:
+        ids = f.read().strip().replace(",", " ")
+    follow("llama.cpp.md", dict(env, LLAMA=llama, LLAMA_STAND_IN=nodes, IDS=ids, MODEL=os.path.join(SOURCE, "fixtures", "gguf", "qwen2-trained.f32.gguf")), work + "/l")
+sys.exit(1 if bad else 0)
