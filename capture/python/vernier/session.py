@@ -74,6 +74,7 @@ class Session:
         self.lengths: Optional[List[Any]] = None
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream as it was put last
         self.past = self.tokens = self.batch = 0
+        self.alone = True
         self.rows = (0, 0)
         self.padding: Optional[Any] = None
 
@@ -97,6 +98,7 @@ class Session:
         if not self.running or self.tokens:  # the embedding is used for something else
             return
         self.batch, self.tokens = (int(x) for x in ids.shape)
+        self.alone = self.batch == 1 and not (self.padding is not None and bool(self.padding.any()))  # the axis batch is left out
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
             raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
@@ -107,7 +109,7 @@ class Session:
         low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
         self.rows = (low, max(high - low, 0)) if high > low else (0, 0)
         part = self.rows if self.select or self.last_only else None
-        self.recorder.begin_step(token_ids=ids[0] if self.batch == 1 else ids, rows=part)
+        self.recorder.begin_step(token_ids=ids[0] if self.alone else ids, rows=part)
         self.waiting = set(self.points) if self.rows[1] else set()
 
     def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
@@ -118,7 +120,7 @@ class Session:
                 else self.padding[:, self.past : self.past + self.tokens]
             where = where.masked_fill(hidden.to(where.device), -1)
         assert self.recorder is not None
-        self.recorder.set_positions(where[0] if self.batch == 1 else where)
+        self.recorder.set_positions(where[0] if self.alone else where)
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
         self.running, self.layer = False, None
@@ -142,7 +144,7 @@ class Session:
             if first + self.rows[1] <= 0:
                 return
             t = t.narrow(at, max(first, 0), self.rows[1] + min(first, 0))
-        if self.batch == 1:
+        if self.alone:
             t = t[0]
         else:
             axes.insert(0, "batch")
