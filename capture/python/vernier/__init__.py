@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
-           weights: bool = True, **run: Union[str, int, float]) -> "ContextManager[Session]":
+           weights: bool = True, statistics: bool = False, **run: Union[str, int, float]) -> "ContextManager[Session]":
     """Record the forward passes of a HuggingFace causal LM that happen inside the block, each call a step.
 
     model    GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text of Qwen3.5; any dtype, any device, any attention
@@ -37,6 +37,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     layers   "A-B", or a number: of the points inside layers, these
     tokens   "last" or "A-B": the rows of these tokens
     weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once
+    statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
+             pass over few tokens. A comparison computes its own
     run      strings and numbers of your own that explain the run
 
     The numbers of the run do not change: hooks look on, and the functions of the model that no hook sees (the rotation,
@@ -45,4 +47,4 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     """
     from .session import session  # torch is needed only here
 
-    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, run=run)
+    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run)

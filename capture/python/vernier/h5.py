@@ -27,10 +27,10 @@ def text_type(length: int) -> Any:
     return t
 
 
-def put_attribute(where: Any, name: str, value: Fact) -> None:
-    """where: a low-level object (h5py's `.id`). A name that is there is replaced."""
+def put_attribute(where: Any, name: str, value: Fact, new: bool = False) -> None:
+    """where: a low-level object (h5py's `.id`). A name that is there is replaced; new: it is not there."""
     key = name.encode()
-    if h5a.exists(where, key):
+    if not new and h5a.exists(where, key):
         h5a.delete(where, key)
     if isinstance(value, str):
         raw = value.encode("utf-8", "backslashreplace")

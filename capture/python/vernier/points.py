@@ -1,5 +1,6 @@
 """points.py: the checkpoints of each family of models, in execution order (specs/points.md; `vernier points MODEL`)."""
 
+from functools import lru_cache
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 
@@ -75,6 +76,7 @@ def of_model(family: str, layers: int, layer_types: Optional[Sequence[str]] = No
     return found
 
 
+@lru_cache(maxsize=None)
 def known() -> Dict[str, Row]:
     """What is known of each point, whatever the family: its row, the first there is."""
     rows = [("token_embed", H, "hidden", "embed"), ("pos_embed", H, "hidden", "positions"), ("embed", H, "hidden", "embed"),

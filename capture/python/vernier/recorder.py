@@ -58,12 +58,14 @@ class Recorder:
     """A checkpoint file that is being written; a context manager. One thread at a time."""
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
-                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, **run: h5.Fact) -> None:
+                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True, **run: h5.Fact) -> None:
         """engine and precision: words ("f32", "f16", "bf16", "f64", or your own).
 
         token_ids, positions: (N), or (B, N) of a batch, where -1 in positions is padding. Without positions they count
-        from 0. Left out here, they are given to begin_step as they come. run: what else explains the run.
+        from 0. Left out here, they are given to begin_step as they come. statistics: of each tensor, for `vernier show`.
+        run: what else explains the run.
         """
+        self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
         if os.path.isdir(self.path) or not os.path.isdir(os.path.dirname(self.path) or "."):
             raise RecordingError(f"{self.path}: {'is a directory' if os.path.isdir(self.path) else 'its directory does not exist'}")
@@ -201,14 +203,14 @@ class Recorder:
         except OSError as e:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=self._order if order is None else order, layer=layer, point=point, op=op or (row[3] if row else None),
+            order=self._order if order is None else order, point=point, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
             dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
-        if word != "i32":
+        if self.statistics and word != "i32":
             facts.update(statistics(a, word))
         for key, value in facts.items():
             if value is not None:
-                h5.put_attribute(d, key, value)
+                h5.put_attribute(d, key, value, new=True)
         self._order = max(self._order, facts["order"]) + 1  # type: ignore[type-var, operator]
         self._names[name] = a.shape
 

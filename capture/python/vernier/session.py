@@ -255,13 +255,13 @@ def _facts(model: Any) -> Dict[str, h5.Fact]:
 
 
 @contextlib.contextmanager
-def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool,
+def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
             run: Mapping[str, h5.Fact]) -> Iterator[Session]:
     """See vernier.record()."""
     s = Session(model, path, wanted, layers, tokens)
     directory = _directory(model)
     config, changed = _config(model, directory)
-    with Recorder(path, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
+    with Recorder(path, statistics=statistics, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
         s.recorder = recorder
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
