@@ -271,6 +271,9 @@ def once(bench):
         bench.say("layers, tokens, points", r.names() == ["layer1.q_rope", "layer1.k_rope"] and r["layer1.q_rope"].shape[0] == 3
                   and (r.step(0)["first_row"], r.step(0)["rows"]) == (3, 3) and r.run["purpose"] == "a selection")
     bench.within("a selection", ref, cand, "--points", "layer1.{q,k}_rope", "--allow", "missing")
+    with vernier.record(model, cand, "layer1.input"):
+        run(model, ids)
+    bench.within("a second name alone", ref, cand, "--points", "layer1.input")
     with vernier.record(model, cand, tokens="last"):
         greedy(model, ids, 3)
     with vernier.open(cand) as r:
