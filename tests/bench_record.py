@@ -4,8 +4,9 @@
 What vernier.record() costs: the forward pass of a HuggingFace model bare, the same recorded at every default point, and
 the plain write of as many bytes to the same folder (with fsync, as a recording ends), in turn, the fastest of each. The
 goal: recorded, less the write, takes at most 1.3 times the bare pass, of the clock, and where the machine is busy of the
-processor's time, which others touch less. The model is that of `vernier synth qwen2-0.5b`; one thread of torch both times. The table of weights is made once a model and file, whatever its tokens; its time is
-printed beside. Exit status 1 where the goal is missed; 77, skipped, in a Python without transformers.
+processor's time, which others touch less. The model is that of `vernier synth qwen2-0.5b`; one thread of torch both
+times. The table of weights is made once a file, whatever its tokens; its time is printed beside. Exit status 1 where
+the goal is missed; 77, skipped, in a Python without transformers.
 """
 import argparse
 import os

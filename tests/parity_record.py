@@ -157,7 +157,8 @@ def halves(bench, family):
             logits = run(model, ids)
         bench.within(f"{family} {word}", ref, cand, "--floor", floor)
         with vernier.open(cand) as r:
-            bench.say(f"{family} {word} logits", r.run["precision"] == word and torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype)))
+            same = torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype))
+            bench.say(f"{family} {word} logits", same and r.run["precision"] == word)
 
 
 def batch(bench, family):

@@ -81,7 +81,10 @@ def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
 
 def _gpt2(layer: Any) -> Iterator[Hook]:
     attn, mlp = layer.attn, layer.mlp
-    third = lambda i: lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
+
+    def third(i: int) -> Shape:
+        return lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
+
     yield Hook("attn_norm", layer.ln_1, False, same)
     yield Hook("c_attn", attn.c_attn, False, same)
     for i, name in enumerate("qkv"):

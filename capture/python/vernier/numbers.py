@@ -8,7 +8,7 @@ import numpy as np
 try:
     import xxhash
 except ImportError:  # digests are left out
-    xxhash = None  # type: ignore[assignment]
+    xxhash = None
 
 Number = Union[int, float]
 

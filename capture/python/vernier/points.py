@@ -21,12 +21,13 @@ Row = Tuple[str, str, str, str]  # point, axes, basis, operation
 
 H, Q, K, A, F = "token hidden", "token head dim", "token kv_head dim", "head token key", "token ffn"
 _CACHE: List[Row] = [("k_cache", "key kv_head dim", "kv_head", "attention"), ("v_cache", "key kv_head dim", "kv_head", "attention"),
-                     ("attn_scores", A, "score", "attention"), ("attn_probs", A, "score", "attention"), ("attn_context", Q, "head", "attention")]
+                     ("attn_scores", A, "score", "attention"), ("attn_probs", A, "score", "attention"),
+                     ("attn_context", Q, "head", "attention")]
 _ROPE: List[Row] = [("q_rope", Q, "head", "rope"), ("k_rope", K, "kv_head", "rope")]
 _HEAD_NORMS: List[Row] = [("q_norm", Q, "head", "rms_norm"), ("k_norm", K, "kv_head", "rms_norm")]
 _SWIGLU: List[Row] = [("gate_proj", F, "ffn", "linear"), ("up_proj", F, "ffn", "linear"), ("gate_act", F, "ffn", "act"),
                       ("mlp_act", F, "ffn", "gated"), ("down_proj", H, "hidden", "linear"), ("output", H, "hidden", "add")]
-_GELU: List[Row] = [("up_proj", F, "ffn", "linear"), ("mlp_act", F, "ffn", "act"), ("down_proj", H, "hidden", "linear"), ("output", H, "hidden", "add")]
+_GELU: List[Row] = [("up_proj", F, "ffn", "linear"), ("mlp_act", F, "ffn", "act"), *_SWIGLU[-2:]]
 _GDN: List[Row] = [
     ("gdn_qkv", "token lin_mix", "lin_mix", "linear"), ("gdn_z", "token lin_head dim", "lin_v", "linear"),
     ("gdn_b", "token lin_head", "lin_head", "linear"), ("gdn_a", "token lin_head", "lin_head", "linear"),
@@ -36,7 +37,8 @@ _GDN: List[Row] = [
     ("gdn_k", "token lin_key dim", "lin_k", "l2_norm"), ("gdn_beta", "token lin_head", "lin_head", "act"),
     ("gdn_g", "token lin_head", "lin_head", "log_decay"), ("gdn_core", "token lin_head dim", "lin_v", "delta_rule"),
     ("gdn_state", "lin_head key_dim dim", "state", "delta_rule"), ("gdn_norm", "token lin_head dim", "lin_v", "gated_norm")]
-_QKV: List[Row] = [("q_proj", Q, "head", "linear"), ("k_proj", K, "kv_head", "linear"), ("v_proj", K, "kv_head", "linear")]
+_QKV: List[Row] = [("q_proj", Q, "head", "linear"),
+                   ("k_proj", K, "kv_head", "linear"), ("v_proj", K, "kv_head", "linear")]
 _GATED: List[Row] = [("qg_proj", Q, "fused", "linear"), ("q_proj", Q, "head", "slice"), ("attn_gate", Q, "head", "slice"), *_QKV[1:],
                      *_HEAD_NORMS, *_ROPE, *_CACHE, ("attn_gated", Q, "head", "gated")]
 

@@ -51,12 +51,12 @@ class Recording:
     @property
     def token_ids(self) -> np.ndarray:
         """(N) or (B, N): every token that went in, over all steps."""
-        return self._file["run/token_ids"][()]
+        return np.asarray(self._file["run/token_ids"][()])
 
     @property
     def positions(self) -> np.ndarray:
         """The position of each; -1 is padding."""
-        return self._file["run/positions"][()]
+        return np.asarray(self._file["run/positions"][()])
 
     @property
     def config(self) -> Optional[str]:

@@ -58,7 +58,8 @@ class Recorder:
     """A checkpoint file that is being written; a context manager. One thread at a time."""
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
-                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True, **run: h5.Fact) -> None:
+                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
+                 **run: h5.Fact) -> None:
         """engine and precision: words ("f32", "f16", "bf16", "f64", or your own).
 
         token_ids, positions: (N), or (B, N) of a batch, where -1 in positions is padding. Without positions they count
@@ -87,9 +88,10 @@ class Recorder:
         except OSError as e:
             raise RecordingError(f"{self.partial}: cannot write: {e}") from None
         now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        for name, value in dict(format="vernier-checkpoint", format_version=1, complete=0, created=now, tool=tool,
-                                tool_version=tool_version).items():
-            h5.put_attribute(self._file.id, name, value)  # type: ignore[arg-type]
+        about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now, tool=tool,
+                                         tool_version=tool_version)
+        for name, value in about.items():
+            h5.put_attribute(self._file.id, name, value)
         self._run = self._file.create_group("run")
         self.fact(engine=engine, precision=precision, **run)
 
@@ -100,7 +102,7 @@ class Recorder:
         for name, value in run.items():
             if not isinstance(value, (str, bool, int, float, np.integer, np.floating)):
                 raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
-            h5.put_attribute(self._run.id, name, value)  # type: ignore[arg-type]
+            h5.put_attribute(self._run.id, name, value)
         if len(self._run.attrs) > MOST_FACTS:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
 
@@ -202,8 +204,9 @@ class Recorder:
             d = h5.put_array(where, point, a)
         except OSError as e:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
+        place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=self._order if order is None else order, point=point, op=op or (row[3] if row else None),
+            order=place, point=point, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
             dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
@@ -211,7 +214,7 @@ class Recorder:
         for key, value in facts.items():
             if value is not None:
                 h5.put_attribute(d, key, value, new=True)
-        self._order = max(self._order, facts["order"]) + 1  # type: ignore[type-var, operator]
+        self._order = max(self._order, place) + 1
         self._names[name] = a.shape
 
     def alias(self, name: str, of: str) -> None:

@@ -41,12 +41,12 @@ class Session:
         if inside[1] >= len(self.parts.layers):
             raise RecordingError(f"layers: {layers}; the model has {len(self.parts.layers)}")
         chosen = [p.name for p in every if not p.on_demand] if wanted is None else globs.select(wanted, [p.name for p in every])
-        keep = {n for n in chosen}
+        keep = set(chosen)
         self.points: Dict[str, Tuple[int, points.Point]] = {
             p.name: (i, p) for i, p in enumerate(every) if p.name in keep and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
         if not self.points:
             raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
-        self.select = None if tokens in (None, "last") else read_range("tokens", tokens)  # type: ignore[arg-type]
+        self.select = None if tokens is None or tokens == "last" else read_range("tokens", tokens)
         self.last_only = tokens == "last"
         self.number = {id(modules.mixer_of(layer)[0]): n for n, layer in enumerate(self.parts.layers)}
         self.recorder: Optional[Recorder] = None

@@ -8,6 +8,8 @@ with the same arguments, and look at what went in and came out:
     causal_conv1d_fn, causal_conv1d_update      gdn_conv
     torch_..._gated_delta_rule, l2norm          gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
 
+Whatever is passed to Session.put is called before it returns, so that nothing is computed that nobody asked for.
+
 Scores, and probabilities where the attention hands none out, are recomputed from what it was given.
 """
 
@@ -42,7 +44,7 @@ def functions(s: "Session") -> Iterator[None]:
         for layer in s.parts.layers:
             mixer, delta = mixer_of(layer)
             if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's second attention, where the config asks for it
-                replace(mixer, "_upcast_and_reordered_attn", lambda f, m=mixer: _attention(s, lambda _, *a, **k: f(*a, **k), m))
+                replace(mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
             source = sys.modules[type(mixer).__module__]
             if (source, delta) in seen:
                 continue
@@ -69,7 +71,7 @@ def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
         out = f(*args, **kwargs)
         if s.layer is not None:
             for name, t in zip(("q_rope", "k_rope"), out):
-                s.put(f"layer{s.layer}.{name}", lambda t=t: t.transpose(1, 2), "patched")
+                s.put(f"layer{s.layer}.{name}", lambda: t.transpose(1, 2), "patched")
         return out
 
     return apply_rotary_pos_emb
@@ -102,7 +104,7 @@ def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
     new = slice(s.past, S) if held >= S else slice(held - T, held)  # a static cache has room behind the last token
     for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):
         if p + name in s.waiting:  # nothing passed through apply_rotary_pos_emb
-            s.put(p + name, lambda t=t: t.transpose(1, 2), "patched")
+            s.put(p + name, lambda: t.transpose(1, 2), "patched")
     if s.parts.family.startswith("qwen3_5"):  # elsewhere it is what goes into the output projection, and hooked there
         s.put(p + "attn_context", lambda: out[0], "patched")
     if not any(p + name in s.waiting for name in ("k_cache", "v_cache", "attn_scores", "attn_probs")):
@@ -111,7 +113,7 @@ def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
     how = "patched"
     if given.get("sliding_window"):  # the cache forgets keys; what it has forgotten was seen when it was new
         before = s.history.setdefault(p, (key[:, :, :0], value[:, :, :0]))
-        s.history[p] = tuple(torch.cat([b, t[:, :, new]], 2) for b, t in zip(before, (key, value)))  # type: ignore[assignment]
+        s.history[p] = tuple(torch.cat([b, t[:, :, new]], 2) for b, t in zip(before, (key, value)))
     if held < S and p in s.history:
         (keys, values), how = s.history[p], "recomputed"
     else:
@@ -178,11 +180,11 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
         core, state = f(query, key, value, *args, **{**kwargs, "output_final_state": True})
         of_token = [(b, t) for b, t in (("gdn_q", query), ("gdn_k", key))]
         for (name, t), made in zip(of_token, s.lengths + [None] * (2 - len(s.lengths))):
-            s.put(p + name + "_conv", lambda t=t: t[:, :, ::each], "patched")
+            s.put(p + name + "_conv", lambda: t[:, :, ::each], "patched")
             if made is not None:
-                s.put(p + name, lambda made=made: made.transpose(1, 2)[:, :, ::each], "patched")
+                s.put(p + name, lambda: made.transpose(1, 2)[:, :, ::each], "patched")
             else:  # a kernel that does it inside
-                s.put(p + name, lambda t=t: _length_one(t[:, :, ::each]), "recomputed")
+                s.put(p + name, lambda: _length_one(t[:, :, ::each]), "recomputed")
         s.lengths = None
         s.put(p + "gdn_v", lambda: value, "patched")
         s.put(p + "gdn_beta", lambda: kwargs["beta"], "patched")
