@@ -19,11 +19,13 @@ import os
 import subprocess
 import sys
 import tempfile
+import types
 
 from needs_transformers import torch, transformers
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
 import vernier
+from vernier.wrapped import _probabilities
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
@@ -294,6 +296,15 @@ def once(bench):
         tokens = r.token_ids.ravel().tolist()[3:]
     alone = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) :])), name="steps.h5")
     bench.within("one prompt with padding", alone, cand, "--batch-row", "0")
+
+    # an attention that is told of its window in words alone, as flash attention is
+    q, k = (torch.randn(1, 2, n, 8) for n in (5, 9))
+    i, j = torch.arange(4, 9)[:, None], torch.arange(9)
+    given = dict(module=None, query=q, key=k, scaling=0.3)
+    for window in (None, 3):
+        told = _probabilities(types.SimpleNamespace(past=4), dict(given, sliding_window=window))
+        shown = _probabilities(types.SimpleNamespace(past=4), dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
+        bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
     double = load("qwen2", torch.float64)
     with vernier.record(double, cand):

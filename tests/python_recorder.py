@@ -174,6 +174,7 @@ class WhatVernierSays(Files):
         names = [p.name for p in points.of_model("qwen2", 12)]
         self.assertEqual(globs.select("layer*.{q,k}_rope", names)[:2], ["layer0.q_rope", "layer0.k_rope"])
         self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
+        self.assertFalse(vernier.match("layer?.output", "layer10.output"))
         self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
         for bad in ("{a", "a}", "", "x" * 300):
             self.refuses("pattern", vernier.match, bad, "a")
