@@ -1,0 +1,53 @@
+"""globs.py: which checkpoint names a pattern selects, as `vernier --points` has it.
+
+`*` any run of characters, `?` any one, `{a,b}` either (may nest), anything else itself. A pattern matches the whole name.
+"""
+
+import re
+from functools import lru_cache
+from typing import Iterable, List, Pattern, Sequence, Union
+
+from .numbers import RecordingError
+
+LONGEST = 255  # bytes, as in vernier
+
+
+@lru_cache(maxsize=None)
+def compiled(pattern: str) -> "Pattern[str]":
+    """The pattern as a regular expression; RecordingError where it is none."""
+    if not pattern:
+        raise RecordingError("empty pattern")
+    if len(pattern.encode()) > LONGEST:
+        raise RecordingError(f"pattern of {len(pattern.encode())} bytes; at most {LONGEST}")
+    depth, out = 0, []
+    for c in re.sub(r"\*+", "*", pattern):  # runs of stars would only be slow
+        if c in "*?":
+            out.append(".*" if c == "*" else ".")
+        elif c == "{":
+            depth += 1
+            out.append("(?:")
+        elif c == "}":
+            depth -= 1
+            out.append(")")
+        else:
+            out.append("|" if c == "," and depth > 0 else re.escape(c))
+        if depth < 0:
+            break
+    if depth != 0:
+        raise RecordingError(f"pattern '{pattern}': braces do not match")
+    return re.compile("".join(out), re.DOTALL)
+
+
+def match(pattern: str, name: str) -> bool:
+    """Whether the pattern selects the name."""
+    return compiled(pattern).fullmatch(name) is not None
+
+
+def select(patterns: Union[str, Sequence[str]], names: Iterable[str]) -> List[str]:
+    """Those names that any pattern selects, in their order. A pattern that selects none is refused."""
+    listed = [patterns] if isinstance(patterns, str) else list(patterns)
+    all_names = list(names)
+    for p in listed:
+        if not any(match(p, n) for n in all_names):
+            raise RecordingError(f"points: '{p}' matches no checkpoint of this model")
+    return [n for n in all_names if any(match(p, n) for p in listed)]

@@ -1,0 +1,142 @@
+"""modules.py: where the modules of HuggingFace transformers hold each checkpoint (specs/models.md, chapter 2).
+
+What no module takes or returns (the rotation, the attention, the delta rule) is in wrapped.py.
+"""
+
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
+
+from .numbers import RecordingError
+from .points import FAMILIES
+
+Shape = Callable[[Any], Any]
+
+
+class Hook(NamedTuple):
+    """A checkpoint is what goes into a module, or comes out of it, in the shape that `shape` gives it."""
+
+    name: str
+    module: Any
+    into: bool
+    shape: Shape
+
+
+class Parts(NamedTuple):
+    """What a model consists of."""
+
+    family: str  # model_type of the text model
+    body: Any  # embeddings, layers, last norm
+    layers: List[Any]
+    head: Optional[Any]  # what makes the logits
+    embedding: Any
+    positions: Any  # the module that is given the positions
+
+
+def parts_of(model: Any) -> Parts:
+    """The parts of a HuggingFace causal LM, also of one inside a larger model."""
+    for body in model.modules():
+        family = getattr(getattr(body, "config", None), "model_type", None)
+        if family not in FAMILIES:
+            continue
+        head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+        if hasattr(body, "wte") and hasattr(body, "h"):
+            return Parts(family, body, list(body.h), head, body.wte, body.wpe)
+        if hasattr(body, "embed_tokens") and hasattr(body, "layers") and hasattr(body, "rotary_emb"):
+            return Parts(family, body, list(body.layers)[: body.config.num_hidden_layers], head, body.embed_tokens, body.rotary_emb)
+    kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
+    raise RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier.Recorder)")
+
+
+def same(t: Any) -> Any:
+    """As it is."""
+    return t
+
+
+def heads(width: int) -> Shape:
+    """(B, T, heads width) as (B, T, heads, width)."""
+    return lambda t: t.reshape(*t.shape[:2], -1, width)
+
+
+def mixer_of(layer: Any) -> Tuple[Any, bool]:
+    """(the module that mixes tokens, whether it is a Gated DeltaNet)."""
+    net = getattr(layer, "linear_attn", None)
+    return (net, True) if net is not None else (layer.attn if hasattr(layer, "attn") else layer.self_attn, False)
+
+
+def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
+    """Every checkpoint that a module takes or returns. call: (batch, tokens) of the call in progress."""
+    if parts.family == "gpt2":
+        yield Hook("token_embed", parts.body.wte, False, same)
+        yield Hook("pos_embed", parts.body.wpe, False, lambda t: t.expand(call()[0], *t.shape[1:]))
+        yield Hook("embed", parts.body.drop, False, same)
+    else:
+        yield Hook("embed", parts.body.embed_tokens, False, same)
+    for n, layer in enumerate(parts.layers):
+        found = _gpt2(layer) if parts.family == "gpt2" else _decoder(layer, call)
+        yield from (Hook(f"layer{n}.{h.name}", *h[1:]) for h in found)
+        yield Hook(f"layer{n}.output", layer, False, same)
+    yield Hook("final_norm", parts.body.ln_f if parts.family == "gpt2" else parts.body.norm, False, same)
+    if parts.head is not None:
+        yield Hook("logits", parts.head, False, same)
+
+
+def _gpt2(layer: Any) -> Iterator[Hook]:
+    attn, mlp = layer.attn, layer.mlp
+
+    def third(i: int) -> Shape:
+        return lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
+
+    yield Hook("attn_norm", layer.ln_1, False, same)
+    yield Hook("c_attn", attn.c_attn, False, same)
+    for i, name in enumerate("qkv"):
+        yield Hook(name + "_proj", attn.c_attn, False, third(i))
+    yield Hook("attn_context", attn.c_proj, True, heads(attn.head_dim))
+    yield Hook("attn_out", attn.c_proj, False, same)
+    yield Hook("attn_residual", layer.ln_2, True, same)
+    yield Hook("mlp_norm", layer.ln_2, False, same)
+    yield Hook("up_proj", mlp.c_fc, False, same)
+    yield Hook("mlp_act", mlp.act, False, same)
+    yield Hook("down_proj", mlp.c_proj, False, same)
+
+
+def _decoder(layer: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
+    mixer, delta = mixer_of(layer)
+    mlp = layer.mlp
+    yield Hook("attn_norm", layer.input_layernorm, False, same)
+    yield from _delta_net(mixer, call) if delta else _attention(mixer)
+    yield Hook("attn_residual", layer.post_attention_layernorm, True, same)
+    yield Hook("mlp_norm", layer.post_attention_layernorm, False, same)
+    yield Hook("gate_proj", mlp.gate_proj, False, same)
+    yield Hook("up_proj", mlp.up_proj, False, same)
+    yield Hook("gate_act", mlp.act_fn, False, same)
+    yield Hook("mlp_act", mlp.down_proj, True, same)
+    yield Hook("down_proj", mlp.down_proj, False, same)
+
+
+def _attention(attn: Any) -> Iterator[Hook]:
+    K = attn.head_dim
+    gated = attn.q_proj.out_features == 2 * attn.o_proj.in_features  # Qwen3.5: a gate beside each head's queries
+    if gated:
+        yield Hook("qg_proj", attn.q_proj, False, heads(2 * K))
+        yield Hook("q_proj", attn.q_proj, False, lambda t: heads(2 * K)(t)[..., :K])
+        yield Hook("attn_gate", attn.q_proj, False, lambda t: heads(2 * K)(t)[..., K:])
+    else:
+        yield Hook("q_proj", attn.q_proj, False, heads(K))
+    yield Hook("k_proj", attn.k_proj, False, heads(K))
+    yield Hook("v_proj", attn.v_proj, False, heads(K))
+    if hasattr(attn, "q_norm"):
+        yield Hook("q_norm", attn.q_norm, False, same)
+        yield Hook("k_norm", attn.k_norm, False, same)
+    yield Hook("attn_gated" if gated else "attn_context", attn.o_proj, True, heads(K))
+    yield Hook("attn_out", attn.o_proj, False, same)
+
+
+def _delta_net(net: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
+    values = heads(net.head_v_dim)
+    rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # of all tokens' heads, one behind the other
+    yield Hook("gdn_qkv", net.in_proj_qkv, False, same)
+    yield Hook("gdn_z", net.in_proj_z, False, values)
+    yield Hook("gdn_b", net.in_proj_b, False, same)
+    yield Hook("gdn_a", net.in_proj_a, False, same)
+    yield Hook("gdn_core", net.norm, True, rows)
+    yield Hook("gdn_norm", net.norm, False, rows)
+    yield Hook("attn_out", net.out_proj, False, same)

@@ -1,0 +1,118 @@
+"""numbers.py: arrays of any engine as the numbers of a checkpoint file: their format, digest and statistics."""
+
+import math
+from typing import Any, Dict, Optional, Tuple, Union
+
+import numpy as np
+
+try:
+    import xxhash
+except ImportError:  # digests are left out
+    xxhash = None
+
+Number = Union[int, float]
+
+# What a file may hold: numpy's type as it is stored, and the attribute dtype where HDF5 has no such type.
+STORED = {"f16": "<f2", "f32": "<f4", "f64": "<f8", "i32": "<i4", "bf16": "<u2", "f8_e4m3": "u1", "f8_e5m2": "u1"}
+SAID = ("bf16", "f8_e4m3", "f8_e5m2")
+# Statistics are of blocks that stay in a core's cache. Their squares are summed by BLAS in rows so short that it does not
+# start threads for one: those wait for each other forty times as long as the sum takes.
+ROWS, ROW = 16, 8192
+
+
+class RecordingError(ValueError):
+    """What is wrong with a recording, or with what was to be recorded: one line that names the file and the checkpoint."""
+
+
+def digest(raw: Any) -> Optional[str]:
+    """XXH3-128 of bytes, 32 lower-case hex digits; None without xxhash."""
+    return xxhash.xxh3_128_hexdigest(raw) if xxhash else None
+
+
+def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
+    """(the array as a file holds it, its format). x: numpy, torch on any device, or a list of floats.
+
+    word: "bf16" of float32 numbers that are bfloat16's, which numpy does not know.
+    """
+    if hasattr(x, "detach"):  # torch: its own words for what numpy lacks
+        x = x.detach()
+        kind = str(x.dtype).rpartition(".")[2]
+        narrow = {"bfloat16": ("bf16", "int16"), "float8_e4m3fn": ("f8_e4m3", "uint8"), "float8_e5m2": ("f8_e5m2", "uint8")}
+        if kind in narrow:
+            import torch
+
+            word, bits = narrow[kind]
+            a = x.contiguous().view(getattr(torch, bits)).cpu().numpy()
+            return a.view(STORED[word]), word
+        a = x.cpu().numpy()
+    else:
+        a = np.asarray(x)
+    if a.dtype.name == "bfloat16":  # ml_dtypes
+        return np.ascontiguousarray(a).view("<u2"), "bf16"
+    a = np.ascontiguousarray(a).reshape(a.shape)  # which makes a number an array of one
+    a = a.astype(a.dtype.newbyteorder("<"), copy=False)
+    if word == "bf16" and a.dtype == np.dtype("<f4"):
+        bits32 = a.view("<u4")
+        if (bits32 & 0xFFFF).any():
+            raise RecordingError("float32 numbers that are not all bfloat16's")
+        return (bits32 >> 16).astype("<u2"), "bf16"
+    if word in SAID and a.dtype == np.dtype(STORED[word]):
+        return a, word
+    known = {np.dtype(v): k for k, v in STORED.items() if k not in SAID}
+    if a.dtype not in known or word not in (None, known[a.dtype]):
+        raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, float64, float8 and int32")
+    return a, known[a.dtype]
+
+
+def f8_values(word: str) -> np.ndarray:
+    """(256,) float32: what each code of an 8-bit format means (OCP's E4M3 without infinities, E5M2)."""
+    mantissa, bias = (3, 7) if word == "f8_e4m3" else (2, 15)
+    code = np.arange(256)
+    e, m = (code & 0x7F) >> mantissa, (code & ((1 << mantissa) - 1)).astype(np.float64)
+    x = np.where(e == 0, m / (1 << mantissa) * 2.0 ** (1 - bias), (1 + m / (1 << mantissa)) * 2.0 ** (e - bias))
+    if word == "f8_e4m3":
+        x[code & 0x7F == 0x7F] = np.nan
+    else:
+        x[(e == 31) & (m == 0)] = np.inf
+        x[(e == 31) & (m != 0)] = np.nan
+    return np.where(code & 0x80, -x, x).astype(np.float32)
+
+
+def values(a: np.ndarray, word: str) -> np.ndarray:
+    """Numbers to compute with: bfloat16 and 8-bit formats as float32, exactly; everything else as it is."""
+    if word == "bf16":
+        return (a.astype("<u4") << 16).view("<f4")
+    return f8_values(word)[a] if word in SAID else a
+
+
+def statistics(a: np.ndarray, word: str) -> Dict[str, Number]:
+    """min, max, mean, rms, absmax over the finite values in float64 (NaN where there are none), and counts nan, inf."""
+    flat = a.reshape(-1)
+    low, high, total, squares, n, nan, inf = math.inf, -math.inf, 0.0, 0.0, 0, 0, 0
+    block = np.empty(ROWS * ROW)
+    for at in range(0, flat.size, block.size):
+        part = values(flat[at : at + block.size], word)
+        x = block[: part.size]
+        np.copyto(x, part)
+        of = part if word == "f32" else x  # numpy's minimum of float16 is slow
+        least, most = float(of.min()), float(of.max())
+        if not (math.isfinite(least) and math.isfinite(most)):
+            nan += int(np.isnan(x).sum())
+            inf += int(np.isinf(x).sum())
+            x = x[np.isfinite(x)]
+            if not x.size:
+                continue
+            least, most = float(x.min()), float(x.max())
+        low, high, n = min(low, least), max(high, most), n + x.size
+        total += float(x.sum())
+        whole = x.size // ROW * ROW
+        rows, rest = x[:whole].reshape(-1, ROW), x[whole:]
+        squares += float(np.matmul(rows[:, None, :], rows[:, :, None]).sum()) + float(np.dot(rest, rest))
+    if n == 0:
+        return dict(min=math.nan, max=math.nan, mean=math.nan, rms=math.nan, absmax=math.nan, nan=nan, inf=inf)
+    big = max(-low, high)
+    rms = math.sqrt(squares / n)
+    if word == "f64" and big > 0 and not 1e-150 < rms < 1e150:  # the squares are not finite, or nothing
+        x = flat[np.isfinite(flat)] / big
+        rms = big * math.sqrt(float(np.dot(x, x)) / n)
+    return dict(min=low, max=high, mean=total / n, rms=rms, absmax=big, nan=nan, inf=inf)

@@ -1,0 +1,319 @@
+"""recorder.py: writes a checkpoint file, whatever the engine.
+
+    with vernier.Recorder("run.h5", engine="mine", precision="f32", token_ids=ids) as rec:
+        rec.put("layer0.q_rope", array, dims="token head dim")
+        rec.alias("layer1.input", "layer0.output")
+
+A run of several calls says where each begins, with its tokens as far as they were not given at the start:
+
+    with vernier.Recorder("run.h5", engine="mine", precision="bf16") as rec:
+        for tokens in calls:
+            rec.begin_step(token_ids=tokens)
+            rec.put("logits", scores)
+
+The file appears under its name only when the block ends well. An exception leaves PATH.partial with complete = 0, which
+opens and says so. The format is specs/checkpoint.md; names, dims and bases are those of specs/points.md.
+"""
+
+import json
+import os
+import re
+import time
+from types import TracebackType
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+
+import numpy as np
+
+from . import h5, points, weights as table
+from .numbers import SAID, RecordingError, digest, statistics, stored
+
+Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
+LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
+LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
+SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
+LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
+
+
+def words_of(dims: str) -> List[str]:
+    """One word an axis; several in brackets are one: "token (head dim)" has two."""
+    return re.findall(r"\([^()]*\)|[^\s()]+", dims)
+
+
+def ids_array(what: str, ids: Ids) -> np.ndarray:
+    """(N) or (B, N) int32."""
+    if hasattr(ids, "detach"):
+        ids = ids.detach().cpu().numpy()
+    try:
+        a = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids))
+    except ValueError:
+        raise RecordingError(f"{what}: rows of different lengths; pad them, with -1 in positions") from None
+    if a.size == 0 or a.ndim not in (1, 2) or not np.issubdtype(a.dtype, np.integer):
+        raise RecordingError(f"{what}: shape {a.shape} of {a.dtype}; whole numbers are needed, (N) or (B, N)")
+    if a.min() < -1 or a.max() >= 1 << 31:
+        raise RecordingError(f"{what}: a number outside 0 to 2147483647")
+    return a.astype("<i4")
+
+
+class Recorder:
+    """A checkpoint file that is being written; a context manager. One thread at a time."""
+
+    def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
+                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
+                 **run: h5.Fact) -> None:
+        """engine and precision: words ("f32", "f16", "bf16", "f64", or your own).
+
+        token_ids, positions: (N), or (B, N) of a batch, where -1 in positions is padding. Without positions they count
+        from 0. Left out here, they are given to begin_step as they come. statistics: of each tensor, for `vernier show`.
+        run: what else explains the run.
+        """
+        self.statistics = statistics
+        self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
+        if os.path.isdir(self.path) or not os.path.isdir(os.path.dirname(self.path) or "."):
+            raise RecordingError(f"{self.path}: {'is a directory' if os.path.isdir(self.path) else 'its directory does not exist'}")
+        self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
+        self._positions = None if positions is None else ids_array("positions", positions)
+        if self._ids is not None and self._ids.min() < 0:
+            raise RecordingError("token_ids: an id below 0")
+        if self._positions is not None and (self._ids is None or self._ids.shape != self._positions.shape):
+            raise RecordingError("positions: token_ids of the same shape are needed")
+        self._calls: List[Tuple[np.ndarray, np.ndarray]] = []  # ids and positions of each step
+        self._step: Any = None
+        self._groups: Dict[str, Any] = {}
+        self._names: Dict[str, Tuple[str, ...]] = {}
+        self._shapes: Dict[str, Tuple[int, ...]] = {}
+        self._sizes: Dict[str, Tuple[int, str]] = {}
+        self._order = self._facts = self.steps = self.position = self.tokens = self.rows = 0
+        try:
+            self._file = h5.create(self.partial)
+        except OSError as e:
+            raise RecordingError(f"{self.partial}: cannot write: {e}") from None
+        now = created or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        about: Dict[str, h5.Fact] = dict(format="vernier-checkpoint", format_version=1, complete=0, created=now, tool=tool,
+                                         tool_version=tool_version)
+        for name, value in about.items():
+            h5.put_attribute(self._file.id, name, value)
+        self._run = self._file.create_group("run")
+        self.fact(engine=engine, precision=precision, **run)
+
+    # ---- what is said of the run ------------------------------------------------------------------------------------
+
+    def fact(self, **run: h5.Fact) -> None:
+        """Strings and numbers that explain the run, as attributes of /run; one that is there is replaced."""
+        for name, value in run.items():
+            if not isinstance(value, (str, bool, int, float, np.integer, np.floating)):
+                raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
+            h5.put_attribute(self._run.id, name, value)
+        if len(self._run.attrs) > MOST_FACTS:
+            raise RecordingError(f"run: more than {MOST_FACTS} attributes")
+
+    def model(self, directory: Optional[str] = None, *, family: Optional[str] = None, config: Optional[str] = None,
+              weights: Union[bool, Mapping[str, Any], Sequence[table.Row]] = True, provenance: str = "unknown") -> None:
+        """What was run: config.json verbatim, and one row for every weight.
+
+        directory: of config.json and safetensors; or family and config (JSON text), and weights as arrays by name.
+        """
+        if directory is not None and not (family and config):
+            config = table.config_of(directory)
+            family = str(json.loads(config).get("model_type", "unknown"))
+        if not family or not config:
+            raise RecordingError(f"{self.path}: model: its directory, or its family and config, are needed")
+        group = self._file.create_group("model")
+        facts = dict(family=family, config=config, provenance=provenance)
+        if directory is not None:
+            facts.update(format="safetensors", path=os.fspath(directory))
+        for name, value in facts.items():
+            h5.put_attribute(group.id, name, value)
+        if isinstance(weights, Mapping):
+            table.put(group, [table.row_of(name, a) for name, a in weights.items()])
+        elif not isinstance(weights, bool):
+            table.put(group, list(weights))
+        elif weights and directory is not None:
+            table.put(group, [table.raw_row(*w) for w in table.stored_weights(directory)])
+
+    # ---- steps ------------------------------------------------------------------------------------------------------
+
+    def begin_step(self, tokens: Optional[int] = None, *, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
+                   rows: Optional[Tuple[int, int]] = None) -> int:
+        """The next call begins; its number. Step 0 is the prompt, and each step begins where the one before ended.
+
+        tokens: how many of the ids given to Recorder (all that are left); or token_ids, and positions, of this call.
+        rows: (first, how many) of the call's tokens will be put, where not all.
+        """
+        at = sum(c[0].shape[-1] for c in self._calls)
+        if token_ids is not None:
+            if self._ids is not None:
+                raise RecordingError("begin_step: token_ids were given to Recorder already")
+            ids = ids_array("token_ids", token_ids)
+            where = np.broadcast_to(np.arange(at, at + ids.shape[-1], dtype="<i4"), ids.shape)
+            where = where if positions is None else ids_array("positions", positions)
+            if ids.min() < 0 or where.shape != ids.shape or (self._calls and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
+                raise RecordingError("begin_step: ids of 0 or more, with positions and a batch of the same shape, are needed")
+        elif self._ids is None:
+            raise RecordingError("begin_step: token_ids are needed, here or in Recorder")
+        else:
+            left = self._ids.shape[-1] - at
+            n = left if tokens is None else tokens
+            if not 0 < n <= left:
+                raise RecordingError(f"begin_step: {n} tokens, and {left} of token_ids are left")
+            ids = self._ids[..., at : at + n]
+            every = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
+            where = (every if self._positions is None else self._positions)[..., at : at + n]
+        self._calls.append((ids, where))
+        self.position, self.tokens = at, ids.shape[-1]
+        first, self.rows = rows if rows is not None else (0, self.tokens)
+        self._step = self._file.create_group(f"step.{self.steps}")
+        self._groups, self._names, self._order = {"": self._step.id}, {}, 0
+        h5.put_attribute(self._step.id, "position", self.position)
+        h5.put_attribute(self._step.id, "tokens", self.tokens)
+        if rows is not None:
+            h5.put_attribute(self._step.id, "first_row", first)
+            h5.put_attribute(self._step.id, "rows", self.rows)
+        self.steps += 1
+        return self.steps - 1
+
+    def set_positions(self, positions: Ids) -> None:
+        """The positions of this step's tokens, where they are known only after begin_step."""
+        where = ids_array("positions", positions)
+        if not self._calls or where.shape != self._calls[-1][0].shape:
+            raise RecordingError(f"{self.path}: positions of another shape than the step's tokens")
+        self._calls[-1] = (self._calls[-1][0], where)
+
+    # ---- tensors ----------------------------------------------------------------------------------------------------
+
+    def put(self, name: str, array: Any, dims: Optional[str] = None, *, basis: Optional[str] = None, op: Optional[str] = None,
+            dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None) -> None:
+        """One tensor of this step, in the type the engine computed in, outermost axis first, a batch of one dropped.
+
+        array  numpy, or torch on any device; it is copied at once
+        dims   one word an axis, "token head dim"; without them those of the point (specs/points.md)
+        dtype  "bf16" for float32 numbers that are bfloat16's; "bf16", "f8_e4m3", "f8_e5m2" for their bits
+        how    by which means a recorder that looks on had it: hook, patched, recomputed
+        """
+        if self._step is None:
+            self.begin_step()
+        layer, point = self._place(name)
+        try:
+            a, word = stored(array, dtype)
+        except RecordingError as e:
+            raise RecordingError(f"{self.path}: {name}: {e}") from None
+        row = points.known().get(point) if layer >= 0 or point == name else None
+        axes = dims if dims is not None else self._own_axes(name, a, row)
+        self._check(name, point, a, axes)
+        where = self._group(name)
+        try:
+            d = h5.put_array(where, point, a)
+        except OSError as e:
+            raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
+        place = self._order if order is None else order
+        facts: Dict[str, Optional[h5.Fact]] = dict(
+            order=place, point=point, op=op or (row[3] if row else None),
+            basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
+            dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
+        if self.statistics and word != "i32":
+            facts.update(statistics(a, word))
+        for key, value in facts.items():
+            if value is not None:
+                h5.put_attribute(d, key, value, new=True)
+        self._order = max(self._order, place) + 1
+        self._names[name] = a.shape
+
+    def alias(self, name: str, of: str) -> None:
+        """A second name of a tensor that is already in this step: layer1.input is layer0.output."""
+        self._place(name)
+        if of not in self._names:
+            raise RecordingError(f"{self.path}: {name}: step {self.steps - 1} has no {of} that it could be a second name of")
+        self._group(name)
+        self._step.id.links.create_hard(self._path(name).encode(), self._step.id, self._path(of).encode())
+        self._names[name] = self._names[of]
+
+    @staticmethod
+    def _path(name: str) -> str:
+        found = LAYER.fullmatch(name)
+        return f"layer{found[1]}/{found[2]}" if found else name
+
+    def _place(self, name: str) -> Tuple[int, str]:
+        """(layer, point) of a name that is not taken; another engine's names are points outside layers."""
+        if not name or "/" in name or name in (".", "..") or len(name.encode()) > LONGEST_NAME or not name.isprintable():
+            raise RecordingError(f"{self.path}: {name!r}: a name has 1 to {LONGEST_NAME} printable bytes and no slash")
+        if name in self._names:
+            raise RecordingError(f"{self.path}: {name}: recorded twice in step {self.steps - 1}")
+        found = LAYER.fullmatch(name)
+        return (int(found[1]), found[2]) if found else (-1, name)
+
+    def _group(self, name: str) -> Any:
+        head = self._path(name).rpartition("/")[0]
+        if head not in self._groups:
+            self._groups[head] = self._step.create_group(head).id
+        return self._groups[head]
+
+    def _own_axes(self, name: str, a: np.ndarray, row: Optional[points.Row]) -> str:
+        if row is None:
+            raise RecordingError(f"{self.path}: {name}: no point of ours, so its dims are needed: \"token head dim\"")
+        n = len(row[1].split())
+        if a.ndim not in (n, n + 1):
+            raise RecordingError(f"{self.path}: {name}: rank {a.ndim}, expected {n} ({row[1]})")
+        return row[1] if a.ndim == n else "batch " + row[1]
+
+    def _check(self, name: str, point: str, a: np.ndarray, axes: str) -> None:
+        words, what = words_of(axes), f"{self.path}: {name}"
+        if len(words) != a.ndim or not words or len(set(words)) != len(words):
+            raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
+        if a.size == 0 or a.ndim > MOST_AXES:
+            raise RecordingError(f"{what}: shape {a.shape}; no empty axis and at most {MOST_AXES} axes")
+        for word, size in zip(words, a.shape):
+            expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
+            if size != expected and not (word == "token" and point in LAST_ONLY):
+                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, expected {expected}")
+            if word in SAME and self._sizes.setdefault(word, (size, name))[0] != size:
+                first = self._sizes[word]
+                raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, and {first[1]} has {first[0]}")
+        fixed = tuple(s for w, s in zip(words, a.shape) if w not in ("token", "key", "block", "slot"))
+        if self._shapes.setdefault(name, fixed) != fixed:
+            raise RecordingError(f"{what}: shape {a.shape} as '{axes}' is not that of an earlier step")
+
+    # ---- the end ----------------------------------------------------------------------------------------------------
+
+    def _finish(self, well: bool) -> None:
+        calls = self._calls
+        ids = np.concatenate([c[0] for c in calls], -1) if calls else np.zeros(0, "<i4")
+        where = np.concatenate([c[1] for c in calls], -1) if calls else np.zeros(0, "<i4")
+        if well and not calls:
+            raise RecordingError(f"{self.path}: nothing was recorded")
+        if well and self._ids is not None and self._ids.shape != ids.shape:
+            raise RecordingError(f"{self.path}: the steps have {ids.shape[-1]} tokens, token_ids {self._ids.shape[-1]}")
+        for name, a in (("token_ids", ids), ("positions", where)):
+            d = h5.put_array(self._run.id, name, np.ascontiguousarray(a, "<i4"))
+            known = digest(np.ascontiguousarray(a, "<i4").tobytes())
+            if known:
+                h5.put_attribute(d, "digest", known)
+        if well:
+            h5.put_attribute(self._file.id, "complete", 1)
+
+    def close(self, well: bool = True) -> None:
+        """End the recording. well: it is complete, and gets its name; else PATH.partial stays, with complete = 0."""
+        if not self._file.id.valid:
+            return
+        try:
+            self._finish(well)
+        finally:
+            self._groups, self._step = {}, None
+            self._file.close()
+        if well:
+            fd = os.open(self.partial, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            os.replace(self.partial, self.path)
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException], trace: Optional[TracebackType]) -> None:
+        if kind is None:
+            self.close()
+            return
+        try:
+            self.close(well=False)
+        except Exception:  # what went wrong first is what is told
+            pass

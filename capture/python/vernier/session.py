@@ -1,0 +1,284 @@
+"""session.py: the recording of a HuggingFace model's forward passes; what vernier.record() returns. See there."""
+
+import contextlib
+import inspect
+import json
+import os
+import platform
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
+
+import torch
+
+from . import globs, h5, modules, points, weights as table, wrapped
+from .numbers import RecordingError
+from .recorder import Recorder
+
+Points = Union[None, str, Sequence[str]]
+Layers = Union[None, int, str]
+WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
+ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type", "use_cache"}
+
+
+def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
+    """"3-7" or "3", both ends included."""
+    first, dash, last = str(text).partition("-")
+    if not first.isdecimal() or (dash and not last.isdecimal()) or int(first) > int(last or first):
+        raise RecordingError(f"{what}: '{text}'; a number, or A-B with A not above B, is needed")
+    return int(first), int(last or first)
+
+
+class Session:
+    """The forward passes of one model inside one block. `names` is what each of them records."""
+
+    def __init__(self, model: Any, path: str, wanted: Points, layers: Layers, tokens: Optional[str]) -> None:
+        self.model, self.path = model, os.fspath(path)
+        self.parts = modules.parts_of(model)
+        config = self.parts.body.config
+        every = points.of_model(self.parts.family, len(self.parts.layers), getattr(config, "layer_types", None))
+        if self.parts.head is None:
+            every = [p for p in every if p.point != "logits"]
+        inside = read_range("layers", layers) if layers is not None else (0, len(self.parts.layers) - 1)
+        if inside[1] >= len(self.parts.layers):
+            raise RecordingError(f"layers: {layers}; the model has {len(self.parts.layers)}")
+        chosen = [p.name for p in every if not p.on_demand] if wanted is None else globs.select(wanted, [p.name for p in every])
+        keep = set(chosen)
+        self.points: Dict[str, Tuple[int, points.Point]] = {
+            p.name: (i, p) for i, p in enumerate(every) if p.name in keep and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
+        if not self.points:
+            raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
+        self.select = None if tokens is None or tokens == "last" else read_range("tokens", tokens)
+        self.last_only = tokens == "last"
+        self.number = {id(modules.mixer_of(layer)[0]): n for n, layer in enumerate(self.parts.layers)}
+        self.recorder: Optional[Recorder] = None
+        self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
+        self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
+        self.running = False
+        self._forget()
+
+    @property
+    def names(self) -> List[str]:
+        """The checkpoints that every call records, in execution order."""
+        return list(self.points)
+
+    def fact(self, **run: h5.Fact) -> None:
+        """Strings and numbers of your own that explain the run, beside those given to record()."""
+        assert self.recorder is not None
+        self.recorder.fact(**run)
+
+    # ---- one call -----------------------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        self.waiting: Set[str] = set()  # what this call has still to record
+        self.layer: Optional[int] = None  # whose mixer is running
+        self.qkv: Optional[Any] = None
+        self.lengths: Optional[List[Any]] = None
+        self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream as it was put last
+        self.past = self.tokens = self.batch = 0
+        self.alone = True
+        self.rows = (0, 0)
+        self.padding: Optional[Any] = None
+
+    def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
+        if self.running:
+            raise RecordingError(f"{self.path}: a forward pass began inside another, or behind one that failed")
+        self._forget()
+        given = inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments
+        given = {**given, **given.get("kwargs", {})}
+        if given.get("inputs_embeds") is not None:
+            raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
+        cache, mask = given.get("past_key_values"), given.get("attention_mask")
+        self.past = int(cache.get_seq_length()) if cache is not None else 0
+        if isinstance(mask, torch.Tensor) and mask.ndim == 2:
+            self.padding = mask == 0
+        self.running = True
+
+    def _ids(self, module: Any, args: Any, kwargs: Any) -> None:
+        ids = args[0] if args else kwargs["input"]
+        assert self.recorder is not None
+        if not self.running or self.tokens:  # the embedding is used for something else
+            return
+        self.batch, self.tokens = (int(x) for x in ids.shape)
+        self.alone = self.batch == 1 and not (self.padding is not None and bool(self.padding.any()))  # the axis batch is left out
+        done = sum(c[0].shape[-1] for c in self.recorder._calls)
+        if self.past != done:
+            raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
+                                 "whose calls go on with the same cache")
+        first, last = self.select or (self.past, self.past + self.tokens - 1)
+        if self.last_only:
+            first = self.past + self.tokens - 1
+        low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
+        self.rows = (low, max(high - low, 0)) if high > low else (0, 0)
+        part = self.rows if self.select or self.last_only else None
+        self.recorder.begin_step(token_ids=ids[0] if self.alone else ids, rows=part)
+        self.waiting = set(self.points) if self.rows[1] else set()
+
+    def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
+        given = args[-1] if args and (len(args) > 1 or "position_ids" not in kwargs) else kwargs["position_ids"]
+        where = (given[0] if given.ndim == 3 else given).detach().expand(self.batch, self.tokens)
+        if self.padding is not None and self.padding.shape[-1] >= self.tokens:
+            hidden = self.padding[:, -self.tokens :] if self.padding.shape[-1] <= self.past + self.tokens \
+                else self.padding[:, self.past : self.past + self.tokens]
+            where = where.masked_fill(hidden.to(where.device), -1)
+        assert self.recorder is not None
+        self.recorder.set_positions(where[0] if self.alone else where)
+
+    def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
+        self.running, self.layer = False, None
+        left = [n for n in self.points if n in self.waiting and n != "logits"]
+        if left:
+            raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: the model's forward pass "
+                                 "did not come where it is recorded (compiled, or replaced by a kernel?)")
+
+    # ---- one tensor ---------------------------------------------------------------------------------------------------
+
+    def put(self, name: str, tensor: Callable[[], Any], how: str) -> None:
+        """What a hook or a wrapper saw, batch first, if this call still waits for it. It is copied at once."""
+        if name not in self.waiting:
+            return
+        self.waiting.discard(name)
+        order, point = self.points[name]
+        t, axes = tensor().detach(), point.axes.split()
+        if "token" in axes and self.rows != (0, self.tokens):
+            at, n = 1 + axes.index("token"), t.shape[1 + axes.index("token")]
+            first = self.rows[0] - (self.tokens - n)  # scores of the last tokens alone
+            if first + self.rows[1] <= 0:
+                return
+            t = t.narrow(at, max(first, 0), self.rows[1] + min(first, 0))
+        if self.alone:
+            t = t[0]
+        else:
+            axes.insert(0, "batch")
+        if how != "hook":
+            self.how[how].add(point.point)
+        assert self.recorder is not None
+        self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
+
+    def _hook(self, h: modules.Hook, t: Any) -> None:
+        t = t[0] if isinstance(t, (tuple, list)) else t
+        if h.name in ("embed",) or h.name.endswith(".output"):
+            self.stream = (h.name, t, _version(t))
+        self.put(h.name, lambda: h.shape(t), "hook")
+
+    def _layer_input(self, n: int, args: Any, kwargs: Any) -> None:
+        """It is what came before: a second name of that, unless somebody changed it on the way."""
+        name, t = f"layer{n}.input", args[0] if args else kwargs["hidden_states"]
+        before, stream, version = self.stream
+        if name in self.waiting and before in self.points and before not in self.waiting and stream is t and version == _version(t):
+            self.waiting.discard(name)
+            assert self.recorder is not None
+            self.recorder.alias(name, before)
+        else:
+            self.put(name, lambda: t, "hook")
+
+    # ---- hooks --------------------------------------------------------------------------------------------------------
+
+    def _mixer(self, n: int, mixer: Any, delta: bool) -> List[Any]:
+        def enter(m: Any, args: Any) -> None:
+            self.layer = n if self.running else None
+
+        def leave(m: Any, args: Any, kwargs: Any, out: Any) -> None:
+            if delta and self.running:
+                wrapped.conv_state(self, n, m, kwargs.get("cache_params"))
+            self.layer = self.qkv = None
+
+        def keep(m: Any, args: Any, out: Any) -> None:
+            self.qkv = out
+
+        own = [mixer.in_proj_qkv.register_forward_hook(keep)] if delta else []
+        return [*own, mixer.register_forward_pre_hook(enter), mixer.register_forward_hook(leave, with_kwargs=True)]
+
+    def _attach(self) -> List[Any]:
+        parts = self.parts
+        made = [parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
+                parts.embedding.register_forward_pre_hook(self._ids, with_kwargs=True),
+                parts.positions.register_forward_pre_hook(self._positions, with_kwargs=True)]
+        for n, layer in enumerate(parts.layers):
+            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=n: self._layer_input(n, a, k), with_kwargs=True))
+            made += self._mixer(n, *modules.mixer_of(layer))
+        # what must be known of the residual stream even when it is not recorded itself is kept by reference only
+        for h in modules.hooks(parts, lambda: (self.batch, self.tokens)):
+            if h.name not in self.points:
+                continue
+            if h.into:
+                made.append(h.module.register_forward_pre_hook(
+                    lambda m, a, k, h=h: self._hook(h, a[0] if a else next(iter(k.values()))), with_kwargs=True))
+            else:
+                made.append(h.module.register_forward_hook(lambda m, a, o, h=h: self._hook(h, o)))
+        made.append(parts.body.register_forward_hook(self._end, with_kwargs=True))
+        return made
+
+
+def _version(t: Any) -> int:
+    """How often a tensor was written to; -1 where torch does not count."""
+    return -1 if t.is_inference() else t._version
+
+
+def _directory(model: Any) -> Optional[str]:
+    """Where the model was loaded from, as far as it lies on this machine."""
+    name = getattr(model.config, "_name_or_path", "") or getattr(model, "name_or_path", "")
+    if not name or os.path.isfile(os.path.join(name, "config.json")):
+        return name or None
+    try:
+        from transformers.utils import cached_file
+
+        found = cached_file(name, "config.json", local_files_only=True, revision=getattr(model.config, "_commit_hash", None))
+    except Exception:  # not in the cache
+        return None
+    return os.path.dirname(found) if found else None
+
+
+def _config(model: Any, directory: Optional[str]) -> Tuple[str, str]:
+    """(config.json, which of its settings the model in memory has otherwise). Verbatim where it has none otherwise."""
+    if directory is not None:
+        from transformers import AutoConfig
+
+        ours = model.config.get_text_config().to_dict()
+        files = AutoConfig.from_pretrained(directory, local_files_only=True).get_text_config().to_dict()
+        other = [k for k in ours if k not in ELSEWHERE and ours[k] != files.get(k, ours[k])]
+        if not other:
+            return table.config_of(directory), ""
+        return model.config.to_json_string(use_diff=False), ", ".join(sorted(other))
+    return model.config.to_json_string(use_diff=False), ""
+
+
+def _facts(model: Any) -> Dict[str, h5.Fact]:
+    import transformers
+
+    device = next(model.parameters()).device
+    kind = WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
+    if torch.is_autocast_enabled(device.type):
+        kind = "autocast-" + WORDS.get(torch.get_autocast_dtype(device.type), "other")
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
+    return dict(engine="transformers", precision=kind, engine_version=transformers.__version__, torch_version=torch.__version__,
+                attn_implementation=str(getattr(model.config, "_attn_implementation", "")), device=f"{device.type} {name}",
+                threads=torch.get_num_threads())
+
+
+@contextlib.contextmanager
+def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
+            run: Mapping[str, h5.Fact]) -> Iterator[Session]:
+    """See vernier.record()."""
+    s = Session(model, path, wanted, layers, tokens)
+    directory = _directory(model)
+    config, changed = _config(model, directory)
+    with Recorder(path, statistics=statistics, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
+        s.recorder = recorder
+        recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
+                       weights=table.of_memory(model, directory) if weights else [])
+        if changed:
+            recorder.fact(config_changed=changed)
+        made: List[Any] = []
+        with wrapped.functions(s):
+            try:
+                made += s._attach()
+                yield s
+            finally:
+                for h in made:
+                    h.remove()
+        if s.running:
+            raise RecordingError(f"{s.path}: the last forward pass did not end")
+        if not recorder.steps:
+            raise RecordingError(f"{s.path}: the model was not called inside the block")
+        for how, found in s.how.items():
+            if found:
+                recorder.fact(**{how: " ".join(sorted(found))})

@@ -1,0 +1,104 @@
+"""weights.py: the table of a model's weights: of each its dtype, shape, digest of the bytes as stored, and statistics.
+
+The digests are those that vernier itself computes from the safetensors files. Of a model in memory a weight that is,
+number for number, what the file says (in the model's dtype) has the file's row; any other has its own, so that a
+comparison sees a weight that was changed, dropped or never loaded.
+"""
+
+import json
+import os
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import h5py
+import numpy as np
+
+from .numbers import RecordingError, digest, statistics, stored
+
+FORMATS = {"F16": "f16", "BF16": "bf16", "F32": "f32", "F64": "f64"}
+WORDS = {v: k for k, v in FORMATS.items()}
+NUMPY = {"F16": "<f2", "BF16": "<u2", "F32": "<f4", "F64": "<f8"}
+PREFIXES = ("", "model.", "transformer.", "model.language_model.", "language_model.model.", "model.model.")
+Row = Tuple[str, str, str, str, float, float, float, float, int, int]
+
+
+def row_of(name: str, x: Any) -> Row:
+    """The row of one weight, numpy or torch."""
+    a, word = stored(x)
+    if word not in WORDS:
+        raise RecordingError(f"weight {name}: {word}; F16, BF16, F32 or F64 is needed")
+    return raw_row(name, WORDS[word], a)
+
+
+def raw_row(name: str, dtype: str, a: np.ndarray) -> Row:
+    """dtype: as safetensors has it; a: its bits."""
+    s = statistics(a, FORMATS[dtype])
+    return (name, dtype, "x".join(map(str, a.shape)), digest(a.reshape(-1).view(np.uint8)) or "", s["min"], s["max"], s["mean"],
+            s["rms"], int(s["nan"]), int(s["inf"]))
+
+
+def files_of(directory: str) -> List[str]:
+    """The safetensors files of a model, as its index names them, or the one without an index; none where there is none."""
+    one, index = (os.path.join(directory, n) for n in ("model.safetensors", "model.safetensors.index.json"))
+    if os.path.exists(one):
+        return [one]
+    if not os.path.exists(index):
+        return []
+    with open(index, encoding="utf-8") as f:
+        return [os.path.join(directory, n) for n in sorted(set(json.load(f)["weight_map"].values()))]
+
+
+def stored_weights(directory: str) -> Iterator[Tuple[str, str, np.ndarray]]:
+    """(name, dtype, its bits as stored, mapped) of every tensor of numbers."""
+    for path in files_of(directory):
+        data = np.memmap(path, dtype=np.uint8, mode="c")  # nothing is written; torch wants memory that could be
+        n = int.from_bytes(data[:8].tobytes(), "little")
+        if n > data.size - 8:
+            raise RecordingError(f"{path}: no safetensors file")
+        for name, t in sorted(json.loads(data[8 : 8 + n].tobytes()).items()):
+            if name != "__metadata__" and t["dtype"] in NUMPY:
+                begin, end = (8 + n + x for x in t["data_offsets"])
+                yield name, t["dtype"], np.ascontiguousarray(data[begin:end]).view(NUMPY[t["dtype"]]).reshape(t["shape"])
+
+
+def config_of(directory: str) -> str:
+    """config.json verbatim."""
+    path = os.path.join(directory, "config.json")
+    try:
+        with open(path, encoding="utf-8", newline="") as f:
+            return f.read()
+    except OSError as e:
+        raise RecordingError(f"{path}: {e.strerror}") from None
+
+
+def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
+    """The rows of a torch model: a weight that is what the directory's files say has their row, any other its own."""
+    import torch
+
+    own: Dict[str, Any] = {k: v for k, v in model.state_dict(keep_vars=False).items() if v.is_floating_point()}
+    rows, seen = [], set()
+    for name, dtype, bits in stored_weights(directory) if directory else ():
+        bare = next((name[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if name.startswith(p)), name)
+        ours = next((k for k in (name, *(p + bare for p in PREFIXES)) if k in own), None)
+        if ours is None:  # other parts of the file: a vision tower, old buffers
+            continue
+        seen.add(ours)
+        t = own[ours]
+        kind = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}[dtype]
+        there = torch.from_numpy(bits.view(np.int16) if dtype == "BF16" else bits)
+        there = (there.view(kind) if dtype == "BF16" else there).to(t.dtype)
+        same = there.shape == t.shape and torch.equal(there, t.detach().cpu())
+        rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))
+    tied = {t.data_ptr() for k, t in own.items() if k in seen}
+    rows += [row_of(k, t) for k, t in own.items() if k not in seen and t.data_ptr() not in tied]
+    return sorted(rows)
+
+
+def put(group: h5py.Group, rows: List[Row]) -> None:
+    """/model/weights. Without xxhash there are no digests, and a table without them is none."""
+    if not rows or not all(r[3] for r in rows):
+        return
+    widths = [max(len(str(r[i]).encode()) for r in rows) for i in range(4)]
+    kind = np.dtype([(k, h5py.string_dtype("utf-8", max(w, 1))) for k, w in zip(("name", "dtype", "shape", "digest"), widths)]
+                    + [(k, "<f8") for k in ("min", "max", "mean", "rms")] + [("nan", "<i8"), ("inf", "<i8")])
+    group.create_dataset("weights", data=np.array([tuple(v.encode() if isinstance(v, str) else v for v in r) for r in rows], dtype=kind),
+                         track_times=False)

@@ -1,0 +1,219 @@
+"""wrapped.py: what no module of transformers takes or returns, had by wrapping the model's own functions.
+
+While a recording lasts, these names of the module that defines the model are functions that call what was there before,
+with the same arguments, and look at what went in and came out:
+
+    apply_rotary_pos_emb                        q_rope, k_rope
+    the attention that the model chose          attn_context of Qwen3.5, attn_probs, keys and values as they were read
+    causal_conv1d_fn, causal_conv1d_update      gdn_conv
+    torch_..._gated_delta_rule, l2norm          gdn_q_conv, gdn_k_conv, gdn_v, gdn_q, gdn_k, gdn_beta, gdn_g, gdn_state
+
+Whatever is passed to Session.put is called before it returns, so that nothing is computed that nobody asked for.
+
+Scores, and probabilities where the attention hands none out, are recomputed from what it was given.
+"""
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+
+import torch
+
+from .modules import mixer_of
+
+if TYPE_CHECKING:
+    from .session import Session
+
+RULES = ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule")
+CONVOLUTIONS = ("causal_conv1d_fn", "causal_conv1d_update")
+
+
+@contextlib.contextmanager
+def functions(s: "Session") -> Iterator[None]:
+    """The model's functions, wrapped while the block lasts."""
+    undo: List[Callable[[], None]] = []
+
+    def replace(where: Any, name: str, make: Callable[[Any], Any]) -> None:
+        own = name in vars(where)
+        before = getattr(where, name)
+        setattr(where, name, make(before))
+        undo.append(lambda: setattr(where, name, before) if own else delattr(where, name))
+
+    seen = set()
+    try:
+        for layer in s.parts.layers:
+            mixer, delta = mixer_of(layer)
+            if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's second attention, where the config asks for it
+                replace(mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
+            source = sys.modules[type(mixer).__module__]
+            if (source, delta) in seen:
+                continue
+            seen.add((source, delta))
+            if delta:
+                for name in CONVOLUTIONS:
+                    replace(source, name, lambda f: _convolution(s, f))
+                for name in RULES:
+                    replace(source, name, lambda f: _delta_rule(s, f))
+                replace(source, "l2norm", lambda f: _l2norm(s, f))
+            elif hasattr(source, "apply_rotary_pos_emb"):
+                replace(source, "apply_rotary_pos_emb", lambda f: _rotation(s, f))
+            if not delta:
+                replace(source.ALL_ATTENTION_FUNCTIONS, "get_interface",
+                        lambda f: lambda *a, **k: _attention(s, f(*a, **k)))
+        yield
+    finally:
+        for back in reversed(undo):
+            back()
+
+
+def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_rotary_pos_emb(*args: Any, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        if s.layer is not None:
+            for name, t in zip(("q_rope", "k_rope"), out):
+                s.put(f"layer{s.layer}.{name}", lambda: t.transpose(1, 2), "patched")
+        return out
+
+    return apply_rotary_pos_emb
+
+
+# ---- attention --------------------------------------------------------------------------------------------------------
+
+
+def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None) -> Callable[..., Any]:
+    """owner: the module, of a function that is not given it."""
+
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        args = args if owner is None else (owner, *args)
+        out = f(*args, **kwargs)
+        n = s.number.get(id(args[0]))
+        if n is not None and s.layer == n:
+            given = dict(zip(("module", "query", "key", "value", "attention_mask"), args), **kwargs)
+            with torch.no_grad():
+                _attended(s, f"layer{n}.", given, out)
+        return out
+
+    return attention
+
+
+def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
+    """given: the arguments of transformers' attention functions; out: (context (B,T,H,K), probabilities or None)."""
+    query, key, value = given["query"], given["key"], given["value"]  # (B,H,T,K), (B,G,S,K): the keys that the cache holds
+    T, S = query.shape[2], s.past + query.shape[2]
+    held = key.shape[2]
+    new = slice(s.past, S) if held >= S else slice(held - T, held)  # a static cache has room behind the last token
+    for name, t in (("q_rope", query), ("k_rope", key[:, :, new])):
+        if p + name in s.waiting:  # nothing passed through apply_rotary_pos_emb
+            s.put(p + name, lambda: t.transpose(1, 2), "patched")
+    if s.parts.family.startswith("qwen3_5"):  # elsewhere it is what goes into the output projection, and hooked there
+        s.put(p + "attn_context", lambda: out[0], "patched")
+    if not any(p + name in s.waiting for name in ("k_cache", "v_cache", "attn_scores", "attn_probs")):
+        return
+    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) else None
+    how = "patched"
+    if given.get("sliding_window"):  # the cache forgets keys; what it has forgotten was seen when it was new
+        before = s.history.setdefault(p, (key[:, :, :0], value[:, :, :0]))
+        s.history[p] = tuple(torch.cat([b, t[:, :, new]], 2) for b, t in zip(before, (key, value)))
+    if held < S and p in s.history:
+        (keys, values), how = s.history[p], "recomputed"
+    else:
+        keys, values = key[:, :, :S], value[:, :, :S]
+    s.put(p + "k_cache", lambda: keys.transpose(1, 2), how)
+    s.put(p + "v_cache", lambda: values.transpose(1, 2), how)
+    s.put(p + "attn_scores", lambda: _scores(given, keys), "recomputed")
+    how = "recomputed" if probabilities is None else "patched"
+    s.put(p + "attn_probs", lambda: _every_key(_probabilities(s, given) if probabilities is None else probabilities, S), how)
+
+
+def _scores(given: Dict[str, Any], keys: Any) -> Any:
+    """(B,H,T,S), before the mask: the order of transformers' eager attention."""
+    query, module = given["query"], given["module"]
+    scaling = given.get("scaling")
+    scaling = scaling if scaling is not None else getattr(module, "scaling", query.shape[-1] ** -0.5)
+    return torch.matmul(query, keys.repeat_interleave(query.shape[1] // keys.shape[1], 1).transpose(2, 3)) * scaling
+
+
+def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
+    """The masked softmax of an attention that does not hand it out (sdpa, flash), over the keys it was given."""
+    scores, mask = _scores(given, given["key"]), given.get("attention_mask")
+    T, held = scores.shape[2:]
+    if mask is None:
+        j = torch.arange(held, device=scores.device)
+        i = (j[held - T :] if held <= s.past + T else s.past + j[:T])[:, None]
+        window = given.get("sliding_window")
+        mask = (j <= i) & (j > i - window) if window else j <= i
+    mask = mask[..., :held]
+    least = torch.finfo(scores.dtype).min
+    scores = scores.masked_fill(~mask, least) if mask.dtype == torch.bool else scores + mask.clamp(min=least)
+    wide = torch.float64 if scores.dtype == torch.float64 else torch.float32
+    return torch.softmax(scores, dim=-1, dtype=wide).to(scores.dtype)
+
+
+def _every_key(probabilities: Any, S: int) -> Any:
+    """For all S keys: 0 for those that a window's cache has forgotten, and none for a static cache's empty places."""
+    missing = S - probabilities.shape[-1]
+    return torch.nn.functional.pad(probabilities, (missing, 0)) if missing > 0 else probabilities[..., :S]
+
+
+# ---- Gated DeltaNet ---------------------------------------------------------------------------------------------------
+
+
+def _convolution(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+    def convolution(*args: Any, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        if s.layer is not None:  # behind cached rows it computes theirs again
+            s.put(f"layer{s.layer}.gdn_conv", lambda: out[:, :, -s.tokens :].transpose(1, 2), "patched")
+        return out
+
+    return convolution
+
+
+def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> Any:
+        n = s.layer
+        if n is None:
+            return f(query, key, value, *args, **kwargs)
+        net = mixer_of(s.parts.layers[n])[0]
+        p, each = f"layer{n}.", net.num_v_heads // net.num_k_heads  # how often each head of keys is there
+        asked = kwargs.get("output_final_state", False)
+        s.lengths = []
+        core, state = f(query, key, value, *args, **{**kwargs, "output_final_state": True})
+        of_token = [(b, t) for b, t in (("gdn_q", query), ("gdn_k", key))]
+        for (name, t), made in zip(of_token, s.lengths + [None] * (2 - len(s.lengths))):
+            s.put(p + name + "_conv", lambda: t[:, :, ::each], "patched")
+            if made is not None:
+                s.put(p + name, lambda: made.transpose(1, 2)[:, :, ::each], "patched")
+            else:  # a kernel that does it inside
+                s.put(p + name, lambda: _length_one(t[:, :, ::each]), "recomputed")
+        s.lengths = None
+        s.put(p + "gdn_v", lambda: value, "patched")
+        s.put(p + "gdn_beta", lambda: kwargs["beta"], "patched")
+        s.put(p + "gdn_g", lambda: kwargs["g"], "patched")
+        s.put(p + "gdn_state", lambda: state, "patched")
+        return core, (state if asked else None)
+
+    return rule
+
+
+def _l2norm(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
+    def l2norm(*args: Any, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        if s.lengths is not None:
+            s.lengths.append(out)
+        return out
+
+    return l2norm
+
+
+def _length_one(t: Any) -> Any:
+    x = t if t.dtype == torch.float64 else t.float()
+    return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + 1e-6)
+
+
+def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
+    """The last J - 1 rows of gdn_qkv as the call leaves them: of its cache, or of the rows that were seen."""
+    name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
+    if cache is not None:
+        s.put(name, lambda: cache.layers[n].conv_states[0][:, :, -rows:].transpose(1, 2), "hook")
+    elif s.qkv is not None:
+        s.put(name, lambda: torch.nn.functional.pad(s.qkv, (0, 0, max(rows - s.tokens, 0), 0))[:, -rows:], "recomputed")

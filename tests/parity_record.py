@@ -1,0 +1,387 @@
+#!/usr/bin/env python3
+"""parity_record.py VERNIER [FAMILY...]: vernier.record() around HuggingFace transformers, against `vernier capture ref`.
+
+Of every trained family, or of those named (77, skipped, in a Python without torch and transformers):
+
+  plain      float32, eager and sdpa attention, every point: all there, `vernier compare` says within fp32.yaml, the same
+             weights; and the default points, their axes, bases and operations are those of `vernier points`
+  probe      logits with recording on and off, and generated tokens: the same bits
+  generate   12 tokens behind a prompt, every point of every step within
+  16 bits    bfloat16 and float16 within, in units of the reference in that format
+  batch      three prompts of different lengths, padded left, and 4 generated tokens: each row as if it were alone
+  faults     a model with a mistake put in by monkey-patching: `vernier compare --explain` names the node and the fault
+
+and once: windows and static caches, float64, selections of layers and tokens, a model in memory, and what is refused.
+"""
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+
+from needs_transformers import torch, transformers
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
+import vernier
+from vernier.wrapped import _probabilities
+
+FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
+F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
+OUTSIDE_LIMITS = 1
+
+
+def model_of(family):
+    return os.path.join(FIXTURES, family + "-trained")
+
+
+def prompt(name):
+    with open(os.path.join(FIXTURES, "prompts", name + ".ids"), encoding="ascii") as f:
+        return [int(x) for x in f.read().split(",")]
+
+
+def load(family, dtype=F32, attention="eager"):
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_of(family), dtype=dtype, attn_implementation=attention)
+    return model.eval()
+
+
+def run(model, ids, **more):
+    with torch.no_grad():
+        return model(torch.tensor(ids if isinstance(ids[0], list) else [ids]), **more).logits
+
+
+class Bench:
+    def __init__(self, vernier_program, folder):
+        self.program, self.folder, self.bad, self.good = os.path.abspath(vernier_program), folder, 0, 0
+
+    def at(self, name):
+        return os.path.join(self.folder, name)
+
+    def vernier(self, *args):
+        return subprocess.run([self.program, *args], capture_output=True, text=True)
+
+    def reference(self, family, ids, *more, name="ref.h5"):
+        done = self.vernier("capture", "ref", model_of(family), "--ids", ",".join(map(str, ids)), "--threads", "1", "--force", "-o",
+                            self.at(name), *more)
+        if done.returncode:
+            raise RuntimeError(done.stderr.strip())
+        return self.at(name)
+
+    def compare(self, ref, cand, *more):
+        """(exit status, the JSON report or what was said)."""
+        done = self.vernier("compare", ref, cand, "--threads", "1", "--format", "json", *more)
+        return done.returncode, json.loads(done.stdout) if done.returncode < 2 else {"summary": done.stderr.strip()}
+
+    def say(self, what, holds, more=""):
+        self.good += bool(holds)
+        self.bad += not holds
+        print(f"{what}{': ' + more if more else ''}{'' if holds else '   FAILED'}", flush=True)
+
+    def within(self, what, ref, cand, *more, weights=True):
+        status, report = self.compare(ref, cand, *more)
+        listed = report.get("checkpoints", [])
+        all_there = all(c["status"] == "within" for c in listed)
+        same = not weights or (report.get("weights") or {}).get("differ", 0) == 0
+        self.say(what, status == 0 and listed and all_there and same, f"{report['summary']} {len(listed)} checkpoints")
+        return report
+
+
+# ---- healthy runs -------------------------------------------------------------------------------------------------------
+
+
+def points_of(bench, family):
+    """name -> (axes, basis, op, recorded) of `vernier points`."""
+    found = {}
+    for line in bench.vernier("points", model_of(family)).stdout.splitlines()[1:]:
+        name, rest = line.split(None, 1)
+        axes, rest = rest.split("(", 1)
+        basis, op, recorded = rest.split(")", 1)[1].split(None, 2)
+        found[name] = (" ".join(axes.split()), basis, op, recorded)
+    return found
+
+
+def plain(bench, family):
+    ids = prompt("p070")
+    ref, cand = bench.reference(family, ids, "--points", "*"), bench.at("cand.h5")
+    for attention in ("eager", "sdpa"):
+        model = load(family, attention=attention)
+        bare = run(model, ids)
+        with vernier.record(model, cand, points="*"):
+            watched = run(model, ids)
+        after = run(model, ids)
+        bench.say(f"{family} {attention} probe", torch.equal(bare, watched) and torch.equal(bare, after), "the same bits")
+        bench.within(f"{family} {attention} plain", ref, cand)
+        checked = bench.vernier("show", "--check", cand)
+        bench.say(f"{family} {attention} alone", checked.returncode == 0, checked.stdout.splitlines()[-1])
+        with vernier.open(cand) as r:
+            bench.say(f"{family} {attention} logits", torch.equal(torch.tensor(r["logits"]), bare[0]))
+    said = points_of(bench, family)
+    with vernier.record(model, cand):
+        run(model, ids)
+    with vernier.open(cand) as r:
+        default = [n for n, p in said.items() if p[3] != "on demand"]
+        facts = lambda n: tuple(r.attributes(n)[k] for k in ("axes", "basis", "op"))
+        other = [n for n in default if n not in r or facts(n) != said[n][:3]]
+        bench.say(f"{family} default points", sorted(r.names()) == sorted(default) and not other, f"{len(default)} {other or ''}")
+    weights = bench.vernier("weights", ref, cand)
+    bench.say(f"{family} weights", weights.returncode == 0 and "all the same" in weights.stdout, weights.stdout.splitlines()[-1])
+
+
+def greedy(model, ids, n, **more):
+    ids = torch.tensor(ids if isinstance(ids[0], list) else [ids])
+    more = {"attention_mask": torch.ones_like(ids), **more}
+    return model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0, **more)
+
+
+def generate(bench, family):
+    ids, cand = prompt("p070"), bench.at("cand.h5")
+    model = load(family, attention="sdpa")
+    bare = greedy(model, ids, 13)
+    with vernier.record(model, cand, points="*"):
+        watched = greedy(model, ids, 13)
+    tokens = watched[0].tolist()
+    ref = bench.reference(family, ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*")
+    with vernier.open(cand) as r:
+        whole = r.token_ids.tolist() == tokens[:-1] and r.steps == 13 and r.step(12)["position"] == len(tokens) - 2
+    bench.say(f"{family} generate probe", torch.equal(bare, watched) and whole, f"{len(tokens) - len(ids) - 1} tokens behind the prompt")
+    bench.within(f"{family} generate", ref, cand)
+
+
+def halves(bench, family):
+    ids, cand = prompt("p070"), bench.at("cand.h5")
+    ref = bench.reference(family, ids)
+    for word, dtype in (("bf16", BF16), ("f16", F16)):
+        floor = bench.reference(family, ids, "--precision", word, name="floor.h5")
+        model = load(family, dtype, "sdpa" if word == "bf16" else "eager")
+        with vernier.record(model, cand):
+            logits = run(model, ids)
+        bench.within(f"{family} {word}", ref, cand, "--floor", floor)
+        with vernier.open(cand) as r:
+            same = torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype))
+            bench.say(f"{family} {word} logits", same and r.run["precision"] == word)
+
+
+def batch(bench, family):
+    rows, cand = [prompt("p017"), prompt("p070")[:30], prompt("p002")], bench.at("cand.h5")
+    longest = max(map(len, rows))
+    padded = [[0] * (longest - len(r)) + r for r in rows]
+    mask = torch.tensor([[0] * (longest - len(r)) + [1] * len(r) for r in rows])
+    model = load(family, attention="eager")
+    bare = greedy(model, padded, 5, attention_mask=mask)
+    with vernier.record(model, cand):
+        watched = greedy(model, padded, 5, attention_mask=mask)
+    bench.say(f"{family} batch probe", torch.equal(bare, watched))
+    for i, row in enumerate(rows):
+        more = watched[i, longest:-1].tolist()
+        ref = bench.reference(family, row, "--force-ids", ",".join(map(str, more)))
+        bench.within(f"{family} batch row {i} of {len(row)} tokens", ref, cand, "--batch-row", str(i))
+
+
+# ---- mistakes -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def replaced(where, name, value):
+    own = name in vars(where)
+    before = getattr(where, name)
+    setattr(where, name, value)
+    try:
+        yield
+    finally:
+        setattr(where, name, before) if own else delattr(where, name)
+
+
+def interleaved(q, k, cos, sin, unsqueeze_dim=1):
+    """Pairs 2i and 2i + 1."""
+    cos, sin = (t.unsqueeze(unsqueeze_dim)[..., : t.shape[-1] // 2].repeat_interleave(2, -1) for t in (cos, sin))
+    R = cos.shape[-1]
+    turned = lambda x: torch.stack((-x[..., 1::2], x[..., ::2]), -1).flatten(-2)
+    rotated = lambda x: torch.cat((x[..., :R] * cos + turned(x[..., :R]) * sin, x[..., R:]), -1)
+    return rotated(q), rotated(k)
+
+
+def seen_ahead(config, inputs_embeds, **more):
+    """Only the window hides anything."""
+    T, window = inputs_embeds.shape[1], getattr(config, "sliding_window", None)
+    i, j = torch.arange(T)[:, None], torch.arange(T)
+    least = torch.finfo(inputs_embeds.dtype).min
+    return torch.zeros(1, 1, T, T).masked_fill(j <= i - window, least) if window else torch.zeros(1, 1, T, T)
+
+
+def faults(model, family):
+    """(what, expected first origin, expected ids, how it is put in), the mixer that attends in the last layer."""
+    gpt2 = family == "gpt2"
+    layers = model.transformer.h if gpt2 else model.model.layers
+    last = len(layers) - 1
+    layer, p = layers[last], f"layer{last}."
+    attn = layer.attn if gpt2 else layer.self_attn
+    source = sys.modules[type(attn).__module__]
+    norm = layer.ln_1 if gpt2 else layer.input_layernorm
+    eps = next(n for n in ("eps", "variance_epsilon") if hasattr(norm, n))
+    yield "wrong eps", p + "attn_norm", ("N1",), replaced(norm, eps, 3e-2)
+    yield "no scale", p + "attn_context", ("A1.missing",), replaced(attn, "scaling", 1.0)
+    first = 0 if family != "qwen3_5_text" else last
+    masks = [n for n in ("create_sliding_window_causal_mask", "create_causal_mask") if hasattr(source, n)]
+    yield "no causal mask", f"layer{first}.attn_context", ("A2",), replaced(source, masks[0] if family == "mistral" else masks[-1], seen_ahead)
+    if gpt2:
+        fc = layer.mlp.c_fc
+        yield "a bias dropped", p + "up_proj", ("W6",), replaced(fc, "forward", lambda x: x @ fc.weight)
+        return
+    yield "interleaved RoPE", f"layer{first}.q_rope", ("R1",), replaced(source, "apply_rotary_pos_emb", interleaved)
+    mlp = layer.mlp
+    yield "gate and up swapped", p + "mlp_act", ("W4.act",), replaced(
+        mlp, "forward", lambda x: mlp.down_proj(mlp.act_fn(mlp.up_proj(x)) * mlp.gate_proj(x)))
+    if attn.k_proj.bias is not None:
+        product = attn.k_proj
+        yield "a bias dropped", p + "k_proj", ("W6",), replaced(product, "forward", lambda x: torch.nn.functional.linear(x, product.weight))
+    if hasattr(attn, "q_norm"):
+        yield "q_norm skipped", p + "q_norm", ("N8.skipped",), replaced(attn.q_norm, "forward", lambda x: x)
+
+
+def planted(bench, family):
+    ids, cand = prompt("p070"), bench.at("cand.h5")
+    ref, model = bench.reference(family, ids), load(family)
+    for what, origin, ids_of_fault, mistake in faults(model, family):
+        with mistake, vernier.record(model, cand):
+            run(model, ids)
+        status, report = bench.compare(ref, cand, "--explain", "--model", model_of(family))
+        told = {e["checkpoint"]: e["answers"] for e in report.get("explanations", []) if e["explained"]}
+        origins = report.get("origins") or [report["summary"]]
+        named = told.get(origin, [])
+        right = status == OUTSIDE_LIMITS and origins[0] == origin and any(a["id"] in ids_of_fault for a in named)
+        bench.say(f"{family} {what}", right, f"{origins[0]}: {', '.join(a['id'] + ' ' + a['words'] for a in named[:2]) or 'none'}")
+
+
+# ---- once ---------------------------------------------------------------------------------------------------------------
+
+
+def refused(bench, what, words, f):
+    try:
+        f()
+        bench.say(f"refused: {what}", False)
+    except vernier.RecordingError as e:
+        bench.say(f"refused: {what}", words in str(e) and "\n" not in str(e), str(e))
+
+
+def once(bench):
+    ids, cand, model = prompt("p017"), bench.at("cand.h5"), load("qwen2")
+    ref = bench.reference("qwen2", ids)
+    with vernier.record(model, cand, "layer*.{q,k}_rope", layers=1, tokens="3-5", purpose="a selection"):
+        run(model, ids)
+    with vernier.open(cand) as r:
+        bench.say("layers, tokens, points", r.names() == ["layer1.q_rope", "layer1.k_rope"] and r["layer1.q_rope"].shape[0] == 3
+                  and (r.step(0)["first_row"], r.step(0)["rows"]) == (3, 3) and r.run["purpose"] == "a selection")
+    bench.within("a selection", ref, cand, "--points", "layer1.{q,k}_rope", "--allow", "missing")
+    with vernier.record(model, cand, "layer1.input"):
+        run(model, ids)
+    bench.within("a second name alone", ref, cand, "--points", "layer1.input")
+    with vernier.record(model, cand, tokens="last"):
+        greedy(model, ids, 3)
+    with vernier.open(cand) as r:
+        bench.say("the last token of each step", r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
+
+    # static caches have room behind the last token
+    with vernier.record(model, cand, "*"):
+        tokens = greedy(model, ids, 4, cache_implementation="static", disable_compile=True)[0].tolist()
+    decoded = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*", name="steps.h5")
+    bench.within("a static cache", decoded, cand)
+
+    # one prompt with padding is its row of a batch of one
+    mask = torch.tensor([[0] * 3 + [1] * len(ids)])
+    with vernier.record(model, cand):
+        greedy(model, [0] * 3 + ids, 3, attention_mask=mask)
+    with vernier.open(cand) as r:
+        tokens = r.token_ids.ravel().tolist()[3:]
+    alone = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) :])), name="steps.h5")
+    bench.within("one prompt with padding", alone, cand, "--batch-row", "0")
+
+    # an attention that is told of its window in words alone, as flash attention is
+    q, k = (torch.randn(1, 2, n, 8) for n in (5, 9))
+    i, j = torch.arange(4, 9)[:, None], torch.arange(9)
+    given = dict(module=None, query=q, key=k, scaling=0.3)
+    for window in (None, 3):
+        told = _probabilities(types.SimpleNamespace(past=4), dict(given, sliding_window=window))
+        shown = _probabilities(types.SimpleNamespace(past=4), dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
+        bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
+
+    double = load("qwen2", torch.float64)
+    with vernier.record(double, cand):
+        run(double, ids)
+    with vernier.open(cand) as r:
+        bench.say("float64", r["layer1.mlp_act"].dtype == "float64" and r.run["precision"] == "f64")
+
+    # a model in memory: changed, it says so; from nowhere, it is recorded with its own config and weights
+    with torch.no_grad():
+        model.model.layers[1].mlp.up_proj.weight[0, 0] += 1
+    with vernier.record(model, cand):
+        run(model, ids)
+    differ = bench.vernier("weights", ref, cand)
+    bench.say("a changed weight", differ.returncode == 1 and "layer 1: mlp.up_proj.weight" in differ.stdout, differ.stdout.splitlines()[-1])
+    born = transformers.Qwen2ForCausalLM(load("qwen2").config.__class__(vocab_size=50, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
+                                                                         num_attention_heads=2, num_key_value_heads=1)).eval()
+    with vernier.record(born, cand):
+        run(born, [1, 2, 3])
+    shown = bench.vernier("show", cand)
+    with vernier.open(cand) as r:
+        bench.say("a model in memory", shown.returncode == 0 and json.loads(r.config)["hidden_size"] == 16)
+
+    with torch.autocast("cpu", dtype=BF16), vernier.record(born, cand):
+        run(born, [1, 2, 3])
+    with vernier.open(cand) as r:
+        bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
+
+
+def wrong(bench):
+    ids, cand, model = prompt("p017"), bench.at("wrong.h5"), load("qwen2")
+
+    def block(f=lambda: run(model, ids), **more):
+        with vernier.record(model, cand, **more):
+            f()
+
+    refused(bench, "a glob of nothing", "'layer*.q_rop' matches no checkpoint", lambda: block(points=["logits", "layer*.q_rop"]))
+    refused(bench, "braces", "braces do not match", lambda: block(points="layer*.{q,k_rope"))
+    refused(bench, "layers", "the model has 2", lambda: block(layers="1-9"))
+    refused(bench, "tokens", "A-B", lambda: block(tokens="7-3"))
+    refused(bench, "no call", "not called", lambda: block(lambda: None))
+    refused(bench, "two runs", "a recording is one run", lambda: block(lambda: (run(model, ids), run(model, ids))))
+    refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
+    refused(bench, "another kind of model", "record() knows", lambda: vernier.record(torch.nn.Linear(2, 2), cand).__enter__())
+    refused(bench, "no such directory", "does not exist", lambda: vernier.record(model, "/nowhere/x.h5").__enter__())
+
+    class Stop(Exception):
+        pass
+
+    def fails():
+        run(model, ids)
+        raise Stop
+
+    with contextlib.suppress(Stop):
+        block(fails)
+    with vernier.open(cand + ".partial") as r:
+        bench.say("an exception", not os.path.exists(cand) and not r.complete and r.token_ids.tolist() == ids and len(r.names()) > 30)
+    hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.modules())
+    bench.say("nothing stays behind", hooks == 0 and "get_interface" not in vars(transformers.modeling_utils.ALL_ATTENTION_FUNCTIONS))
+
+
+def main():
+    if len(sys.argv) < 2 or not set(sys.argv[2:]) <= set(FAMILIES):
+        sys.exit(__doc__)
+    torch.set_num_threads(1)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(sys.argv[1], folder)
+        for family in sys.argv[2:] or FAMILIES:
+            for part in (plain, generate, halves, batch, planted):
+                part(bench, family)
+        if not sys.argv[2:]:
+            once(bench)
+            wrong(bench)
+    print(f"{bench.good} passed, {bench.bad} failed")
+    sys.exit(1 if bench.bad else 0)
+
+
+if __name__ == "__main__":
+    main()

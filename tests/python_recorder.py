@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+"""python_recorder.py VERNIER: the Python package without torch: Recorder, open and globs.
+
+An engine in numpy (stranger.py, which shares no code with us) is recorded by vernier.Recorder in float32, float16, bfloat16
+and float64, at once and in steps, and `vernier compare` judges it against the reference; `vernier show --check` finds
+nothing broken. vernier.open reads what vernier writes, and what Recorder wrote. The points of each family are those of
+`vernier points`, globs select as `--points` does, and what is wrong is refused with one line that says so. 77: skipped.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "capture", "python"))
+try:
+    import numpy as np
+
+    import vernier
+    from vernier import globs, numbers, points, weights
+except ImportError as e:
+    print(f"SKIPPED: no {e.name} in this Python")
+    sys.exit(77)
+import stranger
+
+FIXTURES = os.path.join(HERE, "..", "fixtures")
+MODEL = os.path.join(FIXTURES, "qwen2-trained")
+IDS = [int(x) for x in open(os.path.join(FIXTURES, "prompts", "p017.ids"), encoding="ascii").read().split(",")]
+WITHIN, OUTSIDE = 0, 1
+
+
+def program(*args):
+    return subprocess.run([os.environ["VERNIER_PROGRAM"], *args], capture_output=True, text=True)
+
+
+def bf16(a):
+    """Rounded to the nearest bfloat16, ties to even, as float32."""
+    u = np.asarray(a, np.float32).view(np.uint32)
+    return ((u + 0x7FFF + (u >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def at(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def reference(self, name="ref.h5", model=MODEL, *more):
+        done = program("capture", "ref", model, "--ids", ",".join(map(str, IDS)), "-o", self.at(name), "--force", "--threads", "1", *more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.at(name)
+
+    def recorder(self, name="cand.h5", **more):
+        return vernier.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS), **more})
+
+    def refuses(self, words, f, *args, **more):
+        with self.assertRaises(vernier.RecordingError) as e:
+            f(*args, **more)
+        self.assertIn(words, str(e.exception))
+        self.assertNotIn("\n", str(e.exception))
+
+
+class AnEngineInNumpy(Files):
+    def record(self, precision, faults={}, calls=((0, 17),)):
+        store = {"f32": np.float32, "f16": np.float16, "bf16": np.float32, "f64": np.float64}[precision]
+        made = stranger.engine(MODEL, IDS, faults, store)
+        with self.recorder(precision=precision, made_by="a test") as r:
+            r.model(MODEL)
+            for first, last in calls:
+                if len(calls) > 1:
+                    r.begin_step(last - first)
+                for name, (a, axes) in made.items():
+                    a = bf16(a) if precision == "bf16" else a
+                    r.put(name, a[first:last], dims=axes, dtype=precision if precision == "bf16" else None)
+                    if name.endswith(".output") or name == "embed":
+                        n = 0 if name == "embed" else int(name.split(".")[0][5:]) + 1
+                        if n < 2:
+                            r.alias(f"layer{n}.input", name)
+        return self.at("cand.h5"), made
+
+    def test_is_within_limits_in_every_format(self):
+        ref = self.reference()
+        for precision in ("f32", "f16", "f64"):
+            cand, made = self.record(precision)
+            more = ["--limits", os.path.join(HERE, "..", "specs", "limits", "fp32.yaml")] if precision == "f64" else \
+                ["--model", MODEL] if precision == "f16" else []
+            done = program("compare", ref, cand, *more)
+            self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+            self.assertIn("33 checkpoints compared", done.stdout)
+            done = program("show", "--check", cand)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            with vernier.open(cand) as r:
+                self.assertEqual(sorted(r.names()), sorted([*made, "layer0.input", "layer1.input"]))
+                for name, (a, axes) in made.items():
+                    np.testing.assert_array_equal(r[name], a)
+                    self.assertEqual(r.attributes(name)["axes"], axes)
+                np.testing.assert_array_equal(r["layer1.input"], r["layer0.output"])
+
+    def test_in_steps_is_what_it_is_at_once(self):
+        cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
+        with vernier.open(cand) as r:
+            self.assertEqual([(r.step(i)["position"], r.step(i)["tokens"]) for i in range(r.steps)], [(0, 12), (12, 1), (13, 4)])
+            np.testing.assert_array_equal(np.concatenate([r[f"step.{i}/logits"] for i in range(3)]), made["logits"][0])
+            self.assertEqual(r.token_ids.tolist(), IDS)
+        self.assertEqual(program("show", "--check", cand).returncode, 0)
+
+    def test_a_mistake_is_found_where_it_was_made(self):
+        cand, _ = self.record("f32", {"layer1.q_rope": "interleaved"})
+        done = program("compare", self.reference(), cand, "--explain", "--model", MODEL)
+        self.assertEqual(done.returncode, OUTSIDE, done.stderr)
+        self.assertIn("explained  layer1.q_rope: R1:", done.stdout)
+
+    def test_bfloat16_is_read_as_float32(self):
+        a = bf16(np.random.default_rng(1).standard_normal((17, 48)))
+        with self.recorder(precision="bf16") as r:
+            r.put("embed", a, dtype="bf16")
+            r.put("layer0.attn_norm", (a.view(np.uint32) >> 16).astype(np.uint16), dtype="bf16")
+        with vernier.open(self.at("cand.h5")) as r:
+            self.assertEqual(r["embed"].dtype, np.float32)
+            np.testing.assert_array_equal(r["embed"], a)
+            np.testing.assert_array_equal(r["layer0.attn_norm"], a)
+            self.assertEqual(r.attributes("embed")["dtype"], "bf16")
+        self.assertIn("bf16", program("show", self.at("cand.h5"), "embed").stdout)
+
+    def test_a_batch_is_compared_row_by_row(self):
+        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        padded = np.zeros((2, 20, 48), np.float32)
+        padded[0, :17], padded[1, 3:] = made["embed"][0], made["embed"][0]
+        ids, positions = np.zeros((2, 20), int), np.full((2, 20), -1)
+        ids[0, :17] = ids[1, 3:] = IDS
+        positions[0, :17] = positions[1, 3:] = range(17)
+        with self.recorder(token_ids=ids, positions=positions) as r:
+            r.put("embed", padded)
+        ref = self.reference()
+        for row in "01":
+            done = program("compare", ref, self.at("cand.h5"), "--batch-row", row, "--points", "embed")
+            self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+
+
+class WhatVernierSays(Files):
+    def test_its_recordings_are_read(self):
+        ref = self.reference("ref.h5", os.path.join(FIXTURES, "qwen3_5_text-trained"))
+        with vernier.open(ref) as r:
+            self.assertEqual(r.run["engine"], "ref")
+            self.assertTrue(r.complete)
+            self.assertEqual(r["layer0.gdn_state"].shape, (6, 8, 6))
+            self.assertEqual(r.names()[0], "embed")
+            self.assertEqual(r.names()[-1], "logits")
+            self.assertIn('"model_type"', r.config)
+
+    def test_points_are_those_of_the_program(self):
+        for family in ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text"):
+            said = {}
+            for line in program("points", os.path.join(FIXTURES, family + "-trained")).stdout.splitlines()[1:]:
+                name, rest = line.split(None, 1)
+                axes, rest = rest.split("(", 1)
+                basis, op, recorded = rest.split(")", 1)[1].split(None, 2)
+                said[name] = (" ".join(axes.split()), basis, op, recorded == "on demand")
+            kinds = (["linear_attention"] * 3 + ["full_attention"]) * 2
+            ours = points.of_model(family, 4 if family == "qwen3_5_text" else 2, kinds)
+            self.assertEqual([p.name for p in ours], list(said))
+            self.assertEqual([(p.axes, p.basis, p.op, p.on_demand) for p in ours], list(said.values()))
+
+    def test_globs_select_what_its_globs_select(self):
+        names = [p.name for p in points.of_model("qwen2", 2)]
+        for pattern in ("layer*.{q,k}_rope", "layer?.*t", "*", "{embed,layer{0,1}.{q,k,v}_{proj,cache}}", "**_act", "{logits,}"):
+            with vernier.open(self.reference("some.h5", MODEL, "--points", pattern)) as r:
+                chosen = {n for n in names if vernier.match(pattern, n)}
+                first = {"embed", "layer0.output"}  # what an input is a second name of comes with it
+                self.assertEqual(set(r.names()) - first, chosen - first, pattern)
+        names = [p.name for p in points.of_model("qwen2", 12)]
+        self.assertEqual(globs.select("layer*.{q,k}_rope", names)[:2], ["layer0.q_rope", "layer0.k_rope"])
+        self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
+        self.assertFalse(vernier.match("layer?.output", "layer10.output"))
+        self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
+        for bad in ("{a", "a}", "", "x" * 300):
+            self.refuses("pattern", vernier.match, bad, "a")
+
+    @unittest.skipIf(numbers.xxhash is None, "no xxhash in this Python")
+    def test_weights_have_its_digests(self):
+        with self.recorder() as r:
+            r.model(MODEL)
+            r.put("logits", np.zeros((17, 512), np.float32))
+        done = program("weights", self.reference(), self.at("cand.h5"))
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("all the same", done.stdout)
+
+    def test_statistics_are_its_own(self):
+        ref = self.reference()
+        with vernier.open(ref) as r:
+            for name in r.names():
+                said, ours = r.attributes(name), numbers.statistics(r[name], "f32")
+                for key, value in ours.items():
+                    self.assertAlmostEqual(said[key], value, delta=1e-9 * abs(value), msg=f"{name} {key}")
+        odd = np.array([np.nan, 1, -np.inf, 3e200, np.inf, -4e200])
+        self.assertEqual({k: v for k, v in numbers.statistics(odd, "f64").items() if k in ("min", "max", "nan", "inf")},
+                         dict(min=-4e200, max=3e200, nan=1, inf=2))
+        self.assertAlmostEqual(numbers.statistics(odd, "f64")["rms"] / 1e200, (25 / 3) ** 0.5)
+        self.assertAlmostEqual(float(numbers.f8_values("f8_e4m3")[0x7E]), 448.0)
+        self.assertAlmostEqual(float(numbers.f8_values("f8_e5m2")[0x7B]), 57344.0)
+
+
+class WhatIsWrong(Files):
+    def test_is_refused_in_one_line(self):
+        a = np.zeros((17, 14, 64), np.float32)
+        with self.recorder() as r:
+            r.put("layer3.q_rope", a, dims="token head dim")
+            self.refuses("layer3.q_rope: recorded twice in step 0", r.put, "layer3.q_rope", a, dims="token head dim")
+            self.refuses("one word an axis", r.put, "layer3.k_rope", a, dims="token dim")
+            self.refuses("none twice", r.put, "layer3.k_rope", a, dims="token dim dim")
+            self.refuses("16 token, expected 17", r.put, "layer3.k_rope", a[:16], dims="token kv_head dim")
+            self.refuses("rank 2, expected 3 (token kv_head dim)", r.put, "layer3.k_rope", a[:, 0])
+            self.refuses("so its dims are needed", r.put, "blk.3.rope", a)
+            self.refuses("a file holds float16", r.put, "layer3.k_rope", a.astype(complex))
+            self.refuses("a file holds float16", r.put, "layer3.k_rope", np.array([[["x"]]]))
+            self.refuses("not all bfloat16's", r.put, "layer3.k_rope", a + np.float32(1.0000001), dtype="bf16")
+            self.refuses("no empty axis", r.put, "embed", np.zeros((17, 0), np.float32))
+            self.refuses("no slash", r.put, "layer3/k_rope", a, dims="token kv_head dim")
+            self.refuses("printable", r.put, "x" * 200, a, dims="token kv_head dim")
+            self.refuses("no layer2.output", r.alias, "layer3.input", "layer2.output")
+            r.put("embed", np.zeros((17, 48), np.float32))
+            self.refuses("50 hidden, and embed has 48", r.put, "final_norm", np.zeros((17, 50), np.float32))
+            self.refuses("of type list", r.fact, extra=[1])
+            r.put("blk.3.rope", a, dims="token (head dim) freq")  # a group is one axis
+        with vernier.open(self.at("cand.h5")) as r:
+            self.assertEqual(sorted(r.names()), ["blk.3.rope", "embed", "layer3.q_rope"])
+        self.assertEqual(program("show", self.at("cand.h5")).returncode, 0)
+
+    def test_a_name_that_failed_may_be_put_again(self):
+        with self.recorder() as r:
+            self.refuses("expected 17", r.put, "embed", np.zeros((3, 48), np.float32))
+            r.put("embed", np.ones((17, 48), np.float32))
+        with vernier.open(self.at("cand.h5")) as r:
+            self.assertEqual(r["embed"].sum(), 17 * 48)
+
+    def test_an_exception_leaves_what_says_that_it_is_incomplete(self):
+        with open(self.at("cand.h5"), "w") as f:
+            f.write("what was there before")
+        with self.assertRaises(KeyboardInterrupt):
+            with self.recorder() as r:
+                r.put("embed", np.ones((17, 48), np.float32))
+                raise KeyboardInterrupt
+        with open(self.at("cand.h5")) as f:
+            self.assertEqual(f.read(), "what was there before")
+        with vernier.open(self.at("cand.h5.partial")) as r:
+            self.assertFalse(r.complete)
+            self.assertEqual(r.names(), ["embed"])
+        self.assertIn("INCOMPLETE", program("show", self.at("cand.h5.partial")).stdout)
+        with self.recorder() as r:
+            r.put("embed", np.ones((17, 48), np.float32))
+        self.assertFalse(os.path.exists(self.at("cand.h5.partial")))
+        self.assertTrue(vernier.open(self.at("cand.h5")).complete)
+
+    def test_runs_that_do_not_hold_together_are_refused(self):
+        def of(*steps, **more):
+            with self.recorder("x.h5", **more) as r:
+                for s in steps:
+                    r.begin_step(**s)
+        self.refuses("nothing was recorded", of)
+        self.refuses("the steps have 5 tokens, token_ids 17", of, dict(tokens=5))
+        self.refuses("18 tokens, and 17 of token_ids are left", of, dict(tokens=18))
+        self.refuses("token_ids are needed", of, dict(tokens=5), token_ids=None)
+        self.refuses("given to Recorder already", of, dict(token_ids=[1]))
+        self.refuses("an id below 0", of, token_ids=[1, -1])
+        self.refuses("different lengths", of, token_ids=[[1, 2], [1]])
+        self.refuses("the same shape", of, token_ids=[1, 2], positions=[0])
+        self.refuses("does not exist", vernier.Recorder, self.at("no/where.h5"), engine="x", precision="f32")
+        self.refuses("is a directory", vernier.Recorder, self.folder.name, engine="x", precision="f32")
+        self.refuses("config.json", self.recorder("y.h5").model, self.folder.name)
+        self.assertFalse(os.path.exists(self.at("x.h5")))
+
+    def test_files_that_are_none_are_refused(self):
+        with open(self.at("text.h5"), "w") as f:
+            f.write("text")
+        self.refuses("no HDF5 file", vernier.open, self.at("text.h5"))
+        self.refuses("no such file", vernier.open, self.at("nothing.h5"))
+        import h5py
+
+        with h5py.File(self.at("other.h5"), "w") as f:
+            f["a"] = 1
+        self.refuses("no vernier checkpoint file", vernier.open, self.at("other.h5"))
+        with self.recorder() as r:
+            r.put("embed", np.ones((17, 48), np.float32))
+        with vernier.open(self.at("cand.h5")) as r:
+            self.assertRaises(KeyError, r.__getitem__, "logits")
+            self.assertRaises(KeyError, r.__getitem__, "layer0")
+            self.refuses("step 1; it has 1", r.names, 1)
+
+
+if __name__ == "__main__":
+    os.environ["VERNIER_PROGRAM"] = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
