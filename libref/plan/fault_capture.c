@@ -153,7 +153,12 @@ static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 
 static vn_status reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_both(r, f, node, r->x, vn_fault_times, err);
+	vn_status st = VN_OK;
+
+	for (int k = 0; k < 2 && !st; k++)
+		if (f->plan->node[node].w[k] >= 0)
+			st = vn_fault_change_each(r, f, node, k, vn_fault_times, err);
+	return st;
 }
 
 static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node *n)

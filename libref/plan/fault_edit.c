@@ -148,6 +148,12 @@ static bool own(vn_faulty *f, void *memory)
 	return true;
 }
 
+/* What a file's format cannot hold (a sum of two halves) would be another fault: in f32, or f64 where that is the file's. */
+static vn_dtype wide_enough(vn_dtype d)
+{
+	return d == VN_F64 ? VN_F64 : VN_F32;
+}
+
 double *vn_fault_numbers(const vn_faulty *f, int weight)
 {
 	const vn_tensor *w = &f->weight[weight];
@@ -173,8 +179,7 @@ vn_status vn_fault_weight(vn_faulty *f, int like, double *numbers, const vn_shap
 	}
 	if (tensors)
 		f->weight = tensors;
-	/* What a file's format cannot hold (a sum of two halves) would be another fault: in f32, or f64 where that is the file's. */
-	const vn_dtype as = f->weight[like].dtype == VN_F64 ? VN_F64 : VN_F32;
+	const vn_dtype as = wide_enough(f->weight[like].dtype);
 	const size_t   n = (size_t)vn_shape_count(&s);
 	bool           good = tensors && (!numbers || (bytes = malloc(vn_dtype_bytes(as, n ? n : 1))));
 	if (good && bytes && !own(f, bytes)) {
@@ -212,6 +217,50 @@ vn_status vn_fault_bytes(vn_faulty *f, int like, int *weight, unsigned char **by
 	}
 	memcpy(*bytes, w.data, n);
 	f->weight[*weight].data = *bytes;
+	return VN_OK;
+}
+
+/* The node reads `bytes` (count numbers of format `as`) in the place of weight w; they become f's. */
+static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, void *bytes, vn_error *err)
+{
+	int             new = -1;
+	const vn_status st = vn_fault_weight(f, w, NULL, NULL, &new, err);
+
+	if (st || !own(f, bytes)) {
+		free(bytes);
+		return st ? st : no_memory(err);
+	}
+	f->weight[new].dtype = as;
+	f->weight[new].data = bytes;
+	f->plan->node[node].w[slot] = new;
+	return VN_OK;
+}
+
+vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err)
+{
+	enum { BLOCK = 4096 }; /* whole blocks of a quantised one */
+	const int       w = f->plan->node[node].w[slot];
+	const vn_tensor from = f->weight[w];
+	const vn_dtype  as = wide_enough(from.dtype);
+	const size_t    all = (size_t)vn_shape_count(&from.shape);
+	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all ? all : 1));
+	double          x[BLOCK], y[BLOCK];
+	bool            same = true;
+
+	if (!bytes)
+		return no_memory(err);
+	for (size_t i = 0; i < all; i += BLOCK) {
+		const size_t n = all - i < BLOCK ? all - i : BLOCK;
+		vn_to_f64(x, (const unsigned char *)from.data + vn_dtype_bytes(from.dtype, i), from.dtype, n);
+		for (size_t k = 0; k < n; k++)
+			y[k] = change(r, x[k]);
+		same = same && memcmp(x, y, n * sizeof *x) == 0;
+		vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
+	}
+	if (!same)
+		return instead(f, node, slot, w, as, bytes, err);
+	f->kept++;
+	free(bytes);
 	return VN_OK;
 }
 
@@ -253,10 +302,9 @@ vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, do
 	return st;
 }
 
-void vn_fault_times(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+double vn_fault_times(const vn_fault_row *r, double x)
 {
-	for (int64_t i = 0; i < vn_shape_count(s); i++)
-		y[i] = x[i] * r->x;
+	return x * r->x;
 }
 
 /* ---- for rows ------------------------------------------------------------------------- */

@@ -99,11 +99,14 @@ double   *vn_fault_numbers(const vn_faulty *f, int weight);
  * is; y (count), to be filled. */
 typedef void vn_fault_change(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err);
+/* Where each number becomes another by itself: a matrix of the vocabulary is never in memory as doubles. */
+typedef double vn_fault_each(const vn_fault_row *r, double x);
+vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err);
 /* The same of a product's matrix, and of its bias where there is one, with another r->x. */
 vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err);
 
 /* y = x times r->x. */
-void vn_fault_times(const vn_fault_row *r, const vn_shape *s, const double *x, double *y);
+double vn_fault_times(const vn_fault_row *r, double x);
 
 /* ---- for rows -------------------------------------------------------------------------- */
 

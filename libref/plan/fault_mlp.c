@@ -74,7 +74,7 @@ static vn_status log_softmax(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 
 static vn_status temperature(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, vn_fault_times, err);
+	return vn_fault_change_each(r, f, node, 0, vn_fault_times, err);
 }
 
 #define EITHER (VN_ON(ACT) | VN_ON(GATED))

@@ -137,7 +137,7 @@ static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 
 static vn_status bias_times(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 1, vn_fault_times, err);
+	return vn_fault_change_each(r, f, node, 1, vn_fault_times, err);
 }
 
 static const char *other_bias(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -198,15 +198,15 @@ static vn_status tied(const vn_fault_row *r, vn_faulty *f, int node, vn_error *e
 	return VN_OK;
 }
 
-static void zeros(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static double zero(const vn_fault_row *r, double x)
 {
 	(void)r, (void)x;
-	memset(y, 0, (size_t)vn_shape_count(s) * sizeof *y);
+	return 0;
 }
 
 static vn_status never_loaded(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, zeros, err);
+	return vn_fault_change_each(r, f, node, 0, zero, err);
 }
 
 /* ---- formats -------------------------------------------------------------------------------------------- */
@@ -227,26 +227,23 @@ static vn_status read_as_other(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return VN_OK;
 }
 
-static void truncated(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static double truncated(const vn_fault_row *r, double x)
 {
+	float    a = (float)x;
+	uint32_t bits;
+
 	(void)r;
-	for (int64_t i = 0; i < vn_shape_count(s); i++) {
-		const float a = (float)x[i];
-		uint32_t    bits;
-		float       b;
-		memcpy(&bits, &a, 4);
-		bits &= 0xFFFF0000u;
-		memcpy(&b, &bits, 4);
-		y[i] = (double)b;
-	}
+	memcpy(&bits, &a, 4);
+	bits &= 0xFFFF0000u;
+	memcpy(&a, &bits, 4);
+	return (double)a;
 }
 
 /* What float16 would make an infinity or a subnormal. */
-static void clamped(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static double clamped(const vn_fault_row *r, double x)
 {
 	(void)r;
-	for (int64_t i = 0; i < vn_shape_count(s); i++)
-		y[i] = fabs(x[i]) > 65504.0 ? copysign(65504.0, x[i]) : fabs(x[i]) < 0x1p-14 ? 0.0 : x[i];
+	return fabs(x) > 65504.0 ? copysign(65504.0, x) : fabs(x) < 0x1p-14 ? 0.0 : x;
 }
 
 /* Rows padded to a multiple of 16, and more, read as if they were not. */
@@ -260,12 +257,12 @@ static void sheared(const vn_fault_row *r, const vn_shape *s, const double *x, d
 
 static vn_status truncate_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, truncated, err);
+	return vn_fault_change_each(r, f, node, 0, truncated, err);
 }
 
 static vn_status clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, clamped, err);
+	return vn_fault_change_each(r, f, node, 0, clamped, err);
 }
 
 static vn_status shear(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
