@@ -50,6 +50,8 @@ typedef struct work {
 	_Atomic int64_t left;  /* turns that are not measured yet */
 	bool     parts;        /* it is read in parts */
 	_Atomic bool    failed;
+	int64_t  stretch;      /* units after which pages are given back; 0: not at all */
+	_Atomic int64_t *ended;         /* (stretches): their units that are measured */
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
@@ -271,8 +273,7 @@ static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn
 	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
 }
 
-/* A tensor of gigabytes, mapped, would count as memory to its last page. Whoever ends the last unit of a stretch gives
- * back the stretch before; where another thread is still at work in that, it reads the same bytes again. */
+/* A tensor of gigabytes, mapped, would count as memory to its last page. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
 {
 	const uintptr_t page = 4096;
@@ -285,17 +286,23 @@ void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
 	}
 }
 
-static void give_back_behind(const work *w, int64_t unit)
+/* Whoever ends the last unit of a stretch that was still to do gives it back: nobody waits for a thread that is held up. */
+static void give_back(work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
-	const int64_t stretch = vn_pair_stretch(p) / (p->outer * w->rows * p->inner) + 1; /* in units */
-	if (!p->mapped || w->parts || (unit + 1) % stretch != 0 || unit < 2 * stretch)
+	if (!w->stretch || ++w->ended[unit / w->stretch] < w->stretch)
 		return;
 	/* A row of heads before tokens lies in as many places as there are heads. */
 	for (int64_t i = 0; i < p->outer; i++) {
-		const int64_t to = (i * p->rows + (unit + 1 - stretch) * w->rows) * p->inner;
-		vn_pair_give_back(p, to - stretch * w->rows * p->inner, to);
+		const int64_t row = unit / w->stretch * w->stretch * w->rows, rows = w->stretch * w->rows; /* the last unit may have fewer */
+		const int64_t from = (i * p->rows + row) * p->inner, end = (i + 1) * p->rows * p->inner, to = from + rows * p->inner;
+		vn_pair_give_back(p, from, to < end && to < p->n ? to : end < p->n ? end : p->n);
 	}
+}
+
+static int64_t stretches(const work *w)
+{
+	return w->stretch ? w->units / w->stretch + 1 : 0;
 }
 
 /* The job that turn u belongs to. */
@@ -338,6 +345,8 @@ static void cut(work *w, const vn_job *job, int64_t most)
 	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
 	w->turns = (w->units + w->each - 1) / w->each;
 	w->left = w->turns;
+	if (w->pair.mapped && !w->parts)
+		w->stretch = vn_pair_stretch(&w->pair) / (unit > 0 ? unit : 1) + 1;
 }
 
 /* What the threads share. */
@@ -351,7 +360,8 @@ typedef struct pass {
 	vn_spread *spread; /* (threads) */
 	vn_window *window; /* (threads); NULL: nothing is read in parts */
 	vn_channels **channels; /* (threads) */
-	vn_sums    *unit;  /* of all jobs */
+	_Atomic int64_t *ended; /* of all jobs, as what follows */
+	vn_sums    *unit;
 	vn_squares *row;
 	vn_size    *size;
 } pass;
@@ -386,7 +396,7 @@ static void measure_some(void *ctx, int thread)
 		vn_error why = { "" };
 		if (!w->failed)
 			fail(p, job, measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread], &why), &why);
-		give_back_behind(w, unit);
+		give_back(w, unit);
 		if (--w->left == 0)
 			end_job(p, job, thread);
 	}
@@ -395,23 +405,27 @@ static void measure_some(void *ctx, int thread)
 /* Room for the sums of all jobs. */
 static bool make_room(work *w, int n, pass *p, int threads)
 {
-	int64_t units = 0, rows = 0;
+	int64_t units = 0, rows = 0, ended = 0;
 	for (int i = 0; i < n; i++) {
 		units += w[i].units;
+		ended += stretches(&w[i]);
 		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
 	}
+	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
 	p->row = calloc((size_t)rows + 1, sizeof *p->row);
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
-	if (!p->unit || !p->row || !p->size || !p->spread || !p->channels)
+	if (!p->ended || !p->unit || !p->row || !p->size || !p->spread || !p->channels)
 		return false;
 	for (int i = 0; i < threads; i++)
 		if (!(p->channels[i] = vn_channels_new()))
 			return false;
-	units = rows = 0;
+	units = rows = ended = 0;
 	for (int i = 0; i < n; i++) {
+		w[i].ended = p->ended + ended;
+		ended += stretches(&w[i]);
 		w[i].unit = p->unit + units;
 		units += w[i].units;
 		if (!w[i].pair.tokens)
@@ -462,6 +476,7 @@ done:
 	free(p.channels);
 	free(p.spread);
 	free(p.unit);
+	free(p.ended);
 	free(p.w);
 	return st;
 }

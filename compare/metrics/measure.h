@@ -61,7 +61,7 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
 /* Of a mapped pair: elements from..to are not needed soon and shall not count as memory. */
 void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* At so many a time, 8 MB of both sides: three such stretches are in memory, and more where a thread is held up. */
+/* At so many a time, 8 MB of both sides. */
 static inline int64_t vn_pair_stretch(const vn_pair *p)
 {
 	return (int64_t)((8 << 20) / (vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1])));
