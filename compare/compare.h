@@ -14,6 +14,7 @@
 
 #include "capture/recording/recording.h"
 #include "compare/limits/limits.h"
+#include "compare/text/columns.h"
 #include "compare/text/lines.h"
 #include "compare/weights/weights.h"
 #include "libref/plan/policy.h"
@@ -92,6 +93,7 @@ typedef struct vn_replayed {
 	int     span;   /* nodes from captured tensors to here, its own included */
 	int     behind; /* local is beyond its floor, but the span holds what this checkpoint was charged with; -1 */
 	bool    captured; /* what reads it was computed from other numbers than these: the capture is wrong, not the operation */
+	vn_column_order columns; /* it is right in this order of its columns, and so is what reads it: no mistake */
 } vn_replayed;
 
 typedef struct vn_checkpoint {

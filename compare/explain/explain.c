@@ -226,6 +226,10 @@ static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+	if (t->c->point[point].replay.columns) {
+		all->n++;
+		return VN_OK;
+	}
 	st = vn_explain_point(t, like >= 0 ? &all->of[like] : NULL, err);
 	if (!st && like >= 0 && !x->n_fit) {
 		x->like = -1;
@@ -257,7 +261,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		if (!c->point[c->origins[i]].replayed)
 			continue;
 		st = explain_origin(&t, x, c->origins[i], err);
-		nothing = x->n && x->of[x->n - 1].n_fit ? 0 : nothing + 1;
+		nothing = x->n && (x->of[x->n - 1].n_fit || c->point[c->origins[i]].replay.columns) ? 0 : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_steps(&t, x, err);

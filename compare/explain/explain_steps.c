@@ -122,7 +122,7 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 
 	for (int i = 0; i < c->n_points; i++) {
 		const vn_checkpoint *p = &c->point[i];
-		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || strcmp(p->name, name_of(c, x)) != 0)
+		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns || strcmp(p->name, name_of(c, x)) != 0)
 			continue;
 		first = first < 0 || p->step < c->point[first].step ? i : first;
 		last = last < 0 || p->step > c->point[last].step ? i : last;
@@ -286,11 +286,11 @@ vn_status vn_explain_steps(vn_trial *t, vn_explanations *x, vn_error *err)
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!t->c->point[x->of[k].point].replay.columns && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}
-		st = one_point(&g, err);
+		st = g.n ? one_point(&g, err) : VN_OK;
 	}
 	free(g.x);
 	free(g.refuted);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WHERE = 2 * VN_NAME_MAX + 96 };
+enum { WHERE = VN_WORDS };
 enum { ANSWERS = 8 }; /* different ones that are told in lines */
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
@@ -34,7 +34,9 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	char at[WHERE];
 
 	text[0] = 0;
-	if (*x->why_not)
+	if (c->point[x->point].replay.columns)
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->point[x->point], at));
+	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
 		vn_text_add(text, VN_EXPLAINED, "none of %d known mistakes fits", x->n_tried);
@@ -67,7 +69,7 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	if (*x->why_not)
+	if (*x->why_not || c->point[x->point].replay.columns)
 		return;
 	if (!x->n_fit) {
 		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
@@ -92,8 +94,12 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 }
 
 /* One answer for both? */
-static bool alike(const vn_explanation *a, const vn_explanation *b)
+static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
+	char one[WHERE], other[WHERE];
+	if (c->point[a->point].replay.columns || c->point[b->point].replay.columns)
+		return c->point[a->point].replay.columns == c->point[b->point].replay.columns
+		    && strcmp(vn_say_lying(c, &c->point[a->point], one), vn_say_lying(c, &c->point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
 }
 
@@ -106,7 +112,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		int more = 0;
 		bool said = false;
 		for (int k = 0; k < i; k++)
-			said = said || alike(x, &c->why->of[k]);
+			said = said || alike(c, x, &c->why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
@@ -114,7 +120,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 			continue;
 		}
 		for (int k = i + 1; k < c->why->n; k++)
-			more += alike(x, &c->why->of[k]);
+			more += alike(c, x, &c->why->of[k]);
 		vn_label(&c->point[x->point], label);
 		vn_say_explained(c, x, text);
 		if (more)

@@ -2,6 +2,7 @@
 #include "compare/profile/resemble.h"
 
 #include "capture/recording/numbers.h"
+#include "compare/text/columns.h"
 #include "compare/text/words.h"
 
 #include "libref/base/text.h"
@@ -48,7 +49,7 @@ typedef struct map {
 	int     axis;                     /* of tokens, of heads */
 	int64_t stride[VN_MAX_RANK];      /* PERMUTED: of the reference's axes in the candidate's bytes */
 	int     shift;
-	const int *order;                 /* HEADS */
+	vn_column_order columns;               /* COLUMNS */
 } map;
 
 /* Where the candidate keeps what the reference has at `at`; -1: nowhere. */
@@ -58,6 +59,10 @@ static int64_t where(const map *m, int64_t at)
 	int64_t index[VN_MAX_RANK], flat = 0;
 	if (m->kind == VN_LIKE_OTHER)
 		return at;
+	if (m->kind == VN_LIKE_COLUMNS) {
+		const int64_t width = shape->dim[shape->rank - 1];
+		return at - at % width + vn_column_at(m->columns, width, at % width);
+	}
 	for (int i = shape->rank - 1; i >= 0; i--) {
 		index[i] = at % shape->dim[i];
 		at /= shape->dim[i];
@@ -240,6 +245,23 @@ static void permuted(search *s)
 	}
 }
 
+/* The two of a rotated pair side by side or half a head apart; gate and up in turns or one after the other. */
+static void regrouped(search *s)
+{
+	const int64_t width = s->shape->rank ? s->shape->dim[s->shape->rank - 1] : 0;
+	char   text[240];
+	double nmse;
+	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
+		const map m = { .kind = VN_LIKE_COLUMNS, .s = s, .columns = (vn_column_order)lie };
+		if (!better(s, &m, s->ref, &nmse))
+			continue;
+		vn_say_columns(m.columns, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);
+		tell(s, VN_LIKE_COLUMNS, nmse, "it agrees when its columns are taken as %s (nmse %.2g, %.2g as they are labelled); %s",
+		     vn_columns_name(m.columns), nmse, s->own, text);
+		s->best->order[0] = lie;
+	}
+}
+
 static void shifted(search *s)
 {
 	const int axis = vn_token_axis(vn_entry_axes(s->re), s->shape->rank);
@@ -354,6 +376,7 @@ vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_e
 	st = s.cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st) {
 		permuted(&s);
+		regrouped(&s);
 		shifted(&s);
 		if (!(st = heads(&s, err)) && !(st = others(&s, err)))
 			st = s.ref->st ? s.ref->st : s.cand->st;

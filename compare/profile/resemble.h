@@ -2,8 +2,8 @@
  *
  * A checkpoint outside its limits is held against what captures commonly hold in
  * its place: another checkpoint (taken before or after the right operation, a
- * stale or an overwritten buffer, the next value in place), its own axes in
- * another order, its rows one or two tokens away or in reverse, its heads in
+ * stale or an overwritten buffer, the next value in place), its own axes or
+ * the two halves of its columns in another order, its rows one or two tokens away or in reverse, its heads in
  * another order. A likeness is told only when it is real and far better than
  * what the file calls it: nmse at most 0.05, and at most a sixteenth of the nmse
  * under its own name. Candidates are found on 512 elements drawn alike from
@@ -23,6 +23,7 @@ typedef enum vn_likeness {
 	VN_LIKE_PERMUTED,  /* axes in the order of `order` */
 	VN_LIKE_SHIFTED,   /* row t holds the reference's row t + shift */
 	VN_LIKE_REVERSED,  /* rows of tokens backwards */
+	VN_LIKE_COLUMNS,   /* its columns lie as order[0], a vn_column_order, says */
 	VN_LIKE_HEADS      /* head h is the reference's head order[h] */
 } vn_likeness;
 

@@ -26,7 +26,7 @@ vn_held vn_probe_held(const vn_probe *p, int root)
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured(p, i, root);
-		if (point < 0 || p->c->point[point].replay.captured)
+		if (point < 0 || p->c->point[point].replay.captured || p->c->point[point].replay.columns)
 			return VN_HELD_NOT;
 		const vn_shape *is = &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);

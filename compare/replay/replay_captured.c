@@ -166,7 +166,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && r->c->point[point].replay.behind < 0;
+	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && !r->c->point[point].replay.columns && r->c->point[point].replay.behind < 0;
 }
 
 /* Fills right with those outputs of the wrong ones that come out right now; *n: how many. */

@@ -83,6 +83,14 @@ bool      vn_replay_no_place(const vn_plan *plan, int value);
  * run again, and leaves what it had made. */
 vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err);
 
+/* ---- replay_columns.c: columns in another order --------------------------------------------------- */
+
+/* Node k came out otherwise. Is what it makes right but for the order of its columns? Else its inputs whose columns were put in order
+ * are as they were captured again. */
+vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err);
+/* The candidate's numbers in the reference's order, where theirs is another: t->data is *own then, which is the caller's to free. */
+vn_status vn_replay_undo_columns(const vn_checkpoint *p, vn_tensor *t, unsigned char **own, vn_error *err);
+
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
 
 /* Keeps what a value should be that came out otherwise in the candidate, and that node k has just made. */

@@ -173,7 +173,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 		if (behind >= 0)
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
-		st = vn_replay_save(r, k, value, err);
+		st = p->replay.columns ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;
 }
@@ -212,12 +212,14 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 	vn_tensor t;
 	vn_status st = vn_entry_tensor(r->c->cand, p->cand, &t, err);
 
-	if (st)
+	unsigned char *own = NULL;
+	if (st || (st = vn_replay_undo_columns(p, &t, &own, err)))
 		return st;
 	const bool   rows = !vn_shape_equal(&t.shape, &whole);
 	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = put(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
+	free(own);
 	vn_recording_release(r->c->cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
@@ -249,7 +251,7 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
 	vn_status st;
-	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) || (st = vn_replay_captured(r, k, err))
+	if ((st = vn_replay_run_node(r, k, err)) || (st = measure_all(r, node, err)) || (st = vn_replay_columns(r, k, err)) || (st = vn_replay_captured(r, k, err))
 	    || (st = charge(r, k, err)))
 		return st;
 	for (int i = 0; !st && i < node->n_out; i++)

@@ -71,7 +71,7 @@ static json_t *resembles(const vn_comparison *c, const vn_resemblance *like)
 {
 	static const char *const kinds[] = {
 		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted", [VN_LIKE_SHIFTED] = "shifted",
-		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_HEADS] = "heads",
+		[VN_LIKE_REVERSED] = "reversed", [VN_LIKE_COLUMNS] = "columns", [VN_LIKE_HEADS] = "heads",
 	};
 	const vn_entry *e;
 	if (like->kind == VN_LIKE_NOTHING)

@@ -1,5 +1,6 @@
 /* words.c: see words.h. */
 #include "compare/text/words.h"
+#include "compare/text/columns.h"
 
 #include "compare/replay/replay.h"
 #include "libref/base/text.h"
@@ -62,15 +63,27 @@ static int wrong_captures(const vn_comparison *c)
 	return n;
 }
 
+static int other_orders(const vn_comparison *c)
+{
+	int n = 0;
+	for (int i = 0; i < c->n_origins; i++)
+		n += c->point[c->origins[i]].replay.columns != VN_COLUMNS_SAME;
+	return n;
+}
+
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
-	const int n = wrong_captures(c);
+	const int n = wrong_captures(c), orders = other_orders(c);
 	vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s", c->n_origins, vn_label(&c->point[c->origins[0]], label));
-	if (n == c->n_origins)
+	if (n == c->n_origins || orders == c->n_origins)
 		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
-	else
-		vn_text_add(text, VN_WORDS, n ? "; %d of them are wrong captures." : ".", n);
+	else if (n)
+		vn_text_add(text, VN_WORDS, "; %d of them are wrong captures", n);
+	if (orders && orders < c->n_origins)
+		vn_text_add(text, VN_WORDS, "; %d of them are columns in another order, no mistakes", orders);
+	if (n < c->n_origins && orders < c->n_origins)
+		vn_text_add(text, VN_WORDS, ".");
 }
 
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
@@ -95,8 +108,20 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
+const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	char map[240];
+	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
+	snprintf(text, VN_WORDS, "its columns lie as %s, and what reads it is right so: an order, no mistake; %s", vn_columns_name(p->replay.columns), map);
+	return text;
+}
+
 const char *vn_say_origin(const vn_comparison *c)
 {
+	if (c->n_origins && other_orders(c) == c->n_origins)
+		return c->n_origins > 1 ? "their columns lie in another order, and what reads them is right so: no mistakes"
+		                        : "its columns lie in another order, and what reads it is right so: no mistake";
 	if (c->n_origins && wrong_captures(c) == c->n_origins)
 		return c->n_origins > 1 ? "what reads them was computed from other numbers, which are right: they were captured wrongly, or changed after"
 		                        : "what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after";
@@ -119,7 +144,7 @@ static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	char label[VN_LABEL];
+	char label[VN_LABEL], lying[VN_WORDS];
 	text[0] = 0;
 	if (!p->replayed)
 		return text;
@@ -132,6 +157,8 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		vn_text_add(text, VN_WORDS, ", which is %.2g times what came in", p->replay.gain);
 	if (p->replay.span > 1)
 		vn_text_add(text, VN_WORDS, "; of the %d operations between captured tensors and here", p->replay.span);
+	if (p->replay.columns)
+		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
 	if (p->replay.captured)
 		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
 	if (p->replay.behind >= 0 && c->point[p->replay.behind].replay.captured)

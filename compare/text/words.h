@@ -17,6 +17,8 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS]);
 const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS]);
 
 /* Why origins are origins: half a sentence. */
+/* "its columns lie as (freq 2), and what reads it is right so", with the axes of a name map that says so: of one whose replay.columns is set. */
+const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);
 const char *vn_say_origin(const vn_comparison *c);
 /* "itself nmse 0.5 (1e+07 x floor), inherited 3e-07, ...": of one that was replayed; else "". */
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS]);

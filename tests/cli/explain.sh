@@ -103,3 +103,18 @@ try explain ref.h5 one.h5 --bitwise --model none
 vernier points --faults='R12' "$M"
 try points --faults='R{1' "$M"
 try points --faults=R1
+echo "== rotated pairs side by side, which what reads them takes so: no mistake; of queries alone it is one of the capture"
+for f in pairs alone; do cp half.h5 $f.h5; done
+${PYTHON:-python3} - <<'END2'
+import h5py
+for file, points in ("pairs.h5", ["q_proj", "k_proj", "q_rope", "k_rope"]), ("alone.h5", ["q_rope"]):
+    with h5py.File(file, "r+") as f:
+        for n in [f"step.0/layer{l}/{p}" for l in (0, 1) for p in points]:
+            d = f[n]
+            del d.attrs["digest"]
+            x = d[()]
+            d[...] = x.reshape(*x.shape[:2], 2, -1).swapaxes(2, 3).reshape(x.shape)
+END2
+for f in pairs alone; do told $f.h5; grep -h '^verdict' said; done
+run -o order.h5 --precision f16 --inject 'R1b@*'
+told order.h5
