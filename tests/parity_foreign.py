@@ -319,12 +319,18 @@ def ranks():
         del step["logits"]
         step.create_dataset("logits", data=g["logits"][0]).attrs["axes"] = "token vocab"
 
+    def last(step):
+        del step["logits"]
+        step.create_dataset("logits", data=g["logits"][0][-1:]).attrs["axes"] = "token vocab"
+
     def without(step):
         del step["logits"]
     q = write_ranks("llama", g, 2, numbered=False)
     expect("logits gathered on all ranks", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", gathered), *keep)
     expect("logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", gathered), edited(q[1], "b.h5", without), *keep, says="whole on rank 0")
-    expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="has no logits in step 0")
+    expect("the last token's logits on one rank alone", 0, "llama.h5", "--shard", edited(q[0], "a.h5", last), edited(q[1], "b.h5", without), *keep,
+           says="1 tensor of the candidate has one row (logits the first)")
+    expect("part of the logits on one rank alone", 2, "llama.h5", "--shard", q[0], edited(q[1], "b.h5", without), *keep, says="along vocab")
     expect("one rank alone", 2, "llama.h5", "--shard", p[0], says="two ranks or more")
     few_replicas(g, keep)
 

@@ -16,13 +16,17 @@
 
 void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 {
-	char text[500];
+	char text[VN_RANKS_LINE];
 	va_list args;
-	if (!j->use->say || j->said++ >= VN_RANKS_SAID)
-		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	/* What holds in every step alike is told of each, for the listener to count, and is one. */
+	const bool again = strcmp(text, j->last) == 0;
+	if (!j->use->say || (!again && j->said >= VN_RANKS_SAID))
+		return;
+	j->said += !again;
+	snprintf(j->last, sizeof j->last, "%s", text);
 	j->use->say(j->use->context, vn_text_clean(text));
 }
 
@@ -143,27 +147,25 @@ static vn_status one_of_each(vn_ranks_job *j, int i, const int *entry, int axis,
 	return st ? st : concatenate(j, i, entry, axis, "kv_head", taken, -1);
 }
 
-/* Is it made of all ranks and needed by few? Scores alone are: what every rank computes, or has a part of, it goes on with. */
-static bool may_be_gathered(const vn_entry *e)
-{
-	return vn_axes_find(vn_entry_axes(e), "vocab") >= 0;
-}
-
-/* Some ranks have it and others not: what was gathered to them is whole. */
+/* Some ranks have it and others not: what was gathered to them is whole. Scores alone are made of all ranks and needed by few, and
+ * they are whole along their vocabulary: how many tokens they are of is what the engine wanted. What else every rank computes, or
+ * has a part of, it goes on with. */
 static vn_status on_some(vn_ranks_job *j, int base, const vn_entry *e, const int *entry, int missing)
 {
 	vn_like  whole = *j->use->like;
 	whole.ranks = 1;
 	vn_looks looks = vn_like_of(&whole, e->name, vn_recording_step(j->rank[base], e->step));
-	int64_t  wanted = 1, had = 1;
+	const int vocab = vn_axes_find(vn_entry_axes(e), "vocab");
+	const int64_t wanted = vocab >= 0 ? vn_looks_size(&looks, "vocab") : -1;
+	const int64_t had = vocab >= 0 && vocab < e->shape.rank ? e->shape.dim[vocab] : -1;
 	vn_status st = VN_OK;
-	for (int a = 0; a < looks.shape.rank; a++)
-		wanted *= looks.shape.dim[a];
-	had = vn_shape_count(&e->shape);
-	if (looks.shape.rank != e->shape.rank || had != wanted)
+	if (wanted >= 0 && had >= 0 && had != wanted)
+		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, and %s has %" PRId64 " of %" PRId64 " along vocab",
+		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]), had, wanted);
+	if (vocab >= 0 ? wanted < 0 || had < 0 : looks.shape.rank != e->shape.rank || vn_shape_count(&looks.shape) != vn_shape_count(&e->shape))
 		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, %s has", vn_recording_path(j->rank[missing]), e->name, e->step,
 		               vn_recording_path(j->rank[base]));
-	if (!may_be_gathered(e) && !j->use->allow_replicas)
+	if (vocab < 0 && !j->use->allow_replicas)
 		return vn_fail(j->err, VN_ERR_MISMATCH, "%s: has no %s in step %d, which every rank should have and %s has (--allow replicas compares that)",
 		               vn_recording_path(j->rank[missing]), e->name, e->step, vn_recording_path(j->rank[base]));
 	for (int k = base + 1; !st && k < j->n; k++)

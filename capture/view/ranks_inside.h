@@ -5,12 +5,13 @@
 #include "capture/recording/derive.h"
 #include "capture/view/ranks.h"
 
-enum { VN_MOST_JOINED = 256, VN_RANKS_SAID = 8 };
+enum { VN_MOST_JOINED = 256, VN_RANKS_SAID = 8, VN_RANKS_LINE = 500 };
 
 typedef struct vn_ranks_job {
 	vn_recording *const *rank; /* in order */
 	vn_recording *made;
 	int           n, said;
+	char          last[VN_RANKS_LINE]; /* that was said */
 	vn_ranks_use *use;
 	vn_error     *err;
 } vn_ranks_job;

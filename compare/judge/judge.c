@@ -195,12 +195,12 @@ static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_add(&c->warnings, "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
+		vn_lines_once(&c->warnings, "", "times", "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
 	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_add(&c->warnings, "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
+		vn_lines_once(&c->warnings, "", "times", "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 

@@ -119,8 +119,8 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	}
 	for (int k = 0; k < 2; k++)
 		if (n[k] && c->notes.n < MOST_NOTES)
-			vn_lines_add(&c->notes, "%d tensors of the %s have one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
-			             k ? who : "reference", first[k], k ? "reference" : who);
+			vn_lines_add(&c->notes, "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
+			             n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
 	return st;
 }
 

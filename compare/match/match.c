@@ -183,7 +183,11 @@ static void pair_up(const vn_comparison *c, matching *m)
 	}
 	for (int i = k - 1; i >= 0; i--) {
 		const vn_entry *e = vn_recording_entry(c->cand, i);
-		const int home = m->home[i] = vn_recording_find(c->ref, e->step, e->name);
+		int home = vn_recording_find(c->ref, e->step, e->name);
+		/* And the other way: a name that the reference does not know, of what it has under the first. */
+		if (home < 0 && e->same_as >= 0)
+			home = vn_recording_find(c->ref, e->step, vn_recording_entry(c->cand, e->same_as)->name);
+		m->home[i] = home;
 		if (home < 0 || strcmp(vn_recording_entry(c->ref, home)->name, e->name) == 0)
 			continue;
 		m->next[i] = m->head[home];

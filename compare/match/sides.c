@@ -10,6 +10,7 @@
 #include "libref/plan/point.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,12 +18,13 @@ typedef struct side {
 	vn_comparison *c;
 	const char    *who;
 	vn_like        like;
+	char           file[300]; /* " (rank3.h5)", of several */
 } side;
 
 static void say(void *context, const char *words)
 {
 	const side *s = context;
-	vn_lines_add(&s->c->notes, "%s: %s", s->who, words);
+	vn_lines_once(&s->c->notes, "", "times", "%s: %s", s->who, words);
 }
 
 static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
@@ -32,10 +34,10 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_add(&s->c->notes, "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
+		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
 		             use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left, use.ignored + use.spare);
 	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
-		vn_lines_add(&s->c->notes, "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
+		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
 		             m->name ? m->name : m->path, use.left);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
@@ -84,7 +86,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	if (rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
 		               vn_recording_path(*r), rows, option, rows - 1);
-	vn_lines_add(&s->c->notes, "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
+	vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
 	             prompts, option, prompts - 1);
 	return VN_OK;
 }
@@ -94,7 +96,7 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 	int n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_add(&s->c->notes, "%s: %d caches gathered from their blocks", s->who, n);
+		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
 	return st;
 }
 
@@ -168,8 +170,11 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	if ((st = settle(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))
 		goto done;
 	vn_like_init(&right.like, c->ref, plan, s->n_cand);
-	for (int i = 0; !st && i < s->n_cand; i++)
+	for (int i = 0; !st && i < s->n_cand; i++) {
+		if (s->n_cand > 1)
+			snprintf(right.file, sizeof right.file, " (%.290s)", s->cand[i]);
 		st = settle(&right, s->names, s->n_names, s->batch_row, &rank[i], "--batch-row", err);
+	}
 	if (st)
 		goto done;
 	if (s->n_cand > 1) {

@@ -4,24 +4,69 @@
 #include "libref/base/text.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void vn_lines_add(vn_lines *l, const char *format, ...)
+enum { LINE_MAX_CHARS = 1024 };
+
+static void append(vn_lines *l, const char *text)
 {
-	char text[1024];
-	va_list args;
-	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
-	va_end(args);
-	vn_text_clean(text);
 	char **more = realloc(l->line, (size_t)(l->n + 1) * sizeof *more);
 	if (!more)
 		return;
 	l->line = more;
 	if ((more[l->n] = strdup(text)))
 		l->n++;
+}
+
+void vn_lines_add(vn_lines *l, const char *format, ...)
+{
+	char text[LINE_MAX_CHARS];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	append(l, vn_text_clean(text));
+}
+
+/* How often the line was told that is text and what counts it, or whose it is; 0: it is another. */
+static int told(const char *line, const char *text, size_t n, const char *unit, bool owned)
+{
+	char word[32];
+	int  times, end = 0;
+	if (strncmp(line, text, n) != 0)
+		return 0;
+	line += n;
+	if (sscanf(line, " (%d %31[a-z])%n", &times, word, &end) == 2 && end && !line[end] && strcmp(word, unit) == 0)
+		return times;
+	return !*line || (owned && strncmp(line, " (", 2) == 0);
+}
+
+void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...)
+{
+	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	vn_text_clean(text);
+	const size_t n = strlen(text);
+	for (int i = 0; i < l->n; i++) {
+		const int times = told(l->line[i], text, n, unit, *first);
+		if (!times)
+			continue;
+		snprintf(line, sizeof line, "%s (%d %s)", text, times + 1, unit);
+		char *counted = strdup(line);
+		if (counted) {
+			free(l->line[i]);
+			l->line[i] = counted;
+		}
+		return;
+	}
+	snprintf(line, sizeof line, "%s%s", text, first);
+	append(l, line);
 }
 
 void vn_lines_first(vn_lines *l, const char *line)

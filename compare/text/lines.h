@@ -11,6 +11,10 @@ typedef struct vn_lines {
  * which there is no memory is dropped. */
 __attribute__((format(printf, 2, 3)))
 void vn_lines_add(vn_lines *l, const char *format, ...);
+/* The same of what may be told again: a line that is there already is not repeated, and counts: "... (64 times)".
+ * first: what stands behind it while it is the only one, as " (rank0.h5)"; "". unit: what is counted. */
+__attribute__((format(printf, 4, 5)))
+void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char *format, ...);
 /* A line in front of the others. */
 void vn_lines_first(vn_lines *l, const char *line);
 void vn_lines_free(vn_lines *l);

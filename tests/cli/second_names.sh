@@ -23,3 +23,23 @@ with open('cand.h5', 'r+b') as f:
 vernier compare ref.h5 cand.h5 >said
 echo "[$?]"
 grep -E '^(OUTSIDE limits|within limits|unreadable)' said | sed 's/layer1.input .*/layer1.input/'
+
+# A name that one side alone has, of what both hold under another, is compared whichever side it is.
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('ref.h5', 'plain.h5')
+shutil.copy('ref.h5', 'named.h5')
+for path in ('plain.h5', 'named.h5'):
+    with h5py.File(path, 'r+') as f:
+        del f['model'], f['plan']
+        if path == 'named.h5':
+            f['step.0/layer1/input'] = f['step.0/layer0/output']"
+for pair in 'plain.h5 named.h5' 'named.h5 plain.h5'; do
+    vernier compare $pair --points layer1.input | tail -1
+done
+vernier compare plain.h5 named.h5 | tail -1
+
+# What is to be said of every step alike is said once.
+vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 --precision f16 -o f16.h5 2>/dev/null
+vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --decode 3 -o f32.h5 2>/dev/null
+vernier compare f32.h5 f16.h5 --limits fp32.yaml | grep '^warning.* embed:' | sed 's/.*nmse/nmse/'
