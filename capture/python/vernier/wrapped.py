@@ -15,7 +15,7 @@ Scores, and probabilities where the attention hands none out, are recomputed fro
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 import torch
 
