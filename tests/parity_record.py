@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import types
+import warnings
 
 from needs_transformers import torch, transformers
 
@@ -306,6 +307,7 @@ def once(bench):
         shown = _probabilities(types.SimpleNamespace(past=4), dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
+    once_odd(bench, ref, ids, cand)
     double = load("qwen2", torch.float64)
     with vernier.record(double, cand):
         run(double, ids)
@@ -333,6 +335,77 @@ def once(bench):
         bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
 
 
+class Around(torch.nn.Module):
+    """A user's own module around a model."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.inner = model
+
+    def forward(self, ids, **more):
+        return self.inner(ids, **more)
+
+
+class Plain(torch.nn.Module):
+    """A linear layer that has nothing but its numbers."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.weight, self.bias = of.weight, of.bias
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight, self.bias)
+
+
+class Fused(torch.nn.Module):
+    """A gated feed-forward that makes both products at once."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.both = torch.nn.Parameter(torch.cat([of.gate_proj.weight, of.up_proj.weight]))
+        self.down_proj, self.act = of.down_proj, of.act_fn
+
+    def forward(self, x):
+        gate, up = (x @ self.both.T).chunk(2, -1)
+        return self.down_proj(self.act(gate) * up)
+
+
+def once_odd(bench, ref, ids, cand):
+    """Models that are not quite transformers' own."""
+    full = bench.reference("qwen2", ids, "--points", "*", name="full.h5")
+    model = load("qwen2", attention="flex_attention")
+    with vernier.record(model, cand, "*"):
+        run(model, ids)
+    bench.within("flex attention", full, cand)
+    model = load("qwen2")
+    kind = type(model.model.layers[0].self_attn)
+    for layer in model.model.layers:
+        layer.self_attn.__class__ = type("Mine", (kind,), {"__module__": __name__})
+        layer.self_attn.q_proj = Plain(layer.self_attn.q_proj)
+    around = Around(model)
+    with vernier.record(around, cand, "*"), torch.no_grad():
+        around(torch.tensor([ids]))
+    bench.within("an attention, a linear layer and a module around it of one's own", full, cand)
+    for rows in (5, 1):
+        with vernier.record(model, cand):
+            run(model, ids, logits_to_keep=rows)
+        bench.within(f"logits of {rows} tokens", ref, cand)
+    for layer in model.model.layers:
+        layer.mlp = Fused(layer.mlp)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with vernier.record(model, cand):
+            run(model, ids)
+    with vernier.open(cand) as r:
+        told = [str(w.message) for w in said if "layer0.gate_proj, layer0.up_proj" in str(w.message)]
+        bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"] and "layer1.mlp_act" in r, told[0])
+    changed = transformers.AutoModelForCausalLM.from_pretrained(model_of("qwen2"), max_position_embeddings=64).eval()
+    with vernier.record(changed, cand):
+        run(changed, ids)
+    said = [line for line in bench.compare(ref, cand)[1]["summary"].splitlines() if "config" in line]
+    bench.say("a changed config", len(said) == 1 and "max_position_embeddings is 512" in said[0], said[0])
+
+
 def wrong(bench):
     ids, cand, model = prompt("p017"), bench.at("wrong.h5"), load("qwen2")
 
@@ -349,6 +422,18 @@ def wrong(bench):
     refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
     refused(bench, "another kind of model", "record() knows", lambda: vernier.record(torch.nn.Linear(2, 2), cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: vernier.record(model, "/nowhere/x.h5").__enter__())
+
+    refused(bench, "some logits", "logits_to_keep", lambda: block(lambda: run(model, ids, logits_to_keep=torch.tensor([2, 5]))))
+    refused(bench, "a beam search", "another order", lambda: block(lambda: greedy(model, ids, 4, num_beams=3)))
+    refused(bench, "no such token", "the run has 17", lambda: block(tokens="30-40"))
+    padded = torch.tensor([[1] * len(ids), [1] * 9 + [0] * (len(ids) - 9)])
+    refused(bench, "the last of a row padded right", "ends in padding", lambda: block(
+        lambda: run(model, [ids, ids], attention_mask=padded), tokens="last"))
+    compiled = torch.compile(model, backend="eager")
+    refused(bench, "a compiled model", "torch.compile", lambda: block(lambda: run(compiled, ids)))
+    model.model.layers[0].compile(backend="eager")
+    refused(bench, "a compiled layer", "torch.compile", block)
+    model = load("qwen2")
 
     class Stop(Exception):
         pass

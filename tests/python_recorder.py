@@ -11,6 +11,8 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "capture", "python"))
@@ -188,6 +190,16 @@ class WhatVernierSays(Files):
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("all the same", done.stdout)
 
+    def test_without_xxhash_it_says_once_that_there_are_none(self):
+        weights._say_without.cache_clear()
+        with mock.patch.object(numbers, "xxhash", None), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for name in ("a.h5", "b.h5"):
+                with self.recorder(name) as r:
+                    r.model(MODEL)
+                    r.put("logits", np.zeros((17, 512), np.float32))
+        self.assertEqual([("xxhash" in str(w.message), w.filename) for w in said], [(True, __file__)])
+
     def test_statistics_are_its_own(self):
         ref = self.reference()
         with vernier.open(ref) as r:
@@ -223,6 +235,10 @@ class WhatIsWrong(Files):
             self.refuses("no layer2.output", r.alias, "layer3.input", "layer2.output")
             r.put("embed", np.zeros((17, 48), np.float32))
             self.refuses("50 hidden, and embed has 48", r.put, "final_norm", np.zeros((17, 50), np.float32))
+            self.refuses("2 token, expected 17", r.put, "logits", np.zeros((2, 9), np.float32))
+            for dims in ("token kv_head dim (", "Token Head Dim"):
+                self.refuses("words in small letters", r.put, "layer3.k_rope", a, dims=dims)
+            self.refuses("layer3: what of it?", r.put, "layer3", a, dims="token head dim")
             self.refuses("of type list", r.fact, extra=[1])
             r.put("blk.3.rope", a, dims="token (head dim) freq")  # a group is one axis
         with vernier.open(self.at("cand.h5")) as r:

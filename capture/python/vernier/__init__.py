@@ -41,6 +41,9 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
              pass over few tokens. A comparison computes its own
     run      strings and numbers of your own that explain the run
 
+    What the model has no module for is left out with a warning, and named in the attribute not_hooked of /run. A beam search
+    and a model compiled by torch.compile are refused.
+
     The numbers of the run do not change: hooks look on, and the functions of the model that no hook sees (the rotation,
     the attention, the delta rule) are wrapped while the block lasts. Every tensor says how it was had, in its attribute
     `how`: hook, patched, or recomputed from what was seen.

@@ -15,7 +15,7 @@ class Hook(NamedTuple):
     """A checkpoint is what goes into a module, or comes out of it, in the shape that `shape` gives it."""
 
     name: str
-    module: Any
+    module: Any  # None where this model has none of that name
     into: bool
     shape: Shape
 
@@ -23,6 +23,7 @@ class Hook(NamedTuple):
 class Parts(NamedTuple):
     """What a model consists of."""
 
+    model: Any  # with the config, the weights and the head
     family: str  # model_type of the text model
     body: Any  # embeddings, layers, last norm
     layers: List[Any]
@@ -37,13 +38,34 @@ def parts_of(model: Any) -> Parts:
         family = getattr(getattr(body, "config", None), "model_type", None)
         if family not in FAMILIES:
             continue
-        head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
+        owner = _owner(model, body)
+        head = owner.get_output_embeddings()
         if hasattr(body, "wte") and hasattr(body, "h"):
-            return Parts(family, body, list(body.h), head, body.wte, body.wpe)
+            return Parts(owner, family, body, list(body.h), head, body.wte, body.wpe)
         if hasattr(body, "embed_tokens") and hasattr(body, "layers") and hasattr(body, "rotary_emb"):
-            return Parts(family, body, list(body.layers)[: body.config.num_hidden_layers], head, body.embed_tokens, body.rotary_emb)
+            layers = list(body.layers)[: body.config.num_hidden_layers]
+            return Parts(owner, family, body, layers, head, body.embed_tokens, body.rotary_emb)
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
-    raise RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier.Recorder)")
+    raise _unknown(kind)
+
+
+def _unknown(kind: str) -> RecordingError:
+    return RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier.Recorder)")
+
+
+def _owner(model: Any, body: Any) -> Any:
+    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head."""
+    for m in model.modules():
+        if hasattr(m, "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
+                any(x is body for x in m.modules()):
+            return m
+    raise _unknown(type(model).__name__)
+
+
+def part(owner: Any, name: str) -> Any:
+    """A module of a module; None where somebody's layer has another, a fused one say."""
+    found = getattr(owner, name, None)
+    return found if hasattr(found, "register_forward_hook") else None
 
 
 def same(t: Any) -> Any:
@@ -71,7 +93,7 @@ def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     else:
         yield Hook("embed", parts.body.embed_tokens, False, same)
     for n, layer in enumerate(parts.layers):
-        found = _gpt2(layer) if parts.family == "gpt2" else _decoder(layer, call)
+        found = _gpt2(layer) if parts.family == "gpt2" else _decoder(layer, parts.family.startswith("qwen3_5"), call)
         yield from (Hook(f"layer{n}.{h.name}", *h[1:]) for h in found)
         yield Hook(f"layer{n}.output", layer, False, same)
     yield Hook("final_norm", parts.body.ln_f if parts.family == "gpt2" else parts.body.norm, False, same)
@@ -85,58 +107,58 @@ def _gpt2(layer: Any) -> Iterator[Hook]:
     def third(i: int) -> Shape:
         return lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
 
-    yield Hook("attn_norm", layer.ln_1, False, same)
-    yield Hook("c_attn", attn.c_attn, False, same)
+    yield Hook("attn_norm", part(layer, "ln_1"), False, same)
+    yield Hook("c_attn", part(attn, "c_attn"), False, same)
     for i, name in enumerate("qkv"):
-        yield Hook(name + "_proj", attn.c_attn, False, third(i))
-    yield Hook("attn_context", attn.c_proj, True, heads(attn.head_dim))
-    yield Hook("attn_out", attn.c_proj, False, same)
-    yield Hook("attn_residual", layer.ln_2, True, same)
-    yield Hook("mlp_norm", layer.ln_2, False, same)
-    yield Hook("up_proj", mlp.c_fc, False, same)
-    yield Hook("mlp_act", mlp.act, False, same)
-    yield Hook("down_proj", mlp.c_proj, False, same)
+        yield Hook(name + "_proj", part(attn, "c_attn"), False, third(i))
+    yield Hook("attn_context", part(attn, "c_proj"), True, heads(attn.head_dim))
+    yield Hook("attn_out", part(attn, "c_proj"), False, same)
+    yield Hook("attn_residual", part(layer, "ln_2"), True, same)
+    yield Hook("mlp_norm", part(layer, "ln_2"), False, same)
+    yield Hook("up_proj", part(mlp, "c_fc"), False, same)
+    yield Hook("mlp_act", part(mlp, "act"), False, same)
+    yield Hook("down_proj", part(mlp, "c_proj"), False, same)
 
 
-def _decoder(layer: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
+def _decoder(layer: Any, gated: bool, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     mixer, delta = mixer_of(layer)
     mlp = layer.mlp
-    yield Hook("attn_norm", layer.input_layernorm, False, same)
-    yield from _delta_net(mixer, call) if delta else _attention(mixer)
-    yield Hook("attn_residual", layer.post_attention_layernorm, True, same)
-    yield Hook("mlp_norm", layer.post_attention_layernorm, False, same)
-    yield Hook("gate_proj", mlp.gate_proj, False, same)
-    yield Hook("up_proj", mlp.up_proj, False, same)
-    yield Hook("gate_act", mlp.act_fn, False, same)
-    yield Hook("mlp_act", mlp.down_proj, True, same)
-    yield Hook("down_proj", mlp.down_proj, False, same)
+    yield Hook("attn_norm", part(layer, "input_layernorm"), False, same)
+    yield from _delta_net(mixer, call) if delta else _attention(mixer, gated)
+    yield Hook("attn_residual", part(layer, "post_attention_layernorm"), True, same)
+    yield Hook("mlp_norm", part(layer, "post_attention_layernorm"), False, same)
+    yield Hook("gate_proj", part(mlp, "gate_proj"), False, same)
+    yield Hook("up_proj", part(mlp, "up_proj"), False, same)
+    yield Hook("gate_act", part(mlp, "act_fn"), False, same)
+    yield Hook("mlp_act", part(mlp, "down_proj"), True, same)
+    yield Hook("down_proj", part(mlp, "down_proj"), False, same)
 
 
-def _attention(attn: Any) -> Iterator[Hook]:
+def _attention(attn: Any, gated: bool) -> Iterator[Hook]:
+    """gated: Qwen3.5's, with a gate beside each head's queries."""
     K = attn.head_dim
-    gated = attn.q_proj.out_features == 2 * attn.o_proj.in_features  # Qwen3.5: a gate beside each head's queries
     if gated:
-        yield Hook("qg_proj", attn.q_proj, False, heads(2 * K))
-        yield Hook("q_proj", attn.q_proj, False, lambda t: heads(2 * K)(t)[..., :K])
-        yield Hook("attn_gate", attn.q_proj, False, lambda t: heads(2 * K)(t)[..., K:])
+        yield Hook("qg_proj", part(attn, "q_proj"), False, heads(2 * K))
+        yield Hook("q_proj", part(attn, "q_proj"), False, lambda t: heads(2 * K)(t)[..., :K])
+        yield Hook("attn_gate", part(attn, "q_proj"), False, lambda t: heads(2 * K)(t)[..., K:])
     else:
-        yield Hook("q_proj", attn.q_proj, False, heads(K))
-    yield Hook("k_proj", attn.k_proj, False, heads(K))
-    yield Hook("v_proj", attn.v_proj, False, heads(K))
+        yield Hook("q_proj", part(attn, "q_proj"), False, heads(K))
+    yield Hook("k_proj", part(attn, "k_proj"), False, heads(K))
+    yield Hook("v_proj", part(attn, "v_proj"), False, heads(K))
     if hasattr(attn, "q_norm"):
-        yield Hook("q_norm", attn.q_norm, False, same)
-        yield Hook("k_norm", attn.k_norm, False, same)
-    yield Hook("attn_gated" if gated else "attn_context", attn.o_proj, True, heads(K))
-    yield Hook("attn_out", attn.o_proj, False, same)
+        yield Hook("q_norm", part(attn, "q_norm"), False, same)
+        yield Hook("k_norm", part(attn, "k_norm"), False, same)
+    yield Hook("attn_gated" if gated else "attn_context", part(attn, "o_proj"), True, heads(K))
+    yield Hook("attn_out", part(attn, "o_proj"), False, same)
 
 
 def _delta_net(net: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     values = heads(net.head_v_dim)
     rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # of all tokens' heads, one behind the other
-    yield Hook("gdn_qkv", net.in_proj_qkv, False, same)
-    yield Hook("gdn_z", net.in_proj_z, False, values)
-    yield Hook("gdn_b", net.in_proj_b, False, same)
-    yield Hook("gdn_a", net.in_proj_a, False, same)
-    yield Hook("gdn_core", net.norm, True, rows)
-    yield Hook("gdn_norm", net.norm, False, rows)
-    yield Hook("attn_out", net.out_proj, False, same)
+    yield Hook("gdn_qkv", part(net, "in_proj_qkv"), False, same)
+    yield Hook("gdn_z", part(net, "in_proj_z"), False, values)
+    yield Hook("gdn_b", part(net, "in_proj_b"), False, same)
+    yield Hook("gdn_a", part(net, "in_proj_a"), False, same)
+    yield Hook("gdn_core", part(net, "norm"), True, rows)
+    yield Hook("gdn_norm", part(net, "norm"), False, rows)
+    yield Hook("attn_out", part(net, "out_proj"), False, same)

@@ -29,6 +29,7 @@ from .numbers import SAID, RecordingError, digest, statistics, stored
 
 Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
+BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
 LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
 SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
 LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
@@ -237,6 +238,8 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name!r}: a name has 1 to {LONGEST_NAME} printable bytes and no slash")
         if name in self._names:
             raise RecordingError(f"{self.path}: {name}: recorded twice in step {self.steps - 1}")
+        if BARE_LAYER.fullmatch(name):
+            raise RecordingError(f"{self.path}: {name}: what of it? {name}.output, say")
         found = LAYER.fullmatch(name)
         return (int(found[1]), found[2]) if found else (-1, name)
 
@@ -254,15 +257,22 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: rank {a.ndim}, expected {n} ({row[1]})")
         return row[1] if a.ndim == n else "batch " + row[1]
 
+    def _prompts(self) -> int:
+        """How many prompts one row of ids packs: each counts from 0."""
+        return sum(int((c[1] == 0).sum()) for c in self._calls if c[1].ndim == 1)
+
     def _check(self, name: str, point: str, a: np.ndarray, axes: str) -> None:
         words, what = words_of(axes), f"{self.path}: {name}"
         if len(words) != a.ndim or not words or len(set(words)) != len(words):
             raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
         if a.size == 0 or a.ndim > MOST_AXES:
             raise RecordingError(f"{what}: shape {a.shape}; no empty axis and at most {MOST_AXES} axes")
+        if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
+            raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, are needed")
+        few = (1, self._prompts()) if point in LAST_ONLY else ()
         for word, size in zip(words, a.shape):
             expected = {"token": self.rows, "batch": (self._calls[-1][0].shape[:-1] or (1,))[0]}.get(word, size)
-            if size != expected and not (word == "token" and point in LAST_ONLY):
+            if size != expected and not (word == "token" and size in few):
                 raise RecordingError(f"{what}: shape {a.shape} as '{axes}': {size} {word}, expected {expected}")
             if word in SAME and self._sizes.setdefault(word, (size, name))[0] != size:
                 first = self._sizes[word]

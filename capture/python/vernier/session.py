@@ -5,6 +5,8 @@ import inspect
 import json
 import os
 import platform
+import sys
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
@@ -31,7 +33,7 @@ class Session:
     """The forward passes of one model inside one block. `names` is what each of them records."""
 
     def __init__(self, model: Any, path: str, wanted: Points, layers: Layers, tokens: Optional[str]) -> None:
-        self.model, self.path = model, os.fspath(path)
+        self.path = os.fspath(path)
         self.parts = modules.parts_of(model)
         config = self.parts.body.config
         every = points.of_model(self.parts.family, len(self.parts.layers), getattr(config, "layer_types", None))
@@ -46,14 +48,26 @@ class Session:
             p.name: (i, p) for i, p in enumerate(every) if p.name in keep and (p.layer < 0 or inside[0] <= p.layer <= inside[1])}
         if not self.points:
             raise RecordingError(f"points: nothing of {wanted!r} is in layers {layers}")
+        self.missing = [h.name for h in self._places() if h.module is None and h.name in self.points]
+        for name in self.missing:
+            del self.points[name]
+        if not self.points:
+            raise RecordingError(f"{self.path}: the model has no module for {', '.join(self.missing)}")
+        self.asked = tokens
         self.select = None if tokens is None or tokens == "last" else read_range("tokens", tokens)
         self.last_only = tokens == "last"
         self.number = {id(modules.mixer_of(layer)[0]): n for n, layer in enumerate(self.parts.layers)}
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
         self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
-        self.running = False
+        self.running = self.moved = self.recorded = False
+        self.undo = contextlib.ExitStack()
+        self.caches: Dict[int, Any] = {}
+        self.keep: Any = 0  # the argument logits_to_keep of the call
         self._forget()
+
+    def _places(self) -> Iterator[modules.Hook]:
+        return modules.hooks(self.parts, lambda: (self.batch, self.tokens))
 
     @property
     def names(self) -> List[str]:
@@ -78,15 +92,33 @@ class Session:
         self.rows = (0, 0)
         self.padding: Optional[Any] = None
 
+    def _watch(self, cache: Any) -> None:
+        def moved() -> None:
+            self.moved = True
+
+        if cache is not None and id(cache) not in self.caches:
+            self.caches[id(cache)] = cache
+            wrapped.watch_cache(self.undo, cache, moved)
+
+    def _called(self, module: Any, args: Any, kwargs: Any) -> None:
+        self.keep = kwargs.get("logits_to_keep", 0)
+
+    @torch.compiler.disable
     def _begin(self, module: Any, args: Any, kwargs: Any) -> None:
         if self.running:
             raise RecordingError(f"{self.path}: a forward pass began inside another, or behind one that failed")
+        if _compiled():
+            raise RecordingError(f"{self.path}: {COMPILED}")
+        if self.moved:
+            raise RecordingError(f"{self.path}: the cache's rows were put into another order since the last call (a beam search?); a "
+                                 "recording takes row i of every call for one sequence")
         self._forget()
         given = inspect.signature(module.forward).bind_partial(*args, **kwargs).arguments
         given = {**given, **given.get("kwargs", {})}
         if given.get("inputs_embeds") is not None:
             raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
         cache, mask = given.get("past_key_values"), given.get("attention_mask")
+        self._watch(cache)
         self.past = int(cache.get_seq_length()) if cache is not None else 0
         if isinstance(mask, torch.Tensor) and mask.ndim == 2:
             self.padding = mask == 0
@@ -105,6 +137,8 @@ class Session:
                                  "whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
+            if self.padding is not None and bool(self.padding[:, -1].any()):
+                raise RecordingError(f"{self.path}: tokens: 'last', and a row that ends in padding; its last token is another")
             first = self.past + self.tokens - 1
         low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
         self.rows = (low, max(high - low, 0)) if high > low else (0, 0)
@@ -124,10 +158,26 @@ class Session:
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
         self.running, self.layer = False, None
+        self._watch(getattr(out, "past_key_values", None))
         left = [n for n in self.points if n in self.waiting and n != "logits"]
         if left:
             raise RecordingError(f"{self.path}: {left[0]}{f' and {len(left) - 1} more' if len(left) > 1 else ''}: the model's forward pass "
                                  "did not come where it is recorded (compiled, or replaced by a kernel?)")
+
+    def _ends_alone(self) -> bool:
+        """Whether the scores of this call are those of the last token of each prompt that it packs."""
+        if not isinstance(self.keep, torch.Tensor):
+            return False
+        kept = [int(i) % self.tokens for i in self.keep.reshape(-1).tolist()]
+        if kept == list(range(self.tokens - len(kept), self.tokens)):
+            return False
+        assert self.recorder is not None
+        where = self.recorder._calls[-1][1]
+        ends = [i for i in range(self.tokens) if i + 1 == self.tokens or where[i + 1] == 0] if where.ndim == 1 else []
+        if kept != ends or self.rows != (0, self.tokens):
+            raise RecordingError(f"{self.path}: logits: logits_to_keep is a tensor of some tokens; a file has the scores of every token, or "
+                                 "of the last one: leave it out, or record without logits")
+        return True
 
     # ---- one tensor ---------------------------------------------------------------------------------------------------
 
@@ -138,12 +188,16 @@ class Session:
         self.waiting.discard(name)
         order, point = self.points[name]
         t, axes = tensor().detach(), point.axes.split()
-        if "token" in axes and self.rows != (0, self.tokens):
+        if "token" in axes and not (name == "logits" and self._ends_alone()):
             at, n = 1 + axes.index("token"), t.shape[1 + axes.index("token")]
             first = self.rows[0] - (self.tokens - n)  # scores of the last tokens alone
-            if first + self.rows[1] <= 0:
+            if first >= 0:
+                t = t.narrow(at, first, self.rows[1])
+            elif sum(self.rows) == self.tokens:  # a file has those of every row, or of the last
+                t = t.narrow(at, n - 1, 1)
+            else:
                 return
-            t = t.narrow(at, max(first, 0), self.rows[1] + min(first, 0))
+        self.recorded = True
         if self.alone:
             t = t[0]
         else:
@@ -189,14 +243,15 @@ class Session:
 
     def _attach(self) -> List[Any]:
         parts = self.parts
-        made = [parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
+        made = [parts.model.register_forward_pre_hook(self._called, with_kwargs=True),
+                parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
                 parts.embedding.register_forward_pre_hook(self._ids, with_kwargs=True),
                 parts.positions.register_forward_pre_hook(self._positions, with_kwargs=True)]
         for n, layer in enumerate(parts.layers):
             made.append(layer.register_forward_pre_hook(lambda m, a, k, n=n: self._layer_input(n, a, k), with_kwargs=True))
             made += self._mixer(n, *modules.mixer_of(layer))
         # what must be known of the residual stream even when it is not recorded itself is kept by reference only
-        for h in modules.hooks(parts, lambda: (self.batch, self.tokens)):
+        for h in self._places():
             if h.name not in self.points:
                 continue
             if h.into:
@@ -206,6 +261,19 @@ class Session:
                 made.append(h.module.register_forward_hook(lambda m, a, o, h=h: self._hook(h, o)))
         made.append(parts.body.register_forward_hook(self._end, with_kwargs=True))
         return made
+
+
+COMPILED = "a model compiled by torch.compile has no places to hook; record it as it was before"
+
+
+def _compiled() -> bool:
+    """Whether a compiled function is among the callers."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "compile_wrapper" and "_dynamo" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _version(t: Any) -> int:
@@ -232,12 +300,19 @@ def _config(model: Any, directory: Optional[str]) -> Tuple[str, str]:
     if directory is not None:
         from transformers import AutoConfig
 
-        ours = model.config.get_text_config().to_dict()
+        text = model.config.get_text_config()
+        ours = text.to_dict()
         files = AutoConfig.from_pretrained(directory, local_files_only=True).get_text_config().to_dict()
         other = [k for k in ours if k not in ELSEWHERE and ours[k] != files.get(k, ours[k])]
         if not other:
             return table.config_of(directory), ""
-        return model.config.to_json_string(use_diff=False), ", ".join(sorted(other))
+        whole, values = json.loads(table.config_of(directory)), json.loads(text.to_json_string(use_diff=False))
+        inner = whole["text_config"] if isinstance(whole.get("text_config"), dict) else whole
+        inner.update({k: values.get(k) for k in other})
+        if "rope_parameters" in other:  # says what these said
+            for k in ("rope_theta", "rope_scaling"):
+                inner.pop(k, None)
+        return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
     return model.config.to_json_string(use_diff=False), ""
 
 
@@ -254,24 +329,36 @@ def _facts(model: Any) -> Dict[str, h5.Fact]:
                 threads=torch.get_num_threads())
 
 
+def _short(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
             run: Mapping[str, h5.Fact]) -> Iterator[Session]:
     """See vernier.record()."""
     s = Session(model, path, wanted, layers, tokens)
+    model = s.parts.model
     directory = _directory(model)
     config, changed = _config(model, directory)
     with Recorder(path, statistics=statistics, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
         s.recorder = recorder
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
+        if s.missing:
+            recorder.fact(not_hooked=_short(s.missing))
+            warnings.warn(f"vernier: {s.path}: not recorded, since the model has no module for it: {_short(s.missing)}", stacklevel=4)
         if changed:
             recorder.fact(config_changed=changed)
         made: List[Any] = []
-        with wrapped.functions(s):
+        with s.undo, wrapped.functions(s):
             try:
                 made += s._attach()
                 yield s
+            except Exception as e:
+                if not type(e).__module__.startswith("torch._dynamo"):
+                    raise
+                raise RecordingError(f"{s.path}: {COMPILED}") from None
             finally:
                 for h in made:
                     h.remove()
@@ -279,6 +366,8 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
             raise RecordingError(f"{s.path}: the last forward pass did not end")
         if not recorder.steps:
             raise RecordingError(f"{s.path}: the model was not called inside the block")
+        if not s.recorded:
+            raise RecordingError(f"{s.path}: nothing was recorded: tokens: '{s.asked}', and the run has {recorder.position + recorder.tokens}")
         for how, found in s.how.items():
             if found:
                 recorder.fact(**{how: " ".join(sorted(found))})

@@ -7,6 +7,8 @@ comparison sees a weight that was changed, dropped or never loaded.
 
 import json
 import os
+import warnings
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import h5py
@@ -74,7 +76,8 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     """The rows of a torch model: a weight that is what the directory's files say has their row, any other its own."""
     import torch
 
-    own: Dict[str, Any] = {k: v for k, v in model.state_dict(keep_vars=False).items() if v.is_floating_point()}
+    state = model.state_dict(keep_vars=False)  # a quantised module has more than tensors in it
+    own: Dict[str, Any] = {k: v for k, v in state.items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
     rows, seen = [], set()
     for name, dtype, bits in stored_weights(directory) if directory else ():
         bare = next((name[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if name.startswith(p)), name)
@@ -93,9 +96,18 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     return sorted(rows)
 
 
+@lru_cache(maxsize=None)
+def _say_without() -> None:
+    warnings.warn("vernier: without xxhash (pip install xxhash) a recording has no digests and no table of weights, and a comparison "
+                  "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
+
+
 def put(group: h5py.Group, rows: List[Row]) -> None:
-    """/model/weights. Without xxhash there are no digests, and a table without them is none."""
-    if not rows or not all(r[3] for r in rows):
+    """/model/weights. Without xxhash there are no digests, and a table without them is none: that is said, once."""
+    if not rows:
+        return
+    if not all(r[3] for r in rows):
+        _say_without()
         return
     widths = [max(len(str(r[i]).encode()) for r in rows) for i in range(4)]
     kind = np.dtype([(k, h5py.string_dtype("utf-8", max(w, 1))) for k, w in zip(("name", "dtype", "shape", "digest"), widths)]

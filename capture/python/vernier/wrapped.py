@@ -15,7 +15,7 @@ Scores, and probabilities where the attention hands none out, are recomputed fro
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
 
 import torch
 
@@ -28,42 +28,59 @@ RULES = ("torch_chunk_gated_delta_rule", "torch_recurrent_gated_delta_rule")
 CONVOLUTIONS = ("causal_conv1d_fn", "causal_conv1d_update")
 
 
+def replace(undo: contextlib.ExitStack, where: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """where.name as make(it) until undo's end; nothing where there is none."""
+    if not hasattr(where, name):
+        return
+    own, before = name in vars(where), getattr(where, name)
+    setattr(where, name, make(before))
+    undo.callback(lambda: setattr(where, name, before) if own else delattr(where, name))
+
+
+def source_of(mixer: Any) -> Any:
+    """The Python module whose functions a mixer calls: that of the class which defines forward, not of one that inherits it."""
+    return sys.modules[next(c for c in type(mixer).__mro__ if "forward" in vars(c)).__module__]
+
+
 @contextlib.contextmanager
 def functions(s: "Session") -> Iterator[None]:
     """The model's functions, wrapped while the block lasts."""
-    undo: List[Callable[[], None]] = []
-
-    def replace(where: Any, name: str, make: Callable[[Any], Any]) -> None:
-        own = name in vars(where)
-        before = getattr(where, name)
-        setattr(where, name, make(before))
-        undo.append(lambda: setattr(where, name, before) if own else delattr(where, name))
-
     seen = set()
-    try:
+    with contextlib.ExitStack() as undo:
         for layer in s.parts.layers:
             mixer, delta = mixer_of(layer)
             if hasattr(mixer, "_upcast_and_reordered_attn"):  # GPT-2's second attention, where the config asks for it
-                replace(mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
-            source = sys.modules[type(mixer).__module__]
+                replace(undo, mixer, "_upcast_and_reordered_attn", lambda f: _attention(s, lambda _, *a, **k: f(*a, **k), mixer))
+            source = source_of(mixer)
             if (source, delta) in seen:
                 continue
             seen.add((source, delta))
             if delta:
                 for name in CONVOLUTIONS:
-                    replace(source, name, lambda f: _convolution(s, f))
+                    replace(undo, source, name, lambda f: _convolution(s, f))
                 for name in RULES:
-                    replace(source, name, lambda f: _delta_rule(s, f))
-                replace(source, "l2norm", lambda f: _l2norm(s, f))
-            elif hasattr(source, "apply_rotary_pos_emb"):
-                replace(source, "apply_rotary_pos_emb", lambda f: _rotation(s, f))
-            if not delta:
-                replace(source.ALL_ATTENTION_FUNCTIONS, "get_interface",
+                    replace(undo, source, name, lambda f: _delta_rule(s, f))
+                replace(undo, source, "l2norm", lambda f: _l2norm(s, f))
+            else:
+                replace(undo, source, "apply_rotary_pos_emb", lambda f: _rotation(s, f))
+                replace(undo, getattr(source, "ALL_ATTENTION_FUNCTIONS", None), "get_interface",
                         lambda f: lambda *a, **k: _attention(s, f(*a, **k)))
         yield
-    finally:
-        for back in reversed(undo):
-            back()
+
+
+def watch_cache(undo: contextlib.ExitStack, cache: Any, moved: Callable[[], None]) -> None:
+    """moved: called when the rows of a cache are given another order, as a beam search does between its calls."""
+
+    def make(f: Callable[..., Any]) -> Callable[..., Any]:
+        def reorder(rows: Any, *args: Any, **kwargs: Any) -> Any:
+            if rows.tolist() != list(range(rows.numel())):
+                moved()
+            return f(rows, *args, **kwargs)
+
+        return reorder
+
+    for name in ("reorder_cache", "batch_select_indices"):
+        replace(undo, cache, name, make)
 
 
 def _rotation(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
@@ -109,7 +126,7 @@ def _attended(s: "Session", p: str, given: Dict[str, Any], out: Any) -> None:
         s.put(p + "attn_context", lambda: out[0], "patched")
     if not any(p + name in s.waiting for name in ("k_cache", "v_cache", "attn_scores", "attn_probs")):
         return
-    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) else None
+    probabilities = out[1] if len(out) > 1 and isinstance(out[1], torch.Tensor) and out[1].ndim == 4 else None  # flex: log-sums
     how = "patched"
     if given.get("sliding_window"):  # the cache forgets keys; what it has forgotten was seen when it was new
         before = s.history.setdefault(p, (key[:, :, :0], value[:, :, :0]))
@@ -137,6 +154,10 @@ def _probabilities(s: "Session", given: Dict[str, Any]) -> Any:
     """The masked softmax of an attention that does not hand it out (sdpa, flash), over the keys it was given."""
     scores, mask = _scores(given, given["key"]), given.get("attention_mask")
     T, held = scores.shape[2:]
+    if hasattr(mask, "mask_mod"):  # flex attention's
+        from torch.nn.attention.flex_attention import create_mask
+
+        mask = create_mask(mask.mask_mod, *scores.shape, device=str(scores.device))
     if mask is None:
         j = torch.arange(held, device=scores.device)
         i = (j[held - T :] if held <= s.past + T else s.past + j[:T])[:, None]
