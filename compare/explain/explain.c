@@ -35,12 +35,12 @@ static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
 
 /* Where no mistake of the catalogue fits: what is fitted, then what may be recorded of a mistake of the run (unless other steps refuted
  * that), then the error in words. */
-static vn_status look_further(vn_trial *t, bool refuted, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+static vn_status look_further(vn_trial *t, bool refuted, bool fitted, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
 	vn_status st;
 
 	t->x->fitted = true;
-	if ((st = vn_try_fits(t, own, fine, err)))
+	if (!fitted && (st = vn_try_fits(t, own, fine, err)))
 		return st;
 	vn_conclude(t);
 	if (!t->x->n_fit) {
@@ -177,7 +177,7 @@ vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *er
 	if (!st && !*x->why_not && !(st = vn_try_sound(t, &own, &fine, err)) && !(st = like ? try_like(t, like, &own, &fine, err) : vn_try_catalogue(t, NULL, err))) {
 		vn_conclude(t);
 		if (!x->n_fit && !like)
-			st = look_further(t, false, &own, &fine, err);
+			st = look_further(t, false, false, &own, &fine, err);
 		else if (x->n_fit && (like || !(st = look_beside(t, err))) && !(st = vn_say_beside(t, err)))
 			st = vn_try_alike(t, err);
 	}
@@ -185,13 +185,13 @@ vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *er
 	return st;
 }
 
-vn_status vn_explain_further(vn_trial *t, vn_error *err)
+vn_status vn_explain_further(vn_trial *t, bool fitted, vn_error *err)
 {
 	vn_tensor own = { 0 }, fine = { 0 };
 	vn_status st = turn_to(t, &own, &fine, t->x->why_not, err);
 
 	if (!st && !*t->x->why_not)
-		st = look_further(t, true, &own, &fine, err);
+		st = look_further(t, true, fitted, &own, &fine, err);
 	drop(&own, &fine);
 	return st;
 }

@@ -50,8 +50,9 @@ vn_went   vn_how_it_went(const vn_trial *t);
 
 /* explain.c. t->x->point explained, into t->x, which is empty but for it. like: by its answers and the next best alone; NULL: by everything. */
 vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err);
-/* The same where none of the catalogue does, and t->x has been filled in: what is fitted, then the error in words. */
-vn_status vn_explain_further(vn_trial *t, vn_error *err);
+/* The same where none of the catalogue does, and t->x has been filled in: what is fitted, then the error in words. fitted: what is
+ * fitted was refuted, and would be found again. */
+vn_status vn_explain_further(vn_trial *t, bool fitted, vn_error *err);
 /* x in the three digits that a person writes. */
 double    vn_three_digits(double x);
 

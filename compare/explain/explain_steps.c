@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OTHERWISE = 16 }; /* steps of another answer that one is held against, at most */
 enum { RIGHT = 3 }; /* steps that came out right in which a hypothesis is made, at most */
 
 /* In another step it leaves, or would have left, more than what a floor that is a little too small explains. */
@@ -135,16 +136,35 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 	return n;
 }
 
+/* Is h among the answers of y? */
+static bool answers(const vn_explanation *y, const vn_hypothesis *h)
+{
+	for (int i = 0; i < y->n_fit; i++)
+		if (same_mistake(&y->by[i], h))
+			return true;
+	return false;
+}
+
+/* Does a step that is wrong, y, say whether h is what is wrong with x? What was fitted came near with a number of its own, which is to be
+ * that of all steps, of those that have another answer, too. */
+static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
+{
+	if (y == x || *y->why_not || !(y->sound.used > BEYOND))
+		return false;
+	return made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+}
+
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
 {
 	const vn_comparison *c = g->t->c;
 	int       point[RIGHT];
 	double    used;
+	int       otherwise = 0;
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && !h->refuted && i < g->n; i++) {
 		const vn_explanation *y = g->x[i];
-		if (y == x || y->n_fit || *y->why_not || !(y->sound.used > BEYOND) || one_token(c, y->point) != one_token(c, x->point))
+		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
 		st = used_there(g, h, y->point, &used, err);
 		if (!st && used > BEYOND) {
@@ -168,16 +188,16 @@ static void take_out(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
 	bool sound = false;
-	int  n = 0, gone = 0;
+	int  n = 0, gone = g->n_refuted[which];
 
 	for (int i = 0; i < x->n_fit; i++)
 		sound = sound || !*x->by[i].against;
 	for (int i = 0; i < x->n; i++) {
 		vn_hypothesis *h = &x->by[i];
 		h->refuted = h->refuted || (sound && *h->against);
-		if (h->refuted)
+		if (h->refuted && gone < VN_EXPLAIN_KEPT)
 			g->refuted[which][gone++] = *h;
-		else
+		if (!h->refuted)
 			x->by[n++] = *h;
 	}
 	x->n = n;
@@ -206,17 +226,29 @@ static vn_status examine(group *g, int which, vn_error *err)
 	return st;
 }
 
+/* Without what was refuted. */
+static bool answered(group *g, int which)
+{
+	take_out(g, which);
+	if (g->n_refuted[which])
+		vn_conclude(g->t);
+	return g->x[which]->n_fit || !g->n_refuted[which];
+}
+
 static vn_status conclude(group *g, int which, vn_error *err)
 {
-	g->t->x = g->x[which];
-	take_out(g, which);
-	if (!g->n_refuted[which])
+	vn_explanation *x = g->x[which];
+	const bool      fitted = x->fitted;
+	vn_status       st;
+
+	g->t->x = x;
+	if (answered(g, which))
 		return VN_OK;
-	vn_conclude(g->t);
-	if (g->x[which]->n_fit)
-		return VN_OK;
-	g->x[which]->like = -1;
-	return vn_explain_further(g->t, err);
+	x->like = -1;
+	if ((st = vn_explain_further(g->t, fitted, err)) || fitted || !x->n_fit || (st = examine(g, which, err)))
+		return st;
+	g->t->x = x;
+	return answered(g, which) ? VN_OK : vn_explain_further(g->t, true, err);
 }
 
 /* ---- an answer of another step -------------------------------------------------------------------------- */

@@ -163,7 +163,8 @@ vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, v
 	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &fine, t->part->fine);
-		if (!(st = measure(t, &own, &fine, h, err)) && h->used > 1)
+		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
+		if (!(st = measure(t, &own, &fine, h, err)))
 			st = allow(t, plan, weights, &own, h, err);
 		free((void *)(uintptr_t)fine.data);
 	}
