@@ -257,7 +257,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_hollow(c, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
-	    || (st = vn_take_few(c, err)))
+	    || (st = vn_pool_channels(c, err)) || (st = vn_take_few(c, err)))
 		return st;
 	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)

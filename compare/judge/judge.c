@@ -77,7 +77,8 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 	if (few)
 		return (subject) { few->value[m], few->floor[m], true, true, few->n };
 	if (!vn_metric_get(m)->scores)
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor,
+		                   m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_WORST_CHANNEL_SCALE ? p->channel_steps : 0 };
 	if (p->pool < 0)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
 	const vn_pool *pool = &c->pool[p->pool];
