@@ -32,7 +32,7 @@
 
 /* How what is fitted is made: constants that are set, at its node, at all operations of that kind in its layer, or at all there are. */
 typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
-enum { VN_SETTINGS = 8 };
+enum { VN_SETTINGS = 12 };
 typedef struct vn_setting {
 	vn_reach reach;
 	int      n;               /* 0 and no rows: it is not made so */

@@ -116,6 +116,7 @@ static void made_by(vn_hypothesis *h, const vn_rope *rope)
 	vn_made_put(h, "step_offset", rope->step_offset);
 	vn_made_put(h, "turn", rope->turn);
 	vn_made_put(h, "theta", rope->theta);
+	vn_made_put(h, "factor", rope->factor);
 	vn_made_put(h, "offset", rope->offset);
 }
 
@@ -141,14 +142,14 @@ static double plain_theta(const turning *r)
 	return xx > 0 ? exp(xy / xx) : 0;
 }
 
-/* How far the frequencies of the rope with theta are from those that were seen: a sum of squares. room (pairs). */
-static double off_by(const turning *r, const vn_list *lists, double theta, float *room)
+/* How far the frequencies of a rope with this theta, or this factor, are from those that were seen: a sum of squares. room (pairs). */
+static double off_by(const turning *r, const vn_list *lists, bool factor, double x, float *room)
 {
 	vn_rope rope = r->rope;
 	double  sum = 0;
 	float   af;
 
-	rope.theta = theta;
+	*(factor ? &rope.factor : &rope.theta) = x;
 	vn_rope_frequencies(&rope, lists, r->tokens, room, &af);
 	for (int i = 0; i < r->pairs; i++)
 		sum += (r->f[i] - (double)room[i]) * (r->f[i] - (double)room[i]);
@@ -158,8 +159,9 @@ static double off_by(const turning *r, const vn_list *lists, double theta, float
 #define THETA_MIN 1.01
 #define THETA_MAX 1e12
 
-/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. */
-static double scaled_theta(const turning *r, const vn_list *lists, float *room)
+/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. The factor
+ * likewise. */
+static double scaled_number(const turning *r, const vn_list *lists, bool factor, float *room)
 {
 	enum { GRID = 512, FINER = 4 };
 	double low = log(THETA_MIN), high = log(THETA_MAX), best = low;
@@ -168,7 +170,7 @@ static double scaled_theta(const turning *r, const vn_list *lists, float *room)
 		const double step = (high - low) / (GRID - 1);
 		double       least = (double)INFINITY;
 		for (int i = 0; i < GRID; i++) {
-			const double off = off_by(r, lists, exp(low + i * step), room);
+			const double off = off_by(r, lists, factor, exp(low + i * step), room);
 			if (off < least) {
 				least = off;
 				best = low + i * step;
@@ -199,12 +201,37 @@ static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, co
 	return st;
 }
 
+/* Llama 3's scaling by another factor. Where few pairs turn far enough for their frequencies to be known, another theta does as
+ * well: both are tried. */
+static vn_status fit_factor(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+{
+	const double factor = scaled_number(r, lists, true, room);
+	vn_rope      rope = r->rope;
+	vn_status    st = VN_OK;
+	bool         fits = false;
+	char         text[32];
+
+	for (int digits = 1; !st && digits <= 4 && !fits; digits++) {
+		vn_hypothesis h = { 0 };
+		snprintf(text, sizeof text, "%.*g", digits, factor);
+		rope.factor = atof(text);
+		if (fabs(rope.factor / factor - 1) > 0.02 || rope.factor == r->rope.factor)
+			continue;
+		vn_hypothesis_say(&h, "RoPE scaled as Llama 3's by a factor of %g", rope.factor);
+		st = try_rope(t, node, &rope, "R6", &h, err);
+		fits = vn_trial_fits(t, &h);
+	}
+	return st;
+}
+
 static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_theta(r, lists, room), "", err) : VN_OK;
+	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, false, room), "", err) : VN_OK;
 
+	if (!st && r->rope.type == VN_ROPE_LLAMA3)
+		st = fit_factor(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
 	return st || vn_trial_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? " and without its scaling" : "", err);
 }

@@ -21,7 +21,8 @@ int vn_healthy_others(const vn_node *n, vn_dtype storage)
 		return 1;
 	case VN_OP_ATTENTION:
 		return narrow(storage) || storage == VN_F32;
-	case VN_OP_ROPE:
+	case VN_OP_ROPE: /* the angles, and in 16 bits what is rounded on the way */
+		return narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:
 	case VN_OP_L2_NORM:
@@ -48,7 +49,10 @@ void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
 		n->c.attention.steps = (int)steps;
 		break;
 	case VN_OP_ROPE:
-		n->c.rope.rope.steps = (int)steps;
+		if (narrow(storage) && i == 0)
+			n->c.rope.rope.steps = (int)steps;
+		else
+			n->c.rope.rope.angles = i + !narrow(storage);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_GATED_NORM:

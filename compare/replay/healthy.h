@@ -5,7 +5,8 @@
  *
  *   attention    scores kept in the storage format, rounded as products and again when they are scaled, and probabilities
  *                rounded before they meet the values (transformers' eager attention; in float32 too, where scores are large)
- *   rope         cos, sin and both products rounded (transformers)
+ *   rope         cos, sin and both products rounded (transformers, 16 bits); angles rounded otherwise: in double, of a frequency in
+ *                double rounded once, or as a product from pair to pair (vn_angles): the difference grows with the position
  *   rms_norm     what is normed rounded before it meets the weight (transformers' Llama, Mistral, Qwen2, Qwen3)
  *   gated_norm   that, and what has met the weight rounded before it meets the gate (transformers' Qwen3.5)
  *   l2_norm      squares, their sum, the factor rounded (transformers' l2norm on 16 bits)

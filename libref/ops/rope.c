@@ -8,24 +8,49 @@
 #include "libref/ops/rope_table.h"
 #include "libref/ops/steps.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* cos and sin (R/2) of one token, as another implementation has them (vn_angles). kept, stretch: vn_rope_frequencies_wide. */
+static void other_angles(const vn_rope *rope, double base, const double *kept, const double *stretch, int64_t past, int64_t t, float *c, float *s)
+{
+	const float step = (float)pow(base, -2.0 / rope->rotary_dim);
+	float       chain = 1.0f;
+
+	for (int64_t i = 0; i < rope->rotary_dim / 2; i++) {
+		const float at = vn_rope_angle(rope, 1.0f, i, past, t); /* the position */
+		chain = i ? chain * step : vn_rope_angle(rope, 1.0f, 0, past, t);
+		const double angle = rope->angles == VN_ANGLES_WIDE ? (double)at * (kept[i] * stretch[i])
+		                   : rope->angles == VN_ANGLES_ONCE ? (double)(at * (float)(kept[i] * stretch[i]))
+		                                                    : (double)(at != 0.0f ? chain * (float)stretch[i] : 0.0f);
+		c[i] = (float)cos(angle);
+		s[i] = (float)sin(angle);
+	}
+}
 
 bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list *lists, int64_t past, int64_t T, int64_t H, int64_t K)
 {
 	const int64_t half = rope->rotary_dim / 2;
-	float        *f = malloc((size_t)half * 3 * sizeof *f), af; /* f, cos, sin: (half) each */
-	float        *c = f + half, *s = c + half;
+	const bool    other = rope->angles != VN_ANGLES_TORCH && !rope->half_angles;
+	double       *kept = malloc((size_t)half * (2 * sizeof *kept + 3 * sizeof(float))), *stretch = kept + half; /* (half) each */
+	float        *f = (float *)(stretch + half), *c = f + half, *s = c + half, af;
+	double        base = 0.0;
 	const int     steps = rope->steps;
 
-	if (!f)
+	if (!kept)
 		return false;
-	vn_rope_frequencies(rope, lists, past + T, f, &af);
+	if (other)
+		base = vn_rope_frequencies_wide(rope, lists, past + T, f, kept, stretch, &af);
+	else
+		vn_rope_frequencies(rope, lists, past + T, f, &af);
 	for (int64_t t = 0; t < T; t++) {
+		if (other)
+			other_angles(rope, base, kept, stretch, past, t, c, s);
 		for (int64_t i = 0; i < half; i++) {
 			const float angle = vn_rope_angle(rope, f[i], i, past, t);
-			c[i] = (float)vn_stepped((double)(vn_rope_cos(angle) * af), steps);
-			s[i] = (float)vn_stepped((double)(vn_rope_sin(angle) * af), steps);
+			c[i] = (float)vn_stepped((double)((other ? c[i] : vn_rope_cos(angle)) * af), steps);
+			s[i] = (float)vn_stepped((double)((other ? s[i] : vn_rope_sin(angle)) * af), steps);
 		}
 		for (int64_t h = 0; h < H; h++) {
 			const real *xh = x + (t * H + h) * K;  /* (K) */
@@ -41,6 +66,6 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 			}
 		}
 	}
-	free(f);
+	free(kept);
 	return true;
 }

@@ -258,6 +258,23 @@ void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length,
 	}
 }
 
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept, double *stretch,
+                                float *attention_factor)
+{
+	const double base = r->type == VN_ROPE_DYNAMIC ? (double)dynamic_base(r, length) : r->theta;
+	const int    n = r->rotary_dim / 2;
+
+	powers(inv_freq, r, (float)base, n);
+	for (int i = 0; i < n; i++)
+		stretch[i] = (double)inv_freq[i];
+	vn_rope_frequencies(r, lists, length, inv_freq, attention_factor);
+	for (int i = 0; i < n; i++) {
+		kept[i] = pow(base, -2.0 * i / r->rotary_dim);
+		stretch[i] *= (double)inv_freq[i];
+	}
+	return base;
+}
+
 float vn_rope_angle(const vn_rope *r, float f, int64_t i, int64_t past, int64_t t)
 {
 	const int64_t at = (r->one_position ? 0 : t + (r->step_zero ? 0 : past)) + r->offset + (past > 0 ? r->step_offset : 0);

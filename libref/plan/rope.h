@@ -39,6 +39,10 @@ typedef enum vn_rope_type {
  * i + K/2 (K the width of the head). Models of our families have the first. */
 typedef enum vn_pairing { VN_PAIR_HALVES, VN_PAIR_NEIGHBOURS, VN_PAIR_ACROSS, VN_N_PAIRINGS } vn_pairing;
 
+/* How other implementations round an angle, none of them a fault (compare/replay/healthy.h): as torch does; frequency and product
+ * in double; the frequency in double, rounded once, and a product of floats; each pair's angle that of the pair before times one float. */
+typedef enum vn_angles { VN_ANGLES_TORCH, VN_ANGLES_WIDE, VN_ANGLES_ONCE, VN_ANGLES_CHAIN, VN_N_ANGLES } vn_angles;
+
 /* A list of numbers that belongs to a plan. */
 typedef struct vn_list {
 	int    n;
@@ -78,6 +82,7 @@ typedef struct vn_rope {
 	int    sections;          /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
 	int    steps;             /* a replay's: vn_steps of cos, sin and both products */
 	int    one_position;      /* 1: every token stands at position `offset` */
+	int    angles;            /* a replay's: vn_angles */
 } vn_rope;
 
 /* inv_freq (R/2): radians per position, for pair i = 0 .. R/2-1.
@@ -86,6 +91,11 @@ typedef struct vn_rope {
  * sequence so far, those of the call included; dynamic and longrope alone look at it.
  * Equal to HF's model.rotary_emb.inv_freq and attention_scaling, bit for bit. */
 void vn_rope_frequencies(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, float *attention_factor);
+
+/* The same where powers are taken in double, kept (R/2), and what the scaling multiplies them by, stretch (R/2): frequencies are
+ * their products. inv_freq (R/2): as above. Returns the base of the powers. */
+double vn_rope_frequencies_wide(const vn_rope *r, const vn_list *lists, int64_t length, float *inv_freq, double *kept, double *stretch,
+                                float *attention_factor);
 
 /* The angle, in radians, of pair i with frequency f for token t of a call behind `past`
  * tokens: the product of floats. */
