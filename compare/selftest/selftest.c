@@ -19,6 +19,8 @@ static void close_all(vn_clinic *c)
 	vn_recording_close(c->cand);
 	vn_recording_close(c->ref);
 	c->floor = c->cand = c->ref = NULL;
+	free(c->shared);
+	c->shared = NULL;
 }
 
 static vn_status open_all(vn_clinic *c, vn_error *err)
@@ -28,7 +30,7 @@ static vn_status open_all(vn_clinic *c, vn_error *err)
 	c->ref = three.ref;
 	c->cand = three.cand;
 	c->floor = three.floor;
-	return st;
+	return st ? st : vn_clinic_second_names(c, err);
 }
 
 vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)

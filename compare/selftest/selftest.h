@@ -85,7 +85,7 @@ typedef struct vn_expected {
 } vn_expected;
 
 /* What a tensor may say of itself, and need not (specs/checkpoint.md). */
-typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM_STATISTICS } vn_claim;
+typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM_ORDER, VN_CLAIM_STATISTICS } vn_claim;
 
 /* One of numbers, bits, edit and file says how. numbers: x (T,W) of target, which
  * become honest ones; bits: the same as they are stored; edit: anything in the

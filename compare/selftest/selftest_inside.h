@@ -9,12 +9,16 @@ enum { VN_CLINIC_PATH = 4096 };
 struct vn_clinic {
 	const vn_healthy *h;
 	vn_recording     *ref, *cand, *floor;
+	bool             *shared; /* of the candidate's entries: one tensor with another name on one side alone */
 	char              ref_copy[VN_CLINIC_PATH], cand_copy[VN_CLINIC_PATH];
 	vn_compare_options o;
 };
 
 /* Numbers of one index of the first axis. */
 int64_t vn_columns(const vn_entry *e);
+
+/* Fill shared: what one side files once under two names and the other twice is not changed alone. */
+vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err);
 
 /* The tensors that the mutation is made with, of the candidate's entries; NULL where it needs none.
  * Returns why it cannot be tried; NULL: it can. */

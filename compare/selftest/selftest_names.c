@@ -39,11 +39,14 @@ static void step_gone(vn_edit *e, const vn_patient *p)
 	vn_edit_unlink(e, in);
 }
 
+/* The last one: an earlier one would be out of order, which is refused. */
 static void step_renumbered(vn_edit *e, const vn_patient *p)
 {
 	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
-	snprintf(from, sizeof from, "/step.%d", p->step);
-	snprintf(to, sizeof to, "/step.%d", p->step + 7);
+	const vn_step *s;
+	const int last = vn_recording_steps(p->healthy, &s) - 1;
+	snprintf(from, sizeof from, "/step.%d", s[last].number);
+	snprintf(to, sizeof to, "/step.%d", s[last].number + 7);
 	vn_edit_move(e, from, to);
 }
 
@@ -149,8 +152,8 @@ const vn_mutation vn_selftest_names[] = {
 	{ "upper-case", "a name in capitals", VN_NEEDS_TENSOR, .edit = upper_case, .want = { .status = VN_MISSING, .many = true } },
 	{ "control-characters", "a name that would clear the terminal", VN_NEEDS_TENSOR, .edit = control,
 	  .want = REFUSED("control characters") },
-	{ "step-renumbered", "a step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
-	  .want = { .status = VN_MISSING, .many = true } },
+	{ "step-renumbered", "the last step under another number", VN_NEEDS_STEPS, .edit = step_renumbered,
+	  .want = { .status = VN_MISSING, .many = true, .anywhere = true } },
 	{ "step-misspelt", "a step called step.01", VN_NEEDS_STEPS, .edit = step_misspelt, .want = REFUSED("is not the name of a step") },
 	{ "buffers-swapped", "two points of a layer in each other's place", VN_NEEDS_PAIR, .edit = numbers_swapped,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .like = VN_LIKE_OTHER } },
@@ -159,7 +162,7 @@ const vn_mutation vn_selftest_names[] = {
 	{ "second-name-elsewhere", "a second name of another tensor", VN_NEEDS_NAMES, .plan = true, .edit = instead, .want = REFUSED("its point is") },
 	{ "first-name-elsewhere", "a name that is a second one of another layer's tensor", VN_NEEDS_LAYERS, .plan = true, .edit = instead,
 	  .want = REFUSED("its layer is") },
-	{ "order-swapped", "two tensors in each other's place of the execution order", VN_NEEDS_PAIR, .plan = true, .edit = orders_swapped,
+	{ "order-swapped", "two tensors in each other's place of the execution order", VN_NEEDS_PAIR, .plan = true, .claim = VN_CLAIM_ORDER, .edit = orders_swapped,
 	  .want = REFUSED("order") },
 	{ "layer-changed", "a tensor that says it is of the next layer", VN_NEEDS_TENSOR, .plan = true, .edit = other_layer, .want = REFUSED("its layer is") },
 	{ "point-changed", "a tensor that says it is another point", VN_NEEDS_PAIR, .plan = true, .edit = other_point, .want = REFUSED("its point is") },

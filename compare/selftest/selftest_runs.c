@@ -1,6 +1,6 @@
 /* selftest_runs.c: healthy recordings for the self-test, so that it needs no data:
  * a small synthetic model, run by the reference engine in every precision there
- * is, with two tokens decoded behind the prompt. */
+ * is, with three tokens decoded behind the prompt. */
 #include "compare/selftest/selftest.h"
 
 #include "capture/run/engine.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* FLOORS: the slot before the first floor, behind three for each pair. */
-enum { FLOORS = 3 * VN_SELFTEST_PAIRS, PROMPT = 17, DECODED = 2, LAYERS = 2, OTHER_WEIGHTS = 1 };
+enum { FLOORS = 3 * VN_SELFTEST_PAIRS, PROMPT = 17, DECODED = 3, LAYERS = 2, OTHER_WEIGHTS = 1 };
 
 /* Any ids will do; these are all different. */
 static void write_ids(int32_t *id, int n, int first)

@@ -2,6 +2,7 @@
 #include "compare/selftest/selftest_inside.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 int64_t vn_columns(const vn_entry *e)
@@ -9,10 +10,36 @@ int64_t vn_columns(const vn_entry *e)
 	return e->shape.dim[0] > 0 ? vn_shape_count(&e->shape) / e->shape.dim[0] : 0;
 }
 
+static void one_sided(vn_recording *of, vn_recording *other, vn_recording *cand, bool *shared)
+{
+	for (int i = 0, k; i < vn_recording_count(of); i++) {
+		const vn_entry *e = vn_recording_entry(of, i);
+		if (e->same_as < 0 || (k = vn_recording_find(other, e->step, e->name)) < 0)
+			continue;
+		const vn_entry *first = vn_recording_entry(of, e->same_as), *there = vn_recording_entry(other, k);
+		if (there->same_as >= 0 && strcmp(vn_recording_entry(other, there->same_as)->name, first->name) == 0)
+			continue;
+		if ((k = vn_recording_find(cand, e->step, e->name)) >= 0)
+			shared[k] = true;
+		if ((k = vn_recording_find(cand, first->step, first->name)) >= 0)
+			shared[k] = true;
+	}
+}
+
+vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err)
+{
+	free(c->shared);
+	if (!(c->shared = calloc((size_t)vn_recording_count(c->cand) + 1, sizeof *c->shared)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d tensors", vn_recording_count(c->cand));
+	one_sided(c->ref, c->cand, c->cand, c->shared);
+	one_sided(c->cand, c->ref, c->cand, c->shared);
+	return VN_OK;
+}
+
 /* Tokens first, and under its own name on both sides. */
 static bool plain(const vn_clinic *c, const vn_entry *e, int64_t tokens)
 {
-	const int i = vn_recording_find(c->ref, e->step, e->name);
+	const int i = c->shared[vn_recording_find(c->cand, e->step, e->name)] ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	/* In 8 bits, or in whole numbers, a small change is none. */
 	return e->same_as < 0 && e->dtype < VN_N_ENGINE_DTYPES && e->shape.rank >= 2 && vn_token_axis(vn_entry_axes(e), e->shape.rank) == 0 && i >= 0 &&
 	       strcmp(vn_recording_entry(c->ref, i)->name, e->name) == 0 &&
@@ -68,13 +95,20 @@ static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int
 	}
 }
 
+/* Behind it in the order of either side: an engine need not say one (sequence.h). */
+static bool later(const vn_clinic *c, const vn_entry *e, const vn_entry *o)
+{
+	return vn_recording_find(c->cand, o->step, o->name) > vn_recording_find(c->cand, e->step, e->name) &&
+	       vn_recording_find(c->ref, o->step, o->name) > vn_recording_find(c->ref, e->step, e->name);
+}
+
 static bool is_other(const vn_clinic *c, vn_needs needs, const vn_entry *e, const vn_entry *o)
 {
 	switch (needs) {
 	case VN_NEEDS_PAIR:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer == e->layer && other_numbers(c->cand, e, o);
+		return alike(e, o) && plain(c, o, 3) && o->step == e->step && later(c, e, o) && o->layer == e->layer && other_numbers(c->cand, e, o);
 	case VN_NEEDS_LAYERS:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && o->order > e->order && o->layer >= 0 && o->layer != e->layer &&
+		return alike(e, o) && plain(c, o, 3) && o->step == e->step && later(c, e, o) && o->layer >= 0 && o->layer != e->layer &&
 		       strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
 	case VN_NEEDS_STEPS:
 		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
@@ -153,20 +187,21 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_TENSOR] = "no tensor of three tokens by eight numbers inside a layer",
 	[VN_NEEDS_FINER] = "no tensor that is finer than bf16",
 	[VN_NEEDS_HEADS] = "no tensor of three tokens with heads", [VN_NEEDS_SCORES] = "no logits of three tokens",
-	[VN_NEEDS_PAIR] = "no two tensors of one shape in one layer", [VN_NEEDS_LAYERS] = "no two layers",
-	[VN_NEEDS_STEPS] = "no two steps", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
+	[VN_NEEDS_PAIR] = "no two such tensors of one shape and other numbers in one layer", [VN_NEEDS_LAYERS] = "no such tensor in two layers",
+	[VN_NEEDS_STEPS] = "no two steps of as many tokens", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
 	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
 	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
 };
 
 /* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
-static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e)
+static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
 {
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
 	switch (claim) {
 	case VN_CLAIM_BASIS:      return *e->basis && *r->basis ? NULL : "no basis, so none that could be another";
 	case VN_CLAIM_DIGEST:     return *e->digest.hex && *r->digest.hex ? NULL : "no digest, so nobody can say that it was changed";
+	case VN_CLAIM_ORDER:      return e->order >= 0 && o && o->order >= 0 ? NULL : "no order, so none that could be wrong";
 	case VN_CLAIM_STATISTICS: return e->has_stats ? NULL : "no statistics, so none that could be wrong";
 	default:                  return NULL;
 	}
@@ -190,13 +225,15 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	default:
 		good = m->fine && c->floor ? choose_quiet(c, m->needs, target) : choose(c, m->needs, target, other);
 	}
+	if (!good && m->fine && c->floor && choose(c, m->needs, target, other))
+		return "no such tensor in the floor, or with the reference's own numbers there";
 	if (!good)
 		return lacks[m->needs];
 	if (m->plan && !planned)
 		return lacks[VN_NEEDS_PLAN];
 	if ((m->unit == VN_UNIT_FLOOR && !c->floor) || (m->unit == VN_UNIT_MODEL && !c->h->model))
 		return m->unit == VN_UNIT_FLOOR ? lacks[VN_NEEDS_FLOOR] : "no model (--model)";
-	const char *why = *target ? unsaid(c, m->claim, *target) : NULL;
+	const char *why = *target ? unsaid(c, m->claim, *target, *other) : NULL;
 	if (why)
 		return why;
 	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && *target && is_coarse(c, *target));
