@@ -138,6 +138,9 @@ static void warn(const vn_import *i)
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
 		fprintf(stderr, "vernier import: warning: the dump is not complete%s%s\n", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
+	if (i->n_alone)
+		fprintf(stderr, "vernier import: warning: left out: %d tensor%s of the last layer with one token's row of the step's several (first: %s): ask the engine for the logits of every "
+		        "token (in llama.cpp set batch.logits[i] of each), and they are whole\n", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
 		fprintf(stderr, "vernier import: warning: %d tensor%s not the shape of %s checkpoint%s: %s%s\n", i->n_misshapen, one ? " has" : "s have", one ? "its" : "their",
 		        one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
@@ -170,6 +173,7 @@ int cmd_import(int argc, char **argv)
 		fprintf(stderr, "vernier import: %s\n", err.text);
 	else if (!o.import.dry)
 		fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB%s\n", o.output, tensors, (double)bytes / 1e6, i.complete ? "" : ", incomplete");
+	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
-	return st ? 2 : 0;
+	return st || (o.import.dry && troubles) ? 2 : 0;
 }

@@ -98,4 +98,10 @@ with tempfile.TemporaryDirectory() as work:
     with open(os.path.join(SOURCE, "fixtures", "prompts", "p017.ids"), encoding="utf-8") as f:
         ids = f.read().strip().replace(",", " ")
     follow("llama.cpp.md", dict(env, LLAMA=llama, LLAMA_STAND_IN=nodes, IDS=ids, MODEL=os.path.join(SOURCE, "fixtures", "gguf", "qwen2-trained.f32.gguf")), work + "/l")
+    if nodes:  # a batch that comes in pieces is refused in words: the stand-in always has 17 rows
+        said = subprocess.run(["./example", os.path.join(SOURCE, "fixtures", "gguf", "qwen2-trained.f32.gguf"), "pieces"] + ids.split() + ["1"], cwd=work + "/l",
+                              env=dict(env, LLAMA_STAND_IN=nodes), stderr=subprocess.PIPE, text=True)
+        if said.returncode != 2 or "takes 17 of the batch's 18 tokens at a time" not in said.stderr:
+            bad += 1
+            print(f"a batch in pieces: status {said.returncode}: {said.stderr}")
 sys.exit(1 if bad else 0)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST_PATH = 4096 };
@@ -113,7 +114,7 @@ static vn_status open_manifest(vn_dump *d, const char *path, vn_error *err)
 
 /* ---- without --------------------------------------------------------------------------------- */
 
-/* prefix: "" or "step.3/" */
+/* prefix: "", "step.3/", "step.3/layer0/"; a folder that is no step is a word of the name: "layer0.q". */
 static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_error *err)
 {
 	char      whole[MOST_PATH], path[MOST_PATH], name[MOST_PATH];
@@ -124,6 +125,8 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	snprintf(name, sizeof name, "%.*s", (int)(strlen(whole) - strlen(".npy")), whole);
 	if ((st = path_of(d, whole, path, err)) || (st = open_file(d, whole, &npy, err)))
 		return st;
+	for (char *at = name + (vn_dump_step_of(name, &step) - name); *at; at++)
+		*at = *at == '/' ? '.' : *at;
 	vn_array *a = vn_dump_add(d, path, vn_dump_step_of(name, &step), NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
@@ -134,51 +137,53 @@ static vn_status add_file(vn_dump *d, const char *prefix, const char *file, vn_e
 	return (a->file = strdup(whole)) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 }
 
-static int wanted(const struct dirent *e)
+static int ends(const char *name, const char *with)
 {
-	const size_t n = strlen(e->d_name);
-	return *e->d_name != '.' && n > 4 && strcmp(e->d_name + n - 4, ".npy") == 0;
+	const size_t n = strlen(name), m = strlen(with);
+	return n > m && strcmp(name + n - m, with) == 0;
 }
 
-static int is_step(const struct dirent *e)
+static int shown(const struct dirent *e)
 {
-	char name[300];
-	int  step;
-	snprintf(name, sizeof name, "%s/", e->d_name);
-	return *vn_dump_step_of(name, &step) == '\0' ? 1 : 0;
+	return *e->d_name != '.';
 }
 
-static vn_status add_folder(vn_dump *d, const char *prefix, vn_error *err)
+static bool is_folder(const vn_dump *d, const char *prefix, const char *name)
 {
+	char        path[MOST_PATH];
+	struct stat s;
+	return snprintf(path, sizeof path, "%s/%s%s", d->path, prefix, name) < MOST_PATH && stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+/* Files first, then folders: the steps are in their order. */
+static vn_status add_folder(vn_dump *d, const char *prefix, int depth, vn_error *err)
+{
+	enum { DEEPEST = 8 };
 	struct dirent **list = NULL;
-	char      path[MOST_PATH];
+	char      path[MOST_PATH], below[MOST_PATH];
 	vn_status st = path_of(d, prefix, path, err);
-	const int n = st ? 0 : scandir(path, &list, wanted, versionsort);
+	if (!st && depth > DEEPEST)
+		st = vn_fail(err, VN_ERR_FORMAT, "%s: folders more than %d deep", path, DEEPEST);
+	const int n = st ? 0 : scandir(path, &list, shown, versionsort);
 	if (n < 0)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
-	for (int i = 0; i < n; i++) {
-		if (!st)
+	for (int i = 0; !st && i < n; i++)
+		if (ends(list[i]->d_name, ".npy") && !is_folder(d, prefix, list[i]->d_name))
 			st = add_file(d, prefix, list[i]->d_name, err);
-		free(list[i]);
+	for (int i = 0; !st && i < n; i++) {
+		if (!is_folder(d, prefix, list[i]->d_name))
+			continue;
+		if (snprintf(below, sizeof below, "%s%s/", prefix, list[i]->d_name) >= MOST_PATH)
+			st = vn_fail(err, VN_ERR_IO, "%s: a path that is too long", d->path);
+		else
+			st = add_folder(d, below, depth + 1, err);
 	}
-	free(list);
-	return st;
-}
-
-static vn_status add_folders(vn_dump *d, vn_error *err)
-{
-	struct dirent **list = NULL;
-	vn_status st = add_folder(d, "", err);
-	const int n = st ? 0 : scandir(d->path, &list, is_step, versionsort);
-	if (n < 0)
-		st = vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
-	for (int i = 0; i < n; i++) {
-		char prefix[300];
-		snprintf(prefix, sizeof prefix, "%s/", list[i]->d_name);
-		if (!st)
-			st = add_folder(d, prefix, err);
+	/* What somebody took for the dump may be the folder that it lies in. */
+	for (int i = 0; !st && i < n && depth == 0 && d->n == 0; i++)
+		if (ends(list[i]->d_name, "_FULL_TENSORS.json"))
+			st = vn_fail(err, VN_ERR_USAGE, "%s: a folder of transformers' debugging tree: import %s/%s", d->path, d->path, list[i]->d_name);
+	for (int i = 0; i < n; i++)
 		free(list[i]);
-	}
 	free(list);
 	return st;
 }
@@ -194,5 +199,5 @@ vn_status vn_dump_open_directory(vn_dump *d, vn_error *err)
 	d->bytes = bytes_of;
 	d->close = close_directory;
 	d->kind = "directory";
-	return access(path, F_OK) == 0 ? open_manifest(d, path, err) : add_folders(d, err);
+	return access(path, F_OK) == 0 ? open_manifest(d, path, err) : add_folder(d, "", 0, err);
 }

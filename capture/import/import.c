@@ -2,6 +2,7 @@
 #include "capture/import/import.h"
 
 #include "capture/run/arguments.h"
+#include "capture/recording/derive.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_inside.h"
 #include "libref/base/text.h"
@@ -124,19 +125,53 @@ static vn_status say_model(vn_import *i, const char *config, vn_error *err)
 /* ---- names -------------------------------------------------------------------------------------- */
 
 typedef struct speaker {
-	void (*say)(void *context, const char *words);
-	void  *context;
+	void     (*say)(void *context, const char *words);
+	void      *context;
+	vn_import *import;
 } speaker;
 
-static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, const speaker *s, vn_error *err)
+static void pass_on(void *context, const char *words)
+{
+	const speaker *s = context;
+	if (s->say)
+		s->say(s->context, words);
+}
+
+static void keep_trouble(vn_import *i, const char *words)
+{
+	const int last = i->n_troubles - 1;
+	if (last >= 0 && last < VN_IMPORT_TROUBLES && strcmp(i->trouble[last], words) == 0)
+		return; /* each part of one tensor has the same */
+	if (i->n_troubles < VN_IMPORT_TROUBLES)
+		snprintf(i->trouble[i->n_troubles], sizeof *i->trouble, "%s", words);
+	i->n_troubles++;
+}
+
+static void trouble(void *context, const char *words)
+{
+	keep_trouble(((const speaker *)context)->import, words);
+}
+
+/* A list shall be a whole one: what stops an import stands behind it. */
+static vn_status unless_dry(vn_import *i, vn_status st, const vn_error *err)
+{
+	if (st != VN_ERR_MISMATCH && st != VN_ERR_FORMAT)
+		return st;
+	if (!i->o->dry)
+		return st;
+	keep_trouble(i, err->text);
+	return VN_OK;
+}
+
+static vn_status apply(vn_import *i, const vn_name_map *m, bool asked, speaker *s, vn_error *err)
 {
 	vn_like    like;
 	vn_like_init(&like, NULL, i->plan, 1);
-	vn_map_use use = { .like = &like, .say = s->say, .context = s->context };
+	vn_map_use use = { .like = &like, .say = pass_on, .trouble = i->o->dry ? trouble : NULL, .context = s };
 	const vn_status st = vn_name_map_apply(m, &i->r, &use, err);
 	if (!st && asked && use.mapped + use.ignored == 0)
-		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(i->r), m->path,
-		               vn_recording_count(i->r), vn_recording_count(i->r) ? vn_recording_entry(i->r, 0)->name : "none");
+		return unless_dry(i, vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(i->r), m->path,
+		                             vn_recording_count(i->r), vn_recording_count(i->r) ? vn_recording_entry(i->r, 0)->name : "none"), err);
 	return st;
 }
 
@@ -158,7 +193,7 @@ static vn_status own_names(vn_name_map **m, vn_error *err)
 	return st;
 }
 
-static vn_status map_names(vn_import *i, const speaker *s, vn_error *err)
+static vn_status map_names(vn_import *i, speaker *s, vn_error *err)
 {
 	vn_name_map *m = NULL;
 	vn_status    st = VN_OK;
@@ -195,6 +230,38 @@ static void name_axes(vn_import *i)
 	}
 }
 
+/* An engine that is asked for the last token's logits alone may go on with that row in its last layer: llama.cpp does. */
+static bool is_alone(const vn_import *i, const vn_entry *e, int last)
+{
+	const vn_step *s = vn_recording_step(i->r, e->step);
+	const int      axis = vn_axes_find(e->axes, "token");
+	return s && s->rows > 1 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] == 1 && vn_name_layer(e->name) == last && last > 0 && !vn_entry_last(e);
+}
+
+static vn_status leave_out_alone(vn_import *i, vn_error *err)
+{
+	vn_recording *made = NULL;
+	vn_status     st = VN_OK;
+	int           last = -1;
+	for (int k = 0; k < vn_recording_count(i->r); k++) {
+		const int layer = vn_name_layer(vn_recording_entry(i->r, k)->name);
+		last = layer > last ? layer : last;
+	}
+	for (int k = 0; k < vn_recording_count(i->r); k++)
+		if (is_alone(i, vn_recording_entry(i->r, k), last) && i->n_alone++ == 0)
+			snprintf(i->alone, sizeof i->alone, "%s", vn_recording_entry(i->r, k)->name);
+	if (i->n_alone == 0)
+		return VN_OK;
+	if ((st = vn_derive(vn_recording_path(i->r), &i->r, 1, &made, err)))
+		return st;
+	vn_recording *from = i->r; /* made's from here on */
+	i->r = made;
+	for (int k = 0; !st && k < vn_recording_count(from); k++)
+		if (!is_alone(i, vn_recording_entry(from, k), last))
+			st = vn_derive_keep(made, vn_recording_entry(from, k), 0, k, err);
+	return st ? st : vn_derive_end(made, err);
+}
+
 static void look_at_shape(vn_import *i, const vn_entry *e)
 {
 	const vn_step *s = vn_recording_step(i->r, e->step);
@@ -221,8 +288,8 @@ static vn_status check(vn_import *i, vn_error *err)
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
 	name_axes(i);
-	const vn_status st = vn_recording_check_rows(i->r, err);
-	if (st)
+	vn_status st = leave_out_alone(i, err);
+	if (st || (st = unless_dry(i, vn_recording_check_rows(i->r, err), err)))
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);
@@ -245,7 +312,7 @@ static vn_status check(vn_import *i, vn_error *err)
 
 vn_status vn_import_open(const vn_import_options *o, void (*say)(void *context, const char *words), void *context, vn_import *i, vn_error *err)
 {
-	const speaker s = { say, context };
+	speaker   s = { say, context, i };
 	vn_dump  *d = NULL;
 	char     *config = NULL;
 	vn_status st;

@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-enum { VN_IMPORT_MAPS = 8 };
+enum { VN_IMPORT_MAPS = 8, VN_IMPORT_TROUBLES = 16 };
 
 typedef enum vn_unmapped { VN_UNMAPPED_REFUSED, VN_UNMAPPED_KEPT, VN_UNMAPPED_LEFT_OUT } vn_unmapped;
 
@@ -25,7 +25,7 @@ typedef struct vn_import_options {
 	const char *bits;                  /* what numbers of 1 or 2 bytes are that a file does not say; NULL */
 	vn_unmapped unmapped;
 	bool        partial;               /* also of a dump that is not complete */
-	bool        dry;                   /* ids need not be known; nothing is refused for its name */
+	bool        dry;                   /* ids need not be known; nothing is refused for its name, or for what a map could not do */
 } vn_import_options;
 
 typedef struct vn_import {
@@ -42,6 +42,10 @@ typedef struct vn_import {
 	int           unmapped; /* tensors whose names are none of ours */
 	char          misshapen[VN_ERROR_MAX]; /* the first that has another shape than its checkpoint; "" : none has */
 	int           n_misshapen;
+	char          alone[VN_ERROR_MAX]; /* the first that has one row of several, and is left out for it */
+	int           n_alone;
+	char          trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX]; /* dry: what an import would be refused for, the first of n_troubles */
+	int           n_troubles;
 } vn_import;
 
 /* say: what was decided on the way, lines for a person. What is there must be closed, in failure too. */

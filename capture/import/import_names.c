@@ -161,5 +161,11 @@ void vn_import_list(const vn_import *i, FILE *to)
 		if (!used[k] && !listed(i->dump, vn_recording_entry(i->dump, k)))
 			fprintf(to, "  %s\n", vn_text_clean(name));
 	}
+	if (i->n_troubles)
+		fprintf(to, "not to be imported so: %d\n", i->n_troubles);
+	for (int k = 0; k < i->n_troubles && k < VN_IMPORT_TROUBLES; k++)
+		fprintf(to, "  %s\n", i->trouble[k]);
+	if (i->n_troubles > VN_IMPORT_TROUBLES)
+		fprintf(to, "  and %d more\n", i->n_troubles - VN_IMPORT_TROUBLES);
 	free(used);
 }

@@ -19,6 +19,7 @@ struct vernier_callback {
 	size_t         room, used;
 	char          *numbers; /* of a node, from wherever they are */
 	size_t         bytes;
+	int            tokens, nodes; /* of this call; seen of it */
 };
 
 static seen *find(seen *table, size_t room, const char *name)
@@ -103,6 +104,12 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 		snprintf(name, sizeof name, "%s", t->name);
 	else
 		snprintf(name, sizeof name, "%s.%d", t->name, times);
+	/* The first that a graph does is to look up its tokens. */
+	if (c->nodes++ == 0 && strcmp(ggml_op_name(t->op), "GET_ROWS") == 0 && t->ne[1] < c->tokens) {
+		vernier_record_fail_(&c->record, "%s: llama_decode takes %d of the batch's %d tokens at a time: set n_batch and n_ubatch of llama_context_params to %d or more",
+		                     c->record.dir, (int)t->ne[1], c->tokens, c->tokens);
+		return;
+	}
 	rank = layout(t, shape, stride);
 	vernier_record_put_strided(&c->record, name, NULL, dtype_of(t->type), c->numbers, rank, shape, stride, ggml_op_name(t->op));
 }
@@ -146,6 +153,8 @@ void vernier_callback_batch(vernier_callback *c, struct llama_batch batch)
 	if (c->room)
 		memset(c->table, 0, c->room * sizeof *c->table);
 	c->used = 0;
+	c->tokens = batch.n_tokens;
+	c->nodes = 0;
 }
 
 int vernier_callback_close(vernier_callback *c)

@@ -13,8 +13,8 @@
  * the graph, ggml's name and operation of it, and reads its numbers wherever they are. Nodes that compute nothing (views) and
  * those without a name of their own are left out, and so are types that hold blocks.
  *
- * A batch is one sequence, and n_ubatch at least its tokens: else its nodes come in pieces. Set logits[i] of every token, or the last
- * layer keeps the last token alone. Every node is waited for, so a run takes longer; its numbers are the same.
+ * A batch is one sequence, and n_ubatch at least its tokens: else its nodes come in pieces, and close says so. Set logits[i] of every
+ * token, or the last layer keeps one row of each tensor, and the import leaves these out. Every node is waited for, so a run takes longer; its numbers are the same.
  */
 #ifndef VERNIER_CALLBACK_H
 #define VERNIER_CALLBACK_H

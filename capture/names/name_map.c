@@ -66,6 +66,15 @@ vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r), text);
 }
 
+/* Trouble that is only to be told of is none. */
+static vn_status told(const vn_map_job *j, vn_status st)
+{
+	if (st != VN_ERR_MISMATCH || !j->use->trouble)
+		return st;
+	j->use->trouble(j->use->context, j->err->text);
+	return VN_OK;
+}
+
 /* ---- which rule ------------------------------------------------------------------------- */
 
 static bool in_family(const vn_map_job *j, const char *family)
@@ -246,8 +255,10 @@ static vn_status collect(vn_map_job *j)
 		if (!rule || rule->ignore)
 			continue;
 		int first = j->n[i], end = first + 1;
-		if (rule->each && (st = indices(j, i, &end)))
-			break;
+		if (rule->each && (st = indices(j, i, &end))) {
+			st = told(j, st);
+			continue;
+		}
 		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
 			if (rule->either[0])
 				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
@@ -255,6 +266,7 @@ static vn_status collect(vn_map_job *j)
 				st = add(j, i, n, -1, rule->to);
 			for (int p = 0; !st && p < rule->n_parts; p++)
 				st = add(j, i, n, p, rule->parts[p]);
+			st = told(j, st);
 		}
 	}
 	return st;
@@ -325,14 +337,17 @@ static vn_status check_names(vn_map_job *j)
 		const vn_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
 		if (before && same_name(j, before, o)) {
 			if (is_fallback(j, o) && (!is_fallback(j, before) || (is_copy(j, o) && is_copy(j, before)))) {
-				const vn_status st = is_copy(j, o) ? check_copy(j, before, o) : VN_OK;
+				const vn_status st = is_copy(j, o) ? told(j, check_copy(j, before, o)) : VN_OK;
 				if (st)
 					return st;
 				j->use->spare++;
 				continue;
 			}
-			return vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s", vn_recording_entry(j->r, before->entry)->name,
-			            vn_recording_entry(j->r, o->entry)->name, o->name);
+			const vn_status st = told(j, vn_map_fail(j, o->rule >= 0 ? o->rule : before->rule, "%s and %s both become %s",
+			                                         vn_recording_entry(j->r, before->entry)->name, vn_recording_entry(j->r, o->entry)->name, o->name));
+			if (st)
+				return st;
+			continue;
 		}
 		j->out[kept++] = *o;
 	}
@@ -344,7 +359,7 @@ static vn_status place_all(vn_map_job *j)
 {
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < j->n_out; i++)
-		st = vn_map_place(j, &j->out[i]);
+		st = told(j, vn_map_place(j, &j->out[i]));
 	return st ? st : vn_derive_end(j->made, j->err);
 }
 
@@ -366,7 +381,10 @@ vn_status vn_name_map_apply(const vn_name_map *m, vn_recording **r, vn_map_use *
 		choose_rules(&j);
 	for (int k = 0; !st && k < m->n; k++)
 		if (m->rule[k].either[0])
-			st = decide(&j, k);
+			st = told(&j, decide(&j, k));
+	for (size_t i = 0; !st && i < count; i++)
+		if (j.rule[i] >= 0 && m->rule[j.rule[i]].either[0] && j.chosen[j.rule[i]] < 0)
+			j.rule[i] = VN_MAP_GONE;
 	if (!st && !(st = collect(&j)) && use->mapped + use->ignored && !(st = check_names(&j))
 	    && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err)))
 		st = place_all(&j);

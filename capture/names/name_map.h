@@ -50,6 +50,7 @@ bool vn_map_name(const char *pattern, int n, char *to, size_t room);
 typedef struct vn_map_use {
 	const vn_like      *like;   /* how long axes are */
 	void              (*say)(void *context, const char *words); /* what was decided by content; NULL */
+	void              (*trouble)(void *context, const char *words); /* what a rule could not do: its tensors are left out; NULL: it is an error */
 	void               *context;
 	int                 mapped, ignored, left; /* set: tensors that rules spoke of, dropped, and those of neither */
 	int                 spare;  /* set: of those spoken of, left out since another tensor is that checkpoint */

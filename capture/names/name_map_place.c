@@ -197,7 +197,8 @@ static vn_status place_part(vn_map_job *j, const vn_map_outcome *o)
 		vn_looks w = looks_of(j, name, e->step);
 		const int64_t n = *w.axes && target_dims(&from, w.axes, &to, text, sizeof text) ? part_size(&w, &from, &to) : -1;
 		if (n < 0)
-			return vn_map_fail(j, o->rule, "how much of %s is %s: the other recording has neither it nor a plan", e->name, name);
+			return vn_map_fail(j, o->rule, "how much of %s is %s: %s", e->name, name,
+			                   j->use->like->recording ? "the other recording has neither it nor a plan" : "--model MODEL would say");
 		before += i < o->part ? n : 0;
 		total += n;
 	}

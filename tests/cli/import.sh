@@ -74,6 +74,25 @@ vernier import files -o d.h5; echo "[$?]"
 vernier import files --dry-run | head -n 3
 vernier import files --ids 5,6,7,8,220 --engine stranger --precision f32 -o d.h5; vernier show d.h5 | grep -E 'engine|block_table|imported|step.1'
 vernier import files --ids 5 -o e.h5; echo "[$?]"
+echo "== folders are words of a name, the last layer may have one row, and a list is whole though an import is not"
+$PYTHON -c "
+import h5py, numpy as np, os
+f = h5py.File('ref.h5')['step.0']
+one = ('layer1.output', 'layer1.mlp_norm', 'logits')
+for to, names in (('nested/', ('embed', 'layer0/q_rope', 'sub/logits')), ('alone/', ('embed', 'layer0.output', 'layer1.q_rope') + one), ('early/', ('embed', 'layer0.output', 'layer1.q_rope'))):
+    for k in names:
+        os.makedirs(os.path.dirname(to + k), exist_ok=True)
+        a = f[k.replace('sub/', '').replace('.', '/')][...]
+        np.save(to + k + '.npy', a[-1:] if k in one or (to, k) == ('early/', 'layer0.output') else a)
+os.makedirs('debug')
+open('debug/Q_FULL_TENSORS.json', 'w')"
+vernier import nested --ids 5,6,7,8 -o n.h5; echo "[$?]"
+vernier import nested --dry-run
+vernier import alone --ids 5,6,7,8 -o l.h5; echo "[$?]"; vernier compare ref.h5 l.h5 --bitwise --allow missing,token_ids | tail -n 1
+vernier import early --ids 5,6,7,8 -o l2.h5; echo "[$?]"
+vernier import debug -o x.h5; echo "[$?]"
+printf 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
+vernier import alone --ids 5,6,7,8 --names stops.yaml --dry-run; echo "[$?]"
 echo "== cut off: what is whole, and the file says so"
 cp -r plain cut; head -n 20 plain/manifest.jsonl >cut/manifest.jsonl; printf '{"tensor":"layer0.q_ro' >>cut/manifest.jsonl
 head -c 100 plain/3.npy >cut/3.npy

@@ -63,7 +63,7 @@ layers = [node(f"model.layers.{n}", s["embed"] if n == 0 else s["layer0.output"]
                     *[node(f"model.layers.{n}.self_attn.{p}_proj", None, row(f"layer{n}.{p}_proj")) for p in "qkv"],
                     node(f"model.layers.{n}.self_attn.o_proj", row(f"layer{n}.attn_context"), s[f"layer{n}.attn_out"]))) for n in (0, 1)]
 tree = dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids), "mask": value("Q_mask", np.ones(4, bool))}},
-            children=[node("model.embed_tokens", None, s["embed"]), *layers, node("lm_head", s["final_norm"], s["logits"])])
+            children=[node("model.embed_tokens", ids, s["embed"]), node("model.rotary_emb", s["embed"], s["layer0.q_rope"]), *layers, node("lm_head", s["final_norm"], s["logits"])])
 with open("tree/Q_debug_tree_FULL_TENSORS.json", "w") as o:
     json.dump(tree, o)
 P
@@ -82,7 +82,6 @@ vernier import half.safetensors --ids 5,6,7,8 -o half.h5
 vernier show half.h5 | grep -E 'precision|logits'
 echo "== transformers' tree"
 vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers -o t.h5
-vernier import tree/Q_debug_tree_FULL_TENSORS.json --names hf --model "$M" --engine transformers --unmapped drop -o t.h5
 vernier show t.h5 | grep tokens
 vernier compare ref.h5 t.h5 --bitwise --allow missing,token_ids | grep -E '^(identical|outside|within)' | tail -n 2
 echo "== blocks of weights become float32"
