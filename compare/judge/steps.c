@@ -23,10 +23,10 @@ static int by_name(const void *a, const void *b)
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 
-/* One token's numbers, and no floor: that knows of no other steps, and what is over it is judged as few.c says. */
+/* One token's numbers. Of a floor its channels stay unknown: what is over it is judged as few.c says. */
 static bool belongs(const vn_comparison *c, const vn_checkpoint *p)
 {
-	if (p->m.n == 0 || p->m.n > MOST || p->has_floor || p->m.worst_nmse_channel >= 0)
+	if (p->m.n == 0 || p->m.n > MOST || p->m.worst_nmse_channel >= 0)
 		return false;
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
 	const char *axes = vn_entry_axes(e);
