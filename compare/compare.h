@@ -253,7 +253,7 @@ vn_status vn_hollow(vn_comparison *c, vn_error *err);
 vn_status vn_floor(vn_comparison *c, vn_error *err);
 /* pool, of what is measured. */
 vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
-/* worst_channel_* of steps of one token that have no floor, together: to the first of them. */
+/* worst_channel_* of steps of one token, together: to the first of them. */
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 /* few, of what is measured and has a floor. */
 vn_status vn_take_few(vn_comparison *c, vn_error *err);

@@ -1,4 +1,4 @@
-/* steps.c: the channels of steps of one token, taken together; see vn_pool_channels.
+/* pool_channels.c: the channels of steps of one token, taken together; see vn_pool_channels.
  *
  * A single token has no channels to speak of, so a step of one would pass whatever becomes of one of them. Its steps are to the
  * channels what the rows of one tensor are: rows of a sample of them, evenly spaced as in channels.c, are put under each other
@@ -62,7 +62,7 @@ static vn_status pool(vn_comparison *c, const member *in, int n, vn_error *err)
 	const int      rows = n < SAMPLE ? n : SAMPLE;
 	const vn_shape shape = { .rank = 2, .dim = { rows, first->m.n } };
 	vn_tensor t[2] = { { .dtype = vn_recording_entry(c->ref, first->ref)->dtype, .shape = shape },
-		           { .dtype = vn_recording_entry(c->cand, first->cand)->dtype, .shape = shape } };
+			{ .dtype = vn_recording_entry(c->cand, first->cand)->dtype, .shape = shape } };
 	unsigned char *data[2] = { NULL };
 	vn_measured m;
 	vn_status   st = VN_OK;
