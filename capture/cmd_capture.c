@@ -1,6 +1,7 @@
 /* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
 #include "capture/run/arguments.h"
 #include "capture/commands.h"
+#include "capture/option_table.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/run/run.h"
@@ -29,48 +30,43 @@ typedef struct options {
 	vn_recipe   recipe;
 } options;
 
-enum { FIRST = 256 }; /* of getopt's numbers: those below are letters */
-
 enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, INJECT, DEVICE, KV, BLOCK_SIZE, VALIDATE,
        GUARD, FORCE, OUTPUT, HELP, N_OPTIONS };
 
-static const struct {
-	const char *name, *value, *means;
-} known[N_OPTIONS] = {
-	[OUTPUT]      = { "output", "FILE",        "where the recording goes (-o for short); needed" },
-	[IDS]         = { "ids", "LIST|@FILE",     "the tokens to run: 1,2,3 or a file or pipe of them; this or a prompt" },
-	[PROMPT]      = { "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer (or a file or pipe of it); this or ids" },
-	[NO_SPECIAL]  = { "no-special-tokens", NULL, "with --prompt: put nothing around the text" },
-	[POINTS]      = { "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
-	[LAYERS]      = { "layers", "A-B",         "of those inside layers, only these layers" },
-	[TOKENS]      = { "tokens", "last|A-B",    "only the rows of these tokens" },
-	[PRECISION]   = { "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said;\n"
+static const vn_option known[N_OPTIONS] = {
+	[OUTPUT]      = { VN_ONCE, "o,output", "FILE",        "where the recording goes (-o for short); needed" },
+	[IDS]         = { VN_ONCE, "ids", "LIST|@FILE",     "the tokens to run: 1,2,3 or a file or pipe of them; this or a prompt" },
+	[PROMPT]      = { VN_ONCE, "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer (or a file or pipe of it); this or ids" },
+	[NO_SPECIAL]  = { VN_ONCE, "no-special-tokens", NULL, "with --prompt: put nothing around the text" },
+	[POINTS]      = { VN_MANY, "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
+	[LAYERS]      = { VN_ONCE, "layers", "A-B",         "of those inside layers, only these layers" },
+	[TOKENS]      = { VN_ONCE, "tokens", "last|A-B",    "only the rows of these tokens" },
+	[PRECISION]   = { VN_MANY, "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said;\n"
 	                                           "                                     f32@GLOB: what makes these checkpoints does so in f32" },
-	[THREADS]     = { "threads", "N",          "of the CPU, one a processor unless said; changes no bit" },
-	[DECODE]      = { "decode", "N",           "then decode N tokens, each a step of its own" },
-	[TEMPERATURE] = { "temperature", "T",      "with --decode: draw at this temperature; 0, the greedy choice, unless said" },
-	[SEED]        = { "seed", "S",             "with --decode: of the draws" },
-	[FORCE_IDS]   = { "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
-	[FORCE_REF]   = { "force-ref", "GLOB",     "what makes these checkpoints runs on the reference, inside the GPU run; may be repeated" },
-	[INJECT]      = { "inject", "FAULT@GLOB",  "make this fault where these checkpoints are made; vernier points --faults; may be repeated" },
-	[DEVICE]      = { "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
-	[KV]          = { "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
-	[BLOCK_SIZE]  = { "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
-	[VALIDATE]    = { "validate", NULL,        "with Vulkan's validation layers; a message fails the run" },
-	[GUARD]       = { "guard", NULL,           "poison and guard every buffer of the GPU: names what is not or over-written" },
-	[FORCE]       = { "force", NULL,           "replace FILE if it exists" },
-	[HELP]        = { "help", NULL,            "this" },
+	[THREADS]     = { VN_ONCE, "threads", "N",          "of the CPU, one a processor unless said; changes no bit" },
+	[DECODE]      = { VN_ONCE, "decode", "N",           "then decode N tokens, each a step of its own" },
+	[TEMPERATURE] = { VN_ONCE, "temperature", "T",      "with --decode: draw at this temperature; 0, the greedy choice, unless said" },
+	[SEED]        = { VN_ONCE, "seed", "S",             "with --decode: of the draws" },
+	[FORCE_IDS]   = { VN_ONCE, "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
+	[FORCE_REF]   = { VN_MANY, "force-ref", "GLOB",     "what makes these checkpoints runs on the reference, inside the GPU run; may be repeated" },
+	[INJECT]      = { VN_MANY, "inject", "FAULT@GLOB",  "make this fault where these checkpoints are made; vernier points --faults; may be repeated" },
+	[DEVICE]      = { VN_ONCE, "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
+	[KV]          = { VN_ONCE, "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
+	[BLOCK_SIZE]  = { VN_ONCE, "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
+	[VALIDATE]    = { VN_ONCE, "validate", NULL,        "with Vulkan's validation layers; a message fails the run" },
+	[GUARD]       = { VN_ONCE, "guard", NULL,           "poison and guard every buffer of the GPU: names what is not or over-written" },
+	[FORCE]       = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
+	[HELP]        = { VN_ONCE, "h,help", NULL,            "this" },
 };
 
 static void usage(FILE *to)
 {
+	vn_option table[N_OPTIONS];
+
+	memcpy(table, known, sizeof table);
+	table[PRECISION].value = vn_policy_names;
 	fputs("usage: vernier capture ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST [OPTION]...\n", to);
-	for (int i = 0; i < N_OPTIONS; i++) {
-		char left[48];
-		const char *value = i == PRECISION ? vn_policy_names : known[i].value;
-		snprintf(left, sizeof left, "--%s%s%s", known[i].name, value ? " " : "", value ? value : "");
-		fprintf(to, "  %-34s %s\n", left, known[i].means);
-	}
+	vn_options_usage(table, N_OPTIONS, to);
 }
 
 static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
@@ -85,90 +81,89 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status add_glob(const char **list, int *n, const char *option, vn_error *err)
+static vn_status add_glob(const char **list, int *n, const char *option, const char *value, vn_error *err)
 {
 	if (*n == MOST_PATTERNS)
 		return vn_fail(err, VN_ERR_USAGE, "%s can be given at most %d times", option, MOST_PATTERNS);
-	list[(*n)++] = optarg;
+	list[(*n)++] = value;
 	return VN_OK;
 }
 
 /* Of the run, once; of some nodes, P@GLOB, as often as need be. */
-static vn_status read_precision(options *o, vn_error *err)
+static vn_status read_precision(options *o, const char *value, vn_error *err)
 {
-	if (strchr(optarg, '@'))
-		return add_glob(o->precise, &o->run.n_precise, "--precision", err);
+	if (strchr(value, '@'))
+		return add_glob(o->precise, &o->run.n_precise, "--precision", value, err);
 	if (o->recipe.precision)
 		return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
-	o->recipe.precision = optarg;
+	o->recipe.precision = value;
 	return VN_OK;
 }
 
-static vn_status read_option(options *o, int c, char *const *argv, vn_error *err)
+static vn_status read_option(void *context, int option, const char *value, vn_error *err)
 {
+	options   *o = context;
 	vn_recipe *r = &o->recipe;
 	int64_t    a = 0, b = 0;
 	vn_status  st = VN_OK;
 
-	switch (c) {
-	case OUTPUT:    r->path = optarg; break;
-	case IDS:       o->ids_text = optarg; break;
-	case FORCE_IDS: o->forced_text = optarg; break;
-	case PROMPT:    o->prompt_text = optarg; break;
+	switch (option) {
+	case OUTPUT:    r->path = value; break;
+	case IDS:       o->ids_text = value; break;
+	case FORCE_IDS: o->forced_text = value; break;
+	case PROMPT:    o->prompt_text = value; break;
 	case NO_SPECIAL: o->no_special = true; break;
-	case PRECISION: return read_precision(o, err);
-	case FORCE_REF: return add_glob(o->forced, &o->run.n_force_ref, "--force-ref", err);
+	case PRECISION: return read_precision(o, value, err);
+	case FORCE_REF: return add_glob(o->forced, &o->run.n_force_ref, "--force-ref", value, err);
 	case FORCE:     r->force = true; break;
 	case VALIDATE:  o->run.validate = true; break;
 	case GUARD:     o->run.guard = true; break;
-	case TOKENS:    return read_tokens(optarg, r, err);
+	case TOKENS:    return read_tokens(value, r, err);
 	case POINTS:
-		st = add_glob(o->pattern, &r->n_patterns, "--points", err);
-		return st ? st : vn_glob_check(optarg, err);
+		st = add_glob(o->pattern, &r->n_patterns, "--points", value, err);
+		return st ? st : vn_glob_check(value, err);
 	case INJECT:
-		return add_glob(o->inject, &o->n_inject, "--inject", err);
+		return add_glob(o->inject, &o->n_inject, "--inject", value, err);
 	case LAYERS:
-		st = vn_read_range("--layers", optarg, &a, &b, err);
+		st = vn_read_range("--layers", value, &a, &b, err);
 		r->first_layer = (int)a;
 		r->last_layer = (int)b;
 		return st;
 	case THREADS:
-		st = vn_read_whole("--threads", optarg, 1, 4096, &a, err);
+		st = vn_read_whole("--threads", value, 1, 4096, &a, err);
 		r->threads = o->run.threads = (int)a;
 		return st;
 	case DEVICE:
-		o->device_text = optarg;
-		st = vn_read_whole("--device", optarg, 0, 255, &a, err);
+		o->device_text = value;
+		st = vn_read_whole("--device", value, 0, 255, &a, err);
 		o->run.device = (int)a;
 		return st;
 	case KV:
-		o->kv_text = optarg;
-		o->run.paged = strcmp(optarg, "paged") == 0;
-		if (!o->run.paged && strcmp(optarg, "contiguous") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--kv is contiguous or paged, not '%s'", optarg);
+		o->kv_text = value;
+		o->run.paged = strcmp(value, "paged") == 0;
+		if (!o->run.paged && strcmp(value, "contiguous") != 0)
+			return vn_fail(err, VN_ERR_USAGE, "--kv is contiguous or paged, not '%s'", value);
 		return VN_OK;
 	case BLOCK_SIZE:
-		o->block_text = optarg;
-		st = vn_read_whole("--block-size", optarg, 1, 65536, &a, err);
+		o->block_text = value;
+		st = vn_read_whole("--block-size", value, 1, 65536, &a, err);
 		o->run.block = (int)a;
 		return st;
 	case DECODE:
-		o->decode_text = optarg;
-		return vn_read_whole("--decode", optarg, 0, INT32_MAX, &r->decode, err);
+		o->decode_text = value;
+		return vn_read_whole("--decode", value, 0, INT32_MAX, &r->decode, err);
 	case TEMPERATURE:
-		o->temperature_text = optarg;
-		if (!vn_text_real(optarg, 0, 1000, &r->temperature))
-			return vn_fail(err, VN_ERR_USAGE, "--temperature wants a number from 0 to 1000, not '%s'", optarg);
+		o->temperature_text = value;
+		if (!vn_text_real(value, 0, 1000, &r->temperature))
+			return vn_fail(err, VN_ERR_USAGE, "--temperature wants a number from 0 to 1000, not '%s'", value);
 		return VN_OK;
 	case SEED:
-		o->seed_text = optarg;
-		st = vn_read_whole("--seed", optarg, 0, INT64_MAX, &a, err);
+		o->seed_text = value;
+		st = vn_read_whole("--seed", value, 0, INT64_MAX, &a, err);
 		r->seed = (uint64_t)a;
 		return st;
-	case -':':
-		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
 	default:
-		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+		break;
 	}
 	return VN_OK;
 }
@@ -209,36 +204,16 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
-/* 0: go on; 1: help was asked for. */
-static int read_options(options *o, int argc, char **argv, vn_status *st, vn_error *err)
+static vn_status read_options(options *o, int argc, char **argv, bool *help, vn_error *err)
 {
-	struct option longs[N_OPTIONS + 1] = { 0 };
-	bool          given[N_OPTIONS] = { false };
-	int           c;
-
-	for (int i = 0; i < N_OPTIONS; i++)
-		longs[i] = (struct option){ known[i].name, known[i].value ? required_argument : no_argument, NULL, FIRST + i };
 	*o = (options){ .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
-	*st = VN_OK;
-	optind = 0; /* start afresh */
-	opterr = 0;
-	while (!*st && (c = getopt_long(argc, argv, ":o:", longs, NULL)) != -1) {
-		c = c == 'o' ? OUTPUT : c >= FIRST ? c - FIRST : -c;
-		if (c == HELP)
-			return 1;
-		if (c >= 0 && c != POINTS && c != PRECISION && c != FORCE_REF && c != INJECT && known[c].value && given[c])
-			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
-		else
-			*st = read_option(o, c, argv, err);
-		if (c >= 0)
-			given[c] = true;
-	}
-	if (!*st)
-		*st = check(o, argc, argv, err);
+	vn_status st = vn_options_read(known, N_OPTIONS, argc, argv, read_option, o, help, err);
+	if (!st && !*help)
+		st = check(o, argc, argv, err);
 	o->recipe.pattern = o->pattern;
 	o->run.force_ref = o->forced;
 	o->run.precise = o->precise;
-	return 0;
+	return st;
 }
 
 /* ---- the command ---------------------------------------------------------------- */
@@ -347,10 +322,12 @@ int cmd_capture(int argc, char **argv)
 	vn_recorded done;
 	vn_error    err = { 0 };
 	vn_status   st;
+	bool        help;
 	char        command[VN_FACT_VALUE];
 
 	join(argc, argv, command, sizeof command); /* before getopt sorts it */
-	if (read_options(&o, argc, argv, &st, &err)) {
+	st = read_options(&o, argc, argv, &help, &err);
+	if (help) {
 		usage(stdout);
 		return 0;
 	}

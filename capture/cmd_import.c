@@ -1,6 +1,7 @@
 /* cmd_import.c: `vernier import`: somebody else's dump as a checkpoint file. */
 #include "capture/commands.h"
 #include "capture/import/import.h"
+#include "capture/option_table.h"
 #include "libref/base/text.h"
 
 #include <getopt.h>
@@ -8,26 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FIRST = 256 };
-
 enum { OUTPUT, NAMES, DRY_RUN, MODEL, IDS, POSITIONS, ENGINE, PRECISION, UNMAPPED, BITS, PARTIAL, FORCE, HELP, N_OPTIONS };
 
-static const struct {
-	const char *name, *value, *means;
-} known[N_OPTIONS] = {
-	[OUTPUT]    = { "output", "FILE",        "where the checkpoint file goes (-o for short); needed" },
-	[NAMES]     = { "names", "MAP",          "read its names by a name map: hf, vllm, llama.cpp or a file; may be repeated" },
-	[DRY_RUN]   = { "dry-run", NULL,         "write nothing: say what becomes what, what is left over, and what is nearest to it" },
-	[MODEL]     = { "model", "MODEL",        "the model that ran: its config, lengths of axes, table of weights" },
-	[IDS]       = { "ids", "LIST|@FILE",     "the tokens that went in, where the dump does not say" },
-	[POSITIONS] = { "positions", "LIST|@FILE", "their positions; from 0 on unless said" },
-	[ENGINE]    = { "engine", "NAME",        "what made it" },
-	[PRECISION] = { "precision", "WORD",     "what it computed in: f32, f16, bf16...; the widest of its tensors unless said" },
-	[UNMAPPED]  = { "unmapped", "refuse|keep|drop", "what to do with names that are none of ours; refuse unless said" },
-	[BITS]      = { "bits", "bf16|f8_e4m3|f8_e5m2", "what uint16 or uint8 numbers are, where no file says it" },
-	[PARTIAL]   = { "partial", NULL,         "also from a dump that was cut off: what is whole; the file then says it is incomplete" },
-	[FORCE]     = { "force", NULL,           "replace FILE if it exists" },
-	[HELP]      = { "help", NULL,            "this" },
+static const vn_option known[N_OPTIONS] = {
+	[OUTPUT]    = { VN_ONCE, "o,output", "FILE",        "where the checkpoint file goes (-o for short); needed" },
+	[NAMES]     = { VN_MANY, "names", "MAP",          "read its names by a name map: hf, vllm, llama.cpp or a file; may be repeated" },
+	[DRY_RUN]   = { VN_ONCE, "dry-run", NULL,         "write nothing: say what becomes what, what is left over, and what is nearest to it" },
+	[MODEL]     = { VN_ONCE, "model", "MODEL",        "the model that ran: its config, lengths of axes, table of weights" },
+	[IDS]       = { VN_ONCE, "ids", "LIST|@FILE",     "the tokens that went in, where the dump does not say" },
+	[POSITIONS] = { VN_ONCE, "positions", "LIST|@FILE", "their positions; from 0 on unless said" },
+	[ENGINE]    = { VN_ONCE, "engine", "NAME",        "what made it" },
+	[PRECISION] = { VN_ONCE, "precision", "WORD",     "what it computed in: f32, f16, bf16...; the widest of its tensors unless said" },
+	[UNMAPPED]  = { VN_ONCE, "unmapped", "refuse|keep|drop", "what to do with names that are none of ours; refuse unless said" },
+	[BITS]      = { VN_ONCE, "bits", "bf16|f8_e4m3|f8_e5m2", "what uint16 or uint8 numbers are, where no file says it" },
+	[PARTIAL]   = { VN_ONCE, "partial", NULL,         "also from a dump that was cut off: what is whole; the file then says it is incomplete" },
+	[FORCE]     = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
+	[HELP]      = { VN_ONCE, "h,help", NULL,            "this" },
 };
 
 static void usage(FILE *to)
@@ -35,11 +32,7 @@ static void usage(FILE *to)
 	fputs("usage: vernier import DUMP -o FILE [OPTION]...\n"
 	      "  DUMP is a directory of vernier_record.h, or of .npy files named as their tensors, a file .npz, .safetensors or .gguf,\n"
 	      "  or the tree of transformers' model_debugging_utils, ..._FULL_TENSORS.json\n", to);
-	for (int i = 0; i < N_OPTIONS; i++) {
-		char left[48];
-		snprintf(left, sizeof left, "--%s%s%s", known[i].name, known[i].value ? " " : "", known[i].value ? known[i].value : "");
-		fprintf(to, "  %-34s %s\n", left, known[i].means);
-	}
+	vn_options_usage(known, N_OPTIONS, to);
 }
 
 typedef struct options {
@@ -48,34 +41,33 @@ typedef struct options {
 	bool              force;
 } options;
 
-static vn_status read_option(options *o, int c, char *const *argv, vn_error *err)
+static vn_status read_option(void *context, int option, const char *value, vn_error *err)
 {
+	options           *o = context;
 	vn_import_options *i = &o->import;
-	switch (c) {
-	case OUTPUT:    o->output = optarg; break;
+	switch (option) {
+	case OUTPUT:    o->output = value; break;
 	case DRY_RUN:   i->dry = true; break;
-	case MODEL:     i->model = optarg; break;
-	case IDS:       i->ids = optarg; break;
-	case POSITIONS: i->positions = optarg; break;
-	case ENGINE:    i->engine = optarg; break;
-	case PRECISION: i->precision = optarg; break;
-	case BITS:      i->bits = optarg; break;
+	case MODEL:     i->model = value; break;
+	case IDS:       i->ids = value; break;
+	case POSITIONS: i->positions = value; break;
+	case ENGINE:    i->engine = value; break;
+	case PRECISION: i->precision = value; break;
+	case BITS:      i->bits = value; break;
 	case PARTIAL:   i->partial = true; break;
 	case FORCE:     o->force = true; break;
 	case NAMES:
 		if (i->n_names == VN_IMPORT_MAPS)
 			return vn_fail(err, VN_ERR_USAGE, "--names can be given at most %d times", VN_IMPORT_MAPS);
-		i->names[i->n_names++] = optarg;
+		i->names[i->n_names++] = value;
 		break;
 	case UNMAPPED:
-		if (strcmp(optarg, "refuse") != 0 && strcmp(optarg, "keep") != 0 && strcmp(optarg, "drop") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--unmapped is refuse, keep or drop, not '%s'", optarg);
-		i->unmapped = *optarg == 'k' ? VN_UNMAPPED_KEPT : *optarg == 'd' ? VN_UNMAPPED_LEFT_OUT : VN_UNMAPPED_REFUSED;
+		if (strcmp(value, "refuse") != 0 && strcmp(value, "keep") != 0 && strcmp(value, "drop") != 0)
+			return vn_fail(err, VN_ERR_USAGE, "--unmapped is refuse, keep or drop, not '%s'", value);
+		i->unmapped = *value == 'k' ? VN_UNMAPPED_KEPT : *value == 'd' ? VN_UNMAPPED_LEFT_OUT : VN_UNMAPPED_REFUSED;
 		break;
-	case -':':
-		return vn_fail(err, VN_ERR_USAGE, "option '%s' wants a value", argv[optind - 1]);
 	default:
-		return vn_fail(err, VN_ERR_USAGE, "unknown option '%s'", argv[optind - 1]);
+		break;
 	}
 	return VN_OK;
 }
@@ -97,33 +89,11 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
-/* 0: go on; 1: help was asked for. */
-static int read_options(options *o, int argc, char **argv, vn_status *st, vn_error *err)
+static vn_status read_options(options *o, int argc, char **argv, bool *help, vn_error *err)
 {
-	struct option longs[N_OPTIONS + 1] = { 0 };
-	bool          given[N_OPTIONS] = { false };
-	int           c;
-
-	for (int i = 0; i < N_OPTIONS; i++)
-		longs[i] = (struct option){ known[i].name, known[i].value ? required_argument : no_argument, NULL, FIRST + i };
 	*o = (options){ .output = NULL };
-	*st = VN_OK;
-	optind = 0; /* start afresh */
-	opterr = 0;
-	while (!*st && (c = getopt_long(argc, argv, ":o:h", longs, NULL)) != -1) {
-		c = c == 'o' ? OUTPUT : c == 'h' ? HELP : c >= FIRST ? c - FIRST : -c;
-		if (c == HELP)
-			return 1;
-		if (c >= 0 && c != NAMES && known[c].value && given[c])
-			*st = vn_fail(err, VN_ERR_USAGE, "--%s is given twice", known[c].name);
-		else
-			*st = read_option(o, c, argv, err);
-		if (c >= 0)
-			given[c] = true;
-	}
-	if (!*st)
-		*st = check(o, argc, argv, err);
-	return 0;
+	const vn_status st = vn_options_read(known, N_OPTIONS, argc, argv, read_option, o, help, err);
+	return st || *help ? st : check(o, argc, argv, err);
 }
 
 static void say(void *context, const char *words)
@@ -152,9 +122,11 @@ int cmd_import(int argc, char **argv)
 	vn_import i;
 	vn_error  err = { "" };
 	vn_status st;
+	bool      help;
 	int64_t   tensors = 0, bytes = 0;
 
-	if (read_options(&o, argc, argv, &st, &err)) {
+	st = read_options(&o, argc, argv, &help, &err);
+	if (help) {
 		usage(stdout);
 		return 0;
 	}
