@@ -1,8 +1,23 @@
-/* show.h: what `vernier show` and its JSON share. */
+/* show.h: a recording as `vernier show` prints it: as text, as JSON, and what must hold in it alone. All goes to stdout. */
 #ifndef VN_CAPTURE_SHOW_H
 #define VN_CAPTURE_SHOW_H
 
 #include "capture/recording/recording.h"
+
+/* ---- as text (show_text.c) ---------------------------------------------------------- */
+
+/* Its path, whether it is complete (a line on stderr where it is not) and how many tensors it holds. */
+void vn_show_state(const vn_recording *r);
+/* The state, /run, the model and every step. */
+void vn_show_all(const vn_recording *r);
+/* The table by which another revision or a matrix never loaded is seen. */
+void vn_show_weights(const vn_recording *r);
+/* A line for each tensor of a step. */
+void vn_show_step(const vn_recording *r, const vn_step *s);
+/* Entry i, data its numbers: what the file says of it, statistics, first rows. */
+void vn_show_tensor(const vn_recording *r, int i, const void *data);
+
+/* ---- as JSON, and checked ----------------------------------------------------------- */
 
 /* The whole recording, or entry i when i >= 0 (data: its numbers), as JSON to
  * stdout; schema "vernier-show/1". False when it cannot be written. */
