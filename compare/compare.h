@@ -93,7 +93,8 @@ typedef struct vn_replayed {
 	int     span;   /* nodes from captured tensors to here, its own included */
 	int     behind; /* local is beyond its floor, but the span holds what this checkpoint was charged with; -1 */
 	bool    captured; /* what reads it was computed from other numbers than these: the capture is wrong, not the operation */
-	vn_column_order columns; /* it is right in this order of its columns, and so is what reads it: no mistake */
+	vn_column_order columns; /* its columns lie in this order */
+	bool    wrong_so; /* and in the reference's order, of which local is, it is wrong; else it is right so, as is what reads it: no mistake */
 } vn_replayed;
 
 typedef struct vn_checkpoint {

@@ -226,7 +226,7 @@ static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-	if (t->c->point[point].replay.columns) {
+	if (vn_local_is_order(&t->c->point[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -261,7 +261,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		if (!c->point[c->origins[i]].replayed)
 			continue;
 		st = explain_origin(&t, x, c->origins[i], err);
-		nothing = x->n && (x->of[x->n - 1].n_fit || c->point[c->origins[i]].replay.columns) ? 0 : nothing + 1;
+		nothing = x->n && (x->of[x->n - 1].n_fit || vn_local_is_order(&c->point[c->origins[i]])) ? 0 : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_steps(&t, x, err);

@@ -318,7 +318,7 @@ vn_status vn_explain_steps(vn_trial *t, vn_explanations *x, vn_error *err)
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!t->c->point[x->of[k].point].replay.columns && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!vn_local_is_order(&t->c->point[x->of[k].point]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}

@@ -34,7 +34,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	char at[WHERE];
 
 	text[0] = 0;
-	if (c->point[x->point].replay.columns)
+	if (vn_local_is_order(&c->point[x->point]))
 		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->point[x->point], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
@@ -69,7 +69,7 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	if (*x->why_not || c->point[x->point].replay.columns)
+	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
 		return;
 	if (!x->n_fit) {
 		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
@@ -97,8 +97,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
 	char one[WHERE], other[WHERE];
-	if (c->point[a->point].replay.columns || c->point[b->point].replay.columns)
-		return c->point[a->point].replay.columns == c->point[b->point].replay.columns
+	if (vn_local_is_order(&c->point[a->point]) || vn_local_is_order(&c->point[b->point]))
+		return vn_local_is_order(&c->point[a->point]) == vn_local_is_order(&c->point[b->point]) && c->point[a->point].replay.columns == c->point[b->point].replay.columns
 		    && strcmp(vn_say_lying(c, &c->point[a->point], one), vn_say_lying(c, &c->point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
 }

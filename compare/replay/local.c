@@ -134,3 +134,8 @@ bool vn_local_beyond(const vn_checkpoint *p)
 {
 	return p->replayed && !(vn_local_used(&p->replay, p->m.n) <= 1);
 }
+
+bool vn_local_is_order(const vn_checkpoint *p)
+{
+	return p->replay.columns != VN_COLUMNS_SAME && !p->replay.wrong_so;
+}

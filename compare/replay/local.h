@@ -46,5 +46,7 @@ double vn_local_peak(const vn_checkpoint *p);
 double vn_local_shown(const vn_checkpoint *p);
 /* Is the error of this one its operation's own? */
 bool   vn_local_beyond(const vn_checkpoint *p);
+/* It is right but for the order of its columns, and so is what reads it. */
+bool   vn_local_is_order(const vn_checkpoint *p);
 
 #endif

@@ -1,5 +1,6 @@
 /* probe.c: see probe.h: what was captured, turning to a checkpoint, and its life. The computing is in
  * probe_run.c. */
+#include "compare/replay/candidate.h"
 #include "compare/replay/probe_inside.h"
 
 #include "libref/ops/blas.h"
@@ -26,7 +27,7 @@ vn_held vn_probe_held(const vn_probe *p, int root)
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured(p, i, root);
-		if (point < 0 || p->c->point[point].replay.captured || p->c->point[point].replay.columns)
+		if (point < 0 || p->c->point[point].replay.captured)
 			return VN_HELD_NOT;
 		const vn_shape *is = &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
@@ -54,16 +55,18 @@ vn_status vn_probe_load(vn_probe *p, vn_probe_width *w, int root, void **data, v
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
 		const vn_step *s = &p->step[i];
-		const int      entry = p->c->point[captured(p, i, root)].cand;
+		const vn_checkpoint *k = &p->c->point[captured(p, i, root)];
 		const size_t   n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
+		unsigned char *own;
 		vn_tensor t;
-		if ((st = vn_entry_tensor(p->c->cand, entry, &t, err)))
+		if ((st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &own, err)))
 			break;
 		if (w->size == 8)
 			vn_to_f64((double *)(void *)x + at, t.data, t.dtype, n);
 		else
 			vn_to_f32_as((float *)(void *)x + at, t.data, t.dtype, as, n);
-		vn_recording_release(p->c->cand, entry);
+		free(own);
+		vn_recording_release(p->c->cand, k->cand);
 	}
 	return st;
 }
@@ -90,14 +93,20 @@ static vn_status take_candidate(vn_probe *p, vn_error *err)
 	const vn_checkpoint *k = &p->c->point[p->at];
 	const vn_value *v = &p->plan->value[p->target];
 	const vn_step  *s = &p->step[p->when];
+	unsigned char *sorted;
 	vn_tensor t;
-	vn_status st = vn_entry_tensor(p->c->cand, k->cand, &t, err);
+	vn_status st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
 
 	p->first = s->position + s->first_row;
 	p->rows = s->rows;
 	if (st)
 		return st;
 	p->cand = t;
+	if (sorted) {
+		p->own = sorted;
+		vn_recording_release(p->c->cand, k->cand);
+		return VN_OK;
+	}
 	if (v->size[0] != VN_T || p->rows <= VN_PROBE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 || p->plan->node[v->node].op != VN_OP_LINEAR)
 		return VN_OK;
 	const size_t row = (size_t)vn_value_row(v) * vn_dtype_size(t.dtype);

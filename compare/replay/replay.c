@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- one step ------------------------------------------------------------------------------------ */
 
@@ -128,7 +129,8 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
-			vn_lines_add(&r->c->notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+			if (!r->again)
+				vn_lines_add(&r->c->notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];
@@ -142,17 +144,23 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 {
-	vn_replay r = { .c = c };
+	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
+	vn_replay r;
 	const vn_step *step;
 	const int steps = vn_recording_steps(c->cand, &step);
+	bool      again = false;
 	vn_status st;
 
 	if (!c->model || (c->first < 0 && !c->options->replay))
 		return VN_OK;
-	r.plan = vn_model_plan(c->model);
-	if (!(st = open_all(&r, steps, err)))
-		st = walk_steps(&r, step, steps, err);
-	close_all(&r);
+	do {
+		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->model), .again = again };
+		memcpy(r.assumed, assumed, sizeof assumed);
+		if (!(st = open_all(&r, steps, err)))
+			st = walk_steps(&r, step, steps, err);
+		again = !st && vn_replay_columns_again(&r, assumed);
+		close_all(&r);
+	} while (again);
 	/* The comparison stands without it. */
 	if (st && st != VN_ERR_NOMEM && st != VN_ERR_INTERRUPTED) {
 		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);

@@ -166,7 +166,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && !r->c->point[point].replay.columns && r->c->point[point].replay.behind < 0;
+	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && !vn_local_is_order(&r->c->point[point]) && r->c->point[point].replay.behind < 0;
 }
 
 /* Fills right with those outputs of the wrong ones that come out right now; *n: how many. */
@@ -180,7 +180,7 @@ static vn_status look(vn_replay *r, int k, const bool *wrong, bool *right, int *
 		if (!wrong[i])
 			continue;
 		vn_checkpoint p = r->c->point[r->point[m->value]];
-		st = vn_replay_measure(r, &r->plan->node[k], m, &p, err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p, err);
 		*n += right[i] = !vn_local_beyond(&p);
 	}
 	return st;

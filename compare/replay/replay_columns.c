@@ -4,7 +4,10 @@
  * A tensor that agrees so is taken in the reference's order from there on. What reads it
  * and comes out otherwise then, in either order of its own, is computed once more on the
  * columns as they were captured: is it right so, the run went on with them in that order,
- * as with weights of one order that are rotated in the other, and the operation is charged. */
+ * as with weights of one order that are rotated in the other, and the operation is charged.
+ *
+ * An engine has one order in all layers. Where a mistake stands behind a tensor nothing proves its order, but other layers do:
+ * the steps are walked a second time then, with that order assumed, and the mistake is measured in the reference's. */
 #include "compare/replay/replay_inside.h"
 
 #include <stdlib.h>
@@ -21,14 +24,16 @@ static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
 		memcpy(to + (size_t)i * size, (const unsigned char *)t->data + (size_t)(i - i % width + vn_column_at(lie, width, i % width)) * size, size);
 }
 
-vn_status vn_replay_undo_columns(const vn_checkpoint *p, vn_tensor *t, unsigned char **own, vn_error *err)
+vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
 {
+	const vn_status st = vn_entry_tensor(c->cand, p->cand, t, err);
+
 	*own = NULL;
-	if (p->replay.columns == VN_COLUMNS_SAME)
-		return VN_OK;
+	if (st || lie == VN_COLUMNS_SAME)
+		return st;
 	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
-	undo(t, p->replay.columns, *own);
+	undo(t, lie, *own);
 	t->data = *own;
 	return VN_OK;
 }
@@ -41,12 +46,10 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, con
 	vn_checkpoint  as = *p;
 	unsigned char *data = NULL;
 	vn_tensor      cand;
-	vn_status      st = vn_entry_tensor(r->c->cand, p->cand, &cand, err);
+	vn_status      st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
 
 	*yes = false;
-	as.replay.columns = lie;
-	if (!st && !(st = vn_replay_undo_columns(&as, &cand, &data, err))
-	    && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->options->threads, &as.replay, err))
+	if (!st && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->options->threads, &as.replay, err))
 	    && as.replay.local <= LEFT * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
@@ -75,6 +78,25 @@ static bool readers_are_judged(const vn_replay *r, int root)
 	return n > 0;
 }
 
+static vn_column_order assumed(const vn_replay *r, int root)
+{
+	return r->assumed[r->plan->value[root].point];
+}
+
+/* What lies in the order that other layers prove, and is wrong in the reference's, too. */
+static vn_status wrong_in_order(vn_replay *r, int k, const vn_made *m, vn_checkpoint *p, vn_error *err)
+{
+	vn_checkpoint now = *p;
+	const vn_status st = vn_replay_measure(r, &r->plan->node[k], m, assumed(r, m->value), &now, err);
+
+	now.replay.span = p->replay.span;
+	now.replay.columns = assumed(r, m->value);
+	now.replay.wrong_so = true;
+	if (!st)
+		*p = now;
+	return st;
+}
+
 /* *right: all that node k makes is, in some order of its columns; the orders are noted. */
 static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 {
@@ -94,6 +116,8 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 		     && !vn_replay_no_place(r->plan, m->value) && readers_are_judged(r, m->value); lie++)
 			if (!(st = agrees(r, &r->plan->node[k], m, fine, p, (vn_column_order)lie, &yes, err)) && yes)
 				p->replay.columns = (vn_column_order)lie;
+		if (!st && !yes && assumed(r, m->value))
+			st = wrong_in_order(r, k, m, p, err);
 		*right = *right && yes;
 	}
 	return st;
@@ -107,39 +131,97 @@ static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 	return point >= 0 && r->c->point[point].replay.columns ? &r->c->point[point] : NULL;
 }
 
-/* Node k on its inputs as they were captured, and so they stay: what it makes is right so, or wrong in both orders, which proves none;
- * then each is charged where it is. */
-static vn_status as_captured(vn_replay *r, int k, vn_error *err)
+/* What node k makes, measured again on the inputs that are there now. */
+static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 {
-	vn_checkpoint *p;
-	vn_status st = VN_OK;
-	int root, n = 0;
+	vn_status st = vn_replay_run_node(r, k, err);
 
-	for (int i = 0; !st && i < r->plan->node[k].n_in; i++)
-		if ((p = in_order(r, k, i, &root))) {
-			p->replay.columns = VN_COLUMNS_SAME;
-			st = vn_replay_take(r, root, err);
-			n++;
-		}
-	if (st || !n || (st = vn_replay_run_node(r, k, err)))
-		return st;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_made *m = &r->e[VN_OWN].out[i];
-		p = r->point[m->value] >= 0 ? &r->c->point[r->point[m->value]] : NULL;
+		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
+		const vn_column_order lie = p->replay.wrong_so ? p->replay.columns : VN_COLUMNS_SAME;
 		vn_checkpoint now = *p;
-		st = vn_replay_measure(r, &r->plan->node[k], m, &now, err);
+		st = vn_replay_measure(r, &r->plan->node[k], m, lie, &now, err);
 		now.replay.span = p->replay.span;
+		now.replay.columns = lie;
+		now.replay.wrong_so = lie != VN_COLUMNS_SAME;
 		if (!st)
 			*p = now;
 	}
 	return st;
 }
 
+/* Is what node k makes right, as it was captured? */
+static bool is_right(const vn_replay *r, int k)
+{
+	for (int i = 0; i < r->plan->node[k].n_out; i++) {
+		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
+		if (point >= 0 && r->c->point[point].replayed && (vn_local_beyond(&r->c->point[point]) || r->c->point[point].replay.columns))
+			return false;
+	}
+	return true;
+}
+
+/* Node k on its inputs as they were captured, and so they stay: what it makes is right so, or wrong in both orders, which proves none;
+ * then each is charged where it is. But an order that other layers prove stays where it is wrong in both. */
+static vn_status as_captured(vn_replay *r, int k, vn_error *err)
+{
+	const vn_node  *node = &r->plan->node[k];
+	vn_column_order was[VN_MAX_IN] = { VN_COLUMNS_SAME };
+	vn_checkpoint  *p;
+	vn_status st = VN_OK;
+	bool      changed = false, back = false;
+	int       root;
+
+	for (int i = 0; !st && i < node->n_in; i++)
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so) {
+			was[i] = p->replay.columns;
+			p->replay.columns = VN_COLUMNS_SAME;
+			st = vn_replay_take(r, root, err);
+			changed = true;
+		}
+	if (st || !changed || (st = measure_again(r, k, err)) || is_right(r, k))
+		return st;
+	for (int i = 0; !st && i < node->n_in; i++)
+		if (was[i] && assumed(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
+			root = vn_plan_root(r->plan, node->in[i]);
+			r->c->point[r->point[root]].replay.columns = was[i];
+			st = vn_replay_take(r, root, err);
+			back = true;
+		}
+	return st || !back ? st : measure_again(r, k, err);
+}
+
 vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err)
 {
+	const vn_node *node = &r->plan->node[k];
+	vn_checkpoint *p;
 	bool right;
+	int  root;
 	vn_status st = order_columns(r, k, &right, err);
-	return st || right ? st : as_captured(r, k, err);
+
+	if (st || !right)
+		return st ? st : as_captured(r, k, err);
+	for (int i = 0; i < node->n_in; i++)
+		if ((p = in_order(r, k, i, &root)) && !p->replay.wrong_so)
+			r->proven[r->plan->value[root].point] = p->replay.columns;
+	return VN_OK;
+}
+
+bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINTS])
+{
+	bool again = false;
+
+	for (int i = 0; i < r->c->n_points; i++) {
+		const vn_checkpoint *p = &r->c->point[i];
+		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name) : -1;
+		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed(r, root))
+			again = true;
+	}
+	if (again)
+		for (int i = 0; i < VN_N_POINTS; i++)
+			next[i] = r->proven[i] ? r->proven[i] : next[i];
+	return again;
 }

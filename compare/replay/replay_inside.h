@@ -3,6 +3,7 @@
 #define VN_COMPARE_REPLAY_INSIDE_H
 
 #include "compare/match/names.h"
+#include "compare/replay/candidate.h"
 #include "compare/replay/replay.h"
 #include "compare/replay/trace.h"
 #include "capture/recording/scratch.h"
@@ -54,6 +55,9 @@ typedef struct vn_replay {
 	int              at;     /* the step, counted from 0 */
 	vn_saved         saved[VN_SAVED];
 	int              n_saved;
+	vn_column_order  proven[VN_N_POINTS]; /* how the columns of a point lie in some layer, where what reads it is right so */
+	vn_column_order  assumed[VN_N_POINTS]; /* what a walk before this one proved */
+	bool             again;  /* there was one */
 } vn_replay;
 
 static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
@@ -70,8 +74,8 @@ void      vn_made_free(vn_made *m);
 vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
-/* What the candidate has of it against what the engines made: p->replay, but span and behind. */
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_checkpoint *p, vn_error *err);
+/* What the candidate has of it, its columns lying so, against what the engines made: p->replay, but span, behind and columns. */
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err);
 /* The candidate's numbers of a measured checkpoint into both engines. */
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
 /* Never in memory, or made of what others put there. */
@@ -85,11 +89,12 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 
 /* ---- replay_columns.c: columns in another order --------------------------------------------------- */
 
-/* Node k came out otherwise. Is what it makes right but for the order of its columns? Else its inputs whose columns were put in order
- * are as they were captured again. */
+/* Is what node k makes right but for the order of its columns? Else its inputs whose columns were put in order are as they were captured
+ * again, but where the order of such a point is proven elsewhere. */
 vn_status vn_replay_columns(vn_replay *r, int k, vn_error *err);
-/* The candidate's numbers in the reference's order, where theirs is another: t->data is *own then, which is the caller's to free. */
-vn_status vn_replay_undo_columns(const vn_checkpoint *p, vn_tensor *t, unsigned char **own, vn_error *err);
+/* After a walk: is something wrong that was taken as captured, though another layer proves an order for such a point, which was not assumed? Then
+ * it is to be, in another walk. */
+bool      vn_replay_columns_again(const vn_replay *r, vn_column_order assumed[VN_N_POINTS]);
 
 /* ---- replay_captured.c: a capture that is not what the run went on with ---------------------- */
 

@@ -108,7 +108,7 @@ static bool own_rounding(const vn_replay *r, vn_replayed *l)
 	return most;
 }
 
-vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_checkpoint *p, vn_error *err)
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err)
 {
 	const vn_made *fine = find_made(&r->e[VN_FINE], own->value);
 	const double   in = error_in(r, node);
@@ -116,25 +116,28 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int   threads = c->options->threads;
-	const bool  mapped = own->large.file && fine->large.file && vn_recording_mapped(c->cand, p->cand) && vn_recording_mapped(c->ref, p->ref);
+	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->cand, p->cand) && vn_recording_mapped(c->ref, p->ref);
+	unsigned char *sorted = NULL;
 	vn_tensor   cand, ref;
 	vn_measured given;
 	vn_status   st;
 
-	if ((st = vn_entry_tensor(c->cand, p->cand, &cand, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
+	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
 	    || (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay, err))
 	    || (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
-		return st;
+		goto done;
 	p->replayed = true;
 	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
-		return st;
+		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
 	p->replay.behind = -1;
 	const bool hidden = own_rounding(r, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->cand, p->cand);
 	vn_recording_release(c->ref, p->ref);
-	return VN_OK;
+done:
+	free(sorted);
+	return st;
 }
 
 static vn_checkpoint *point_of(const vn_replay *r, const vn_made *m)
@@ -152,7 +155,7 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 		if (!p || !find_made(&r->e[VN_FINE], m->value) || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->ref, p->ref)->shape)
 		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->cand, p->cand)->shape))
 			continue;
-		if (!(st = vn_replay_measure(r, node, m, p, err)))
+		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
 			st = vn_trace_span(&r->trace, r->at, m->value, &p->replay.span, &p->replay.behind, err);
 		if (!vn_local_beyond(p))
 			p->replay.behind = -1;
@@ -173,7 +176,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 		if (behind >= 0)
 			continue;
 		vn_trace_blame(&r->trace, r->point[value]);
-		st = p->replay.columns ? VN_OK : vn_replay_save(r, k, value, err);
+		st = vn_local_is_order(p) ? VN_OK : vn_replay_save(r, k, value, err);
 	}
 	return st;
 }
@@ -209,11 +212,11 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 {
 	const vn_checkpoint *p = &r->c->point[r->point[value]];
 	const vn_shape whole = vn_replay_shape(r, value);
+	unsigned char *own;
 	vn_tensor t;
-	vn_status st = vn_entry_tensor(r->c->cand, p->cand, &t, err);
+	vn_status st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
 
-	unsigned char *own = NULL;
-	if (st || (st = vn_replay_undo_columns(p, &t, &own, err)))
+	if (st)
 		return st;
 	const bool   rows = !vn_shape_equal(&t.shape, &whole);
 	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;

@@ -126,6 +126,7 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "nonfinite", json_integer(p->replay.bad));
 	json_object_set_new(j, "captured", json_boolean(p->replay.captured));
 	json_object_set_new(j, "columns", p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
+	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
 	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
 	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->point[p->replay.behind]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);

@@ -67,7 +67,7 @@ static int other_orders(const vn_comparison *c)
 {
 	int n = 0;
 	for (int i = 0; i < c->n_origins; i++)
-		n += c->point[c->origins[i]].replay.columns != VN_COLUMNS_SAME;
+		n += vn_local_is_order(&c->point[c->origins[i]]);
 	return n;
 }
 
@@ -113,7 +113,8 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
 	char map[240];
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
-	snprintf(text, VN_WORDS, "its columns lie as %s, and what reads it is right so: an order, no mistake; %s", vn_columns_name(p->replay.columns), map);
+	snprintf(text, VN_WORDS, p->replay.wrong_so ? "its columns lie as %s, as elsewhere in this run, and in the reference's order it is wrong, too; %s"
+	                                            : "its columns lie as %s, and what reads it is right so: an order, no mistake; %s", vn_columns_name(p->replay.columns), map);
 	return text;
 }
 

@@ -103,11 +103,15 @@ try explain ref.h5 one.h5 --bitwise --model none
 vernier points --faults='R12' "$M"
 try points --faults='R{1' "$M"
 try points --faults=R1
-echo "== rotated pairs side by side, which what reads them takes so: no mistake; of queries alone it is one of the capture"
+echo "== rotated pairs side by side, which what reads them takes so: no mistake; of queries alone it is one of the capture;
+   what one layer proves holds in the others, where a mistake stands behind it"
 for f in pairs alone; do cp half.h5 $f.h5; done
+for f in R2.1e4@layer1.q_rope R2.1e4@layer0.k_rope W1@layer1.q_proj A6@layer1.attn_context; do run -o "${f%@*}${f#*@}.h5" --precision f16 --inject "$f"; done
 ${PYTHON:-python3} - <<'END2'
 import h5py
-for file, points in ("pairs.h5", ["q_proj", "k_proj", "q_rope", "k_rope"]), ("alone.h5", ["q_rope"]):
+four = ["q_proj", "k_proj", "q_rope", "k_rope"]
+wrong = [(f + ".h5", four) for f in ("R2.1e4layer1.q_rope", "R2.1e4layer0.k_rope", "W1layer1.q_proj", "A6layer1.attn_context")]
+for file, points in ("pairs.h5", four), ("alone.h5", ["q_rope"]), *wrong:
     with h5py.File(file, "r+") as f:
         for n in [f"step.0/layer{l}/{p}" for l in (0, 1) for p in points]:
             d = f[n]
@@ -116,5 +120,6 @@ for file, points in ("pairs.h5", ["q_proj", "k_proj", "q_rope", "k_rope"]), ("al
             d[...] = x.reshape(*x.shape[:2], 2, -1).swapaxes(2, 3).reshape(x.shape)
 END2
 for f in pairs alone; do told $f.h5; grep -h '^verdict' said; done
+for f in R2.1e4layer1.q_rope R2.1e4layer0.k_rope W1layer1.q_proj A6layer1.attn_context; do told $f.h5; done
 run -o order.h5 --precision f16 --inject 'R1b@*'
 told order.h5
