@@ -141,7 +141,7 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			vn_form form;
 			const vn_limit *l = limit_of(&said, &ours, m, &form);
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) || keeps_to(p, (vn_metric)m, form, l->value, p->floor[m])
-			    || (m == VN_M_SCALE && keeps_to(p, VN_M_SCALE, form, l->value, vn_count_scale(c, p, p->floor[m], p->floor[VN_M_NMSE]))))
+			    || ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && keeps_to(p, (vn_metric)m, form, l->value, vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
 			vn_floor_unfounded(c, p, "%s: %s %.3g, and %s leaves %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
 			          vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);

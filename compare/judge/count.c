@@ -7,6 +7,8 @@
 
 #define ONE_OF 1e-3
 
+enum { MOST = 1 << 16 }; /* numbers of a checkpoint that is read again */
+
 static int ascending(const void *a, const void *b)
 {
 	const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
@@ -97,11 +99,61 @@ static int token_axes(const char *axes)
 	return n;
 }
 
-double vn_count_scale(const vn_comparison *c, const vn_checkpoint *p, double scale, double nmse)
+int64_t vn_count_hidden(const vn_comparison *c)
 {
+	for (int i = 0; i < vn_recording_count(c->ref); i++) {
+		const vn_entry *e = vn_recording_entry(c->ref, i);
+		const int    axis = vn_axes_find(vn_entry_axes(e), "hidden");
+		if (axis >= 0 && axis < e->shape.rank)
+			return e->shape.dim[axis];
+	}
+	return 0;
+}
+
+int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const int    axis = vn_axes_find(vn_entry_axes(e), "token");
+	const int64_t own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
+	return own < p->m.n ? own : p->m.n;
+}
+
+/* Of its numbers so many carry the sum of squares, as if they were of one size: (sum r^2)^2 / sum r^4. All of them where they are too many
+ * to be read again, or cannot be. */
+static double carrying(const vn_comparison *c, const vn_checkpoint *p)
+{
+	double    rr = 0, r4 = 0, *x = NULL;
+	vn_error  err;
+	vn_tensor t;
+
+	if (p->m.n > MOST || vn_entry_tensor(c->ref, p->ref, &t, &err))
+		return (double)p->m.finite;
+	if ((x = malloc((size_t)p->m.n * sizeof *x))) {
+		vn_to_f64(x, t.data, t.dtype, (size_t)p->m.n);
+		for (int64_t i = 0; i < p->m.n; i++)
+			if (isfinite(x[i])) {
+				const double r = x[i] / (p->m.absmax[0] > 0 ? p->m.absmax[0] : 1);
+				rr += r * r;
+				r4 += r * r * r * r;
+			}
+	}
+	free(x);
+	vn_recording_release(c->ref, p->ref);
+	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;
+}
+
+double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, double value, double nmse)
+{
+	const double n = (double)p->m.finite, far = m == VN_M_NORM_RATIO ? fabs(value - 1) : value;
+	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)), rest = fmax(nmse - far * far, one * one); /* what one rounding leaves */
 	int64_t      rows;
-	const double n = (double)p->m.finite, share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
-	const double fewer = n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->ref, p->ref))));
-	const double rest = fmax(nmse - scale * scale, 0x1p-20);
-	return fewer < n ? fmax(0, scale - 6 * sqrt(rest) * (1 / sqrt(fewer) - 1 / sqrt(n))) : scale;
+	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
+	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->ref, p->ref)))), carrying(c, p));
+
+	fewer = fmin(fewer, (double)vn_count_independent(c, p, vn_count_hidden(c)));
+	/* One of them is taken by the factor itself. The scale has the luck of n numbers taken off already; of a norm nothing is, and the rest adds to it. */
+	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
+	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);
+	const double left = fmax(0, far - fmax(luck, 0));
+	return m == VN_M_NORM_RATIO ? 1 + left : left;
 }

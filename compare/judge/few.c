@@ -2,7 +2,7 @@
  *
  * Their steps are to the ratio what the rows of one tensor are: sums of squares
  * are added, the worst step stands for the worst token. */
-#include "compare/compare.h"
+#include "compare/judge/count.h"
 #include "compare/metrics/measure.h"
 
 #include <math.h>
@@ -14,31 +14,9 @@ typedef struct member {
 	int         point;
 } member;
 
-/* Numbers of a row of what goes from layer to layer; 0: not recorded. */
-static int64_t hidden(const vn_comparison *c)
-{
-	for (int i = 0; i < vn_recording_count(c->ref); i++) {
-		const vn_entry *e = vn_recording_entry(c->ref, i);
-		const int    axis = vn_axes_find(vn_entry_axes(e), "hidden");
-		if (axis >= 0 && axis < e->shape.rank)
-			return e->shape.dim[axis];
-	}
-	return 0;
-}
-
-/* Whatever is computed from a token's row of so many numbers knows no more than they do: 512 scores made of 32 numbers are as far
- * off as those happened to be. width: of such a row; 0: not known. */
-static int64_t independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
-{
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
-	const int    axis = vn_axes_find(vn_entry_axes(e), "token");
-	const int64_t own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
-	return own < p->m.n ? own : p->m.n;
-}
-
 static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
-	if (p->m.n == 0 || !p->has_floor || independent(c, p, width) >= VN_FEW_NUMBERS)
+	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_FEW_NUMBERS)
 		return false;
 	const vn_step *s = vn_recording_step(c->ref, p->step);
 	return s && s->rows == 1;
@@ -133,7 +111,7 @@ vn_status vn_take_few(vn_comparison *c, vn_error *err)
 {
 	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
 	vn_status st = VN_OK;
-	const int64_t width = hidden(c);
+	const int64_t width = vn_count_hidden(c);
 	int       n = 0;
 
 	if (!in)

@@ -162,9 +162,9 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		add(p, m, form, l, 0, "the floor lacks this metric");
 	else if (form != VN_OVER_FLOOR) {
 		double value = s.value;
-		if (m == VN_M_SCALE && !vn_limit_holds(m, form, l->value, value)) {
-			const double distinct = vn_count_scale(c, p, value, p->m.value[VN_M_NMSE]);
-			value = vn_limit_holds(m, form, l->value, distinct) ? distinct : value;
+		if ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && !vn_limit_holds(m, form, l->value, value)) {
+			const double left = vn_count_factor(c, p, m, value, p->m.value[VN_M_NMSE]);
+			value = vn_limit_holds(m, form, l->value, left) ? left : value;
 		}
 		add(p, m, form, &of, value, NULL);
 	}
