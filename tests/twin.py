@@ -203,7 +203,7 @@ class Twin:
             if all(self.differ(x, y) for y in kept):
                 kept.append(x)
         n = len(kept)
-        if n >= 8 or not self.logits:
+        if (n >= 8 or not self.logits) and n * len(off) >= 32:
             self.found["scale"] = max(self.found["scale"], abs(middle) - 6 * 1.2533 * deviation / np.sqrt(len(off)))
         if n >= 8:
             self.nmses_of_channels = dd / size

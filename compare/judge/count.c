@@ -154,6 +154,8 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	/* One of them is taken by the factor itself. The scale has the luck of n numbers taken off already; of a norm nothing is, and the rest adds to it. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);
-	const double left = fmax(0, far - fmax(luck, 0));
+	double left = fmax(0, far - fmax(luck, 0));
+	if (m == VN_M_SCALE)
+		left = fmax(left, fmin(p->m.middle, far)); /* that no few numbers make */
 	return m == VN_M_NORM_RATIO ? 1 + left : left;
 }

@@ -19,6 +19,7 @@
 enum {
 	ROWS = 32,       /* of them are enough: of the worst of 10,000 channels the luck is then 2.2, of all 1 */
 	FEWEST = 8,      /* of fewer different ones a channel's error is luck */
+	ENOUGH = 32,     /* numbers for a middle factor and how far others are from it */
 	LOOKED_AT = 64,  /* numbers of a token that tell it from another */
 	MOST = 1 << 16,  /* of what is wider, vocabularies, the sums alone would be the memory of everything else */
 	STEP = 1024,     /* whose sums stay in the cache */
@@ -269,7 +270,8 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 	if (scores && different < FEWEST)
 		return;
 	const factors f = factors_of(c->rd, c->sort, n);
-	m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], middle_scale(f, n));
+	if (n * different >= ENOUGH)
+		m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], m->middle = middle_scale(f, n));
 	if (different < FEWEST)
 		return;
 	for (int64_t i = 0; i < n; i++) {

@@ -91,6 +91,7 @@ typedef struct vn_measured {
 	int64_t  differs_at;             /* first position that counts in differing; -1: none, or not measured */
 	int64_t  worst_token;            /* of worst_token_cosine; -1 without a token axis */
 	int64_t  worst_nmse_token;       /* of worst_token_nmse; the same */
+	double   middle; /* what scale has of the middle channel's factor; 0: nothing, or too few numbers for one */
 	int64_t  worst_nmse_channel, worst_scale_channel; /* of worst_channel_*, outer and inner places counted through; -1 where it has none */
 	int64_t  worst_row;              /* of kl_max; -1 when there is none */
 	double   argmax_strict;          /* argmax_agreement with no ties allowed */
