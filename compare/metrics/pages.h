@@ -1,0 +1,25 @@
+/* pages.h: pages of mapped tensors, given back behind the pass.
+ *
+ * A tensor of gigabytes, mapped, would count as memory to its last page. So its units are counted in stretches, and whoever ends the
+ * last unit of a stretch gives the stretch back: nobody waits for a thread that is held up.
+ */
+#ifndef VN_COMPARE_PAGES_H
+#define VN_COMPARE_PAGES_H
+
+#include "compare/metrics/measure.h"
+
+typedef struct vn_stretches {
+	int64_t all, units;     /* of all, of a stretch; 0: nothing is given back */
+	int64_t count;          /* stretches */
+	_Atomic int64_t *ended; /* (count), of the caller: their units that are done */
+} vn_stretches;
+
+/* Of a mapped pair, so many units of `unit` elements each: stretches of 8 MB of both sides. ended is not set. */
+vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit);
+/* Of a unit that is done: whether it was the last of its stretch, whose units [*from, *to) may be given back. */
+bool         vn_stretch_ends(vn_stretches *s, int64_t unit, int64_t *from, int64_t *to);
+
+/* Elements from..to are not needed soon and shall not count as memory. */
+void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
+
+#endif
