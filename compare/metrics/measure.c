@@ -114,6 +114,8 @@ static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, i
 	vn_status st = VN_OK;
 	for (int64_t i = unit; i < end; i++)
 		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
+	if (w->row)
+		memset(&w->row[row], 0, (size_t)rows * sizeof *w->row);
 	if (w->parts && rows * p->outer * p->inner > in->most)
 		return measure_wide_row(k, w, job, row, in, spread, err);
 	if (w->parts)
@@ -205,7 +207,7 @@ static bool in_files(const vn_job *job)
 }
 
 /* most: elements of a window. */
-static void cut(work *w, const vn_job *job, int64_t most)
+static void cut(work *w, const vn_job *job, int64_t most, int threads)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
@@ -222,7 +224,7 @@ static void cut(work *w, const vn_job *job, int64_t most)
 	w->turns = (w->units + w->each - 1) / w->each;
 	w->left = w->turns;
 	if (!w->parts)
-		w->stretches = vn_stretches_of(&w->pair, w->units, unit);
+		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
 
 /* What the threads share. */
@@ -258,7 +260,7 @@ static void end_job(pass *p, int i, int thread)
 	vn_error why = { "" };
 	if (!w->failed)
 		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
-	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->stretches.count > 1) /* small ones later, all at once */
+	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
@@ -289,7 +291,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	}
 	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
-	p->row = calloc((size_t)rows + 1, sizeof *p->row);
+	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* a page of zeros that is read first and then written costs two faults, and a word to every processor */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
@@ -325,7 +327,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	if (parts)
 		p.window = vn_windows_open(all);
 	for (int i = 0; p.w && i < n && (p.window || !parts); i++) {
-		cut(&p.w[i], &job[i], parts ? p.window->most : 0);
+		cut(&p.w[i], &job[i], parts ? p.window->most : 0, all);
 		p.w[i].first = p.turns;
 		p.turns += p.w[i].turns;
 		job[i].st = VN_OK;

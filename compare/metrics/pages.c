@@ -3,15 +3,27 @@
 
 #include <sys/mman.h>
 
-enum { STRETCH_BYTES = 8 << 20 };
+/* Of both sides. Threads are in a stretch each at most, and one that was given back too early is mapped again page by page. */
+enum { STRETCHES_BYTES = 64 << 20, LONGEST = 32 << 20, SHORTEST = 8 << 20 };
 
-vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit)
+static int64_t bytes_of(const vn_pair *p)
 {
-	const int64_t element = (int64_t)(vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1]));
+	return (int64_t)(vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1]));
+}
+
+bool vn_pair_gives_back(const vn_pair *p)
+{
+	return p->mapped && p->n * bytes_of(p) >= VN_GIVES_BACK;
+}
+
+vn_stretches vn_stretches_of(const vn_pair *p, int64_t units, int64_t unit, int threads)
+{
+	int64_t bytes = STRETCHES_BYTES / (threads > 0 ? threads : 1);
 	vn_stretches s = { .all = units };
-	if (!p->mapped || units == 0)
+	bytes = bytes > LONGEST ? LONGEST : bytes < SHORTEST ? SHORTEST : bytes;
+	if (!p->mapped || p->n * bytes_of(p) <= bytes)
 		return s;
-	s.units = STRETCH_BYTES / (unit > 0 ? unit * element : element) + 1;
+	s.units = bytes / (unit > 0 ? unit * bytes_of(p) : 1) + 1;
 	s.count = (units + s.units - 1) / s.units;
 	return s;
 }

@@ -198,7 +198,7 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, v
 	vn_measured  *m = &job->m;
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];
 	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
-	vn_stretches stretches = job->from[0].recording ? (vn_stretches) { 0 } : vn_stretches_of(p, rows, width);
+	vn_stretches stretches = job->from[0].recording ? (vn_stretches) { 0 } : vn_stretches_of(p, rows, width, threads);
 	double *kl = calloc((size_t)rows + 1, sizeof *kl);
 	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
 	bool    room = kl && stretches.ended;
@@ -212,6 +212,8 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, v
 
 	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows, .stretches = stretches };
 	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
+	if (!job->from[0].recording && vn_pair_gives_back(p))
+		vn_pair_give_back(p, 0, p->n);
 	m->argmax_strict = (double)s.strict / (double)rows;
 	const vn_mean mean = vn_mean_of(kl, rows);
 	m->kl_half = VN_Z95 * mean.error;
