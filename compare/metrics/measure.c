@@ -52,8 +52,10 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
 	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
-		/* A table may be below zero (positions taken out again); the four together are not. */
-		const uint32_t sum = s->count[0][i] + s->count[1][i] + s->count[2][i] + s->count[3][i];
+		/* A table may be below zero (positions taken out again); all together are not. */
+		uint32_t sum = 0;
+		for (int t = 0; t < VN_ULP_TABLES; t++)
+			sum += s->count[t][i];
 		if (sum)
 			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
 	}
