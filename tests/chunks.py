@@ -2,10 +2,11 @@
 """chunks.py VERNIER: tensors in chunks of every shape, compressed or not, hold the same numbers as one behind the other.
 
 h5py writes both, so what is read owes nothing to the code that reads it. Each tensor has more than the 16 MB from
-which on it is read in parts, but for those that are none: a single number, no number, rank 6. Then the reports of
+which on it is read in parts, but for those that are none: a single number, no number, rank 6; and for many small ones, which a
+process must not be started for each. Then the reports of
 what is wrong with a tensor are the same, and what is damaged is told in one line. Needs h5py and numpy.
 """
-import os, re, subprocess, sys, tempfile
+import os, re, resource, subprocess, sys, tempfile
 
 try:
     import h5py
@@ -101,6 +102,35 @@ def same_reports(b):
     b.say(said[0] == done.stdout, "TMPDIR is no folder: another one", done)
 
 
+def many_small(b):
+    """A process for each would take 20 s of computing. In one of them a checksum is wrong: that one alone is told of."""
+    n, bad, large = 1500, 700, 30000
+    some = {f"layer{i}.output": numbers((large, 5) if i % 100 == 48 else (3, 5 + i % 7), "<f4") + np.float32(i) for i in range(n)}
+    ways = [PACKED, ALL, {"chunks": (2, 4)}, {}]
+    write(b.path("plain.h5"), {name: (x, "", {}) for name, x in some.items()})
+    write(b.path("packed.h5"), {name: (x if i % 4 < 3 else x.astype(">f4"), "", ways[i % 4]) for i, (name, x) in enumerate(some.items())})
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    b.say(done.returncode == 0 and f"{n} checkpoints compared" in done.stdout, f"{n} small ones: the same bits", done)
+    b.say(took < 7, "which takes less than 7 s of computing", None)
+    with h5py.File(b.path("packed.h5"), "r+") as f:
+        name = f"layer{bad}.output"
+        assert bad % 4 == 0
+        del f["step.0"][name]
+        d = f["step.0"].create_dataset(name, data=some[name], **ALL)
+        d.attrs.update(order=bad, layer=0, axes="")
+        at = d.id.get_chunk_info(0)
+    with open(b.path("packed.h5"), "r+b") as f:
+        f.seek(at.byte_offset + at.size // 2)
+        f.write(b"\xff" * 4)
+    done = b.run("compare", "plain.h5", "packed.h5", "--bitwise")
+    told = [l for l in (done.stdout + done.stderr).splitlines() if re.search("^finding .*cannot be read", l)]
+    b.say(done.returncode == 1 and len(told) == 1 and f"packed.h5: {name}: its numbers cannot be read" in told[0] and f"1 of {n} checkpoints, 1 unreadable" in done.stdout,
+          f"one of them damaged: {told[0] if told else ''}", done)
+
+
 def damaged(b):
     x = numbers((T, 8704), "<f4")
     write(b.path("plain.h5"), {"layer0.down_proj": (x, "token hidden", {})})
@@ -154,6 +184,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         b = Bench(os.path.abspath(sys.argv[1]), folder)
         same_numbers(b)
+        many_small(b)
         same_reports(b)
         damaged(b)
         b.say(not [n for n in os.listdir(folder) if not n.endswith(".h5")], "nothing is left behind")

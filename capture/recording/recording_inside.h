@@ -40,6 +40,7 @@ typedef struct vn_extent {
 	vn_gathered *gathered; /* NULL: in this file */
 	int      foreign; /* 1 + the number of an array of vn_foreign; 0: it is in a checkpoint file */
 	bool     parts;   /* a foreign one that may be read in parts */
+	bool     ahead;   /* loaded, and nobody has asked for it */
 } vn_extent;
 
 /* Whoever reads numbers that are in no checkpoint file (dump.h): bytes [at, at + n) of array i; of one without `parts` all. */
@@ -88,6 +89,9 @@ struct vn_recording {
 	int            n_bases;
 	int       ranks;    /* it was joined of so many (ranks.h); 0: it is one file's */
 	int       in_files; /* so many tensors are in scratch files now */
+	struct {
+		int from, to, many; /* entries that the last child went through, and how many of them it read; 0: it failed, or none yet */
+	} ahead;
 	bool      separate; /* no tensor has names in two steps (view.c) */
 };
 
@@ -101,6 +105,8 @@ vn_status vn_recording_check_rows(const vn_recording *r, vn_error *err);
 int vn_recording_primary(const vn_recording *r, int i);
 /* What HDF5 must read, as a whole (scratch.h) until vn_recording_release; of a primary entry. Any thread. */
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
+/* Gives back what was made or loaded; safe where there is nothing. */
+void      vn_recording_end(vn_recording *r, vn_scratch *s);
 
 /* Fill in what their files hold, checked; unsorted. The files are read at the same
  * time; of several that are refused the first is told of. */

@@ -1,13 +1,10 @@
-/* recording_numbers.c: the numbers of whole tensors: mapped, read by HDF5 in a child, gathered; see recording.h. */
+/* recording_numbers.c: the numbers of whole tensors: mapped, loaded (recording_load.c), gathered; see recording.h. */
 #include "capture/recording/recording_inside.h"
 
-#include "capture/file/child.h"
 #include "libref/base/mapped.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,76 +17,6 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	vn_mapped_add(p, (size_t)r->bytes, r->path);
 	r->map = p;
 	return VN_OK;
-}
-
-/* One for each processor where there is much to inflate. */
-static int children_for(size_t bytes)
-{
-	cpu_set_t    may;
-	const size_t processors = sched_getaffinity(0, sizeof may, &may) == 0 ? (size_t)CPU_COUNT(&may) : 1;
-	size_t       n = bytes / VN_SCRATCH_FILE;
-	n = n < processors ? n : processors;
-	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;
-}
-
-/* Until all of n children have read their shares. */
-static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n, vn_error *err)
-{
-	vn_child *list[VN_CHILDREN];
-	vn_status st = VN_OK;
-	for (int i = 0; i < n; i++)
-		list[i] = &child[i];
-	for (int left = n; left > 0 && !st; left--) {
-		int    which, kind = -1;
-		void  *data = NULL;
-		size_t bytes;
-		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
-		free(data);
-		vn_child_end(&child[which]);
-	}
-	return st;
-}
-
-/* Compressed, chunked, compact or big-endian: HDF5 reads it, in children. */
-static vn_status load(vn_recording *r, int i, vn_error *err)
-{
-	vn_extent *s = &r->source[i];
-	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
-	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
-	vn_child   child[VN_CHILDREN];
-	int        n = 0;
-	vn_status  st = VN_OK;
-
-	strcpy(scan.tensor.name, r->entry[i].name);
-	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
-	if (s->foreign)
-		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
-	for (; n < scan.children && !st && !s->foreign; n++) {
-		scan.child = n;
-		st = vn_child_start(&child[n], r->path, vn_scan_numbers, &scan, err);
-	}
-	if (!st)
-		st = wait_for_numbers(r, child, n, err);
-	while (n > 0)
-		vn_child_end(&child[--n]);
-	if (st)
-		vn_scratch_end(&scan.to);
-	s->loaded = scan.to;
-	r->in_files += s->loaded.file != 0;
-	return st;
-}
-
-/* Threads that measure parts of one tensor come here together. */
-vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
-{
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
-	pthread_mutex_lock(&one);
-	const vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
-	*data = r->source[i].loaded.data;
-	pthread_mutex_unlock(&one);
-	return st;
 }
 
 /* What was loaded to read pieces of it. */
@@ -149,19 +76,13 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 	return VN_OK;
 }
 
-static void end(vn_recording *r, vn_scratch *s)
-{
-	r->in_files -= s->file != 0;
-	vn_scratch_end(s);
-}
-
 void vn_recording_release(vn_recording *r, int i)
 {
 	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
 	vn_view   *v = s->view;
 	if (v)
-		end(r, &v->made);
-	end(r, &s->loaded);
+		vn_recording_end(r, &v->made);
+	vn_recording_end(r, &s->loaded);
 	if (s->gathered && s->gathered->whole)
 		vn_recording_release(r->base[s->gathered->base], s->gathered->entry);
 	else if (s->gathered)

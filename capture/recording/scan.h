@@ -56,6 +56,18 @@ typedef struct vn_seen_weight {
 	int64_t nan, inf;
 } vn_seen_weight;
 
+/* One of many tensors that one child reads, and the room it takes of theirs. */
+typedef struct vn_scan_one {
+	char     name[VN_NAME_MAX];
+	int32_t  dtype;
+	uint64_t address;
+	size_t   bytes;
+} vn_scan_one;
+static inline size_t vn_scan_span(size_t bytes)
+{
+	return (bytes + 63) / 64 * 64;
+}
+
 /* The file at hand. path is for messages. */
 typedef struct vn_scan {
 	int         fd;
@@ -65,13 +77,18 @@ typedef struct vn_scan {
 	vn_seen_tensor tensor;
 	vn_scratch     to;
 	int            child, children;
+	/* vn_scan_many only: these, one behind the other in that room. */
+	const vn_scan_one *many;
+	int            n_many;
 	int            pipe;
 } vn_scan;
 
 /* Work for vn_child_start, ctx a vn_scan: everything but the tensors' numbers;
  * and the numbers of one tensor, in native order,
- * or the share of one child in them. Both end with DONE or FAILED. */
+ * or the share of one child in them. All end with DONE or FAILED. */
 void vn_scan_file(void *ctx, int pipe);
 void vn_scan_numbers(void *ctx, int pipe);
+/* The numbers of many small ones. */
+void vn_scan_many(void *ctx, int pipe);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "capture/file/child.h"
 
-#include <unistd.h>
+#include <string.h>
 
 /* Of a box; and what HDF5 keeps of chunks unless it is told otherwise. */
 enum { BOX_BYTES = 16 << 20, KEPT_BYTES = 1 << 20 };
@@ -28,11 +28,19 @@ typedef struct box {
 
 static void open_tensor(reading *x, size_t cache)
 {
-	x->file = vn_scan_open(x->s, cache);
+	if (x->file <= 0)
+		x->file = vn_scan_open(x->s, cache);
 	x->dset = H5Oopen_by_addr(x->file, (haddr_t)x->s->tensor.address);
 	x->type = vn_h5_type((vn_dtype)x->s->tensor.dtype, false);
 	if (x->dset < 0 || H5Iget_type(x->dset) != H5I_DATASET || x->type < 0 || (x->space = H5Dget_space(x->dset)) < 0)
 		vn_refuse(x->s, x->s->tensor.name, "it cannot be opened again");
+}
+
+static void close_tensor(const reading *x)
+{
+	H5Sclose(x->space);
+	H5Dclose(x->dset);
+	H5Tclose(x->type);
 }
 
 /* Its chunks, one of which HDF5 must be able to keep. The child's process never closes. */
@@ -60,10 +68,9 @@ static void prepare(reading *x)
 		return;
 	if (bytes > BOX_BYTES) /* one such chunk at a time is memory enough */
 		x->s->children = 1;
-	H5Sclose(x->space);
-	H5Dclose(x->dset);
-	H5Tclose(x->type);
+	close_tensor(x);
 	H5Fclose(x->file);
+	x->file = 0;
 	open_tensor(x, bytes);
 }
 
@@ -129,21 +136,51 @@ static void read_box(reading *x, const box *b, bool inside)
 	vn_scratch_forget(&x->s->to);
 }
 
+static void read_tensor(reading *x)
+{
+	box all = { .from = { 0 } };
+	prepare(x);
+	for (int a = 0; a < x->rank; a++)
+		all.size[a] = x->dim[a];
+	if (x->rank == 0 && H5Dread(x->dset, x->type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->s->to.data) < 0)
+		vn_refuse(x->s, x->s->tensor.name, "its numbers cannot be read");
+	if (x->rank > 0)
+		read_box(x, &all, false);
+}
+
+/* The slowest of our filters gives more than 20 MB a second. */
+static void take_time(size_t bytes)
+{
+	const size_t slowest = bytes / 20000000;
+	vn_child_patience(10 + (int)(slowest < 100000 ? slowest : 100000));
+}
+
 void vn_scan_numbers(void *ctx, int pipe)
 {
 	reading x = { .s = ctx };
-	box     all = { .from = { 0 } };
 
 	x.s->pipe = pipe;
-	/* The slowest of our filters gives more than 20 MB a second. */
-	const size_t slowest = x.s->to.bytes / 20000000;
-	vn_child_patience(10 + (int)(slowest < 100000 ? slowest : 100000));
-	prepare(&x);
-	for (int a = 0; a < x.rank; a++)
-		all.size[a] = x.dim[a];
-	if (x.rank == 0 && H5Dread(x.dset, x.type, H5S_ALL, H5S_ALL, H5P_DEFAULT, x.s->to.data) < 0)
-		vn_refuse(x.s, x.s->tensor.name, "its numbers cannot be read");
-	if (x.rank > 0)
-		read_box(&x, &all, false);
+	take_time(x.s->to.bytes);
+	read_tensor(&x);
+	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
+}
+
+void vn_scan_many(void *ctx, int pipe)
+{
+	vn_scan *s = ctx;
+	reading  x = { .s = s };
+
+	s->pipe = pipe;
+	take_time(s->to.bytes);
+	for (int i = 0; i < s->n_many; i++) {
+		const vn_scan_one *m = &s->many[i];
+		memcpy(s->tensor.name, m->name, sizeof m->name);
+		s->tensor.dtype = m->dtype;
+		s->tensor.address = m->address;
+		s->to.bytes = m->bytes;
+		read_tensor(&x);
+		close_tensor(&x);
+		s->to.data = (unsigned char *)s->to.data + vn_scan_span(m->bytes);
+	}
 	vn_child_send(pipe, VN_FRAME_DONE, "", 0);
 }

@@ -3,16 +3,21 @@
  * Threads that wait for each other after every tensor lose more than they gain,
  * the more so on a busy machine; so pairs are gathered until they come to
  * BATCH_BYTES or BATCH_JOBS. Not all at once: what is mapped counts as memory
- * while it is looked at, and is given back after every batch. What is larger than
+ * while it is looked at, and is given back after every batch; what is given back as it
+ * is measured (pages.h) counts an eighth, that a person sees the batches pass. What is larger than
  * WHOLE_BYTES and not in the files as it is measured is read in parts (window.h).
  */
 #include "compare/compare.h"
+
+#include "compare/metrics/pages.h"
 
 #include "libref/base/progress.h"
 
 #include <stdlib.h>
 
 enum { BATCH_BYTES = 64 << 20, BATCH_JOBS = 1024, WHOLE_BYTES = 16 << 20 };
+/* What the pass keeps of a token. */
+enum { TOKEN_BYTES = 112 };
 
 typedef struct pending {
 	vn_checkpoint *point;
@@ -87,6 +92,15 @@ static int64_t bytes_of(const vn_tensor *t)
 	return vn_shape_count(&t->shape) * (int64_t)vn_dtype_size(t->dtype);
 }
 
+/* What of a job counts as memory, or will. */
+static int64_t weight(const vn_comparison *c, const vn_batch *b, const pending *p, const vn_job *job)
+{
+	const int64_t bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
+	const int     axis = vn_token_axis(job->axes, job->ref.shape.rank);
+	const bool    in_files = vn_recording_mapped(c->ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
+	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) + (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
+}
+
 /* For the person who waits: in bytes, since checkpoints differ in size by thousands. */
 static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
 {
@@ -103,7 +117,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 {
 	vn_job  *job = malloc(BATCH_JOBS * sizeof *job);
 	pending *p = malloc(BATCH_JOBS * sizeof *p);
-	int64_t  bytes = 0, past = 0;
+	int64_t  bytes = 0, heavy = 0, past = 0;
 	int      n = 0;
 	vn_progress bar = { 0 };
 	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->n_points);
@@ -121,7 +135,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 			/* A tensor may have two names: what is given back now must not be waited for. */
 			st = flush(c, b, job, p, n, err);
 			n = 0;
-			bytes = 0;
+			bytes = heavy = 0;
 			release(c, b, &bad);
 			if (st)
 				break;
@@ -132,11 +146,12 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 			continue;
 		}
 		bytes += bytes_of(&job[n].ref) + bytes_of(&job[n].cand);
-		if (++n == BATCH_JOBS || bytes >= BATCH_BYTES) {
+		heavy += weight(c, b, &p[n], &job[n]);
+		if (++n == BATCH_JOBS || heavy >= BATCH_BYTES) {
 			st = flush(c, b, job, p, n, err);
 			vn_progress_at(&bar, (past += bytes) / 1000000);
 			n = 0;
-			bytes = 0;
+			bytes = heavy = 0;
 		}
 	}
 	if (!st)

@@ -10,6 +10,7 @@
  */
 #include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"
+#include "compare/metrics/pages.h"
 
 #include <float.h>
 #include <math.h>

@@ -21,6 +21,7 @@
 /* Distances in ULP are counted in buckets: 0 to 15 exactly, then eight to the
  * octave, up to 2^64. */
 #define VN_ULP_BUCKETS 528
+#define VN_ULP_TABLES  8
 
 /* Sums over one block of r and c, all finite. */
 typedef struct vn_block_sums {
@@ -35,7 +36,7 @@ typedef struct vn_spread {
 	double   rel;           /* sum |c-r| / max(|r|, scale) */
 	double   max_rel;
 	uint64_t max_ulp;
-	uint32_t count[4][VN_ULP_BUCKETS]; /* four tables, so that neighbours do not wait for each other */
+	uint32_t count[VN_ULP_TABLES][VN_ULP_BUCKETS]; /* several, so that neighbours do not wait for each other */
 } vn_spread;
 
 /* Sums over one block of a row of scores; rm and cm are the maxima of the rows. y = (r-c) - shift is about log p/q,

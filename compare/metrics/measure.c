@@ -4,42 +4,13 @@
  * depend on the shape alone and are joined in order, so the number of threads
  * changes nothing. What is read in parts (window.h) is read some units at a time.
  */
-#include "compare/metrics/average.h"
 #include "compare/metrics/channels.h"
+#include "compare/metrics/pages.h"
 #include "compare/metrics/team.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-static void join(vn_sums *a, const vn_sums *b)
-{
-	vn_squares_add(&a->sq, &b->sq);
-	a->rel += b->rel;
-	a->max_rel = fmax(a->max_rel, b->max_rel);
-	a->max_ulp = fmax(a->max_ulp, b->max_ulp);
-	a->max_r = fmax(a->max_r, b->max_r);
-	a->max_c = fmax(a->max_c, b->max_c);
-	if (b->max_block >= 0 && (a->max_block < 0 || b->max_d > a->max_d
-	    || (b->max_d == a->max_d && b->max_block < a->max_block))) {
-		a->max_d = b->max_d;
-		a->max_block = b->max_block;
-	}
-	if (b->bad_at >= 0 && (a->bad_at < 0 || b->bad_at < a->bad_at))
-		a->bad_at = b->bad_at;
-	if (b->differs_at >= 0 && (a->differs_at < 0 || b->differs_at < a->differs_at))
-		a->differs_at = b->differs_at;
-	a->differing += b->differing;
-	a->finite += b->finite;
-	a->bad += b->bad;
-	a->masked += b->masked;
-	for (int i = 0; i < 2; i++) {
-		a->nan[i] += b->nan[i];
-		a->inf[i] += b->inf[i];
-	}
-}
 
 /* A job cut into units. */
 typedef struct work {
@@ -50,8 +21,7 @@ typedef struct work {
 	_Atomic int64_t left;  /* turns that are not measured yet */
 	bool     parts;        /* it is read in parts */
 	_Atomic bool    failed;
-	int64_t  stretch;      /* units after which pages are given back; 0: not at all */
-	_Atomic int64_t *ended;         /* (stretches): their units that are measured */
+	vn_stretches stretches;
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
@@ -75,15 +45,17 @@ static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_
 			vn_slice_differing(p, at + i, m, &s);
 		if (row)
 			vn_squares_add(row, &s.sq);
-		join(u, &s);
+		vn_sums_join(u, &s);
 	}
 }
 
 static void empty_spread(vn_spread *s, uint64_t *count)
 {
 	for (int i = 0; i < VN_ULP_BUCKETS; i++) {
-		/* A table may be below zero (positions taken out again); the four together are not. */
-		const uint32_t sum = s->count[0][i] + s->count[1][i] + s->count[2][i] + s->count[3][i];
+		/* A table may be below zero (positions taken out again); all together are not. */
+		uint32_t sum = 0;
+		for (int t = 0; t < VN_ULP_TABLES; t++)
+			sum += s->count[t][i];
 		if (sum)
 			__atomic_fetch_add(&count[i], sum, __ATOMIC_RELAXED);
 	}
@@ -144,6 +116,8 @@ static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, i
 	vn_status st = VN_OK;
 	for (int64_t i = unit; i < end; i++)
 		w->unit[i] = (vn_sums) { .max_block = -1, .bad_at = -1, .differs_at = -1 };
+	if (w->row)
+		memset(&w->row[row], 0, (size_t)rows * sizeof *w->row);
 	if (w->parts && rows * p->outer * p->inner > in->most)
 		return measure_wide_row(k, w, job, row, in, spread, err);
 	if (w->parts)
@@ -151,83 +125,6 @@ static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, i
 	for (int64_t i = unit; !st && i < end; i++)
 		measure_rows(k, w, i, 0, p->outer, w->parts ? in : NULL, spread);
 	return st;
-}
-
-static double percentile(const uint64_t count[VN_ULP_BUCKETS], int64_t n, double share)
-{
-	const int64_t rank = vn_rank(n, share);
-	int64_t below = 0;
-	for (int i = 0; i < VN_ULP_BUCKETS; i++)
-		if ((below += (int64_t)count[i]) > rank)
-			return vn_ulp_bucket_top(i);
-	return 0.0;
-}
-
-static void set(vn_measured *m, vn_metric which, double value)
-{
-	m->has[which] = true;
-	m->value[which] = value;
-}
-
-/* The first position of the block where the difference is largest. */
-static void find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measured *m)
-{
-	double x[2][VN_BLOCK], max = -1;
-	const size_t n = (size_t)(p->n - at < VN_BLOCK ? p->n - at : VN_BLOCK);
-	vn_block_double(k, p, 0, at, n, x[0]);
-	vn_block_double(k, p, 1, at, n, x[1]);
-	for (size_t i = 0; i < n; i++) {
-		const double d = fabs(x[1][i] - x[0][i]);
-		if (isfinite(x[0][i]) && isfinite(x[1][i]) && d > max) {
-			max = d;
-			m->at = at + (int64_t)i;
-			m->ref_at = x[0][i];
-			m->cand_at = x[1][i];
-		}
-	}
-	if (max >= 0)
-		set(m, VN_M_MAX_ABS, max);
-}
-
-static void finish(const vn_pair *p, const vn_sums *s, const uint64_t *count, vn_measured *m)
-{
-	*m = (vn_measured) { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1,
-	                     .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 };
-	const double n = s->finite > 0 ? (double)s->finite : 1.0;
-	const vn_squares *q = &s->sq;
-	set(m, VN_M_COSINE, vn_cosine(q));
-	set(m, VN_M_NMSE, vn_nmse(q));
-	set(m, VN_M_RMSE, ldexp(sqrt(q->dd / n), q->scale[2]));
-	set(m, VN_M_MEAN_ABS, ldexp(q->ad / n, q->scale[2]));
-	set(m, VN_M_MAX_REL, s->max_rel);
-	set(m, VN_M_MEAN_REL, s->rel / n);
-	set(m, VN_M_NORM_RATIO, q->rr == 0.0 && q->cc == 0.0 ? 1.0 : ldexp(sqrt(q->cc) / sqrt(q->rr), q->scale[1] - q->scale[0]));
-	set(m, VN_M_SCALE, vn_scale(q, n));
-	set(m, VN_M_WORST_TOKEN_COSINE, m->value[VN_M_COSINE]);
-	set(m, VN_M_WORST_TOKEN_NMSE, m->value[VN_M_NMSE]);
-	set(m, VN_M_WORST_CHANNEL_NMSE, m->value[VN_M_NMSE]);
-	set(m, VN_M_WORST_CHANNEL_SCALE, m->value[VN_M_SCALE]);
-	set(m, VN_M_ULP_P50, fmin(percentile(count, s->finite, 0.50), s->max_ulp));
-	set(m, VN_M_ULP_P99, fmin(percentile(count, s->finite, 0.99), s->max_ulp));
-	set(m, VN_M_ULP_MAX, s->max_ulp);
-	/* Where nothing is finite nothing was compared. */
-	set(m, VN_M_NONFINITE, (double)(s->finite > 0 ? s->bad : p->n));
-	set(m, VN_M_HEADROOM, s->max_c / vn_dtype_max(p->dtype[1]));
-	set(m, VN_M_MAX_ABS, 0.0);
-	if (p->bits) {
-		set(m, VN_M_DIFFERING, (double)s->differing);
-		m->differs_at = s->differs_at;
-	}
-	m->ref_rms = ldexp(sqrt(q->rr / n), q->scale[0]);
-	m->n = p->n;
-	m->finite = s->finite;
-	m->masked = s->masked;
-	m->bad_at = s->finite > 0 ? s->bad_at : 0;
-	m->absmax[0] = s->max_r;
-	m->absmax[1] = s->max_c;
-	m->grid = p->grid;
-	memcpy(m->nan, s->nan, sizeof m->nan);
-	memcpy(m->inf, s->inf, sizeof m->inf);
 }
 
 /* The token axis splits the shape; without one, slices stand for rows. */
@@ -259,50 +156,33 @@ static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn
 	vn_status st = VN_OK;
 	vn_sums sums = w->unit[0];
 	for (int64_t i = 1; i < w->units; i++)
-		join(&sums, &w->unit[i]);
-	finish(&w->pair, &sums, w->count, m);
+		vn_sums_join(&sums, &w->unit[i]);
+	vn_sums_finish(&sums, &w->pair, w->count, m);
 	if (sums.max_block >= 0) {
 		const int64_t at = sums.max_block, n = w->pair.n - at < VN_BLOCK ? w->pair.n - at : VN_BLOCK;
 		if (w->parts && (st = vn_window_run(in, job, at, n, err)))
 			return st;
 		const vn_pair here = w->parts ? vn_window_of_run(in, &w->pair, at) : w->pair;
-		find_max(k, &here, at, m);
+		vn_find_max(k, &here, at, m);
 	}
 	if (w->row)
 		vn_measure_tokens(w->row, w->pair.rows, w->size, m);
 	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
 }
 
-/* A tensor of gigabytes, mapped, would count as memory to its last page. */
-void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to)
-{
-	const uintptr_t page = 4096;
-	for (int side = 0; side < 2; side++) {
-		const size_t    size = vn_dtype_size(p->dtype[side]);
-		const uintptr_t a = ((uintptr_t)p->data[side] + (uintptr_t)from * size + page - 1) / page * page;
-		const uintptr_t b = ((uintptr_t)p->data[side] + (uintptr_t)to * size) / page * page;
-		if (b > a)
-			madvise((void *)a, b - a, MADV_DONTNEED);
-	}
-}
-
-/* Whoever ends the last unit of a stretch that was still to do gives it back: nobody waits for a thread that is held up. */
+/* Gives back the stretch that this unit was the last of, if it was. */
 static void give_back(work *w, int64_t unit)
 {
 	const vn_pair *p = &w->pair;
-	if (!w->stretch || ++w->ended[unit / w->stretch] < w->stretch)
+	int64_t first, last;
+	if (!vn_stretch_ends(&w->stretches, unit, &first, &last))
 		return;
+	const int64_t row = first * w->rows, end = last * w->rows < p->rows ? last * w->rows : p->rows;
 	/* A row of heads before tokens lies in as many places as there are heads. */
 	for (int64_t i = 0; i < p->outer; i++) {
-		const int64_t row = unit / w->stretch * w->stretch * w->rows, rows = w->stretch * w->rows; /* the last unit may have fewer */
-		const int64_t from = (i * p->rows + row) * p->inner, end = (i + 1) * p->rows * p->inner, to = from + rows * p->inner;
-		vn_pair_give_back(p, from, to < end && to < p->n ? to : end < p->n ? end : p->n);
+		const int64_t to = (i * p->rows + end) * p->inner;
+		vn_pair_give_back(p, (i * p->rows + row) * p->inner, to < p->n ? to : p->n);
 	}
-}
-
-static int64_t stretches(const work *w)
-{
-	return w->stretch ? w->units / w->stretch + 1 : 0;
 }
 
 /* The job that turn u belongs to. */
@@ -329,7 +209,7 @@ static bool in_files(const vn_job *job)
 }
 
 /* most: elements of a window. */
-static void cut(work *w, const vn_job *job, int64_t most)
+static void cut(work *w, const vn_job *job, int64_t most, int threads)
 {
 	w->pair = view(&job->ref, &job->cand, job->axes);
 	w->pair.bits = job->bits;
@@ -345,8 +225,8 @@ static void cut(work *w, const vn_job *job, int64_t most)
 	w->each = w->each > FEW_UNITS && in_files(job) ? FEW_UNITS : w->each;
 	w->turns = (w->units + w->each - 1) / w->each;
 	w->left = w->turns;
-	if (w->pair.mapped && !w->parts)
-		w->stretch = vn_pair_stretch(&w->pair) / (unit > 0 ? unit : 1) + 1;
+	if (!w->parts)
+		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
 
 /* What the threads share. */
@@ -382,7 +262,7 @@ static void end_job(pass *p, int i, int thread)
 	vn_error why = { "" };
 	if (!w->failed)
 		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
-	if (w->pair.mapped && !w->parts && !p->job[i].scores && w->pair.n >= vn_pair_stretch(&w->pair)) /* small ones later, all at once */
+	if (!w->parts && vn_pair_gives_back(&w->pair))
 		vn_pair_give_back(&w->pair, 0, w->pair.n);
 }
 
@@ -408,12 +288,12 @@ static bool make_room(work *w, int n, pass *p, int threads)
 	int64_t units = 0, rows = 0, ended = 0;
 	for (int i = 0; i < n; i++) {
 		units += w[i].units;
-		ended += stretches(&w[i]);
+		ended += w[i].stretches.count;
 		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
 	}
 	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
-	p->row = calloc((size_t)rows + 1, sizeof *p->row);
+	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* a page of zeros that is read first and then written costs two faults, and a word to every processor */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
@@ -424,8 +304,8 @@ static bool make_room(work *w, int n, pass *p, int threads)
 			return false;
 	units = rows = ended = 0;
 	for (int i = 0; i < n; i++) {
-		w[i].ended = p->ended + ended;
-		ended += stretches(&w[i]);
+		w[i].stretches.ended = p->ended + ended;
+		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
 		units += w[i].units;
 		if (!w[i].pair.tokens)
@@ -449,7 +329,7 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	if (parts)
 		p.window = vn_windows_open(all);
 	for (int i = 0; p.w && i < n && (p.window || !parts); i++) {
-		cut(&p.w[i], &job[i], parts ? p.window->most : 0);
+		cut(&p.w[i], &job[i], parts ? p.window->most : 0, all);
 		p.w[i].first = p.turns;
 		p.turns += p.w[i].turns;
 		job[i].st = VN_OK;

@@ -50,6 +50,13 @@ typedef struct vn_sums {
 	int64_t nan[2], inf[2];
 } vn_sums;
 
+/* Adds b to a. */
+void vn_sums_join(vn_sums *a, const vn_sums *b);
+/* All that sums of a whole tensor come to. count: distances in ULP by their buckets. m->at is left to vn_find_max: the first position
+ * of the block `at` where the difference is largest. */
+void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m);
+void vn_find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
+
 /* One slice, n <= VN_SLICE elements from `at`: fills *s, adds ULP distances to
  * spread (its other fields are scratch). */
 void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
@@ -58,14 +65,6 @@ void vn_slice_wide(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, v
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
-
-/* Of a mapped pair: elements from..to are not needed soon and shall not count as memory. */
-void vn_pair_give_back(const vn_pair *p, int64_t from, int64_t to);
-/* At so many a time, 8 MB of both sides. */
-static inline int64_t vn_pair_stretch(const vn_pair *p)
-{
-	return (int64_t)((8 << 20) / (vn_dtype_size(p->dtype[0]) + vn_dtype_size(p->dtype[1])));
-}
 
 /* n <= VN_BLOCK numbers of one side as double. */
 void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);

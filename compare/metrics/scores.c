@@ -10,6 +10,7 @@
  * no weight; any other non-finite score makes the row's divergence NaN.
  */
 #include "compare/metrics/average.h"
+#include "compare/metrics/pages.h"
 #include "compare/metrics/team.h"
 #include "compare/metrics/window.h"
 
@@ -160,6 +161,7 @@ typedef struct pass {
 	double *kl; /* (rows) */
 	vn_job    *job;
 	vn_window *window; /* (threads) */
+	vn_stretches stretches;
 	_Atomic bool failed;
 	_Atomic int64_t next, agree, strict, shared, of;
 } pass;
@@ -167,8 +169,7 @@ typedef struct pass {
 static void score_some(void *ctx, int thread)
 {
 	pass *s = ctx;
-	const int64_t stretch = vn_pair_stretch(s->p) / s->width + 1;
-	for (int64_t i; (i = s->next++) < s->rows;) {
+	for (int64_t i, from, to; (i = s->next++) < s->rows;) {
 		vn_error why = { "" };
 		vn_pair  here = *s->p;
 		if (s->job->from[0].recording) {
@@ -187,8 +188,8 @@ static void score_some(void *ctx, int thread)
 		s->strict += x.finite && x.argmax[0] == x.argmax[1];
 		s->shared += x.shared;
 		s->of += x.of;
-		if (here.mapped && (i + 1) % stretch == 0 && i >= 2 * stretch)
-			vn_pair_give_back(s->p, (i + 1 - 2 * stretch) * s->width, (i + 1 - stretch) * s->width);
+		if (vn_stretch_ends(&s->stretches, i, &from, &to))
+			vn_pair_give_back(s->p, from * s->width, to * s->width);
 	}
 }
 
@@ -197,17 +198,22 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, v
 	vn_measured  *m = &job->m;
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];
 	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
+	vn_stretches stretches = job->from[0].recording ? (vn_stretches) { 0 } : vn_stretches_of(p, rows, width, threads);
 	double *kl = calloc((size_t)rows + 1, sizeof *kl);
-	bool    room = kl != NULL;
+	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
+	bool    room = kl && stretches.ended;
 	for (int i = 0; room && i < threads && job->from[0].recording; i++)
 		room = vn_window_holds(&windows[i], width);
 	if (!room) {
+		free(stretches.ended);
 		free(kl);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
 	}
 
-	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows };
+	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows, .stretches = stretches };
 	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
+	if (!job->from[0].recording && vn_pair_gives_back(p))
+		vn_pair_give_back(p, 0, p->n);
 	m->argmax_strict = (double)s.strict / (double)rows;
 	const vn_mean mean = vn_mean_of(kl, rows);
 	m->kl_half = VN_Z95 * mean.error;
@@ -228,6 +234,7 @@ vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, v
 		m->has[(int)value[i][0]] = true;
 		m->value[(int)value[i][0]] = value[i][1];
 	}
+	free(stretches.ended);
 	free(kl);
 	return VN_OK;
 }

@@ -1,0 +1,190 @@
+/* recording_load.c: the numbers that HDF5 must read, compressed, chunked, compact or big-endian: in children (child.h).
+ *
+ * A child takes some milliseconds whatever it reads, so where small tensors are asked for one after the other it reads those
+ * that come next as well. What nobody has asked for by the time of the next child is given back.
+ */
+#include "capture/recording/recording_inside.h"
+
+#include "capture/file/child.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is small; of what is read ahead so many bytes and tensors at most, four times as many as the last time. */
+enum { SMALL_BYTES = 1 << 20, AHEAD_BYTES = 4 << 20, AHEAD_MOST = 1024, AHEAD_GROWS = 4, SKIPPED = 64 };
+
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+
+/* One for each processor where there is much to inflate. */
+static int children_for(size_t bytes)
+{
+	cpu_set_t    may;
+	const size_t processors = sched_getaffinity(0, sizeof may, &may) == 0 ? (size_t)CPU_COUNT(&may) : 1;
+	size_t       n = bytes / VN_SCRATCH_FILE;
+	n = n < processors ? n : processors;
+	return n > VN_CHILDREN ? VN_CHILDREN : n > 1 ? (int)n : 1;
+}
+
+/* Until all of n children have read their shares. */
+static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n, vn_error *err)
+{
+	vn_child *list[VN_CHILDREN];
+	vn_status st = VN_OK;
+	for (int i = 0; i < n; i++)
+		list[i] = &child[i];
+	for (int left = n; left > 0 && !st; left--) {
+		int    which, kind = -1;
+		void  *data = NULL;
+		size_t bytes;
+		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
+			st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
+		free(data);
+		vn_child_end(&child[which]);
+	}
+	return st;
+}
+
+/* One tensor, its shares read by children at the same time. */
+static vn_status load_alone(vn_recording *r, int i, vn_error *err)
+{
+	vn_extent *s = &r->source[i];
+	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
+	                    .tensor = { .dtype = (int32_t)r->entry[i].dtype, .address = s->address } };
+	vn_child   child[VN_CHILDREN];
+	int        n = 0;
+	vn_status  st = VN_OK;
+
+	strcpy(scan.tensor.name, r->entry[i].name);
+	if (!vn_scratch_make(&scan.to, (size_t)s->bytes))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %" PRId64 " bytes", r->path, r->entry[i].name, s->bytes);
+	if (s->foreign)
+		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
+	for (; n < scan.children && !st && !s->foreign; n++) {
+		scan.child = n;
+		st = vn_child_start(&child[n], r->path, vn_scan_numbers, &scan, err);
+	}
+	if (!st)
+		st = wait_for_numbers(r, child, n, err);
+	while (n > 0)
+		vn_child_end(&child[--n]);
+	if (st)
+		vn_scratch_end(&scan.to);
+	s->loaded = scan.to;
+	r->in_files += s->loaded.file != 0;
+	return st;
+}
+
+/* ---- many small ones ------------------------------------------------------------------------ */
+
+/* Whether entry i is one that a child may read with others. */
+static bool small(const vn_recording *r, int i)
+{
+	const vn_extent *s = &r->source[i];
+	return s->offset < 0 && !s->foreign && !s->gathered && r->entry[i].same_as < 0 && s->bytes > 0 && s->bytes <= SMALL_BYTES && !s->loaded.data;
+}
+
+/* What was read ahead and not asked for. */
+static void drop_ahead(vn_recording *r)
+{
+	for (int k = r->ahead.from; k < r->ahead.to; k++)
+		if (r->source[k].ahead) {
+			vn_scratch_end(&r->source[k].loaded);
+			r->source[k].ahead = false;
+		}
+}
+
+/* Room in the order of the tensors; false: none. */
+static bool take_out(vn_recording *r, const int *entry, int n, const unsigned char *from)
+{
+	for (int k = 0; k < n; k++) {
+		vn_extent *s = &r->source[entry[k]];
+		if (!vn_scratch_make(&s->loaded, (size_t)s->bytes))
+			return k > 0; /* the one that was asked for is first */
+		memcpy(s->loaded.data, from, (size_t)s->bytes);
+		s->ahead = k > 0;
+		from += vn_scan_span((size_t)s->bytes);
+	}
+	return true;
+}
+
+/* Entry i and small ones behind it, `most` at most. Where that fails i is not loaded: alone it is told what is wrong. */
+static void load_ahead(vn_recording *r, int i, int most)
+{
+	vn_scan_one *many = malloc((size_t)most * sizeof *many);
+	int         *entry = malloc((size_t)most * sizeof *entry);
+	vn_scan      scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = 1, .many = many };
+	vn_scratch   room = { 0 };
+	vn_child     child;
+	vn_error     why;
+	size_t       bytes = 0;
+	int          n = 0, to = i;
+
+	for (; many && entry && to < r->n_entries && n < most && to - i < SKIPPED + most; to++) {
+		const vn_extent *s = &r->source[to];
+		if (!small(r, to))
+			continue;
+		if (n > 0 && bytes + vn_scan_span((size_t)s->bytes) > AHEAD_BYTES)
+			break;
+		many[n] = (vn_scan_one) { .dtype = (int32_t)r->entry[to].dtype, .address = s->address, .bytes = (size_t)s->bytes };
+		strcpy(many[n].name, r->entry[to].name);
+		entry[n++] = to;
+		bytes += vn_scan_span((size_t)s->bytes);
+	}
+	scan.n_many = n;
+	r->ahead.from = i;
+	r->ahead.to = to;
+	r->ahead.many = n;
+	if (n > 1 && vn_scratch_make(&room, bytes)) {
+		scan.to = room;
+		vn_status st = vn_child_start(&child, r->path, vn_scan_many, &scan, &why);
+		if (!st) {
+			st = wait_for_numbers(r, &child, 1, &why);
+			vn_child_end(&child);
+		}
+		if (st || !take_out(r, entry, n, room.data))
+			r->ahead.many = 0; /* each of them alone: whichever it is alone is told what is wrong */
+	}
+	vn_scratch_end(&room);
+	free(many);
+	free(entry);
+}
+
+static vn_status load(vn_recording *r, int i, vn_error *err)
+{
+	const bool next = r->ahead.many > 0 && i >= r->ahead.to && i - r->ahead.to <= SKIPPED;
+	const bool failed = r->ahead.many == 0 && i >= r->ahead.from && i < r->ahead.to;
+	const int  grown = r->ahead.many * AHEAD_GROWS;
+	if (small(r, i) && !failed) {
+		drop_ahead(r);
+		if (next) {
+			load_ahead(r, i, grown < AHEAD_MOST ? grown : AHEAD_MOST);
+		} else {
+			r->ahead.from = i;
+			r->ahead.to = i + 1;
+			r->ahead.many = 1;
+		}
+	}
+	return r->source[i].loaded.data ? VN_OK : load_alone(r, i, err);
+}
+
+/* Threads that measure parts of one tensor come here together. */
+vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
+{
+	pthread_mutex_lock(&one);
+	const vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
+	r->source[i].ahead = false;
+	*data = r->source[i].loaded.data;
+	pthread_mutex_unlock(&one);
+	return st;
+}
+
+void vn_recording_end(vn_recording *r, vn_scratch *s)
+{
+	pthread_mutex_lock(&one);
+	r->in_files -= s->file != 0;
+	vn_scratch_end(s);
+	pthread_mutex_unlock(&one);
+}
