@@ -122,21 +122,25 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 {
 	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
 	const int   first = p * (s->n_mutations + 1);
-	vn_clinic  *c;
+	const vn_healthy *steps = s->pair[p].steps;
+	vn_clinic  *c, *of_steps = NULL;
 	vn_status   st = vn_clinic_open(&s->pair[p], dir, k->threads, &c, err);
 	int         i = 1;
 
 	if (st)
 		return st;
 	st = vn_clinic_healthy(c, &o[0], err);
+	if (!st && steps && o[0].caught == VN_CAUGHT && !(st = vn_clinic_open(steps, dir, k->threads, &of_steps, err)))
+		st = vn_clinic_healthy(of_steps, &o[0], err);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
 			vn_progress_at(bar, first + i);
 			o[i].caught = VN_ELSEWHERE;
 			if (!wanted(k, g, m))
 				continue;
-			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_clinic_try(c, m, &o[i], err);
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_clinic_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
 		}
+	vn_clinic_close(of_steps);
 	vn_clinic_close(c);
 	return st;
 }
@@ -149,7 +153,7 @@ static vn_status run(const command *k, vn_selftest *s, vn_own_runs *own, const c
 	if (!k->pair.ref && (st = vn_own_runs_make(dir, k->threads, own, err)))
 		return st;
 	for (int p = 0; p < VN_SELFTEST_PAIRS; p++)
-		own->pair[p].limits = k->pair.limits;
+		own->pair[p].limits = own->steps[p].limits = k->pair.limits;
 	s->pair = k->pair.ref ? &k->pair : own->pair;
 	s->n_pairs = k->pair.ref ? 1 : VN_SELFTEST_PAIRS;
 	s->n_mutations = vn_mutations_count();

@@ -105,7 +105,7 @@ typedef struct vn_checkpoint {
 	bool           scores;    /* logits */
 	int            pool;      /* whose steps it is judged with, of the metrics of logits; -1: by itself */
 	int            few;       /* and of the multiples of the floor; -1: by itself */
-	int            channel_steps; /* m has worst_channel_* of so many steps of one token, this one the first of them; 0: its own */
+	int            channel_steps; /* m has worst_channel_* of so many steps of one token, this one the first that has a share in them; 0: its own */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
 	char          *detail;    /* one line for statuses that are not measured, and for what is unfounded; NULL: none */
@@ -254,7 +254,8 @@ vn_status vn_hollow(vn_comparison *c, vn_error *err);
 vn_status vn_floor(vn_comparison *c, vn_error *err);
 /* pool, of what is measured. */
 vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
-/* worst_channel_* of steps of one token, together: to the first of them. */
+/* worst_channel_* of steps of one token, together: to the first of them that has half its share, or more, of what the worst
+ * channel is off by. */
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 /* few, of what is measured and has a floor. */
 vn_status vn_take_few(vn_comparison *c, vn_error *err);

@@ -191,6 +191,27 @@ static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
 	V = 16;
 }
 
+/* One wrong step makes the channels of all steps together wrong: that step is charged, not the first. */
+static void a_single_wrong_step_is_charged_itself(void)
+{
+	static const char caps[] = "version: 1\ndefaults: { worst_channel_nmse: 1.0e-2 }\n";
+	double off[MOST + 1] = { 0 };
+	trial  t = { 0 };
+
+	V = 128;
+	record("ref", 12, off);
+	off[9] = 3.0;
+	record("cand", 12, off);
+	compare(&t, NULL, caps);
+	CU_ASSERT_EQUAL(t.st, VN_OK);
+	CU_ASSERT_EQUAL(failing(&t), 1);
+	CU_ASSERT_TRUE_FATAL(t.c.first >= 0);
+	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 9);
+	CU_ASSERT_EQUAL(t.c.point[t.c.first].channel_steps, 12);
+	finish(&t);
+	V = 16;
+}
+
 static void the_step_where_ids_part_is_named(void)
 {
 	static const int32_t mine[] = { 1, 2, 3, 4, 5 }, others[] = { 1, 2, 9, 4, 5 };
@@ -220,6 +241,7 @@ int main(void)
 		TEST(a_count_of_rows_has_its_luck),
 		TEST(a_step_without_a_number_fails_them_all),
 		TEST(a_channel_that_is_off_in_every_step_is_charged_at_the_first),
+		TEST(a_single_wrong_step_is_charged_itself),
 		TEST(the_step_where_ids_part_is_named),
 		CU_TEST_INFO_NULL,
 	};

@@ -5,6 +5,9 @@
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
 
+#include <stddef.h>
+#include <string.h>
+
 enum { N = 8 };
 
 static const double x[N] = { -0x1.0cp1, -0x1.b8p0, -0x1.1p-1, -0x1.7cp1, -0x1.0cp1, 0x1.18p0, -0x1.88p1, -0x1.8p0 };
@@ -41,50 +44,62 @@ static const struct truth {
 };
 enum { FORMATS = sizeof truth / sizeof *truth };
 
-/* One token of N numbers, or T of N / T. */
-static void expect(vn_node n, const struct truth *t, const double *w, const double *want, int64_t tokens, bool wide, const char *what)
+/* An operation on one token of N numbers, or on so many of N / tokens. */
+typedef struct operation {
+	const char   *what;
+	vn_node       n;
+	size_t        steps, want; /* where the node keeps how it rounds; of struct truth */
+	const double *w;
+	int64_t       tokens;
+	bool          wide;
+} operation;
+
+static void expect(const operation *o, const struct truth *t)
 {
+	const double   *want = (const double *)(const void *)((const char *)t + o->want);
+	vn_node         n = o->n;
+	memcpy((char *)&n + o->steps, &t->steps, sizeof(int));
 	void           *raw = NULL, *in = widened(x, N, t->policy), *also = widened(up, N, t->policy), *state = calloc(N, sizeof(double));
-	const vn_tensor weights = w ? stored(w, VN_F32, 1, n.op == VN_OP_CAUSAL_CONV ? 6 : N, 0, 0, &raw) : (vn_tensor) { 0 };
-	const vn_args   a = { .policy = t->policy, .threads = 1, .past = n.op == VN_OP_ROPE ? 3 : 0, .tokens = tokens, .in = { in, also }, .w = { w ? &weights : NULL },
-	                      .state = { state }, .wide = wide };
-	double         *y = eval(&n, &a, N / tokens, N / tokens);
+	const vn_tensor weights = o->w ? stored(o->w, VN_F32, 1, n.op == VN_OP_CAUSAL_CONV ? 6 : N, 0, 0, &raw) : (vn_tensor) { 0 };
+	const vn_args   a = { .policy = t->policy, .threads = 1, .past = n.op == VN_OP_ROPE ? 3 : 0, .tokens = o->tokens, .in = { in, also },
+	                      .w = { o->w ? &weights : NULL }, .state = { state }, .wide = o->wide };
+	double         *y = eval(&n, &a, N / o->tokens, N / o->tokens);
 
 	for (int i = 0; i < N; i++) {
 		CU_ASSERT_EQUAL(y[i], want[i]);
 		if (y[i] != want[i])
-			fprintf(stderr, "%s of %s: number %d is %a, not %a\n", what, vn_dtype_name(t->policy.storage), i, y[i], want[i]);
+			fprintf(stderr, "%s of %s: number %d is %a, not %a\n", o->what, vn_dtype_name(t->policy.storage), i, y[i], want[i]);
 	}
 	free(raw), free(in), free(also), free(state), free(y);
 }
 
+#define STEPS(kind) offsetof(vn_node, c.kind.steps)
+#define WANT(field) offsetof(struct truth, field)
+#define EXPECT(...) \
+	do { \
+		static const operation all[] = { __VA_ARGS__ }; \
+		for (size_t i = 0; i < FORMATS * sizeof all / sizeof *all; i++) \
+			expect(&all[i / FORMATS], &truth[i % FORMATS]); \
+	} while (0)
+
 static void activations_round_as_torch_does_one_operation_after_the_other(void)
 {
-	for (const struct truth *t = truth; t < truth + FORMATS; t++) {
-		const int s = (int)t->steps;
-		expect((vn_node) { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH, .steps = s, .formula = 1 } }, t, NULL, t->gelu_new, 1, false, "gelu_new");
-		expect((vn_node) { .op = VN_OP_GATED, .c.act = { .act = VN_SILU, .steps = s } }, t, NULL, t->gated, 1, false, "silu times up");
-		expect((vn_node) { .op = VN_OP_GATED, .c.act = { .act = VN_SILU, .steps = s, .formula = 1 } }, t, NULL, t->formula, 1, false, "silu's formula");
-	}
+	EXPECT({ "gelu_new", { .op = VN_OP_ACT, .c.act = { .act = VN_GELU_TANH, .formula = 1 } }, STEPS(act), WANT(gelu_new), NULL, 1, false },
+	       { "silu times up", { .op = VN_OP_GATED, .c.act = { .act = VN_SILU } }, STEPS(act), WANT(gated), NULL, 1, false },
+	       { "silu's formula", { .op = VN_OP_GATED, .c.act = { .act = VN_SILU, .formula = 1 } }, STEPS(act), WANT(formula), NULL, 1, false });
 }
 
 static void norms_round_what_is_normed_as_transformers_does(void)
 {
-	for (const struct truth *t = truth; t < truth + FORMATS; t++) {
-		const vn_norm c = { .eps = 1e-5, .steps = (int)t->steps };
-		expect((vn_node) { .op = VN_OP_RMS_NORM, .c.norm = c }, t, weight, t->rms_norm, 1, false, "rms_norm");
-		expect((vn_node) { .op = VN_OP_GATED_NORM, .c.norm = c }, t, weight, t->gated_norm, 1, false, "gated_norm");
-		expect((vn_node) { .op = VN_OP_L2_NORM, .c.norm = { .eps = 1e-6, .steps = (int)t->steps } }, t, NULL, t->l2_norm, 1, true, "l2_norm");
-	}
+	EXPECT({ "rms_norm", { .op = VN_OP_RMS_NORM, .c.norm = { .eps = 1e-5 } }, STEPS(norm), WANT(rms_norm), weight, 1, false },
+	       { "gated_norm", { .op = VN_OP_GATED_NORM, .c.norm = { .eps = 1e-5 } }, STEPS(norm), WANT(gated_norm), weight, 1, false },
+	       { "l2_norm", { .op = VN_OP_L2_NORM, .c.norm = { .eps = 1e-6 } }, STEPS(norm), WANT(l2_norm), NULL, 1, true });
 }
 
 static void a_rotation_and_a_convolution_round_on_the_way_as_torch_does(void)
 {
-	for (const struct truth *t = truth; t < truth + FORMATS; t++) {
-		const int s = (int)t->steps;
-		expect((vn_node) { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = N, .steps = s } }, t, NULL, t->rope, 1, false, "rope");
-		expect((vn_node) { .op = VN_OP_CAUSAL_CONV, .c.conv = { .channels = 2, .taps = 3, .steps = s } }, t, weight, t->conv, 4, false, "causal_conv");
-	}
+	EXPECT({ "rope", { .op = VN_OP_ROPE, .c.rope.rope = { .theta = 1e4, .rotary_dim = N } }, STEPS(rope.rope), WANT(rope), NULL, 1, false },
+	       { "causal_conv", { .op = VN_OP_CAUSAL_CONV, .c.conv = { .channels = 2, .taps = 3 } }, STEPS(conv), WANT(conv), weight, 4, false });
 }
 
 int main(void)

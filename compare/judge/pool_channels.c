@@ -2,10 +2,12 @@
  *
  * A single token has no channels to speak of, so a step of one would pass whatever becomes of one of them. Its steps are to the
  * channels what the rows of one tensor are: rows of a sample of them, evenly spaced as in channels.c, are put under each other
- * and measured as such a tensor. However many steps there are, so many are read again.
+ * and measured as such a tensor. However many steps there are, so many are read again. What is found is charged to the first
+ * step that has its share of it: a single one that is wrong makes a channel wrong for all of them.
  */
 #include "compare/compare.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,7 +56,26 @@ static vn_status copy(vn_recording *r, int entry, unsigned char *to, size_t byte
 	return st;
 }
 
-/* in: n checkpoints of one name and form. What their channels say goes to the first. */
+/* The first of the rows that has half of its share, or more, of what the channel is off by. */
+static int first_off(const vn_tensor t[2], int64_t channel)
+{
+	const int64_t rows = t[0].shape.dim[0], n = t[0].shape.dim[1];
+	double off[SAMPLE], sum = 0.0;
+
+	for (int64_t i = 0; i < rows; i++) {
+		double x[2];
+		for (int side = 0; side < 2; side++)
+			vn_to_f64(&x[side], (const unsigned char *)t[side].data + (size_t)(i * n + channel) * vn_dtype_size(t[side].dtype), t[side].dtype, 1);
+		off[i] = isfinite(x[0]) && isfinite(x[1]) ? fabs(x[1] - x[0]) : 0.0;
+		sum += off[i] * off[i];
+	}
+	for (int i = 0; i < rows; i++)
+		if (2.0 * (double)rows * off[i] * off[i] >= sum)
+			return i;
+	return 0;
+}
+
+/* in: n checkpoints of one name and form. */
 static vn_status pool(vn_comparison *c, const member *in, int n, vn_error *err)
 {
 	static const vn_metric both[] = { VN_M_WORST_CHANNEL_NMSE, VN_M_WORST_CHANNEL_SCALE };
@@ -64,25 +85,29 @@ static vn_status pool(vn_comparison *c, const member *in, int n, vn_error *err)
 	vn_tensor t[2] = { { .dtype = vn_recording_entry(c->ref, first->ref)->dtype, .shape = shape },
 			{ .dtype = vn_recording_entry(c->cand, first->cand)->dtype, .shape = shape } };
 	unsigned char *data[2] = { NULL };
+	int         at[SAMPLE];
 	vn_measured m;
 	vn_status   st = VN_OK;
 
+	for (int i = 0; i < rows; i++)
+		at[i] = in[(int64_t)i * (n - 1) / (rows - 1)].point;
 	for (int side = 0; side < 2 && !st; side++) {
 		const size_t row = (size_t)first->m.n * vn_dtype_size(t[side].dtype);
 		if (!(data[side] = malloc(row * (size_t)rows)))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", first->name, rows);
 		for (int i = 0; i < rows && !st; i++) {
-			const vn_checkpoint *p = &c->point[in[(int64_t)i * (n - 1) / (rows - 1)].point];
+			const vn_checkpoint *p = &c->point[at[i]];
 			st = copy(side ? c->cand : c->ref, side ? p->cand : p->ref, data[side] + row * (size_t)i, row, err);
 		}
 		t[side].data = data[side];
 	}
 	if (!st && !(st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err)) && m.worst_nmse_channel >= 0) {
-		first->channel_steps = n;
-		first->m.worst_nmse_channel = m.worst_nmse_channel;
-		first->m.worst_scale_channel = m.worst_scale_channel;
+		vn_checkpoint *off = &c->point[at[first_off(t, m.worst_nmse_channel)]];
+		off->channel_steps = n;
+		off->m.worst_nmse_channel = m.worst_nmse_channel;
+		off->m.worst_scale_channel = m.worst_scale_channel;
 		for (int i = 0; i < 2; i++)
-			first->m.value[both[i]] = m.value[both[i]];
+			off->m.value[both[i]] = m.value[both[i]];
 	}
 	free(data[0]);
 	free(data[1]);

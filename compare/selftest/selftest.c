@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 const vn_mutation_group vn_mutation_groups[] = {
-	{ "numbers", vn_selftest_numbers }, { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
+	{ "numbers", vn_selftest_numbers }, { "places", vn_selftest_places }, { "steps", vn_selftest_steps }, { "names", vn_selftest_names }, { "shapes", vn_selftest_shapes },
 	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
 };
 
@@ -83,12 +83,12 @@ static vn_status copy(const char *from, const char *to, vn_error *err)
 
 typedef struct change {
 	const vn_mutation *m;
-	const vn_patient  *p;
+	const vn_patient  *p; /* (n) one tensor each */
+	int                n;
 } change;
 
-static void numbers(vn_edit *e, const change *x)
+static void numbers(vn_edit *e, const vn_mutation *m, const vn_patient *p)
 {
-	const vn_patient *p = x->p;
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
 	double        *real = malloc((n + 1) * sizeof *real);
 	unsigned char *raw = malloc((n + 1) * width);
@@ -99,11 +99,11 @@ static void numbers(vn_edit *e, const change *x)
 		return;
 	}
 	memcpy(raw, p->t.data, n * width);
-	if (x->m->bits) {
-		x->m->bits(p, raw);
+	if (m->bits) {
+		m->bits(p, raw);
 	} else {
 		vn_to_f64(real, p->t.data, t.dtype, n);
-		x->m->numbers(p, real);
+		m->numbers(p, real);
 		vn_from_f64(raw, t.dtype, real, n);
 	}
 	t.data = raw;
@@ -116,10 +116,11 @@ static void numbers(vn_edit *e, const change *x)
 static void apply(vn_edit *e, void *ctx)
 {
 	const change *x = ctx;
-	if (x->m->edit)
-		x->m->edit(e, x->p);
-	else
-		numbers(e, x);
+	for (int i = 0; i < x->n; i++)
+		if (x->m->edit)
+			x->m->edit(e, &x->p[i]);
+		else
+			numbers(e, x->m, &x->p[i]);
 }
 
 static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_patient *p, vn_error *err)
@@ -152,21 +153,73 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 	return st;
 }
 
+/* The place of x's middle number. x (n), all of them 0 or more. */
+static int64_t middle(const double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++) {
+		int64_t less = 0, equal = 0;
+		for (int64_t k = 0; k < n; k++) {
+			less += x[k] < x[i];
+			equal += x[k] == x[i];
+		}
+		if (less <= n / 2 && n / 2 < less + equal)
+			return i;
+	}
+	return 0;
+}
+
+/* The checkpoint in every step of one token, and which of its channels is neither large nor small. p (*n), to be freed with what
+ * is in them; NULL: no memory. */
+static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patient **p, int *n, vn_error *err)
+{
+	const int64_t wide = vn_columns(target);
+	int          *step, all = vn_one_token_steps(r, target, &step);
+	double       *size = calloc((size_t)wide, sizeof *size);
+	vn_status     st = VN_OK;
+
+	if (!step || !size || !(*p = calloc((size_t)all + 1, sizeof **p)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", all);
+	for (; !st && *n < all; ++*n) {
+		vn_patient *here = &(*p)[*n];
+		const int   i = vn_recording_find(r, step[*n], target->name);
+		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err)))
+			break;
+		vn_to_f64(here->y, here->t.data, here->t.dtype, (size_t)wide);
+		for (int64_t k = 0; k < wide; k++)
+			size[k] += here->y[k] * here->y[k];
+	}
+	for (int i = 0; !st && i < all; i++)
+		(*p)[i].channel = i ? (*p)->channel : middle(size, wide);
+	free(step);
+	free(size);
+	return st;
+}
+
 static vn_status mutate(const vn_mutation *m, vn_side of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
                         const vn_entry *other, vn_error *err)
 {
-	vn_patient p;
+	vn_patient one = { 0 }, *steps = NULL, *p = &one;
 	vn_status  st = copy(from, to, err);
+	int        n = 0;
 
 	if (st)
 		return st;
 	if (m->file)
 		return m->file(to) ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s: %s", to, m->name, strerror(errno));
-	st = examine(healthy, target, other, &p, err);
-	p.of = of;
-	if (!st && (st = vn_edit_file(to, apply, &(change) { m, &p }, err)))
+	if (m->when == VN_EVERY_STEP) {
+		st = examine_steps(healthy, target, &steps, &n, err);
+		p = steps;
+	} else {
+		st = examine(healthy, target, other, &one, err);
+		n = 1;
+	}
+	for (int i = 0; i < n; i++)
+		p[i].of = of;
+	if (!st && (st = vn_edit_file(to, apply, &(change) { m, p, n }, err)))
 		vn_context(err, st, "mutation %s", m->name);
-	free(p.y);
+	for (int i = 0; i < n; i++)
+		free(p[i].y);
+	free(steps);
 	return st;
 }
 
@@ -195,6 +248,15 @@ static bool broken(const vn_checkpoint *p, vn_metric m)
 	return false;
 }
 
+/* Of all steps, one is charged with what is found of them together. */
+static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
+{
+	for (int i = 0; i < c->n_points && m->when == VN_EVERY_STEP; i++)
+		if (strcmp(c->point[i].name, c->point[at].name) == 0 && broken(&c->point[i], m->want.metric))
+			return true;
+	return broken(&c->point[at], m->want.metric);
+}
+
 static bool said(const vn_lines *l, const char *text)
 {
 	for (int i = 0; i < l->n; i++)
@@ -203,13 +265,15 @@ static bool said(const vn_lines *l, const char *text)
 	return false;
 }
 
-/* The checkpoint that it is about; -1. */
-static int subject(const vn_comparison *c, const vn_expected *w, const vn_entry *target)
+/* The checkpoint that it is about: of all steps, the first that fails; -1. */
+static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
 {
-	for (int i = 0; i < c->n_points; i++)
-		if (w->anywhere ? c->point[i].status == w->status && c->point[i].fails
-		                : target && c->point[i].step == target->step && strcmp(c->point[i].name, target->name) == 0)
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		const bool named = target && strcmp(p->name, target->name) == 0;
+		if (m->want.anywhere ? p->status == m->want.status && p->fails : m->when == VN_EVERY_STEP ? named && p->fails : named && p->step == target->step)
 			return i;
+	}
 	return -1;
 }
 
@@ -228,9 +292,10 @@ static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 }
 
 /* A comparison that came to an end. */
-static vn_status judge(const vn_comparison *c, const vn_expected *w, const vn_entry *target, vn_outcome *o, vn_error *err)
+static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, const vn_entry *target, vn_outcome *o, vn_error *err)
 {
-	const int i = subject(c, w, target);
+	const vn_expected *w = &mutation->want;
+	const int i = subject(c, mutation, target);
 	vn_resemblance like = { 0 };
 	vn_status st;
 
@@ -241,7 +306,7 @@ static vn_status judge(const vn_comparison *c, const vn_expected *w, const vn_en
 	const vn_checkpoint *p = &c->point[i];
 	bool good = p->status == w->status && p->fails && (w->many || c->n_fails == 1);
 	if (w->status == VN_OUTSIDE)
-		good = good && broken(p, w->metric) && (w->anywhere || c->first == i);
+		good = good && broken_there(c, mutation, i) && (w->anywhere || c->first == i);
 	if (w->says)
 		good = good && ((p->detail && strstr(p->detail, w->says)) || said(&c->warnings, w->says));
 	if (good && w->like) {
@@ -273,10 +338,11 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status
 	return VN_OK;
 }
 
-/* What `vernier compare` does with two paths; NULL: the healthy one. w NULL: within is expected. */
-static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_unit unit, const vn_expected *w, const vn_entry *target,
+/* What `vernier compare` does with two paths; NULL: the healthy one. m NULL: within is expected. */
+static vn_status compare(vn_clinic *k, const char *ref, const char *cand, const vn_mutation *m, const vn_entry *target,
                          vn_outcome *o, vn_error *err)
 {
+	const vn_unit unit = m ? m->unit : VN_UNIT_GIVEN;
 	vn_compare_options options = k->o;
 	if (unit == VN_UNIT_MODEL)
 		options.model = k->h->model;
@@ -294,8 +360,8 @@ static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_uni
 	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.limits, &why)
 	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.cand), &c.limits, &why)) || (st = vn_compare(&c, &why)))
 		goto done;
-	if (w) {
-		bad = judge(&c, w, target, o, err);
+	if (m) {
+		bad = judge(&c, m, target, o, err);
 	} else {
 		o->caught = c.within ? VN_CAUGHT : VN_MISSED;
 		o->status = c.within ? 0 : 1;
@@ -303,7 +369,7 @@ static vn_status compare(vn_clinic *k, const char *ref, const char *cand, vn_uni
 	}
 done:
 	if (st)
-		bad = refused(&c, w, st, &why, o, err);
+		bad = refused(&c, m ? &m->want : NULL, st, &why, o, err);
 	const bool aligned = c.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
 	vn_limits_destroy(c.limits);
@@ -318,7 +384,7 @@ done:
 vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
 {
 	*o = (vn_outcome) { .expected = "within limits" };
-	return compare(c, NULL, NULL, VN_UNIT_GIVEN, NULL, NULL, o, err);
+	return compare(c, NULL, NULL, NULL, NULL, o, err);
 }
 
 vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
@@ -342,7 +408,7 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
 	if ((ref && (st = mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
 	    (cand && (st = mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;
-	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m->unit, &m->want, target, o, err);
+	st = compare(c, ref ? c->ref_copy : NULL, cand ? c->cand_copy : NULL, m, target, o, err);
 done:
 	if (remove(c->ref_copy) != 0 && errno != ENOENT && !st)
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", c->ref_copy, strerror(errno));

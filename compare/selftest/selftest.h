@@ -35,7 +35,7 @@
 /* What a mutation must find in a recording. */
 typedef enum vn_needs {
 	VN_NEEDS_NOTHING,
-	VN_NEEDS_TENSOR,   /* target: 3 tokens or more by 8 numbers or more, inside a layer */
+	VN_NEEDS_TENSOR,   /* target: 3 tokens or more (of a later step: one) by 8 numbers or more, inside a layer */
 	VN_NEEDS_FINER,    /* the same, of a run that keeps and sums more than bfloat16 does */
 	VN_NEEDS_HEADS,    /* target: tokens, two heads or more, two numbers or more a head */
 	VN_NEEDS_SCORES,   /* target: logits of 3 tokens or more */
@@ -50,6 +50,10 @@ typedef enum vn_needs {
 	VN_N_NEEDS
 } vn_needs;
 
+/* In which call. A later step is one of one token; VN_EVERY_STEP: target's checkpoint in all such steps, of which 8 have other
+ * numbers, so that there are channels to speak of. */
+typedef enum vn_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_when;
+
 typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
 
 /* One recording as mutations see it. */
@@ -62,13 +66,15 @@ typedef struct vn_patient {
 	vn_tensor       t, u;    /* their numbers */
 	int64_t         T, W, H, K; /* of target: tokens, numbers of one, heads, numbers of one */
 	double         *y;       /* u's numbers, where shapes are equal */
+	int64_t         channel; /* of VN_EVERY_STEP: that of the middle size over all of them */
 } vn_patient;
 
 /* A change about as large as what a 16-bit run's own roundings come to some layers on,
  * times what healthy engines were seen to differ by: it is made where the floor is
  * lowest. VN_FINER: and without a floor the limits of bf16 and f16-acc16 are wider than
- * it; VN_FINEST: those of every 16-bit run are. */
-typedef enum vn_fine { VN_COARSE, VN_FINE, VN_FINER, VN_FINEST } vn_fine;
+ * it; VN_FINEST: those of every 16-bit run are. VN_FAIR: not so small, but without a floor
+ * the limits of bf16 behind a recurrence (Qwen3.5) are wider. */
+typedef enum vn_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST } vn_fine;
 
 /* What small errors are measured in: whatever the pair has (VN_UNIT_GIVEN), nothing, its recorded floor, its model. The
  * last two are not tried with a pair that has none. */
@@ -94,6 +100,7 @@ typedef struct vn_mutation {
 	const char *name, *does;
 	vn_needs    needs;
 	vn_side     side;
+	vn_when     when;
 	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
 	vn_unit     unit;
@@ -106,7 +113,7 @@ typedef struct vn_mutation {
 } vn_mutation;
 
 /* The tables end with a name of NULL. */
-extern const vn_mutation vn_selftest_numbers[], vn_selftest_names[], vn_selftest_shapes[], vn_selftest_files[],
+extern const vn_mutation vn_selftest_numbers[], vn_selftest_places[], vn_selftest_steps[], vn_selftest_names[], vn_selftest_shapes[], vn_selftest_files[],
 	vn_selftest_contract[];
 
 typedef struct vn_mutation_group {
@@ -116,14 +123,16 @@ typedef struct vn_mutation_group {
 extern const vn_mutation_group vn_mutation_groups[]; /* ends with a name of NULL */
 
 /* Two healthy recordings, and how they are compared. */
-typedef struct vn_healthy {
+typedef struct vn_healthy vn_healthy;
+struct vn_healthy {
 	const char *name;              /* "f16" */
 	const char *ref, *cand, *floor; /* paths; floor: NULL */
 	const char *model;              /* of ref; NULL */
 	const char *earlier, *stranger; /* of other tokens, of other weights; NULL */
 	const char *limits;            /* NULL: vernier's own */
 	bool        numbers_alone;     /* what depends on no precision is tried with another pair */
-} vn_healthy;
+	const vn_healthy *steps;       /* the pair that changes of later steps are tried with; NULL: this one */
+};
 
 typedef enum vn_caught { VN_CAUGHT, VN_MISSED, VN_NOT_RUN, VN_ELSEWHERE } vn_caught;
 
@@ -146,8 +155,8 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
  * reference engine in two precisions. */
 enum { VN_SELFTEST_PAIRS = 4 };
 typedef struct vn_own_runs {
-	char       path[16][4096], model[4000];
-	vn_healthy pair[VN_SELFTEST_PAIRS];
+	char       path[24][4096], model[4000];
+	vn_healthy pair[VN_SELFTEST_PAIRS], steps[VN_SELFTEST_PAIRS];
 } vn_own_runs;
 vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_error *err);
 

@@ -17,6 +17,9 @@ struct vn_clinic {
 /* Numbers of one index of the first axis. */
 int64_t vn_columns(const vn_entry *e);
 
+/* The steps of one token that have e's checkpoint in e's form. step: their numbers, to be freed; NULL: no memory. Returns how many. */
+int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step);
+
 /* Fill shared: what one side files once under two names and the other twice is not changed alone. */
 vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err);
 

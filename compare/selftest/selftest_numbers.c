@@ -1,13 +1,8 @@
 /* selftest_numbers.c: a tensor of the right name, shape and format, and of wrong numbers. */
-#include "compare/selftest/selftest.h"
+#include "compare/selftest/selftest_change.h"
 
 #include <math.h>
 #include <string.h>
-
-static double *row(const vn_patient *p, double *x, int64_t t)
-{
-	return x + t * p->W;
-}
 
 static double rms(const vn_patient *p, const double *x)
 {
@@ -35,15 +30,6 @@ static double chance(int64_t i)
 	return ldexp((double)((x ^ x >> 31) >> 11), -52) - 1.0;
 }
 
-static void swap(double *a, double *b, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++) {
-		const double x = a[i];
-		a[i] = b[i];
-		b[i] = x;
-	}
-}
-
 static void scale(const vn_patient *p, double *x, double by)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -52,11 +38,11 @@ static void scale(const vn_patient *p, double *x, double by)
 
 /* ---- numbers that are none, or nothing ------------------------------------------------ */
 
-static void one_nan(const vn_patient *p, double *x)     { x[p->T * p->W / 2] = (double)NAN; }
+void vn_change_nan(const vn_patient *p, double *x)     { x[p->T * p->W / 2] = (double)NAN; }
 static void one_inf(const vn_patient *p, double *x)     { x[p->T * p->W / 2] = (double)INFINITY; }
 static void minus_inf(const vn_patient *p, double *x)   { x[p->T * p->W / 2] = -(double)INFINITY; }
 static void last_nan(const vn_patient *p, double *x)    { x[p->T * p->W - 1] = (double)NAN; }
-static void zeroed(const vn_patient *p, double *x)      { scale(p, x, 0.0); }
+void vn_change_zeroed(const vn_patient *p, double *x)      { scale(p, x, 0.0); }
 
 static void all_nan(const vn_patient *p, double *x)
 {
@@ -116,7 +102,7 @@ static void garbage(const vn_patient *p, double *x)
 
 static void scaled_little(const vn_patient *p, double *x) { scale(p, x, 1.01); }
 static void halved(const vn_patient *p, double *x)        { scale(p, x, 0.5); }
-static void negated(const vn_patient *p, double *x)       { scale(p, x, -1.0); }
+void vn_change_negated(const vn_patient *p, double *x)       { scale(p, x, -1.0); }
 
 static void row_scaled(const vn_patient *p, double *x)
 {
@@ -177,7 +163,7 @@ static void offset(const vn_patient *p, double *x)
 		x[i] += by;
 }
 
-static void enlarged(const vn_patient *p, double *x)      { scale(p, x, 1.3); }
+void vn_change_enlarged(const vn_patient *p, double *x)      { scale(p, x, 1.3); }
 
 static void absolute(const vn_patient *p, double *x)
 {
@@ -211,104 +197,6 @@ static void to_bits(const vn_patient *p, double *x, int bits)
 
 static void rounded_bf16(const vn_patient *p, double *x) { to_bits(p, x, 8); }
 static void rounded_fp8(const vn_patient *p, double *x)  { to_bits(p, x, 4); }
-
-/* ---- places -------------------------------------------------------------------------------- */
-
-static void rows_reversed(const vn_patient *p, double *x)
-{
-	for (int64_t t = 0; t < p->T / 2; t++)
-		swap(row(p, x, t), row(p, x, p->T - 1 - t), p->W);
-}
-
-static void tokens_late(const vn_patient *p, double *x)
-{
-	memmove(row(p, x, 1), x, (size_t)((p->T - 1) * p->W) * sizeof *x);
-}
-
-static void tokens_early(const vn_patient *p, double *x)
-{
-	memmove(x, row(p, x, 1), (size_t)((p->T - 1) * p->W) * sizeof *x);
-}
-
-static void row_copied(const vn_patient *p, double *x)
-{
-	memcpy(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), (size_t)p->W * sizeof *x);
-}
-
-static void tokens_swapped(const vn_patient *p, double *x)
-{
-	swap(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), p->W);
-}
-
-static void first_for_last(const vn_patient *p, double *x)
-{
-	memcpy(row(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
-}
-
-static void off_by_one(const vn_patient *p, double *x)
-{
-	memmove(x, x + 1, (size_t)(p->T * p->W - 1) * sizeof *x);
-}
-
-static void pairs_swapped(const vn_patient *p, double *x)
-{
-	for (int64_t i = 0; i + 1 < p->T * p->W; i += 2)
-		swap(&x[i], &x[i + 1], 1);
-}
-
-static void heads_swapped(const vn_patient *p, double *x)
-{
-	for (int64_t t = 0; t < p->T; t++)
-		swap(row(p, x, t), row(p, x, t) + p->K, p->K);
-}
-
-static void heads_reversed(const vn_patient *p, double *x)
-{
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t h = 0; h < p->H / 2; h++)
-			swap(row(p, x, t) + h * p->K, row(p, x, t) + (p->H - 1 - h) * p->K, p->K);
-}
-
-static void heads_first(const vn_patient *p, double *x)
-{
-	const vn_patient *q = p;
-	double *y = p->y; /* room of the same size */
-	memcpy(y, x, (size_t)(q->T * q->W) * sizeof *x);
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t h = 0; h < p->H; h++)
-			memcpy(x + (h * p->T + t) * p->K, y + (t * p->H + h) * p->K, (size_t)p->K * sizeof *x);
-}
-
-/* (T,W) as (W,T) in memory. */
-static void transposed(const vn_patient *p, double *x)
-{
-	double *y = p->y;
-	memcpy(y, x, (size_t)(p->T * p->W) * sizeof *x);
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t i = 0; i < p->W; i++)
-			x[i * p->T + t] = y[t * p->W + i];
-}
-
-static void halves_interleaved(const vn_patient *p, double *x)
-{
-	double *y = p->y;
-	memcpy(y, x, (size_t)(p->T * p->W) * sizeof *x);
-	for (int64_t h = 0; h < p->T * p->H; h++)
-		for (int64_t i = 0; i < p->K / 2; i++) {
-			x[h * p->K + 2 * i] = y[h * p->K + i];
-			x[h * p->K + 2 * i + 1] = y[h * p->K + p->K / 2 + i];
-		}
-}
-
-static void others(const vn_patient *p, double *x)
-{
-	memcpy(x, p->y, (size_t)(p->T * p->W) * sizeof *x);
-}
-
-static void half_others(const vn_patient *p, double *x)
-{
-	memcpy(row(p, x, p->T / 2), p->y + p->T / 2 * p->W, (size_t)((p->T - p->T / 2) * p->W) * sizeof *x);
-}
 
 /* ---- scores ----------------------------------------------------------------------------------- */
 
@@ -364,8 +252,8 @@ static void flip(const vn_patient *p, unsigned char *raw, int from_top)
 	raw[at * width + bit / 8] ^= (unsigned char)(1u << bit % 8); /* little-endian */
 }
 
-static void flip_sign(const vn_patient *p, unsigned char *raw)     { flip(p, raw, 0); }
-static void flip_exponent(const vn_patient *p, unsigned char *raw) { flip(p, raw, 1); }
+void vn_change_sign_bit(const vn_patient *p, unsigned char *raw)     { flip(p, raw, 0); }
+void vn_change_exponent_bit(const vn_patient *p, unsigned char *raw) { flip(p, raw, 1); }
 
 static void flip_mantissa(const vn_patient *p, unsigned char *raw)
 {
@@ -383,29 +271,17 @@ static void bytes_swapped(const vn_patient *p, unsigned char *raw)
 		}
 }
 
-#define BY(m) { .status = VN_OUTSIDE, .metric = m }
-#define ANY   BY(VN_N_METRICS)
-#define NOTHING BY(VN_M_NMSE) /* and not because it is large */
-#define AS(l) { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l }
-
-/* A reference that is wrong is far from its floor, too, which must not excuse the candidate. */
-#define REFERENCE(what, said, need, f) \
-	{ what "-in-reference", said ", of the reference, with a floor", need, VN_SIDE_REF, .unit = VN_UNIT_FLOOR, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is no run of this reference" } }, \
-	{ what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, .unit = VN_UNIT_MODEL, .numbers = f, \
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference is not what its own model computes" } }
-
 const vn_mutation vn_selftest_numbers[] = {
-	{ "nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = one_nan, .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-reference", "one number of the reference is NaN", VN_NEEDS_TENSOR, VN_SIDE_REF, .numbers = one_nan,
+	{ "nan", "one number is NaN", VN_NEEDS_TENSOR, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-in-reference", "one number of the reference is NaN", VN_NEEDS_TENSOR, VN_SIDE_REF, .numbers = vn_change_nan,
 	  .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-both", "a NaN in the same place of both", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = one_nan,
+	{ "nan-in-both", "a NaN in the same place of both", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_nan,
 	  .want = BY(VN_M_NONFINITE) },
 	{ "nan-everywhere", "every number is NaN", VN_NEEDS_TENSOR, .numbers = all_nan, .want = BY(VN_M_NONFINITE) },
 	{ "nan-everywhere-in-both", "every number of both is NaN", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_nan,
 	  .want = BY(VN_M_NONFINITE) },
 	{ "nan-at-the-end", "the very last number is NaN", VN_NEEDS_TENSOR, .numbers = last_nan, .want = BY(VN_M_NONFINITE) },
-	{ "nan-in-logits", "one score is NaN", VN_NEEDS_SCORES, .numbers = one_nan, .want = BY(VN_M_NONFINITE) },
+	{ "nan-in-logits", "one score is NaN", VN_NEEDS_SCORES, .numbers = vn_change_nan, .want = BY(VN_M_NONFINITE) },
 	{ "infinity", "one number is infinite", VN_NEEDS_TENSOR, .numbers = one_inf, .want = BY(VN_M_NONFINITE) },
 	{ "infinity-in-reference", "one number of the reference is infinite", VN_NEEDS_TENSOR, VN_SIDE_REF, .numbers = one_inf,
 	  .want = BY(VN_M_NONFINITE) },
@@ -421,9 +297,9 @@ const vn_mutation vn_selftest_numbers[] = {
 	  .want = BY(VN_M_NONFINITE) },
 	{ "minus-infinity", "one number is minus infinite", VN_NEEDS_TENSOR, .numbers = minus_inf, .want = BY(VN_M_NONFINITE) },
 
-	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = zeroed, .want = BY(VN_M_NMSE) },
-	{ "zeroed-in-both", "every number of both is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = zeroed, .want = NOTHING },
-	{ "scores-zeroed-in-both", "every score of both is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = zeroed, .want = NOTHING },
+	{ "zeroed", "every number is 0", VN_NEEDS_TENSOR, .numbers = vn_change_zeroed, .want = BY(VN_M_NMSE) },
+	{ "zeroed-in-both", "every number of both is 0", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = vn_change_zeroed, .want = NOTHING },
+	{ "scores-zeroed-in-both", "every score of both is 0", VN_NEEDS_SCORES, VN_SIDE_BOTH, .numbers = vn_change_zeroed, .want = NOTHING },
 	{ "all-equal-in-both", "one number everywhere in both", VN_NEEDS_TENSOR, VN_SIDE_BOTH, .numbers = all_equal, .want = NOTHING },
 	{ "half-zero", "the second half was never written", VN_NEEDS_TENSOR, .numbers = half_zero, .want = BY(VN_M_NMSE) },
 	{ "row-zero", "one token's numbers are 0", VN_NEEDS_TENSOR, .numbers = row_zero, .want = BY(VN_M_WORST_TOKEN_NMSE) },
@@ -433,10 +309,10 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scaled", "1.01 times as large", VN_NEEDS_TENSOR, .fine = VN_FINE, .numbers = scaled_little, .want = ANY },
 	{ "scaled-without-floor", "1.01 times as large, and no floor", VN_NEEDS_TENSOR, .unit = VN_UNIT_NONE, .numbers = scaled_little,
 	  .want = ANY },
-	{ "scores-scaled-without-floor", "logits 1.01 times as large, and no floor", VN_NEEDS_SCORES, .unit = VN_UNIT_NONE,
+	{ "scores-scaled-without-floor", "logits 1.01 times as large, and no floor", VN_NEEDS_SCORES, .fine = VN_FAIR, .unit = VN_UNIT_NONE,
 	  .numbers = scaled_little, .want = ANY },
 	{ "halved", "half as large", VN_NEEDS_TENSOR, .numbers = halved, .want = BY(VN_M_NMSE) },
-	{ "negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = negated, .want = BY(VN_M_NMSE) },
+	{ "negated", "every sign turned", VN_NEEDS_TENSOR, .numbers = vn_change_negated, .want = BY(VN_M_NMSE) },
 	{ "absolute", "without signs", VN_NEEDS_TENSOR, .numbers = absolute, .want = BY(VN_M_NMSE) },
 	{ "row-scaled", "one token's numbers 1.1 times as large", VN_NEEDS_TENSOR, .fine = VN_FINER, .numbers = row_scaled,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
@@ -460,34 +336,6 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "rounded-bf16", "rounded to bf16", VN_NEEDS_FINER, .fine = VN_FINEST, .numbers = rounded_bf16, .want = ANY },
 	{ "rounded-fp8", "rounded to the bits of float8 e4m3", VN_NEEDS_TENSOR, .fine = VN_FINEST, .numbers = rounded_fp8, .want = ANY },
 
-	{ "rows-reversed", "tokens backwards", VN_NEEDS_TENSOR, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
-	{ "tokens-late", "shifted by one token", VN_NEEDS_TENSOR, .numbers = tokens_late, .want = AS(VN_LIKE_SHIFTED) },
-	{ "tokens-early", "shifted by one token, the other way", VN_NEEDS_TENSOR, .numbers = tokens_early, .want = AS(VN_LIKE_SHIFTED) },
-	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .numbers = row_copied, .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "tokens-swapped", "two tokens in each other's place", VN_NEEDS_TENSOR, .numbers = tokens_swapped,
-	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "first-for-last", "the last token's row is the first one's", VN_NEEDS_TENSOR, .numbers = first_for_last,
-	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "off-by-one", "read from one number too far", VN_NEEDS_TENSOR, .numbers = off_by_one, .want = BY(VN_M_NMSE) },
-	{ "pairs-swapped", "even and odd channels interchanged", VN_NEEDS_TENSOR, .numbers = pairs_swapped, .want = BY(VN_M_NMSE) },
-	{ "transposed", "stored column by column, under the old shape", VN_NEEDS_TENSOR, .numbers = transposed,
-	  .want = BY(VN_M_NMSE) },
-	{ "heads-swapped", "two heads in each other's place", VN_NEEDS_HEADS, .numbers = heads_swapped, .want = AS(VN_LIKE_HEADS) },
-	{ "heads-first", "heads before tokens, under the old shape", VN_NEEDS_HEADS, .numbers = heads_first,
-	  .want = AS(VN_LIKE_PERMUTED) },
-	{ "halves-interleaved", "the halves of each head interleaved", VN_NEEDS_HEADS, .numbers = halves_interleaved,
-	  .want = BY(VN_M_NMSE) },
-
-	{ "other-layer", "the numbers of the same point of another layer", VN_NEEDS_LAYERS, .numbers = others,
-	  .want = AS(VN_LIKE_OWN) },
-	{ "other-layer-in-both", "the numbers of the same point of another layer on both sides", VN_NEEDS_LAYERS, VN_SIDE_BOTH,
-	  .numbers = others, .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .many = true, .anywhere = true } },
-	{ "other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, .numbers = others, .want = AS(VN_LIKE_OWN) },
-	{ "half-other-point", "half overwritten by another point", VN_NEEDS_PAIR, .numbers = half_others, .want = BY(VN_M_NMSE) },
-	{ "stale-step", "the numbers of the step before", VN_NEEDS_STEPS, .numbers = others, .want = ANY },
-	{ "stale-step-in-both", "the numbers of the step before on both sides", VN_NEEDS_STEPS, VN_SIDE_BOTH, .numbers = others, .want = NOTHING },
-
-	{ "scores-late", "logits shifted by one token", VN_NEEDS_SCORES, .numbers = tokens_late, .want = BY(VN_M_KL_MEAN) },
 	{ "scores-softmaxed", "probabilities called logits", VN_NEEDS_SCORES, .numbers = softmaxed, .want = BY(VN_M_KL_MEAN) },
 	{ "scores-shifted", "logits of the next vocabulary entry", VN_NEEDS_SCORES, .numbers = vocabulary_shifted,
 	  .want = BY(VN_M_KL_MEAN) },
@@ -496,17 +344,15 @@ const vn_mutation vn_selftest_numbers[] = {
 	{ "scores-best-lowered", "the best score of each row less by 2", VN_NEEDS_SCORES, .numbers = best_lowered,
 	  .want = BY(VN_M_KL_MEAN) },
 
-	REFERENCE("negated", "every sign turned", VN_NEEDS_TENSOR, negated),
-	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, enlarged),
+	REFERENCE("negated", "every sign turned", VN_NEEDS_TENSOR, vn_change_negated),
+	REFERENCE("enlarged", "1.3 times as large", VN_NEEDS_TENSOR, vn_change_enlarged),
 	REFERENCE("scaled", "1.01 times as large", VN_NEEDS_TENSOR, scaled_little),
-	REFERENCE("tokens-late", "shifted by one token", VN_NEEDS_TENSOR, tokens_late),
-	REFERENCE("heads-reversed", "heads backwards", VN_NEEDS_HEADS, heads_reversed),
 	REFERENCE("head-zero", "the last head 0", VN_NEEDS_HEADS, head_zero),
 	REFERENCE("garbage", "what memory held, of the right size", VN_NEEDS_TENSOR, garbage),
-	REFERENCE("other-point", "the numbers of another point of the layer", VN_NEEDS_PAIR, others),
 
-	{ "sign-bit", "the sign of the largest number turned", VN_NEEDS_TENSOR, .bits = flip_sign, .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "exponent-bit", "the first bit of the largest number's exponent turned", VN_NEEDS_TENSOR, .bits = flip_exponent, .want = ANY },
+	{ "sign-bit", "the sign of the largest number turned", VN_NEEDS_TENSOR, .bits = vn_change_sign_bit, .want = BY(VN_M_WORST_TOKEN_NMSE) },
+	{ "exponent-bit", "the first bit of the largest number's exponent turned", VN_NEEDS_TENSOR, .fine = VN_FAIR,
+	  .bits = vn_change_exponent_bit, .want = ANY },
 	{ "mantissa-bit", "the first bit of the largest number's mantissa turned", VN_NEEDS_TENSOR, .fine = VN_FINER,
 	  .bits = flip_mantissa, .want = ANY },
 	{ "bytes-swapped", "the bytes of every number reversed", VN_NEEDS_TENSOR, .bits = bytes_swapped, .want = ANY },

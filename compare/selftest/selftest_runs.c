@@ -1,6 +1,7 @@
 /* selftest_runs.c: healthy recordings for the self-test, so that it needs no data:
  * a small synthetic model, run by the reference engine in every precision there
- * is, with three tokens decoded behind the prompt. */
+ * is, with three tokens decoded behind the prompt; and of a few points of it with as many
+ * as it takes to know a channel. */
 #include "compare/selftest/selftest.h"
 
 #include "capture/run/engine.h"
@@ -10,8 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* FLOORS: the slot before the first floor, behind three for each pair. */
-enum { FLOORS = 3 * VN_SELFTEST_PAIRS, PROMPT = 17, DECODED = 3, LAYERS = 2, OTHER_WEIGHTS = 1 };
+/* FLOORS: the slot before the first floor, behind three for each pair; STEPS: of the runs of many steps, two for each pair. */
+enum { FLOORS = 3 * VN_SELFTEST_PAIRS, STEPS = 4 * VN_SELFTEST_PAIRS, LAYERS = 2, OTHER_WEIGHTS = 1 };
+
+typedef struct length {
+	int         prompt, decoded;
+	const char *point;
+} length;
+
+static const length whole = { 17, 3, "*" }, many_steps = { 3, 9, "layer*.{q_rope,output}" };
 
 /* Any ids will do; these are all different. */
 static void write_ids(int32_t *id, int n, int first)
@@ -20,19 +28,18 @@ static void write_ids(int32_t *id, int n, int first)
 		id[i] = (first + 37 * i) % 512;
 }
 
-static vn_status record(const char *model, const char *precision, int first, int threads, const char *path, vn_error *err)
+static vn_status record(const char *model, const char *precision, const length *l, int first, int threads, const char *path, vn_error *err)
 {
-	static const char *const everything[] = { "*" };
-	int32_t           id[PROMPT + DECODED];
+	int32_t           id[32];
 	vn_engine_options o = { .threads = threads, .device = -1 };
 	vn_engine         e = { 0 };
 	vn_model         *m = NULL;
 	vn_recorded       done;
 	vn_status         st;
 
-	write_ids(id, PROMPT + DECODED, first);
+	write_ids(id, l->prompt + l->decoded, first);
 	const vn_recipe r = {
-		.path = path, .ids = id, .n_ids = PROMPT, .decode = DECODED, .forced = id + PROMPT, .pattern = everything, .n_patterns = 1,
+		.path = path, .ids = id, .n_ids = l->prompt, .decode = l->decoded, .forced = id + l->prompt, .pattern = &l->point, .n_patterns = 1,
 		.first_layer = -1, .last_layer = -1, .precision = precision, .command = "vernier selftest", .threads = threads,
 	};
 	if (!vn_policy_from_name(precision, &o.policy))
@@ -45,11 +52,29 @@ static vn_status record(const char *model, const char *precision, int first, int
 	return st;
 }
 
-static vn_status make(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model, const char *precision, int first,
-                      int threads, vn_error *err)
+static vn_status make(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model, const char *precision, const length *l,
+                      int first, int threads, vn_error *err)
 {
 	snprintf(own->path[slot], sizeof own->path[slot], "%s/%s.%s.h5", dir, what, precision);
-	return record(model, precision, first, threads, own->path[slot], err);
+	return record(model, precision, l, first, threads, own->path[slot], err);
+}
+
+/* steps[0] was made: its reference is that of the others. */
+static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char *precision, const char *reference, int threads, vn_error *err)
+{
+	const int slot = STEPS + 2 * i;
+	vn_status st = VN_OK;
+
+	if ((!i && (st = make(own, STEPS + 1, dir, "steps", own->model, reference, &many_steps, 1, threads, err))) ||
+	    (st = make(own, slot, dir, "steps", own->model, precision, &many_steps, 1, threads, err)) ||
+	    (i && (st = make(own, slot + 1, dir, "steps.floor", own->model, precision, &many_steps, 1, threads, err))))
+		return st;
+	own->steps[i] = (vn_healthy) {
+		.name = own->pair[i].name, .ref = own->path[i ? STEPS : STEPS + 1], .cand = own->path[slot],
+		.floor = i ? own->path[slot + 1] : NULL, .model = own->model,
+	};
+	own->pair[i].steps = &own->steps[i];
+	return VN_OK;
 }
 
 vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_error *err)
@@ -66,23 +91,25 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
 	o.seed = OTHER_WEIGHTS;
-	if ((st = vn_synth_write("tiny", stranger, &o, err)) || (st = make(own, 0, dir, "run", model, "f64", 1, threads, err)))
+	if ((st = vn_synth_write("tiny", stranger, &o, err)) || (st = make(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
 		return st;
 	for (int i = 0; i < VN_SELFTEST_PAIRS; i++) {
 		char (*path)[4096] = &own->path[1 + 3 * i];
-		if ((st = make(own, 1 + 3 * i, dir, "run", model, pair[i].name, 1, threads, err)))
+		if ((st = make(own, 1 + 3 * i, dir, "run", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
-		if (i < 2 && (st = make(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, 2, threads, err)))
+		if (i < 2 && (st = make(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
 			return st;
-		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", stranger, pair[i].name, 1, threads, err)))
+		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", stranger, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		/* The same run again: a floor is never the candidate. */
-		if (i && (st = make(own, FLOORS + i, dir, "floor", model, pair[i].name, 1, threads, err)))
+		if (i && (st = make(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		own->pair[i] = (vn_healthy) {
 			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? own->path[FLOORS + i] : NULL,
 			.model = model, .earlier = path[1], .stranger = path[2], .numbers_alone = i >= 2,
 		};
+		if ((st = make_steps(own, i, dir, pair[i].name, pair[i].ref, threads, err)))
+			return st;
 	}
 	return VN_OK;
 }

@@ -62,6 +62,90 @@ static bool other_numbers(vn_recording *r, const vn_entry *a, const vn_entry *b)
 	       !vn_measure(&x, &y, vn_entry_axes(a), false, 1, &m, NULL) && m.value[VN_M_NMSE] > 0.3;
 }
 
+/* ---- steps of one token ------------------------------------------------------------------- */
+
+static bool one_token(const vn_recording *r, int step)
+{
+	const vn_step *s = vn_recording_step(r, step);
+	return s && s->rows == 1;
+}
+
+int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step)
+{
+	const vn_step *s;
+	const int      all = vn_recording_steps(r, &s);
+	int            n = 0;
+
+	*step = malloc(((size_t)all + 1) * sizeof **step);
+	for (int i = 0, k; i < all && *step; i++)
+		if (s[i].rows == 1 && (k = vn_recording_find(r, s[i].number, e->name)) >= 0 && vn_recording_entry(r, k)->dtype == e->dtype &&
+		    vn_shape_equal(&vn_recording_entry(r, k)->shape, &e->shape))
+			(*step)[n++] = s[i].number;
+	return n;
+}
+
+/* Is it another token's, as specs/limits.md says: a quarter of the first 64 numbers differ by a 16th from those of each row before?
+ * y (n) and so many rows x. */
+static bool is_new(const double *x, int rows, const double *y, int64_t n)
+{
+	const int64_t looked_at = n < 64 ? n : 64;
+	for (int i = 0; i < rows; i++, x += n) {
+		int64_t others = 0;
+		for (int64_t k = 0; k < looked_at; k++)
+			others += 16.0 * fabs(x[k] - y[k]) > fmax(fabs(x[k]), fabs(y[k]));
+		if (4 * others < looked_at)
+			return false;
+	}
+	return true;
+}
+
+/* Do all steps of one token together have channels to speak of: 8 different rows among as many as a comparison takes of them? */
+static bool has_channels(const vn_clinic *c, const vn_entry *e)
+{
+	enum { MOST = 32, FEWEST = 8 };
+	const int64_t n = vn_columns(e);
+	const int     at = vn_recording_find(c->ref, e->step, e->name);
+	int      *step, rows = 0, all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, at), &step);
+	const int taken = all < MOST ? all : MOST;
+	double   *x = malloc((size_t)n * MOST * sizeof *x);
+
+	for (int i = 0; i < taken && step && x && taken >= FEWEST && *step == e->step; i++) {
+		const int k = vn_recording_find(c->ref, step[(int64_t)i * (all - 1) / (taken - 1)], e->name);
+		vn_tensor t;
+		if (vn_entry_tensor(c->ref, k, &t, NULL))
+			break;
+		vn_to_f64(x + rows * n, t.data, t.dtype, (size_t)n);
+		vn_recording_release(c->ref, k);
+		rows += is_new(x, rows, x + rows * n, n);
+	}
+	free(step);
+	free(x);
+	return rows >= FEWEST;
+}
+
+/* ---- which ------------------------------------------------------------------------------------ */
+
+static int first_step(const vn_clinic *c)
+{
+	return vn_recording_count(c->cand) ? vn_recording_entry(c->cand, 0)->step : 0;
+}
+
+static int last_step(const vn_clinic *c)
+{
+	const int n = vn_recording_count(c->cand);
+	return n ? vn_recording_entry(c->cand, n - 1)->step : 0;
+}
+
+static bool in_call(const vn_clinic *c, vn_when when, const vn_entry *e)
+{
+	switch (when) {
+	case VN_A_STEP:     return e->step > first_step(c) && one_token(c->ref, e->step);
+	case VN_LAST_STEP:  return e->step > first_step(c) && e->step == last_step(c) && one_token(c->ref, e->step);
+	case VN_EVERY_STEP: return one_token(c->ref, e->step);
+	default:            return e->step == first_step(c);
+	}
+}
+
 /* Of a run that keeps or sums less than f16 does. */
 static bool is_coarse(const vn_clinic *c, const vn_entry *e)
 {
@@ -69,10 +153,18 @@ static bool is_coarse(const vn_clinic *c, const vn_entry *e)
 	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
 }
 
-static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int step)
+static bool recurs(const vn_clinic *c)
 {
-	const bool inside = e->layer >= 0 && e->step == step;
-	switch (needs) {
+	const char *family = vn_recording_family(c->cand);
+	return family && strncmp(family, "qwen3_5", 7) == 0;
+}
+
+static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
+{
+	const int tokens = m->when ? 1 : 3;
+	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e)) : !in_call(c, m->when, e))
+		return false;
+	switch (m->needs) {
 	case VN_NEEDS_FINER:
 		if (is_coarse(c, e))
 			return false;
@@ -80,16 +172,17 @@ static bool is_target(const vn_clinic *c, vn_needs needs, const vn_entry *e, int
 	case VN_NEEDS_TENSOR:
 	case VN_NEEDS_PAIR:
 	case VN_NEEDS_LAYERS:
-		return inside && plain(c, e, 3) && e->shape.dim[0] != vn_columns(e);
+		return e->layer >= 0 && plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
+		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && has_channels(c, e)));
 	case VN_NEEDS_HEADS:
-		return inside && plain(c, e, 3) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
+		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
 		       e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
 	case VN_NEEDS_SCORES:
-		return e->step == step && strcmp(e->name, "logits") == 0 && plain(c, e, 3);
+		return strcmp(e->name, "logits") == 0 && plain(c, e, tokens);
 	case VN_NEEDS_STEPS:
-		return e->step > step && e->layer >= 0 && plain(c, e, 1);
+		return e->layer >= 0 && plain(c, e, 1);
 	case VN_NEEDS_NAMES:
-		return e->same_as >= 0 && e->step == step && vn_recording_find(c->ref, e->step, e->name) >= 0;
+		return e->same_as >= 0 && vn_recording_find(c->ref, e->step, e->name) >= 0;
 	default:
 		return false;
 	}
@@ -102,13 +195,14 @@ static bool later(const vn_clinic *c, const vn_entry *e, const vn_entry *o)
 	       vn_recording_find(c->ref, o->step, o->name) > vn_recording_find(c->ref, e->step, e->name);
 }
 
-static bool is_other(const vn_clinic *c, vn_needs needs, const vn_entry *e, const vn_entry *o)
+static bool is_other(const vn_clinic *c, const vn_mutation *m, const vn_entry *e, const vn_entry *o)
 {
-	switch (needs) {
+	const int tokens = m->when ? 1 : 3;
+	switch (m->needs) {
 	case VN_NEEDS_PAIR:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && later(c, e, o) && o->layer == e->layer && other_numbers(c->cand, e, o);
+		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer == e->layer && other_numbers(c->cand, e, o);
 	case VN_NEEDS_LAYERS:
-		return alike(e, o) && plain(c, o, 3) && o->step == e->step && later(c, e, o) && o->layer >= 0 && o->layer != e->layer &&
+		return alike(e, o) && plain(c, o, tokens) && o->step == e->step && later(c, e, o) && o->layer >= 0 && o->layer != e->layer &&
 		       strcmp(o->point, e->point) == 0 && *o->point && other_numbers(c->cand, e, o);
 	case VN_NEEDS_STEPS:
 		return alike(e, o) && o->step == e->step - 1 && strcmp(o->name, e->name) == 0 && other_numbers(c->cand, e, o);
@@ -140,14 +234,14 @@ static double floor_of(vn_clinic *c, const vn_entry *e)
 }
 
 /* Of the tensors that will do, the one whose floor is lowest. */
-static bool choose_quiet(vn_clinic *c, vn_needs needs, const vn_entry **target)
+static bool choose_quiet(vn_clinic *c, const vn_mutation *m, const vn_entry **target)
 {
-	const int n = vn_recording_count(c->cand), step = n ? vn_recording_entry(c->cand, 0)->step : 0;
+	const int n = vn_recording_count(c->cand);
 	double least = (double)INFINITY;
 
 	for (int i = 0; i < n; i++) {
 		const vn_entry *e = vn_recording_entry(c->cand, i);
-		const double    f = is_target(c, needs, e, step) ? floor_of(c, e) : (double)INFINITY;
+		const double    f = is_target(c, m, e) ? floor_of(c, e) : (double)INFINITY;
 		if (f < least) {
 			least = f;
 			*target = e;
@@ -157,21 +251,22 @@ static bool choose_quiet(vn_clinic *c, vn_needs needs, const vn_entry **target)
 }
 
 /* The one in the middle of the run. */
-static bool choose(const vn_clinic *c, vn_needs needs, const vn_entry **target, const vn_entry **other)
+static bool choose(const vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
 {
-	const int n = vn_recording_count(c->cand), step = n ? vn_recording_entry(c->cand, 0)->step : 0;
+	const int  n = vn_recording_count(c->cand);
+	const bool two = has_other(m->needs);
 	int found = 0;
 
 	*target = *other = NULL;
 	for (int pass = 0, wanted = 0; pass < 2; pass++, wanted = found / 2, found = 0)
 		for (int i = 0; i < n; i++) {
 			const vn_entry *e = vn_recording_entry(c->cand, i), *o = NULL;
-			if (!is_target(c, needs, e, step))
+			if (!is_target(c, m, e))
 				continue;
-			for (int k = 0; has_other(needs) && k < n && !o; k++)
-				if (is_other(c, needs, e, vn_recording_entry(c->cand, k)))
+			for (int k = 0; two && k < n && !o; k++)
+				if (is_other(c, m, e, vn_recording_entry(c->cand, k)))
 					o = vn_recording_entry(c->cand, k);
-			if (has_other(needs) && !o)
+			if (two && !o)
 				continue;
 			if (pass == 1 && found == wanted) {
 				*target = e;
@@ -192,6 +287,19 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
 	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
 };
+
+static const char *lacking(const vn_clinic *c, const vn_mutation *m)
+{
+	if (m->when == VN_EVERY_STEP)
+		return "no tensor inside a layer with 8 different tokens in steps of one";
+	for (int i = 0; i < vn_recording_count(c->cand) && m->when; i++)
+		if (in_call(c, m->when, vn_recording_entry(c->cand, i)))
+			return m->needs == VN_NEEDS_HEADS    ? "no tensor with heads in such a step"
+			       : m->needs == VN_NEEDS_LAYERS ? "no tensor of other numbers in two layers of such a step"
+			       : m->needs == VN_NEEDS_STEPS  ? "no other numbers in the step before"
+			                                     : "no tensor of eight numbers inside a layer in such a step";
+	return m->when == VN_LAST_STEP ? "the last step is no later one of one token" : m->when ? "no later step of one token" : lacks[m->needs];
+}
 
 /* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
 static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
@@ -223,12 +331,12 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	case VN_NEEDS_EARLIER:  good = c->h->earlier != NULL; break;
 	case VN_NEEDS_STRANGER: good = c->h->stranger != NULL; break;
 	default:
-		good = m->fine && c->floor ? choose_quiet(c, m->needs, target) : choose(c, m->needs, target, other);
+		good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
 	}
-	if (!good && m->fine && c->floor && choose(c, m->needs, target, other))
+	if (!good && m->fine >= VN_FINE && c->floor && choose(c, m, target, other))
 		return "no such tensor in the floor, or with the reference's own numbers there";
 	if (!good)
-		return lacks[m->needs];
+		return lacking(c, m);
 	if (m->plan && !planned)
 		return lacks[VN_NEEDS_PLAN];
 	if ((m->unit == VN_UNIT_FLOOR && !c->floor) || (m->unit == VN_UNIT_MODEL && !c->h->model))
@@ -236,8 +344,9 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	const char *why = *target ? unsaid(c, m->claim, *target, *other) : NULL;
 	if (why)
 		return why;
-	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && *target && is_coarse(c, *target));
-	if (wider && !c->floor && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
+	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && coarse) || (m->fine == VN_FAIR && coarse && recurs(c));
+	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and limits without one are wider than this: --floor";
 	return NULL;
 }

@@ -1,0 +1,40 @@
+/* selftest_change.h: changes of numbers that several tables of mutations make, and what their tables say of what must be
+ * found. Nobody else includes it.
+ *
+ * x is (T,W) of p's target, raw the same as stored.
+ */
+#ifndef VN_COMPARE_SELFTEST_CHANGE_H
+#define VN_COMPARE_SELFTEST_CHANGE_H
+
+#include "compare/selftest/selftest.h"
+
+static inline double *row(const vn_patient *p, double *x, int64_t t)
+{
+	return x + t * p->W;
+}
+
+/* selftest_numbers.c */
+void vn_change_nan(const vn_patient *p, double *x); /* one number */
+void vn_change_zeroed(const vn_patient *p, double *x);
+void vn_change_negated(const vn_patient *p, double *x);
+void vn_change_enlarged(const vn_patient *p, double *x); /* times 1.3 */
+void vn_change_sign_bit(const vn_patient *p, unsigned char *raw); /* of the largest number */
+void vn_change_exponent_bit(const vn_patient *p, unsigned char *raw);
+
+/* selftest_places.c */
+void vn_change_heads_swapped(const vn_patient *p, double *x);
+void vn_change_to_others(const vn_patient *p, double *x); /* p's other */
+
+#define BY(m) { .status = VN_OUTSIDE, .metric = m }
+#define ANY   BY(VN_N_METRICS)
+#define NOTHING BY(VN_M_NMSE) /* and not because it is large */
+#define AS(l) { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .like = l }
+
+/* A reference that is wrong is far from its floor, too, which must not excuse the candidate. */
+#define REFERENCE(what, said, need, f) \
+	{ what "-in-reference", said ", of the reference, with a floor", need, VN_SIDE_REF, .unit = VN_UNIT_FLOOR, .numbers = f, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the floor is no run of this reference" } }, \
+	{ what "-in-reference-of-a-model", said ", of the reference, with its model", need, VN_SIDE_REF, .unit = VN_UNIT_MODEL, .numbers = f, \
+	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "the reference is not what its own model computes" } }
+
+#endif
