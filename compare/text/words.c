@@ -270,7 +270,8 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, "; not so in the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "");
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",
+	         p->holds ? p->holds : "");
 	return text;
 }
 
