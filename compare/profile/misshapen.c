@@ -80,13 +80,16 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 static void say(const vn_comparison *c, vn_checkpoint *p, const found *f)
 {
 	const vn_layout *l = &f->how;
-	char map[240], text[512];
+	char map[240] = "", text[512];
 	if (f->entry != p->ref) {
-		snprintf(map, sizeof map, l->same ? "" : ", in the order '%s'", l->order);
-		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->ref, f->entry)->name, map, l->nmse);
+		if (!l->same)
+			snprintf(map, sizeof map, ", in the order '%s'", l->order);
+		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->ref, f->entry)->name,
+		         map, l->nmse);
 	} else {
 		say_map(l, map, sizeof map);
-		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order, l->same ? ", their own" : "", l->nmse, map);
+		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order,
+		         l->same ? ", their own" : "", l->nmse, map);
 	}
 	free(p->holds);
 	p->holds = strdup(vn_text_clean(text)); /* names and axes come from strangers */
@@ -121,7 +124,8 @@ static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 	const vn_step  *r = vn_recording_step(c->ref, p->step), *d = vn_recording_step(c->cand, p->step);
 	const char *axes = vn_entry_axes(e), *why;
 	vn_dims     dims;
-	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && r && d && r->position == d->position && r->tokens == d->tokens && r->first_row == d->first_row && r->rows == d->rows;
+	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && r && d && r->position == d->position
+	       && r->tokens == d->tokens && r->first_row == d->first_row && r->rows == d->rows;
 }
 
 vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
