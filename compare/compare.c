@@ -263,7 +263,7 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
+	if ((st = vn_tell_misshapen(c, err)) || (st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
 	    || (st = explain(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return sum_up(c, err);
@@ -274,6 +274,7 @@ void vn_comparison_finish(vn_comparison *c)
 	for (int i = 0; i < c->n_points; i++) {
 		free(c->point[i].check);
 		free(c->point[i].detail);
+		free(c->point[i].holds);
 		free(c->point[i].floor);
 	}
 	free(c->point);

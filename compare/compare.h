@@ -109,6 +109,7 @@ typedef struct vn_checkpoint {
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
 	char          *detail;    /* one line for statuses that are not measured, and for what is unfounded; NULL: none */
+	char          *holds;     /* of a misshapen one what its numbers are: the reference's in another order, or another checkpoint's; NULL: not known */
 	vn_measured    m;         /* n == 0: not measured */
 	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
 	const char    *hollow;    /* why nothing was compared; NULL */
@@ -261,6 +262,8 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 vn_status vn_take_few(vn_comparison *c, vn_error *err);
 /* status, checks and fails of a measured checkpoint. */
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
+/* holds of misshapen checkpoints. Errors: memory. */
+vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
 /* first and origins. */
 vn_status vn_localise(vn_comparison *c, vn_error *err);
 /* graph, of what is measured: for vn_inputs_of. Stays NULL where the steps are too many. */

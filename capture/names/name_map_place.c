@@ -37,6 +37,7 @@ static void label(vn_entry *e, const char *axes)
 	const size_t n = strlen(axes) < sizeof e->axes ? strlen(axes) : 0; /* none is better than half */
 	memcpy(e->axes, axes, n);
 	e->axes[n] = '\0';
+	e->rows_off = false; /* that was said of the file's own */
 }
 
 /* Its numbers are there, and its axes are not what they were said to be: nobody shall take it for what it should be. */

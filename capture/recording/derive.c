@@ -89,9 +89,10 @@ vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *p
 	return VN_OK;
 }
 
-void vn_derive_steps(vn_recording *r, const vn_step *step)
+void vn_derive_steps(vn_recording *r, const vn_step *step, int n)
 {
-	memcpy(r->step, step, (size_t)r->n_steps * sizeof *step);
+	memcpy(r->step, step, (size_t)n * sizeof *step);
+	r->n_steps = n;
 }
 
 void vn_derive_ranks(vn_recording *r, int n)

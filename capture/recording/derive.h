@@ -50,7 +50,7 @@ int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
 vn_recording *vn_derive_base(const vn_recording *r, int base);
 /* Instead of what the first source says, one prompt. ids and positions (n) are copied. */
 vn_status vn_derive_tokens(vn_recording *r, const int32_t *ids, const int32_t *positions, int64_t n, vn_error *err);
-void      vn_derive_steps(vn_recording *r, const vn_step *step); /* (as many as it has) */
+void      vn_derive_steps(vn_recording *r, const vn_step *step, int n); /* no more than it has */
 /* Its sources are all ranks of one run: it is none of them (vn_recording_ranks). */
 void      vn_derive_ranks(vn_recording *r, int n);
 /* Weights and plan are of parts of a model only. */

@@ -167,18 +167,28 @@ static vn_status check_complete(vn_recording *r, vn_error *err)
 
 /* A step says which rows of its call are here: what stands by tokens has so many, or at the end of the run one, the
  * last (vn_entry_last), of each prompt. */
-vn_status vn_recording_check_rows(const vn_recording *r, vn_error *err)
+static void mark_rows(vn_recording *r)
 {
 	const int64_t prompts = vn_packed_count(r);
 	for (int i = 0; i < r->n_entries; i++) {
-		const vn_entry *e = &r->entry[i];
+		vn_entry       *e = &r->entry[i];
 		const int       axis = vn_axes_find(e->axes, "token");
 		const int64_t   n = axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : -1;
 		const vn_step  *s = vn_recording_step(r, e->step);
 		const int64_t   rows = s ? s->rows : -1;
-		if (rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e)))
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows, but %s has %" PRId64 " tokens", r->path, e->step,
-			               rows, e->name, n);
+		e->rows_off = rows >= 0 && n >= 0 && n != rows && !((n == 1 || n == prompts) && vn_entry_last(e));
+	}
+}
+
+vn_status vn_recording_check_rows(vn_recording *r, vn_error *err)
+{
+	mark_rows(r);
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i];
+		char shape[VN_SHAPE_TEXT];
+		if (e->rows_off)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows were kept, but %s of shape %s has axes '%s'", r->path, e->step,
+			               vn_recording_step(r, e->step)->rows, e->name, vn_shape_text(&e->shape, shape), e->axes);
 	}
 	return VN_OK;
 }
@@ -222,8 +232,9 @@ static vn_status settle(vn_recording *r, vn_error *err)
 
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
-	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = vn_recording_check_rows(r, err)) || (st = sort_weights(r, err)))
+	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = sort_weights(r, err)))
 		return st;
+	mark_rows(r);
 	return settle_plan(r, err);
 }
 

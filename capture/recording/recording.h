@@ -36,6 +36,7 @@ typedef struct vn_entry {
 	vn_digest digest;            /* as the file claims; empty when it does not */
 	vn_stats  stats;             /* as the file claims */
 	bool      has_stats;
+	bool      rows_off;          /* its axes say tokens, and other many than rows were kept of its step */
 	int       same_as;           /* entry this one is a second name of (hard link), or -1 */
 } vn_entry;
 

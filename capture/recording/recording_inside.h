@@ -99,7 +99,7 @@ struct vn_recording {
 vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 
 /* What stands by tokens has the rows that its step says. */
-vn_status vn_recording_check_rows(const vn_recording *r, vn_error *err);
+vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 
 /* The entry whose numbers those of entry i are: itself but where it is a second name. */
 int vn_recording_primary(const vn_recording *r, int i);

@@ -6,6 +6,7 @@
 
 #include "libref/base/progress.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -73,6 +74,23 @@ static vn_status check_steps(const vn_recording *r, int *wrong, vn_error *err)
 	return st;
 }
 
+/* What is labelled by tokens has the rows of its step. */
+static int check_rows(const vn_recording *r)
+{
+	int wrong = 0;
+	for (int i = 0; i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		char shape[VN_SHAPE_TEXT], words[VN_NAME_MAX + 320];
+		if (!e->rows_off)
+			continue;
+		snprintf(words, sizeof words, "%s: axes '%s' of %s, and rows of its step: %" PRId64, e->name, e->axes, vn_shape_text(&e->shape, shape),
+		         vn_recording_step(r, e->step)->rows);
+		say("BROKEN", e->step, words);
+		wrong++;
+	}
+	return wrong;
+}
+
 int vn_show_check(vn_recording *r, vn_error *err)
 {
 	digests       d = { 0 };
@@ -90,7 +108,8 @@ int vn_show_check(vn_recording *r, vn_error *err)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", vn_recording_path(r));
 	if (!st)
 		printf("%d identities looked at, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
-	const bool bad = x.n > 0 || d.wrong > 0 || steps > 0;
+	const int rows = st ? 0 : check_rows(r);
+	const bool bad = rows > 0 || x.n > 0 || d.wrong > 0 || steps > 0;
 	vn_identities_free(&x);
 	return st ? 2 : bad;
 }

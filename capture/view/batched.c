@@ -184,13 +184,14 @@ static vn_status place(job *j, int entry)
 vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 {
 	job j = { .r = *r, .row = row, .err = err };
+	const vn_step *step;
 	vn_status st;
 	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
 			st = place(&j, i);
 		if (!st && !(st = vn_derive_tokens(j.made, j.ids, j.positions, j.n, err))) {
-			vn_derive_steps(j.made, j.step);
+			vn_derive_steps(j.made, j.step, vn_recording_steps(j.r, &step));
 			st = vn_derive_end(j.made, err);
 		}
 	}

@@ -102,6 +102,11 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "kept rows: %" PRId64 " from %" PRId64 " in the reference, %" PRId64
 		         " from %" PRId64 " in the candidate", rs->rows, rs->first_row, ds->rows, ds->first_row);
+	} else if (r->rows_off || d->rows_off) {
+		const vn_entry *e = d->rows_off ? d : r;
+		unfit(p, VN_MISSHAPEN);
+		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes, vn_shape_text(&e->shape, a),
+		         d->rows_off ? "candidate" : "reference", (d->rows_off ? ds : rs)->rows);
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",

@@ -4,9 +4,11 @@
 #include "compare/text/output.h"
 
 #include "capture/view/batched.h"
+#include "capture/view/calls.h"
 #include "capture/names/name_map.h"
 #include "capture/view/paged.h"
 #include "capture/view/ranks.h"
+#include "libref/base/text.h"
 #include "libref/plan/point.h"
 
 #include <inttypes.h>
@@ -150,6 +152,80 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	return VN_OK;
 }
 
+/* "calls of 10 + 7", the tokens of a side's steps. */
+static void say_steps(const vn_recording *r, const vn_call *call, char *text, size_t room)
+{
+	enum { SAID = 4 };
+	const vn_step *s;
+	int first, count;
+	vn_recording_steps(r, &s);
+	vn_calls_steps(r, call, &first, &count);
+	snprintf(text, room, count == 1 ? "one call" : "calls of ");
+	for (int i = 0; count > 1 && i < count && i < SAID; i++)
+		vn_text_add(text, room, "%s%" PRId64, i ? " + " : "", s[first + i].tokens);
+	if (count > SAID)
+		vn_text_add(text, room, " + ... (%d)", count);
+}
+
+/* Steps of one number that are not of the same tokens: what is in them will be misshapen. */
+static void say_apart(vn_comparison *c)
+{
+	const vn_step *s;
+	const int n = vn_recording_steps(c->ref, &s);
+	for (int i = 0; i < n; i++) {
+		const vn_step *d = vn_recording_step(c->cand, s[i].number);
+		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
+			continue;
+		vn_lines_add(&c->notes, "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64 " in the candidate: "
+		             "calls are compared as one where the steps of both have every token, up to the same last one", d->number, s[i].tokens, s[i].position,
+		             d->tokens, d->position);
+		return;
+	}
+}
+
+/* Which calls are compared as one, and what they were. */
+static void say_calls(vn_comparison *c, const vn_call *call, int n)
+{
+	enum { SAID = 4 };
+	int  said = 0, first, count, other;
+	char ref[64], cand[64];
+	for (int i = 0; i < n; i++) {
+		vn_calls_steps(c->ref, &call[i], &first, &count);
+		vn_calls_steps(c->cand, &call[i], &first, &other);
+		if ((count == 1 && other == 1) || said++ >= SAID)
+			continue;
+		say_steps(c->ref, &call[i], ref, sizeof ref);
+		say_steps(c->cand, &call[i], cand, sizeof cand);
+		vn_lines_add(&c->notes, "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
+		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
+	}
+	if (said > SAID)
+		vn_lines_add(&c->notes, "calls: %d more steps so", said - SAID);
+}
+
+/* A prompt in chunks on one side, or what one side decoded and the other read. */
+static vn_status join_calls(vn_comparison *c, vn_error *err)
+{
+	vn_recording **both[] = { &c->ref, &c->cand, &c->floor };
+	static const char *const who[] = { "reference", "candidate", "floor" };
+	vn_call  *call;
+	int       n, left;
+	char      one[VN_NAME_MAX];
+	vn_status st = vn_calls_common(c->ref, c->cand, &call, &n, err);
+	if (!st && n)
+		say_calls(c, call, n);
+	else if (!st)
+		say_apart(c);
+	for (int k = 0; !st && k < 3 && n; k++) {
+		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) || !left)
+			continue;
+		vn_lines_add(&c->notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left, left == 1 ? "" : "s", who[k], one,
+		             left == 1 ? "is" : "are");
+	}
+	free(call);
+	return st;
+}
+
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 {
 	vn_recording **rank = calloc((size_t)s->n_cand, sizeof *rank);
@@ -182,6 +258,8 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	} else {
 		c->cand = rank[0];
 	}
+	if (!st)
+		st = join_calls(c, err);
 	free(rank);
 	rank = NULL;
 done:

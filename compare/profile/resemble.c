@@ -1,4 +1,5 @@
 /* resemble.c: see resemble.h. */
+#include "compare/profile/draw.h"
 #include "compare/profile/resemble.h"
 
 #include "capture/recording/numbers.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DRAWN = 512, FEWEST = 16, SHIFT_MAX = 2, SAMPLED = 1 << 18 };
+enum { SHIFT_MAX = 2 };
 
 #define NEAR   0.05   /* nmse of a likeness */
 #define BETTER 16.0   /* so many times better than as itself */
@@ -28,18 +29,10 @@ typedef struct search {
 	const vn_shape *shape;
 	int64_t    n;
 	double     own, limit;      /* nmse as itself; what a likeness must keep to */
-	int64_t    at[DRAWN];       /* flat positions */
+	int64_t    at[VN_DRAWN];       /* flat positions */
 	int        drawn;
 	vn_resemblance *best;
 } search;
-
-/* Different positions of a small tensor, else spread by the golden ratio: the same for every tensor of one size. */
-static void draw(search *s)
-{
-	s->drawn = s->n < DRAWN ? (int)s->n : DRAWN;
-	for (int i = 0; i < s->drawn; i++)
-		s->at[i] = s->n <= DRAWN ? i : (int64_t)fmod((double)i * 0.6180339887498949 * (double)s->n, (double)s->n);
-}
 
 /* ---- a map from the candidate's positions to the reference's --------------------------------- */
 
@@ -84,47 +77,29 @@ static int64_t where(const map *m, int64_t at)
 	return flat;
 }
 
-typedef struct sums {
-	double rr, dd;
-	int64_t n;
-} sums;
-
-static void add(sums *x, double r, double c)
-{
-	const double d = c - r;
-	x->rr += r * r;
-	x->dd += isfinite(d) ? d * d : (double)INFINITY;
-	x->n++;
-}
-
-static double nmse_of(const sums *x)
-{
-	return x->n < FEWEST || !(x->rr > 0) ? (double)INFINITY : x->dd / x->rr;
-}
-
 static double drawn_nmse(const map *m, vn_numbers *ref)
 {
-	sums x = { 0 };
+	vn_drawn x = { 0 };
 	for (int i = 0; i < m->s->drawn; i++) {
 		const int64_t to = where(m, m->s->at[i]);
 		if (to >= 0)
-			add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
+			vn_drawn_add(&x, vn_numbers_value(ref, m->s->at[i]), vn_numbers_value(m->s->cand, to));
 	}
-	return nmse_of(&x);
+	return vn_drawn_nmse(&x);
 }
 
 /* Of all; but of a large tensor whose axes are permuted every so many (an odd number: axes are even), each of which must
  * be read by itself. */
 static double whole_nmse(const map *m, vn_numbers *ref)
 {
-	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / SAMPLED | 1 : 1;
-	sums x = { 0 };
+	const int64_t step = m->kind == VN_LIKE_PERMUTED && !vn_numbers_are_few(m->s->cand) ? m->s->n / VN_DRAWN_SAMPLED | 1 : 1;
+	vn_drawn x = { 0 };
 	for (int64_t i = 0; i < m->s->n; i += step) {
 		const int64_t to = where(m, i);
 		if (to >= 0)
-			add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
+			vn_drawn_add(&x, vn_numbers_value(ref, i), vn_numbers_value(m->s->cand, to));
 	}
-	return nmse_of(&x);
+	return vn_drawn_nmse(&x);
 }
 
 /* A likeness worth telling, and better than the best so far. */
@@ -287,7 +262,7 @@ static double *draw_heads(const search *s, int axis, int64_t *count)
 	int64_t inner = 1;
 	for (int i = axis + 1; i < s->shape->rank; i++)
 		inner *= s->shape->dim[i];
-	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > DRAWN ? all / DRAWN : 1;
+	const int64_t heads = s->shape->dim[axis], all = s->n / heads, step = all > VN_DRAWN ? all / VN_DRAWN : 1;
 	*count = (all + step - 1) / step;
 	double *x = malloc((size_t)(2 * heads * *count) * sizeof *x);
 	for (int side = 0; x && side < 2; side++)
@@ -301,10 +276,10 @@ static double *draw_heads(const search *s, int axis, int64_t *count)
 
 static double head_nmse(const double *ref, const double *cand, int64_t count)
 {
-	sums x = { 0 };
+	vn_drawn x = { 0 };
 	for (int64_t k = 0; k < count; k++)
-		add(&x, ref[k], cand[k]);
-	return nmse_of(&x);
+		vn_drawn_add(&x, ref[k], cand[k]);
+	return vn_drawn_nmse(&x);
 }
 
 static void say_order(const int *order, int n, char *text, size_t room)
@@ -367,9 +342,9 @@ vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_e
 	s.n = p->m.n;
 	s.own = p->m.value[VN_M_NMSE];
 	s.limit = fmin(NEAR, s.own / BETTER);
-	if (s.n < FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
+	if (s.n < VN_DRAWN_FEWEST || p->m.value[VN_M_NONFINITE] > 0 || !(s.own > 0))
 		return VN_OK;
-	draw(&s);
+	s.drawn = vn_draw(s.n, s.at);
 	s.shape = &s.re->shape;
 	s.ref = vn_numbers_open(c->ref, p->ref, err);
 	s.cand = s.ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;

@@ -159,6 +159,8 @@ static json_t *checkpoint(const vn_comparison *c, const vn_checkpoint *p, bool b
 		json_object_set_new(j, "was", json_real(p->was));
 	if (p->detail)
 		json_object_set_new(j, "detail", vn_json_text(p->detail));
+	if (p->holds)
+		json_object_set_new(j, "holds", vn_json_text(p->holds));
 	if (brief)
 		shortened(j, p);
 	else if (p->m.n)

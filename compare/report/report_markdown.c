@@ -20,18 +20,23 @@ enum {
 	TABLE_END = 120,    /* for the line that counts what was left out */
 	NAMED = 12,         /* origins */
 	LINES = 4,          /* of a profile, of what logits come to */
-	SHOWN = 200,        /* bytes of a name, of a rule... */
+	SHOWN = 200,        /* bytes of a name, of a note... */
 	FACT = 160,         /* of a fact of a run: 2 x 32 of them at most */
 	PATHS = 1100        /* of the files of a side: the ranks of a run */
 };
 
 /* ---- the first lines ------------------------------------------------------------ */
 
-static void item(FILE *out, const char *title, const char *text)
+static void item_of(FILE *out, const char *title, const char *text, size_t most)
 {
 	fprintf(out, "- **%s** ", title);
-	vn_markdown_code(out, text, SHOWN, 0);
+	vn_markdown_code(out, text, most, 0);
 	fputc('\n', out);
+}
+
+static void item(FILE *out, const char *title, const char *text)
+{
+	item_of(out, title, text, SHOWN);
 }
 
 static void number(FILE *out, const char *format, double x, bool known)
@@ -104,7 +109,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_told *x = vn_story_find(s, first);
 	item(out, c->first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
-	item(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text));
+	item_of(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text), VN_WORDS);
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
 		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
 	for (int i = 0; x && i < x->profile.words.n && i < LINES; i++)
@@ -236,7 +241,7 @@ static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	number(out, "%.6f", p->m.value[VN_M_COSINE], p->m.n > 0);
 	number(out, "%.2e", p->m.value[VN_M_MAX_ABS], p->m.n > 0);
 	fputs(" | ", out);
-	vn_markdown_code(out, vn_say_failure(p, text), SHOWN, 1);
+	vn_markdown_code(out, vn_say_failure(p, text), VN_WORDS, 1);
 	fputs(" |\n", out);
 }
 

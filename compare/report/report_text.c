@@ -112,7 +112,7 @@ static void row(const page *p, const vn_checkpoint *k)
 	fprintf(p->out, "%s%-10s%s  %-*s", colour, k->fails && k->status == VN_OUTSIDE ? "OUTSIDE"
 	        : k->since >= VN_BETTER && !k->fails ? vn_since_text(k->since) : vn_status_text(k->status), PLAIN(p), p->width, vn_label(k, label));
 	if (k->m.n == 0) {
-		fprintf(p->out, "  %s\n", k->detail ? k->detail : "");
+		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
 		return;
 	}
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);

@@ -308,7 +308,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 	if (w->status == VN_OUTSIDE)
 		good = good && broken_there(c, mutation, i) && (w->anywhere || c->first == i);
 	if (w->says)
-		good = good && ((p->detail && strstr(p->detail, w->says)) || said(&c->warnings, w->says));
+		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) || said(&c->warnings, w->says));
 	if (good && w->like) {
 		if ((st = vn_resemble(c, i, &like, err)))
 			return st;

@@ -71,11 +71,23 @@ static int other_orders(const vn_comparison *c)
 	return n;
 }
 
+/* Checkpoints that are within their limits, or in their steps together, and whose operation adds more than its precision explains. */
+static int within_limits(const vn_comparison *c)
+{
+	int n = 0;
+	for (int i = 0; i < c->n_origins; i++)
+		n += !c->point[c->origins[i]].fails;
+	return n;
+}
+
 static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
-	const int n = wrong_captures(c), orders = other_orders(c);
+	const int n = wrong_captures(c), orders = other_orders(c), inside = within_limits(c);
 	vn_text_add(text, VN_WORDS, "It starts at %d places; the first is %s", c->n_origins, vn_label(&c->point[c->origins[0]], label));
+	if (inside)
+		vn_text_add(text, VN_WORDS, "; %d of them %s within limits, and add%s more than the precision explains", inside, inside == 1 ? "is" : "are",
+		            inside == 1 ? "s" : "");
 	if (n == c->n_origins || orders == c->n_origins)
 		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
 	else if (n)
@@ -270,7 +282,8 @@ const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
 			vn_text_add(text, VN_WORDS, "; not so in the baseline");
 		return text;
 	}
-	snprintf(text, VN_WORDS, "%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "");
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",
+	         p->holds ? p->holds : "");
 	return text;
 }
 

@@ -96,7 +96,7 @@ function drawDetail() {
 	byId("detail-title").replaceChildren(make("code", {}, labelOf(c)));
 	const facts = [["status", describe(c)], ["op", c.op], ["shape", `${c.shape.join(" × ")}  ${c.axes}`]];
 	if (c.detail)
-		facts.push(["finding", c.detail]);
+		facts.push(["finding", c.detail], ["what it holds", c.holds]);
 	if (d)
 		facts.push(["worst element", `${d.worst_element.where}: reference ${number(d.reference.worst ?? d.reference.not_finite?.worst)}, candidate ${number(d.candidate.worst ?? d.candidate.not_finite?.worst)}`]);
 	byId("detail-body").replaceChildren(...[

@@ -1,0 +1,302 @@
+/* layout.c: see layout.h. */
+#include "compare/profile/layout.h"
+
+#include "compare/profile/draw.h"
+#include "libref/base/text.h"
+#include "libref/plan/point.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PERMUTED = 5, MOST = 16, ENOUGH = 32 /* numbers that tell another order */ };
+
+/* An axis of the reference, or a part of one. */
+typedef struct atom {
+	char    word[24];
+	int64_t size, stride; /* in the reference's numbers */
+	int     axis;
+} atom;
+
+typedef struct list {
+	int  n;
+	atom a[MOST];
+} list;
+
+typedef struct search {
+	vn_numbers *ref, *cand;
+	int64_t  n, at[VN_DRAWN];
+	int      drawn;
+	double   limit, best; /* nmse */
+	list     own, found;  /* the reference's order, in the atoms of the one that was found; that order */
+} search;
+
+/* ---- one order ------------------------------------------------------------------------------- */
+
+/* Where the reference has what is at `at` of a list in this order. */
+static int64_t where(const list *order, int64_t at)
+{
+	int64_t flat = 0;
+	for (int i = order->n - 1; i >= 0; i--) {
+		flat += at % order->a[i].size * order->a[i].stride;
+		at /= order->a[i].size;
+	}
+	return flat;
+}
+
+static bool promising(const search *s, const list *order, double limit)
+{
+	vn_drawn x = { 0 };
+	for (int i = 0; i < s->drawn; i++) {
+		vn_drawn_add(&x, vn_numbers_value(s->ref, where(order, s->at[i])), vn_numbers_value(s->cand, s->at[i]));
+		if (x.n == ENOUGH && !(x.dd <= 16 * limit * x.rr))
+			return false;
+	}
+	return vn_drawn_nmse(&x) <= 2 * limit;
+}
+
+/* Large ones every so many, an odd number: axes are even. */
+static double whole(const search *s, const list *order)
+{
+	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
+	vn_drawn x = { 0 };
+	for (int64_t i = 0; i < s->n; i += step)
+		vn_drawn_add(&x, vn_numbers_value(s->ref, where(order, i)), vn_numbers_value(s->cand, i));
+	return vn_drawn_nmse(&x);
+}
+
+/* The first of several that are as good: of what is alike in two axes their order says nothing. */
+static void try(search *s, const list *own, const list *order)
+{
+	const double limit = s->found.n ? s->best / 2 : s->limit;
+	if (!promising(s, order, limit))
+		return;
+	const double nmse = whole(s, order);
+	if (!(nmse <= limit))
+		return;
+	s->best = nmse;
+	s->own = *own;
+	s->found = *order;
+}
+
+/* All orders of these atoms, their own first. */
+static void permute(search *s, const list *own, list *order, unsigned taken)
+{
+	if (order->n == own->n) {
+		try(s, own, order);
+		return;
+	}
+	for (int i = 0; i < own->n; i++) {
+		if (taken >> i & 1)
+			continue;
+		order->a[order->n++] = own->a[i];
+		permute(s, own, order, taken | 1u << i);
+		order->n--;
+	}
+}
+
+static void try_all(search *s, const list *own)
+{
+	list order = { .n = 0 };
+	if (own->n <= PERMUTED)
+		permute(s, own, &order, 0);
+	else
+		try(s, own, own);
+}
+
+/* ---- parts of axes --------------------------------------------------------------------------- */
+
+static bool used(const list *l, const char *word)
+{
+	for (int i = 0; i < l->n; i++)
+		if (strcmp(l->a[i].word, word) == 0)
+			return true;
+	return false;
+}
+
+/* Atom i in two, the outer of so many. A part has its length for a name, so that a name map knows it. */
+static bool take_apart(list *l, int i, int64_t outer)
+{
+	const atom whole = l->a[i];
+	const int64_t inner = whole.size / outer;
+	const bool by_inner = inner == 2 && outer != 2;
+	char number[24], rest[24];
+	snprintf(number, sizeof number, "%" PRId64, by_inner ? inner : outer);
+	snprintf(rest, sizeof rest, "%s", inner == 2 || outer == 2 ? "freq" : "inner");
+	if (l->n == MOST || used(l, number) || used(l, rest))
+		return false;
+	memmove(&l->a[i + 1], &l->a[i], (size_t)(l->n - i) * sizeof *l->a);
+	l->n++;
+	l->a[i].size = outer;
+	l->a[i].stride = whole.stride * inner;
+	l->a[i + 1].size = inner;
+	memcpy(l->a[i + by_inner].word, number, sizeof number);
+	memcpy(l->a[i + !by_inner].word, rest, sizeof rest);
+	return true;
+}
+
+static void try_apart(search *s, const list *own, int i, int64_t outer)
+{
+	list parts = *own;
+	if (outer > 1 && outer < own->a[i].size && own->a[i].size % outer == 0 && take_apart(&parts, i, outer))
+		try_all(s, &parts);
+}
+
+static void try_parts(search *s, const list *own, const vn_shape *cand)
+{
+	for (int i = 0; i < own->n; i++) {
+		const int64_t size = own->a[i].size;
+		try_apart(s, own, i, 2);
+		if (size != 4)
+			try_apart(s, own, i, size / 2);
+		for (int k = 0; k < cand->rank; k++) {
+			const int64_t length = cand->dim[k];
+			if (length <= 2 || size % length != 0)
+				continue;
+			try_apart(s, own, i, length);
+			if (size / length != length)
+				try_apart(s, own, i, size / length);
+		}
+	}
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static list atoms_of(const vn_entry *e, int64_t longer_than)
+{
+	list    l = { .n = 0 };
+	int64_t stride = 1;
+	for (int i = e->shape.rank - 1; i >= 0; stride *= e->shape.dim[i--]) {
+		if (e->shape.dim[i] <= longer_than)
+			continue;
+		size_t n;
+		const char *word = vn_axes_word(vn_entry_axes(e), i, &n);
+		memmove(&l.a[1], &l.a[0], (size_t)l.n++ * sizeof *l.a);
+		l.a[0] = (atom) { .size = e->shape.dim[i], .stride = stride, .axis = i };
+		if (n && n < sizeof l.a[0].word)
+			snprintf(l.a[0].word, sizeof l.a[0].word, "%.*s", (int)n, word);
+		else
+			snprintf(l.a[0].word, sizeof l.a[0].word, "axis%d", i);
+	}
+	return l;
+}
+
+/* Atoms from..to, in brackets where an axis is several. */
+static void add_group(char *text, const list *l, int from, int to)
+{
+	vn_text_add(text, VN_LAYOUT_TEXT, "%s%s", *text ? " " : "", to - from > 1 ? "(" : "");
+	for (int i = from; i < to; i++)
+		vn_text_add(text, VN_LAYOUT_TEXT, "%s%s", i > from ? " " : "", l->a[i].word);
+	vn_text_add(text, VN_LAYOUT_TEXT, "%s", to - from > 1 ? ")" : "");
+}
+
+/* The first so many of atom i in both lists. */
+static bool take_apart_both(search *s, int i, int64_t outer)
+{
+	int k = 0;
+	while (k < s->own.n && strcmp(s->own.a[k].word, s->found.a[i].word) != 0)
+		k++;
+	return k < s->own.n && take_apart(&s->own, k, outer) && take_apart(&s->found, i, outer);
+}
+
+/* How many atoms from i on are an axis of that length; 0: none. */
+static int axis_of(search *s, int i, int64_t length)
+{
+	int n = 0;
+	for (int64_t product = 1; product < length; n++) {
+		const int64_t left = length % product == 0 ? length / product : 0;
+		if (i + n >= s->found.n || left == 0)
+			return 0;
+		const int64_t size = s->found.a[i + n].size;
+		if (left % size != 0 && (size % left != 0 || !take_apart_both(s, i + n, left)))
+			return 0;
+		product *= s->found.a[i + n].size;
+	}
+	return n;
+}
+
+/* The candidate's shape in words: an axis of one is one of the reference's, or a batch, or nothing. */
+static void say_axes(search *s, const vn_entry *ref, const vn_shape *cand, char text[VN_LAYOUT_TEXT])
+{
+	const list all = atoms_of(ref, 0);
+	list ones = { .n = 0 };
+	int  at = 0, one = 0, others = 0, units = 0;
+	for (int i = 0; i < all.n; i++)
+		if (all.a[i].size == 1)
+			ones.a[ones.n++] = all.a[i];
+	for (int k = 0; k < cand->rank; k++)
+		units += cand->dim[k] == 1;
+	for (int k = 0; k < cand->rank; k++) {
+		if (cand->dim[k] == 1 && one < ones.n && !(k == 0 && units > ones.n)) {
+			add_group(text, &ones, one, one + 1);
+			one++;
+		} else if (cand->dim[k] == 1) {
+			list l = { .n = 1 };
+			snprintf(l.a[0].word, sizeof l.a[0].word, k ? "unit%.0d" : "batch", others);
+			others += k > 0;
+			add_group(text, &l, 0, 1);
+		} else {
+			const int n = axis_of(s, at, cand->dim[k]);
+			if (n == 0) {
+				*text = '\0';
+				return;
+			}
+			list group = { .n = 0 };
+			for (int i = units; at == 0 && i < ones.n; i++) /* the candidate has no axis for these */
+				group.a[group.n++] = ones.a[i];
+			for (int i = 0; i < n; i++)
+				group.a[group.n++] = s->found.a[at++];
+			add_group(text, &group, 0, group.n);
+		}
+	}
+	if (at < s->found.n)
+		*text = '\0';
+}
+
+/* The reference's axes, those in parts in brackets; nothing where none is. */
+static void say_to_axes(const search *s, const vn_entry *ref, char text[VN_LAYOUT_TEXT])
+{
+	const list all = atoms_of(ref, 0);
+	bool parts = false;
+	for (int i = 0; i < all.n; i++) {
+		int from = 0, to;
+		while (from < s->own.n && s->own.a[from].axis != all.a[i].axis)
+			from++;
+		for (to = from; to < s->own.n && s->own.a[to].axis == all.a[i].axis; to++)
+			;
+		parts = parts || to - from > 1;
+		if (to > from)
+			add_group(text, &s->own, from, to);
+		else
+			add_group(text, &all, i, i + 1);
+	}
+	if (!parts)
+		*text = '\0';
+}
+
+bool vn_layout_find(vn_numbers *ref, vn_numbers *cand, bool split, double limit, vn_layout *l)
+{
+	const vn_entry *re = vn_recording_entry(ref->recording, ref->entry), *ce = vn_recording_entry(cand->recording, cand->entry);
+	const list own = atoms_of(re, 1);
+	search s = { .ref = ref, .cand = cand, .n = vn_numbers_count(ref), .limit = limit, .best = limit };
+
+	*l = (vn_layout) { .nmse = INFINITY };
+	s.drawn = vn_draw(s.n, s.at);
+	try_all(&s, &own);
+	if (split)
+		try_parts(&s, &own, &ce->shape);
+	if (ref->st || cand->st || s.found.n == 0)
+		return false;
+	l->nmse = s.best;
+	l->same = true;
+	for (int i = 0; i < s.found.n; i++)
+		l->same = l->same && strcmp(s.found.a[i].word, s.own.a[i].word) == 0;
+	for (int i = 0; i < s.found.n; i++)
+		add_group(l->order, &s.found, i, i + 1);
+	if (!*vn_entry_axes(re))
+		return true; /* a map has no words for it */
+	say_axes(&s, re, &ce->shape, l->axes);
+	if (*l->axes)
+		say_to_axes(&s, re, l->to_axes);
+	return true;
+}

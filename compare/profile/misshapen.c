@@ -1,0 +1,151 @@
+/* misshapen.c: what a tensor that cannot be measured holds all the same.
+ *
+ * A shape or axes that are not the reference's are a finding whatever the numbers are: nothing is reshaped because it
+ * would fit. But the numbers say what it is: the reference's in another order of axes, which a name map can declare, or
+ * those of another checkpoint (captured before o_proj, not behind it). */
+#include "compare/compare.h"
+#include "compare/profile/layout.h"
+
+#include "capture/view/dims.h"
+#include "libref/base/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A comparison reads its files once: so many misshapen tensors are looked at, of few of them more than their own checkpoint, and of
+ * all together so many numbers. */
+enum { TOLD = 256, TOLD_OTHERS = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
+
+/* What the reference's numbers may be apart where nothing limits nmse alone: what makes two tensors alike. */
+#define NEAR 0.01
+
+static double limit_of(const vn_comparison *c, const char *name)
+{
+	vn_limit_set set;
+	if (c->options->bitwise)
+		return 0;
+	vn_limits_for(c->limits, name, &set);
+	for (int f = 0; f < VN_N_FORMS; f++)
+		if (f != VN_OVER_FLOOR && set.limit[f][VN_M_NMSE].rule && isfinite(set.limit[f][VN_M_NMSE].value))
+			return set.limit[f][VN_M_NMSE].value;
+	return NEAR;
+}
+
+/* What the candidate has there, and where it was recognised. */
+typedef struct found {
+	vn_layout how;
+	int       entry; /* of the reference; -1: none */
+} found;
+
+static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit, found *f, vn_error *err)
+{
+	vn_layout   l;
+	vn_numbers *ref = vn_numbers_open(c->ref, entry, err);
+	if (!ref)
+		return VN_ERR_NOMEM;
+	if (vn_layout_find(ref, cand, split, limit, &l))
+		*f = (found) { l, entry };
+	const vn_status st = ref->st ? ref->st : cand->st;
+	vn_numbers_close(ref);
+	return st;
+}
+
+/* Far better than as the checkpoint that it should be: neighbours in the residual stream are alike. */
+static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(c->ref); i++) {
+		const vn_entry *e = vn_recording_entry(c->ref, i);
+		if (i == p->ref || e->step != p->step || e->same_as >= 0 || vn_shape_count(&e->shape) != vn_numbers_count(cand))
+			continue;
+		const double limit = limit_of(c, e->name);
+		st = hold_against(c, i, cand, false, f->entry >= 0 ? fmin(limit, f->how.nmse / 16) : limit, f, err);
+	}
+	return st;
+}
+
+/* What would make the two alike. */
+static void say_map(const vn_layout *l, char *text, size_t room)
+{
+	if (!*l->axes)
+		snprintf(text, room, "; that is not its shape, which was recorded wrongly");
+	else if (*l->to_axes)
+		snprintf(text, room, ": a name map says so with axes: \"%s\", to_axes: \"%s\"", l->axes, l->to_axes);
+	else
+		snprintf(text, room, ": a name map says so with axes: \"%s\"", l->axes);
+}
+
+static void say(const vn_comparison *c, vn_checkpoint *p, const found *f)
+{
+	const vn_layout *l = &f->how;
+	char map[240] = "", text[512];
+	if (f->entry != p->ref) {
+		if (!l->same)
+			snprintf(map, sizeof map, ", in the order '%s'", l->order);
+		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->ref, f->entry)->name,
+		         map, l->nmse);
+	} else {
+		say_map(l, map, sizeof map);
+		snprintf(text, sizeof text, "it holds the reference's numbers in the order '%s'%s (nmse %.2g)%s", l->order,
+		         l->same ? ", their own" : "", l->nmse, map);
+	}
+	free(p->holds);
+	p->holds = strdup(vn_text_clean(text)); /* names and axes come from strangers */
+}
+
+static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
+{
+	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	const int64_t   n = vn_shape_count(&d->shape);
+	found f = { .entry = -1 };
+	vn_status st = VN_OK;
+	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
+		return VN_OK;
+	*numbers += n;
+	vn_numbers *cand = vn_numbers_open(c->cand, p->cand, err);
+	if (!cand)
+		return VN_ERR_NOMEM;
+	if (vn_shape_count(&r->shape) == n)
+		st = hold_against(c, p->ref, cand, true, limit_of(c, p->name), &f, err);
+	if (!st && others)
+		st = hold_against_others(c, p, cand, &f, err);
+	if (!st && f.entry >= 0)
+		say(c, p, &f);
+	vn_numbers_close(cand);
+	return st;
+}
+
+/* Of other rows or another step there is nothing to recognise, nor where the reference's own axes say nothing. */
+static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
+{
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_step  *r = vn_recording_step(c->ref, p->step), *d = vn_recording_step(c->cand, p->step);
+	const char *axes = vn_entry_axes(e), *why;
+	vn_dims     dims;
+	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && r && d && r->position == d->position
+	       && r->tokens == d->tokens && r->first_row == d->first_row && r->rows == d->rows;
+}
+
+vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
+{
+	int64_t numbers = 0;
+	int     told = 0;
+	for (int i = 0; i < c->n_points && told < TOLD; i++) {
+		vn_checkpoint *p = &c->point[i];
+		vn_error why;
+		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_told(c, p))
+			continue;
+		const vn_status st = look_at(c, p, told++ < TOLD_OTHERS, &numbers, &why);
+		if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) {
+			*err = why;
+			return st;
+		}
+	}
+	if (told) {
+		vn_recording_forget(c->ref); /* pages that were looked at would add up */
+		vn_recording_forget(c->cand);
+	}
+	return VN_OK;
+}
