@@ -90,7 +90,24 @@ def norm(x, weight, eps, f=None):
     return x if f == "no weight" else weight * x
 
 
+def padded(weight, columns):
+    """Rows padded by some columns, read as if they were not."""
+    z = np.concatenate([weight, np.zeros((len(weight), columns))], 1).ravel()
+    return z[: weight.size].reshape(weight.shape)
+
+
+def joined(first, second, ranks):
+    """Shards of two matrices in one, rank by rank, and cut in halves."""
+    both = [m for r in range(ranks) for m in (np.split(first, ranks)[r], np.split(second, ranks)[r])]
+    return np.split(np.concatenate(both), 2)
+
+
 def linear(x, weight, bias, f=None):
+    if isinstance(f, str) and f.startswith("part "):  # "part 1 3": of rank 1 of 3 alone
+        rank, ranks = (int(n) for n in f.split()[1:])
+        x, weight = np.split(x, ranks, 1)[rank], np.split(weight, ranks, 1)[rank]
+    if number(f, "padded", 0):
+        weight = padded(weight, int(number(f, "padded", 0)))
     if f == "transposed":
         weight = np.ascontiguousarray(weight).reshape(weight.shape[::-1]).T
     if f == "half sums":
@@ -98,7 +115,7 @@ def linear(x, weight, bias, f=None):
         for i in range(x.shape[1]):
             y += (x[:, i : i + 1] * weight[:, i]).astype("f2")
         return y.astype("f8") + bias
-    return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, 1.0)
+    return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, number(f, "biases", 1.0))
 
 
 def rope(x, theta, f=None, scaling=None):
@@ -159,6 +176,13 @@ def spoilt(x, f):
         return f(x)
     if f == "scaled" or number(f, "scaled", 0):
         x *= number(f, "scaled", 1.05)
+    elif number(f, "cap", 0):
+        x = number(f, "cap", 0) * np.tanh(x / number(f, "cap", 0))
+    elif isinstance(f, str) and f.startswith("ranks "):  # "ranks 2 0 1": joined in that order
+        parts = np.split(x.reshape(len(x), -1), len(f.split()) - 1, 1)
+        x = np.concatenate([parts[int(n)] for n in f.split()[1:]], 1).reshape(x.shape)
+    elif number(f, "along tokens", 0):
+        x = x.reshape(len(x), int(number(f, "along tokens", 0)), -1).swapaxes(0, 1).reshape(x.shape)
     elif f == "one channel":
         x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
     elif f == "one token":
@@ -213,6 +237,10 @@ def engine(model, ids, faults, store, since=0, written=False):
         x = put(p + "attn_residual", hidden, lambda f: add(x, y, f))
         a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")
         gate, up = (product(p + s, "token ffn", a, m + "mlp." + s) for s in ("gate_proj", "up_proj"))
+        for s, half in (("gate_proj", 0), ("up_proj", 1)):
+            if number(faults.get(p + s), "shards", 0):
+                both = joined(*(w[m + f"mlp.{s}.weight"] for s in ("gate_proj", "up_proj")), int(number(faults[p + s], "shards", 0)))
+                gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i, y in enumerate((gate, up)))
         act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, f))
         y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
         x = put(p + "output", hidden, lambda f: add(x, y, f))

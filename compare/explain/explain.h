@@ -35,8 +35,10 @@ typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
 enum { VN_SETTINGS = 12 };
 typedef struct vn_setting {
 	vn_reach reach;
-	int      n;               /* 0 and no rows: it is not made so */
+	int      n;               /* 0, no rows and no fault: it is not made so */
 	struct { const char *name; double value; } set[VN_SETTINGS];
+	int      fault;           /* 1 + a row of the catalogue, which is made with `number` for its own; 0: none */
+	double   number;
 	int      rows;            /* of learned positions: row p of the table is row p + rows */
 	int64_t  first, last;     /* whole numbers that fit as well as the one that is set, where there are others; else 0, 0 */
 	bool     later;           /* in calls behind the first alone */

@@ -2,6 +2,8 @@
  * those beside it that fit as well, another with as many digits as these data tell. */
 #include "compare/explain/explain_inside.h"
 
+#include "libref/plan/fault.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -78,6 +80,30 @@ static bool not_yet(const vn_trial *t, const vn_hypothesis *h)
 	return h->made.later && s && s->position == 0;
 }
 
+bool vn_is_made(const vn_hypothesis *h)
+{
+	return h->made.n || h->made.rows || h->made.fault;
+}
+
+/* Made as a fault of the catalogue is, with its own number. */
+static vn_status weigh_fault(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	const int  fault = h->made.fault - 1;
+	vn_faulty *f;
+	vn_error   none = { "" };
+	vn_status  st = vn_fault_why_not(fault, vn_probe_plan(t->probe), h->node) ? VN_ERR_USAGE : VN_OK;
+
+	if (st)
+		return VN_OK;
+	if (!(st = vn_faulty_create(vn_probe_plan(t->probe), vn_probe_weights(t->probe), &f, &none)) &&
+	    !(st = vn_faulty_make(f, fault, h->node, h->made.number, &none)))
+		st = vn_weigh(t, vn_faulty_plan(f), vn_faulty_weights(f), h, &none);
+	vn_faulty_destroy(f);
+	if (st && st != VN_ERR_USAGE)
+		*err = none;
+	return st == VN_ERR_USAGE ? VN_OK : st;
+}
+
 vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	const vn_tensor *sound = vn_probe_weights(t->probe);
@@ -90,6 +116,8 @@ vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 	h->used = (double)NAN;
 	if (not_yet(t, h))
 		return VN_OK;
+	if (h->made.fault)
+		return weigh_fault(t, h, err);
 	if ((st = vn_made_plan(t, h, &p, &none))) {
 		if (st != VN_ERR_USAGE)
 			*err = none;
@@ -124,10 +152,12 @@ vn_status vn_try_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 
 enum { BESIDE = 64 }; /* numbers on each side that are looked at */
 
-void vn_made_number(vn_hypothesis *h, int64_t number)
+void vn_made_number(vn_hypothesis *h, double number)
 {
-	if (h->made.n)
-		h->made.set[h->made.n - 1].value = (double)number;
+	if (h->made.fault)
+		h->made.number = number;
+	else if (h->made.n)
+		h->made.set[h->made.n - 1].value = number;
 	else
 		h->made.rows = (int)number;
 }
@@ -136,7 +166,7 @@ void vn_made_number(vn_hypothesis *h, int64_t number)
 static vn_status within(vn_trial *t, const vn_hypothesis *h, int64_t number, vn_hypothesis *with, vn_error *err)
 {
 	*with = *h;
-	vn_made_number(with, number);
+	vn_made_number(with, (double)number);
 	return vn_weigh_made(t, with, err);
 }
 
@@ -204,12 +234,12 @@ double vn_three_digits(double x)
 /* A person wrote the number: of as few digits as come to the same. */
 vn_status vn_try_digits(vn_trial *t, vn_hypothesis *h, double x, const char *words, vn_error *err)
 {
-	const int     last = h->made.n - 1;
 	vn_hypothesis exact = *h;
+	double        said = x;
 	char          text[32];
 	vn_status     st;
 
-	exact.made.set[last].value = x;
+	vn_made_number(&exact, x);
 	if ((st = vn_weigh_made(t, &exact, err)) || isnan(exact.used))
 		return st;
 	const double most = VN_EXPLAIN_APART * fmax(exact.used, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
@@ -217,13 +247,14 @@ vn_status vn_try_digits(vn_trial *t, vn_hypothesis *h, double x, const char *wor
 	for (int digits = 1; !st && digits <= 6; digits++) {
 		vn_hypothesis with = exact;
 		snprintf(text, sizeof text, "%.*g", digits, x);
-		with.made.set[last].value = atof(text);
+		vn_made_number(&with, atof(text));
 		if (fabs(atof(text) / x - 1) > FROM_IT || (st = vn_weigh_made(t, &with, err)) || !(with.used < most))
 			continue;
 		*h = with;
+		said = atof(text);
 		break;
 	}
-	vn_hypothesis_say(h, words, h->made.set[last].value);
+	vn_hypothesis_say(h, words, said);
 	if (!st)
 		vn_keep(t->x, h);
 	return st;
