@@ -103,6 +103,13 @@ READ = [
     ("llama", "layer1.gate_proj", "ranks 0 2 1 3", "P18.order: what 4 ranks make of a product joined in the wrong order: 0 2 1 3"),
     ("llama", "layer1.gate_proj", "along tokens 4", "P18.axis: what 4 ranks make of a product joined along the tokens"),
     ("llama", "layer1.gate_proj", "padded 16", "W18: padding of 16 behind each row of a matrix is ignored"),
+    ("qwen2", "layer1.attn_context", "padding 58", "A14: keys of padding are seen: 5"),
+    ("llama", "layer1.attn_context", "padding 2", "A14: keys of padding are seen: 2"),
+    ("llama", "layer1.attn_context", "slots values -1", "C3.after: values are written to the slot behind theirs"),
+    ("qwen3", "layer1.attn_context", "slots keys 2", "C3: keys are written 2 slots before theirs"),
+    ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots behind theirs"),
+    ("qwen2", "layer1.attn_context", "blocks both 8", "C4: blocks of 8 tokens exchanged in pairs"),
+    ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values alone"),
     ("llama", "logits", "cap 50", "M9: logits capped: 50 tanh(x / 50)"),
     ("qwen2", "logits", "cap 10", "M9: logits capped: 10 tanh(x / 10)"),
 ]
@@ -337,7 +344,7 @@ def main():
                 return job, bool(only and e and e["explained"] and any(wanted in a["words"] for a in e["answers"])), show(e)
             if group == "read":
                 wanted = next(words for f, n, k, words in READ if (f, n, k) == (family, name, kind))
-                return job, bool(only and e and e["explained"] and any(wanted == f"{a['id']}: {a['words']}" for a in e["answers"])), show(e)
+                return job, bool(only and e and e["explained"] and any(f"{a['id']}: {a['words']}".startswith(wanted) for a in e["answers"])), show(e)
             words = " ".join(e["looks"]) if e else ""
             if group == "sums":
                 return job, bool(only and e and not e["explained"] and "sums kept in float16 (P4)" in words), show(e) + words

@@ -135,10 +135,23 @@ def rope(x, theta, f=None, scaling=None):
     return y
 
 
+def slots(x, f, of):
+    """What slots hold: "slots values 3", moved to the third before theirs; "blocks both 8", exchanged in pairs."""
+    how, which, n = f.split(" ") if isinstance(f, str) and f.count(" ") == 2 else ("", "", 0)
+    if how not in ("slots", "blocks") or which not in (of, "both"):
+        return x
+    n, nothing = int(n), np.zeros_like(x)
+    if how == "slots":
+        return np.concatenate([x, nothing])[n : n + len(x)] if n > 0 else np.concatenate([nothing, x])[len(x) + n : n]
+    j = np.arange(len(x))
+    return np.concatenate([x, nothing, nothing])[(j // n ^ 1) * n + j % n]
+
+
 def attend(q, k, v, store, f=None, written=False):
     """(context, probabilities). written: scores are kept as they are stored, as products and again when they are scaled."""
     T, H, K = q.shape
     G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
+    k, v = slots(k, f, "keys"), slots(v, f, "values")
     kept = (lambda x: x.astype(store).astype("f8")) if written else (lambda x: x)
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
     if f == "window" or number(f, "window", 0):
@@ -148,7 +161,7 @@ def attend(q, k, v, store, f=None, written=False):
         s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
         s = np.where(seen, s, -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
-        p[h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8")
+        p[h] = (e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True)))).astype(store).astype("f8")
         y[:, h] = p[h] @ v[:, g]
     return y, p
 

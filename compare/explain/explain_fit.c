@@ -227,5 +227,7 @@ vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, 
 
 	if (!st && !vn_trial_answered(t))
 		st = vn_fit_numbers(t, own, fine, err);
+	if (!st && !vn_trial_answered(t))
+		st = vn_fit_keys(t, own, err);
 	return st ? st : vn_try_arrangements(t, own, fine, err);
 }

@@ -118,6 +118,8 @@ vn_status vn_fit_positions(vn_trial *t, int node, vn_error *err);
 vn_status vn_fit_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
 /* explain_arrange.c. vn_try_numbers of what is stored: own (as many as the checkpoint has) is rounded to its format, its more precise twin is not. */
 vn_status vn_try_as_stored(vn_trial *t, double *own, const double *fine, vn_hypothesis *h, vn_error *err);
+/* explain_keys.c: slots of a cache that hold other tokens, by other numbers than the catalogue's, and keys of padding. own: as above. */
+vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err);
 /* explain_cap.c: logits c tanh(x / c), of n numbers each. */
 vn_status vn_fit_cap(vn_trial *t, const double *own, const double *fine, const double *cand, int64_t n, vn_error *err);
 /* explain_arrange.c */
