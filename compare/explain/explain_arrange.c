@@ -112,6 +112,7 @@ static bool meant(const vn_trial *t, double by, double *f, vn_hypothesis *h)
 /* Everything times f. */
 static vn_status scaled(arranged *r, double f, vn_hypothesis *h, vn_error *err)
 {
+	h->made.number = f;
 	for (int64_t i = 0; i < r->n; i++) {
 		r->a[i] = f * r->own[i];
 		r->b[i] = f * r->fine[i];
@@ -166,7 +167,8 @@ static vn_status offset(arranged *r, vn_error *err)
 		r->a[i] = r->own[i] + sum / (double)n;
 		r->b[i] = r->fine[i] + sum / (double)n;
 	}
-	vn_hypothesis_say(&h, "%.6g is added to everything", sum / (double)n);
+	h.made.number = sum / (double)n;
+	vn_hypothesis_say(&h, "%.6g is added to everything", h.made.number);
 	return judge(r, &h, err);
 }
 

@@ -80,6 +80,7 @@ vn_status vn_fit_cap(vn_trial *t, const double *own, const double *fine, const d
 			a[i] = said * tanh(own[i] / said);
 			b[i] = said * tanh(fine[i] / said);
 		}
+		h.made.number = said;
 		vn_hypothesis_say(&h, "logits capped: %.6g tanh(x / %.6g)", said, said);
 		st = vn_try_as_stored(t, a, b, &h, err);
 	}

@@ -8,7 +8,7 @@
  * nothing explains, refutes it: what is wrong there looks like it here.
  *
  * What was fitted is made of constants, and made again by them; where nothing explains a step, what was fitted in another may.
- * What was recorded alone, and arrangements, which may have another number in every step, are left out. */
+ * What was recorded alone, and arrangements, are left out; where these have another number in another step, that is said. */
 #include "compare/explain/explain_inside.h"
 
 #include "libref/plan/fault.h"
@@ -269,6 +269,29 @@ static vn_status lend(group *g, int which, vn_error *err)
 	return st;
 }
 
+/* ---- arrangements ------------------------------------------------------------------------------------- */
+
+/* Of arrangements, which are not made again: does y have the same with another number, beyond what the precision leaves open? */
+static bool another_number(const vn_explanation *x, const vn_explanation *y)
+{
+	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
+	const double         open = sqrt(x->sound.local.floor) + sqrt(y->sound.local.floor);
+
+	return y->n_fit && y->fitted && !vn_is_made(b) && strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) != 0 && a->made.number != 0 &&
+	       b->made.number != 0 && !(fabs(a->made.number / b->made.number - 1) <= open);
+}
+
+/* A temperature that is another in each step is right of its step; that it is, is said. */
+static void say_numbers(group *g)
+{
+	for (int i = 0; i < g->n; i++) {
+		vn_explanation *x = g->x[i];
+		for (int k = 0; k < g->n && x->n_fit && x->fitted && !vn_is_made(&x->by[0]) && !*x->by[0].against; k++)
+			if (another_number(x, g->x[k]))
+				snprintf(x->by[0].against, sizeof x->by[0].against, "another number in step %d: %.80s", g->t->c->point[g->x[k]->point].step, g->x[k]->by[0].words);
+	}
+}
+
 /* ---- one point --------------------------------------------------------------------------------------------- */
 
 static bool unexplained(const group *g)
@@ -294,6 +317,7 @@ static vn_status one_point(group *g, vn_error *err)
 			st = lend(g, i, err);
 	if (!st && unexplained(g))
 		st = vn_explain_slots(g->t, g->x, g->n, err);
+	say_numbers(g);
 	for (int i = 0; i < g->n; i++)
 		put_last(g, i);
 	return st;
