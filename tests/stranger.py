@@ -4,6 +4,7 @@ A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, s
 hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told to: {checkpoint name: fault}.
 """
 import json
+import math
 import os
 
 import h5py
@@ -84,10 +85,10 @@ def rotate(x, theta, positions, pairs="half", scaling=None):
 def norm(x, weight, eps, f=None):
     if f == "left out":
         return x
-    if f == "centred":
+    if f in ("centred", "centred, no weight"):
         x = x - x.mean(-1, keepdims=True)
     x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
-    return x if f == "no weight" else weight * x
+    return x if f in ("no weight", "centred, no weight") else weight * x
 
 
 def padded(weight, columns):
@@ -125,6 +126,13 @@ def rope(x, theta, f=None, scaling=None):
         return np.concatenate([rope(x[:, : int(n)], theta, rest, scaling), rope(x[:, int(n) :], theta, None, scaling)], 1)
     if f == "left out":
         return x
+    if f == "position + 1, turned back":
+        return rotate(x, theta, -np.arange(1, T + 1), scaling=scaling)
+    if isinstance(f, str) and f.startswith("llama3 "):  # "llama3 factor 32"
+        _, what, n = f.split(" ")
+        return rotate(x, theta, np.arange(T), scaling={**scaling, what: float(n)})
+    if isinstance(f, str) and f.startswith("interleaved, "):
+        return rotate(x, number(f, "interleaved, theta", theta), np.arange(T) + number(f, "interleaved, from", 0), "interleaved", scaling)
     if isinstance(f, str) and f.startswith("columns "):
         n = int(number(f, "columns", 0))
         return np.concatenate([rotate(x[..., :n], theta, np.arange(T), scaling=scaling), x[..., n:]], -1)
@@ -156,6 +164,9 @@ def attend(q, k, v, store, f=None, written=False):
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
+    if number(f, "ring", 0):  # a buffer of keys that is cleared when it is full
+        i, n = np.arange(T), int(number(f, "ring", 0))
+        seen &= i[None] >= i[:, None] // n * n
     for h in range(H):
         g = h % G if f == "head map" else h // (H // G)
         s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
@@ -170,9 +181,15 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-def gated(gate, up, f=None):
+def gelu_erf(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
+
+
+def gated(gate, up, store, f=None):
     if f == "gelu":
         return gelu(gate) * up
+    if f in ("gelu, stored", "gelu by erf, stored"):  # as transformers does: rounded before it meets up
+        return (gelu if f == "gelu, stored" else gelu_erf)(gate).astype(store).astype("f8") * up
     if f == "exchanged":
         gate, up = up, gate
     return gate / (1 + np.exp(-gate)) * up
@@ -219,6 +236,10 @@ def engine(model, ids, faults, store, since=0, written=False):
         x = make(None)
         if f:
             x = np.concatenate([x[:since], spoilt(make(f), f)[since:]])
+        if isinstance(f, str) and f.startswith("rows "):  # "rows 32 64 layer1.gate_proj": these are another's
+            _, first, end, other = f.split(" ")
+            x = x.astype(store)
+            x[int(first) : int(end)] = r[other][0][int(first) : int(end)]
         r[name] = (x.astype(store), axes)
         return r[name][0].astype("f8")
 
@@ -254,7 +275,7 @@ def engine(model, ids, faults, store, since=0, written=False):
             if number(faults.get(p + s), "shards", 0):
                 both = joined(*(w[m + f"mlp.{s}.weight"] for s in ("gate_proj", "up_proj")), int(number(faults[p + s], "shards", 0)))
                 gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i, y in enumerate((gate, up)))
-        act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, f))
+        act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, store, f))
         y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
         x = put(p + "output", hidden, lambda f: add(x, y, f))
     x = scaled_norm("final_norm", hidden, x, "model.norm")

@@ -27,6 +27,7 @@ typedef struct vn_trial {
 	vn_went         went;
 	bool            brief; /* one of many: what takes long is not tried */
 	const vn_part  *part;  /* NULL: hypotheses are made in all heads */
+	bool            whole; /* what is made in some heads alone is not tried */
 	int             pairs_in_vain; /* origins that no two mistakes explain */
 } vn_trial;
 

@@ -233,16 +233,23 @@ static vn_status conclude(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	const bool      fitted = x->fitted;
-	vn_status       st;
+	vn_status       st = VN_OK;
 
 	g->t->x = x;
 	if (answered(g, which))
 		return VN_OK;
 	x->like = -1;
-	if ((st = vn_explain_further(g->t, fitted, err)) || fitted || !x->n_fit || (st = examine(g, which, err)))
-		return st;
-	g->t->x = x;
-	return answered(g, which) ? VN_OK : vn_explain_further(g->t, true, err);
+	/* What is found then is to hold, too; in some heads alone it would be found again. */
+	for (int again = 0; !st && again < 2; again++) {
+		g->t->whole = again > 0;
+		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine(g, which, err)))
+			break;
+		g->t->x = x;
+		if (answered(g, which))
+			break;
+	}
+	g->t->whole = false;
+	return st;
 }
 
 /* ---- an answer of another step -------------------------------------------------------------------------- */
