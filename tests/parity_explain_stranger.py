@@ -110,6 +110,8 @@ READ = [
     ("llama", "layer1.attn_context", "slots both -5", "C1.after: tokens are written 5 slots behind theirs"),
     ("qwen2", "layer1.attn_context", "blocks both 8", "C4: blocks of 8 tokens exchanged in pairs"),
     ("qwen2", "layer1.attn_context", "blocks values 4", "C4: blocks of 4 tokens exchanged in pairs, values alone"),
+    ("llama", "layer1.attn_context", "table values 16 1 3 0 2", "C4: blocks of 16 tokens of values lie in another order: 1 3 0 2 4"),
+    ("qwen2", "layer1.attn_context", "table keys 8 2 0 1", "C4: blocks of 8 tokens of keys lie in another order: 2 0 1 3 4 5 6 7 8"),
     ("llama", "layer1.q_rope", "llama3 factor 32", "R6: RoPE scaled as Llama 3's by a factor of 32"),
     ("llama", "layer1.k_rope", "llama3 factor 2", "R6: RoPE scaled as Llama 3's by a factor of 2"),
     ("llama", "layer1.q_rope", "llama3 original_max_position_embeddings 512", "R6: RoPE scaled as Llama 3's, of an original context of 512"),

@@ -145,6 +145,10 @@ def rope(x, theta, f=None, scaling=None):
 
 def slots(x, f, of):
     """What slots hold: "slots values 3", moved to the third before theirs; "blocks both 8", exchanged in pairs."""
+    if isinstance(f, str) and f.startswith(f"table {of} "):  # "table values 16 1 0 2": blocks of 16 in that order
+        n, *order = (int(i) for i in f.split(" ")[2:])
+        j = np.arange(len(x))
+        return np.concatenate([x, np.zeros_like(x)])[np.array(order + list(range(len(order), len(x))))[j // n] * n + j % n]
     how, which, n = f.split(" ") if isinstance(f, str) and f.count(" ") == 2 else ("", "", 0)
     if how not in ("slots", "blocks") or which not in (of, "both"):
         return x

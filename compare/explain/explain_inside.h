@@ -37,6 +37,7 @@ vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine,
  * of the shape: nothing. */
 vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
 /* The same of numbers that were made otherwise. own, fine: of the candidate's shape. */
+vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err); /* and nothing into x */
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 /* Does it explain the checkpoint? */
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);

@@ -1,5 +1,5 @@
 /* explain_keys.c: which keys and values an attention read in the place of its tokens', where the catalogue has another number: slots that are moved
- * by several, blocks of another size exchanged in pairs, keys of padding. A few queries tell which it may be; that one is made in full. */
+ * by several, blocks of another size exchanged in pairs or in any order, keys of padding. A few queries tell which it may be; that one is made in full. */
 #include "compare/explain/explain_inside.h"
 
 #include <math.h>
@@ -21,13 +21,14 @@ typedef struct keys {
 	vn_trial      *t;
 	const vn_node *n;
 	int            node;
-	int64_t        S, R, row[ROWS]; /* tokens; rows of the checkpoint that are asked */
+	int64_t        S, R, row[VN_TABLE_MOST]; /* tokens; rows of the checkpoint that are asked */
 	int            H, head[HEADS];
 	double        *q, *k, *v;       /* (R, heads, K)  (S, G, K) each */
 	double        *s;               /* (R, H, S): scores of tokens */
 	double        *is, *own;        /* (R, H, K): what is there, what should be */
 	double         error;           /* squares of what is otherwise */
 	double        *e;               /* (S): room */
+	int64_t       *slot;            /* (2, S): the token that each slot of keys, and of values, holds; -1: none */
 } keys;
 
 static int key_head(const keys *x, int head)
@@ -44,17 +45,18 @@ static void seen(const keys *x, int64_t r, int64_t *first, int64_t *last)
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
 }
 
-/* The token whose numbers are read in slot j; -1: none. */
-static int64_t token_of(const keys *x, held as, bool values, int64_t j)
+/* Slots hold that. */
+static void hold(keys *x, held as)
 {
-	if (as.of && as.of != (values ? 2 : 1))
-		return j;
-	const int64_t from = as.form == VN_CACHE_NEXT ? j + as.by : as.form == VN_CACHE_PAST ? j - as.by : (j / as.by ^ 1) * as.by + j % as.by;
-	return from < x->S ? from : -1;
+	for (int values = 0; values < 2; values++)
+		for (int64_t j = 0; j < x->S; j++) {
+			const int64_t from = as.form == VN_CACHE_NEXT ? j + as.by : as.form == VN_CACHE_PAST ? j - as.by : (j / as.by ^ 1) * as.by + j % as.by;
+			x->slot[values * x->S + j] = as.of && as.of != 1 + values ? j : from < x->S ? from : -1;
+		}
 }
 
 /* The error of one query where slots hold that. */
-static double error_of(const keys *x, held as, int64_t r, int h)
+static double error_of(const keys *x, int64_t r, int h)
 {
 	const int     K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads, g = key_head(x, x->head[h]);
 	const double *s = x->s + (r * x->H + h) * x->S;
@@ -63,7 +65,7 @@ static double error_of(const keys *x, held as, int64_t r, int h)
 
 	seen(x, r, &first, &last);
 	for (int64_t j = first; j <= last; j++) {
-		const int64_t from = token_of(x, as, false, j);
+		const int64_t from = x->slot[j];
 		x->e[j] = from < 0 ? 0 : s[from];
 		top = fmax(top, x->e[j]);
 	}
@@ -72,7 +74,7 @@ static double error_of(const keys *x, held as, int64_t r, int h)
 	for (int d = 0; d < K; d++) {
 		double y = 0;
 		for (int64_t j = first; j <= last; j++) {
-			const int64_t from = token_of(x, as, true, j);
+			const int64_t from = x->slot[x->S + j];
 			y += from < 0 ? 0 : x->e[j] * x->v[(from * G + g) * K + d];
 		}
 		y = y / sum - x->is[(r * x->H + h) * K + d];
@@ -82,13 +84,14 @@ static double error_of(const keys *x, held as, int64_t r, int h)
 }
 
 /* Is what slots hold the reason? Given up as soon as it is not. */
-static bool tells(const keys *x, held as)
+static bool tells(keys *x, held as)
 {
 	double left = 0;
 
+	hold(x, as);
 	for (int64_t r = 0; r < x->R; r++)
 		for (int h = 0; h < x->H; h++)
-			if (!((left += error_of(x, as, r, h)) <= LEFT * x->error))
+			if (!((left += error_of(x, r, h)) <= LEFT * x->error))
 				return false;
 	return true;
 }
@@ -123,6 +126,104 @@ static vn_status fit_slots(keys *x, vn_error *err)
 			}
 	return st;
 }
+
+/* ---- a table of blocks ------------------------------------------------------------------------------------ */
+
+/* Block i of keys, of values or of both holds the tokens of another. */
+static void put_block(keys *x, const vn_block_table *b, int i, int from)
+{
+	for (int values = 0; values < 2; values++)
+		for (int64_t j = (int64_t)i * b->block; j < x->S && j < (int64_t)(i + 1) * b->block && (!b->of || b->of == 1 + values); j++) {
+			const int64_t token = j + (int64_t)(from - i) * b->block;
+			x->slot[values * x->S + j] = token < x->S ? token : -1;
+		}
+}
+
+static double row_error(const keys *x, int64_t r)
+{
+	double sum = 0;
+	for (int h = 0; h < x->H; h++)
+		sum += error_of(x, r, h);
+	return sum;
+}
+
+/* What the last query of a block hears of it and those before it says which it is, when those are known; false: none. x: a row for each block. */
+static bool read_table(keys *x, vn_block_table *b, bool *moved)
+{
+	const size_t row = (size_t)x->H * (size_t)x->n->c.attention.head_dim;
+
+	*moved = false;
+	for (int i = 0; i < b->n; i++) {
+		double size = 0, least = (double)INFINITY, own = 0;
+		put_block(x, b, i, i);
+		own = row_error(x, i);
+		for (size_t k = 0; k < row; k++)
+			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
+		const double enough = VN_PEAK_LIMIT * x->t->x->sound.local.floor_token * size;
+		b->from[i] = (short)i;
+		/* Sharp attention hardly listens to a block: what is within the floor may not be the nearest yet. */
+		for (int k = 0; k < b->n && !(own <= x->t->x->sound.local.floor * size); k++) {
+			put_block(x, b, i, k);
+			const double e = row_error(x, i);
+			if (e < least) {
+				least = e;
+				b->from[i] = (short)k;
+			}
+		}
+		if (own <= VN_LOCAL_LIMIT * least)
+			b->from[i] = (short)i;
+		if (!(own <= enough) && !(least <= enough) && !(least <= LEFT * LEFT * own))
+			return false;
+		put_block(x, b, i, b->from[i]);
+		*moved = *moved || b->from[i] != i;
+	}
+	return *moved;
+}
+
+static vn_status look(keys *x, const vn_tensor *own, vn_error *err);
+static void      end(keys *x);
+
+static vn_status try_table(vn_trial *t, int node, const vn_block_table *b, vn_error *err)
+{
+	static const char *const alone[] = { "", " of keys", " of values" };
+	vn_hypothesis h = { .id = "C4", .node = node, .made.table = *b };
+	char          list[120] = "";
+
+	for (int i = 0; i < b->n && strlen(list) < sizeof list - 8; i++)
+		snprintf(list + strlen(list), sizeof list - strlen(list), " %d", b->from[i]);
+	vn_hypothesis_say(&h, "blocks of %d tokens%s lie in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
+	return vn_try_made(t, &h, err);
+}
+
+/* Of a call that is the whole sequence: every block has a query that sees it last. */
+static vn_status fit_table(const keys *of, const vn_tensor *own, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool      moved;
+
+	if (vn_probe_first(of->t->probe) || vn_probe_candidate(of->t->probe)->shape.dim[0] != of->S || of->n->c.attention.window)
+		return VN_OK;
+	for (int B = BLOCK; !st && B >= 4 && !vn_trial_answered(of->t); B /= 2) { /* as few blocks as will do */
+		keys           x = { .t = of->t, .n = of->n, .node = of->node };
+		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
+		if (b.n < 2 || b.n > VN_TABLE_MOST)
+			continue;
+		x.R = b.n;
+		for (int i = 0; i < b.n; i++)
+			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
+		st = look(&x, own, err);
+		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(of->t); b.of++) {
+			for (int64_t j = 0; j < x.S; j++)
+				x.slot[j] = x.slot[x.S + j] = j;
+			if (read_table(&x, &b, &moved))
+				st = try_table(of->t, of->node, &b, err);
+		}
+		end(&x);
+	}
+	return st;
+}
+
+/* ---- padding ------------------------------------------------------------------------------------------------ */
 
 /* Keys of padding have a score of 0, and values of 0: with E the sum of a query's exponentials, n of them make its context E / (E + n) of what it should be. */
 static vn_status fit_padding(keys *x, vn_error *err)
@@ -191,15 +292,12 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 
 static vn_status look(keys *x, const vn_tensor *own, vn_error *err)
 {
-	const int64_t    T = vn_probe_candidate(x->t->probe)->shape.dim[0], K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
+	const int64_t    K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 	vn_tensor        q, k, v;
 	vn_status        st;
 
 	x->S = vn_probe_tokens(x->t->probe);
-	x->R = T < ROWS ? T : ROWS;
 	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
-	for (int64_t r = 0; r < x->R; r++)
-		x->row[r] = (T - 1) * (r + 1) / x->R; /* the last, and not the first of several */
 	for (int h = 0; h < x->H; h++)
 		x->head[h] = x->n->c.attention.heads * h / x->H;
 	if ((st = vn_probe_input(x->t->probe, VN_ATTN_Q, VN_PROBE_FINE, &q, err)) || (st = vn_probe_input(x->t->probe, VN_ATTN_K, VN_PROBE_FINE, &k, err)) ||
@@ -213,10 +311,23 @@ static vn_status look(keys *x, const vn_tensor *own, vn_error *err)
 	x->own = malloc(some);
 	x->s = malloc((size_t)(x->R * x->H * x->S) * sizeof *x->s + 1);
 	x->e = malloc((size_t)x->S * sizeof *x->e + 1);
-	if (!x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
+	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
+	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 	pick(x, own, vn_probe_candidate(x->t->probe), &q);
 	return VN_OK;
+}
+
+static void end(keys *x)
+{
+	free(x->q);
+	free(x->k);
+	free(x->v);
+	free(x->s);
+	free(x->e);
+	free(x->is);
+	free(x->own);
+	free(x->slot);
 }
 
 vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err)
@@ -228,17 +339,17 @@ vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err)
 
 	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part || t->x->sound.local.bad)
 		return VN_OK;
+	const int64_t T = vn_probe_candidate(t->probe)->shape.dim[0];
+	x.R = T < ROWS ? T : ROWS;
+	for (int64_t r = 0; r < x.R; r++)
+		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
 	st = look(&x, own, err);
 	if (!st)
 		st = fit_slots(&x, err);
 	if (!st && !vn_trial_answered(t))
 		st = fit_padding(&x, err);
-	free(x.q);
-	free(x.k);
-	free(x.v);
-	free(x.s);
-	free(x.e);
-	free(x.is);
-	free(x.own);
+	if (!st && !vn_trial_answered(t))
+		st = fit_table(&x, own, err);
+	end(&x);
 	return st;
 }

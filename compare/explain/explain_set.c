@@ -82,7 +82,38 @@ static bool not_yet(const vn_trial *t, const vn_hypothesis *h)
 
 bool vn_is_made(const vn_hypothesis *h)
 {
-	return h->made.n || h->made.rows || h->made.fault;
+	return h->made.n || h->made.rows || h->made.fault || h->made.table.block;
+}
+
+/* The token whose numbers slot j holds; blocks that the table does not have are where they should be. */
+static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
+{
+	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
+	return at < S ? at : -1;
+}
+
+static vn_status weigh_table(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	const vn_block_table *b = &h->made.table;
+	const vn_node *n = &vn_probe_plan(t->probe)->node[h->node];
+	const int64_t  S = vn_probe_tokens(t->probe);
+	int64_t       *token;
+	vn_tensor      own = { 0 }, fine = { 0 };
+	vn_status      st;
+
+	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != vn_probe_target(t->probe))
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_of(b, j, S);
+	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
+	if (!(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_OWN, &own, err)) && !(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_FINE, &fine, err)))
+		st = vn_weigh_numbers(t, &own, &fine, h, err);
+	free(token);
+	free((void *)(uintptr_t)own.data);
+	free((void *)(uintptr_t)fine.data);
+	return st;
 }
 
 /* Made as a fault of the catalogue is, with its own number. */
@@ -118,6 +149,8 @@ vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 		return VN_OK;
 	if (h->made.fault)
 		return weigh_fault(t, h, err);
+	if (h->made.table.block)
+		return weigh_table(t, h, err);
 	if ((st = vn_made_plan(t, h, &p, &none))) {
 		if (st != VN_ERR_USAGE)
 			*err = none;
