@@ -43,7 +43,7 @@ static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO
               VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8, "mask.glsl");
 static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 && VN_CACHE_LATE == 5 &&
               VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 && VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 &&
-              VN_CACHE_SEEN == 11 && VN_N_CACHE_FORMS == 12, "mask.glsl");
+              VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 && VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14, "mask.glsl");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 

@@ -77,6 +77,10 @@ def later(x, n):
     return np.concatenate([x[n:], np.zeros_like(x[:n])])
 
 
+def earlier(x, n):
+    return np.concatenate([np.zeros_like(x[:n]), x[:-n]])
+
+
 def exchanged(x):
     """Blocks of sixteen tokens in pairs; what lies behind the last token is 0."""
     blocks = np.concatenate([x, np.zeros((-len(x) % 32, *x.shape[1:]))]).reshape(-1, 2, 16, *x.shape[1:])
@@ -93,12 +97,14 @@ def heads_first(x):
 KEPT = {
     "C1": lambda x, past, values, window: np.stack([x[max(range(j, len(x), 16))] for j in range(len(x))]),
     "C1.before": lambda x, past, values, window: later(x, 1), "C3": lambda x, past, values, window: later(x, 1) if values else x,
+    "C1.after": lambda x, past, values, window: earlier(x, 1), "C3.after": lambda x, past, values, window: earlier(x, 1) if values else x,
     "C2": lambda x, past, values, window: np.concatenate([x[:(len(x) - 1) // 16 * 16], x[:(len(x) - 1) % 16 + 1]]),
     "C4": lambda x, past, values, window: exchanged(x),
     "C5": lambda x, past, values, window: np.concatenate([x[:past], 0 * x[past:]]) if past else x,
     "C5.before": lambda x, past, values, window: x[np.minimum(np.arange(len(x)), past - 1)] if past else x,
     "C6": lambda x, past, values, window: x if values else heads_first(x),
     "C7.f16": lambda x, past, values, window: half(x) if past else x, "C7.f8": lambda x, past, values, window: float8(x) if past else x,
+    "C7.e5m2": lambda x, past, values, window: float8(x, 57344, -14, 2) if past else x,
     "C8": lambda x, past, values, window: np.concatenate([x[1:], x[max(len(x) - window, 0)][None]]) if past and not values else x,
 }
 

@@ -49,10 +49,10 @@ def bf16(x):
     return ((u + 0x7FFF + (u >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32).astype(np.float64)
 
 
-def float8(x):
-    """e4m3: three digits behind the first, 448 at most."""
-    x = np.clip(x, -448, 448)
-    unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-30))), -6) - 3)
+def float8(x, most=448, least=-6, digits=3):
+    """e4m3: three digits behind the first, 448 at most; e5m2: two, 57344, with exponents from -14 on."""
+    x = np.clip(x, -most, most)
+    unit = 2.0 ** (np.maximum(np.floor(np.log2(np.maximum(np.abs(x), 1e-30))), least) - digits)
     return np.round(x / unit) * unit
 
 

@@ -4,6 +4,7 @@ A Qwen2 or Qwen3 in numpy that computes in float64, stores float16 or float32, s
 hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told to: {checkpoint name: fault}.
 """
 import json
+import math
 import os
 
 import h5py
@@ -84,13 +85,30 @@ def rotate(x, theta, positions, pairs="half", scaling=None):
 def norm(x, weight, eps, f=None):
     if f == "left out":
         return x
-    if f == "centred":
+    if f in ("centred", "centred, no weight"):
         x = x - x.mean(-1, keepdims=True)
     x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
-    return x if f == "no weight" else weight * x
+    return x if f in ("no weight", "centred, no weight") else weight * x
+
+
+def padded(weight, columns):
+    """Rows padded by some columns, read as if they were not."""
+    z = np.concatenate([weight, np.zeros((len(weight), columns))], 1).ravel()
+    return z[: weight.size].reshape(weight.shape)
+
+
+def joined(first, second, ranks):
+    """Shards of two matrices in one, rank by rank, and cut in halves."""
+    both = [m for r in range(ranks) for m in (np.split(first, ranks)[r], np.split(second, ranks)[r])]
+    return np.split(np.concatenate(both), 2)
 
 
 def linear(x, weight, bias, f=None):
+    if isinstance(f, str) and f.startswith("part "):  # "part 1 3": of rank 1 of 3 alone
+        rank, ranks = (int(n) for n in f.split()[1:])
+        x, weight = np.split(x, ranks, 1)[rank], np.split(weight, ranks, 1)[rank]
+    if number(f, "padded", 0):
+        weight = padded(weight, int(number(f, "padded", 0)))
     if f == "transposed":
         weight = np.ascontiguousarray(weight).reshape(weight.shape[::-1]).T
     if f == "half sums":
@@ -98,7 +116,7 @@ def linear(x, weight, bias, f=None):
         for i in range(x.shape[1]):
             y += (x[:, i : i + 1] * weight[:, i]).astype("f2")
         return y.astype("f8") + bias
-    return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, 1.0)
+    return x @ weight.T + bias * {"no bias": 0.0, "two biases": 2.0}.get(f, number(f, "biases", 1.0))
 
 
 def rope(x, theta, f=None, scaling=None):
@@ -108,6 +126,13 @@ def rope(x, theta, f=None, scaling=None):
         return np.concatenate([rope(x[:, : int(n)], theta, rest, scaling), rope(x[:, int(n) :], theta, None, scaling)], 1)
     if f == "left out":
         return x
+    if f == "position + 1, turned back":
+        return rotate(x, theta, -np.arange(1, T + 1), scaling=scaling)
+    if isinstance(f, str) and f.startswith("llama3 "):  # "llama3 factor 32"
+        _, what, n = f.split(" ")
+        return rotate(x, theta, np.arange(T), scaling={**scaling, what: float(n)})
+    if isinstance(f, str) and f.startswith("interleaved, "):
+        return rotate(x, number(f, "interleaved, theta", theta), np.arange(T) + number(f, "interleaved, from", 0), "interleaved", scaling)
     if isinstance(f, str) and f.startswith("columns "):
         n = int(number(f, "columns", 0))
         return np.concatenate([rotate(x[..., :n], theta, np.arange(T), scaling=scaling), x[..., n:]], -1)
@@ -118,20 +143,40 @@ def rope(x, theta, f=None, scaling=None):
     return y
 
 
+def slots(x, f, of):
+    """What slots hold: "slots values 3", moved to the third before theirs; "blocks both 8", exchanged in pairs."""
+    if isinstance(f, str) and f.startswith(f"table {of} "):  # "table values 16 1 0 2": blocks of 16 in that order
+        n, *order = (int(i) for i in f.split(" ")[2:])
+        j = np.arange(len(x))
+        return np.concatenate([x, np.zeros_like(x)])[np.array(order + list(range(len(order), len(x))))[j // n] * n + j % n]
+    how, which, n = f.split(" ") if isinstance(f, str) and f.count(" ") == 2 else ("", "", 0)
+    if how not in ("slots", "blocks") or which not in (of, "both"):
+        return x
+    n, nothing = int(n), np.zeros_like(x)
+    if how == "slots":
+        return np.concatenate([x, nothing])[n : n + len(x)] if n > 0 else np.concatenate([nothing, x])[len(x) + n : n]
+    j = np.arange(len(x))
+    return np.concatenate([x, nothing, nothing])[(j // n ^ 1) * n + j % n]
+
+
 def attend(q, k, v, store, f=None, written=False):
     """(context, probabilities). written: scores are kept as they are stored, as products and again when they are scaled."""
     T, H, K = q.shape
     G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
+    k, v = slots(k, f, "keys"), slots(v, f, "values")
     kept = (lambda x: x.astype(store).astype("f8")) if written else (lambda x: x)
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
+    if number(f, "ring", 0):  # a buffer of keys that is cleared when it is full
+        i, n = np.arange(T), int(number(f, "ring", 0))
+        seen &= i[None] >= i[:, None] // n * n
     for h in range(H):
         g = h % G if f == "head map" else h // (H // G)
         s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
         s = np.where(seen, s, -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
-        p[h] = (e / e.sum(-1, keepdims=True)).astype(store).astype("f8")
+        p[h] = (e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True)))).astype(store).astype("f8")
         y[:, h] = p[h] @ v[:, g]
     return y, p
 
@@ -140,9 +185,15 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-def gated(gate, up, f=None):
+def gelu_erf(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2)))
+
+
+def gated(gate, up, store, f=None):
     if f == "gelu":
         return gelu(gate) * up
+    if f in ("gelu, stored", "gelu by erf, stored"):  # as transformers does: rounded before it meets up
+        return (gelu if f == "gelu, stored" else gelu_erf)(gate).astype(store).astype("f8") * up
     if f == "exchanged":
         gate, up = up, gate
     return gate / (1 + np.exp(-gate)) * up
@@ -159,6 +210,13 @@ def spoilt(x, f):
         return f(x)
     if f == "scaled" or number(f, "scaled", 0):
         x *= number(f, "scaled", 1.05)
+    elif number(f, "cap", 0):
+        x = number(f, "cap", 0) * np.tanh(x / number(f, "cap", 0))
+    elif isinstance(f, str) and f.startswith("ranks "):  # "ranks 2 0 1": joined in that order
+        parts = np.split(x.reshape(len(x), -1), len(f.split()) - 1, 1)
+        x = np.concatenate([parts[int(n)] for n in f.split()[1:]], 1).reshape(x.shape)
+    elif number(f, "along tokens", 0):
+        x = x.reshape(len(x), int(number(f, "along tokens", 0)), -1).swapaxes(0, 1).reshape(x.shape)
     elif f == "one channel":
         x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
     elif f == "one token":
@@ -182,6 +240,10 @@ def engine(model, ids, faults, store, since=0, written=False):
         x = make(None)
         if f:
             x = np.concatenate([x[:since], spoilt(make(f), f)[since:]])
+        if isinstance(f, str) and f.startswith("rows "):  # "rows 32 64 layer1.gate_proj": these are another's
+            _, first, end, other = f.split(" ")
+            x = x.astype(store)
+            x[int(first) : int(end)] = r[other][0][int(first) : int(end)]
         r[name] = (x.astype(store), axes)
         return r[name][0].astype("f8")
 
@@ -213,7 +275,11 @@ def engine(model, ids, faults, store, since=0, written=False):
         x = put(p + "attn_residual", hidden, lambda f: add(x, y, f))
         a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")
         gate, up = (product(p + s, "token ffn", a, m + "mlp." + s) for s in ("gate_proj", "up_proj"))
-        act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, f))
+        for s, half in (("gate_proj", 0), ("up_proj", 1)):
+            if number(faults.get(p + s), "shards", 0):
+                both = joined(*(w[m + f"mlp.{s}.weight"] for s in ("gate_proj", "up_proj")), int(number(faults[p + s], "shards", 0)))
+                gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i, y in enumerate((gate, up)))
+        act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, store, f))
         y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
         x = put(p + "output", hidden, lambda f: add(x, y, f))
     x = scaled_norm("final_norm", hidden, x, "model.norm")

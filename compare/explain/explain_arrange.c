@@ -10,11 +10,6 @@
 
 enum { SHIFT_MAX = 4, HEADS_MAX = 256 };
 
-static vn_tensor of(const vn_tensor *like, const double *x)
-{
-	return (vn_tensor) { VN_F64, like->shape, x };
-}
-
 static double *doubles(const vn_tensor *t)
 {
 	const size_t n = (size_t)vn_shape_count(&t->shape);
@@ -32,25 +27,27 @@ typedef struct arranged {
 	const vn_tensor *like;
 } arranged;
 
-/* As stored: a prediction is rounded to the candidate's format, its more precise twin is not. */
-static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_as_stored(vn_trial *t, double *own, const double *fine, vn_hypothesis *h, vn_error *err)
 {
-	vn_tensor a, b;
-	const vn_dtype as = r->t->c->policy.storage;
-	vn_checkpoint *p = &r->t->c->point[r->t->x->point];
-	const vn_plan *plan = vn_probe_plan(r->t->probe);
-	const int      v = vn_plan_root(plan, vn_plan_find(plan, p->name));
+	const vn_shape *s = &vn_probe_candidate(t->probe)->shape;
+	const vn_dtype  as = t->c->policy.storage;
+	const vn_plan  *plan = vn_probe_plan(t->probe);
+	const int       v = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
 
 	h->node = plan->value[v].node;
 	if (as != VN_F64 && !vn_value_wide(plan, v))
-		for (int64_t i = 0; i < r->n; i++) {
-			float x = (float)r->a[i];
+		for (int64_t i = 0; i < vn_shape_count(s); i++) {
+			float x = (float)own[i];
 			vn_round_f32(&x, as, 1);
-			r->a[i] = (double)x;
+			own[i] = (double)x;
 		}
-	a = of(r->like, r->a);
-	b = of(r->like, r->b);
-	return vn_try_numbers(r->t, &a, &b, h, err);
+	const vn_tensor a = { VN_F64, *s, own }, b = { VN_F64, *s, fine };
+	return vn_try_numbers(t, &a, &b, h, err);
+}
+
+static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
+{
+	return vn_try_as_stored(r->t, r->a, r->b, h, err);
 }
 
 /* ---- one number ------------------------------------------------------------------------------------- */
@@ -115,6 +112,7 @@ static bool meant(const vn_trial *t, double by, double *f, vn_hypothesis *h)
 /* Everything times f. */
 static vn_status scaled(arranged *r, double f, vn_hypothesis *h, vn_error *err)
 {
+	h->made.number = f;
 	for (int64_t i = 0; i < r->n; i++) {
 		r->a[i] = f * r->own[i];
 		r->b[i] = f * r->fine[i];
@@ -169,7 +167,8 @@ static vn_status offset(arranged *r, vn_error *err)
 		r->a[i] = r->own[i] + sum / (double)n;
 		r->b[i] = r->fine[i] + sum / (double)n;
 	}
-	vn_hypothesis_say(&h, "%.6g is added to everything", sum / (double)n);
+	h.made.number = sum / (double)n;
+	vn_hypothesis_say(&h, "%.6g is added to everything", h.made.number);
 	return judge(r, &h, err);
 }
 
@@ -416,7 +415,7 @@ vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor
 
 	if (!st)
 		st = one_value(&r, err);
-	if (!st && !vn_trial_answered(t) && !(st = factor(&r, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
+	if (!st && !vn_trial_answered(t) && !(st = factor(&r, err)) && !(st = vn_fit_cap(t, r.own, r.fine, r.cand, r.n, err)) && !(st = offset(&r, err)) && !(st = heads(&r, axes, err)) &&
 	    !(st = moved_rows(&r, axes, err)) && !(st = turned_axes(&r, axes, err)))
 		st = another(&r, err);
 	free(r.own);

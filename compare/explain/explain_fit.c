@@ -223,6 +223,11 @@ vn_status vn_fit_nodes(vn_trial *t, vn_error *err)
 
 vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
-	const vn_status st = vn_fit_nodes(t, err);
+	vn_status st = vn_fit_nodes(t, err);
+
+	if (!st && !vn_trial_answered(t))
+		st = vn_fit_numbers(t, own, fine, err);
+	if (!st && !vn_trial_answered(t))
+		st = vn_fit_keys(t, own, err);
 	return st ? st : vn_try_arrangements(t, own, fine, err);
 }

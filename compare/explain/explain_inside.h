@@ -27,6 +27,7 @@ typedef struct vn_trial {
 	vn_went         went;
 	bool            brief; /* one of many: what takes long is not tried */
 	const vn_part  *part;  /* NULL: hypotheses are made in all heads */
+	bool            whole; /* what is made in some heads alone is not tried */
 	int             pairs_in_vain; /* origins that no two mistakes explain */
 } vn_trial;
 
@@ -36,6 +37,7 @@ vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine,
  * of the shape: nothing. */
 vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
 /* The same of numbers that were made otherwise. own, fine: of the candidate's shape. */
+vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err); /* and nothing into x */
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 /* Does it explain the checkpoint? */
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
@@ -68,8 +70,9 @@ vn_status vn_made_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan
 /* vn_weigh and vn_try of it. h->node, id, words and made are filled in, and h->also is. */
 vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err);
 vn_status vn_try_made(vn_trial *t, vn_hypothesis *h, vn_error *err);
-/* Its last constant, or how far rows are moved, is that number. */
-void      vn_made_number(vn_hypothesis *h, int64_t number);
+bool      vn_is_made(const vn_hypothesis *h);
+/* Its last constant, that of its fault, or how far rows are moved, is that number. */
+void      vn_made_number(vn_hypothesis *h, double number);
 /* Its last constant is a whole number, `best` or one beside it between low and high: tried, and said by `words` with a place for the
  * number in text, "40" or, where neighbours are within the floor too, "40 to 42". */
 __attribute__((format(printf, 6, 0)))
@@ -113,6 +116,14 @@ vn_status vn_fit_window(vn_trial *t, vn_hypothesis *h, vn_error *err);
 vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err);
 /* explain_learned.c */
 vn_status vn_fit_positions(vn_trial *t, int node, vn_error *err);
+/* explain_numbers.c: a product with a mistake of the catalogue of another number than its row's. own: as above. */
+vn_status vn_fit_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+/* explain_arrange.c. vn_try_numbers of what is stored: own (as many as the checkpoint has) is rounded to its format, its more precise twin is not. */
+vn_status vn_try_as_stored(vn_trial *t, double *own, const double *fine, vn_hypothesis *h, vn_error *err);
+/* explain_keys.c: slots of a cache that hold other tokens, by other numbers than the catalogue's, and keys of padding. own: as above. */
+vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err);
+/* explain_cap.c: logits c tanh(x / c), of n numbers each. */
+vn_status vn_fit_cap(vn_trial *t, const double *own, const double *fine, const double *cand, int64_t n, vn_error *err);
 /* explain_arrange.c */
 vn_status vn_try_arrangements(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
 

@@ -112,7 +112,7 @@ vn_status vn_try_part(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, 
 	bool      some = false;
 	vn_status st;
 
-	if (!heads_of(t, &part))
+	if (t->whole || !heads_of(t, &part))
 		return VN_OK;
 	if ((st = find(t, &part, &some, err)) || !some)
 		return st;

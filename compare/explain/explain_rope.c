@@ -117,12 +117,30 @@ static void made_by(vn_hypothesis *h, const vn_rope *rope)
 	vn_made_put(h, "turn", rope->turn);
 	vn_made_put(h, "theta", rope->theta);
 	vn_made_put(h, "factor", rope->factor);
+	if (rope->type == VN_ROPE_LLAMA3) {
+		vn_made_put(h, "low_freq_factor", rope->low_freq_factor);
+		vn_made_put(h, "high_freq_factor", rope->high_freq_factor);
+		vn_made_put(h, "original_context", rope->original_context);
+	}
 	vn_made_put(h, "offset", rope->offset);
 }
 
+/* Columns that are paired otherwise too are a mistake of their own. */
+static bool paired_otherwise(const vn_trial *t, int node, const vn_rope *rope)
+{
+	return rope->pairing != vn_probe_plan(t->probe)->node[node].c.rope.rope.pairing;
+}
+
+#define AND_PAIRED "; and pairs columns 2i and 2i + 1"
+
 static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, const char *id, vn_hypothesis *h, vn_error *err)
 {
-	snprintf(h->id, sizeof h->id, "%s", id);
+	const bool both = paired_otherwise(t, node, rope);
+	const size_t n = strlen(h->words);
+
+	snprintf(h->id, sizeof h->id, "%s%s", both ? "R1+" : "", id);
+	if (both)
+		snprintf(h->words + n, sizeof h->words - n, AND_PAIRED);
 	h->node = node;
 	made_by(h, rope);
 	return vn_try_made(t, h, err);
@@ -142,14 +160,35 @@ static double plain_theta(const turning *r)
 	return xx > 0 ? exp(xy / xx) : 0;
 }
 
-/* How far the frequencies of a rope with this theta, or this factor, are from those that were seen: a sum of squares. room (pairs). */
-static double off_by(const turning *r, const vn_list *lists, bool factor, double x, float *room)
+/* A number of a scaling that is read off the frequencies. */
+typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
+
+static void set(vn_rope *rope, scaled_by what, double x)
+{
+	double *const at[] = { &rope->theta, &rope->factor, NULL, &rope->low_freq_factor, &rope->high_freq_factor };
+
+	if (at[what])
+		*at[what] = x;
+	else
+		rope->original_context = (int)lround(x);
+}
+
+static double got(const vn_rope *rope, scaled_by what)
+{
+	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor, rope->high_freq_factor };
+	return x[what];
+}
+
+/* How far the frequencies of a rope with this number are from those that were seen: a sum of squares. room (pairs). */
+static double off_by(const turning *r, const vn_list *lists, scaled_by what, double x, float *room)
 {
 	vn_rope rope = r->rope;
 	double  sum = 0;
 	float   af;
 
-	*(factor ? &rope.factor : &rope.theta) = x;
+	set(&rope, what, x);
+	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
+		return (double)INFINITY;
 	vn_rope_frequencies(&rope, lists, r->tokens, room, &af);
 	for (int i = 0; i < r->pairs; i++)
 		sum += (r->f[i] - (double)room[i]) * (r->f[i] - (double)room[i]);
@@ -158,26 +197,29 @@ static double off_by(const turning *r, const vn_list *lists, bool factor, double
 
 #define THETA_MIN 1.01
 #define THETA_MAX 1e12
+#define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
+#define NEAR_TWO 0.1 /* so is a factor */
 
-/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. The factor
- * likewise. */
-static double scaled_number(const turning *r, const vn_list *lists, bool factor, float *room)
+/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. The numbers of
+ * Llama 3's scaling likewise. */
+static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
 {
 	enum { GRID = 512, FINER = 4 };
-	double low = log(THETA_MIN), high = log(THETA_MAX), best = low;
+	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 }, most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+	double low = log(least_of[what]), high = log(most_of[what]), best = low;
 
 	for (int k = 0; k < FINER; k++) {
 		const double step = (high - low) / (GRID - 1);
 		double       least = (double)INFINITY;
 		for (int i = 0; i < GRID; i++) {
-			const double off = off_by(r, lists, factor, exp(low + i * step), room);
+			const double off = off_by(r, lists, what, exp(low + i * step), room);
 			if (off < least) {
 				least = off;
 				best = low + i * step;
 			}
 		}
-		low = fmax(best - 2 * step, log(THETA_MIN));
-		high = fmin(best + 2 * step, log(THETA_MAX));
+		low = fmax(best - 2 * step, log(least_of[what]));
+		high = fmin(best + 2 * step, log(most_of[what]));
 	}
 	return exp(best);
 }
@@ -201,25 +243,40 @@ static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, co
 	return st;
 }
 
-/* Llama 3's scaling by another factor. Where few pairs turn far enough for their frequencies to be known, another theta does as
- * well: both are tried. */
-static vn_status fit_factor(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+/* One number, where it is another than the model's; *fits: is it within the floor? */
+static vn_status try_scaled(vn_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
 {
-	const double factor = scaled_number(r, lists, true, room);
-	vn_rope      rope = r->rope;
-	vn_status    st = VN_OK;
-	bool         fits = false;
-	char         text[32];
+	static const char *const says[] = { "", "RoPE scaled as Llama 3's by a factor of %g", "RoPE scaled as Llama 3's, of an original context of %g",
+	                                    "RoPE scaled as Llama 3's, with a low frequency factor of %g", "RoPE scaled as Llama 3's, with a high frequency factor of %g" };
+	vn_hypothesis h = { 0 };
+	vn_status     st;
 
-	for (int digits = 1; !st && digits <= 4 && !fits; digits++) {
-		vn_hypothesis h = { 0 };
-		snprintf(text, sizeof text, "%.*g", digits, factor);
-		rope.factor = atof(text);
-		if (fabs(rope.factor / factor - 1) > 0.02 || rope.factor == r->rope.factor)
-			continue;
-		vn_hypothesis_say(&h, "RoPE scaled as Llama 3's by a factor of %g", rope.factor);
-		st = try_rope(t, node, &rope, "R6", &h, err);
-		fits = vn_trial_fits(t, &h);
+	if (x == got(&rope, what))
+		return VN_OK;
+	set(&rope, what, x);
+	vn_hypothesis_say(&h, says[what], x);
+	st = try_rope(t, node, &rope, "R6", &h, err);
+	*fits = vn_trial_fits(t, &h);
+	return st;
+}
+
+/* Llama 3's scaling by another number: the power of two beside what was read off for a factor or a context, else as few digits as will do. Where few
+ * pairs turn far enough for their frequencies to be known, another theta, or another of these numbers, does as well: all are tried. */
+static vn_status fit_scaling(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
+		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
+		bool         fits = false;
+		char         text[32];
+		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
+			st = try_scaled(t, node, r->rope, what, two, &fits, err);
+		for (int digits = 1; !st && digits <= 4 && !fits; digits++) {
+			snprintf(text, sizeof text, "%.*g", digits, x);
+			if (fabs(atof(text) / x - 1) <= 0.02)
+				st = try_scaled(t, node, r->rope, what, what == BY_CONTEXT ? round(atof(text)) : atof(text), &fits, err);
+		}
 	}
 	return st;
 }
@@ -228,10 +285,10 @@ static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_lis
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, false, room), "", err) : VN_OK;
+	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), "", err) : VN_OK;
 
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
-		st = fit_factor(t, node, r, lists, room, err);
+		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
 	return st || vn_trial_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? " and without its scaling" : "", err);
 }
@@ -257,7 +314,13 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float
 	if (best == 0)
 		return VN_OK;
 	made_by(&h, &rope);
-	if ((st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s", err)) || r->first == 0)
+	if (paired_otherwise(t, node, &rope)) {
+		snprintf(h.id, sizeof h.id, "R1+R3");
+		st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s" AND_PAIRED, err);
+	} else {
+		st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s", err);
+	}
+	if (st || r->first == 0)
 		return st;
 	rope.step_offset = best;
 	later.made.later = true;

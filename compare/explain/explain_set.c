@@ -2,6 +2,8 @@
  * those beside it that fit as well, another with as many digits as these data tell. */
 #include "compare/explain/explain_inside.h"
 
+#include "libref/plan/fault.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -78,6 +80,61 @@ static bool not_yet(const vn_trial *t, const vn_hypothesis *h)
 	return h->made.later && s && s->position == 0;
 }
 
+bool vn_is_made(const vn_hypothesis *h)
+{
+	return h->made.n || h->made.rows || h->made.fault || h->made.table.block;
+}
+
+/* The token whose numbers slot j holds; blocks that the table does not have are where they should be. */
+static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
+{
+	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
+	return at < S ? at : -1;
+}
+
+static vn_status weigh_table(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	const vn_block_table *b = &h->made.table;
+	const vn_node *n = &vn_probe_plan(t->probe)->node[h->node];
+	const int64_t  S = vn_probe_tokens(t->probe);
+	int64_t       *token;
+	vn_tensor      own = { 0 }, fine = { 0 };
+	vn_status      st;
+
+	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != vn_probe_target(t->probe))
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_of(b, j, S);
+	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
+	if (!(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_OWN, &own, err)) && !(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_FINE, &fine, err)))
+		st = vn_weigh_numbers(t, &own, &fine, h, err);
+	free(token);
+	free((void *)(uintptr_t)own.data);
+	free((void *)(uintptr_t)fine.data);
+	return st;
+}
+
+/* Made as a fault of the catalogue is, with its own number. */
+static vn_status weigh_fault(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	const int  fault = h->made.fault - 1;
+	vn_faulty *f;
+	vn_error   none = { "" };
+	vn_status  st = vn_fault_why_not(fault, vn_probe_plan(t->probe), h->node) ? VN_ERR_USAGE : VN_OK;
+
+	if (st)
+		return VN_OK;
+	if (!(st = vn_faulty_create(vn_probe_plan(t->probe), vn_probe_weights(t->probe), &f, &none)) &&
+	    !(st = vn_faulty_make(f, fault, h->node, h->made.number, &none)))
+		st = vn_weigh(t, vn_faulty_plan(f), vn_faulty_weights(f), h, &none);
+	vn_faulty_destroy(f);
+	if (st && st != VN_ERR_USAGE)
+		*err = none;
+	return st == VN_ERR_USAGE ? VN_OK : st;
+}
+
 vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	const vn_tensor *sound = vn_probe_weights(t->probe);
@@ -90,6 +147,10 @@ vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 	h->used = (double)NAN;
 	if (not_yet(t, h))
 		return VN_OK;
+	if (h->made.fault)
+		return weigh_fault(t, h, err);
+	if (h->made.table.block)
+		return weigh_table(t, h, err);
 	if ((st = vn_made_plan(t, h, &p, &none))) {
 		if (st != VN_ERR_USAGE)
 			*err = none;
@@ -124,10 +185,12 @@ vn_status vn_try_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 
 enum { BESIDE = 64 }; /* numbers on each side that are looked at */
 
-void vn_made_number(vn_hypothesis *h, int64_t number)
+void vn_made_number(vn_hypothesis *h, double number)
 {
-	if (h->made.n)
-		h->made.set[h->made.n - 1].value = (double)number;
+	if (h->made.fault)
+		h->made.number = number;
+	else if (h->made.n)
+		h->made.set[h->made.n - 1].value = number;
 	else
 		h->made.rows = (int)number;
 }
@@ -136,7 +199,7 @@ void vn_made_number(vn_hypothesis *h, int64_t number)
 static vn_status within(vn_trial *t, const vn_hypothesis *h, int64_t number, vn_hypothesis *with, vn_error *err)
 {
 	*with = *h;
-	vn_made_number(with, number);
+	vn_made_number(with, (double)number);
 	return vn_weigh_made(t, with, err);
 }
 
@@ -204,12 +267,12 @@ double vn_three_digits(double x)
 /* A person wrote the number: of as few digits as come to the same. */
 vn_status vn_try_digits(vn_trial *t, vn_hypothesis *h, double x, const char *words, vn_error *err)
 {
-	const int     last = h->made.n - 1;
 	vn_hypothesis exact = *h;
+	double        said = x;
 	char          text[32];
 	vn_status     st;
 
-	exact.made.set[last].value = x;
+	vn_made_number(&exact, x);
 	if ((st = vn_weigh_made(t, &exact, err)) || isnan(exact.used))
 		return st;
 	const double most = VN_EXPLAIN_APART * fmax(exact.used, VN_EXPLAIN_LEAST / VN_LOCAL_LIMIT);
@@ -217,13 +280,14 @@ vn_status vn_try_digits(vn_trial *t, vn_hypothesis *h, double x, const char *wor
 	for (int digits = 1; !st && digits <= 6; digits++) {
 		vn_hypothesis with = exact;
 		snprintf(text, sizeof text, "%.*g", digits, x);
-		with.made.set[last].value = atof(text);
+		vn_made_number(&with, atof(text));
 		if (fabs(atof(text) / x - 1) > FROM_IT || (st = vn_weigh_made(t, &with, err)) || !(with.used < most))
 			continue;
 		*h = with;
+		said = atof(text);
 		break;
 	}
-	vn_hypothesis_say(h, words, h->made.set[last].value);
+	vn_hypothesis_say(h, words, said);
 	if (!st)
 		vn_keep(t->x, h);
 	return st;

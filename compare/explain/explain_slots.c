@@ -228,18 +228,24 @@ static vn_status make(vn_trial *t, const range *r, int others, vn_error *err)
 	vn_hypothesis  h = { .node = p->value[vn_probe_target(t->probe)].node };
 	vn_tensor      own = { 0 }, fine = { 0 };
 	vn_status      st;
+	int64_t       *token;
 
 	if (n < 1 || r->held + r->n > s->position + s->tokens)
 		return VN_OK;
+	if (!(token = malloc((size_t)(s->position + s->tokens) * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)s->tokens);
+	for (int64_t j = 0; j < s->position + s->tokens; j++)
+		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
 	say(&h, r, others);
 	t->elements = t->c->point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (!(st = vn_probe_run_slots(t->probe, r->from, r->held, n, VN_PROBE_OWN, &own, err))
-	    && !(st = vn_probe_run_slots(t->probe, r->from, r->held, n, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+	if (!(st = vn_probe_run_slots(t->probe, token, token, VN_PROBE_OWN, &own, err))
+	    && !(st = vn_probe_run_slots(t->probe, token, token, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
 		vn_conclude(t);
 		if (t->x->n_fit)
 			vn_lines_free(&t->x->looks);
 	}
+	free(token);
 	free((void *)(uintptr_t)own.data);
 	free((void *)(uintptr_t)fine.data);
 	return st;

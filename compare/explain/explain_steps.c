@@ -8,7 +8,7 @@
  * nothing explains, refutes it: what is wrong there looks like it here.
  *
  * What was fitted is made of constants, and made again by them; where nothing explains a step, what was fitted in another may.
- * What was recorded alone, and arrangements, which may have another number in every step, are left out. */
+ * What was recorded alone, and arrangements, are left out; where these have another number in another step, that is said. */
 #include "compare/explain/explain_inside.h"
 
 #include "libref/plan/fault.h"
@@ -53,17 +53,11 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
-/* By constants, which it is made of again in every step. */
-static bool made(const vn_hypothesis *h)
-{
-	return h->made.n || h->made.rows;
-}
-
 /* The same mistake at the same places. */
 static bool same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	return a->node == b->node && strcmp(a->id, b->id) == 0 && strcmp(a->also, b->also) == 0 && memcmp(a->part, b->part, sizeof a->part) == 0
-	       && (made(a) ? made(b) && strcmp(a->words, b->words) == 0 : !made(b));
+	       && (vn_is_made(a) ? vn_is_made(b) && strcmp(a->words, b->words) == 0 : !vn_is_made(b));
 }
 
 /* ---- a hypothesis in another step ----------------------------------------------------------------- */
@@ -78,7 +72,7 @@ static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_
 	for (int k = 0; !st && k < (h->made.first != h->made.last ? 3 : 1); k++) { /* of numbers from one to another these, too */
 		vn_hypothesis with = *h;
 		if (k)
-			vn_made_number(&with, k == 1 ? h->made.first : h->made.last);
+			vn_made_number(&with, (double)(k == 1 ? h->made.first : h->made.last));
 		there.n = 0;
 		st = vn_explain_with(t, &with, err);
 		for (int i = 0; i < there.n; i++)
@@ -151,7 +145,7 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
 {
 	if (y == x || *y->why_not || !(y->sound.used > BEYOND))
 		return false;
-	return made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+	return vn_is_made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
@@ -221,7 +215,7 @@ static vn_status examine(group *g, int which, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
-		if (!x->by[i].capture && (made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
+		if (!x->by[i].capture && (vn_is_made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -239,16 +233,23 @@ static vn_status conclude(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	const bool      fitted = x->fitted;
-	vn_status       st;
+	vn_status       st = VN_OK;
 
 	g->t->x = x;
 	if (answered(g, which))
 		return VN_OK;
 	x->like = -1;
-	if ((st = vn_explain_further(g->t, fitted, err)) || fitted || !x->n_fit || (st = examine(g, which, err)))
-		return st;
-	g->t->x = x;
-	return answered(g, which) ? VN_OK : vn_explain_further(g->t, true, err);
+	/* What is found then is to hold, too; in some heads alone it would be found again. */
+	for (int again = 0; !st && again < 2; again++) {
+		g->t->whole = again > 0;
+		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine(g, which, err)))
+			break;
+		g->t->x = x;
+		if (answered(g, which))
+			break;
+	}
+	g->t->whole = false;
+	return st;
 }
 
 /* ---- an answer of another step -------------------------------------------------------------------------- */
@@ -264,7 +265,7 @@ static vn_status lend(group *g, int which, vn_error *err)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_hypothesis *h = &g->x[i]->by[k];
 			double               used;
-			if (!made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+			if (!vn_is_made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -273,6 +274,29 @@ static vn_status lend(group *g, int which, vn_error *err)
 	if (x->n_fit)
 		vn_lines_free(&x->looks);
 	return st;
+}
+
+/* ---- arrangements ------------------------------------------------------------------------------------- */
+
+/* Of arrangements, which are not made again: does y have the same with another number, beyond what the precision leaves open? */
+static bool another_number(const vn_explanation *x, const vn_explanation *y)
+{
+	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
+	const double         open = sqrt(x->sound.local.floor) + sqrt(y->sound.local.floor);
+
+	return y->n_fit && y->fitted && !vn_is_made(b) && strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) != 0 && a->made.number != 0 &&
+	       b->made.number != 0 && !(fabs(a->made.number / b->made.number - 1) <= open);
+}
+
+/* A temperature that is another in each step is right of its step; that it is, is said. */
+static void say_numbers(group *g)
+{
+	for (int i = 0; i < g->n; i++) {
+		vn_explanation *x = g->x[i];
+		for (int k = 0; k < g->n && x->n_fit && x->fitted && !vn_is_made(&x->by[0]) && !*x->by[0].against; k++)
+			if (another_number(x, g->x[k]))
+				snprintf(x->by[0].against, sizeof x->by[0].against, "another number in step %d: %.80s", g->t->c->point[g->x[k]->point].step, g->x[k]->by[0].words);
+	}
 }
 
 /* ---- one point --------------------------------------------------------------------------------------------- */
@@ -300,6 +324,7 @@ static vn_status one_point(group *g, vn_error *err)
 			st = lend(g, i, err);
 	if (!st && unexplained(g))
 		st = vn_explain_slots(g->t, g->x, g->n, err);
+	say_numbers(g);
 	for (int i = 0; i < g->n; i++)
 		put_last(g, i);
 	return st;

@@ -129,6 +129,11 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 	return VN_OK;
 }
 
+vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	return measure(t, own, fine, h, err);
+}
+
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = measure(t, own, fine, h, err);

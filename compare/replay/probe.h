@@ -51,9 +51,9 @@ bool      vn_probe_touched(vn_probe *p, const vn_plan *plan, const vn_tensor *we
 /* Fills *out as plan and weights make the checkpoint; out->data is the caller's to free. VN_ERR_UNSUPPORTED: the plan makes it of
  * another shape, or not at all. */
 vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weights, vn_probe_as as, vn_tensor *out, vn_error *err);
-/* Fills *out as the sound plan makes it where the keys and values of n tokens from `from` on are those of the n from `held` on, which
- * are others, or 0 (held < 0); the checkpoint is an attention's. */
-vn_status vn_probe_run_slots(vn_probe *p, int64_t from, int64_t held, int64_t n, vn_probe_as as, vn_tensor *out, vn_error *err);
+/* Fills *out as the sound plan makes it where slot j holds the key of token keys[j], the value of values[j] (as many as there are tokens; NULL: of j),
+ * or 0 (less than 0); the checkpoint is an attention's. */
+vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err);
 /* An input of the checkpoint's node as the sound plan has it: all tokens of all steps, in the width of `as`; the probe's. */
 vn_status vn_probe_input(vn_probe *p, int input, vn_probe_as as, vn_tensor *out, vn_error *err);
 

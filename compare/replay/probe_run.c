@@ -383,11 +383,12 @@ vn_status vn_probe_input(vn_probe *p, int input, vn_probe_as as, vn_tensor *out,
 	return st;
 }
 
-vn_status vn_probe_run_slots(vn_probe *p, int64_t from, int64_t held, int64_t n, vn_probe_as as, vn_tensor *out, vn_error *err)
+vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err)
 {
-	static const int of[2] = { VN_ATTN_K, VN_ATTN_V };
-	char     *lost[2], *kept[2] = { NULL };
-	size_t    bytes = 0;
+	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
+	const int64_t *const token[2] = { keys, values };
+	char     *all[2], *kept[2] = { NULL };
+	size_t    bytes[2];
 	int       taken = 0;
 	vn_status st = VN_OK;
 
@@ -396,22 +397,23 @@ vn_status vn_probe_run_slots(vn_probe *p, int64_t from, int64_t held, int64_t n,
 		if ((st = vn_probe_input(p, of[taken], as, &x, err)))
 			break;
 		const size_t row = (size_t)(vn_shape_count(&x.shape) / x.shape.dim[0]) * p->w[as].size;
-		lost[taken] = (char *)(uintptr_t)x.data + (size_t)from * row; /* the probe's own, and put back below */
-		bytes = (size_t)n * row;
-		if (!(kept[taken] = malloc(bytes + 1)))
+		all[taken] = (char *)(uintptr_t)x.data; /* the probe's own, and put back below */
+		bytes[taken] = (size_t)p->tokens * row;
+		if (!(kept[taken] = malloc(bytes[taken] + 1)))
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-		else {
-			memcpy(kept[taken], lost[taken], bytes);
-			if (held < 0)
-				memset(lost[taken], 0, bytes);
+		else
+			memcpy(kept[taken], all[taken], bytes[taken]);
+		for (int64_t j = 0; !st && token[taken] && j < p->tokens; j++) {
+			if (token[taken][j] < 0)
+				memset(all[taken] + (size_t)j * row, 0, row);
 			else
-				memcpy(lost[taken], (const char *)x.data + (size_t)held * row, bytes);
+				memcpy(all[taken] + (size_t)j * row, kept[taken] + (size_t)token[taken][j] * row, row);
 		}
 	}
 	if (!st)
 		st = vn_probe_run(p, p->plan, p->weight, as, out, err);
 	for (int i = 0; i < taken; i++)
-		memcpy(lost[i], kept[i], bytes);
+		memcpy(all[i], kept[i], bytes[i]);
 	free(kept[0]);
 	free(kept[1]);
 	return st;

@@ -60,7 +60,10 @@ uint kv_elsewhere(uint j, uint h, uint cache)
 		j += j < p.S ? (p.S - 1 - j) / B * B : 0;
 		break;
 	case 2: // next
-		j++;
+		j += B;
+		break;
+	case 12: // past
+		j = j >= B ? j - B : p.S;
 		break;
 	case 3: // swapped
 		j = (j / B ^ 1u) * B + j % B;
@@ -111,7 +114,7 @@ float kept(float x, uint shift)
 {
 	const uint cache = p.odd >> shift & 0xFu;
 
-	return cache == 8 ? as_half(x) : cache == 9 ? as_f8(x) : x;
+	return cache == 8 ? as_half(x) : cache == 9 ? as_f8(x, 448.0, 121u, 3u) : cache == 13 ? as_f8(x, 57344.0, 113u, 2u) : x;
 }
 
 // A product of query and key as a score.

@@ -66,12 +66,13 @@ float as_bf16(float x)
 	return (u & 0x7FFFFFFFu) > 0x7F800000u ? x : uintBitsToFloat(u + 0x7FFFu + (u >> 16 & 1u) & 0xFFFF0000u);
 }
 
-// As float8 (e4m3), to nearest, ties to even, at most 448: three digits, multiples of 2^-9 at least.
-float as_f8(float x)
+// As float8, to nearest, ties to even, with so many digits: e4m3 at most 448, e5m2 at most 57344. least: the exponent below which all numbers are as far
+// apart (2^-6: 121; 2^-14: 113).
+float as_f8(float x, float most, uint least, uint digits)
 {
-	const float a = min(abs(x), 448.0);
-	const uint  e = max(floatBitsToUint(a) >> 23, 121u); // 2^-6: below it all numbers are as far apart
-	const float unit = uintBitsToFloat(e - 3u << 23);
+	const float a = min(abs(x), most);
+	const uint  e = max(floatBitsToUint(a) >> 23, least);
+	const float unit = uintBitsToFloat(e - digits << 23);
 
 	return isnan(x) ? x : sign(x) * (roundEven(a / unit) * unit);
 }

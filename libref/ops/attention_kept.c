@@ -42,7 +42,10 @@ static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
 		*j += (S - 1 - *j) / B * B;
 		break;
 	case VN_CACHE_NEXT:
-		*j += 1;
+		*j += B;
+		break;
+	case VN_CACHE_PAST:
+		*j = *j >= B ? *j - B : S;
 		break;
 	case VN_CACHE_SWAPPED:
 		*j = (*j / B ^ 1) * B + *j % B;
@@ -77,6 +80,8 @@ static double narrowed(int form, double x)
 		return vn_as_f16(x);
 	if (form == VN_CACHE_F8)
 		return (double)vn_f8_e4m3_to_f32(vn_f32_to_f8_e4m3((float)(x > 448.0 ? 448.0 : x < -448.0 ? -448.0 : x)));
+	if (form == VN_CACHE_F8_WIDE)
+		return (double)vn_f8_e5m2_to_f32(vn_f32_to_f8_e5m2((float)(x > 57344.0 ? 57344.0 : x < -57344.0 ? -57344.0 : x)));
 	return x;
 }
 

@@ -175,6 +175,14 @@ static vn_status make(vn_faulty *f, const vn_fault_row *r, int node, vn_error *e
 	return st ? st : vn_plan_settle(f->plan, err);
 }
 
+vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err)
+{
+	vn_fault_row r = *row_of(fault);
+
+	r.x = number;
+	return make(f, &r, node, err);
+}
+
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 {
 	const char  *at = strchr(what, '@');

@@ -41,6 +41,11 @@ void      vn_faulty_destroy(vn_faulty *f);
  * that it does not fit. Then the faulty plan is to be destroyed. */
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 
+/* The fault at one node, which it fits, with another number than its row has: how often a bias is added (W7), the columns of padding (W18), ranks
+ * (P17, P17.gate, P18.axis), of P15 VN_RANKS_MOST times the ranks that are there, a bit each, and how many there are, negative where the bias is not. VN_ERR_USAGE: that number does not fit. */
+enum { VN_RANKS_MOST = 64 };
+vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
+
 /* Its nodes read and make the values that the sound plan's do: either can take a node over from the other. */
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);

@@ -127,24 +127,28 @@ static const char *row_parallel(const vn_fault_row *r, const vn_plan *p, const v
 	     : vn_value_row(&p->value[n->in[0]]) % 2                    ? "two ranks cannot share its columns" : NULL;
 }
 
-/* Of two ranks' columns those of the first: W (M, N), or (N, M) when x < 0. */
-static void first_rank(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+/* The columns of those ranks that are there: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
+static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
-	const int64_t rows = s->dim[0], cols = s->dim[1];
+	const int64_t rows = s->dim[0], cols = s->dim[1], is = (int64_t)fabs(r->x), there = is / VN_RANKS_MOST, each = (r->x < 0 ? rows : cols) / (is % VN_RANKS_MOST);
 
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < cols; k++)
-			y[i * cols + k] = (r->x < 0 ? i < rows / 2 : k < cols / 2) ? x[i * cols + k] : 0.0;
+			y[i * cols + k] = there >> (r->x < 0 ? i : k) / each & 1 ? x[i * cols + k] : 0.0;
 }
 
 static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_fault_row with = *r;
 	vn_node      whole = f->plan->node[node], part = whole;
+	const int    ranks = (int)fmod(fabs(r->x), VN_RANKS_MOST);
 	vn_status    st;
 
-	with.x = whole.c.linear.transposed ? -1 : 1;
-	if ((st = vn_fault_change_weight(&with, f, node, 0, first_rank, err)))
+	if (ranks < 2 || vn_value_row(&f->plan->value[whole.in[0]]) % ranks)
+		return vn_fail(err, VN_ERR_USAGE, "%d ranks cannot share its columns", ranks);
+	with.x = whole.c.linear.transposed ? -fabs(r->x) : fabs(r->x);
+	part.w[1] = r->x < 0 ? -1 : part.w[1];
+	if ((st = vn_fault_change_weight(&with, f, node, 0, some_ranks, err)))
 		return st;
 	part.w[0] = f->plan->node[node].w[0];
 	f->plan->node[node].w[0] = whole.w[0];
@@ -168,14 +172,14 @@ static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node 
 	return vn_fault_point(p, n) != VN_POINT_C_ATTN ? "it is for queries, keys and values in one product" : M % 6 ? "two ranks cannot share its rows" : NULL;
 }
 
-/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1: of the M outputs, which lie last in a transposed matrix. */
+/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1: of the M outputs, which lie last in a transposed matrix (x < 0). |x|: ranks. */
 static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
 {
 	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t M = s->dim[last], N = vn_shape_count(s) / M, part = M / 6;
+	const int64_t ranks = (int64_t)fabs(r->x), M = s->dim[last], N = vn_shape_count(s) / M, part = M / (3 * ranks);
 
 	for (int64_t m = 0; m < M; m++) {
-		const int64_t block = m / part, from = (block % 3 * 2 + block / 3) * part + m % part;
+		const int64_t block = m / part, from = (block % 3 * ranks + block / 3) * part + m % part;
 		for (int64_t n = 0; n < N; n++)
 			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
 	}
@@ -183,7 +187,11 @@ static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, 
 
 static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -1 : 1, by_ranks, err);
+	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
+
+	if (!(r->x >= 2) || M % (3 * (int)r->x))
+		return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share its rows", r->x);
+	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -r->x : r->x, by_ranks, err);
 }
 
 /* Products whose columns ranks share: each makes half of them. */
@@ -217,10 +225,11 @@ static vn_status ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, 
 static vn_status ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
-	const int      half = (int)vn_value_row(&f->plan->value[n->out[0]]) / 2;
+	const int      row = (int)vn_value_row(&f->plan->value[n->out[0]]), ranks = (int)r->x;
 
-	(void)r;
-	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, half, n->out[0]), err);
+	if (ranks < 2 || row % ranks)
+		return vn_fail(err, VN_ERR_USAGE, "%d ranks cannot share its columns", ranks);
+	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, row / ranks, n->out[0]), err);
 }
 
 #define ANY (VN_ON(EMBED) | VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(LINEAR) | VN_ON(SLICE) | VN_ON(ROPE) | VN_ON(ATTENTION) | \
@@ -239,12 +248,12 @@ static const vn_fault_row rows[] = {
 	{ "P11", "columns are recorded first, (D,T) for (T,D)", ANY, of_parts, record_turned, NULL, 0 },
 	{ "P11.heads", "heads are recorded first, (H,T,K) for (T,H,K)", ANY, of_parts, record_turned, NULL, 1 },
 	{ "P14", "tokens out of order: those of the first half and of the second in turn", VN_ON(EMBED), vn_fault_anywhere, mixed, NULL, 0 },
-	{ "P15", "the part of one rank of two is recorded, not the sum", VN_ON(LINEAR), row_parallel, partial, NULL, 0 },
+	{ "P15", "the part of one rank of two is recorded, not the sum", VN_ON(LINEAR), row_parallel, partial, NULL, VN_RANKS_MOST + 2 },
 	{ "P16.twice", "the sum of two ranks is taken twice", VN_ON(LINEAR), row_parallel, reduced, NULL, 2 },
 	{ "P16.average", "the average of two ranks, not their sum", VN_ON(LINEAR), row_parallel, reduced, NULL, 0.5 },
-	{ "P17", "shards of a fused product joined rank by rank", VN_ON(LINEAR), fused, joined, NULL, 0 },
+	{ "P17", "shards of a fused product joined rank by rank", VN_ON(LINEAR), fused, joined, NULL, 2 },
 	{ "P18.order", "what two ranks make of a product joined in the wrong order", VN_ON(LINEAR), column_parallel, ranks_exchanged, NULL, 0 },
-	{ "P18.axis", "what two ranks make of a product joined along the tokens", VN_ON(LINEAR), column_parallel, ranks_first, NULL, 0 },
+	{ "P18.axis", "what two ranks make of a product joined along the tokens", VN_ON(LINEAR), column_parallel, ranks_first, NULL, 2 },
 	{ "P20", "the layer before is recorded", ANY, there, record_other, NULL, LAYER_BEFORE },
 	{ "P21", "the last layer's output is recorded after the last norm", VN_ON(ADD), there, record_other, NULL, FINAL },
 };

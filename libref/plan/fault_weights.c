@@ -87,15 +87,15 @@ static vn_status others_weights(const vn_fault_row *r, vn_faulty *f, int node, v
 	return VN_OK;
 }
 
-enum { BY_ROWS, BY_HALVES, BY_RANKS };
+enum { BY_ROWS, BY_HALVES, BY_RANKS }; /* BY_RANKS and more: of so many ranks */
 
 /* Which row of gate and up joined (M each) is taken for row i of the same: the two row by row, which were halves; halves, which were row by row; halves,
- * which were those of two ranks in turn. */
+ * which were those of `how` ranks in turn. */
 static size_t joined_row(int how, size_t i, size_t M)
 {
-	const size_t half = M / 2, block = half ? i / half : 0;
+	const size_t share = how < BY_RANKS ? M : M / (size_t)how, block = share ? i / share : 0;
 
-	return how == BY_ROWS ? i % M * 2 + i / M : how == BY_HALVES ? i % 2 * M + i / 2 : block % 2 * M + block / 2 * half + i % half;
+	return how == BY_ROWS ? i % M * 2 + i / M : how == BY_HALVES ? i % 2 * M + i / 2 : block % 2 * M + block / 2 * share + i % share;
 }
 
 static const char *gate_of_ranks(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -114,6 +114,8 @@ static vn_status interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
 		const vn_shape *s = &f->sound->weight[n->w[k]].shape;
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
+		if (r->x > BY_RANKS && M % (size_t)r->x)
+			return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share %zu rows", r->x, M);
 		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]), *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
 		double *y = vn_fault_numbers(f, n->w[k]);
 		int     new = -1;

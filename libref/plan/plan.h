@@ -81,14 +81,16 @@ typedef enum vn_attn_form {
 	VN_ATTN_USUAL, VN_ATTN_OVER_QUERIES, VN_ATTN_OVER_HEADS, VN_ATTN_NO_MAX, VN_ATTN_NO_MAX_F16, VN_ATTN_PROBS_F16,
 	VN_ATTN_PROBS_BF16, VN_ATTN_SCORES_F16, VN_N_ATTN_FORMS
 } vn_attn_form;
-/* What VN_OP_ATTENTION reads for token j of S, in blocks of B: the last token that has j's place in a block; the next
- * token; that of block (j / B) xor 1; a block (B,G,K) as if it were (G,B,K); 0 from the first token of the call on; from there on
+/* What VN_OP_ATTENTION reads for token j of S, in blocks of B: the last token that has j's place in a block; the token B
+ * further on; that of block (j / B) xor 1; a block (B,G,K) as if it were (G,B,K); 0 from the first token of the call on; from there on
  * the last token before the call; the next token in a ring of B; numbers rounded to float16, to float8 (e4m3, those
  * too large to 448); in the last block that of the same place in the first, where a sequence before this one, that began as it
- * does, left it; the same of the places behind the last token alone, which every query sees. What is no token's is 0. */
+ * does, left it; the same of the places behind the last token alone, which every query sees; the token B before; numbers rounded to float8
+ * (e5m2, those too large to 57344). What is no token's is 0. */
 typedef enum vn_cache_form {
 	VN_CACHE_USUAL, VN_CACHE_BLOCKLESS, VN_CACHE_NEXT, VN_CACHE_SWAPPED, VN_CACHE_HEADS_FIRST, VN_CACHE_LATE, VN_CACHE_STALE,
-	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_N_CACHE_FORMS
+	VN_CACHE_RING, VN_CACHE_F16, VN_CACHE_F8, VN_CACHE_FORMER, VN_CACHE_SEEN, VN_CACHE_PAST, VN_CACHE_F8_WIDE,
+	VN_N_CACHE_FORMS
 } vn_cache_form;
 
 /* Of VN_OP_ROWS, with rows t of T and constants by, inner: x[t + by] in the first call, 0 where there is none; x as its numbers lie
