@@ -289,6 +289,9 @@ void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 /* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
 void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
+/* Where products alone round more than float32 does (vn_products), no floor is less than what another order of sums in float32 leaves:
+ * what comes before the first of them, or behind a weight of float32, has no other. 0: of another precision, or metric. */
+double    vn_floor_of_sums(const vn_comparison *c, vn_metric m);
 /* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
 __attribute__((format(printf, 2, 3)))
 void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);

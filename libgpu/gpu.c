@@ -91,7 +91,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	vn_status  st;
 
 	*gpu = NULL;
-	if (!(o->policy.storage == VN_F32 && o->policy.sums == VN_F32) &&
+	if ((o->policy.products || !(o->policy.storage == VN_F32 && o->policy.sums == VN_F32)) &&
 	    !(o->policy.storage == VN_F16 && (half_sums || o->policy.sums == VN_F32)))
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "the GPU engine computes in f16, f16-acc16 and f32, not in %s",
 		               vn_policy_name(o->policy));

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 	vn_error       err = { "" };
 	vn_model      *m;
 	vn_gpu        *g;
-	vn_gpu_options o = { .policy = { VN_F16, VN_F32 }, .device = -1 };
+	vn_gpu_options o = { .policy = { VN_F16, VN_F32, 0 }, .device = -1 };
 	vn_facts       facts = { 0 };
 	int            rounds = argc > 3 ? atoi(argv[3]) : 5;
 

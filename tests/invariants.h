@@ -32,7 +32,7 @@ typedef struct any {
 /* The suite's own: an engine of the kind under test, in float32 or float16. */
 static any open_engine(const vn_plan *p, const vn_tensor *weights, vn_policy policy);
 
-static const vn_policy IN_F32 = { VN_F32, VN_F32 }, IN_F16 = { VN_F16, VN_F32 };
+static const vn_policy IN_F32 = { VN_F32, VN_F32, 0 }, IN_F16 = { VN_F16, VN_F32, 0 };
 
 /* ---- the models --------------------------------------------------------------------- */
 

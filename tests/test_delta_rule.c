@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const vn_policy policies[] = { { VN_F32, VN_F32 }, { VN_F64, VN_F64 }, { VN_F16, VN_F32 } };
+static const vn_policy policies[] = { { VN_F32, VN_F32, 0 }, { VN_F64, VN_F64, 0 }, { VN_F16, VN_F32, 0 } };
 
 enum { N_POLICIES = 3 };
 

@@ -14,7 +14,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-static const vn_policy F32 = { VN_F32, VN_F32 }, F16 = { VN_F16, VN_F32 }, ACC16 = { VN_F16, VN_F16 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F16 = { VN_F16, VN_F32, 0 }, ACC16 = { VN_F16, VN_F16, 0 };
 
 /* Asked for by the leak checker. Drivers and the validation layer keep memory
  * and are unloaded before the end, so that it can be laid at no library's door;

@@ -322,7 +322,7 @@ static const golden golden_many[] = {
 	{ "final_norm", -0.4298319, -0.1489806, 35.52701 }, { "logits", 0.1621549, -0.06593611, 61.33888 },
 };
 
-static const vn_policy F32 = { VN_F32, VN_F32 }, F64 = { VN_F64, VN_F64 }, F16 = { VN_F16, VN_F32 };
+static const vn_policy F32 = { VN_F32, VN_F32, 0 }, F64 = { VN_F64, VN_F64, 0 }, F16 = { VN_F16, VN_F32, 0 };
 
 static void the_toy_model_has_the_numbers_of_the_specification(void)
 {

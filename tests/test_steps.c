@@ -20,7 +20,7 @@ static const struct truth {
 	double    gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
 } truth[] = {
 	{
-		.policy = { VN_F16, VN_F32 }, .steps = VN_STEPS_F16,
+		.policy = { VN_F16, VN_F32, 0 }, .steps = VN_STEPS_F16,
 		.gelu_new = { -0x1.36p-5, -0x1.2e8p-4, -0x1.43cp-3, -0x1.1dp-8, -0x1.36p-5, 0x1.e34p-1, -0x1.88p-9, -0x1.9c8p-4 },
 		.gated = { 0x1.cf4p-2, 0x1.d4p-2, 0x1.eacp-2, 0x1.f54p-2, -0x1.014p-1, -0x1.7c4p0, -0x1.788p-3, 0x1.814p-3 },
 		.formula = { 0x1.cfp-2, 0x1.d4p-2, 0x1.eacp-2, 0x1.f54p-2, -0x1.014p-1, -0x1.7c4p0, -0x1.788p-3, 0x1.814p-3 },

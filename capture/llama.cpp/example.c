@@ -1,7 +1,7 @@
 /* example.c MODEL.gguf DIR ID ID...: llama.cpp over these tokens in one call, recorded.
  *
  * What a program of yours needs are the three lines with `rec`. Cached keys and values are kept as float32 here and attention is
- * computed node by node, so that no rounding but that of float32 is left to find.
+ * computed node by node, so that it rounds least and most of it is seen; a context with llama.cpp's defaults is recorded as well.
  */
 #include "vernier_callback.h"
 
@@ -22,7 +22,7 @@ int main(int argc, char **argv)
 	params.n_ctx = params.n_batch = params.n_ubatch = 256;
 	params.type_k = params.type_v = GGML_TYPE_F32;
 	params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
-	rec = vernier_callback_open(argv[2], "f32", &params);
+	rec = vernier_callback_open(argv[2], NULL, &params);
 	model = llama_model_load_from_file(argv[1], llama_model_default_params());
 	ctx = model ? llama_init_from_model(model, params) : NULL;
 	if (ctx) {

@@ -20,6 +20,9 @@ struct vernier_callback {
 	char          *numbers; /* of a node, from wherever they are */
 	size_t         bytes;
 	int            tokens, nodes; /* of this call; seen of it */
+	int            finds;   /* the precision is what the graph does */
+	int            rounds, cache, flash; /* it has products of weights that round, a cache that is not float32, flash attention */
+	char           other[GGML_MAX_NAME]; /* the cache's type, where it is neither float32 nor float16 */
 };
 
 static seen *find(seen *table, size_t room, const char *name)
@@ -63,10 +66,61 @@ static const char *dtype_of(enum ggml_type type)
 	return type == GGML_TYPE_F32 ? "f32" : type == GGML_TYPE_F16 ? "f16" : type == GGML_TYPE_BF16 ? "bf16" : type == GGML_TYPE_I32 ? "i32" : NULL;
 }
 
+static int is_flash(const struct ggml_tensor *t)
+{
+	return strcmp(ggml_op_name(t->op), "FLASH_ATTN_EXT") == 0;
+}
+
+/* Flash attention has no name of its own: its layer is that of the queries, "Qcur-3 (permuted)". 0: it has none either. */
+static int name_of(const struct ggml_tensor *t, char *name, size_t room)
+{
+	const char *layer;
+	if (!is_flash(t)) {
+		snprintf(name, room, "%s", t->name);
+		return 1;
+	}
+	layer = t->src[0] ? strchr(t->src[0]->name, '-') : NULL;
+	snprintf(name, room, "fattn-%d", layer ? atoi(layer + 1) : 0);
+	return layer && layer[1] >= '0' && layer[1] <= '9';
+}
+
 static int wanted(const struct ggml_tensor *t)
 {
+	char name[GGML_MAX_NAME];
+	if (is_flash(t))
+		return dtype_of(t->type) && name_of(t, name, sizeof name);
 	return t->op != GGML_OP_NONE && t->op != GGML_OP_VIEW && t->op != GGML_OP_RESHAPE && t->op != GGML_OP_PERMUTE && t->op != GGML_OP_TRANSPOSE
 	       && dtype_of(t->type) && *t->name && strncmp(t->name, "node_", 5) != 0 && strncmp(t->name, "cache_", 6) != 0;
+}
+
+/* What a node does to numbers that are float32 before and behind it: ggml's products take them in a format that goes with their first
+ * factor's, and it looks gelu up by halves. */
+static void note_rounding(vernier_callback *c, const struct ggml_tensor *t)
+{
+	const char *op = ggml_op_desc(t);
+	const int   flash = is_flash(t), product = strcmp(op, "MUL_MAT") == 0;
+	const struct ggml_tensor *first = t->src[flash ? 1 : 0];
+	if (strcmp(op, "GELU") == 0)
+		c->rounds = 1;
+	if ((!flash && !product) || !first || first->type == GGML_TYPE_F32)
+		return;
+	if (product && first->op == GGML_OP_NONE) { /* a weight; else keys or values */
+		c->rounds = 1;
+		return;
+	}
+	c->cache = 1;
+	c->flash = c->flash || flash;
+	if (first->type != GGML_TYPE_F16)
+		snprintf(c->other, sizeof c->other, "%s", ggml_type_name(first->type));
+}
+
+/* In vernier's words, or, of a cache of blocks, in none of them. */
+static void say_precision(vernier_callback *c)
+{
+	char word[GGML_MAX_NAME + 16];
+	snprintf(word, sizeof word, "%s%s", c->flash && !*c->other ? "ggml-flash16" : c->cache && !*c->other ? "ggml-kv16" : *c->other ? "ggml-kv-" :
+	         c->rounds ? "ggml" : "f32", c->other);
+	vernier_record_say(&c->record, "precision", word);
 }
 
 /* Sizes and strides outermost first, at least two of them, none that is one before. */
@@ -85,25 +139,26 @@ static int layout(const struct ggml_tensor *t, int64_t *shape, int64_t *stride)
 static void record(vernier_callback *c, const struct ggml_tensor *t)
 {
 	const size_t bytes = ggml_nbytes(t);
-	const int    times = times_seen(c, t->name);
 	int64_t shape[GGML_MAX_DIMS], stride[GGML_MAX_DIMS];
-	char    name[GGML_MAX_NAME + 16];
-	int     rank;
+	char    own[GGML_MAX_NAME], name[GGML_MAX_NAME + 16];
+	int     rank, times;
+	name_of(t, own, sizeof own);
+	times = times_seen(c, own);
 	if (bytes > c->bytes) {
 		free(c->numbers);
 		c->numbers = (char *)malloc(bytes);
 		c->bytes = c->numbers ? bytes : 0;
 	}
 	if (!times || (bytes && !c->numbers)) {
-		vernier_record_fail_(&c->record, "%s: no memory for %s", c->record.dir, t->name);
+		vernier_record_fail_(&c->record, "%s: no memory for %s", c->record.dir, own);
 		return;
 	}
 	if (bytes)
 		ggml_backend_tensor_get(t, c->numbers, 0, bytes);
 	if (times == 1)
-		snprintf(name, sizeof name, "%s", t->name);
+		snprintf(name, sizeof name, "%s", own);
 	else
-		snprintf(name, sizeof name, "%s.%d", t->name, times);
+		snprintf(name, sizeof name, "%s.%d", own, times);
 	/* The first that a graph does is to look up its tokens. */
 	if (c->nodes++ == 0 && strcmp(ggml_op_name(t->op), "GET_ROWS") == 0 && t->ne[1] < c->tokens) {
 		vernier_record_fail_(&c->record, "%s: llama_decode takes %d of the batch's %d tokens at a time: set n_batch and n_ubatch of llama_context_params to %d or more",
@@ -119,6 +174,8 @@ static bool evaluated(struct ggml_tensor *t, bool ask, void *context)
 {
 	vernier_callback *c = (vernier_callback *)context;
 	const int now = c->record.step >= 0 && !c->record.failed && wanted(t);
+	if (ask && c->record.step >= 0)
+		note_rounding(c, t);
 	if (ask)
 		return now;
 	if (now)
@@ -131,6 +188,7 @@ vernier_callback *vernier_callback_open(const char *dir, const char *precision, 
 	vernier_callback *c = (vernier_callback *)calloc(1, sizeof *c);
 	if (!c)
 		return NULL;
+	c->finds = !precision;
 	vernier_record_open(&c->record, dir, "llama.cpp", precision);
 	vernier_record_say(&c->record, "system", llama_print_system_info());
 	params->cb_eval = evaluated;
@@ -162,6 +220,8 @@ int vernier_callback_close(vernier_callback *c)
 	int status;
 	if (!c)
 		return -1;
+	if (c->finds && !c->record.failed)
+		say_precision(c);
 	status = vernier_record_close(&c->record);
 	if (status)
 		fprintf(stderr, "vernier_callback: %s\n", vernier_record_error(&c->record));

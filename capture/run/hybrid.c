@@ -31,11 +31,6 @@ typedef struct hybrid {
 	size_t            room;    /* numbers in each */
 } hybrid;
 
-static bool same(vn_policy a, vn_policy b)
-{
-	return a.storage == b.storage && a.sums == b.sums;
-}
-
 /* ---- which node where ------------------------------------------------------------- */
 
 /* The side of that kind, opened if need be. */
@@ -45,7 +40,7 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	vn_status         st;
 
 	for (int s = 0; s < h->n; s++)
-		if (h->side[s].gpu == gpu && same(h->side[s].policy, policy)) {
+		if (h->side[s].gpu == gpu && vn_policy_same(h->side[s].policy, policy)) {
 			*which = s;
 			return VN_OK;
 		}

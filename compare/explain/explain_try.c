@@ -67,7 +67,7 @@ static int node_of(const vn_trial *t, const vn_plan *plan, int span)
 static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
                            vn_error *err)
 {
-	const vn_dtype storage = t->c->policy.storage;
+	const vn_policy policy = t->c->policy;
 	const int      threads = t->c->options->threads;
 	bool           alone = false;
 	int            n;
@@ -78,12 +78,12 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_of(t, plan, span[k])];
-		const int others = vn_healthy_others(node, storage);
+		const int others = vn_healthy_others(node, policy);
 		const int which = i < others ? i : others - 1;
 		if (!others)
 			continue;
 		alone = alone || vn_healthy_alone(node, which);
-		vn_healthy_other(node, storage, which);
+		vn_healthy_other(node, policy, which);
 	}
 	if (st)
 		return st;
@@ -109,7 +109,7 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 	const int  *span = vn_probe_span(t->probe, &n);
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_healthy_others(&plan->node[node_of(t, plan, span[k])], t->c->policy.storage);
+		const int of = vn_healthy_others(&plan->node[node_of(t, plan, span[k])], t->c->policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)

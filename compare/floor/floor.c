@@ -124,6 +124,9 @@ vn_status vn_floor(vn_comparison *c, vn_error *err)
 		st = from_recording(c, err);
 	else if (c->options->model)
 		st = vn_floor_run(c, err);
+	for (int i = 0; !st && i < c->n_points; i++)
+		for (int m = 0; m < VN_N_METRICS && c->point[i].has_floor; m++)
+			c->point[i].floor[m] = fmax(c->point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
 	if (!st && *c->floor_from)
 		warn_of_gaps(c);
 	if (!st && (c->floor || c->policy.storage == VN_F64)) /* nothing is finer than f64 */

@@ -193,7 +193,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 
 bool vn_policy_finer(vn_policy a, vn_policy b)
 {
-	return vn_dtype_digits(a.storage) > vn_dtype_digits(b.storage);
+	return vn_policy_digits(a) > vn_policy_digits(b);
 }
 
 /* What another order of sums may leave, in nmse: fp32.yaml's limit, and of another format as its roundings are to

@@ -80,7 +80,7 @@ static vn_status record_ref(vn_experiment *x, const char *path, vn_policy policy
 
 vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err)
 {
-	const vn_policy f32 = { VN_F32, VN_F32 };
+	const vn_policy f32 = { VN_F32, VN_F32, 0 };
 	vn_status       st;
 
 	*x = (vn_experiment){ .o = *o, .plan = vn_model_plan(o->model) };

@@ -44,12 +44,23 @@ static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, 
 	k->value = note ? (double)NAN : vn_limit_subject(m, form, value);
 }
 
+/* Four times the first is fp32.yaml's limit of the products behind the embedding, eight times the second that of a divergence. */
+#define SUMS_FLOOR 2.5e-11
+#define SUMS_KL    1.25e-6
+
+double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
+{
+	if (!c->policy.products)
+		return 0.0;
+	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
+}
+
 /* Of many numbers rounding leaves no factor at all in one run, and next to none in another: the least that a factor is measured in
  * is what it leaves of a single number, in the mean: the root of 0.18 times half a unit in the last place of 1. */
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
-	const int own = vn_dtype_digits(c->policy.storage), kept = vn_dtype_digits(p->m.grid);
-	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept)) : 0.0;
+	const int own = vn_policy_digits(c->policy), kept = vn_dtype_digits(p->m.grid);
+	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept)) : vn_floor_of_sums(c, m);
 }
 
 /* A floor of zero: the format changes nothing here, so nothing may be changed. */

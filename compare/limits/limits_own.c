@@ -18,6 +18,8 @@ static const char *file_for(const char *precision, bool gdn)
 	vn_policy p;
 	if (!vn_policy_from_word(precision, &p))
 		return NULL;
+	if (p.products)
+		return gdn ? "ggml-gdn.yaml" : "ggml.yaml";
 	if (p.storage == VN_F16)
 		return p.sums == VN_F16 ? (gdn ? "fp16-acc16-gdn.yaml" : "fp16-acc16.yaml") : gdn ? "fp16-acc32-gdn.yaml" : "fp16-acc32.yaml";
 	return p.storage != VN_BF16 ? "fp32.yaml" : gdn ? "bf16-gdn.yaml" : "bf16.yaml";

@@ -249,7 +249,7 @@ static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*ow
 	const vn_policy mine = s->c->policy;
 	vn_status st;
 
-	s->twice = of_ref.storage == mine.storage && of_ref.sums == mine.sums;
+	s->twice = vn_policy_same(of_ref, mine);
 	s->own = s->twice ? own : NULL;
 	st = run_in(s, mine, &fine, err);
 	if (!st && !s->twice) {

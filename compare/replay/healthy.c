@@ -1,6 +1,7 @@
 /* healthy.c: see healthy.h. */
 #include "compare/replay/healthy.h"
 #include "compare/replay/replay_inside.h"
+#include "libref/ops/ggml.h"
 #include "libref/ops/steps.h"
 
 #include <math.h>
@@ -14,9 +15,19 @@ static bool narrow(vn_dtype storage)
 	return storage == VN_F16 || storage == VN_BF16;
 }
 
-int vn_healthy_others(const vn_node *n, vn_dtype storage)
+/* Blocks of 32: the processor's way to their scale is seen in the last digit of a few. */
+static bool in_blocks(const vn_node *n)
 {
+	return n->c.linear.kept && vn_dtype_block((vn_dtype)(n->c.linear.kept - 1)) == 32;
+}
+
+int vn_healthy_others(const vn_node *n, vn_policy policy)
+{
+	const vn_dtype storage = policy.storage;
+
 	switch (n->op) {
+	case VN_OP_LINEAR:
+		return policy.products && in_blocks(n);
 	case VN_OP_DELTA_RULE:
 		return 1;
 	case VN_OP_ATTENTION:
@@ -37,11 +48,15 @@ int vn_healthy_others(const vn_node *n, vn_dtype storage)
 	}
 }
 
-void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
+void vn_healthy_other(vn_node *n, vn_policy policy, int i)
 {
+	const vn_dtype storage = policy.storage;
 	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
 
 	switch (n->op) {
+	case VN_OP_LINEAR:
+		n->c.linear.inverse = VN_GGML_INVERTED;
+		break;
 	case VN_OP_DELTA_RULE:
 		n->c.delta.chunked = 1;
 		break;
@@ -75,8 +90,8 @@ void vn_healthy_other(vn_node *n, vn_dtype storage, int i)
 
 bool vn_healthy_alone(const vn_node *n, int i)
 {
-	/* In float16 gelu_tanh's formula is as far off as gelu in its place is. */
-	return n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
+	/* Whose digit is another's is a matter of the processor, and the same everywhere. In float16 gelu_tanh's formula is as far off as gelu in its place is. */
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
 }
 
 /* From -1/2 to 1/2, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
@@ -202,7 +217,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 {
 	vn_replay_engine *e = &r->e[VN_OWN];
 	const int         k = (int)(node - r->plan->node);
-	const int         others = l->bad ? 0 : vn_healthy_others(node, e->policy.storage);
+	const int         others = l->bad ? 0 : vn_healthy_others(node, e->policy);
 	const vn_tensor   a = { own->dtype, own->shape, own->data };
 	const vn_replay_engine sound = *e;
 	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
@@ -215,7 +230,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 	memset(e->out, 0, sizeof e->out);
 	st = take_inputs(r, node, d, err);
 	for (int i = 0; !st && i < others; i++) {
-		vn_healthy_other(&r->other->node[k], e->policy.storage, i);
+		vn_healthy_other(&r->other->node[k], e->policy, i);
 		st = run_other(r, k, i, &j, d, err);
 		r->other->node[k] = *node;
 	}

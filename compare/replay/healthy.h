@@ -13,6 +13,7 @@
  *   gated        the activation rounded before it meets up (act_fn(gate) * up); or its formula as well
  *   causal_conv  the convolution rounded before silu (conv1d, then silu); or silu's formula as well
  *   act          every operation of the formula rounded (gelu_new of transformers' GPT-2)
+ *   linear       of a precision that rounds what goes in to blocks of 8 bits: the scale's inverse as ARM has it (vn_ggml_scale)
  *   delta rule   chunks of 64 tokens in float32, by cumulated decays and a triangular system (transformers, FLA), where the
  *                reference follows the recurrence in double; and in 16 bits, of inputs that are kept in float32 within a kernel,
  *                and recorded rounded
@@ -33,11 +34,12 @@
 #define VN_COMPARE_HEALTHY_H
 
 #include "libref/plan/plan.h"
+#include "libref/plan/policy.h"
 
-/* How many other implementations there are of a node, of numbers stored so. */
-int  vn_healthy_others(const vn_node *n, vn_dtype storage);
+/* How many other implementations there are of a node in that precision. */
+int  vn_healthy_others(const vn_node *n, vn_policy policy);
 /* Makes a plan's node that of other implementation i. */
-void vn_healthy_other(vn_node *n, vn_dtype storage, int i);
+void vn_healthy_other(vn_node *n, vn_policy policy, int i);
 /* Does i round so much that mistakes leave no more? Then only what is i's own number but for a floor is healthy; of others
  * whatever is no farther from the reference's. */
 bool vn_healthy_alone(const vn_node *n, int i);

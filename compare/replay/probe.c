@@ -242,7 +242,7 @@ vn_status vn_probe_create(vn_comparison *c, vn_probe **probe, vn_error *err)
 	p->n_steps = vn_recording_steps(c->cand, &p->step);
 	p->threads = c->options->threads > 0 ? c->options->threads : omp_get_num_procs();
 	p->w[VN_PROBE_OWN].policy = c->policy;
-	vn_policy_from_name(c->policy.storage == VN_F16 || c->policy.storage == VN_BF16 ? "f32" : "f64", &p->w[VN_PROBE_FINE].policy);
+	p->w[VN_PROBE_FINE].policy = vn_policy_fine(c->policy);
 	p->w[VN_PROBE_HALF_SUMS].policy = c->policy;
 	p->w[VN_PROBE_HALF_SUMS].policy.sums = VN_F16;
 	st = vn_names_init(&p->names, p->plan, err);

@@ -102,7 +102,11 @@ static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 	const vn_node  *n = &r->plan->node[node];
 	vn_status       st = VN_OK;
 
-	*k = (call) { .n = n, .a = { .policy = r->w->policy, .threads = p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) } };
+	vn_policy       policy = r->w->policy;
+
+	if (r->w == &p->w[VN_PROBE_FINE] && p->n_span > 1) /* roundings that fall on the other side: as in a replay */
+		policy.products = VN_PRODUCTS_PLAIN;
+	*k = (call) { .n = n, .a = { .policy = policy, .threads = p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) } };
 	for (int i = 0; !st && i < n->n_in; i++) {
 		st = value_of(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);

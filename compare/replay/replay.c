@@ -99,7 +99,7 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
 	r->e[VN_OWN].policy = r->c->policy;
-	vn_policy_from_name(r->c->policy.storage == VN_F16 || r->c->policy.storage == VN_BF16 ? "f32" : "f64", &r->e[VN_FINE].policy);
+	r->e[VN_FINE].policy = vn_policy_fine(r->c->policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
 		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);

@@ -96,10 +96,13 @@ static double error_in(const vn_replay *r, const vn_node *node)
 }
 
 /* A reference of no more digits than the candidate's rounded here as well. Of that B knows nothing, so it is in B - R and came with
- * no input: taken off, and where little else is left nothing can be said of a gain. */
-static bool own_rounding(const vn_replay *r, vn_replayed *l)
+ * no input: taken off, and where little else is left nothing can be said of a gain. Nor can it where B itself rounds what goes in. */
+static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l)
 {
 	vn_policy of_ref;
+
+	if (node->op == VN_OP_LINEAR && r->c->policy.products)
+		return true;
 	vn_policy_of_recording(r->c->ref, &of_ref);
 	if (vn_policy_finer(of_ref, r->e[VN_OWN].policy))
 		return false;
@@ -131,7 +134,7 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 		goto done;
 	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
 	p->replay.behind = -1;
-	const bool hidden = own_rounding(r, &p->replay);
+	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
 	vn_recording_release(c->cand, p->cand);
 	vn_recording_release(c->ref, p->ref);
@@ -240,9 +243,19 @@ static vn_status put_back(vn_replay *r, int value, vn_error *err)
 	return vn_replay_take(r, value, err);
 }
 
+/* Numbers that the candidate rounded are known to the bit where they were captured. Of others a few fall on the other side, of which
+ * there may be none in ours: there what all of these roundings do is the floor. */
+static void round_alike(vn_replay *r, const vn_node *node)
+{
+	const bool known = node->op != VN_OP_LINEAR || vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
+
+	vn_ref_products(r->e[VN_FINE].ref, known ? r->e[VN_FINE].policy.products : VN_PRODUCTS_PLAIN);
+}
+
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
 {
 	vn_status st = VN_OK;
+	round_alike(r, &r->plan->node[k]);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		r->e[i].n_out = 0;
 		st = vn_ref_run(r->e[i].ref, k, k + 1, err);

@@ -45,6 +45,11 @@ void vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows)
 	t->kept[cell_of(t, (size_t)step, value)] = (unsigned char)rows;
 }
 
+vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value)
+{
+	return (vn_kept_rows)t->kept[cell_of(t, (size_t)step, value)];
+}
+
 static void append(vn_trace *t, size_t **list, size_t *n, size_t *room, size_t x)
 {
 	if (*n == *room) {

@@ -29,6 +29,8 @@ void      vn_trace_finish(vn_trace *t); /* safe on a zeroed one */
 
 void      vn_trace_keep(vn_trace *t, int step, int value, vn_kept_rows rows);
 
+vn_kept_rows vn_trace_kept(const vn_trace *t, int step, int value);
+
 /* Walks back from a value, which was just computed, to what was taken from the candidate. *nodes: how many operations that
  * is, its own included. *blamed: a checkpoint that one of them was charged to; -1. */
 vn_status vn_trace_span(vn_trace *t, int step, int value, int *nodes, int *blamed, vn_error *err);

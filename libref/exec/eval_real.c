@@ -17,20 +17,34 @@ static real *vector(const vn_tensor *w, vn_policy policy)
 	return v;
 }
 
+static bool product(const vn_args *a, const real *x, const vn_matrix *w, const real *bias, real *out)
+{
+#if VN_REAL == 32
+	if (a->policy.sums == VN_F16)
+		return vn_linear_acc16(out, x, w, bias, a->tokens, a->threads);
+	if (vn_linear_is_small(w, a->tokens))
+		return vn_linear_wide(out, x, w, bias, a->tokens, a->policy, a->threads);
+#endif
+	return REAL(vn_linear)(out, x, w, bias, a->tokens, a->policy, a->threads);
+}
+
 static bool linear(const vn_node *n, const vn_args *a, real *out)
 {
 	const vn_matrix w = vn_matrix_of(a->w[0], n->c.linear.transposed != 0);
+	const vn_dtype  kept = n->c.linear.kept ? (vn_dtype)(n->c.linear.kept - 1) : a->w[0]->dtype;
+	const bool      rounds = a->policy.products && vn_ggml_rounds(kept);
 	real           *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
 	bool            ok = !a->w[1] || bias;
-#if VN_REAL == 32
-	if (ok && a->policy.sums == VN_F16)
-		ok = vn_linear_acc16(out, a->in[0], &w, bias, a->tokens, a->threads);
-	else if (ok && vn_linear_is_small(&w, a->tokens))
-		ok = vn_linear_wide(out, a->in[0], &w, bias, a->tokens, a->policy, a->threads);
-	else
-#endif
-	if (ok)
-		ok = REAL(vn_linear)(out, a->in[0], &w, bias, a->tokens, a->policy, a->threads);
+	real           *x = NULL;
+	float          *sums = NULL;
+
+	if (ok && rounds)
+		ok = REAL(vn_ggml_input)(a->in[0], &w, kept, (vn_ggml_scale)n->c.linear.inverse, a->tokens, a->threads, &x, &sums);
+	ok = ok && product(a, rounds ? x : a->in[0], &w, bias, out);
+	if (ok && sums)
+		REAL(vn_ggml_add_sums)(out, sums, &w, a->tokens, a->threads);
+	free(sums);
+	free(x);
 	free(bias);
 	return ok;
 }
@@ -98,7 +112,7 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
-	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, a->threads };
+	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, a->threads, a->policy.products };
 }
 
 vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
@@ -134,6 +148,10 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 	}
 	case VN_OP_ACT:
 		REAL(vn_gated)(out, a->in[0], NULL, &n->c, count, a->threads);
+#if VN_REAL == 32
+		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.steps)
+			vn_ggml_gelu(out, a->in[0], count);
+#endif
 		break;
 	case VN_OP_GATED:
 		REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, count, a->threads);

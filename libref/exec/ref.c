@@ -63,6 +63,11 @@ void vn_ref_destroy(vn_ref *r)
 	free(r);
 }
 
+void vn_ref_products(vn_ref *r, vn_products products)
+{
+	r->policy.products = products;
+}
+
 int64_t vn_ref_position(const vn_ref *r)
 {
 	return r->position;

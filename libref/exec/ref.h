@@ -76,6 +76,8 @@ vn_status vn_ref_read(vn_ref *r, int value, void *data, vn_error *err);
 vn_status vn_ref_write(vn_ref *r, int value, const void *data, vn_error *err);
 void      vn_ref_end(vn_ref *r, bool keep);
 
+/* What products round from here on; the rest of the policy stays. */
+void      vn_ref_products(vn_ref *r, vn_products products);
 int64_t   vn_ref_position(const vn_ref *r); /* tokens of all kept calls */
 void      vn_ref_reset(vn_ref *r);          /* states as at the start; ends a call that is begun */
 /* Back to `position` tokens: as if the later ones had never come. Refused as

@@ -103,7 +103,7 @@ static vn_status add_tensor(vn_source *s, files *own, const about *a, const vn_g
 	if (!own->own[own->n++].name)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", t->path);
 	vn_source_tensor *to = &s->tensor[s->n++];
-	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype), .rank = out.shape.rank,
+	*to = (vn_source_tensor){ .name = own->own[own->n - 1].name, .path = t->path, .dtype = vn_dtype_word(out.dtype), .kept = vn_dtype_word(t->t.dtype), .rank = out.shape.rank,
 	                          .data = out.data, .bytes = vn_dtype_bytes(out.dtype, (size_t)vn_shape_count(&out.shape)) };
 	memcpy(to->dim, out.shape.dim, sizeof out.shape.dim);
 	return VN_OK;

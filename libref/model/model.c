@@ -81,6 +81,11 @@ static vn_status take(vn_model *m, int i, const vn_source_tensor *t, vn_error *e
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s: dtype %s is not supported (F64, F32, F16, BF16 are)", t->path, t->name, t->dtype);
 	m->weight[i] = (vn_tensor){ dtype, s, t->data };
 	m->file_name[i] = t->name;
+	if (t->kept)
+		vn_dtype_from_name(t->kept, &dtype);
+	for (int k = 0; k < m->plan->n_nodes; k++)
+		if (m->plan->node[k].op == VN_OP_LINEAR && m->plan->node[k].w[0] == i)
+			m->plan->node[k].c.linear.kept = 1 + (int)dtype;
 	return VN_OK;
 }
 

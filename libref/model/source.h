@@ -30,6 +30,7 @@ typedef struct vn_source_tensor {
 	const char          *name;
 	const char          *path;  /* of its file, for messages */
 	const char          *dtype; /* "BF16", "Q4_K", and formats that are not ours: "I64" */
+	const char          *kept;  /* that of the file, where data are a copy in another; NULL: dtype */
 	int                  rank;
 	int64_t              dim[VN_SOURCE_MAX_RANK]; /* outermost first */
 	const unsigned char *data;

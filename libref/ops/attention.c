@@ -37,18 +37,33 @@ static void gather(double *dst, const real *src, int64_t rows, int64_t heads, in
 			dst[r * K + d] = (double)src[(r * heads + head) * K + d];
 }
 
+/* n numbers to halves, where the policy has them so. */
+static void halve(double *x, int64_t n, bool rounds)
+{
+	for (int64_t i = 0; rounds && i < n; i++)
+		x[i] = vn_as_f16(x[i]);
+}
+
+/* Flash attention of this many tokens keeps queries and sums in float32. */
+enum { TILE = 64 };
+
+static bool flashes(const REAL(vn_attend) *a)
+{
+	return a->products == VN_PRODUCTS_GGML_FLASH16 && a->tokens < TILE;
+}
+
 /* The keys [0, S) that a query head reads, or their values. */
 static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t head, int64_t S)
 {
 	const int   G = a->c->attention.kv_heads, K = a->c->attention.head_dim;
 	const real *src = of == VN_ATTN_KEYS ? a->k : a->v;
 
-	if (!REAL(vn_kept_elsewhere)(a)) {
+	if (!REAL(vn_kept_elsewhere)(a))
 		gather(dst, src, S, G, REAL(vn_key_head)(a, head), K);
-		return;
-	}
-	for (int64_t j = 0; j < S; j++)
-		REAL(vn_kept_row)(dst + j * K, a, of, j, head);
+	else
+		for (int64_t j = 0; j < S; j++)
+			REAL(vn_kept_row)(dst + j * K, a, of, j, head);
+	halve(dst, S * K, a->products >= VN_PRODUCTS_GGML_KV16);
 }
 
 void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
@@ -58,6 +73,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
+	halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || flashes(a));
 	gather_kept(m->kv, a, VN_ATTN_KEYS, head, S);
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K,
 	            m->kv, K, 0.0, m->s, (int)S);
@@ -116,7 +132,14 @@ static void block(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a
 	const int64_t rows = a->tokens - row < VN_ATTN_ROWS ? a->tokens - row : VN_ATTN_ROWS, keys = reach(a, row, rows);
 
 	REAL(vn_attn_scores)(m, a, head, row, rows, keys);
+	if (flashes(a)) {
+		gather_kept(m->kv, a, VN_ATTN_VALUES, head, keys);
+		for (int64_t r = 0; r < rows; r++)
+			REAL(vn_flash_row)(context + ((row + r) * H + head) * K, m, a, row + r, r, keys);
+		return;
+	}
 	REAL(vn_softmax)(m, a, head, row, rows, keys);
+	halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
 	gather_kept(m->kv, a, VN_ATTN_VALUES, head, keys);
 	const int64_t bad = hide_bad(m->kv, keys, K);
 	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, 0.0,

@@ -24,6 +24,10 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to);
 /* m->s of vn_attn_scores, in place; keys out of sight get probability 0. */
 void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S);
+/* Key after key as ggml's flash attention has it: the context (K) of a query, row r of m->s, whose sums are halves (VN_PRODUCTS_GGML_FLASH16).
+ *   s_j > M:  y = f16(y e^(M - s_j))   S = S e^(M - s_j)   M = s_j        y = f16(y + v_j e^(s_j - M))   S = S + e^(s_j - M)
+ * and y / S at last. m->kv: the values. */
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t query, int64_t r, int64_t S);
 /* Its sums go over other rows than a query's own. */
 bool REAL(vn_softmax_others)(const REAL(vn_attend) *a);
 

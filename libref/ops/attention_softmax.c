@@ -164,6 +164,28 @@ bool REAL(vn_softmax_others)(const REAL(vn_attend) *a)
 	return ATTN(a).form == VN_ATTN_OVER_QUERIES || ATTN(a).form == VN_ATTN_OVER_HEADS;
 }
 
+void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t query, int64_t r, int64_t S)
+{
+	const int K = ATTN(a).head_dim;
+	double   *s = m->s + r * S, *y = m->ctx, top = -(double)INFINITY, sum = 0.0;
+	int64_t   from, to;
+
+	mask(s, a, query, S, &from, &to);
+	memset(y, 0, (size_t)K * sizeof *y);
+	for (int64_t j = from; j < to; j++) {
+		const double score = (double)(float)s[j], shrink = score > top ? exp(top - score) : 1.0;
+		for (int d = 0; d < K && score > top; d++)
+			y[d] = vn_as_f16(y[d] * (double)(float)shrink);
+		top = score > top ? score : top;
+		const double p = (double)(float)exp(score - top);
+		for (int d = 0; d < K; d++)
+			y[d] = vn_as_f16(y[d] + p * m->kv[j * K + d]);
+		sum = sum * shrink + p;
+	}
+	for (int d = 0; d < K; d++)
+		context[d] = (real)(sum > 0.0 ? y[d] / sum : 0.0);
+}
+
 void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
 	const int form = ATTN(a).form;

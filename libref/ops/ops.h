@@ -9,6 +9,7 @@
 #define VN_LIBREF_OPS_OPS_H
 
 #include "libref/base/tensor.h"
+#include "libref/ops/ggml.h"
 #include "libref/ops/real.h"
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
@@ -66,6 +67,12 @@ void REAL(vn_matrix_rows)(real *dst, const vn_matrix *a, int64_t m0, int64_t m, 
  * policy.storage: what weights are rounded to before use. false: no memory. */
 bool REAL(vn_linear)(real *y, const real *x, const vn_matrix *w, const real *bias, int64_t T, vn_policy policy, int threads);
 
+/* x (T,N) as ggml takes it into a product with w, whose file has it in `kept` (ggml.h): *out (T,N) and, of formats that have them and
+ * where w still is in that one, *sums (T,N/32), else NULL; the caller's to free, in failure too. false: no memory. */
+bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads, real **out, float **sums);
+/* y (T,M) += sum_b sums[t,b] minimum[m,b] */
+void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads);
+
 /* Rotary positions.   x, y (T,H,K)   row t at position past + t   lists: rope.h
  *   for i < R/2, a = float(position) * f[i]:
  *   y[i]       = x[i] cos a - x[i + R/2] sin a
@@ -82,6 +89,7 @@ typedef struct REAL(vn_attend) {
 	int64_t     past, tokens;
 	const vn_consts *c;
 	int         threads;
+	vn_products products; /* what is rounded before it meets what: policy.h */
 } REAL(vn_attend);
 
 bool REAL(vn_attention)(real *context, const REAL(vn_attend) *a);

@@ -146,7 +146,11 @@ enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
  * is 0 in every family: 0 is then the usual formula, bit for bit. */
 typedef union vn_consts {
 	vn_norm norm;
-	struct { int transposed; } linear; /* 1: w is stored (N,M), as GPT-2's files have it */
+	struct {
+		int transposed; /* 1: w is stored (N,M), as GPT-2's files have it */
+		int kept;       /* 1 + the vn_dtype that the model's file has w in; 0: the one it has now. For products that ask (vn_products) */
+		int inverse;    /* vn_ggml_scale; 0 in every model */
+	} linear;
 	/* Of every `stride` columns of x, [from, from + width). A row may hold several
 	 * such blocks (heads); what is taken of them follows one another. */
 	struct { int stride, from, width; } slice;

@@ -4,24 +4,38 @@
 #include <string.h>
 
 static const struct { const char *name; vn_policy policy; } table[] = {
-	{ "f32",       { VN_F32, VN_F32 } },
-	{ "f64",       { VN_F64, VN_F64 } },
-	{ "f16",       { VN_F16, VN_F32 } },
-	{ "f16-acc16", { VN_F16, VN_F16 } },
-	{ "bf16",      { VN_BF16, VN_F32 } },
+	{ "f32",          { VN_F32, VN_F32, VN_PRODUCTS_PLAIN } },
+	{ "f64",          { VN_F64, VN_F64, VN_PRODUCTS_PLAIN } },
+	{ "f16",          { VN_F16, VN_F32, VN_PRODUCTS_PLAIN } },
+	{ "f16-acc16",    { VN_F16, VN_F16, VN_PRODUCTS_PLAIN } },
+	{ "bf16",         { VN_BF16, VN_F32, VN_PRODUCTS_PLAIN } },
+	{ "ggml",         { VN_F32, VN_F32, VN_PRODUCTS_GGML } },
+	{ "ggml-kv16",    { VN_F32, VN_F32, VN_PRODUCTS_GGML_KV16 } },
+	{ "ggml-flash16", { VN_F32, VN_F32, VN_PRODUCTS_GGML_FLASH16 } },
 };
 
-const char *const vn_policy_names = "f32|f64|f16|f16-acc16|bf16";
+const char *const vn_policy_names = "f32|f64|f16|f16-acc16|bf16|ggml|ggml-kv16|ggml-flash16";
 
 vn_dtype vn_policy_dtype(vn_policy p, bool wide)
 {
 	return wide && p.storage != VN_F64 ? VN_F32 : p.storage;
 }
 
+int vn_policy_digits(vn_policy p)
+{
+	return vn_dtype_digits(p.products && p.storage == VN_F32 ? VN_BF16 : p.storage);
+}
+
+vn_policy vn_policy_fine(vn_policy p)
+{
+	const vn_dtype in = p.storage == VN_F16 || p.storage == VN_BF16 ? VN_F32 : VN_F64;
+	return (vn_policy) { in, in, p.products ? VN_PRODUCTS_GGML : VN_PRODUCTS_PLAIN };
+}
+
 const char *vn_policy_name(vn_policy p)
 {
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (table[i].policy.storage == p.storage && table[i].policy.sums == p.sums)
+		if (vn_policy_same(table[i].policy, p))
 			return table[i].name;
 	return "unknown";
 }

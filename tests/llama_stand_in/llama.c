@@ -1,8 +1,8 @@
 /* llama.c: in the place of llama.cpp where there is none: llama_decode hands the nodes that a llama.cpp once computed for a prompt to the
  * callback, as llama.cpp does.
  *
- * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a line, "OP NAME NE0 NE1 NE2 NE3", and its
- * float32 numbers. Between them come nodes that no recording wants: a view, one without a name of its own, one of blocks. Every other
+ * $LLAMA_STAND_IN is a file of them (tests/guides.py makes it of fixtures/foreign): a node is a line, "OP TAKES NAME NE0 NE1 NE2 NE3", and its
+ * float32 numbers. TAKES: the type of what a product takes first, "w:" before that of a weight; "-" of other nodes. Between them come nodes that no recording wants: a view, one without a name of its own, one of blocks. Every other
  * node has rows further apart than they are long, as nodes of a graph may have.
  */
 #include "ggml-backend.h"
@@ -34,6 +34,29 @@ static enum ggml_op op_of(const char *name)
 	return (enum ggml_op)(GGML_OP_COUNT + i);
 }
 
+const char *ggml_op_desc(const struct ggml_tensor *t)
+{
+	return ggml_op_name(t->op);
+}
+
+const char *ggml_type_name(enum ggml_type type)
+{
+	static const char *const name[GGML_TYPE_COUNT] = { "f32", "f16", "i32", "bf16", "q8_0", "q4_K", "q6_K" };
+	return name[type];
+}
+
+/* What a node takes, in first's place; -1: a type that is not here. */
+static int taken(const char *takes, struct ggml_tensor *first)
+{
+	const char *type = strncmp(takes, "w:", 2) == 0 ? takes + 2 : takes;
+	int         i = 0;
+	first->op = takes == type ? GGML_OP_VIEW : GGML_OP_NONE;
+	while (i < GGML_TYPE_COUNT && strcmp(ggml_type_name((enum ggml_type)i), type) != 0)
+		i++;
+	first->type = (enum ggml_type)i;
+	return i < GGML_TYPE_COUNT || strcmp(takes, "-") == 0 ? 0 : -1;
+}
+
 size_t ggml_nbytes(const struct ggml_tensor *t)
 {
 	size_t n = 4;
@@ -60,20 +83,26 @@ static bool hand_out_unwanted(struct llama_context *c, const struct ggml_tensor 
 	view.op = GGML_OP_VIEW;
 	strcpy(nameless.name, "node_7");
 	blocks.type = GGML_TYPE_Q8_0;
-	return hand_out(c, &view) && hand_out(c, &nameless) && hand_out(c, &blocks);
+	return hand_out(c, &view) && (like->src[0] || hand_out(c, &nameless)) && hand_out(c, &blocks);
 }
 
 int32_t llama_decode(struct llama_context *c, struct llama_batch batch)
 {
 	const char *path = getenv("LLAMA_STAND_IN");
 	FILE       *f = path && batch.n_tokens > 0 ? fopen(path, "rb") : NULL;
-	char        op[32], line[160];
-	struct ggml_tensor t = { .type = GGML_TYPE_F32 };
+	char        op[32], takes[32], line[160];
+	struct ggml_tensor t = { .type = GGML_TYPE_F32 }, first = { .type = GGML_TYPE_F32 };
 	bool        more = f != NULL;
+	int         layer;
 	for (int number = 0; more && fgets(line, sizeof line, f); number++) {
 		long long ne[4];
-		if (sscanf(line, "%31s %63s %lld %lld %lld %lld", op, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) != 6)
+		if (sscanf(line, "%31s %31s %63s %lld %lld %lld %lld", op, takes, t.name, &ne[0], &ne[1], &ne[2], &ne[3]) != 7 || taken(takes, &first) < 0)
 			return 1;
+		t.src[0] = t.src[1] = strcmp(takes, "-") != 0 ? &first : NULL;
+		if (sscanf(t.name, "fattn-%d", &layer) == 1) { /* it comes without a name, and its queries have one */
+			snprintf(first.name, sizeof first.name, "Qcur-%d (permuted)", layer);
+			strcpy(t.name, "node_9");
+		}
 		const size_t row = (size_t)ne[0] * 4, stride = number % 2 ? row + 64 : row, rows = (size_t)(ne[1] * ne[2] * ne[3]);
 		char *data = calloc(rows + 1, stride);
 		for (size_t i = 0; i < rows; i++)

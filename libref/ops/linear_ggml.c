@@ -1,0 +1,62 @@
+/* linear_ggml.c: what goes into a product as ggml takes it (ggml.h), and what its rounded sums of blocks add to it. */
+#include "libref/ops/ops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 32 }; /* numbers that share a minimum, in the formats that have one of their own */
+
+bool REAL(vn_ggml_input)(const real *x, const vn_matrix *w, vn_dtype kept, vn_ggml_scale scale, int64_t T, int threads, real **out, float **sums)
+{
+	const int64_t N = w->N;
+	/* The minima are read from the weight, so it must still have them. */
+	const bool    summed = vn_ggml_has_sums(kept) && w->w->dtype == kept && !w->transposed && N % BLOCK == 0;
+	int           failed = 0;
+
+	*out = malloc((size_t)(T * N) * sizeof **out + 1);
+	*sums = summed ? malloc((size_t)(T * (N / BLOCK)) * sizeof **sums + 1) : NULL;
+	if (!*out || (summed && !*sums))
+		return false;
+#pragma omp parallel num_threads(threads)
+	{
+		float *row = malloc((size_t)N * sizeof *row + 1);
+		if (!row) {
+#pragma omp atomic write
+			failed = 1;
+		}
+#pragma omp for schedule(static)
+		for (int64_t t = 0; t < T; t++) {
+			if (!row)
+				continue;
+			for (int64_t n = 0; n < N; n++)
+				row[n] = (float)x[t * N + n];
+			vn_ggml_round(row, summed ? *sums + t * (N / BLOCK) : NULL, kept, scale, N);
+			for (int64_t n = 0; n < N; n++)
+				(*out)[t * N + n] = (real)row[n];
+		}
+		free(row);
+	}
+	return !failed;
+}
+
+/* f16 scale; f16 minimum; the rest */
+static float minimum_at(const vn_matrix *w, int64_t m, int64_t b)
+{
+	uint16_t half;
+	memcpy(&half, (const char *)w->w->data + vn_dtype_bytes(w->w->dtype, (size_t)(m * w->N + b * BLOCK)) + 2, 2);
+	return vn_f16_to_f32(half);
+}
+
+void REAL(vn_ggml_add_sums)(real *y, const float *sums, const vn_matrix *w, int64_t T, int threads)
+{
+	const int64_t blocks = w->N / BLOCK;
+
+#pragma omp parallel for schedule(static) num_threads(threads)
+	for (int64_t m = 0; m < w->M; m++)
+		for (int64_t t = 0; t < T; t++) {
+			double sum = 0.0;
+			for (int64_t b = 0; b < blocks; b++)
+				sum += (double)minimum_at(w, m, b) * (double)sums[t * blocks + b];
+			y[t * w->M + m] += (real)sum;
+		}
+}
