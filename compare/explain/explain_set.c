@@ -29,6 +29,15 @@ void vn_made_put(vn_hypothesis *h, const char *name, double value)
 	h->made.n = i == h->made.n ? i + 1 : h->made.n;
 }
 
+bool vn_is_made(const vn_hypothesis *h)
+{
+	bool reads = false;
+
+	for (int i = 0; i < VN_MAX_IN; i++)
+		reads = reads || h->made.reads[i];
+	return h->made.n || h->made.rows || reads || h->made.weights_of || h->made.late || h->made.tokens;
+}
+
 static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
 	const vn_node *a = &p->node[h->node], *n = &p->node[node];
@@ -39,6 +48,11 @@ vn_status vn_made_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan
 {
 	vn_status st = vn_plan_clone(vn_probe_plan(t->probe), plan, err);
 
+	if (!st && h->made.weights_of)
+		memcpy((*plan)->node[h->node].w, (*plan)->node[h->made.weights_of - 1].w, sizeof (*plan)->node->w);
+	for (int i = 0; !st && i < VN_MAX_IN; i++)
+		if (h->made.reads[i])
+			(*plan)->node[h->node].in[i] = h->made.reads[i] - 1;
 	for (int i = 0; !st && i < (*plan)->n_nodes; i++)
 		for (int k = 0; !st && k < h->made.n && reached(*plan, h, i); k++)
 			st = vn_const_set(&(*plan)->node[i], h->made.set[k].name, h->made.set[k].value, err);
@@ -90,6 +104,8 @@ vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 	h->used = (double)NAN;
 	if (not_yet(t, h))
 		return VN_OK;
+	if (h->made.late || h->made.tokens)
+		return vn_weigh_late(t, h, err);
 	if ((st = vn_made_plan(t, h, &p, &none))) {
 		if (st != VN_ERR_USAGE)
 			*err = none;
@@ -161,6 +177,17 @@ static const char *numbers(int64_t a, int64_t b, char text[64])
 {
 	snprintf(text, 64, a == b ? "%lld" : b == a + 1 ? "%lld or %lld" : "%lld to %lld", (long long)a, (long long)b);
 	return text;
+}
+
+vn_status vn_say_whole(vn_trial *t, const vn_hypothesis *h, int64_t low, int64_t high, char text[64], vn_error *err)
+{
+	const int64_t at = (int64_t)h->made.set[h->made.n - 1].value;
+	int64_t       first, last;
+	vn_status     st = beside(t, h, at, low, &first, err);
+
+	if (!st && !(st = beside(t, h, at, high, &last, err)))
+		numbers(first, last, text);
+	return st;
 }
 
 vn_status vn_try_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, const char *words, vn_error *err)

@@ -53,17 +53,11 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
-/* By constants, which it is made of again in every step. */
-static bool made(const vn_hypothesis *h)
-{
-	return h->made.n || h->made.rows;
-}
-
 /* The same mistake at the same places. */
 static bool same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
 {
 	return a->node == b->node && strcmp(a->id, b->id) == 0 && strcmp(a->also, b->also) == 0 && memcmp(a->part, b->part, sizeof a->part) == 0
-	       && (made(a) ? made(b) && strcmp(a->words, b->words) == 0 : !made(b));
+	       && (vn_is_made(a) ? vn_is_made(b) && strcmp(a->words, b->words) == 0 : !vn_is_made(b));
 }
 
 /* ---- a hypothesis in another step ----------------------------------------------------------------- */
@@ -151,7 +145,7 @@ static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_
 {
 	if (y == x || *y->why_not || !(y->sound.used > BEYOND))
 		return false;
-	return made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+	return vn_is_made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
@@ -221,7 +215,7 @@ static vn_status examine(group *g, int which, vn_error *err)
 	vn_status       st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
-		if (!x->by[i].capture && (made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
+		if (!x->by[i].capture && (vn_is_made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -264,7 +258,7 @@ static vn_status lend(group *g, int which, vn_error *err)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_hypothesis *h = &g->x[i]->by[k];
 			double               used;
-			if (!made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+			if (!vn_is_made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))

@@ -39,6 +39,11 @@ vn_held vn_probe_held(const vn_probe *p, int root)
 	return held;
 }
 
+bool vn_probe_has(const vn_probe *p, int value)
+{
+	return vn_probe_held(p, vn_plan_root(p->plan, value)) == VN_HELD_ALL;
+}
+
 bool vn_probe_known(const vn_probe *p, int root)
 {
 	const vn_held held = vn_probe_held(p, root);
