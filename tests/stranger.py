@@ -247,22 +247,22 @@ def engine(model, ids, faults, store, since=0, written=False, first=False):
     return r
 
 
-def write(path, model, ids, tensors, precision, calls=None, rows=None):
-    """calls: tokens of each step. rows: only so many, the last, of each."""
+def write(path, model, ids, tensors, precision, calls=None, rows=None, position=0):
+    """calls: tokens of each step. rows: only so many, the last, of each. position: of the first token, as the file says."""
     calls = calls or [len(ids)]
     with h5py.File(path, "w") as f:
         f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
         run = f.create_group("run")
         run.attrs.update(engine="numpy", precision=precision)
-        run["token_ids"], run["positions"] = np.array(ids, "<i4"), np.arange(len(ids), dtype="<i4")
+        run["token_ids"], run["positions"] = np.array(ids, "<i4"), np.arange(len(ids), dtype="<i4") + np.int32(position)
         with open(os.path.join(model, "config.json"), encoding="utf-8") as config:
             f.create_group("model").attrs.update(config=config.read())
-        position = 0
+        past = 0
         for number, tokens in enumerate(calls):
             step, first = f.create_group(f"step.{number}"), max(0, tokens - rows) if rows else 0
-            step.attrs.update(position=position, tokens=tokens, first_row=first, rows=tokens - first)
+            step.attrs.update(position=past, tokens=tokens, first_row=first, rows=tokens - first)
             for order, (name, (x, axes)) in enumerate(tensors.items()):
-                x = x[position + first : position + tokens]
+                x = x[past + first : past + tokens]
                 step[name.replace(".", "/")] = (x.view("<u4") >> 16).astype("<u2") if precision == "bf16" else x
                 step[name.replace(".", "/")].attrs.update(order=order, axes=axes, **({"dtype": "bf16"} if precision == "bf16" else {}))
-            position += tokens
+            past += tokens
