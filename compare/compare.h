@@ -229,6 +229,9 @@ void      vn_contract_config(const char *ref, const char *other, const char *who
 vn_plan  *vn_contract_plan(const char *config);
 /* Is every tensor of r what its own plan says of that name? */
 vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
+/* Are the candidate's positions the reference's, which count from 0, and one number more (*by; else 0)? A replay then computes with the
+ * reference's: which positions an engine gives its tokens is what such a comparison is to tell. */
+bool      vn_positions_moved(const vn_comparison *c, int64_t *by);
 /* Do the steps of the recordings follow each other, and has one side at least every token that went in? What does not hold is a
  * refusal, and it is not an error yet. */
 vn_status vn_check_steps(vn_comparison *c, vn_error *err);

@@ -161,7 +161,7 @@ static uint32_t odd(const vn_walk *w, const vn_node *n)
 	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
 
 	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (uint32_t)n->c.attention.blind << 9 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->c.attention.cache_of == 1 ? 0 : cache << 16);
+	       (n->c.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->c.attention.sinks << 20;
 }
 
 /* What the attention shaders share, for queries from row `row` on. */

@@ -59,7 +59,7 @@ def attention(t, fault, x):
         "A4": {"leak": lambda s: 0 * s}, "A4.one": {"leak": lambda s: s + 1}, "C2.seen": {"behind": 16},
         "A3.uniform": {"mask": lambda i, j: j < i, "blind": lambda S: 1 / S}, "A3.nan": {"mask": lambda i, j: j < i, "blind": lambda S: np.nan},
         "A5.missing": {"window": None}, "A5.layer": {"window": max(w or 0 for w in t.windows)}, "A5.wide": {"window": (t.window or 0) + 1},
-        "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
+        "A5.sinks": {"window": None, "mask": lambda i, j: (j <= i) & ((j > i - (t.window or 0)) | (j < 4))}, "A5.narrow": {"window": (t.window or 0) - 1}, "A6": {"heads": lambda x: x[:, np.arange(t.H) % t.G]},
         "A14": {"padding": 8}, "A3.chunk": {"chunk": True}, "A7.zeros": {"heads": lambda x: np.pad(x, ((0, 0), (0, t.H - t.G), (0, 0)))},
         "A7.flat": {"heads": lambda x: np.stack([np.pad(x, ((0, h // t.G), (0, 0), (0, 0)))[h // t.G:, h % t.G] for h in range(t.H)], 1)},
         "A10.queries": {"form": "queries"}, "A10.heads": {"form": "heads"}, "A12": {"form": "plain"}, "A12.half": {"form": "plain half"},

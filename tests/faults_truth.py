@@ -81,6 +81,12 @@ NORMS = {"attn_norm": "input_layernorm", "mlp_norm": "post_attention_layernorm",
          "k_norm": "self_attn.k_norm", "gdn_norm": "linear_attn.norm"}
 
 
+# Operations that read what is another's; all that attention gives; what no such fault is made at.
+MISREAD = "P22", "C9", "C9.k", "C9.v", "N14.input"
+CONTEXT = "attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache"
+UNREAD = ("gdn_conv", "gdn_q_conv", "gdn_k_conv", "gdn_q", "gdn_k", "gdn_g", "gdn_core", "gdn_state", "gdn_conv_state", "gate_act", "input")
+
+
 class Truth:
     def __init__(self, model):
         self.c = c = json.load(open(os.path.join(model, "config.json")))
@@ -275,6 +281,21 @@ class Truth:
             return []
         return table.get(point, [])
 
+    def misread(self, fault, layer, point):
+        """What a node reads whose input is another's: the names; None: it is no fault of the node. """
+        names = self.inputs(layer, point)
+        before = lambda n: "layer%d.%s" % (int(n[5:].split(".")[0]) - 1, n.split(".")[1])
+        if fault == "N14.input":
+            return [f"layer{layer}.input", names[1]] if point == "output" else None
+        if fault.startswith("C9"):
+            which = {"C9": (1, 2), "C9.k": (1,), "C9.v": (2,)}[fault]
+            return [before(n) if i in which else n for i, n in enumerate(names)] if point in CONTEXT and layer > 0 else None
+        if point == "final_norm" and self.L > 1:
+            return [f"layer{self.L - 2}.output"]
+        if layer < 1 or point in UNREAD:
+            return None
+        return [before(names[0]), *names[1:]]
+
     def predict(self, fault, checkpoint, calls):
         """calls: what each call so far recorded, the last of which is at hand. What a node keeps is given as the rows of all calls."""
         from faults_rules import predict
@@ -284,6 +305,9 @@ class Truth:
         self.past = sum(self.lengths[:-1])
         get = lambda name: calls[-1][name].astype(np.float64)
         kept = lambda i: i > 0 and point.startswith(("attn_scores", "attn_probs", "attn_context", "k_cache", "v_cache")) or point in ("gdn_conv", "gdn_core")
-        given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n)
-                 for i, n in enumerate(self.inputs(layer, point))]
+        names = self.misread(fault, layer, point) if fault in MISREAD else self.inputs(layer, point)
+        if names is None or any(n not in calls[-1] for n in names):
+            return None
+        given = [np.concatenate([c[n] for c in calls]).astype(np.float64) if kept(i) else get(n) for i, n in enumerate(names)]
+        fault = None if fault in MISREAD else fault
         return predict(self, fault, layer, point, given, get)

@@ -20,7 +20,7 @@ from parity_gpu import devices, nmse, record
 from parity_hf import FAMILIES, FIXTURES, tensors
 
 SHADERS = ("A9", "M8", "M9.cap", "M9.log", "N15", "N17", "N18", "P5", "P5.bf16", "P9", "P9.tile", "P14", "G4.two",
-           "G13.lost", "G15", "G17", "R3b.next", "R3b.zero", "R10.cached", "R10.again", "R11", "R14", "R15.zero", "R1", "R3.plus", "R4.across", "R8", "R9", "R12", "A1.twice", "A2", "A3.strict", "A3.uniform", "A3.nan", "A3.ahead", "A4", "A4.one", "A5.wide", "A6", "A14",
+           "G13.lost", "G15", "G17", "R3b.next", "R3b.zero", "R10.cached", "R10.again", "R11", "R14", "R15.zero", "R1", "R3.plus", "R4.across", "R8", "R9", "R12", "A1.twice", "A2", "A3.strict", "A3.uniform", "A3.nan", "A3.ahead", "A4", "A4.one", "A5.wide", "A5.sinks", "A6", "A14",
            "A3.chunk", "A7.zeros", "A7.flat", "A10.queries", "A10.heads", "A12.half", "A13.f16", "A13.bf16", "P2", "C1", "C2", "C2.seen", "C3", "C3.after", "C4", "C5",
            "C5.before", "C6", "C7.f16", "C7.f8", "C7.e5m2", "C8", "N2", "N3.layer", "N3.rms", "N4", "N5", "N6", "N6.gated", "N9", "N10", "N14.twice", "M1.relu", "M1.quick", "M2", "M3.both",
            "M3.none", "W1", "W2.heads", "W3.halves", "W6", "P7", "P15",

@@ -6,6 +6,7 @@ hardly more than specs/checkpoint.md asks for. It makes the mistakes it is told 
 import json
 import math
 import os
+import re
 
 import h5py
 import numpy as np
@@ -63,6 +64,16 @@ def number(f, word, otherwise):
     return float(f[len(word) + 1 :]) if isinstance(f, str) and f.startswith(word + " ") else otherwise
 
 
+def bf16(x):
+    u = np.ascontiguousarray(x, "<f4").view("<u4")
+    return ((u + 0x7FFF + (u >> 16 & 1)) & np.uint32(0xFFFF0000)).view("<f4").reshape(np.shape(x))
+
+
+def stored(x, store):
+    """As an engine keeps it: of bfloat16 in float32."""
+    return bf16(x) if store == "bf16" else x.astype(store)
+
+
 def frequencies(K, theta, scaling):
     """scaling: None, or Llama 3's: long wavelengths are stretched, between the two bands a blend."""
     f = theta ** -(np.arange(0, K, 2) / K)
@@ -82,9 +93,14 @@ def rotate(x, theta, positions, pairs="half", scaling=None):
     return y
 
 
-def norm(x, weight, eps, f=None):
+def norm(x, weight, eps, f=None, store="<f4", first=False):
+    """first: what is normed is rounded before it meets the weight, as transformers does."""
     if f == "left out":
         return x
+    if first:
+        ms = (x * x).sum(-1, keepdims=True) / (x.shape[-1] - (f == "one less"))
+        z = x / (np.sqrt(ms) + number(f, "outside", 0) if number(f, "outside", 0) else np.sqrt(ms + eps))
+        return weight * stored(z, store).astype("f8")
     if f in ("centred", "centred, no weight"):
         x = x - x.mean(-1, keepdims=True)
     x = x / np.sqrt((1.0 if f == "no mean square" else (x * x).mean((-2, -1) if f == "all heads" else -1, keepdims=True)) + number(f, "eps", eps * (10 if f == "eps" else 1)))
@@ -164,8 +180,11 @@ def attend(q, k, v, store, f=None, written=False):
     T, H, K = q.shape
     G, y, p = k.shape[1], np.empty_like(q), np.empty((H, T, T))
     k, v = slots(k, f, "keys"), slots(v, f, "values")
-    kept = (lambda x: x.astype(store).astype("f8")) if written else (lambda x: x)
+    kept = (lambda x: stored(x, store).astype("f8")) if written else (lambda x: x)
     seen = np.ones((T, T), bool) if f == "no mask" else np.tril(np.ones((T, T), bool))
+    if isinstance(f, str) and f.startswith("sinks "):  # "sinks 4 24": the first four keys and a window
+        first, window = map(int, f.split()[1:])
+        seen &= ~np.tril(seen, -window) | (np.arange(T) < first)
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
     if number(f, "ring", 0):  # a buffer of keys that is cleared when it is full
@@ -176,7 +195,7 @@ def attend(q, k, v, store, f=None, written=False):
         s = kept(kept(q[:, h] @ k[:, g].T) / (1.0 if f == "no scale" else 1 / number(f, "scale", 1 / np.sqrt(K))))
         s = np.where(seen, s, -np.inf)
         e = np.exp(s - s.max(-1, keepdims=True))
-        p[h] = (e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True)))).astype(store).astype("f8")
+        p[h] = stored(e / (e.sum(-1, keepdims=True) + number(f, "padding", 0) * np.exp(-s.max(-1, keepdims=True))), store).astype("f8")
         y[:, h] = p[h] @ v[:, g]
     return y, p
 
@@ -217,6 +236,10 @@ def spoilt(x, f):
         x = np.concatenate([parts[int(n)] for n in f.split()[1:]], 1).reshape(x.shape)
     elif number(f, "along tokens", 0):
         x = x.reshape(len(x), int(number(f, "along tokens", 0)), -1).swapaxes(0, 1).reshape(x.shape)
+    elif f == "late":  # what was due a row before
+        x[1:] = x[:-1].copy()
+    elif number(f, "frozen", 0):
+        x[int(number(f, "frozen", 0)) :] = x[int(number(f, "frozen", 0))]
     elif f == "one channel":
         x.reshape(len(x), -1)[:, 8 % x[0].size] *= 1.15
     elif f == "one token":
@@ -226,14 +249,16 @@ def spoilt(x, f):
     return x
 
 
-def engine(model, ids, faults, store, since=0, written=False):
-    """{name: (array, axes)}. Rows before `since` are computed without the faults. written: attend's, and probabilities are recorded."""
+def engine(model, ids, faults, store, since=0, written=False, first=False):
+    """{name: (array, axes)}. Rows before `since` are computed without the faults. written: attend's, and probabilities are recorded. first: norm's."""
     c, w = load(model)
     r, T = {}, len(ids)
     K, eps = c.get("head_dim") or c["hidden_size"] // c["num_attention_heads"], c["rms_norm_eps"]
     theta = c.get("rope_theta") or c["rope_parameters"]["rope_theta"]
     scaling = c.get("rope_parameters", {}) if c.get("rope_parameters", {}).get("rope_type") == "llama3" else None
-    w = {n: t.astype(store).astype("f8") for n, t in w.items()}
+    w = {n: stored(t, store).astype("f8") for n, t in w.items()}
+    other = lambda f, x: r[f[6:]][0].astype("f8").reshape(x.shape) if isinstance(f, str) and f.startswith("reads ") else x
+    of = lambda f, name: re.sub(r"layers\.\d+", "layers.%d" % number(f, "weights of", 0), name) if number(f, "weights of", -1) >= 0 else name
 
     def put(name, axes, make):
         f = faults.get(name, faults.get("*"))
@@ -242,19 +267,19 @@ def engine(model, ids, faults, store, since=0, written=False):
             x = np.concatenate([x[:since], spoilt(make(f), f)[since:]])
         if isinstance(f, str) and f.startswith("rows "):  # "rows 32 64 layer1.gate_proj": these are another's
             _, first, end, other = f.split(" ")
-            x = x.astype(store)
+            x = stored(x, store)
             x[int(first) : int(end)] = r[other][0][int(first) : int(end)]
-        r[name] = (x.astype(store), axes)
+        r[name] = (stored(x, store), axes)
         return r[name][0].astype("f8")
 
     def scaled_norm(name, axes, x, weight):
-        return put(name, axes, lambda f: norm(x, w[weight + ".weight"], eps, f))
+        return put(name, axes, lambda f: norm(other(f, x), w[of(f, weight) + ".weight"], eps, f, store, first))
 
     def product(name, axes, x, weight, *shape):
-        return put(name, axes, lambda f: linear(x, w[weight + ".weight"], w.get(weight + ".bias", 0.0), f).reshape(T, *(shape or (-1,))))
+        return put(name, axes, lambda f: linear(other(f, x), w[of(f, weight) + ".weight"], w.get(of(f, weight) + ".bias", 0.0), f).reshape(T, *(shape or (-1,))))
 
     hidden = "token hidden"
-    x = put("embed", hidden, lambda f: w["model.embed_tokens.weight"][ids])
+    x = put("embed", hidden, lambda f: w["model.embed_tokens.weight"][ids if f != "token before" else [*ids[:1], *ids[:-1]]])
     for n in range(c["num_hidden_layers"]):
         m, p = f"model.layers.{n}.", f"layer{n}."
         a = scaled_norm(p + "attn_norm", hidden, x, m + "input_layernorm")
@@ -270,9 +295,10 @@ def engine(model, ids, faults, store, since=0, written=False):
         if written:
             wrong = faults.get(p + "attn_context")
             put(p + "attn_probs", "head token key", lambda f: attend(q, k, v, store, wrong, True)[1])
-        y = put(p + "attn_context", "token head dim", lambda f: attend(q, k, v, store, f, written)[0])
+        cache = lambda f, own, kind, name: r[f"layer{f.split()[-1]}.{name}"][0].astype("f8") if isinstance(f, str) and re.match(kind, f) else own
+        y = put(p + "attn_context", "token head dim", lambda f: attend(q, cache(f, k, "(cache|keys) of", "k_rope"), cache(f, v, "(cache|values) of", "v_proj"), store, f, written)[0])
         y = product(p + "attn_out", hidden, y.reshape(T, -1), m + "self_attn.o_proj")
-        x = put(p + "attn_residual", hidden, lambda f: add(x, y, f))
+        x = put(p + "attn_residual", hidden, lambda f: add(other(f, x), y, f))
         a = scaled_norm(p + "mlp_norm", hidden, x, m + "post_attention_layernorm")
         gate, up = (product(p + s, "token ffn", a, m + "mlp." + s) for s in ("gate_proj", "up_proj"))
         for s, half in (("gate_proj", 0), ("up_proj", 1)):
@@ -281,27 +307,28 @@ def engine(model, ids, faults, store, since=0, written=False):
                 gate, up = (put(p + s, "token ffn", lambda f: a @ both[half].T) if half == i else y for i, y in enumerate((gate, up)))
         act = put(p + "mlp_act", "token ffn", lambda f: gated(gate, up, store, f))
         y = product(p + "down_proj", hidden, act, m + "mlp.down_proj")
-        x = put(p + "output", hidden, lambda f: add(x, y, f))
+        x = put(p + "output", hidden, lambda f: add(other(f, x), y, f))
     x = scaled_norm("final_norm", hidden, x, "model.norm")
     product("logits", "token vocab", x, "model.embed_tokens" if c["tie_word_embeddings"] else "lm_head")
     return r
 
 
-def write(path, model, ids, tensors, precision, calls=None, rows=None):
-    """calls: tokens of each step. rows: only so many, the last, of each."""
+def write(path, model, ids, tensors, precision, calls=None, rows=None, position=0):
+    """calls: tokens of each step. rows: only so many, the last, of each. position: of the first token, as the file says."""
     calls = calls or [len(ids)]
     with h5py.File(path, "w") as f:
         f.attrs.update(format="vernier-checkpoint", format_version=1, complete=1)
         run = f.create_group("run")
         run.attrs.update(engine="numpy", precision=precision)
-        run["token_ids"], run["positions"] = np.array(ids, "<i4"), np.arange(len(ids), dtype="<i4")
+        run["token_ids"], run["positions"] = np.array(ids, "<i4"), np.arange(len(ids), dtype="<i4") + np.int32(position)
         with open(os.path.join(model, "config.json"), encoding="utf-8") as config:
             f.create_group("model").attrs.update(config=config.read())
-        position = 0
+        past = 0
         for number, tokens in enumerate(calls):
             step, first = f.create_group(f"step.{number}"), max(0, tokens - rows) if rows else 0
-            step.attrs.update(position=position, tokens=tokens, first_row=first, rows=tokens - first)
+            step.attrs.update(position=past, tokens=tokens, first_row=first, rows=tokens - first)
             for order, (name, (x, axes)) in enumerate(tensors.items()):
-                step[name.replace(".", "/")] = x[position + first : position + tokens]
-                step[name.replace(".", "/")].attrs.update(order=order, axes=axes)
-            position += tokens
+                x = x[past + first : past + tokens]
+                step[name.replace(".", "/")] = (x.view("<u4") >> 16).astype("<u2") if precision == "bf16" else x
+                step[name.replace(".", "/")].attrs.update(order=order, axes=axes, **({"dtype": "bf16"} if precision == "bf16" else {}))
+            past += tokens

@@ -40,11 +40,11 @@ static vn_status look_further(vn_trial *t, bool refuted, bool fitted, const vn_t
 	vn_status st;
 
 	t->x->fitted = true;
-	if (!fitted && (st = vn_try_fits(t, own, fine, err)))
+	if (!fitted && ((st = vn_try_late(t, err)) || (!vn_trial_answered(t) && (st = vn_try_fits(t, own, fine, err)))))
 		return st;
 	vn_conclude(t);
 	if (!t->x->n_fit) {
-		if ((st = vn_try_tiles(t, own, fine, err)))
+		if ((st = vn_try_tiles(t, own, fine, err)) || (!fitted && !vn_trial_answered(t) && (st = vn_try_reads(t, err))))
 			return st;
 		vn_conclude(t);
 	}
@@ -109,9 +109,10 @@ static vn_status try_like(vn_trial *t, const vn_explanation *like, const vn_tens
 	t->part = vn_part_of(t, &like->by[0], own, fine, &part) ? &part : NULL;
 	for (int i = 0; !st && i < like->n_alias; i++) {
 		vn_hypothesis h = like->by[i];
-		if (!vn_is_made(&h) || h.made.rows || *h.also)
+		const int     node = counterpart(t, h.node);
+		if (!vn_is_made(&h) || h.made.rows || *h.also || !vn_reads_here(t, &h, node))
 			continue;
-		h.node = counterpart(t, h.node);
+		h.node = node;
 		h.against[0] = 0;
 		st = vn_try_made(t, &h, err);
 	}

@@ -32,12 +32,14 @@
 
 /* How what is fitted is made: constants that are set, at its node, at all operations of that kind in its layer, or at all there are. */
 typedef enum vn_reach { VN_AT_NODE, VN_IN_LAYER, VN_EVERYWHERE } vn_reach;
+/* What the step before recorded; what the operation should have made there. */
+typedef enum vn_late { VN_IN_TIME, VN_AS_RECORDED, VN_AS_IT_SHOULD } vn_late;
 enum { VN_SETTINGS = 13, VN_TABLE_MOST = 64 };
 /* A table of blocks of `block` tokens: in the place of block i stands from[i], of keys and values (0), keys (1), values (2). 0 tokens: none. */
 typedef struct vn_block_table { int block, of, n; short from[VN_TABLE_MOST]; } vn_block_table;
 typedef struct vn_setting {
 	vn_reach reach;
-	int      n;               /* 0, no rows, no fault and no table: it is not made so */
+	int      n;               /* constants */
 	struct { const char *name; double value; } set[VN_SETTINGS];
 	int      fault;           /* 1 + a row of the catalogue, which is made with `number` for its own; 0: none */
 	double   number;          /* of an arrangement, which is not made again: what it is multiplied by, or the like */
@@ -45,6 +47,10 @@ typedef struct vn_setting {
 	int      rows;            /* of learned positions: row p of the table is row p + rows */
 	int64_t  first, last;     /* whole numbers that fit as well as the one that is set, where there are others; else 0, 0 */
 	bool     later;           /* in calls behind the first alone */
+	int      reads[VN_MAX_IN]; /* 1 + the value that is read in the place of an input; 0: its own */
+	int      weights_of;      /* 1 + the node whose weights it has; 0: its own */
+	int      late;            /* vn_late: no operation is made, what is there is of the step before */
+	int      tokens;          /* of an embedding: every token's is that of the token so many further on */
 } vn_setting;
 
 enum { VN_PART_HEADS = 256 };

@@ -52,13 +52,23 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 
 /* ---- one number ------------------------------------------------------------------------------------- */
 
+/* Is the checkpoint made of heads, or of what they gave? Sizes of heads are no reason for a factor anywhere else. */
+static bool about_heads(const vn_trial *t)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_point at = p->value[vn_probe_target(t->probe)].point;
+	const char    *axes = vn_probe_axes(t->probe);
+
+	return vn_axes_find(axes, "head") >= 0 || vn_axes_find(axes, "kv_head") >= 0 || at == VN_POINT_ATTN_OUT || at == VN_POINT_C_ATTN;
+}
+
 /* Factors that have a name, of the sizes of this model. */
 static const char *named(const vn_trial *t, double x, double *exact, char text[80])
 {
 	const vn_plan *p = vn_probe_plan(t->probe);
 	double K = 0, D = 0, group = 0;
 
-	for (int i = 0; i < p->n_nodes; i++)
+	for (int i = 0; about_heads(t) && i < p->n_nodes; i++)
 		if (p->node[i].op == VN_OP_ATTENTION) {
 			K = p->node[i].c.attention.head_dim;
 			group = (double)p->node[i].c.attention.heads / p->node[i].c.attention.kv_heads;

@@ -143,6 +143,16 @@ static vn_status best_window(search *s, int64_t low, int64_t high, int64_t *best
 	return st;
 }
 
+vn_status vn_best_whole(vn_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error, vn_error *err)
+{
+	search          s = { .t = t, .h = h, .whole = true };
+	const vn_status st = best_window(&s, low, high, best, err);
+
+	*error = s.error;
+	vn_made_number(h, (double)*best);
+	return st;
+}
+
 /* Tokens before the window's end see all keys: it is no wider than the first that comes out otherwise. Of a wider window than the
  * model's own, only that it is wider. */
 vn_status vn_fit_window(vn_trial *t, vn_hypothesis *h, vn_error *err)
@@ -170,7 +180,7 @@ vn_status vn_fit_window(vn_trial *t, vn_hypothesis *h, vn_error *err)
 		if (high >= low && !(st = best_window(&s, low, high, &best, err)) && isfinite(s.error))
 			st = vn_try_whole(t, &one, best, low, high, "a sliding window of %s keys", err);
 	}
-	return st;
+	return st ? st : vn_fit_sinks(t, h, first, err);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------- */
@@ -181,6 +191,15 @@ static vn_status fit_number(vn_trial *t, int node, const char *id, const char *n
 
 	memcpy(h.id, id, strlen(id) + 1);
 	return vn_fit_constant(t, &h, name, (vn_range) { low, high, COARSE, false }, words, err);
+}
+
+/* eps beside the root, which of rows that are alike comes to the same as another under it. */
+static vn_status fit_outside(vn_trial *t, int node, vn_error *err)
+{
+	vn_hypothesis h = { .id = "N2", .node = node };
+
+	vn_made_put(&h, "eps_outside", 1);
+	return vn_fit_constant(t, &h, "eps", (vn_range) { 1e-13, 10, COARSE, false }, "eps is added to the root, not under it, and is %.4g", err);
 }
 
 static vn_status fit_node(vn_trial *t, int node, vn_error *err)
@@ -198,7 +217,7 @@ static vn_status fit_node(vn_trial *t, int node, vn_error *err)
 	case VN_OP_LAYER_NORM:
 	case VN_OP_L2_NORM:
 	case VN_OP_GATED_NORM:
-		return fit_number(t, node, "N1", "eps", 1e-13, 10, "eps is %.4g", err);
+		return (st = fit_number(t, node, "N1", "eps", 1e-13, 10, "eps is %.4g", err)) ? st : fit_outside(t, node, err);
 	case VN_OP_ATTENTION:
 		st = vn_fit_window(t, &window, err);
 		return st || vn_trial_answered(t) ? st

@@ -37,7 +37,6 @@ vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine,
  * of the shape: nothing. */
 vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
 /* The same of numbers that were made otherwise. own, fine: of the candidate's shape. */
-vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err); /* and nothing into x */
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 /* Does it explain the checkpoint? */
 bool      vn_trial_fits(const vn_trial *t, const vn_hypothesis *h);
@@ -59,11 +58,15 @@ vn_status vn_explain_further(vn_trial *t, bool fitted, vn_error *err);
 double    vn_three_digits(double x);
 
 /* h->used and local alone, and nothing into x. */
+vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err);
 vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err);
 /* Into x, in its place among those that leave more and less. */
 void      vn_keep(vn_explanation *x, const vn_hypothesis *h);
 
-/* explain_set.c: hypotheses that are made by constants, h->made. A constant of it; its value. */
+/* What is fitted, and made again in other steps by what it was made of: h->made. */
+bool      vn_is_made(const vn_hypothesis *h);
+
+/* explain_set.c: hypotheses that are made by constants. A constant of h->made; its value. */
 void      vn_made_put(vn_hypothesis *h, const char *name, double value);
 /* The plan with these constants. VN_ERR_USAGE: one is not of those that it may be. */
 vn_status vn_made_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
@@ -77,6 +80,8 @@ void      vn_made_number(vn_hypothesis *h, double number);
  * number in text, "40" or, where neighbours are within the floor too, "40 to 42". */
 __attribute__((format(printf, 6, 0)))
 vn_status vn_try_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, const char *words, vn_error *err);
+/* Its last constant and those beside it, from low to high, that are within the floor, as a person says them: "40 to 42". */
+vn_status vn_say_whole(vn_trial *t, const vn_hypothesis *h, int64_t low, int64_t high, char text[64], vn_error *err);
 /* The same of a number of the first digits that are as good as all of x. */
 __attribute__((format(printf, 4, 0)))
 vn_status vn_try_digits(vn_trial *t, vn_hypothesis *h, double x, const char *words, vn_error *err);
@@ -102,6 +107,16 @@ vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err);
 
 /* explain_fit.c: parameters, then arrangements. own, fine: what the operation as it should be gives. */
 vn_status vn_try_fits(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err);
+/* explain_read.c: the operation is right, and reads what is another's: a checkpoint, keys and values, weights of a layer. */
+vn_status vn_try_reads(vn_trial *t, vn_error *err);
+/* h, which is of another layer's node, reads what lies as far before or behind this one's. false: there is none. */
+bool      vn_reads_here(const vn_trial *t, vn_hypothesis *h, int node);
+
+/* explain_late.c: in steps what is of the step before, and embeddings of other tokens of the sequence. */
+vn_status vn_try_late(vn_trial *t, vn_error *err);
+/* What h->made.late or h->made.tokens leaves, into h->used and local; NaN: it changes nothing here. */
+vn_status vn_weigh_late(vn_trial *t, vn_hypothesis *h, vn_error *err);
+
 /* Of the operations between the checkpoint and what was captured, without arrangements of the checkpoint. */
 enum { VN_FIT_ALONE = 4 }; /* operations, from the checkpoint's own on, that each is tried alone in its own way */
 vn_status vn_fit_nodes(vn_trial *t, vn_error *err);
@@ -112,6 +127,10 @@ __attribute__((format(printf, 5, 0)))
 vn_status vn_fit_constant(vn_trial *t, vn_hypothesis *h, const char *name, vn_range within, const char *words, vn_error *err);
 /* h->node is an attention, and reach says which others have the same window. */
 vn_status vn_fit_window(vn_trial *t, vn_hypothesis *h, vn_error *err);
+/* The last constant of h, a whole number from low to high, that leaves least, into h too; *error: as nmse. */
+vn_status vn_best_whole(vn_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error, vn_error *err);
+/* explain_sinks.c: the same window, beside which the first keys stay in sight. first: of the tokens that come out otherwise. */
+vn_status vn_fit_sinks(vn_trial *t, const vn_hypothesis *h, int64_t first, vn_error *err);
 /* explain_rope.c */
 vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err);
 /* explain_learned.c */

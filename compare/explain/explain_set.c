@@ -31,6 +31,15 @@ void vn_made_put(vn_hypothesis *h, const char *name, double value)
 	h->made.n = i == h->made.n ? i + 1 : h->made.n;
 }
 
+bool vn_is_made(const vn_hypothesis *h)
+{
+	bool reads = false;
+
+	for (int i = 0; i < VN_MAX_IN; i++)
+		reads = reads || h->made.reads[i];
+	return h->made.n || h->made.rows || h->made.fault || h->made.table.block || reads || h->made.weights_of || h->made.late || h->made.tokens;
+}
+
 static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 {
 	const vn_node *a = &p->node[h->node], *n = &p->node[node];
@@ -41,6 +50,11 @@ vn_status vn_made_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan
 {
 	vn_status st = vn_plan_clone(vn_probe_plan(t->probe), plan, err);
 
+	if (!st && h->made.weights_of)
+		memcpy((*plan)->node[h->node].w, (*plan)->node[h->made.weights_of - 1].w, sizeof (*plan)->node->w);
+	for (int i = 0; !st && i < VN_MAX_IN; i++)
+		if (h->made.reads[i])
+			(*plan)->node[h->node].in[i] = h->made.reads[i] - 1;
 	for (int i = 0; !st && i < (*plan)->n_nodes; i++)
 		for (int k = 0; !st && k < h->made.n && reached(*plan, h, i); k++)
 			st = vn_const_set(&(*plan)->node[i], h->made.set[k].name, h->made.set[k].value, err);
@@ -78,11 +92,6 @@ static bool not_yet(const vn_trial *t, const vn_hypothesis *h)
 {
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 	return h->made.later && s && s->position == 0;
-}
-
-bool vn_is_made(const vn_hypothesis *h)
-{
-	return h->made.n || h->made.rows || h->made.fault || h->made.table.block;
 }
 
 /* The token whose numbers slot j holds; blocks that the table does not have are where they should be. */
@@ -151,6 +160,8 @@ vn_status vn_weigh_made(vn_trial *t, vn_hypothesis *h, vn_error *err)
 		return weigh_fault(t, h, err);
 	if (h->made.table.block)
 		return weigh_table(t, h, err);
+	if (h->made.late || h->made.tokens)
+		return vn_weigh_late(t, h, err);
 	if ((st = vn_made_plan(t, h, &p, &none))) {
 		if (st != VN_ERR_USAGE)
 			*err = none;
@@ -224,6 +235,17 @@ static const char *numbers(int64_t a, int64_t b, char text[64])
 {
 	snprintf(text, 64, a == b ? "%lld" : b == a + 1 ? "%lld or %lld" : "%lld to %lld", (long long)a, (long long)b);
 	return text;
+}
+
+vn_status vn_say_whole(vn_trial *t, const vn_hypothesis *h, int64_t low, int64_t high, char text[64], vn_error *err)
+{
+	const int64_t at = (int64_t)h->made.set[h->made.n - 1].value;
+	int64_t       first, last;
+	vn_status     st = beside(t, h, at, low, &first, err);
+
+	if (!st && !(st = beside(t, h, at, high, &last, err)))
+		numbers(first, last, text);
+	return st;
 }
 
 vn_status vn_try_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, const char *words, vn_error *err)

@@ -47,7 +47,7 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
-static vn_status measure(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_local_measure(own, fine, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), t->c->policy.storage,
 	                                      t->c->options->threads, &h->local, err);
@@ -90,8 +90,9 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, own);
-		st = alone ? vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)
-		           : vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
+		/* What comes out as these numbers is their own: of few digits their floor hides a mistake, which they do not. */
+		if (!(st = vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)) && !alone)
+			st = vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
 		free((void *)(uintptr_t)z.data);
 	}
 	vn_plan_destroy(other);
@@ -129,14 +130,9 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 	return VN_OK;
 }
 
-vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
-{
-	return measure(t, own, fine, h, err);
-}
-
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
-	const vn_status st = measure(t, own, fine, h, err);
+	const vn_status st = vn_weigh_numbers(t, own, fine, h, err);
 	if (!st)
 		vn_keep(t->x, h);
 	return st;
@@ -164,12 +160,12 @@ vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, v
 		snprintf(h->in_part, sizeof h->in_part, "%s", t->part->words);
 	}
 	/* With itself for more precise numbers: the least floor that there is. */
-	if (!(st = measure(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	if (!(st = vn_weigh_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
 	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &fine, t->part->fine);
 		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
-		if (!(st = measure(t, &own, &fine, h, err)))
+		if (!(st = vn_weigh_numbers(t, &own, &fine, h, err)))
 			st = allow(t, plan, weights, &own, h, err);
 		free((void *)(uintptr_t)fine.data);
 	}
@@ -189,7 +185,7 @@ vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_
 vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->sound;
-	const vn_status st = measure(t, own, fine, h, err);
+	const vn_status st = vn_weigh_numbers(t, own, fine, h, err);
 	return st ? st : allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), own, h, err);
 }
 

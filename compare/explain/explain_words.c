@@ -67,6 +67,17 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 			vn_lines_add(lines, "not %s, which fits here: %s", x->by[i].id, x->by[i].against);
 }
 
+/* Positions that count from another number than the reference's, as the recording says of itself. */
+static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
+{
+	double  from = strcmp(h->id, "R3.plus") == 0 ? 1 : strcmp(h->id, "R3.minus") == 0 ? -1 : 0;
+	int64_t by;
+
+	for (int i = 0; strcmp(h->id, "R3") == 0 && i < h->made.n; i++)
+		from = strcmp(h->made.set[i].name, "offset") == 0 ? h->made.set[i].value : from;
+	return vn_positions_moved(c, &by) && from == (double)by;
+}
+
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
 	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
@@ -86,6 +97,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
 	}
 	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	if (as_recorded(c, &x->by[0]))
+		vn_lines_add(lines, "the candidate recorded such positions: a convention, unless steps disagree; products of queries and keys, and what follows, are the same");
 	if (*x->by[0].against)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)

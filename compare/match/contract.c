@@ -21,7 +21,7 @@ static const struct {
 	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
 	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF },
 };
-const char *const vn_allow_names = "token_ids|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself";
+const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {
@@ -100,6 +100,18 @@ vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+bool vn_positions_moved(const vn_comparison *c, int64_t *by)
+{
+	const int32_t *ref, *cand;
+	const int64_t  n = vn_recording_tokens(c->ref, NULL, &ref), m = vn_recording_tokens(c->cand, NULL, &cand);
+
+	*by = n == m && n > 0 ? (int64_t)cand[0] - ref[0] : 0;
+	for (int64_t t = 0; *by && t < n; t++)
+		if (ref[t] != t || cand[t] != t + *by)
+			*by = 0;
+	return *by != 0;
+}
+
 static void tokens(const contract *c)
 {
 	const int32_t *id[2], *at[2];
@@ -120,7 +132,7 @@ static void tokens(const contract *c)
 		}
 	for (int64_t i = 0; i < n; i++)
 		if (at[0][i] != at[1][i]) {
-			DIFFER(c, VN_ALLOW_TOKEN_IDS, "token_ids",
+			DIFFER(c, VN_ALLOW_TOKEN_IDS, "positions",
 			       "positions: token %lld stands at %d in the reference, at %d in the %s",
 			       (long long)i, at[0][i], at[1][i], c->who);
 			break;

@@ -39,6 +39,11 @@ vn_held vn_probe_held(const vn_probe *p, int root)
 	return held;
 }
 
+bool vn_probe_has(const vn_probe *p, int value)
+{
+	return vn_probe_held(p, vn_plan_root(p->plan, value)) == VN_HELD_ALL;
+}
+
 bool vn_probe_known(const vn_probe *p, int root)
 {
 	const vn_held held = vn_probe_held(p, root);
@@ -158,13 +163,14 @@ static bool follow(const vn_probe *p, int upto)
 {
 	const int32_t *at;
 	const int64_t  n = vn_recording_tokens(p->c->cand, NULL, &at);
-	int64_t        position = 0;
+	int64_t        position = 0, by;
 
+	vn_positions_moved(p->c, &by);
 	for (int i = 0; i <= upto; position += p->step[i++].tokens)
 		if (p->step[i].position != position || p->step[i].tokens <= 0 || p->step[i].tokens > n - position)
 			return false;
 	for (int64_t t = 0; t < position; t++)
-		if (at[t] != t)
+		if (at[t] != t + by)
 			return false;
 	return true;
 }

@@ -2,6 +2,7 @@
  * walks forwards, because of three hundred nodes one is asked for. */
 #include "compare/replay/probe_inside.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -387,38 +388,83 @@ vn_status vn_probe_input(vn_probe *p, int input, vn_probe_as as, vn_tensor *out,
 	return st;
 }
 
-vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err)
-{
-	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
-	const int64_t *const token[2] = { keys, values };
-	char     *all[2], *kept[2] = { NULL };
-	size_t    bytes[2];
-	int       taken = 0;
-	vn_status st = VN_OK;
+/* ---- a few rows --------------------------------------------------------------------------------------- */
 
-	for (; !st && taken < 2; taken += !st) {
-		vn_tensor x;
-		if ((st = vn_probe_input(p, of[taken], as, &x, err)))
-			break;
-		const size_t row = (size_t)(vn_shape_count(&x.shape) / x.shape.dim[0]) * p->w[as].size;
-		all[taken] = (char *)(uintptr_t)x.data; /* the probe's own, and put back below */
-		bytes[taken] = (size_t)p->tokens * row;
-		if (!(kept[taken] = malloc(bytes[taken] + 1)))
-			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-		else
-			memcpy(kept[taken], all[taken], bytes[taken]);
-		for (int64_t j = 0; !st && token[taken] && j < p->tokens; j++) {
-			if (token[taken][j] < 0)
-				memset(all[taken] + (size_t)j * row, 0, row);
-			else
-				memcpy(all[taken] + (size_t)j * row, kept[taken] + (size_t)token[taken][j] * row, row);
-		}
+/* Inputs that the sound plan does not read, and that were loaded for this one: there may be hundreds of them. */
+static void unload(run *r, const vn_node *n, const bool *there)
+{
+	for (int i = 0; i < n->n_in; i++) {
+		const int root = vn_plan_root(r->plan, n->in[i]);
+		if (root >= r->p->plan->n_values || there[i])
+			continue;
+		free(r->w->sound[root]);
+		r->w->sound[root] = NULL;
 	}
+}
+
+/* Squares of what the row of a token, a call of its own, is off, and those of the candidate's. */
+static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
+{
+	const vn_probe *p = r->p;
+	const vn_value *v = &r->plan->value[p->target];
+	const int64_t   row = vn_value_row(v), token = p->first + at;
+	double         *c = room, *x = c + row;
+	const int32_t  *ids;
+	vn_status       st;
+
+	vn_recording_tokens(p->c->cand, &ids, NULL);
+	k->a.ids = ids + token;
+	k->a.past = token;
+	k->a.tokens = 1;
+	for (int i = 0; i < k->n->n_in; i++)
+		k->a.in[i] = (const char *)k->in[i] + (size_t)(token * k->row[i]) * r->w->size;
+	if ((st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)))
+		return st;
+	vn_to_f64(c, (const char *)p->cand.data + (size_t)(at * row) * vn_dtype_size(p->cand.dtype), p->cand.dtype, (size_t)row);
+	for (int64_t i = 0; i < row; i++) {
+		const double z = r->w->size == 8 ? x[i] : (double)((float *)(void *)x)[i];
+		if (!isfinite(c[i]))
+			continue;
+		*dd += isfinite(z) ? (z - c[i]) * (z - c[i]) : (double)INFINITY;
+		*cc += c[i] * c[i];
+	}
+	return VN_OK;
+}
+
+vn_status vn_probe_glance(vn_probe *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err)
+{
+	enum { GLANCE = 8 };
+	const vn_value *v = &plan->value[p->target];
+	const vn_node  *n = &plan->node[v->node];
+	const bool      plain = n->out[0] == p->target && v->state < 0 && v->size[0] == VN_T && !p->n_sample && !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
+	const int64_t   some = p->rows < GLANCE ? p->rows : GLANCE;
+	void           *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
+	bool            there[VN_MAX_IN];
+	double          dd = 0, cc = 0;
+	call            k = { 0 };
+	run             r;
+	vn_status       st = begin_run(&r, p, plan, weights, &p->w[VN_PROBE_OWN], err);
+
+	*off = (double)NAN;
+	for (int i = 0; i < n->n_in; i++) {
+		const int root = vn_plan_root(plan, n->in[i]);
+		there[i] = root < p->plan->n_values && r.w->sound[root];
+	}
+	if (!st && !plain)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	else if (!st && !room)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a row");
 	if (!st)
-		st = vn_probe_run(p, p->plan, p->weight, as, out, err);
-	for (int i = 0; i < taken; i++)
-		memcpy(all[i], kept[i], bytes[i]);
-	free(kept[0]);
-	free(kept[1]);
+		st = begin_call(&r, v->node, &k, err);
+	if (!st && k.fixed)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	for (int64_t i = 0; !st && i < some; i++)
+		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &dd, &cc, err);
+	if (!st)
+		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
+	end_call(&k);
+	unload(&r, n, there);
+	end_run(&r);
+	free(room);
 	return st;
 }

@@ -3,6 +3,7 @@
 #include "compare/replay/replay_inside.h"
 
 #include <math.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,10 +76,13 @@ static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 {
 	const int32_t *at;
 	const int64_t  n = vn_recording_tokens(c->cand, NULL, &at);
+	int64_t        by;
+
+	vn_positions_moved(c, &by);
 	if (s->position != position || s->tokens <= 0 || s->tokens > n - s->position)
 		return false;
 	for (int64_t t = s->position; t < s->position + s->tokens; t++)
-		if (at[t] != t)
+		if (at[t] != t + by)
 			return false;
 	return true;
 }
@@ -124,9 +128,11 @@ static void close_all(vn_replay *r)
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	int64_t   position = 0;
+	int64_t   position = 0, by;
 	vn_status st = VN_OK;
 
+	if (!r->again && vn_positions_moved(r->c, &by))
+		vn_lines_add(&r->c->notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)

@@ -19,7 +19,7 @@ layout(push_constant) uniform Push {
 	Int   table;
 	int   ahead;
 	uint  head_map, leak, padding;
-	uint  odd, cache_block; // odd: form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values
+	uint  odd, cache_block; // odd: form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values, sinks << 20
 	uint  before;           // attention_odd, attn_probs: queries of the call before q
 } p;
 
@@ -129,10 +129,16 @@ uint place(uint i)
 	return (p.odd >> 8 & 1u) != 0 ? p.before + i : p.P + i;
 }
 
+// Keys, from the first on, that no window hides.
+uint sinks()
+{
+	return p.odd >> 20;
+}
+
 // By the mask.
 bool allowed(uint i, uint j)
 {
-	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead) && (p.window == 0 || j + p.window > place(i));
+	return (p.causal == 0 || int(j) <= int(place(i)) + p.ahead) && (p.window == 0 || j + p.window > place(i) || j < sinks());
 }
 
 // What a query that the mask shows no key sees: 0 nothing, 1 all keys alike, 2 NaN.
@@ -161,7 +167,7 @@ bool visible(uint i, uint j)
 // The score of key j that goes into the softmax.
 float masked(uint i, uint j, float s)
 {
-	if (p.leak == 0 && when_blind() == 0 && !sees_behind())
+	if (p.leak == 0 && when_blind() == 0 && !sees_behind() && sinks() == 0)
 		return s;
 	if (blind(i))
 		return when_blind() == 1 ? 0.0 : uintBitsToFloat(0x7FC00000u);
@@ -179,7 +185,7 @@ float with_padding(float sum, float top)
 // The keys that query i can see lie in [keys_begin, keys_end).
 uint keys_begin(uint i)
 {
-	return p.leak == 0 && when_blind() == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
+	return p.leak == 0 && when_blind() == 0 && sinks() == 0 && p.window != 0 && place(i) + 1 > p.window ? place(i) + 1 - p.window : 0;
 }
 
 uint keys_end(uint i)

@@ -23,7 +23,7 @@ void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_
 {
 	allowed(a, query, S, from, to);
 	const bool all = ATTN(a).leak || (ATTN(a).blind && *from >= *to);
-	*from = all ? 0 : *from;
+	*from = all || ATTN(a).sinks ? 0 : *from;
 	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
@@ -42,8 +42,8 @@ static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, 
 			s[j] = ATTN(a).blind == 1 ? 0.0 : (double)NAN;
 		else if (ATTN(a).leak && (j < first || j >= behind))
 			s[j] = ATTN(a).leak == 1 ? 0.0 : s[j] + 1.0;
-		else if (!ATTN(a).leak && j >= behind)
-			s[j] = -(double)INFINITY; /* what lies behind the tokens is seen, these are not */
+		else if (!ATTN(a).leak && (j >= behind || (j < first && j >= ATTN(a).sinks)))
+			s[j] = -(double)INFINITY; /* what lies behind the tokens is seen, or before the window, these are not */
 }
 
 /* In place, n >= 1 numbers, beside `padding` more that are 0. The largest and the sum in eight lanes each. */

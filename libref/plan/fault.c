@@ -9,7 +9,7 @@
 
 static const vn_fault_chapter *const chapters[] = {
 	&vn_faults_rope, &vn_faults_attention, &vn_faults_split, &vn_faults_weights, &vn_faults_blocks, &vn_faults_norms, &vn_faults_mlp, &vn_faults_capture,
-	&vn_faults_numbers, &vn_faults_cache, &vn_faults_gdn,
+	&vn_faults_numbers, &vn_faults_cache, &vn_faults_reads, &vn_faults_gdn,
 };
 enum { N_CHAPTERS = sizeof chapters / sizeof *chapters };
 

@@ -29,6 +29,9 @@ const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
  * that it does not fit, the reason of the last, or why there is none. */
 int         vn_fault_count(int fault, const vn_plan *p, const char **why);
 
+/* The node of another layer that does what this one does, NULL: there is none with weights of those shapes. */
+const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer);
+
 /* A plan with its weights, to be made faulty. */
 typedef struct vn_faulty vn_faulty;
 

@@ -59,6 +59,11 @@ static const char *windowed(const vn_fault_row *r, const vn_plan *p, const vn_no
 	return !ATTN(n).window ? "it has no window" : ATTN(n).window + r->x < 1 ? "its window has one key" : NULL;
 }
 
+static const char *keeps_first(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	return !ATTN(n).window ? "it has no window" : vn_fault_const_why_not(r, p, n);
+}
+
 static vn_status set_window(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node *n = &f->plan->node[node];
@@ -187,6 +192,7 @@ static const vn_fault_row rows[] = {
 	{ "A5.missing", "no sliding window", VN_ON(ATTENTION), windowed, set_window, NULL, 0 },
 	{ "A5.wide", "a sliding window of a key more", VN_ON(ATTENTION), windowed, set_window, NULL, 1 },
 	{ "A5.narrow", "a sliding window of a key less", VN_ON(ATTENTION), windowed, set_window, NULL, -1 },
+	{ "A5.sinks", "a sliding window that keeps the first four keys, too", VN_ON(ATTENTION), keeps_first, NULL, "sinks", 4 },
 	{ "A5.layer", "a sliding window in a layer that has none", VN_ON(ATTENTION), windowless, lend_window, NULL, 0 },
 	{ "A6", "query head h reads key head h mod G", VN_ON(ATTENTION), grouped, NULL, "head_map", VN_HEADS_MODULO },
 	{ "A7.zeros", "heads without a key head of their number read zeros", VN_ON(ATTENTION), fewer_keys, NULL, "head_map", VN_HEADS_NONE },

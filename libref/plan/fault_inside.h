@@ -39,7 +39,7 @@ typedef struct vn_fault_chapter {
 } vn_fault_chapter;
 
 extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_gdn, vn_faults_blocks, vn_faults_split;
+	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_reads, vn_faults_gdn, vn_faults_blocks, vn_faults_split;
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 
@@ -58,8 +58,6 @@ double   vn_fault_const(const vn_node *n, const char *name);
 /* The value of a point in a layer, not a second name; -1: none. */
 int      vn_fault_value(const vn_plan *p, int layer, vn_point point);
 int      vn_fault_width(const vn_plan *p);  /* D of the model */
-/* The node of another layer that does what this one does, NULL: there is none with weights of those shapes. */
-const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer);
 
 /* What a node was before anything was injected. */
 static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)

@@ -70,6 +70,7 @@ static const row table[] = {
 	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
 	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
+	{ VN_OP_ATTENTION, "sinks",                WHOLE, AT(attention.sinks), 0, 4095 },
 	{ VN_OP_ATTENTION, "ahead",                WHOLE, AT(attention.ahead), -65536, 65536 },
 	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
 	{ VN_OP_ATTENTION, "blind",                WHOLE, AT(attention.blind), 0, 2 },
@@ -173,7 +174,7 @@ bool vn_const_is_optional(vn_op op, int i)
 	static const char *const later[] = {
 		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
 		"ahead", "blind", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
-		"from_zero", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
+		"from_zero", "sinks", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
 		"sections", "one_position", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
 	};
 

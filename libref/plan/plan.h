@@ -162,6 +162,7 @@ typedef union vn_consts {
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
 		/* For experiments: */
+		int    sinks;     /* so many keys, from the first on, no window hides */
 		int    ahead;     /* causal: key j is visible to query i when j <= i + ahead */
 		int    blind;     /* a query that sees none: 0: context 0; 1: all keys alike; 2: NaN */
 		int    head_map;  /* vn_head_map */
