@@ -127,7 +127,7 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 /* Both engines over the text. */
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
-	const vn_engine_options ro = { .policy = { VN_F32, VN_F32 }, .threads = k->o.threads, .device = -1 };
+	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
 	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : k->ids[0] == '@' ? k->ids + 1 : "--ids",
