@@ -1,5 +1,6 @@
 /* compare.c: see compare.h. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/pool_channels.h"
 #include "compare/explain/explain.h"
 #include "compare/replay/replay.h"
 
@@ -199,13 +200,32 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 	return st;
 }
 
+/* Of n, no more than VN_CHANNEL_FEWEST. */
+static int different(const int32_t *id, long long n)
+{
+	int32_t seen[VN_CHANNEL_FEWEST];
+	int     k = 0;
+	for (long long i = 0; i < n && k < VN_CHANNEL_FEWEST; i++) {
+		int old = 0;
+		while (old < k && seen[old] != id[i])
+			old++;
+		if (old == k)
+			seen[k++] = id[i];
+	}
+	return k;
+}
+
 static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t *id, *at;
 	const long long n = vn_recording_tokens(c->ref, &id, &at);
+	const int      of = different(id, n);
 	if (n < ENOUGH_TOKENS)
 		vn_lines_add(&c->notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
+	if (n > 0 && of < VN_CHANNEL_FEWEST)
+		vn_lines_add(&c->notes, "%d different token%s: faults of single channels may not show in fewer than %d", of, of == 1 ? "" : "s",
+		             VN_CHANNEL_FEWEST);
 }
 
 vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err)
@@ -256,8 +276,8 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_hollow(c, err)) || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err))
-	    || (st = vn_pool_channels(c, err)) || (st = vn_take_few(c, err)))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
+	    || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))
 		return st;
 	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)
@@ -280,6 +300,7 @@ void vn_comparison_finish(vn_comparison *c)
 	free(c->point);
 	free(c->pool);
 	free(c->few);
+	free(c->channel_pool);
 	free(c->origins);
 	if (c->why)
 		vn_explanations_free(c->why);

@@ -105,7 +105,7 @@ typedef struct vn_checkpoint {
 	bool           scores;    /* logits */
 	int            pool;      /* whose steps it is judged with, of the metrics of logits; -1: by itself */
 	int            few;       /* and of the multiples of the floor; -1: by itself */
-	int            channel_steps; /* m has worst_channel_* of so many steps of one token, this one the first that has a share in them; 0: its own */
+	int            channels;  /* and of worst_channel_*, which m has at a step that is charged with them (pool_channels.h); -1: by itself */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
 	char          *detail;    /* one line for statuses that are not measured, and for what is unfounded; NULL: none */
@@ -186,6 +186,8 @@ typedef struct vn_comparison {
 	int            n_pools;
 	vn_few        *few;
 	int            n_few;
+	struct vn_channel_pool *channel_pool; /* pool_channels.h */
+	int            n_channel_pools;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	int            n_since[VN_N_SINCE];
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
@@ -258,8 +260,7 @@ vn_status vn_hollow(vn_comparison *c, vn_error *err);
 vn_status vn_floor(vn_comparison *c, vn_error *err);
 /* pool, of what is measured. */
 vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
-/* worst_channel_* of steps of one token, together: to the first of them that has half its share, or more, of what the worst
- * channel is off by. */
+/* channel_pool: worst_channel_* of steps of few tokens, together, to the first that is off. */
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 /* few, of what is measured and has a floor. */
 vn_status vn_take_few(vn_comparison *c, vn_error *err);
@@ -291,6 +292,8 @@ vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *er
 void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
 /* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
 void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
+/* Two runs' errors in this metric together. */
+double    vn_floor_sum(vn_metric m, double x, double y);
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 /* Where products alone round more than float32 does (vn_products), no floor is less than what another order of sums in float32 leaves:
  * what comes before the first of them, or behind a weight of float32, has no other. 0: of another precision, or metric. */

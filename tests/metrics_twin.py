@@ -159,10 +159,11 @@ def synthetic(d):
                 put(a, None, f"{rf}/{cf}/{name}", r, rf, axes, order)
                 put(b, None, f"{rf}/{cf}/{name}", c, cf, axes, order)
                 order += 1
-            for r, c in scores(rng, rf, cf):
+            for i, (r, c) in enumerate(scores(rng, rf, cf)):
                 step += 1
-                put(a, step, "logits", r, rf, "token vocab", order)
-                put(b, step, "logits", c, cf, "token vocab", order)
+                width = r.shape[1] - i  # steps of one width would have their channels together
+                put(a, step, "logits", r[:, :width], rf, "token vocab", order)
+                put(b, step, "logits", c[:, :width], cf, "token vocab", order)
     x = rng.standard_normal((3, LONG))
     for k, (r, c, axes) in enumerate(((x, x * 1.001, "token hidden"), (x, x + 1e-3, ""), (x.T.copy(), x.T * 0.999, "token hidden"))):
         put(a, None, f"long/{k}", r, "f32", axes, order + k)

@@ -16,7 +16,12 @@ enum { V_MOST = 160, D = 4, PROMPT = 20, MOST = 64 };
 static vn_plan       *plan;
 static int            V = 16; /* scores of a row: a small tensor */
 static int            embed_worst = -1; /* from 0 on: with what the scores are made of, four times as far off at this step */
-static int            off_channel = -1; /* of the steps of one token: 15 % too large */
+static struct {
+	int    channel, first, last, every; /* of each every-th step from first to last */
+	double by;
+} off_channel = { .channel = -1 };
+static int            negated = -1;     /* a step that is so as a whole */
+static int            chunk = 1;        /* tokens of a step behind the prompt */
 static const int32_t *decoded; /* instead of the usual ids */
 
 static void make_plan(void)
@@ -46,8 +51,10 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 
 	for (int r = 0; r < rows; r++) {
 		scores_of(step, r, off, x);
-		if (off_channel >= 0 && rows == 1)
-			x[off_channel] *= 1.15f;
+		if (off_channel.channel >= 0 && step >= off_channel.first && step <= off_channel.last && (step - off_channel.first) % off_channel.every == 0)
+			x[off_channel.channel] *= (float)off_channel.by;
+		for (int i = 0; i < width && step == negated; i++)
+			x[i] = -x[i];
 		memcpy(block + r * width, x, (size_t)width * sizeof *x);
 	}
 	(void)((st = k.begin(k.ctx, vn_plan_find(plan, name), VN_F32, &shape, err)) ||
@@ -55,7 +62,7 @@ static vn_status put(vn_store *s, const char *name, int step, int rows, int widt
 	return st;
 }
 
-/* A recording of PROMPT tokens and n steps behind them; off[0] is the prompt's. */
+/* A recording of PROMPT tokens and n steps behind them, n * chunk <= MOST; off[0] is the prompt's. */
 static void record(const char *name, int n, const double *off)
 {
 	int32_t       ids[PROMPT + MOST], positions[PROMPT + MOST];
@@ -64,7 +71,7 @@ static void record(const char *name, int n, const double *off)
 	vn_error      err = { "" };
 	vn_status     st;
 
-	for (int i = 0; i < PROMPT + n; i++) {
+	for (int i = 0; i < PROMPT + n * chunk; i++) {
 		ids[i] = decoded && i >= PROMPT ? decoded[i - PROMPT] : i % V;
 		positions[i] = i;
 	}
@@ -72,10 +79,10 @@ static void record(const char *name, int n, const double *off)
 	vn_facts_set(&f, "precision", "f16");
 	st = vn_store_create(at(name), true, plan, &s, &err);
 	if (!st)
-		st = vn_store_run(s, &f, ids, positions, PROMPT + n, &err);
+		st = vn_store_run(s, &f, ids, positions, PROMPT + n * chunk, &err);
 	for (int i = 0; !st && i <= n; i++) {
-		const int rows = i ? 1 : PROMPT;
-		st = vn_store_step(s, i, i ? PROMPT + i - 1 : 0, rows, 0, rows, &err);
+		const int rows = i ? chunk : PROMPT;
+		st = vn_store_step(s, i, i ? PROMPT + (i - 1) * chunk : 0, rows, 0, rows, &err);
 		if (!st && embed_worst >= 0)
 			st = put(s, "embed", i, rows, D, i == embed_worst ? 4 * off[i] : off[i], &err);
 		if (!st)
@@ -94,7 +101,7 @@ static void compare(trial *t, const char *floor_file, const char *limits)
 }
 
 /* ref and floor, and a candidate whose step i is factor[i] floors away. */
-static void make(int n, const double *factor, int exact)
+static inline void make(int n, const double *factor, int exact)
 {
 	double off[MOST + 1] = { 0 };
 
@@ -107,7 +114,7 @@ static void make(int n, const double *factor, int exact)
 	record("cand", n, off);
 }
 
-static void all(double *factor, int n, double x)
+static inline void all(double *factor, int n, double x)
 {
 	for (int i = 0; i <= n; i++)
 		factor[i] = i ? x : 1;

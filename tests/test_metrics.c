@@ -1,5 +1,6 @@
 /* test_metrics.c: the metrics against plain loops and numbers worked out by hand. */
 #include "compare/metrics/average.h"
+#include "compare/metrics/channels.h"
 #include "compare/metrics/kernel.h"
 #include "compare/metrics/measure.h"
 #include "tests/suite.h"
@@ -480,21 +481,30 @@ static void a_channel_next_to_nothing_is_measured_against_the_median_channel(voi
 	CU_ASSERT_EQUAL(m.worst_nmse_channel, 8);
 }
 
-/* What is measured where thousands of tokens are: the first, the last and 30 between. */
-static void channels_are_those_of_a_sample_that_has_both_ends(void)
+/* Of many tokens 32 are looked at. Where they lay evenly, those of 63 would be every second one. */
+static void what_is_wrong_in_every_second_or_third_token_shows_in_the_sample(void)
 {
 	enum { MANY = 1000, W = 8 };
+	static const int some[] = { 33, 63, 64, 94, 95, 96, 125, 127, 128, 157, 200, 201, MANY };
 	static float r[MANY * W], c[MANY * W];
 	for (int i = 0; i < MANY * W; i++)
 		r[i] = c[i] = i % W == 3 ? 1.0f : (float)sign_of(i);
-	const vn_tensor a = tensor(r, VN_F32, 2, MANY, W, 0), b = tensor(c, VN_F32, 2, MANY, W, 0);
-	for (int t = 0; t < MANY; t += MANY - 1) {
-		c[t * W + 3] = 3.0f;
-		const vn_measured m = measure(&a, &b, "token hidden", false, 2);
-		CLOSE(m.value[VN_M_WORST_CHANNEL_NMSE], 4.0 / 32);
-		CU_ASSERT_EQUAL(m.worst_nmse_channel, 3);
-		c[t * W + 3] = 1.0f;
-	}
+	for (size_t k = 0; k < sizeof some / sizeof *some; k++)
+		for (int every = 2; every <= 3; every++)
+			for (int from = 0; from < every; from++) {
+				const vn_tensor a = tensor(r, VN_F32, 2, some[k], W, 0), b = tensor(c, VN_F32, 2, some[k], W, 0);
+				for (int t = from; t < some[k]; t += every)
+					c[t * W + 3] = 3.0f;
+				const vn_measured m = measure(&a, &b, "token hidden", false, 2);
+				CU_ASSERT(m.value[VN_M_WORST_CHANNEL_NMSE] > 0.37 * 4 / every && m.value[VN_M_WORST_CHANNEL_NMSE] < 4 * 0.76);
+				CU_ASSERT_EQUAL(m.worst_nmse_channel, 3);
+				for (int t = from; t < some[k]; t += every)
+					c[t * W + 3] = 1.0f;
+			}
+	/* One of each stretch, the first of all among them. */
+	for (int64_t all = 1; all < 3000; all++)
+		for (int64_t i = 0, rows = all < 32 ? all : 32; i < rows; i++)
+			CU_ASSERT(vn_channel_row(i, rows, all) >= i * all / rows && vn_channel_row(i, rows, all) < (i + 1) * all / rows);
 }
 
 static double sum_of_squares(const double *x, int n)
@@ -659,7 +669,7 @@ int main(void)
 		TEST(a_token_next_to_nothing_is_measured_against_the_median_token),
 		TEST(a_massive_channel_hides_no_other),
 		TEST(a_channel_next_to_nothing_is_measured_against_the_median_channel),
-		TEST(channels_are_those_of_a_sample_that_has_both_ends),
+		TEST(what_is_wrong_in_every_second_or_third_token_shows_in_the_sample),
 		TEST(float64_may_be_as_large_or_small_as_it_can),
 		TEST(of_two_tensors_of_float64_each_has_a_size_of_its_own),
 		TEST(bits_that_differ_are_counted),

@@ -164,54 +164,6 @@ static void a_step_without_a_number_fails_them_all(void)
 	finish(&t);
 }
 
-static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
-{
-	static const char caps[] = "version: 1\ndefaults: { worst_channel_nmse: 1.0e-2, worst_channel_scale: 2.0e-2 }\n";
-	const double off[MOST + 1] = { 0 };
-	trial        t = { 0 };
-
-	V = 128;
-	record("ref", 40, off);
-	for (int healthy = 0; healthy < 2; healthy++) {
-		off_channel = healthy ? -1 : 7;
-		record("cand", 40, off);
-		off_channel = -1;
-		compare(&t, NULL, caps);
-		CU_ASSERT_EQUAL(t.st, VN_OK);
-		CU_ASSERT_EQUAL(failing(&t), !healthy);
-		if (!healthy && t.c.first >= 0) {
-			const vn_checkpoint *p = &t.c.point[t.c.first];
-			char words[VN_WORDS];
-			CU_ASSERT_EQUAL(p->step, 1);
-			CU_ASSERT_DOUBLE_EQUAL(p->m.value[VN_M_WORST_CHANNEL_NMSE], 0.15 * 0.15, 1e-4);
-			CU_ASSERT_PTR_NOT_NULL(strstr(vn_say_failure(p, words), "over 40 steps at channel 7"));
-		}
-		finish(&t);
-	}
-	V = 16;
-}
-
-/* One wrong step makes the channels of all steps together wrong: that step is charged, not the first. */
-static void a_single_wrong_step_is_charged_itself(void)
-{
-	static const char caps[] = "version: 1\ndefaults: { worst_channel_nmse: 1.0e-2 }\n";
-	double off[MOST + 1] = { 0 };
-	trial  t = { 0 };
-
-	V = 128;
-	record("ref", 12, off);
-	off[9] = 3.0;
-	record("cand", 12, off);
-	compare(&t, NULL, caps);
-	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_EQUAL(failing(&t), 1);
-	CU_ASSERT_TRUE_FATAL(t.c.first >= 0);
-	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 9);
-	CU_ASSERT_EQUAL(t.c.point[t.c.first].channel_steps, 12);
-	finish(&t);
-	V = 16;
-}
-
 static void the_step_where_ids_part_is_named(void)
 {
 	static const int32_t mine[] = { 1, 2, 3, 4, 5 }, others[] = { 1, 2, 9, 4, 5 };
@@ -240,8 +192,6 @@ int main(void)
 		TEST(a_share_is_of_all_steps),
 		TEST(a_count_of_rows_has_its_luck),
 		TEST(a_step_without_a_number_fails_them_all),
-		TEST(a_channel_that_is_off_in_every_step_is_charged_at_the_first),
-		TEST(a_single_wrong_step_is_charged_itself),
 		TEST(the_step_where_ids_part_is_named),
 		CU_TEST_INFO_NULL,
 	};

@@ -180,14 +180,14 @@ class Twin:
         self.found.update(worst_token_cosine=min(self.cosines), worst_token_nmse=max(self.nmses))
 
     def channels(self):
-        """Every place but the token's, over 32 tokens, evenly spaced, the first and the last among them."""
+        """Every place but the token's, over 32 tokens at most, one of each stretch."""
         self.found.update(worst_channel_nmse=self.found["nmse"], worst_channel_scale=self.found["scale"])
         keys = "key" in self.axes if self.axes else len(self.shape) != 2
         if self.token < 0 or keys or not self.n or self.r.size // self.shape[self.token] > WIDEST:
             return
         rows = self.shape[self.token]
         n = min(rows, 32)
-        some = [i * (rows - 1) // max(n - 1, 1) for i in range(n)]
+        some = [self.row(i, n, rows) for i in range(n)]
         r, d = (np.moveaxis(x, self.token, 0)[some].reshape(n, -1) for x in (self.r, self.c - self.r))
         rr, rd, dd = (r * r).sum(0), (r * d).sum(0), (d * d).sum(0)
         least = max(np.sort(rr)[rank(len(rr), 0.5)] / 4, rr.mean() / 2**30)
@@ -209,6 +209,14 @@ class Twin:
             self.nmses_of_channels = dd / size
             self.scales_of_channels = [max(0, min(self.beyond(abs(x), y, n), abs(x) - 6 * deviation)) for x, y in zip(off, dd / size)]
             self.found.update(worst_channel_nmse=max(self.nmses_of_channels), worst_channel_scale=max(self.scales_of_channels))
+
+    @staticmethod
+    def row(i, rows, of):
+        mixes, most = 0xE2EAC659, 0xFFFFFFFF
+        h = (i + 1) * mixes & most
+        h = (h ^ h >> 15) * mixes & most
+        start, end = i * of // rows, (i + 1) * of // rows
+        return start + ((h ^ h >> 16) * (end - start) >> 32)
 
     @staticmethod
     def differ(x, y):

@@ -1,6 +1,7 @@
 /* floor.c: how far the candidate's number format alone moves each checkpoint:
  * the reference engine in the candidate's precision, measured against the
  * reference. From a recording of such a run, or run here and now (floor_run.c). */
+#include "compare/floor/floor_channels.h"
 #include "compare/floor/floor_check.h"
 
 #include <math.h>
@@ -73,7 +74,8 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 		vn_policy_of_recording(c->floor, &c->policy);
 	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
 	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
-	st = vn_measure_points(c, &batch, err);
+	if (!(st = vn_measure_points(c, &batch, err)))
+		st = vn_floor_channels_of_file(c, floor_entry, err);
 	return st ? st : vn_floor_check_file(c, precision_of(c->floor), err);
 }
 
@@ -126,7 +128,8 @@ vn_status vn_floor(vn_comparison *c, vn_error *err)
 		st = vn_floor_run(c, err);
 	for (int i = 0; !st && i < c->n_points; i++)
 		for (int m = 0; m < VN_N_METRICS && c->point[i].has_floor; m++)
-			c->point[i].floor[m] = fmax(c->point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
+			if (!isnan(c->point[i].floor[m])) /* not known stays so */
+				c->point[i].floor[m] = fmax(c->point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
 	if (!st && *c->floor_from)
 		warn_of_gaps(c);
 	if (!st && (c->floor || c->policy.storage == VN_F64)) /* nothing is finer than f64 */

@@ -1,5 +1,6 @@
 /* baseline.c: see baseline.h. */
 #include "compare/judge/baseline.h"
+#include "compare/judge/pool_channels.h"
 #include "compare/text/words.h"
 
 #include "libref/base/utf8.h"
@@ -104,6 +105,17 @@ static char *written(const char *name)
 	return vn_utf8_good(name, n) == n ? strdup(name) : vn_utf8_escape(name, n);
 }
 
+static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
+{
+	char *name = written(c->name);
+	if (!name)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
+	const before key = { .name = name, .step = c->step };
+	*p = bsearch(&key, b->point, b->n, sizeof key, by_name);
+	free(name);
+	return VN_OK;
+}
+
 /* ---- is it of this? ---------------------------------------------------------------- */
 
 static vn_status same_subject(const vn_comparison *c, const baseline *b, vn_error *err)
@@ -135,7 +147,8 @@ static double badness(vn_metric m, vn_form form, double value)
 	return form != VN_OVER_FLOOR && vn_metric_get(m)->better == VN_HIGHER ? 1 - value : value;
 }
 
-/* The same limit, of the same rule and of as many steps, in a checkpoint of the baseline; NULL. */
+/* The same limit, of the same rule and of as many steps (of channels, of any number: steps that are wrong as a whole are not among
+ * them), in a checkpoint of the baseline; NULL. */
 static json_t *limit_in(const before *p, const vn_check *k)
 {
 	const json_t *all = json_object_get(p->j, "limits");
@@ -147,8 +160,9 @@ static json_t *limit_in(const before *p, const vn_check *k)
 		const char *metric = json_string_value(json_object_get(l, "metric"));
 		const json_t *limit = json_object_get(l, "limit"), *rule = json_object_get(l, "rule");
 		const int line = json_is_object(rule) ? (int)json_integer_value(json_object_get(rule, "line")) : 0;
+		const json_int_t steps = json_integer_value(json_object_get(l, "steps"));
 		if (metric && strcmp(metric, key) == 0 && json_is_number(limit) && json_number_value(limit) == k->limit && line == k->line
-		    && json_integer_value(json_object_get(l, "steps")) == k->steps)
+		    && (steps == k->steps || (steps && k->steps && vn_channel_metric(k->metric) >= 0)))
 			return l;
 	}
 	return NULL;
@@ -194,15 +208,33 @@ static vn_since check_since(const baseline *b, const before *p, vn_check *k, dou
 	return now <= then * (1 + room) ? VN_KNOWN : VN_WORSE;
 }
 
+/* Are the steps of its pool of channels as wrong as they were, in the mean? The factor that is beyond chance is more where they are
+ * more alike, and the worst channel is another where one step more, or fewer, is wrong as a whole. */
+static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const vn_checkpoint *k)
+{
+	double   now = 0, then = 0;
+	before  *p;
+	vn_error why;
+	for (int i = 0; i < c->n_points; i++) {
+		if (c->point[i].channels != k->channels || find(b, &c->point[i], &p, &why) || !p)
+			continue;
+		now += c->point[i].m.value[VN_M_NMSE];
+		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
+	}
+	return now <= then * (1 + VN_BASELINE_ROOM);
+}
+
 /* The worst of its broken limits decides, of equal ones the farthest out. */
-static vn_since measured_since(const baseline *b, const before *p, vn_checkpoint *c)
+static vn_since measured_since(const vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
 {
 	vn_since worst = VN_NO_BASELINE;
 	for (int i = 0; i < c->n_checks; i++) {
 		double was;
 		if (c->check[i].holds)
 			continue;
-		const vn_since s = check_since(b, p, &c->check[i], &was);
+		vn_since s = check_since(b, p, &c->check[i], &was);
+		if (s == VN_WORSE && vn_channel_steps(all, c, c->check[i].metric) && steps_are_no_worse(all, b, c))
+			s = VN_KNOWN;
 		if (s > worst || (s == worst && vn_check_used(&c->check[i]) > vn_check_used(&c->check[c->worst]))) {
 			worst = s;
 			c->was = was;
@@ -215,7 +247,7 @@ static vn_since measured_since(const baseline *b, const before *p, vn_checkpoint
 /* Steps that are judged together are worse than they were; this one, which is not the farthest out of them, is not. */
 static bool others_are_worse(const vn_comparison *c, const before *p, const vn_checkpoint *k)
 {
-	if (!p || k->since != VN_WORSE || k->worst < 0 || !k->check[k->worst].steps)
+	if (!p || k->since != VN_WORSE || k->worst < 0 || !k->check[k->worst].steps || vn_channel_steps(c, k, k->check[k->worst].metric))
 		return false;
 	const vn_check *broken = &k->check[k->worst];
 	const bool      scores = vn_metric_get(broken->metric)->scores;
@@ -227,7 +259,7 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 	return badness(broken->metric, form, k->m.value[broken->metric]) <= badness(broken->metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
 }
 
-static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
+static vn_since since(const vn_comparison *all, const baseline *b, const before *p, vn_checkpoint *c)
 {
 	if (!c->fails)
 		return VN_UNCHANGED;
@@ -235,7 +267,7 @@ static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
 		return VN_NEW;
 	const char *status = json_string_value(json_object_get(p->j, "status")), *detail = json_string_value(json_object_get(p->j, "detail"));
 	if (c->status == VN_OUTSIDE)
-		return measured_since(b, p, c);
+		return measured_since(all, b, p, c);
 	if (!p->failed || strcmp(status, vn_status_text(c->status)) != 0)
 		return VN_NEW;
 	char *now = written(c->detail ? c->detail : "");
@@ -245,17 +277,6 @@ static vn_since since(const baseline *b, const before *p, vn_checkpoint *c)
 }
 
 /* ---- all of them ----------------------------------------------------------------------- */
-
-static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_error *err)
-{
-	char *name = written(c->name);
-	if (!name)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
-	const before key = { .name = name, .step = c->step };
-	*p = bsearch(&key, b->point, b->n, sizeof key, by_name);
-	free(name);
-	return VN_OK;
-}
 
 /* What the baseline has must be looked at again; what was only in the candidate may go. */
 static vn_status all_found(const baseline *b, vn_error *err)
@@ -283,19 +304,24 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 			break;
 		if (p)
 			p->found = true;
-		k->since = since(b, p, k);
+		k->since = since(c, b, p, k);
 		if (others_are_worse(c, p, k))
 			k->since = VN_KNOWN;
 		/* One that is charged with the errors of other steps may have been let go there. */
 		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->few < 0
-		    && k->pool < 0)
+		    && k->pool < 0 && !(k->channels >= 0 && c->channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
-		if (k->since == VN_KNOWN || k->since == VN_BETTER) {
-			k->fails = false;
-			if (k->few >= 0)
-				c->few[k->few].outside = false;
-		}
 		c->n_since[k->since]++;
+	}
+	for (int i = 0; !st && i < c->n_points; i++) {
+		vn_checkpoint *k = &c->point[i];
+		if (k->since != VN_KNOWN && k->since != VN_BETTER)
+			continue;
+		k->fails = false;
+		if (k->few >= 0)
+			c->few[k->few].outside = false;
+		if (k->channels >= 0 && vn_channel_steps(c, k, k->check[k->worst].metric))
+			c->channel_pool[k->channels].outside = false;
 	}
 	return st ? st : all_found(b, err);
 }

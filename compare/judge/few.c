@@ -66,7 +66,7 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	}
 	vn_measure_tokens(row, n, size, &rows);
 	value[VN_M_NMSE] = all.dd == 0.0 ? 0.0 : all.dd / all.rr;
-	value[VN_M_WORST_CHANNEL_NMSE] = value[VN_M_NMSE]; /* single tokens have no channels */
+	value[VN_M_WORST_CHANNEL_NMSE] = value[VN_M_NMSE]; /* single tokens have no channels (of enough steps: pool_channels.c) */
 	value[VN_M_WORST_CHANNEL_SCALE] = value[VN_M_SCALE];
 	value[VN_M_WORST_TOKEN_NMSE] = rows.value[VN_M_WORST_TOKEN_NMSE];
 	value[VN_M_RMSE] = numbers > 0.0 ? unit * sqrt(all.dd / numbers) : 0.0;

@@ -1,6 +1,7 @@
 /* judge.c: one measured checkpoint against its limits. Every check says what
  * passes, so that a NaN, an unknown floor or an undefined metric does not. */
 #include "compare/judge/count.h"
+#include "compare/judge/pool_channels.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,12 +22,17 @@ static bool is_square(int m)
 	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_KL_MEAN || m == VN_M_KL_P99 || m == VN_M_KL_MAX;
 }
 
+double vn_floor_sum(vn_metric m, double x, double y)
+{
+	return is_square((int)m) ? x + y : hypot(x, y);
+}
+
 void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 {
 	p->has_floor = p->has_floor && m->has[VN_M_NMSE] && isfinite(m->value[VN_M_NMSE]) && m->value[VN_M_NONFINITE] == 0.0;
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
-			p->floor[i] = !m->has[i] ? (double)NAN : is_square(i) ? p->floor[i] + m->value[i] : hypot(p->floor[i], m->value[i]);
+			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
 }
 
 double vn_floor_value(const vn_checkpoint *p, vn_metric m)
@@ -87,9 +93,11 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 {
 	if (few)
 		return (subject) { few->value[m], few->floor[m], true, true, few->n };
+	const int steps = vn_channel_steps(c, p, m);
+	if (steps) /* the floor of some may not be known */
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && !isnan(p->floor[m]), steps };
 	if (!vn_metric_get(m)->scores)
-		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor,
-		                   m == VN_M_WORST_CHANNEL_NMSE || m == VN_M_WORST_CHANNEL_SCALE ? p->channel_steps : 0 };
+		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
 	if (p->pool < 0)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
 	const vn_pool *pool = &c->pool[p->pool];
@@ -108,11 +116,11 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
  * in 250. What keeps to the limit without a floor is then let go. */
 enum { TOO_FEW_NUMBERS = 32 };
 
-static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, double value, const vn_limit_set *set)
+static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, const subject *s, const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
-	return vn_few_have(m) && (few ? few->numbers : p->m.n) < TOO_FEW_NUMBERS && cap->rule
-	    && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, value);
+	const int64_t numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
+	return vn_few_have(m) && numbers < TOO_FEW_NUMBERS && cap->rule && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
 }
 
 /* A limit on something of rows is one on a count of them. */
@@ -142,9 +150,12 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
-	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) ? &c->few[p->few] : NULL;
+	const bool      own = p->channels < 0 || vn_channel_metric(m) < 0;
+	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) && own ? &c->few[p->few] : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
+	if (form == VN_OVER_FLOOR && p->few >= 0 && vn_channel_elsewhere(c, p, m))
+		return false; /* a few numbers' ratio is luck */
 	if (info->scores && !p->scores) {
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
 		 * rule named this checkpoint itself. */
@@ -157,13 +168,14 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
-	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, s.value, set)))
+	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, &s, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
 	if (form == VN_OVER_FLOOR && !s.has_floor) {
 		if (!has_other)
-			add(p, m, form, l, 0, p->has_floor ? "too few rows for a ratio: give a limit without_floor"
+			add(p, m, form, l, 0, p->has_floor && s.steps && !info->scores ? "the floor lacks some of its steps: give a limit without_floor"
+			                   : p->has_floor ? "too few rows for a ratio: give a limit without_floor"
 			                                   : "no floor is known: give --model or --floor, or a limit without_floor");
 		return true;
 	}
@@ -179,7 +191,7 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		}
 		add(p, m, form, &of, value, NULL);
 	}
-	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, s.value, set))
+	else if (vn_limit_holds(m, form, l->value, over_floor(s.value, s.floor)) || !excused(few, p, m, &s, set))
 		add(p, m, form, l, over_floor(s.value, s.floor), NULL);
 	else
 		add(p, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
@@ -258,7 +270,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		doubt(c, p, &p->check[i]);
 		if (p->check[i].holds)
 			continue;
-		if (p->few >= 0 && p->check[i].steps && vn_few_have(p->check[i].metric))
+		if (vn_channel_steps(c, p, p->check[i].metric) && p->check[i].steps)
+			c->channel_pool[p->channels].outside = true;
+		else if (p->few >= 0 && p->check[i].steps && vn_few_have(p->check[i].metric))
 			c->few[p->few].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;

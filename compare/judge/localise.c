@@ -3,6 +3,7 @@
  * graph of the plan, are all inside: the graph decides, not the list, so that
  * a bad v is not attn_out's fault. */
 #include "compare/compare.h"
+#include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
 
 #include <stdlib.h>
@@ -114,7 +115,8 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 /* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
 static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return (p->status == VN_OUTSIDE && p->fails) || (p->few >= 0 && c->few[p->few].outside);
+	return (p->status == VN_OUTSIDE && p->fails) || (p->few >= 0 && c->few[p->few].outside)
+	    || (p->channels >= 0 && c->channel_pool[p->channels].outside);
 }
 
 /* Only under the name that counts: one value is one origin. */

@@ -1,21 +1,46 @@
-/* pool_channels.c: the channels of steps of one token, taken together; see vn_pool_channels.
- *
- * A single token has no channels to speak of, so a step of one would pass whatever becomes of one of them. Its steps are to the
- * channels what the rows of one tensor are: rows of a sample of them, evenly spaced as in channels.c, are put under each other
- * and measured as such a tensor. However many steps there are, so many are read again. What is found is charged to the first
- * step that has its share of it: a single one that is wrong makes a channel wrong for all of them.
- */
-#include "compare/compare.h"
+/* pool_channels.c: see pool_channels.h. */
+#include "compare/judge/pool_channels.h"
+#include "compare/metrics/average.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE = 32, MOST = 1 << 16 }; /* as in channels.c: steps; numbers of one */
+enum { WIDEST = 1 << 16 }; /* channels, as in channels.c */
+
+/* Of what is wrong as a whole the error is so many times that of the median step, squared. */
+#define AS_A_WHOLE 100.0
+
+const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS] = { VN_M_WORST_CHANNEL_NMSE, VN_M_WORST_CHANNEL_SCALE };
+
+int vn_channel_metric(vn_metric m)
+{
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
+		if (vn_channel_metrics[i] == m)
+			return i;
+	return -1;
+}
+
+int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+{
+	const int i = vn_channel_metric(m);
+	if (i < 0 || p->channels < 0)
+		return 0;
+	const vn_channel_pool *g = &c->channel_pool[p->channels];
+	return g->charged[i] == p - c->point ? g->steps : 0;
+}
+
+bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
+{
+	return p->channels >= 0 && vn_channel_metric(m) >= 0 && vn_channel_steps(c, p, m) == 0;
+}
+
+/* ---- who belongs together -------------------------------------------------------------- */
 
 typedef struct member {
 	const char *name;
 	int         point;
+	int64_t     outer, rows, inner;
 } member;
 
 static int by_name(const void *a, const void *b)
@@ -25,93 +50,261 @@ static int by_name(const void *a, const void *b)
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 
-/* One token's numbers. Of a floor its channels stay unknown: what is over it is judged as few.c says. */
-static bool belongs(const vn_comparison *c, const vn_checkpoint *p)
+/* Tokens that have no channels of their own. */
+static bool belongs(const vn_comparison *c, int point, member *m)
 {
-	if (p->m.n == 0 || p->m.n > MOST || p->m.worst_nmse_channel >= 0)
+	const vn_checkpoint *p = &c->point[point];
+	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
 	const char *axes = vn_entry_axes(e);
-	const vn_step *s = vn_recording_step(c->ref, p->step);
-	const int token = vn_token_axis(axes, e->shape.rank);
-	if (!s || s->rows != 1 || vn_axes_find(axes, "key") >= 0)
-		return false;
-	return *axes ? token >= 0 && e->shape.dim[token] == 1 : e->shape.rank == 2 && e->shape.dim[0] == 1;
+	const int  token = vn_token_axis(axes, e->shape.rank);
+	*m = (member) { p->name, point, 1, 1, 1 };
+	for (int i = 0; i < e->shape.rank; i++)
+		*(i < token ? &m->outer : i == token ? &m->rows : &m->inner) *= e->shape.dim[i];
+	return token >= 0 && (*axes ? vn_axes_find(axes, "key") < 0 : e->shape.rank == 2) && m->outer * m->inner <= WIDEST;
 }
 
-static bool alike(const vn_comparison *c, const vn_checkpoint *a, const vn_checkpoint *b)
+static bool alike(const vn_comparison *c, const member *x, const member *y)
 {
-	const vn_entry *x = vn_recording_entry(c->ref, a->ref), *y = vn_recording_entry(c->ref, b->ref);
-	return x->dtype == y->dtype && vn_shape_equal(&x->shape, &y->shape)
+	const vn_checkpoint *a = &c->point[x->point], *b = &c->point[y->point];
+	return x->outer == y->outer && x->inner == y->inner && strcmp(x->name, y->name) == 0
+	    && vn_recording_entry(c->ref, a->ref)->dtype == vn_recording_entry(c->ref, b->ref)->dtype
 	    && vn_recording_entry(c->cand, a->cand)->dtype == vn_recording_entry(c->cand, b->cand)->dtype;
 }
 
-static vn_status copy(vn_recording *r, int entry, unsigned char *to, size_t bytes, vn_error *err)
+/* ---- rows -------------------------------------------------------------------------------- */
+
+void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to)
 {
-	vn_tensor t;
-	const vn_status st = vn_entry_tensor(r, entry, &t, err);
-	if (!st)
-		memcpy(to, t.data, bytes);
-	vn_recording_release(r, entry);
+	const size_t  run = (size_t)g->inner * vn_dtype_size(t->dtype);
+	const int64_t rows = vn_shape_count(&t->shape) / (g->outer * g->inner);
+	for (int64_t o = 0; o < g->outer; o++)
+		memcpy(to + (size_t)o * run, (const unsigned char *)t->data + (size_t)(o * rows + row) * run, run);
+}
+
+vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry, vn_tensor *t, unsigned char **data,
+                          vn_error *err)
+{
+	const int first = entry(c, &c->point[g->row[0].point]);
+	vn_status st = VN_OK;
+
+	*data = NULL;
+	if (first < 0)
+		return VN_OK;
+	*t = (vn_tensor) { .dtype = vn_recording_entry(r, first)->dtype, .shape = { .rank = 2, .dim = { g->rows, g->outer * g->inner } } };
+	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
+	bool all = true;
+	if (!(*data = malloc(row * (size_t)g->rows)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->point[g->row[0].point].name, g->rows);
+	for (int i = 0; i < g->rows && all && !st; i++) {
+		const int e = entry(c, &c->point[g->row[i].point]);
+		vn_tensor of;
+		if (!(all = e >= 0 && vn_recording_entry(r, e)->dtype == t->dtype))
+			break;
+		if (!(st = vn_entry_tensor(r, e, &of, err)))
+			vn_channel_row_copy(g, &of, g->row[i].row, *data + row * (size_t)i);
+		vn_recording_release(r, e);
+	}
+	if (st || !all) {
+		free(*data);
+		*data = NULL;
+	}
+	t->data = *data;
 	return st;
 }
 
-/* The first of the rows that has half of its share, or more, of what the channel is off by. */
-static int first_off(const vn_tensor t[2], int64_t channel)
+static int entry_of_ref(vn_comparison *c, const vn_checkpoint *p)
 {
-	const int64_t rows = t[0].shape.dim[0], n = t[0].shape.dim[1];
-	double off[SAMPLE], sum = 0.0;
-
-	for (int64_t i = 0; i < rows; i++) {
-		double x[2];
-		for (int side = 0; side < 2; side++)
-			vn_to_f64(&x[side], (const unsigned char *)t[side].data + (size_t)(i * n + channel) * vn_dtype_size(t[side].dtype), t[side].dtype, 1);
-		off[i] = isfinite(x[0]) && isfinite(x[1]) ? fabs(x[1] - x[0]) : 0.0;
-		sum += off[i] * off[i];
-	}
-	for (int i = 0; i < rows; i++)
-		if (2.0 * (double)rows * off[i] * off[i] >= sum)
-			return i;
-	return 0;
+	(void)c;
+	return p->ref;
 }
 
-/* in: n checkpoints of one name and form. */
-static vn_status pool(vn_comparison *c, const member *in, int n, vn_error *err)
+static int entry_of_cand(vn_comparison *c, const vn_checkpoint *p)
 {
-	static const vn_metric both[] = { VN_M_WORST_CHANNEL_NMSE, VN_M_WORST_CHANNEL_SCALE };
-	vn_checkpoint *first = &c->point[in[0].point];
-	const int      rows = n < SAMPLE ? n : SAMPLE;
-	const vn_shape shape = { .rank = 2, .dim = { rows, first->m.n } };
-	vn_tensor t[2] = { { .dtype = vn_recording_entry(c->ref, first->ref)->dtype, .shape = shape },
-			{ .dtype = vn_recording_entry(c->cand, first->cand)->dtype, .shape = shape } };
-	unsigned char *data[2] = { NULL };
-	int         at[SAMPLE];
-	vn_measured m;
-	vn_status   st = VN_OK;
+	(void)c;
+	return p->cand;
+}
 
-	for (int i = 0; i < rows; i++)
-		at[i] = in[(int64_t)i * (n - 1) / (rows - 1)].point;
-	for (int side = 0; side < 2 && !st; side++) {
-		const size_t row = (size_t)first->m.n * vn_dtype_size(t[side].dtype);
-		if (!(data[side] = malloc(row * (size_t)rows)))
-			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps", first->name, rows);
-		for (int i = 0; i < rows && !st; i++) {
-			const vn_checkpoint *p = &c->point[at[i]];
-			st = copy(side ? c->cand : c->ref, side ? p->cand : p->ref, data[side] + row * (size_t)i, row, err);
-		}
-		t[side].data = data[side];
+vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err)
+{
+	return vn_channel_rows(c, g, c->ref, entry_of_ref, t, data, err);
+}
+
+/* ---- which step it starts at ----------------------------------------------------------------- */
+
+/* One channel over the sample. */
+typedef struct channel {
+	int64_t at;
+	double  rr, dd; /* mean squares */
+} channel;
+
+/* false: not finite. */
+static bool pair_at(const vn_tensor t[2], int64_t at, double *rr, double *dd)
+{
+	double x[2];
+	for (int side = 0; side < 2; side++)
+		vn_to_f64(&x[side], (const unsigned char *)t[side].data + (size_t)at * vn_dtype_size(t[side].dtype), t[side].dtype, 1);
+	*rr = x[0] * x[0];
+	*dd = (x[1] - x[0]) * (x[1] - x[0]);
+	return isfinite(x[0]) && isfinite(x[1]);
+}
+
+static channel channel_of(const vn_tensor t[2], int64_t at)
+{
+	channel k = { .at = at };
+	int n = 0;
+	for (int64_t i = 0; i < t[0].shape.dim[0]; i++) {
+		double rr, dd;
+		if (!pair_at(t, i * t[0].shape.dim[1] + at, &rr, &dd))
+			continue;
+		k.rr += rr;
+		k.dd += dd;
+		n++;
 	}
-	if (!st && !(st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err)) && m.worst_nmse_channel >= 0) {
-		vn_checkpoint *off = &c->point[at[first_off(t, m.worst_nmse_channel)]];
-		off->channel_steps = n;
-		off->m.worst_nmse_channel = m.worst_nmse_channel;
-		off->m.worst_scale_channel = m.worst_scale_channel;
-		for (int i = 0; i < 2; i++)
-			off->m.value[both[i]] = m.value[both[i]];
+	k.rr /= n ? n : 1;
+	k.dd /= n ? n : 1;
+	return k;
+}
+
+/* A quarter of the squared error that the channel has in the mean; or a 64th where the number itself happens to be small, if it is
+ * off by as large a share and four times as far as all else in this step. */
+static bool is_off(const channel *k, const vn_checkpoint *p, double rr, double dd)
+{
+	const double n = (double)p->m.finite, each = p->m.value[VN_M_RMSE] * p->m.value[VN_M_RMSE], size = p->m.ref_rms * p->m.ref_rms;
+	const double others = n > 1 ? fmax(n * each - dd, 0) / (n - 1) * fmax(size > 0 ? k->rr / size : 1, 1) : 0;
+	return dd >= k->dd / 4 || (dd >= k->dd / 64 && dd * k->rr >= k->dd * rr / 4 && dd >= 16 * others);
+}
+
+/* in (n). first: to it. */
+static vn_status find_first(vn_comparison *c, const member *in, int n, const channel *k, int *first, vn_error *err)
+{
+	vn_status st = VN_OK;
+	bool found = false;
+	for (int i = 0; i < n && !found && !st; i++) {
+		const vn_checkpoint *p = &c->point[in[i].point];
+		vn_tensor t[2];
+		if (!(st = vn_entry_tensor(c->ref, p->ref, &t[0], err)) && !(st = vn_entry_tensor(c->cand, p->cand, &t[1], err)))
+			for (int64_t row = 0; row < in[i].rows && !found; row++) {
+				double rr, dd;
+				const int64_t outer = k->at / in[i].inner, inner = k->at % in[i].inner;
+				found = pair_at(t, (outer * in[i].rows + row) * in[i].inner + inner, &rr, &dd) && is_off(k, p, rr, dd);
+			}
+		vn_recording_release(c->ref, p->ref);
+		vn_recording_release(c->cand, p->cand);
+		if (found)
+			*first = in[i].point;
 	}
+	return st;
+}
+
+/* ---- a pool ------------------------------------------------------------------------------------ */
+
+static void choose_rows(const member *in, int n, vn_channel_pool *g)
+{
+	int64_t all = 0, before = 0;
+	for (int i = 0; i < n; i++)
+		all += in[i].rows;
+	g->rows = (int)(all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS);
+	for (int i = 0, at = 0; i < g->rows; i++) {
+		const int64_t row = vn_channel_row(i, g->rows, all);
+		while (row >= before + in[at].rows)
+			before += in[at++].rows;
+		g->row[i] = (vn_pooled_row) { in[at].point, row - before };
+	}
+}
+
+/* Measures the n > 1 checkpoints `in`, of one name and form, as one. *made: its number; unchanged where they have no channels together. */
+static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int *made, vn_error *err)
+{
+	vn_channel_pool g = { .outer = in[0].outer, .inner = in[0].inner, .steps = n, .wider = wider, .charged = { in[0].point, in[0].point },
+	                      .floor = { (double)NAN, (double)NAN } };
+	unsigned char *data[2] = { NULL };
+	vn_tensor   t[2];
+	vn_measured m;
+	vn_status   st;
+
+	choose_rows(in, n, &g);
+	if (g.rows < VN_CHANNEL_FEWEST)
+		return VN_OK;
+	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err)) || (st = vn_channel_rows(c, &g, c->cand, entry_of_cand, &t[1], &data[1], err))
+	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err)) || m.worst_nmse_channel < 0)
+		goto done;
+	g.channel[0] = m.worst_nmse_channel;
+	g.channel[1] = m.worst_scale_channel;
+	for (int i = 0; i < VN_CHANNEL_METRICS && !st; i++) {
+		const channel k = channel_of(t, g.channel[i]);
+		g.value[i] = m.value[vn_channel_metrics[i]];
+		st = find_first(c, in, n, &k, &g.charged[i], err);
+	}
+	vn_channel_pool *more = st ? NULL : realloc(c->channel_pool, ((size_t)c->n_channel_pools + 1) * sizeof *more);
+	if (!st && !more)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
+	if (st)
+		goto done;
+	c->channel_pool = more;
+	for (int i = 0; i < n; i++)
+		c->point[in[i].point].channels = c->n_channel_pools;
+	*made = c->n_channel_pools;
+	c->channel_pool[c->n_channel_pools++] = g;
+done:
 	free(data[0]);
 	free(data[1]);
 	return st;
+}
+
+/* The others to the front, in order; how many they are. */
+static int set_apart(const vn_comparison *c, member *in, int n, member *rest, double *size)
+{
+	int kept = 0;
+	for (int i = 0; i < n; i++)
+		size[i] = c->point[in[i].point].m.value[VN_M_NMSE];
+	qsort(size, (size_t)n, sizeof *size, vn_ascending);
+	const double most = AS_A_WHOLE * size[vn_rank(n, 0.5)];
+	for (int i = 0; i < n; i++)
+		if (c->point[in[i].point].m.value[VN_M_NMSE] <= most)
+			rest[kept++] = in[i];
+	return kept;
+}
+
+static bool has(const member *in, int n, int point)
+{
+	for (int i = 0; i < n; i++)
+		if (in[i].point == point)
+			return true;
+	return false;
+}
+
+/* All of a name, and where a step that is wrong as a whole is charged, all but such steps: what is charged to another is then what
+ * those say. */
+static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
+{
+	member   *rest = malloc((size_t)n * sizeof *rest);
+	double   *size = malloc((size_t)n * sizeof *size);
+	int       all = -1, without = -1, kept;
+	vn_status st = rest && size ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
+
+	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
+		const vn_channel_pool was = c->channel_pool[all];
+		if (!has(rest, kept, was.charged[0]) || !has(rest, kept, was.charged[1]))
+			st = pool(c, rest, kept, all, &without, err);
+	}
+	free(size);
+	free(rest);
+	return st;
+}
+
+static void charge(vn_comparison *c)
+{
+	for (int g = 0; g < c->n_channel_pools; g++)
+		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
+			const vn_channel_pool *from = &c->channel_pool[g];
+			vn_checkpoint *p = &c->point[from->charged[i]];
+			if (p->channels != g)
+				continue; /* one of the others, which have a pool of their own */
+			p->m.value[vn_channel_metrics[i]] = from->value[i];
+			*(i ? &p->m.worst_scale_channel : &p->m.worst_nmse_channel) = from->channel[i];
+		}
 }
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
@@ -123,15 +316,15 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 	if (!in)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
 	for (int i = 0; i < c->n_points; i++)
-		if (belongs(c, &c->point[i]))
-			in[n++] = (member) { c->point[i].name, i };
+		n += belongs(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, by_name);
 	for (int from = 0, to; !st && from < n; from = to) {
-		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0 && alike(c, &c->point[in[from].point], &c->point[in[to].point]); to++)
+		for (to = from + 1; to < n && alike(c, &in[from], &in[to]); to++)
 			;
 		if (to - from > 1)
-			st = pool(c, in + from, to - from, err);
+			st = pool_twice(c, in + from, to - from, err);
 	}
+	charge(c);
 	free(in);
 	return st;
 }

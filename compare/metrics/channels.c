@@ -18,8 +18,6 @@
 #include <string.h>
 
 enum {
-	ROWS = 32,       /* of them are enough: of the worst of 10,000 channels the luck is then 2.2, of all 1 */
-	FEWEST = 8,      /* of fewer different ones a channel's error is luck */
 	ENOUGH = 32,     /* numbers for a middle factor and how far others are from it */
 	LOOKED_AT = 64,  /* numbers of a token that tell it from another */
 	MOST = 1 << 16,  /* of what is wider, vocabularies, the sums alone would be the memory of everything else */
@@ -113,10 +111,14 @@ static void add(const sample *s, const vn_pair *p, int64_t at, size_t n, int64_t
 	s->k->columns(x[0], x[1], n, s->c->rr + channel, s->c->rd + channel, s->c->dd + channel);
 }
 
-/* Of evenly spaced tokens, the first and the last among them. */
-static int64_t token_of(int64_t i, int64_t rows, int64_t all)
+int64_t vn_channel_row(int64_t i, int64_t rows, int64_t all)
 {
-	return rows > 1 ? i * (all - 1) / (rows - 1) : 0;
+	const uint32_t mixes = 0xe2eac659; /* of 3000 odd numbers tried the most even one */
+	const int64_t  from = i * all / rows, to = (i + 1) * all / rows;
+	uint32_t h = (uint32_t)(i + 1) * mixes;
+	h = (h ^ h >> 15) * mixes;
+	h ^= h >> 16;
+	return from + (int64_t)((uint64_t)h * (uint64_t)(to - from) >> 32);
 }
 
 /* Rows of a megabyte, mapped, would count as memory, all of them at once; with each page come its neighbours. */
@@ -135,7 +137,7 @@ static vn_status add_all(const sample *s, int64_t rows, vn_window *in, const vn_
 		for (int64_t from = 0, n; from < p->inner; from += n) {
 			n = p->inner - from < step ? p->inner - from : step;
 			for (int64_t t = 0; t < rows; t++) {
-				const int64_t at = (o * p->rows + token_of(t, rows, p->rows)) * p->inner + from;
+				const int64_t at = (o * p->rows + vn_channel_row(t, rows, p->rows)) * p->inner + from;
 				if (in && (st = vn_window_run(in, job, at, n, err)))
 					return st;
 				const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
@@ -163,11 +165,11 @@ static vn_status count_different(const sample *s, int64_t rows, vn_window *in, c
 {
 	const vn_pair *p = &s->pair;
 	const int64_t  n = p->inner < LOOKED_AT ? p->inner : LOOKED_AT;
-	double kept[ROWS][LOOKED_AT];
+	double kept[VN_CHANNEL_ROWS][LOOKED_AT];
 	vn_status st = VN_OK;
 	*different = 0;
 	for (int64_t t = 0; t < rows && !st; t++) {
-		const int64_t at = token_of(t, rows, p->rows) * p->inner;
+		const int64_t at = vn_channel_row(t, rows, p->rows) * p->inner;
 		if (in && (st = vn_window_run(in, job, at, n, err)))
 			continue;
 		const vn_pair here = in ? vn_window_of_run(in, p, at) : *p;
@@ -268,12 +270,12 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 		c->rd[i] = ldexp(c->rd[i], up);
 		c->dd[i] = ldexp(c->dd[i], 2 * up);
 	}
-	if (scores && different < FEWEST)
+	if (scores && different < VN_CHANNEL_FEWEST)
 		return;
 	const factors f = factors_of(c->rd, c->sort, n);
 	if (n * different >= ENOUGH)
 		m->value[VN_M_SCALE] = fmax(m->value[VN_M_SCALE], m->middle = middle_scale(f, n));
-	if (different < FEWEST)
+	if (different < VN_CHANNEL_FEWEST)
 		return;
 	for (int64_t i = 0; i < n; i++) {
 		const double off = fabs(c->rd[i]);
@@ -293,7 +295,7 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 
 vn_status vn_measure_channels(const vn_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
 {
-	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank), rows = p->rows < ROWS ? p->rows : ROWS;
+	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank), rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
 	vn_measured  *m = &job->m;
 	const bool wide = p->dtype[0] == VN_F64 || p->dtype[0] == VN_I32 || p->dtype[1] == VN_F64 || p->dtype[1] == VN_I32;
 	int        scale[2] = { 0, 0 };

@@ -19,8 +19,7 @@
  *             for rows of that norm: what is next to nothing is measured against
  *             its neighbours. A token of enormous size hides no other, as it does
  *             in the sums over the whole tensor
- *   channel   a place behind the token axis (and before it), over a sample of 32 tokens, evenly spaced, the first and the last
- *             among them (channels.c). worst_channel_nmse takes channels below half of the median channel's norm for channels of
+ *   channel   a place behind the token axis (and before it), over a sample of 32 tokens at uneven places (channels.h). worst_channel_nmse takes channels below half of the median channel's norm for channels of
  *             that norm; worst_channel_scale is the largest |factor - 1| of one beyond 6 times its standard error or the
  *             deviation of all factors, whichever is more. Of scores (axis key), of fewer than 8 different tokens, and without
  *             a token axis both are those of the whole. scale is the median channel's where that is farther from 1

@@ -4,6 +4,7 @@
  * from the reference. Where it keeps no more, that run may have the reference's very bits, and what separates two
  * engines of one format is the roundings of both: a run of each format is measured against one more precise, and the two
  * are joined. Either way a run in the reference's own precision tells whether the reference is the model's. */
+#include "compare/floor/floor_channels.h"
 #include "compare/floor/floor_check.h"
 #include "compare/match/names.h"
 #include "compare/replay/replay_inside.h"
@@ -112,8 +113,10 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 			return st;
 		if (s->own)
 			memcpy(s->own[p - s->c->point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
-		else
+		else {
 			vn_floor_set(p, &m);
+			return vn_floor_channels_keep(s->c, p, 0, &f, err);
+		}
 	}
 	if (!fine)
 		return VN_OK;
@@ -126,7 +129,8 @@ static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, co
 		vn_floor_set(p, &m);
 	if (s->twice)
 		vn_floor_join(p, &m);
-	return VN_OK;
+	st = vn_floor_channels_keep(s->c, p, 0, &f, err);
+	return st ? st : vn_floor_channels_keep(s->c, p, 1, &x, err);
 }
 
 /* What the node made, of each engine the same in the same order. */
@@ -229,6 +233,9 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 		vn_ref_destroy(s->e[i].ref);
 		s->e[i].ref = NULL;
 	}
+	if (!st && (fine || !s->own))
+		st = vn_floor_channels_take(s->c, fine != NULL, s->joins, s->twice, err);
+	vn_floor_channels_drop(s->c);
 	return st;
 }
 

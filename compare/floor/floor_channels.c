@@ -1,0 +1,118 @@
+/* floor_channels.c: see floor_channels.h. */
+#include "compare/floor/floor_channels.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Of the charged steps p->floor has the floor of all steps. */
+static void set(vn_comparison *c, int g)
+{
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
+		vn_checkpoint *p = &c->point[c->channel_pool[g].charged[i]];
+		if (p->channels == g && p->has_floor)
+			p->floor[vn_channel_metrics[i]] = c->channel_pool[g].floor[i];
+	}
+}
+
+/* value: NaN where the rows have no channels. */
+static vn_status measure(const vn_comparison *c, const vn_tensor *ref, const vn_tensor *run, double *value, vn_error *err)
+{
+	vn_measured m;
+	const vn_status st = vn_measure(ref, run, "token hidden", false, c->options->threads, &m, err);
+	const bool some = !st && m.worst_nmse_channel >= 0;
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
+		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;
+	return st;
+}
+
+vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int g = 0; g < c->n_channel_pools && !st; g++) {
+		vn_channel_pool *pool = &c->channel_pool[g];
+		unsigned char *data[2] = { NULL };
+		vn_tensor t[2];
+		if (!(st = vn_channel_rows(c, pool, c->floor, entry, &t[1], &data[1], err)) && data[1]
+		    && !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
+			st = measure(c, &t[0], &t[1], pool->floor, err);
+		free(data[0]);
+		free(data[1]);
+		set(c, g);
+	}
+	return st;
+}
+
+static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
+{
+	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
+	for (int i = 0; i < pool->rows; i++) {
+		if (pool->row[i].point != p - c->point)
+			continue;
+		if (!pool->kept[side]) {
+			pool->kept_in[side] = t->dtype;
+			if (!(pool->kept[side] = malloc(row * (size_t)pool->rows)))
+				return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d rows of its floor", p->name, pool->rows);
+		}
+		if (pool->kept_in[side] == t->dtype) {
+			vn_channel_row_copy(pool, t, pool->row[i].row, pool->kept[side] + row * (size_t)i);
+			pool->n_kept[side]++;
+		}
+	}
+	return VN_OK;
+}
+
+vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
+{
+	const int own = p->channels;
+	vn_status st = own < 0 ? VN_OK : keep(c, &c->channel_pool[own], p, side, t, err);
+	for (int g = own < 0 ? -1 : c->channel_pool[own].wider; g >= 0 && !st; g = c->channel_pool[g].wider)
+		st = keep(c, &c->channel_pool[g], p, side, t, err);
+	return st;
+}
+
+static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool joins, bool twice, vn_error *err)
+{
+	double    value[VN_CHANNEL_METRICS] = { (double)NAN, (double)NAN };
+	vn_tensor t[2];
+	unsigned char *data = NULL;
+	vn_status st = VN_OK;
+
+	if (pool->n_kept[0] == pool->rows && (!finer || pool->n_kept[1] == pool->rows)) {
+		const vn_shape shape = { .rank = 2, .dim = { pool->rows, pool->outer * pool->inner } };
+		t[1] = (vn_tensor) { pool->kept_in[0], shape, pool->kept[0] };
+		if (finer)
+			t[0] = (vn_tensor) { pool->kept_in[1], shape, pool->kept[1] };
+		else
+			st = vn_channel_rows_of_ref(c, pool, &t[0], &data, err);
+		if (!st)
+			st = measure(c, &t[0], &t[1], value, err);
+		free(data);
+	}
+	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
+		pool->floor[i] = joins ? vn_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : value[i];
+		pool->floor[i] = twice ? vn_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : pool->floor[i];
+	}
+	return st;
+}
+
+vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool twice, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int g = 0; g < c->n_channel_pools && !st; g++) {
+		st = take(c, &c->channel_pool[g], finer, joins, twice, err);
+		set(c, g);
+	}
+	vn_floor_channels_drop(c);
+	return st;
+}
+
+void vn_floor_channels_drop(vn_comparison *c)
+{
+	for (int g = 0; g < c->n_channel_pools; g++)
+		for (int side = 0; side < 2; side++) {
+			vn_channel_pool *pool = &c->channel_pool[g];
+			free(pool->kept[side]);
+			pool->kept[side] = NULL;
+			pool->n_kept[side] = 0;
+		}
+}

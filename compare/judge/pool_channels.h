@@ -1,0 +1,54 @@
+/* pool_channels.h: the channels of steps of few tokens, judged together.
+ *
+ * Fewer than 8 different tokens have no channels to speak of (channels.c), so a decode would pass whatever becomes of one of
+ * them. The rows of all such steps are to the channels what those of one tensor are: a sample of them is put under each other
+ * and measured as one. What comes of it is charged to the first step that is off in that channel.
+ *
+ * One step that is wrong as a whole would hide what the others say. So, where it is charged, the others make a pool of their own.
+ */
+#ifndef VN_COMPARE_POOL_CHANNELS_H
+#define VN_COMPARE_POOL_CHANNELS_H
+
+#include "compare/compare.h"
+#include "compare/metrics/channels.h"
+
+enum { VN_CHANNEL_METRICS = 2 }; /* worst_channel_nmse, worst_channel_scale: in this order below */
+
+typedef struct vn_pooled_row {
+	int     point;
+	int64_t row;   /* of its token axis */
+} vn_pooled_row;
+
+typedef struct vn_channel_pool {
+	int64_t outer, inner;  /* places before and behind the token axis: outer * inner channels */
+	int     steps, rows;   /* rows: looked at */
+	vn_pooled_row row[VN_CHANNEL_ROWS];
+	double  value[VN_CHANNEL_METRICS];
+	int64_t channel[VN_CHANNEL_METRICS];
+	int     charged[VN_CHANNEL_METRICS]; /* checkpoints; where this is their pool (vn_checkpoint), their m has the value */
+	int     wider;         /* pool that has these steps and those that are wrong as a whole; -1 */
+	bool    outside;       /* a checkpoint is broken by what is charged to it */
+	double  floor[VN_CHANNEL_METRICS];   /* NaN: not known */
+	unsigned char *kept[2];              /* while a floor runs: its rows, and those of the run that it is held against */
+	vn_dtype kept_in[2];
+	int      n_kept[2];
+} vn_channel_pool;
+
+extern const vn_metric vn_channel_metrics[VN_CHANNEL_METRICS];
+/* Which of both; -1: another metric. */
+int  vn_channel_metric(vn_metric m);
+/* How many steps p is charged with in this metric; 0: it has its own number. */
+int  vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
+/* Is it judged at another step? */
+bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m);
+
+/* The entry of a recording that stands for a checkpoint; -1: none. */
+typedef int vn_channel_entry(vn_comparison *c, const vn_checkpoint *p);
+/* The pool's rows of a recording, as (rows, channels): the caller's to free. data NULL: some are not there, or of several formats. */
+vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry, vn_tensor *t, unsigned char **data,
+                          vn_error *err);
+vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err);
+/* One row of a tensor of the pool's form. */
+void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
+
+#endif
