@@ -1,8 +1,11 @@
 /* floor_channels.c: see floor_channels.h. */
 #include "compare/floor/floor_channels.h"
 
+#include "compare/metrics/average.h"
+
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of the charged steps p->floor has the floor of all steps. */
 static void set(vn_comparison *c, int g)
@@ -14,11 +17,51 @@ static void set(vn_comparison *c, int g)
 	}
 }
 
-/* value: NaN where the rows have no channels. */
-static vn_status measure(const vn_comparison *c, const vn_tensor *ref, const vn_tensor *run, double *value, vn_error *err)
+/* Rows of a step whose floor is so many times that of the median step are none of a floor: it, or the reference, is wrong there, which is
+ * said of that step. */
+#define AS_A_WHOLE 100.0
+
+static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
+{
+	return vn_floor_value(&c->point[pool->row[row].point], VN_M_NMSE);
+}
+
+static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
+{
+	const size_t bytes = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
+	memmove(data + bytes * (size_t)to, data + bytes * (size_t)row, bytes);
+	t->shape.dim[0] = to + 1;
+}
+
+/* In both, whose numbers are data, the rows of the other steps alone, to the front. */
+static vn_status leave_out(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2], vn_error *err)
+{
+	double *size = malloc((size_t)pool->rows * sizeof *size);
+	int     n = 0, kept = 0;
+
+	if (!size)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d rows", pool->rows);
+	for (int i = 0; i < pool->rows; i++)
+		if (!isnan(floor_of(c, pool, i)))
+			size[n++] = floor_of(c, pool, i);
+	qsort(size, (size_t)n, sizeof *size, vn_ascending);
+	const double most = n ? AS_A_WHOLE * size[vn_rank(n, 0.5)] : 0;
+	for (int i = 0; i < pool->rows && most > 0; i++)
+		if (floor_of(c, pool, i) <= most) { /* not one that is not known, either */
+			take_row(&t[0], data[0], i, kept);
+			take_row(&t[1], data[1], i, kept++);
+		}
+	free(size);
+	return VN_OK;
+}
+
+/* t: rows of the reference and of the floor's run, which are changed. value: NaN where they have no channels. */
+static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn_tensor *t, unsigned char *const data[2], double *value, vn_error *err)
 {
 	vn_measured m;
-	const vn_status st = vn_measure(ref, run, "token hidden", false, c->options->threads, &m, err);
+	vn_status   st = leave_out(c, pool, t, data, err);
+	if (!st)
+		st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err);
 	const bool some = !st && m.worst_nmse_channel >= 0;
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
 		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;
@@ -34,7 +77,7 @@ vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, v
 		vn_tensor t[2];
 		if (!(st = vn_channel_rows(c, pool, c->floor, entry, &t[1], &data[1], err)) && data[1]
 		    && !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
-			st = measure(c, &t[0], &t[1], pool->floor, err);
+			st = measure(c, pool, t, data, pool->floor, err);
 		free(data[0]);
 		free(data[1]);
 		set(c, g);
@@ -74,7 +117,7 @@ static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool 
 {
 	double    value[VN_CHANNEL_METRICS] = { (double)NAN, (double)NAN };
 	vn_tensor t[2];
-	unsigned char *data = NULL;
+	unsigned char *own = NULL;
 	vn_status st = VN_OK;
 
 	if (pool->n_kept[0] == pool->rows && (!finer || pool->n_kept[1] == pool->rows)) {
@@ -83,10 +126,11 @@ static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool 
 		if (finer)
 			t[0] = (vn_tensor) { pool->kept_in[1], shape, pool->kept[1] };
 		else
-			st = vn_channel_rows_of_ref(c, pool, &t[0], &data, err);
+			st = vn_channel_rows_of_ref(c, pool, &t[0], &own, err);
+		unsigned char *const data[2] = { finer ? pool->kept[1] : own, pool->kept[0] };
 		if (!st)
-			st = measure(c, &t[0], &t[1], value, err);
-		free(data);
+			st = measure(c, pool, t, data, value, err);
+		free(own);
 	}
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
 		pool->floor[i] = joins ? vn_floor_sum(vn_channel_metrics[i], pool->floor[i], value[i]) : value[i];

@@ -46,8 +46,8 @@ typedef struct member {
 static int by_name(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
-	const int name = strcmp(x->name, y->name);
-	return name ? name : (x->point > y->point) - (x->point < y->point);
+	const int name = strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
+	return name ? name : alone ? alone : (x->point > y->point) - (x->point < y->point);
 }
 
 /* Tokens that have no channels of their own. */
@@ -65,10 +65,11 @@ static bool belongs(const vn_comparison *c, int point, member *m)
 	return token >= 0 && (*axes ? vn_axes_find(axes, "key") < 0 : e->shape.rank == 2) && m->outer * m->inner <= WIDEST;
 }
 
+/* Of calls of one token and of several an engine makes different computations: what is off in all of the one kind would be half off together. */
 static bool alike(const vn_comparison *c, const member *x, const member *y)
 {
 	const vn_checkpoint *a = &c->point[x->point], *b = &c->point[y->point];
-	return x->outer == y->outer && x->inner == y->inner && strcmp(x->name, y->name) == 0
+	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) && strcmp(x->name, y->name) == 0
 	    && vn_recording_entry(c->ref, a->ref)->dtype == vn_recording_entry(c->ref, b->ref)->dtype
 	    && vn_recording_entry(c->cand, a->cand)->dtype == vn_recording_entry(c->cand, b->cand)->dtype;
 }

@@ -44,7 +44,7 @@ const vn_mutation vn_selftest_steps[] = {
 	  .when = VN_LAST_STEP, .numbers = vn_change_to_others, .want = NOTHING },
 
 	CHANNEL("scaled", "15 % off", channel_scaled, VN_N_METRICS, .fine = VN_FINE),
-	CHANNEL("scaled-without-floor", "15 % off, without a floor,", channel_scaled, VN_M_WORST_CHANNEL_SCALE, .unit = VN_UNIT_NONE),
+	CHANNEL("scaled-without-floor", "15 % off, without a floor,", channel_scaled, VN_N_METRICS, .unit = VN_UNIT_NONE),
 	CHANNEL("zeroed", "0", channel_zeroed, VN_N_METRICS, .fine = VN_FINE),
 	CHANNEL("zeroed-without-floor", "0, without a floor,", channel_zeroed, VN_M_WORST_CHANNEL_NMSE, .unit = VN_UNIT_NONE),
 	CHANNEL("negated", "of the other sign", channel_negated, VN_N_METRICS, .fine = VN_FINE),
