@@ -195,7 +195,7 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patie
 	return st;
 }
 
-static vn_status mutate(const vn_mutation *m, vn_side of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
+static vn_status mutate(const vn_mutation *m, vn_sides of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
                         const vn_entry *other, vn_error *err)
 {
 	vn_patient one = { 0 }, *steps = NULL, *p = &one;

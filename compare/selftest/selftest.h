@@ -54,12 +54,12 @@ typedef enum vn_needs {
  * numbers, so that there are channels to speak of. */
 typedef enum vn_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_when;
 
-typedef enum vn_side { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_side;
+typedef enum vn_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_sides;
 
 /* One recording as mutations see it. */
 typedef struct vn_patient {
 	vn_recording   *healthy; /* what the copy holds so far */
-	vn_side         of;      /* whose it is: VN_SIDE_REF or VN_SIDE_CAND */
+	vn_sides         of;      /* whose it is: VN_SIDE_REF or VN_SIDE_CAND */
 	int             step;    /* of target */
 	const vn_entry *target, *other;
 	char            at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* their paths */
@@ -71,7 +71,7 @@ typedef struct vn_patient {
 
 /* A change about as large as what a 16-bit run's own roundings come to some layers on,
  * times what healthy engines were seen to differ by: it is made where the floor is
- * lowest. VN_FINER: and without a floor the limits of bf16 and f16-acc16 are wider than
+ * lowest. VN_FINER: and without a floor the limits of bf16, of f16-acc16 and behind a recurrence (Qwen3.5) are wider than
  * it; VN_FINEST: those of every 16-bit run are. VN_FAIR: not so small, but without a floor
  * the limits of bf16 behind a recurrence (Qwen3.5) are wider. */
 typedef enum vn_fine { VN_COARSE, VN_FAIR, VN_FINE, VN_FINER, VN_FINEST } vn_fine;
@@ -99,10 +99,11 @@ typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM
 typedef struct vn_mutation {
 	const char *name, *does;
 	vn_needs    needs;
-	vn_side     side;
+	vn_sides     side;
 	vn_when     when;
 	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
+	bool        eight;    /* in the first call: seen only where 8 different tokens tell a channel, or an order of rows, from luck */
 	vn_unit     unit;
 	vn_claim    claim;    /* seen only by what target says of itself on both sides */
 	void      (*numbers)(const vn_patient *p, double *x);

@@ -223,7 +223,7 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "id-negative", "an id that was never known", .edit = id_negative, .want = REFUSED("/run/token_ids") },
 	{ "no-ids", "no token ids", .edit = no_ids, .want = REFUSED("/run/token_ids") },
 	{ "positions-later", "every position one later", .edit = later_positions, .want = REFUSED("positions: token 0") },
-	{ "position-other", "one position is another's", .edit = other_position, .want = REFUSED("positions: token") },
+	{ "position-other", "one position is another's", .edit = other_position, .want = REFUSED("positions: ") },
 	{ "no-engine", "nothing says which engine", .edit = no_engine, .want = REFUSED("attribute engine") },
 	{ "no-precision", "nothing says which precision", .edit = no_precision, .want = REFUSED("attribute precision") },
 	{ "precision-unknown", "a precision nobody knows", .edit = precision_none, .want = REFUSED("precision") },

@@ -109,11 +109,11 @@ static void half_others(const vn_patient *p, double *x)
 }
 
 const vn_mutation vn_selftest_places[] = {
-	{ "rows-reversed", "tokens backwards", VN_NEEDS_TENSOR, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
+	{ "rows-reversed", "tokens backwards", VN_NEEDS_TENSOR, .eight = true, .numbers = rows_reversed, .want = AS(VN_LIKE_REVERSED) },
 	{ "tokens-late", "shifted by one token", VN_NEEDS_TENSOR, .numbers = tokens_late, .want = AS(VN_LIKE_SHIFTED) },
 	{ "tokens-early", "shifted by one token, the other way", VN_NEEDS_TENSOR, .numbers = tokens_early, .want = AS(VN_LIKE_SHIFTED) },
-	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .numbers = row_copied, .want = BY(VN_M_WORST_TOKEN_NMSE) },
-	{ "tokens-swapped", "two tokens in each other's place", VN_NEEDS_TENSOR, .numbers = tokens_swapped,
+	{ "row-copied", "one token's row is its neighbour's", VN_NEEDS_TENSOR, .eight = true, .numbers = row_copied, .want = BY(VN_M_WORST_TOKEN_NMSE) },
+	{ "tokens-swapped", "two tokens in each other's place", VN_NEEDS_TENSOR, .eight = true, .numbers = tokens_swapped,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },
 	{ "first-for-last", "the last token's row is the first one's", VN_NEEDS_TENSOR, .numbers = first_for_last,
 	  .want = BY(VN_M_WORST_TOKEN_NMSE) },

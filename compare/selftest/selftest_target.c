@@ -1,4 +1,5 @@
 /* selftest_target.c: which tensor of a recording a mutation is made in. */
+#include "compare/metrics/channels.h"
 #include "compare/selftest/selftest_inside.h"
 
 #include <math.h>
@@ -99,28 +100,42 @@ static bool is_new(const double *x, int rows, const double *y, int64_t n)
 	return true;
 }
 
-/* Do all steps of one token together have channels to speak of: 8 different rows among as many as a comparison takes of them? */
-static bool has_channels(const vn_clinic *c, const vn_entry *e)
+/* Row `at` of e's checkpoint in the reference (e an entry of it) to x; false: it cannot be read. */
+static bool row_at(const vn_clinic *c, int entry, int64_t at, int64_t n, double *x)
 {
-	enum { MOST = 32, FEWEST = 8 };
-	const int64_t n = vn_columns(e);
-	const int     at = vn_recording_find(c->ref, e->step, e->name);
-	int      *step, rows = 0, all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, at), &step);
-	const int taken = all < MOST ? all : MOST;
-	double   *x = malloc((size_t)n * MOST * sizeof *x);
+	vn_tensor t;
+	if (entry < 0 || vn_entry_tensor(c->ref, entry, &t, NULL))
+		return false;
+	vn_to_f64(x, (const char *)t.data + (size_t)(at * n) * vn_dtype_size(t.dtype), t.dtype, (size_t)n);
+	vn_recording_release(c->ref, entry);
+	return true;
+}
 
-	for (int i = 0; i < taken && step && x && taken >= FEWEST && *step == e->step; i++) {
-		const int k = vn_recording_find(c->ref, step[(int64_t)i * (all - 1) / (taken - 1)], e->name);
-		vn_tensor t;
-		if (vn_entry_tensor(c->ref, k, &t, NULL))
+/* Has it channels to speak of: 8 different rows among as many as a comparison takes of it (step NULL), or of its `all` steps of one token? */
+static bool has_channels(const vn_clinic *c, const vn_entry *e, const int *step, int64_t all)
+{
+	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
+	double *x = taken < VN_CHANNEL_FEWEST ? NULL : malloc((size_t)n * VN_CHANNEL_ROWS * sizeof *x);
+	int     rows = 0;
+
+	for (int64_t i = 0; i < taken && x; i++) {
+		const int64_t at = vn_channel_row(i, taken, all);
+		if (!row_at(c, vn_recording_find(c->ref, step ? step[at] : e->step, e->name), step ? 0 : at, n, x + rows * n))
 			break;
-		vn_to_f64(x + rows * n, t.data, t.dtype, (size_t)n);
-		vn_recording_release(c->ref, k);
 		rows += is_new(x, rows, x + rows * n, n);
 	}
-	free(step);
 	free(x);
-	return rows >= FEWEST;
+	return rows >= VN_CHANNEL_FEWEST;
+}
+
+static bool steps_have_channels(const vn_clinic *c, const vn_entry *e)
+{
+	int       *step;
+	const int  all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, vn_recording_find(c->ref, e->step, e->name)), &step);
+	const bool has = step && all && *step == e->step && has_channels(c, e, step, all);
+
+	free(step);
+	return has;
 }
 
 /* ---- which ------------------------------------------------------------------------------------ */
@@ -159,7 +174,7 @@ static bool recurs(const vn_clinic *c)
 	return family && strncmp(family, "qwen3_5", 7) == 0;
 }
 
-static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
+static bool fits(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
 {
 	const int tokens = m->when ? 1 : 3;
 	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e)) : !in_call(c, m->when, e))
@@ -173,7 +188,7 @@ static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *
 	case VN_NEEDS_PAIR:
 	case VN_NEEDS_LAYERS:
 		return e->layer >= 0 && plain(c, e, tokens) && e->shape.dim[0] != vn_columns(e) &&
-		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && has_channels(c, e)));
+		       (m->when != VN_EVERY_STEP || (vn_axes_find(vn_entry_axes(e), "key") < 0 && steps_have_channels(c, e)));
 	case VN_NEEDS_HEADS:
 		return e->layer >= 0 && plain(c, e, tokens) && e->shape.rank == 3 && e->shape.dim[1] >= 2 && e->shape.dim[2] >= 2 &&
 		       e->shape.dim[1] != e->shape.dim[2] && e->shape.dim[0] != e->shape.dim[1];
@@ -186,6 +201,11 @@ static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *
 	default:
 		return false;
 	}
+}
+
+static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
+{
+	return fits(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
 }
 
 /* Behind it in the order of either side: an engine need not say one (sequence.h). */
@@ -298,6 +318,9 @@ static const char *lacking(const vn_clinic *c, const vn_mutation *m)
 			       : m->needs == VN_NEEDS_LAYERS ? "no tensor of other numbers in two layers of such a step"
 			       : m->needs == VN_NEEDS_STEPS  ? "no other numbers in the step before"
 			                                     : "no tensor of eight numbers inside a layer in such a step";
+	for (int i = 0; i < vn_recording_count(c->cand) && m->eight; i++)
+		if (fits(c, m, vn_recording_entry(c->cand, i)))
+			return "fewer than 8 different tokens";
 	return m->when == VN_LAST_STEP ? "the last step is no later one of one token" : m->when ? "no later step of one token" : lacks[m->needs];
 }
 
@@ -345,7 +368,7 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	if (why)
 		return why;
 	const bool coarse = *target && is_coarse(c, *target), none = !c->floor || m->unit == VN_UNIT_NONE;
-	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && coarse) || (m->fine == VN_FAIR && coarse && recurs(c));
+	const bool wider = m->fine == VN_FINEST || (m->fine == VN_FINER && (coarse || recurs(c))) || (m->fine == VN_FAIR && coarse && recurs(c));
 	if (wider && none && !c->h->limits && *target && vn_dtype_size((*target)->dtype) == 2)
 		return "no floor, and limits without one are wider than this: --floor";
 	return NULL;
