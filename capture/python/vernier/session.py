@@ -56,7 +56,7 @@ class Session:
         self.asked = tokens
         self.select = None if tokens is None or tokens == "last" else read_range("tokens", tokens)
         self.last_only = tokens == "last"
-        self.number = {id(modules.mixer_of(layer)[0]): n for n, layer in enumerate(self.parts.layers)}
+        self.turn = _turns(self._places())
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
         self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
@@ -83,7 +83,10 @@ class Session:
 
     def _forget(self) -> None:
         self.waiting: Set[str] = set()  # what this call has still to record
+        self.inside: Optional[int] = None  # the layer that is running
         self.layer: Optional[int] = None  # whose mixer is running
+        self.entered: Dict[int, int] = {}  # of each module that is a layer, how often so far
+        self.calls: Dict[int, int] = {}  # in this layer, of each module that it has in several places
         self.qkv: Optional[Any] = None
         self.lengths: Optional[List[Any]] = None
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream as it was put last
@@ -157,7 +160,7 @@ class Session:
         self.recorder.set_positions(where[0] if self.alone else where)
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
-        self.running, self.layer = False, None
+        self.running, self.inside, self.layer = False, None, None
         self._watch(getattr(out, "past_key_values", None))
         left = [n for n in self.points if n in self.waiting and n != "logits"]
         if left:
@@ -208,14 +211,29 @@ class Session:
         self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
 
     def _hook(self, h: modules.Hook, t: Any) -> None:
+        if h.layer != (-1 if self.inside is None else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
+            return  # the module serves other checkpoints too, and this call is for one of those
         t = t[0] if isinstance(t, (tuple, list)) else t
         if h.name in ("embed",) or h.name.endswith(".output"):
             self.stream = (h.name, t, _version(t))
         self.put(h.name, lambda: h.shape(t), "hook")
 
-    def _layer_input(self, n: int, args: Any, kwargs: Any) -> None:
+    def _enter(self, numbers: List[int], layer: Any, args: Any, kwargs: Any) -> None:
+        """A layer begins. numbers: which ones it is, in order; more than one where layers share it."""
+        before = self.entered.get(id(layer), 0)
+        if self.running and before < len(numbers):
+            self.entered[id(layer)], self.calls, self.inside = before + 1, {}, numbers[before]
+            self._layer_input(numbers[before], args[0] if args else kwargs["hidden_states"])
+
+    def _leave(self) -> None:
+        self.inside, self.calls = None, {}
+
+    def _count(self, module: Any) -> None:
+        self.calls[id(module)] = self.calls.get(id(module), 0) + 1
+
+    def _layer_input(self, n: int, t: Any) -> None:
         """It is what came before: a second name of that, unless somebody changed it on the way."""
-        name, t = f"layer{n}.input", args[0] if args else kwargs["hidden_states"]
+        name = f"layer{n}.input"
         before, stream, version = self.stream
         if name in self.waiting and before in self.points and before not in self.waiting and stream is t and version == _version(t):
             self.waiting.discard(name)
@@ -226,13 +244,13 @@ class Session:
 
     # ---- hooks --------------------------------------------------------------------------------------------------------
 
-    def _mixer(self, n: int, mixer: Any, delta: bool) -> List[Any]:
+    def _mixer(self, mixer: Any, delta: bool) -> List[Any]:
         def enter(m: Any, args: Any) -> None:
-            self.layer = n if self.running else None
+            self.layer = self.inside if self.running else None
 
         def leave(m: Any, args: Any, kwargs: Any, out: Any) -> None:
-            if delta and self.running:
-                wrapped.conv_state(self, n, m, kwargs.get("cache_params"))
+            if delta and self.layer is not None:
+                wrapped.conv_state(self, self.layer, m, kwargs.get("cache_params"))
             self.layer = self.qkv = None
 
         def keep(m: Any, args: Any, out: Any) -> None:
@@ -247,20 +265,38 @@ class Session:
                 parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
                 parts.embedding.register_forward_pre_hook(self._ids, with_kwargs=True),
                 parts.positions.register_forward_pre_hook(self._positions, with_kwargs=True)]
-        for n, layer in enumerate(parts.layers):
-            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=n: self._layer_input(n, a, k), with_kwargs=True))
-            made += self._mixer(n, *modules.mixer_of(layer))
+        layers = {id(layer): layer for layer in parts.layers}  # the same may be there more than once
+        for layer in layers.values():
+            numbers = [n for n, x in enumerate(parts.layers) if x is layer]
+            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=numbers: self._enter(n, m, a, k), with_kwargs=True))
+        for mixer, delta in {id(x[0]): x for x in map(modules.mixer_of, layers.values())}.values():
+            made += self._mixer(mixer, delta)
+        places = [h for h in self._places() if h.name in self.points]
+        for module in {id(h.module): h.module for h in places if h.name in self.turn}.values():
+            made.append(module.register_forward_pre_hook(lambda m, a: self._count(m)))
         # what must be known of the residual stream even when it is not recorded itself is kept by reference only
-        for h in self._places():
-            if h.name not in self.points:
-                continue
+        for h in places:
             if h.into:
                 made.append(h.module.register_forward_pre_hook(
                     lambda m, a, k, h=h: self._hook(h, a[0] if a else next(iter(k.values()))), with_kwargs=True))
             else:
                 made.append(h.module.register_forward_hook(lambda m, a, o, h=h: self._hook(h, o)))
+        made += [layer.register_forward_hook(lambda m, a, o: self._leave()) for layer in layers.values()]
         made.append(parts.body.register_forward_hook(self._end, with_kwargs=True))
         return made
+
+
+def _turns(places: Iterator[modules.Hook]) -> Dict[str, int]:
+    """Of the checkpoints of a module that a layer has in several places: at which of its calls they come, from 1."""
+    roles: Dict[Tuple[int, int], List[Tuple[int, str]]] = {}  # by layer and module
+    of = []
+    for h in places:
+        if h.module is not None and h.layer >= 0:
+            every, role = roles.setdefault((h.layer, id(h.module)), []), (id(h.owner), h.attribute)
+            if role not in every:
+                every.append(role)
+            of.append((h.name, every, role))
+    return {name: every.index(role) + 1 for name, every, role in of if len(every) > 1}
 
 
 COMPILED = "a model compiled by torch.compile has no places to hook; record it as it was before"

@@ -103,8 +103,8 @@ def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None)
     def attention(*args: Any, **kwargs: Any) -> Any:
         args = args if owner is None else (owner, *args)
         out = f(*args, **kwargs)
-        n = s.number.get(id(args[0]))
-        if n is not None and s.layer == n:
+        n = s.layer
+        if n is not None and mixer_of(s.parts.layers[n])[0] is args[0]:
             given = dict(zip(("module", "query", "key", "value", "attention_mask"), args), **kwargs)
             with torch.no_grad():
                 _attended(s, f"layer{n}.", given, out)
