@@ -110,6 +110,16 @@ def batch(bench, family):
         ref = bench.reference(family, row, "--force-ids", ",".join(map(str, more)))
         bench.within(f"{family} batch row {i} of {len(row)} tokens", ref, cand, "--batch-row", str(i))
 
+    # a static cache is given a mask of another kind than the caller's
+    with vernier.record(model, cand):
+        watched = greedy(model, padded, 3, attention_mask=mask, cache_implementation="static", disable_compile=True)
+    ref = bench.reference(family, rows[0], "--force-ids", ",".join(map(str, watched[0, longest:-1].tolist())))
+    bench.within(f"{family} batch with a static cache", ref, cand, "--batch-row", "0")
+    with vernier.record(model, cand):
+        run(model, [r + [0] * (longest - len(r)) for r in rows], attention_mask=mask.flip(-1))
+    for i in (0, 2):
+        bench.within(f"{family} batch padded right, row {i}", bench.reference(family, rows[i]), cand, "--batch-row", str(i))
+
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------------
 

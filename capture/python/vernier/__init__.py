@@ -44,6 +44,10 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     What the model has no module for is left out with a warning, and named in the attribute not_hooked of /run. A beam search
     and a model compiled by torch.compile are refused.
 
+    A batch is recorded with its padding, before its rows or behind them, whatever mask the model was given. The states of a
+    Gated DeltaNet that a call leaves have taken in the padding behind a row; recorded is that behind the row's last token,
+    recomputed.
+
     The numbers of the run do not change: hooks look on, and the functions of the model that no hook sees (the rotation,
     the attention, the delta rule) are wrapped while the block lasts. Every tensor says how it was had, in its attribute
     `how`: hook, patched, or recomputed from what was seen.

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 import torch
 
-from . import globs, h5, modules, points, weights as table, wrapped
+from . import globs, h5, modules, padding, points, weights as table, wrapped
 from .numbers import RecordingError
 from .recorder import Recorder
 
@@ -60,7 +60,7 @@ class Session:
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
         self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
-        self.running = self.moved = self.recorded = False
+        self.running = self.moved = self.recorded = self.padded = False
         self.undo = contextlib.ExitStack()
         self.caches: Dict[int, Any] = {}
         self.keep: Any = 0  # the argument logits_to_keep of the call
@@ -93,7 +93,9 @@ class Session:
         self.past = self.tokens = self.batch = 0
         self.alone = True
         self.rows = (0, 0)
-        self.padding: Optional[Any] = None
+        self.mask: Any = None
+        self.hidden: Optional[Any] = None  # (B, T) True at padding; None: there is none
+        self.trailing: Optional[Any] = None  # of it what is behind a row's last token
 
     def _watch(self, cache: Any) -> None:
         def moved() -> None:
@@ -120,11 +122,9 @@ class Session:
         given = {**given, **given.get("kwargs", {})}
         if given.get("inputs_embeds") is not None:
             raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
-        cache, mask = given.get("past_key_values"), given.get("attention_mask")
+        cache, self.mask = given.get("past_key_values"), given.get("attention_mask")
         self._watch(cache)
         self.past = int(cache.get_seq_length()) if cache is not None else 0
-        if isinstance(mask, torch.Tensor) and mask.ndim == 2:
-            self.padding = mask == 0
         self.running = True
 
     def _ids(self, module: Any, args: Any, kwargs: Any) -> None:
@@ -133,14 +133,19 @@ class Session:
         if not self.running or self.tokens:  # the embedding is used for something else
             return
         self.batch, self.tokens = (int(x) for x in ids.shape)
-        self.alone = self.batch == 1 and not (self.padding is not None and bool(self.padding.any()))  # the axis batch is left out
+        hidden = padding.hidden(self.mask, self.past, self.tokens)
+        self.hidden = hidden.expand(self.batch, -1) if hidden is not None and bool(hidden.any()) else None
+        if self.hidden is not None and bool(self.hidden[:, -1].any()):
+            self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
+        self.padded = self.padded or self.hidden is not None
+        self.alone = self.batch == 1 and not self.padded  # the axis batch is left out
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
             raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
                                  "whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
-            if self.padding is not None and bool(self.padding[:, -1].any()):
+            if self.trailing is not None:
                 raise RecordingError(f"{self.path}: tokens: 'last', and a row that ends in padding; its last token is another")
             first = self.past + self.tokens - 1
         low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
@@ -152,10 +157,8 @@ class Session:
     def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
         given = args[-1] if args and (len(args) > 1 or "position_ids" not in kwargs) else kwargs["position_ids"]
         where = (given[0] if given.ndim == 3 else given).detach().expand(self.batch, self.tokens)
-        if self.padding is not None and self.padding.shape[-1] >= self.tokens:
-            hidden = self.padding[:, -self.tokens :] if self.padding.shape[-1] <= self.past + self.tokens \
-                else self.padding[:, self.past : self.past + self.tokens]
-            where = where.masked_fill(hidden.to(where.device), -1)
+        if self.hidden is not None:
+            where = where.masked_fill(self.hidden.to(where.device), -1)
         assert self.recorder is not None
         self.recorder.set_positions(where[0] if self.alone else where)
 
