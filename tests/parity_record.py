@@ -93,6 +93,12 @@ def halves(bench, family):
         with vernier.open(cand) as r:
             same = torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype))
             bench.say(f"{family} {word} logits", same and r.run["precision"] == word)
+        model = load(family)
+        with vernier.record(model, cand), torch.autocast("cpu", dtype=dtype):  # where programs have it, inside
+            run(model, ids)
+        bench.within(f"{family} autocast {word}", ref, cand, "--model", model_of(family))
+        with vernier.open(cand) as r:
+            bench.say(f"{family} autocast {word} says so", r.run["precision"] == "autocast-" + word)
 
 
 def batch(bench, family):
@@ -274,6 +280,13 @@ def once(bench):
         run(born, [1, 2, 3])
     with vernier.open(cand) as r:
         bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
+    born.model.layers[0].mlp.to(BF16)
+    inner = born.model.layers[0].mlp.forward
+    born.model.layers[0].mlp.forward = lambda x: inner(x.to(BF16)).float()
+    with vernier.record(born, cand):
+        run(born, [1, 2, 3])
+    with vernier.open(cand) as r:
+        bench.say("one module in another format", r.run["precision"] == "mixed-bf16", r.run["precision"])
 
 
 def wrong(bench):
@@ -289,6 +302,13 @@ def wrong(bench):
     refused(bench, "tokens", "A-B", lambda: block(tokens="7-3"))
     refused(bench, "no call", "not called", lambda: block(lambda: None))
     refused(bench, "two runs", "a recording is one run", lambda: block(lambda: (run(model, ids), run(model, ids))))
+
+    def another_precision():
+        cache = model(torch.tensor([ids])).past_key_values
+        with torch.autocast("cpu", dtype=BF16):
+            model(torch.tensor([[5]]), past_key_values=cache)
+
+    refused(bench, "two precisions", "one run, in one precision", lambda: block(another_precision))
     refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
     refused(bench, "another kind of model", "record() knows", lambda: vernier.record(torch.nn.Linear(2, 2), cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: vernier.record(model, "/nowhere/x.h5").__enter__())

@@ -101,6 +101,22 @@ class AnEngineInNumpy(Files):
                     self.assertEqual(r.attributes(name)["axes"], axes)
                 np.testing.assert_array_equal(r["layer1.input"], r["layer0.output"])
 
+    def test_a_run_of_mixed_formats_is_judged_by_the_coarser(self):
+        made, ref = stranger.engine(MODEL, IDS, {}, np.float32), self.reference()
+        for rounded, refused in ((0, True), (3, False)):
+            with self.recorder(precision="autocast-bf16") as r:
+                for i, (name, (a, axes)) in enumerate(made.items()):
+                    if i % 10 < rounded:
+                        r.put(name, bf16(a), dims=axes, dtype="bf16")
+                    else:
+                        r.put(name, a, dims=axes)
+            done = program("compare", ref, self.at("cand.h5"), "--allow", "missing", "--model", MODEL)
+            if refused:
+                self.assertIn("says that it ran in autocast-bf16, but its numbers are f32", done.stdout + done.stderr)
+            else:
+                self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+                self.assertIn("bf16.yaml", done.stdout)
+
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
         with vernier.open(cand) as r:

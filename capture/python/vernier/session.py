@@ -4,21 +4,18 @@ import contextlib
 import inspect
 import json
 import os
-import platform
 import sys
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
-from . import globs, h5, modules, padding, points, weights as table, wrapped
+from . import about, globs, h5, modules, padding, points, weights as table, wrapped
 from .numbers import RecordingError
 from .recorder import Recorder
 
 Points = Union[None, str, Sequence[str]]
 Layers = Union[None, int, str]
-WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
-ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type", "use_cache"}
 
 
 def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
@@ -60,6 +57,9 @@ class Session:
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
         self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
+        self.said: Optional[h5.Fact] = None  # the precision, as the caller has it
+        self.word: Optional[str] = None  # as the calls have it
+        self.formats: Set[Any] = set()
         self.running = self.moved = self.recorded = self.padded = False
         self.undo = contextlib.ExitStack()
         self.caches: Dict[int, Any] = {}
@@ -93,6 +93,7 @@ class Session:
         self.past = self.tokens = self.batch = 0
         self.alone = True
         self.rows = (0, 0)
+        self.looked = False  # at the device and precision of this call
         self.mask: Any = None
         self.hidden: Optional[Any] = None  # (B, T) True at padding; None: there is none
         self.trailing: Optional[Any] = None  # of it what is behind a row's last token
@@ -204,6 +205,9 @@ class Session:
             else:
                 return
         self.recorded = True
+        if not self.looked:
+            self._look(t.device)
+        self.formats.add(t.dtype)
         if self.alone:
             t = t[0]
         else:
@@ -212,6 +216,20 @@ class Session:
             self.how[how].add(point.point)
         assert self.recorder is not None
         self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
+
+    def _look(self, device: Any) -> None:
+        """Inside the call: what is on the outside of the block may be otherwise, and a weight may be elsewhere."""
+        word = about.call_word(device) or about.plain_word(self.parts.model)
+        self.looked = True
+        if self.word is None:
+            self.fact(device=about.device_name(device))
+        elif word != self.word:
+            raise RecordingError(f"{self.path}: a call in {word} behind one in {self.word}; a recording is one run, in one precision")
+        self.word = word
+
+    def precision(self) -> Optional[str]:
+        """Of the whole run; None: it is as it was said before."""
+        return None if self.said is not None or self.word is None else about.run_word(self.word, self.formats)
 
     def _hook(self, h: modules.Hook, t: Any) -> None:
         if h.layer != (-1 if self.inside is None else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
@@ -320,54 +338,6 @@ def _version(t: Any) -> int:
     return -1 if t.is_inference() else t._version
 
 
-def _directory(model: Any) -> Optional[str]:
-    """Where the model was loaded from, as far as it lies on this machine."""
-    name = getattr(model.config, "_name_or_path", "") or getattr(model, "name_or_path", "")
-    if not name or os.path.isfile(os.path.join(name, "config.json")):
-        return name or None
-    try:
-        from transformers.utils import cached_file
-
-        found = cached_file(name, "config.json", local_files_only=True, revision=getattr(model.config, "_commit_hash", None))
-    except Exception:  # not in the cache
-        return None
-    return os.path.dirname(found) if found else None
-
-
-def _config(model: Any, directory: Optional[str]) -> Tuple[str, str]:
-    """(config.json, which of its settings the model in memory has otherwise). Verbatim where it has none otherwise."""
-    if directory is not None:
-        from transformers import AutoConfig
-
-        text = model.config.get_text_config()
-        ours = text.to_dict()
-        files = AutoConfig.from_pretrained(directory, local_files_only=True).get_text_config().to_dict()
-        other = [k for k in ours if k not in ELSEWHERE and ours[k] != files.get(k, ours[k])]
-        if not other:
-            return table.config_of(directory), ""
-        whole, values = json.loads(table.config_of(directory)), json.loads(text.to_json_string(use_diff=False))
-        inner = whole["text_config"] if isinstance(whole.get("text_config"), dict) else whole
-        inner.update({k: values.get(k) for k in other})
-        if "rope_parameters" in other:  # says what these said
-            for k in ("rope_theta", "rope_scaling"):
-                inner.pop(k, None)
-        return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
-    return model.config.to_json_string(use_diff=False), ""
-
-
-def _facts(model: Any) -> Dict[str, h5.Fact]:
-    import transformers
-
-    device = next(model.parameters()).device
-    kind = WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
-    if torch.is_autocast_enabled(device.type):
-        kind = "autocast-" + WORDS.get(torch.get_autocast_dtype(device.type), "other")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return dict(engine="transformers", precision=kind, engine_version=transformers.__version__, torch_version=torch.__version__,
-                attn_implementation=str(getattr(model.config, "_attn_implementation", "")), device=f"{device.type} {name}",
-                threads=torch.get_num_threads())
-
-
 def _short(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
@@ -378,10 +348,10 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
     """See vernier.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
-    directory = _directory(model)
-    config, changed = _config(model, directory)
-    with Recorder(path, statistics=statistics, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
-        s.recorder = recorder
+    directory = about.directory_of(model)
+    config, changed = about.config_of(model, directory)
+    with Recorder(path, statistics=statistics, **{**about.facts_of(model), **run}) as recorder:  # type: ignore[arg-type]
+        s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
@@ -407,6 +377,9 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
             raise RecordingError(f"{s.path}: the model was not called inside the block")
         if not s.recorded:
             raise RecordingError(f"{s.path}: nothing was recorded: tokens: '{s.asked}', and the run has {recorder.position + recorder.tokens}")
+        kind = s.precision()
+        if kind is not None:
+            recorder.fact(precision=kind)
         for how, found in s.how.items():
             if found:
                 recorder.fact(**{how: " ".join(sorted(found))})
