@@ -41,6 +41,71 @@ class Fused(torch.nn.Module):
         return self.down_proj(self.act(gate) * up)
 
 
+class Adapted(torch.nn.Module):
+    """A linear layer with a low-rank addition, as PEFT puts one in its place; a fresh one adds nothing."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.base_layer = of
+        self.lora_A, self.lora_B = (torch.nn.ModuleDict({"default": torch.nn.Linear(*n, bias=False)}) for n in ((of.in_features, 2), (2, of.out_features)))
+        torch.nn.init.zeros_(self.lora_B.default.weight)
+
+    def forward(self, x):
+        return self.base_layer(x) + self.lora_B.default(self.lora_A.default(x))
+
+
+class Handing(torch.nn.Module):
+    """A module that hands out what the one inside has, as PEFT's do."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.base_model = model
+
+    def __getattr__(self, name):
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("base_model"), name)
+
+    def forward(self, *args, **more):
+        return self.base_model(*args, **more)
+
+
+def fetched(module):
+    """The module's weights are on no device but while it runs."""
+    kept = {k: p.data for k, p in module.named_parameters(recurse=False)}
+
+    def put(make):
+        for k in kept:
+            setattr(module, k, torch.nn.Parameter(make(k), requires_grad=False))
+
+    put(lambda k: kept[k].to("meta"))
+    module.register_forward_pre_hook(lambda m, a: put(kept.get))
+    module.register_forward_hook(lambda m, a, o: put(lambda k: kept[k].to("meta")))
+
+
+def elsewhere(bench, ref, ids, cand):
+    """Weights under other names, and on no device."""
+    model = load("qwen2")
+    for layer in model.model.layers:
+        layer.self_attn.q_proj = Adapted(layer.self_attn.q_proj)
+    with vernier.record(Handing(Handing(model)), cand):
+        run(model, ids)
+    bench.within("an adapter that adds nothing", ref, cand, weights=False)
+    said = bench.vernier("weights", ref, cand).stdout
+    bench.say("an adapter's weights", "4 of 30 differ" in said and "lora_A.default.weight" in said and "base_layer" not in said, said.splitlines()[0])
+    model = load("qwen2")
+    for linear in [m for m in model.model.layers.modules() if isinstance(m, torch.nn.Linear)]:
+        fetched(linear)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with vernier.record(model, cand):
+            run(model, ids)
+    told = [str(w.message) for w in said if "weights" in str(w.message)]
+    bench.say("weights on no device are said to be missing", len(told) == 1 and "on no device" in told[0], told[0] if told else "")
+    bench.within("weights that are fetched when they are needed", ref, cand, weights=False)
+
+
 def shared(bench, ref, ids, cand):
     """A module that is in two places is recorded under the name of each, and the mistake is found where it was made."""
 
@@ -69,6 +134,7 @@ def shared(bench, ref, ids, cand):
 def odd(bench, ref, ids, cand):
     """All of them."""
     shared(bench, ref, ids, cand)
+    elsewhere(bench, ref, ids, cand)
     full = bench.reference("qwen2", ids, "--points", "*", name="full.h5")
     model = load("qwen2", attention="flex_attention")
     with vernier.record(model, cand, "*"):

@@ -36,7 +36,8 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
              without it every point that `vernier capture` records by default
     layers   "A-B", or a number: of the points inside layers, these
     tokens   "last" or "A-B": the rows of these tokens
-    weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once
+    weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once, also
+             those that accelerate offloaded; where nobody knows them there is no table, with a warning
     statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
              pass over few tokens. A comparison computes its own
     run      strings and numbers of your own that explain the run

@@ -46,13 +46,14 @@ def parts_of(model: Any) -> Parts:
         family = getattr(getattr(body, "config", None), "model_type", None)
         if family not in FAMILIES:
             continue
-        owner = _owner(model, body)
-        head = owner.get_output_embeddings()
-        if hasattr(body, "wte") and hasattr(body, "h"):
-            return Parts(owner, family, body, list(body.h), head, body.wte, body.wpe)
-        if hasattr(body, "embed_tokens") and hasattr(body, "layers") and hasattr(body, "rotary_emb"):
+        has = dict(body.named_children())  # its own, not what it hands out of a module inside
+        if "wte" in has and "h" in has:
+            owner = _owner(model, body)
+            return Parts(owner, family, body, list(body.h), owner.get_output_embeddings(), body.wte, body.wpe)
+        if "embed_tokens" in has and "layers" in has and "rotary_emb" in has:
+            owner = _owner(model, body)
             layers = list(body.layers)[: body.config.num_hidden_layers]
-            return Parts(owner, family, body, layers, head, body.embed_tokens, body.rotary_emb)
+            return Parts(owner, family, body, layers, owner.get_output_embeddings(), body.embed_tokens, body.rotary_emb)
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
     raise _unknown(kind)
 
@@ -62,9 +63,10 @@ def _unknown(kind: str) -> RecordingError:
 
 
 def _owner(model: Any, body: Any) -> Any:
-    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head."""
+    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head,
+    and PEFT's hands out those of the model inside."""
     for m in model.modules():
-        if hasattr(m, "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
+        if hasattr(type(m), "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
                 any(x is body for x in m.modules()):
             return m
     raise _unknown(type(model).__name__)
