@@ -5,7 +5,9 @@
 #include "capture/import/dump.h"
 #include "capture/store/store.h"
 #include "libref/plan/family.h"
+#include "libref/plan/point.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,6 +144,27 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 	return VN_OK;
 }
 
+/* How many prompts the first call packs: the positions of each begin anew. */
+static int64_t prompts(const vn_dump *r)
+{
+	int64_t count = 0;
+	for (int64_t i = 0; i < r->step[0].tokens; i++)
+		count += i == 0 || r->positions[i] != r->positions[i - 1] + 1;
+	return count;
+}
+
+/* A call of another number of tokens than the tensor has rows: only what engines make for the next token alone may have fewer. */
+static vn_status check_rows(vernier_capture *c, const vn_tensor_label *l, const vn_shape *is)
+{
+	const int     axis = vn_axes_find(l->axes, "token");
+	const int64_t n = axis >= 0 && axis < is->rank ? is->dim[axis] : -1, tokens = c->run.step[c->run.n_steps - 1].tokens;
+	const bool    last = strcmp(l->point, vn_point_get(VN_POINT_FINAL_NORM)->name) == 0 || strcmp(l->point, vn_point_get(VN_POINT_LOGITS)->name) == 0;
+	if (n < 0 || n == tokens || (last && (n == 1 || n == prompts(&c->run))))
+		return VN_OK;
+	return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: %" PRId64 " rows, but step %d has %" PRId64 " tokens", c->run.path, l->name, n,
+	               c->run.n_steps - 1, tokens);
+}
+
 int vernier_capture_put_strided(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data,
                                 int rank, const int64_t *shape, const int64_t *stride, const char *op)
 {
@@ -157,7 +180,7 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	if (dims)
 		snprintf(l.axes, sizeof l.axes, "%s", dims);
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
-	if (!(st = vn_store_begin(c->store, &l, type, &is, &c->err)) && !(st = write_numbers(c, data, type, &is, stride)))
+	if (!(st = check_rows(c, &l, &is)) && !(st = vn_store_begin(c->store, &l, type, &is, &c->err)) && !(st = write_numbers(c, data, type, &is, stride)))
 		st = vn_store_end(c->store, &c->err);
 	return settle(c, st);
 }

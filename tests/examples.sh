@@ -74,7 +74,7 @@ int main(void)
 {
 	const int32_t  id = 3;
 	const float    x[6] = { 0 };
-	const int64_t  shape[] = { 1, 6 }, bad[] = { 1, -6 };
+	const int64_t  shape[] = { 1, 6 }, bad[] = { 1, -6 }, two[] = { 2, 3 };
 	vernier_record r;
 	vernier_capture *c;
 	vernier_record_open(&r, "wrong", "x", "f32");
@@ -98,6 +98,8 @@ int main(void)
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, bad));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "a/b", NULL, "f32", x, 2, shape));
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape), vernier_capture_put(c, "embed", NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, two));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_step(c, &id, 1), vernier_capture_put(c, "mine", "token x", "f32", x, 2, two));
 	TRY(vernier_capture_step(c, &id, 0));
 	TRY(vernier_capture_say(c, "engine", "y"));
 	c = vernier_capture_open("nowhere/w.h5", 0, "x", "f32");
@@ -145,6 +147,8 @@ cat >expected <<'T'
 -1 w.h5: embed: a shape that no file holds
 -1 w.h5: the name 'a/b' has a slash or a control character
 -1 w.h5.partial: embed is given twice in one step
+-1 w.h5: embed: 2 rows, but step 0 has 1 tokens
+-1 w.h5: mine: 2 rows, but step 1 has 1 tokens
 -1 w.h5: step 0 has no token
 -1 w.h5: 'engine' is said twice
 -1 nowhere/w.h5: no directory nowhere: No such file or directory

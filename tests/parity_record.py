@@ -16,78 +16,15 @@ and once: windows and static caches, float64, selections of layers and tokens, a
 import contextlib
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import types
-import warnings
 
 from needs_transformers import torch, transformers
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
-import vernier
+from record_help import BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, run, vernier
+from record_odd import odd
 from vernier.wrapped import _probabilities
-
-FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
-FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")
-F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
-OUTSIDE_LIMITS = 1
-
-
-def model_of(family):
-    return os.path.join(FIXTURES, family + "-trained")
-
-
-def prompt(name):
-    with open(os.path.join(FIXTURES, "prompts", name + ".ids"), encoding="ascii") as f:
-        return [int(x) for x in f.read().split(",")]
-
-
-def load(family, dtype=F32, attention="eager"):
-    model = transformers.AutoModelForCausalLM.from_pretrained(model_of(family), dtype=dtype, attn_implementation=attention)
-    return model.eval()
-
-
-def run(model, ids, **more):
-    with torch.no_grad():
-        return model(torch.tensor(ids if isinstance(ids[0], list) else [ids]), **more).logits
-
-
-class Bench:
-    def __init__(self, vernier_program, folder):
-        self.program, self.folder, self.bad, self.good = os.path.abspath(vernier_program), folder, 0, 0
-
-    def at(self, name):
-        return os.path.join(self.folder, name)
-
-    def vernier(self, *args):
-        return subprocess.run([self.program, *args], capture_output=True, text=True)
-
-    def reference(self, family, ids, *more, name="ref.h5"):
-        done = self.vernier("capture", "ref", model_of(family), "--ids", ",".join(map(str, ids)), "--threads", "1", "--force", "-o",
-                            self.at(name), *more)
-        if done.returncode:
-            raise RuntimeError(done.stderr.strip())
-        return self.at(name)
-
-    def compare(self, ref, cand, *more):
-        """(exit status, the JSON report or what was said)."""
-        done = self.vernier("compare", ref, cand, "--threads", "1", "--format", "json", *more)
-        return done.returncode, json.loads(done.stdout) if done.returncode < 2 else {"summary": done.stderr.strip()}
-
-    def say(self, what, holds, more=""):
-        self.good += bool(holds)
-        self.bad += not holds
-        print(f"{what}{': ' + more if more else ''}{'' if holds else '   FAILED'}", flush=True)
-
-    def within(self, what, ref, cand, *more, weights=True):
-        status, report = self.compare(ref, cand, *more)
-        listed = report.get("checkpoints", [])
-        all_there = all(c["status"] == "within" for c in listed)
-        same = not weights or (report.get("weights") or {}).get("differ", 0) == 0
-        self.say(what, status == 0 and listed and all_there and same, f"{report['summary']} {len(listed)} checkpoints")
-        return report
-
 
 # ---- healthy runs -------------------------------------------------------------------------------------------------------
 
@@ -130,12 +67,6 @@ def plain(bench, family):
     bench.say(f"{family} weights", weights.returncode == 0 and "all the same" in weights.stdout, weights.stdout.splitlines()[-1])
 
 
-def greedy(model, ids, n, **more):
-    ids = torch.tensor(ids if isinstance(ids[0], list) else [ids])
-    more = {"attention_mask": torch.ones_like(ids), **more}
-    return model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0, **more)
-
-
 def generate(bench, family):
     ids, cand = prompt("p070"), bench.at("cand.h5")
     model = load(family, attention="sdpa")
@@ -162,6 +93,12 @@ def halves(bench, family):
         with vernier.open(cand) as r:
             same = torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype))
             bench.say(f"{family} {word} logits", same and r.run["precision"] == word)
+        model = load(family)
+        with vernier.record(model, cand), torch.autocast("cpu", dtype=dtype):  # where programs have it, inside
+            run(model, ids)
+        bench.within(f"{family} autocast {word}", ref, cand, "--model", model_of(family))
+        with vernier.open(cand) as r:
+            bench.say(f"{family} autocast {word} says so", r.run["precision"] == "autocast-" + word)
 
 
 def batch(bench, family):
@@ -178,6 +115,16 @@ def batch(bench, family):
         more = watched[i, longest:-1].tolist()
         ref = bench.reference(family, row, "--force-ids", ",".join(map(str, more)))
         bench.within(f"{family} batch row {i} of {len(row)} tokens", ref, cand, "--batch-row", str(i))
+
+    # a static cache is given a mask of another kind than the caller's
+    with vernier.record(model, cand):
+        watched = greedy(model, padded, 3, attention_mask=mask, cache_implementation="static", disable_compile=True)
+    ref = bench.reference(family, rows[0], "--force-ids", ",".join(map(str, watched[0, longest:-1].tolist())))
+    bench.within(f"{family} batch with a static cache", ref, cand, "--batch-row", "0")
+    with vernier.record(model, cand):
+        run(model, [r + [0] * (longest - len(r)) for r in rows], attention_mask=mask.flip(-1))
+    for i in (0, 2):
+        bench.within(f"{family} batch padded right, row {i}", bench.reference(family, rows[i]), cand, "--batch-row", str(i))
 
 
 # ---- mistakes -----------------------------------------------------------------------------------------------------------
@@ -307,7 +254,7 @@ def once(bench):
         shown = _probabilities(types.SimpleNamespace(past=4), dict(given, attention_mask=((j <= i) & (j > i - (window or 99)))[None, None]))
         bench.say(f"probabilities behind 4 cached tokens, window {window}", torch.equal(told, shown))
 
-    once_odd(bench, ref, ids, cand)
+    odd(bench, ref, ids, cand)
     double = load("qwen2", torch.float64)
     with vernier.record(double, cand):
         run(double, ids)
@@ -333,77 +280,13 @@ def once(bench):
         run(born, [1, 2, 3])
     with vernier.open(cand) as r:
         bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
-
-
-class Around(torch.nn.Module):
-    """A user's own module around a model."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.inner = model
-
-    def forward(self, ids, **more):
-        return self.inner(ids, **more)
-
-
-class Plain(torch.nn.Module):
-    """A linear layer that has nothing but its numbers."""
-
-    def __init__(self, of):
-        super().__init__()
-        self.weight, self.bias = of.weight, of.bias
-
-    def forward(self, x):
-        return torch.nn.functional.linear(x, self.weight, self.bias)
-
-
-class Fused(torch.nn.Module):
-    """A gated feed-forward that makes both products at once."""
-
-    def __init__(self, of):
-        super().__init__()
-        self.both = torch.nn.Parameter(torch.cat([of.gate_proj.weight, of.up_proj.weight]))
-        self.down_proj, self.act = of.down_proj, of.act_fn
-
-    def forward(self, x):
-        gate, up = (x @ self.both.T).chunk(2, -1)
-        return self.down_proj(self.act(gate) * up)
-
-
-def once_odd(bench, ref, ids, cand):
-    """Models that are not quite transformers' own."""
-    full = bench.reference("qwen2", ids, "--points", "*", name="full.h5")
-    model = load("qwen2", attention="flex_attention")
-    with vernier.record(model, cand, "*"):
-        run(model, ids)
-    bench.within("flex attention", full, cand)
-    model = load("qwen2")
-    kind = type(model.model.layers[0].self_attn)
-    for layer in model.model.layers:
-        layer.self_attn.__class__ = type("Mine", (kind,), {"__module__": __name__})
-        layer.self_attn.q_proj = Plain(layer.self_attn.q_proj)
-    around = Around(model)
-    with vernier.record(around, cand, "*"), torch.no_grad():
-        around(torch.tensor([ids]))
-    bench.within("an attention, a linear layer and a module around it of one's own", full, cand)
-    for rows in (5, 1):
-        with vernier.record(model, cand):
-            run(model, ids, logits_to_keep=rows)
-        bench.within(f"logits of {rows} tokens", ref, cand)
-    for layer in model.model.layers:
-        layer.mlp = Fused(layer.mlp)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        with vernier.record(model, cand):
-            run(model, ids)
+    born.model.layers[0].mlp.to(BF16)
+    inner = born.model.layers[0].mlp.forward
+    born.model.layers[0].mlp.forward = lambda x: inner(x.to(BF16)).float()
+    with vernier.record(born, cand):
+        run(born, [1, 2, 3])
     with vernier.open(cand) as r:
-        told = [str(w.message) for w in said if "layer0.gate_proj, layer0.up_proj" in str(w.message)]
-        bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"] and "layer1.mlp_act" in r, told[0])
-    changed = transformers.AutoModelForCausalLM.from_pretrained(model_of("qwen2"), max_position_embeddings=64).eval()
-    with vernier.record(changed, cand):
-        run(changed, ids)
-    said = [line for line in bench.compare(ref, cand)[1]["summary"].splitlines() if "config" in line]
-    bench.say("a changed config", len(said) == 1 and "max_position_embeddings is 512" in said[0], said[0])
+        bench.say("one module in another format", r.run["precision"] == "mixed-bf16", r.run["precision"])
 
 
 def wrong(bench):
@@ -419,6 +302,13 @@ def wrong(bench):
     refused(bench, "tokens", "A-B", lambda: block(tokens="7-3"))
     refused(bench, "no call", "not called", lambda: block(lambda: None))
     refused(bench, "two runs", "a recording is one run", lambda: block(lambda: (run(model, ids), run(model, ids))))
+
+    def another_precision():
+        cache = model(torch.tensor([ids])).past_key_values
+        with torch.autocast("cpu", dtype=BF16):
+            model(torch.tensor([[5]]), past_key_values=cache)
+
+    refused(bench, "two precisions", "one run, in one precision", lambda: block(another_precision))
     refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
     refused(bench, "another kind of model", "record() knows", lambda: vernier.record(torch.nn.Linear(2, 2), cand).__enter__())
     refused(bench, "no such directory", "does not exist", lambda: vernier.record(model, "/nowhere/x.h5").__enter__())

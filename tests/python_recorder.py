@@ -101,6 +101,22 @@ class AnEngineInNumpy(Files):
                     self.assertEqual(r.attributes(name)["axes"], axes)
                 np.testing.assert_array_equal(r["layer1.input"], r["layer0.output"])
 
+    def test_a_run_of_mixed_formats_is_judged_by_the_coarser(self):
+        made, ref = stranger.engine(MODEL, IDS, {}, np.float32), self.reference()
+        for rounded, refused in ((0, True), (3, False)):
+            with self.recorder(precision="autocast-bf16") as r:
+                for i, (name, (a, axes)) in enumerate(made.items()):
+                    if i % 10 < rounded:
+                        r.put(name, bf16(a), dims=axes, dtype="bf16")
+                    else:
+                        r.put(name, a, dims=axes)
+            done = program("compare", ref, self.at("cand.h5"), "--allow", "missing", "--model", MODEL)
+            if refused:
+                self.assertIn("says that it ran in autocast-bf16, but its numbers are f32", done.stdout + done.stderr)
+            else:
+                self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+                self.assertIn("bf16.yaml", done.stdout)
+
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
         with vernier.open(cand) as r:
@@ -244,6 +260,47 @@ class WhatIsWrong(Files):
         with vernier.open(self.at("cand.h5")) as r:
             self.assertEqual(sorted(r.names()), ["blk.3.rope", "embed", "layer3.q_rope"])
         self.assertEqual(program("show", self.at("cand.h5")).returncode, 0)
+
+    def test_what_no_command_would_open_is_refused(self):
+        a = np.zeros((17, 6), np.float32)
+        with self.recorder() as r:
+            for what, more in (("op and basis", dict(op="o" * 32)), ("op and basis", dict(basis="b" * 32)), ("order -1", dict(order=-1)),
+                               ("more than 63 bytes", dict(dims="token " + "d" * 58))):
+                self.refuses(what, r.put, "mine", a, **{**dict(dims="token x"), **more})
+            self.refuses("no array of numbers", r.put, "mine", [[1.0], [2.0, 3.0]], dims="token x")
+            self.refuses("64 bits", r.fact, big=1 << 70)
+            self.refuses("60000", r.fact, big="x" * 70000)
+            self.refuses("127 printable bytes", r.model, family="qwen2", config="{}", weights={"w" * 128: a})
+            r.model(family="qwen2", config="{}")
+            self.refuses("said before", r.model, family="qwen2", config="{}")
+            self.refuses("-1, which is padding", r.set_positions, [-1, *range(16)])
+            names = {"model.layers.10.post_attention_layernorm": "token x", "layer0.something_that_only_this_engine_has": "token x",
+                     "n" * 127: "token " + "d" * 57}
+            for name, dims in names.items():
+                r.put(name, a, dims=dims, op="o" * 31)
+            r.put("ids", np.arange(17), dims="token")
+        self.assertEqual(program("show", "--check", self.at("cand.h5")).returncode, 0)
+        with vernier.open(self.at("cand.h5")) as r:
+            self.assertEqual(set(r.names()), {*names, "ids"})
+            self.assertEqual(r["ids"].dtype, np.int32)
+        self.refuses("padding", self.recorder, positions=[-1, *range(16)])
+        for rows in ((3, 15), (-1, 2)):
+            self.refuses("rows", self.recorder("x.h5").begin_step, 17, rows=rows)
+
+    def test_names_of_huggingface_are_compared_by_their_map(self):
+        made = stranger.engine(MODEL, IDS, {}, np.float32)
+        with self.recorder() as r:
+            for n in range(2):
+                r.put(f"model.layers.{n}.post_attention_layernorm", made[f"layer{n}.mlp_norm"][0], dims="token hidden")
+        done = program("compare", self.reference(), self.at("cand.h5"), "--names", "hf", "--allow", "missing")
+        self.assertEqual(done.returncode, WITHIN, done.stdout + done.stderr)
+        self.assertIn("2 checkpoints compared", done.stdout)
+
+    def test_what_is_no_regular_file_is_left_alone(self):
+        os.mkfifo(self.at("pipe"))
+        self.refuses("is not a regular file", self.recorder, "pipe")
+        self.refuses("is empty", vernier.Recorder, "", engine="x", precision="f32")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["pipe"])
 
     def test_a_name_that_failed_may_be_put_again(self):
         with self.recorder() as r:

@@ -48,7 +48,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 /* A tensor of the call. name: a checkpoint's ("layer3.q_rope", vernier's specs/points.md), or the engine's own, for
  * `vernier compare --names`. dims: one word an axis, outermost first, "token head dim"; NULL: those of the checkpoint. dtype: "f32",
  * "f16", "bf16", "f64", "i32", "f8_e4m3", "f8_e5m2". data: row-major, in this machine's byte order; may be NULL where the shape
- * has a 0. rank: at most 6. A name is put once in a step. */
+ * has a 0. rank: at most 6. The axis token has as many rows as the call has tokens; of final_norm and logits it may have those of
+ * each prompt's last token alone. A name is put once in a step. */
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
                         const void *data, int rank, const int64_t *shape);
 

@@ -50,6 +50,15 @@ int vn_policy_from_name(const char *name, vn_policy *p)
 	return 0;
 }
 
+const char *vn_policy_partly(const char *word)
+{
+	static const char *const before[] = { "autocast-", "mixed-" };
+	for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+		if (strncmp(word, before[i], strlen(before[i])) == 0)
+			return word + strlen(before[i]);
+	return NULL;
+}
+
 int vn_policy_from_word(const char *word, vn_policy *p)
 {
 	static const char *const other[][2] = {
@@ -57,6 +66,7 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 		{ "fp64", "f64" }, { "float64", "f64" }, { "double", "f64" }, { "bfloat16", "bf16" },
 	};
 	char lower[16] = "";
+	word = vn_policy_partly(word) ? vn_policy_partly(word) : word;
 	if (strncmp(word, "torch.", 6) == 0)
 		word += 6;
 	if (strlen(word) >= sizeof lower)

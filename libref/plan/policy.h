@@ -58,6 +58,9 @@ const char *vn_policy_name(vn_policy p);
 int         vn_policy_from_name(const char *name, vn_policy *p); /* 0 when unknown */
 /* The same, and other engines' words for it: "fp16", "torch.bfloat16", "F16"..., in any case */
 int         vn_policy_from_word(const char *word, vn_policy *p);
+/* Of a run in which only some operations round to a format, "autocast-bf16" or "mixed-bf16", its word, "bf16"; else NULL. Such a
+ * run rounds less than one in that format, which vn_policy_from_word makes of it: its limits and its floor hold. */
+const char *vn_policy_partly(const char *word);
 extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
 
 #endif

@@ -36,13 +36,18 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
              without it every point that `vernier capture` records by default
     layers   "A-B", or a number: of the points inside layers, these
     tokens   "last" or "A-B": the rows of these tokens
-    weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once
+    weights  False leaves out the table of weights (a digest and statistics of each), which reads all of them once, also
+             those that accelerate offloaded; where nobody knows them there is no table, with a warning
     statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
              pass over few tokens. A comparison computes its own
     run      strings and numbers of your own that explain the run
 
     What the model has no module for is left out with a warning, and named in the attribute not_hooked of /run. A beam search
     and a model compiled by torch.compile are refused.
+
+    A batch is recorded with its padding, before its rows or behind them, whatever mask the model was given. The states of a
+    Gated DeltaNet that a call leaves have taken in the padding behind a row; recorded is that behind the row's last token,
+    recomputed.
 
     The numbers of the run do not change: hooks look on, and the functions of the model that no hook sees (the rotation,
     the attention, the delta rule) are wrapped while the block lasts. Every tensor says how it was had, in its attribute

@@ -15,9 +15,17 @@ class Hook(NamedTuple):
     """A checkpoint is what goes into a module, or comes out of it, in the shape that `shape` gives it."""
 
     name: str
-    module: Any  # None where this model has none of that name
+    owner: Any
+    attribute: str  # of the owner; "": the owner is the module
     into: bool
     shape: Shape
+    layer: int = -1  # outside layers
+
+    @property
+    def module(self) -> Any:
+        """None where this model has none of that name, but a fused one say."""
+        found = getattr(self.owner, self.attribute, None) if self.attribute else self.owner
+        return found if hasattr(found, "register_forward_hook") else None
 
 
 class Parts(NamedTuple):
@@ -38,13 +46,14 @@ def parts_of(model: Any) -> Parts:
         family = getattr(getattr(body, "config", None), "model_type", None)
         if family not in FAMILIES:
             continue
-        owner = _owner(model, body)
-        head = owner.get_output_embeddings()
-        if hasattr(body, "wte") and hasattr(body, "h"):
-            return Parts(owner, family, body, list(body.h), head, body.wte, body.wpe)
-        if hasattr(body, "embed_tokens") and hasattr(body, "layers") and hasattr(body, "rotary_emb"):
+        has = dict(body.named_children())  # its own, not what it hands out of a module inside
+        if "wte" in has and "h" in has:
+            owner = _owner(model, body)
+            return Parts(owner, family, body, list(body.h), owner.get_output_embeddings(), body.wte, body.wpe)
+        if "embed_tokens" in has and "layers" in has and "rotary_emb" in has:
+            owner = _owner(model, body)
             layers = list(body.layers)[: body.config.num_hidden_layers]
-            return Parts(owner, family, body, layers, head, body.embed_tokens, body.rotary_emb)
+            return Parts(owner, family, body, layers, owner.get_output_embeddings(), body.embed_tokens, body.rotary_emb)
     kind = getattr(getattr(model, "config", None), "model_type", type(model).__name__)
     raise _unknown(kind)
 
@@ -54,18 +63,13 @@ def _unknown(kind: str) -> RecordingError:
 
 
 def _owner(model: Any, body: Any) -> Any:
-    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head."""
+    """The outermost module of transformers that holds the body: a user's own module around it has neither config nor head,
+    and PEFT's hands out those of the model inside."""
     for m in model.modules():
-        if hasattr(m, "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
+        if hasattr(type(m), "get_output_embeddings") and hasattr(getattr(m, "config", None), "get_text_config") and \
                 any(x is body for x in m.modules()):
             return m
     raise _unknown(type(model).__name__)
-
-
-def part(owner: Any, name: str) -> Any:
-    """A module of a module; None where somebody's layer has another, a fused one say."""
-    found = getattr(owner, name, None)
-    return found if hasattr(found, "register_forward_hook") else None
 
 
 def same(t: Any) -> Any:
@@ -87,18 +91,18 @@ def mixer_of(layer: Any) -> Tuple[Any, bool]:
 def hooks(parts: Parts, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     """Every checkpoint that a module takes or returns. call: (batch, tokens) of the call in progress."""
     if parts.family == "gpt2":
-        yield Hook("token_embed", parts.body.wte, False, same)
-        yield Hook("pos_embed", parts.body.wpe, False, lambda t: t.expand(call()[0], *t.shape[1:]))
-        yield Hook("embed", parts.body.drop, False, same)
+        yield Hook("token_embed", parts.body, "wte", False, same)
+        yield Hook("pos_embed", parts.body, "wpe", False, lambda t: t.expand(call()[0], *t.shape[1:]))
+        yield Hook("embed", parts.body, "drop", False, same)
     else:
-        yield Hook("embed", parts.body.embed_tokens, False, same)
+        yield Hook("embed", parts.body, "embed_tokens", False, same)
     for n, layer in enumerate(parts.layers):
         found = _gpt2(layer) if parts.family == "gpt2" else _decoder(layer, parts.family.startswith("qwen3_5"), call)
-        yield from (Hook(f"layer{n}.{h.name}", *h[1:]) for h in found)
-        yield Hook(f"layer{n}.output", layer, False, same)
-    yield Hook("final_norm", parts.body.ln_f if parts.family == "gpt2" else parts.body.norm, False, same)
+        yield from (h._replace(name=f"layer{n}.{h.name}", layer=n) for h in found)
+        yield Hook(f"layer{n}.output", layer, "", False, same, n)
+    yield Hook("final_norm", parts.body, "ln_f" if parts.family == "gpt2" else "norm", False, same)
     if parts.head is not None:
-        yield Hook("logits", parts.head, False, same)
+        yield Hook("logits", parts.head, "", False, same)
 
 
 def _gpt2(layer: Any) -> Iterator[Hook]:
@@ -107,58 +111,58 @@ def _gpt2(layer: Any) -> Iterator[Hook]:
     def third(i: int) -> Shape:
         return lambda t: heads(attn.head_dim)(t.split(attn.split_size, dim=2)[i])
 
-    yield Hook("attn_norm", part(layer, "ln_1"), False, same)
-    yield Hook("c_attn", part(attn, "c_attn"), False, same)
+    yield Hook("attn_norm", layer, "ln_1", False, same)
+    yield Hook("c_attn", attn, "c_attn", False, same)
     for i, name in enumerate("qkv"):
-        yield Hook(name + "_proj", part(attn, "c_attn"), False, third(i))
-    yield Hook("attn_context", part(attn, "c_proj"), True, heads(attn.head_dim))
-    yield Hook("attn_out", part(attn, "c_proj"), False, same)
-    yield Hook("attn_residual", part(layer, "ln_2"), True, same)
-    yield Hook("mlp_norm", part(layer, "ln_2"), False, same)
-    yield Hook("up_proj", part(mlp, "c_fc"), False, same)
-    yield Hook("mlp_act", part(mlp, "act"), False, same)
-    yield Hook("down_proj", part(mlp, "c_proj"), False, same)
+        yield Hook(name + "_proj", attn, "c_attn", False, third(i))
+    yield Hook("attn_context", attn, "c_proj", True, heads(attn.head_dim))
+    yield Hook("attn_out", attn, "c_proj", False, same)
+    yield Hook("attn_residual", layer, "ln_2", True, same)
+    yield Hook("mlp_norm", layer, "ln_2", False, same)
+    yield Hook("up_proj", mlp, "c_fc", False, same)
+    yield Hook("mlp_act", mlp, "act", False, same)
+    yield Hook("down_proj", mlp, "c_proj", False, same)
 
 
 def _decoder(layer: Any, gated: bool, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     mixer, delta = mixer_of(layer)
     mlp = layer.mlp
-    yield Hook("attn_norm", part(layer, "input_layernorm"), False, same)
+    yield Hook("attn_norm", layer, "input_layernorm", False, same)
     yield from _delta_net(mixer, call) if delta else _attention(mixer, gated)
-    yield Hook("attn_residual", part(layer, "post_attention_layernorm"), True, same)
-    yield Hook("mlp_norm", part(layer, "post_attention_layernorm"), False, same)
-    yield Hook("gate_proj", part(mlp, "gate_proj"), False, same)
-    yield Hook("up_proj", part(mlp, "up_proj"), False, same)
-    yield Hook("gate_act", part(mlp, "act_fn"), False, same)
-    yield Hook("mlp_act", part(mlp, "down_proj"), True, same)
-    yield Hook("down_proj", part(mlp, "down_proj"), False, same)
+    yield Hook("attn_residual", layer, "post_attention_layernorm", True, same)
+    yield Hook("mlp_norm", layer, "post_attention_layernorm", False, same)
+    yield Hook("gate_proj", mlp, "gate_proj", False, same)
+    yield Hook("up_proj", mlp, "up_proj", False, same)
+    yield Hook("gate_act", mlp, "act_fn", False, same)
+    yield Hook("mlp_act", mlp, "down_proj", True, same)
+    yield Hook("down_proj", mlp, "down_proj", False, same)
 
 
 def _attention(attn: Any, gated: bool) -> Iterator[Hook]:
     """gated: Qwen3.5's, with a gate beside each head's queries."""
     K = attn.head_dim
     if gated:
-        yield Hook("qg_proj", part(attn, "q_proj"), False, heads(2 * K))
-        yield Hook("q_proj", part(attn, "q_proj"), False, lambda t: heads(2 * K)(t)[..., :K])
-        yield Hook("attn_gate", part(attn, "q_proj"), False, lambda t: heads(2 * K)(t)[..., K:])
+        yield Hook("qg_proj", attn, "q_proj", False, heads(2 * K))
+        yield Hook("q_proj", attn, "q_proj", False, lambda t: heads(2 * K)(t)[..., :K])
+        yield Hook("attn_gate", attn, "q_proj", False, lambda t: heads(2 * K)(t)[..., K:])
     else:
-        yield Hook("q_proj", part(attn, "q_proj"), False, heads(K))
-    yield Hook("k_proj", part(attn, "k_proj"), False, heads(K))
-    yield Hook("v_proj", part(attn, "v_proj"), False, heads(K))
+        yield Hook("q_proj", attn, "q_proj", False, heads(K))
+    yield Hook("k_proj", attn, "k_proj", False, heads(K))
+    yield Hook("v_proj", attn, "v_proj", False, heads(K))
     if hasattr(attn, "q_norm"):
-        yield Hook("q_norm", part(attn, "q_norm"), False, same)
-        yield Hook("k_norm", part(attn, "k_norm"), False, same)
-    yield Hook("attn_gated" if gated else "attn_context", part(attn, "o_proj"), True, heads(K))
-    yield Hook("attn_out", part(attn, "o_proj"), False, same)
+        yield Hook("q_norm", attn, "q_norm", False, same)
+        yield Hook("k_norm", attn, "k_norm", False, same)
+    yield Hook("attn_gated" if gated else "attn_context", attn, "o_proj", True, heads(K))
+    yield Hook("attn_out", attn, "o_proj", False, same)
 
 
 def _delta_net(net: Any, call: Callable[[], Tuple[int, int]]) -> Iterator[Hook]:
     values = heads(net.head_v_dim)
     rows = lambda t: t.reshape(*call(), -1, net.head_v_dim)  # of all tokens' heads, one behind the other
-    yield Hook("gdn_qkv", part(net, "in_proj_qkv"), False, same)
-    yield Hook("gdn_z", part(net, "in_proj_z"), False, values)
-    yield Hook("gdn_b", part(net, "in_proj_b"), False, same)
-    yield Hook("gdn_a", part(net, "in_proj_a"), False, same)
-    yield Hook("gdn_core", part(net, "norm"), True, rows)
-    yield Hook("gdn_norm", part(net, "norm"), False, rows)
-    yield Hook("attn_out", part(net, "out_proj"), False, same)
+    yield Hook("gdn_qkv", net, "in_proj_qkv", False, same)
+    yield Hook("gdn_z", net, "in_proj_z", False, values)
+    yield Hook("gdn_b", net, "in_proj_b", False, same)
+    yield Hook("gdn_a", net, "in_proj_a", False, same)
+    yield Hook("gdn_core", net, "norm", True, rows)
+    yield Hook("gdn_norm", net, "norm", False, rows)
+    yield Hook("attn_out", net, "out_proj", False, same)

@@ -34,6 +34,15 @@ def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
 
     word: "bf16" of float32 numbers that are bfloat16's, which numpy does not know.
     """
+    try:
+        return _stored(x, word)
+    except RecordingError:
+        raise
+    except (ValueError, TypeError, RuntimeError, NotImplementedError) as e:  # ragged, sparse, quantised, on no device
+        raise RecordingError(f"no array of numbers: {' '.join(str(e).split())[:160]}") from None
+
+
+def _stored(x: Any, word: Optional[str]) -> Tuple[np.ndarray, str]:
     if hasattr(x, "detach"):  # torch: its own words for what numpy lacks
         x = x.detach()
         kind = str(x.dtype).rpartition(".")[2]
@@ -58,6 +67,8 @@ def stored(x: Any, word: Optional[str] = None) -> Tuple[np.ndarray, str]:
         return (bits32 >> 16).astype("<u2"), "bf16"
     if word in SAID and a.dtype == np.dtype(STORED[word]):
         return a, word
+    if a.dtype == np.dtype("<i8") and word in (None, "i32") and a.size and -(1 << 31) <= a.min() and a.max() < 1 << 31:
+        a = a.astype("<i4")  # ids, as an import takes them
     known = {np.dtype(v): k for k, v in STORED.items() if k not in SAID}
     if a.dtype not in known or word not in (None, known[a.dtype]):
         raise RecordingError(f"{a.dtype}{f' as {word}' if word else ''}; a file holds float16, bfloat16, float32, float64, float8 and int32")

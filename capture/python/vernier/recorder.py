@@ -31,6 +31,7 @@ Ids = Union[Sequence[int], Sequence[Sequence[int]], np.ndarray]
 LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})\.([^./]+)")
 BARE_LAYER = re.compile(r"layer(0|[1-9][0-9]{0,6})")
 LONGEST_NAME, MOST_AXES, MOST_FACTS = 127, 6, 64
+LONGEST_DIMS, LONGEST_WORD, LONGEST_FACT = 63, 31, 60000  # bytes; HDF5 keeps 64 KiB of attributes with an object
 SAME = ("hidden", "vocab")  # an axis of these is as long in every tensor of a run
 LAST_ONLY = ("final_norm", "logits")  # which engines make for the next token alone
 
@@ -69,14 +70,19 @@ class Recorder:
         """
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
-        if os.path.isdir(self.path) or not os.path.isdir(os.path.dirname(self.path) or "."):
-            raise RecordingError(f"{self.path}: {'is a directory' if os.path.isdir(self.path) else 'its directory does not exist'}")
+        wrong = "the name of the file is empty" if not self.path else "is a directory" if os.path.isdir(self.path) else \
+            "its directory does not exist" if not os.path.isdir(os.path.dirname(self.path) or ".") else \
+            "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None  # a device would be replaced
+        if wrong:
+            raise RecordingError(f"{self.path}: {wrong}")
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)
         if self._ids is not None and self._ids.min() < 0:
             raise RecordingError("token_ids: an id below 0")
         if self._positions is not None and (self._ids is None or self._ids.shape != self._positions.shape):
             raise RecordingError("positions: token_ids of the same shape are needed")
+        if self._positions is not None:
+            self._no_padding_alone(self._positions)
         self._calls: List[Tuple[np.ndarray, np.ndarray]] = []  # ids and positions of each step
         self._step: Any = None
         self._groups: Dict[str, Any] = {}
@@ -103,6 +109,10 @@ class Recorder:
         for name, value in run.items():
             if not isinstance(value, (str, bool, int, float, np.integer, np.floating)):
                 raise RecordingError(f"run: {name} is of type {type(value).__name__}; a string or a number is needed")
+            if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+                raise RecordingError(f"run: {name}: a number of more than 64 bits")
+            if not name.isprintable() or len(name.encode()) > LONGEST_WORD or len(str(value).encode("utf-8", "replace")) > LONGEST_FACT:
+                raise RecordingError(f"run: {name[:40]}: a fact has a name of {LONGEST_WORD} printable bytes and a value of {LONGEST_FACT} at most")
             h5.put_attribute(self._run.id, name, value)
         if len(self._run.attrs) > MOST_FACTS:
             raise RecordingError(f"run: more than {MOST_FACTS} attributes")
@@ -113,6 +123,12 @@ class Recorder:
 
         directory: of config.json and safetensors; or family and config (JSON text), and weights as arrays by name.
         """
+        if "model" in self._file:
+            raise RecordingError(f"{self.path}: model: it was said before")
+        if isinstance(weights, Mapping):
+            for name in weights:
+                if not name or len(name.encode()) > LONGEST_NAME or not name.isprintable():
+                    raise RecordingError(f"{self.path}: model: weight {name[:60]!r}: a name has 1 to {LONGEST_NAME} printable bytes")
         if directory is not None and not (family and config):
             config = table.config_of(directory)
             family = str(json.loads(config).get("model_type", "unknown"))
@@ -148,7 +164,9 @@ class Recorder:
             where = np.broadcast_to(np.arange(at, at + ids.shape[-1], dtype="<i4"), ids.shape)
             where = where if positions is None else ids_array("positions", positions)
             if ids.min() < 0 or where.shape != ids.shape or (self._calls and self._calls[0][0].shape[:-1] != ids.shape[:-1]):
-                raise RecordingError("begin_step: ids of 0 or more, with positions and a batch of the same shape, are needed")
+                raise RecordingError(f"begin_step: ids of 0 or more, with positions and a batch of the same shape, are needed; ids are {ids.shape}, "
+                                     f"positions {where.shape}, and the first step's ids {self._calls[0][0].shape if self._calls else ids.shape}")
+            self._no_padding_alone(where)
         elif self._ids is None:
             raise RecordingError("begin_step: token_ids are needed, here or in Recorder")
         else:
@@ -159,6 +177,8 @@ class Recorder:
             ids = self._ids[..., at : at + n]
             every = np.broadcast_to(np.arange(self._ids.shape[-1], dtype="<i4"), self._ids.shape)
             where = (every if self._positions is None else self._positions)[..., at : at + n]
+        if rows is not None and not (rows[0] >= 0 and rows[1] >= 0 and sum(rows) <= ids.shape[-1]):
+            raise RecordingError(f"begin_step: rows {rows}: the first and how many, of {ids.shape[-1]} tokens")
         self._calls.append((ids, where))
         self.position, self.tokens = at, ids.shape[-1]
         first, self.rows = rows if rows is not None else (0, self.tokens)
@@ -177,7 +197,12 @@ class Recorder:
         where = ids_array("positions", positions)
         if not self._calls or where.shape != self._calls[-1][0].shape:
             raise RecordingError(f"{self.path}: positions of another shape than the step's tokens")
+        self._no_padding_alone(where)
         self._calls[-1] = (self._calls[-1][0], where)
+
+    def _no_padding_alone(self, where: np.ndarray) -> None:
+        if where.ndim == 1 and where.min() < 0:
+            raise RecordingError(f"{self.path}: positions: -1, which is padding, in a single prompt; ids and positions of (1, N) are a batch of one")
 
     # ---- tensors ----------------------------------------------------------------------------------------------------
 
@@ -200,6 +225,11 @@ class Recorder:
         row = points.known().get(point) if layer >= 0 or point == name else None
         axes = dims if dims is not None else self._own_axes(name, a, row)
         self._check(name, point, a, axes)
+        for said in (op or "", basis or ""):
+            if len(said.encode()) > LONGEST_WORD or not said.isprintable():
+                raise RecordingError(f"{self.path}: {name}: op and basis are words of {LONGEST_WORD} printable bytes at most")
+        if order is not None and order < 0:
+            raise RecordingError(f"{self.path}: {name}: order {order}; it counts from 0")
         where = self._group(name)
         try:
             d = h5.put_array(where, point, a)
@@ -207,7 +237,7 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: cannot write: {e}") from None
         place = self._order if order is None else order
         facts: Dict[str, Optional[h5.Fact]] = dict(
-            order=place, point=point, op=op or (row[3] if row else None),
+            order=place, point=point if row else None, op=op or (row[3] if row else None),
             basis=basis or (row[2] if row and row[1] in (axes, axes.replace("batch ", "", 1)) else None), axes=" ".join(axes.split()),
             dtype=word if word in SAID else None, how=how, digest=digest(a.reshape(-1).view(np.uint8)))
         if self.statistics and word != "i32":
@@ -267,6 +297,8 @@ class Recorder:
             raise RecordingError(f"{what}: dims '{axes}' for an array of shape {a.shape}: one word an axis, none twice")
         if a.size == 0 or a.ndim > MOST_AXES:
             raise RecordingError(f"{what}: shape {a.shape}; no empty axis and at most {MOST_AXES} axes")
+        if len(" ".join(axes.split()).encode()) > LONGEST_DIMS:
+            raise RecordingError(f"{what}: dims of more than {LONGEST_DIMS} bytes")
         if axes != axes.lower() or re.search(r"[()]", re.sub(r"\([^()]*\)", "", axes)):
             raise RecordingError(f"{what}: dims '{axes}': words in small letters, several of one axis in brackets, are needed")
         few = (1, self._prompts()) if point in LAST_ONLY else ()

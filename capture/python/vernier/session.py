@@ -4,21 +4,18 @@ import contextlib
 import inspect
 import json
 import os
-import platform
 import sys
 import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
-from . import globs, h5, modules, points, weights as table, wrapped
+from . import about, globs, h5, modules, padding, points, weights as table, wrapped
 from .numbers import RecordingError
 from .recorder import Recorder
 
 Points = Union[None, str, Sequence[str]]
 Layers = Union[None, int, str]
-WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
-ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type", "use_cache"}
 
 
 def read_range(what: str, text: Union[int, str]) -> Tuple[int, int]:
@@ -56,11 +53,14 @@ class Session:
         self.asked = tokens
         self.select = None if tokens is None or tokens == "last" else read_range("tokens", tokens)
         self.last_only = tokens == "last"
-        self.number = {id(modules.mixer_of(layer)[0]): n for n, layer in enumerate(self.parts.layers)}
+        self.turn = _turns(self._places())
         self.recorder: Optional[Recorder] = None
         self.how: Dict[str, Set[str]] = {"patched": set(), "recomputed": set()}
         self.history: Dict[str, Tuple[Any, Any]] = {}  # of layers with a window, when somebody asked for what it hides
-        self.running = self.moved = self.recorded = False
+        self.said: Optional[h5.Fact] = None  # the precision, as the caller has it
+        self.word: Optional[str] = None  # as the calls have it
+        self.formats: Set[Any] = set()
+        self.running = self.moved = self.recorded = self.padded = False
         self.undo = contextlib.ExitStack()
         self.caches: Dict[int, Any] = {}
         self.keep: Any = 0  # the argument logits_to_keep of the call
@@ -83,14 +83,20 @@ class Session:
 
     def _forget(self) -> None:
         self.waiting: Set[str] = set()  # what this call has still to record
+        self.inside: Optional[int] = None  # the layer that is running
         self.layer: Optional[int] = None  # whose mixer is running
+        self.entered: Dict[int, int] = {}  # of each module that is a layer, how often so far
+        self.calls: Dict[int, int] = {}  # in this layer, of each module that it has in several places
         self.qkv: Optional[Any] = None
         self.lengths: Optional[List[Any]] = None
         self.stream: Tuple[str, Any, int] = ("", None, 0)  # the residual stream as it was put last
         self.past = self.tokens = self.batch = 0
         self.alone = True
         self.rows = (0, 0)
-        self.padding: Optional[Any] = None
+        self.looked = False  # at the device and precision of this call
+        self.mask: Any = None
+        self.hidden: Optional[Any] = None  # (B, T) True at padding; None: there is none
+        self.trailing: Optional[Any] = None  # of it what is behind a row's last token
 
     def _watch(self, cache: Any) -> None:
         def moved() -> None:
@@ -117,11 +123,9 @@ class Session:
         given = {**given, **given.get("kwargs", {})}
         if given.get("inputs_embeds") is not None:
             raise RecordingError(f"{self.path}: inputs_embeds: a recording needs token ids")
-        cache, mask = given.get("past_key_values"), given.get("attention_mask")
+        cache, self.mask = given.get("past_key_values"), given.get("attention_mask")
         self._watch(cache)
         self.past = int(cache.get_seq_length()) if cache is not None else 0
-        if isinstance(mask, torch.Tensor) and mask.ndim == 2:
-            self.padding = mask == 0
         self.running = True
 
     def _ids(self, module: Any, args: Any, kwargs: Any) -> None:
@@ -130,14 +134,19 @@ class Session:
         if not self.running or self.tokens:  # the embedding is used for something else
             return
         self.batch, self.tokens = (int(x) for x in ids.shape)
-        self.alone = self.batch == 1 and not (self.padding is not None and bool(self.padding.any()))  # the axis batch is left out
+        hidden = padding.hidden(self.mask, self.past, self.tokens)
+        self.hidden = hidden.expand(self.batch, -1) if hidden is not None and bool(hidden.any()) else None
+        if self.hidden is not None and bool(self.hidden[:, -1].any()):
+            self.trailing = self.hidden.flip(-1).int().cummin(-1)[0].flip(-1).bool()
+        self.padded = self.padded or self.hidden is not None
+        self.alone = self.batch == 1 and not self.padded  # the axis batch is left out
         done = sum(c[0].shape[-1] for c in self.recorder._calls)
         if self.past != done:
             raise RecordingError(f"{self.path}: a call behind {self.past} cached tokens, and {done} were recorded; a recording is one run, "
                                  "whose calls go on with the same cache")
         first, last = self.select or (self.past, self.past + self.tokens - 1)
         if self.last_only:
-            if self.padding is not None and bool(self.padding[:, -1].any()):
+            if self.trailing is not None:
                 raise RecordingError(f"{self.path}: tokens: 'last', and a row that ends in padding; its last token is another")
             first = self.past + self.tokens - 1
         low, high = max(first - self.past, 0), min(last - self.past + 1, self.tokens)
@@ -149,15 +158,13 @@ class Session:
     def _positions(self, module: Any, args: Any, kwargs: Any) -> None:
         given = args[-1] if args and (len(args) > 1 or "position_ids" not in kwargs) else kwargs["position_ids"]
         where = (given[0] if given.ndim == 3 else given).detach().expand(self.batch, self.tokens)
-        if self.padding is not None and self.padding.shape[-1] >= self.tokens:
-            hidden = self.padding[:, -self.tokens :] if self.padding.shape[-1] <= self.past + self.tokens \
-                else self.padding[:, self.past : self.past + self.tokens]
-            where = where.masked_fill(hidden.to(where.device), -1)
+        if self.hidden is not None:
+            where = where.masked_fill(self.hidden.to(where.device), -1)
         assert self.recorder is not None
         self.recorder.set_positions(where[0] if self.alone else where)
 
     def _end(self, module: Any, args: Any, kwargs: Any, out: Any) -> None:
-        self.running, self.layer = False, None
+        self.running, self.inside, self.layer = False, None, None
         self._watch(getattr(out, "past_key_values", None))
         left = [n for n in self.points if n in self.waiting and n != "logits"]
         if left:
@@ -198,6 +205,9 @@ class Session:
             else:
                 return
         self.recorded = True
+        if not self.looked:
+            self._look(t.device)
+        self.formats.add(t.dtype)
         if self.alone:
             t = t[0]
         else:
@@ -207,15 +217,44 @@ class Session:
         assert self.recorder is not None
         self.recorder.put(name, t, " ".join(axes), basis=point.basis, op=point.op, how=how, order=order)
 
+    def _look(self, device: Any) -> None:
+        """Inside the call: what is on the outside of the block may be otherwise, and a weight may be elsewhere."""
+        word = about.call_word(device) or about.plain_word(self.parts.model)
+        self.looked = True
+        if self.word is None:
+            self.fact(device=about.device_name(device))
+        elif word != self.word:
+            raise RecordingError(f"{self.path}: a call in {word} behind one in {self.word}; a recording is one run, in one precision")
+        self.word = word
+
+    def precision(self) -> Optional[str]:
+        """Of the whole run; None: it is as it was said before."""
+        return None if self.said is not None or self.word is None else about.run_word(self.word, self.formats)
+
     def _hook(self, h: modules.Hook, t: Any) -> None:
+        if h.layer != (-1 if self.inside is None else self.inside) or self.turn.get(h.name, 1) != self.calls.get(id(h.module), 1):
+            return  # the module serves other checkpoints too, and this call is for one of those
         t = t[0] if isinstance(t, (tuple, list)) else t
         if h.name in ("embed",) or h.name.endswith(".output"):
             self.stream = (h.name, t, _version(t))
         self.put(h.name, lambda: h.shape(t), "hook")
 
-    def _layer_input(self, n: int, args: Any, kwargs: Any) -> None:
+    def _enter(self, numbers: List[int], layer: Any, args: Any, kwargs: Any) -> None:
+        """A layer begins. numbers: which ones it is, in order; more than one where layers share it."""
+        before = self.entered.get(id(layer), 0)
+        if self.running and before < len(numbers):
+            self.entered[id(layer)], self.calls, self.inside = before + 1, {}, numbers[before]
+            self._layer_input(numbers[before], args[0] if args else kwargs["hidden_states"])
+
+    def _leave(self) -> None:
+        self.inside, self.calls = None, {}
+
+    def _count(self, module: Any) -> None:
+        self.calls[id(module)] = self.calls.get(id(module), 0) + 1
+
+    def _layer_input(self, n: int, t: Any) -> None:
         """It is what came before: a second name of that, unless somebody changed it on the way."""
-        name, t = f"layer{n}.input", args[0] if args else kwargs["hidden_states"]
+        name = f"layer{n}.input"
         before, stream, version = self.stream
         if name in self.waiting and before in self.points and before not in self.waiting and stream is t and version == _version(t):
             self.waiting.discard(name)
@@ -226,13 +265,13 @@ class Session:
 
     # ---- hooks --------------------------------------------------------------------------------------------------------
 
-    def _mixer(self, n: int, mixer: Any, delta: bool) -> List[Any]:
+    def _mixer(self, mixer: Any, delta: bool) -> List[Any]:
         def enter(m: Any, args: Any) -> None:
-            self.layer = n if self.running else None
+            self.layer = self.inside if self.running else None
 
         def leave(m: Any, args: Any, kwargs: Any, out: Any) -> None:
-            if delta and self.running:
-                wrapped.conv_state(self, n, m, kwargs.get("cache_params"))
+            if delta and self.layer is not None:
+                wrapped.conv_state(self, self.layer, m, kwargs.get("cache_params"))
             self.layer = self.qkv = None
 
         def keep(m: Any, args: Any, out: Any) -> None:
@@ -247,20 +286,38 @@ class Session:
                 parts.body.register_forward_pre_hook(self._begin, with_kwargs=True),
                 parts.embedding.register_forward_pre_hook(self._ids, with_kwargs=True),
                 parts.positions.register_forward_pre_hook(self._positions, with_kwargs=True)]
-        for n, layer in enumerate(parts.layers):
-            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=n: self._layer_input(n, a, k), with_kwargs=True))
-            made += self._mixer(n, *modules.mixer_of(layer))
+        layers = {id(layer): layer for layer in parts.layers}  # the same may be there more than once
+        for layer in layers.values():
+            numbers = [n for n, x in enumerate(parts.layers) if x is layer]
+            made.append(layer.register_forward_pre_hook(lambda m, a, k, n=numbers: self._enter(n, m, a, k), with_kwargs=True))
+        for mixer, delta in {id(x[0]): x for x in map(modules.mixer_of, layers.values())}.values():
+            made += self._mixer(mixer, delta)
+        places = [h for h in self._places() if h.name in self.points]
+        for module in {id(h.module): h.module for h in places if h.name in self.turn}.values():
+            made.append(module.register_forward_pre_hook(lambda m, a: self._count(m)))
         # what must be known of the residual stream even when it is not recorded itself is kept by reference only
-        for h in self._places():
-            if h.name not in self.points:
-                continue
+        for h in places:
             if h.into:
                 made.append(h.module.register_forward_pre_hook(
                     lambda m, a, k, h=h: self._hook(h, a[0] if a else next(iter(k.values()))), with_kwargs=True))
             else:
                 made.append(h.module.register_forward_hook(lambda m, a, o, h=h: self._hook(h, o)))
+        made += [layer.register_forward_hook(lambda m, a, o: self._leave()) for layer in layers.values()]
         made.append(parts.body.register_forward_hook(self._end, with_kwargs=True))
         return made
+
+
+def _turns(places: Iterator[modules.Hook]) -> Dict[str, int]:
+    """Of the checkpoints of a module that a layer has in several places: at which of its calls they come, from 1."""
+    roles: Dict[Tuple[int, int], List[Tuple[int, str]]] = {}  # by layer and module
+    of = []
+    for h in places:
+        if h.module is not None and h.layer >= 0:
+            every, role = roles.setdefault((h.layer, id(h.module)), []), (id(h.owner), h.attribute)
+            if role not in every:
+                every.append(role)
+            of.append((h.name, every, role))
+    return {name: every.index(role) + 1 for name, every, role in of if len(every) > 1}
 
 
 COMPILED = "a model compiled by torch.compile has no places to hook; record it as it was before"
@@ -281,54 +338,6 @@ def _version(t: Any) -> int:
     return -1 if t.is_inference() else t._version
 
 
-def _directory(model: Any) -> Optional[str]:
-    """Where the model was loaded from, as far as it lies on this machine."""
-    name = getattr(model.config, "_name_or_path", "") or getattr(model, "name_or_path", "")
-    if not name or os.path.isfile(os.path.join(name, "config.json")):
-        return name or None
-    try:
-        from transformers.utils import cached_file
-
-        found = cached_file(name, "config.json", local_files_only=True, revision=getattr(model.config, "_commit_hash", None))
-    except Exception:  # not in the cache
-        return None
-    return os.path.dirname(found) if found else None
-
-
-def _config(model: Any, directory: Optional[str]) -> Tuple[str, str]:
-    """(config.json, which of its settings the model in memory has otherwise). Verbatim where it has none otherwise."""
-    if directory is not None:
-        from transformers import AutoConfig
-
-        text = model.config.get_text_config()
-        ours = text.to_dict()
-        files = AutoConfig.from_pretrained(directory, local_files_only=True).get_text_config().to_dict()
-        other = [k for k in ours if k not in ELSEWHERE and ours[k] != files.get(k, ours[k])]
-        if not other:
-            return table.config_of(directory), ""
-        whole, values = json.loads(table.config_of(directory)), json.loads(text.to_json_string(use_diff=False))
-        inner = whole["text_config"] if isinstance(whole.get("text_config"), dict) else whole
-        inner.update({k: values.get(k) for k in other})
-        if "rope_parameters" in other:  # says what these said
-            for k in ("rope_theta", "rope_scaling"):
-                inner.pop(k, None)
-        return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
-    return model.config.to_json_string(use_diff=False), ""
-
-
-def _facts(model: Any) -> Dict[str, h5.Fact]:
-    import transformers
-
-    device = next(model.parameters()).device
-    kind = WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
-    if torch.is_autocast_enabled(device.type):
-        kind = "autocast-" + WORDS.get(torch.get_autocast_dtype(device.type), "other")
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.machine()
-    return dict(engine="transformers", precision=kind, engine_version=transformers.__version__, torch_version=torch.__version__,
-                attn_implementation=str(getattr(model.config, "_attn_implementation", "")), device=f"{device.type} {name}",
-                threads=torch.get_num_threads())
-
-
 def _short(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
@@ -339,10 +348,10 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
     """See vernier.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
-    directory = _directory(model)
-    config, changed = _config(model, directory)
-    with Recorder(path, statistics=statistics, **{**_facts(model), **run}) as recorder:  # type: ignore[arg-type]
-        s.recorder = recorder
+    directory = about.directory_of(model)
+    config, changed = about.config_of(model, directory)
+    with Recorder(path, statistics=statistics, **{**about.facts_of(model), **run}) as recorder:  # type: ignore[arg-type]
+        s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
@@ -368,6 +377,9 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
             raise RecordingError(f"{s.path}: the model was not called inside the block")
         if not s.recorded:
             raise RecordingError(f"{s.path}: nothing was recorded: tokens: '{s.asked}', and the run has {recorder.position + recorder.tokens}")
+        kind = s.precision()
+        if kind is not None:
+            recorder.fact(precision=kind)
         for how, found in s.how.items():
             if found:
                 recorder.fact(**{how: " ".join(sorted(found))})

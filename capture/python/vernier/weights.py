@@ -7,6 +7,7 @@ comparison sees a weight that was changed, dropped or never loaded.
 
 import json
 import os
+import re
 import warnings
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List, Optional, Tuple
@@ -72,12 +73,42 @@ def config_of(directory: str) -> str:
         raise RecordingError(f"{path}: {e.strerror}") from None
 
 
+def _plain(name: str) -> str:
+    """A weight's name without what PEFT puts around a module that it adapts or keeps beside the trained one."""
+    return re.sub(r"\.modules_to_save\.[^.]+\.", ".", name.replace(".base_layer.", "."))
+
+
+def _there(model: Any, name: str, t: Any) -> Optional[Any]:
+    """The numbers of a weight, also of one that accelerate fetches when its module runs; None where nobody knows them."""
+    if not t.is_meta:
+        return t
+    try:
+        from accelerate.utils import align_module_device
+    except ImportError:
+        return None
+    owner, _, leaf = name.rpartition(".")
+    module = model.get_submodule(owner)
+    with align_module_device(module, "cpu"):
+        found = getattr(module, leaf).detach()
+    return None if found.is_meta else found
+
+
 def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
     """The rows of a torch model: a weight that is what the directory's files say has their row, any other its own."""
     import torch
 
     state = model.state_dict(keep_vars=False)  # a quantised module has more than tensors in it
-    own: Dict[str, Any] = {k: v for k, v in state.items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    held = {k: v for k, v in state.items() if isinstance(v, torch.Tensor) and v.is_floating_point()}
+    also = getattr(model, "all_tied_weights_keys", None) or {}  # names of what has another name too
+    own: Dict[str, Tuple[str, Any]] = {_plain(k): (k, v) for k, v in held.items() if not (v.is_meta and k in also)}
+    gone: List[str] = []
+
+    def read(k: str) -> Optional[Any]:
+        t = _there(model, *own[k])
+        if t is None:
+            gone.append(k)
+        return t
+
     rows, seen = [], set()
     for name, dtype, bits in stored_weights(directory) if directory else ():
         bare = next((name[len(p) :] for p in sorted(PREFIXES, key=len, reverse=True) if name.startswith(p)), name)
@@ -85,14 +116,26 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if ours is None:  # other parts of the file: a vision tower, old buffers
             continue
         seen.add(ours)
-        t = own[ours]
+        t = read(ours)
+        if t is None:
+            continue
         kind = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64}[dtype]
         there = torch.from_numpy(bits.view(np.int16) if dtype == "BF16" else bits)
         there = (there.view(kind) if dtype == "BF16" else there).to(t.dtype)
         same = there.shape == t.shape and torch.equal(there, t.detach().cpu())
         rows.append(raw_row(name, dtype, bits) if same else row_of(name, t))
-    tied = {t.data_ptr() for k, t in own.items() if k in seen}
-    rows += [row_of(k, t) for k, t in own.items() if k not in seen and t.data_ptr() not in tied]
+    written = {own[k][1].data_ptr() for k in seen}
+    for k, (_, t) in own.items():
+        if k in seen or (t.data_ptr() in written and not t.is_meta):
+            continue
+        written.add(t.data_ptr())
+        found = read(k)
+        if found is not None:
+            rows.append(row_of(k, found))
+    if gone:  # a part of the table would say that the rest is not in the model
+        warnings.warn(f"vernier: {len(gone)} weights ({gone[0]} the first) are on no device, and nothing says where they are kept: recorded "
+                      "without a table of weights", stacklevel=6)
+        return []
     return sorted(rows)
 
 

@@ -15,11 +15,12 @@ Scores, and probabilities where the attention hands none out, are recomputed fro
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, Optional, Tuple
 
 import torch
 
 from .modules import mixer_of
+from .numbers import RecordingError
 
 if TYPE_CHECKING:
     from .session import Session
@@ -103,8 +104,8 @@ def _attention(s: "Session", f: Callable[..., Any], owner: Optional[Any] = None)
     def attention(*args: Any, **kwargs: Any) -> Any:
         args = args if owner is None else (owner, *args)
         out = f(*args, **kwargs)
-        n = s.number.get(id(args[0]))
-        if n is not None and s.layer == n:
+        n = s.layer
+        if n is not None and mixer_of(s.parts.layers[n])[0] is args[0]:
             given = dict(zip(("module", "query", "key", "value", "attention_mask"), args), **kwargs)
             with torch.no_grad():
                 _attended(s, f"layer{n}.", given, out)
@@ -210,10 +211,23 @@ def _delta_rule(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
         s.put(p + "gdn_v", lambda: value, "patched")
         s.put(p + "gdn_beta", lambda: kwargs["beta"], "patched")
         s.put(p + "gdn_g", lambda: kwargs["g"], "patched")
-        s.put(p + "gdn_state", lambda: state, "patched")
+        s.put(p + "gdn_state", *_own_state(s, f, (query, key, value, *args), kwargs, state))
         return core, (state if asked else None)
 
     return rule
+
+
+def _own_state(s: "Session", f: Callable[..., Any], args: Any, kwargs: Dict[str, Any], state: Any) -> Tuple[Callable[[], Any], str]:
+    """The state behind a row's last token. The one that the call leaves has taken in the padding behind it, where there is
+    some; so the rule runs again, with nothing written (beta 0) and nothing forgotten (g 0) there."""
+    if s.trailing is None:
+        return lambda: state, "patched"
+    shown = (~s.trailing).to(kwargs["g"].device)[..., None]
+
+    def again() -> Any:
+        return f(*args, **{**kwargs, "g": kwargs["g"] * shown, "beta": kwargs["beta"] * shown, "output_final_state": True})[1]
+
+    return again, "recomputed"
 
 
 def _l2norm(s: "Session", f: Callable[..., Any]) -> Callable[..., Any]:
@@ -234,7 +248,14 @@ def _length_one(t: Any) -> Any:
 def conv_state(s: "Session", n: int, net: Any, cache: Optional[Any]) -> None:
     """The last J - 1 rows of gdn_qkv as the call leaves them: of its cache, or of the rows that were seen."""
     name, rows = f"layer{n}.gdn_conv_state", net.conv_kernel_size - 1
-    if cache is not None:
+    if s.trailing is not None and s.past and name in s.waiting:
+        raise RecordingError(f"{s.path}: {name}: a later call with padding behind its rows; record without *.gdn_conv_state")
+    if s.trailing is not None and s.qkv is not None:  # the call leaves the padding behind a row; its own are before that
+        last = s.tokens - s.trailing.sum(-1)
+        at = last[:, None] + torch.arange(rows, device=last.device)  # in what is padded in front
+        padded = torch.nn.functional.pad(s.qkv, (0, 0, rows, 0))
+        s.put(name, lambda: padded[torch.arange(len(last), device=last.device)[:, None], at], "recomputed")
+    elif cache is not None:
         s.put(name, lambda: cache.layers[n].conv_states[0][:, :, -rows:].transpose(1, 2), "hook")
     elif s.qkv is not None:
         s.put(name, lambda: torch.nn.functional.pad(s.qkv, (0, 0, max(rows - s.tokens, 0), 0))[:, -rows:], "recomputed")

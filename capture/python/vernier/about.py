@@ -1,0 +1,80 @@
+"""about.py: what a recording says of a model of transformers and of its run: directory, config, precision, device."""
+
+import json
+import os
+import platform
+from typing import Any, Dict, Optional, Set, Tuple
+
+import torch
+
+from . import h5, weights as table
+
+WORDS = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
+ELSEWHERE = {"dtype", "torch_dtype", "_name_or_path", "architectures", "transformers_version", "model_type", "use_cache"}
+
+
+def directory_of(model: Any) -> Optional[str]:
+    """Where the model was loaded from, as far as it lies on this machine."""
+    name = getattr(model.config, "_name_or_path", "") or getattr(model, "name_or_path", "")
+    if not name or os.path.isfile(os.path.join(name, "config.json")):
+        return name or None
+    try:
+        from transformers.utils import cached_file
+
+        found = cached_file(name, "config.json", local_files_only=True, revision=getattr(model.config, "_commit_hash", None))
+    except Exception:  # not in the cache
+        return None
+    return os.path.dirname(found) if found else None
+
+
+def config_of(model: Any, directory: Optional[str]) -> Tuple[str, str]:
+    """(config.json, which of its settings the model in memory has otherwise). Verbatim where it has none otherwise."""
+    if directory is not None:
+        from transformers import AutoConfig
+
+        text = model.config.get_text_config()
+        ours = text.to_dict()
+        files = AutoConfig.from_pretrained(directory, local_files_only=True).get_text_config().to_dict()
+        other = [k for k in ours if k not in ELSEWHERE and ours[k] != files.get(k, ours[k])]
+        if not other:
+            return table.config_of(directory), ""
+        whole, values = json.loads(table.config_of(directory)), json.loads(text.to_json_string(use_diff=False))
+        inner = whole["text_config"] if isinstance(whole.get("text_config"), dict) else whole
+        inner.update({k: values.get(k) for k in other})
+        if "rope_parameters" in other:  # says what these said
+            for k in ("rope_theta", "rope_scaling"):
+                inner.pop(k, None)
+        return json.dumps(whole, indent=2, sort_keys=True), ", ".join(sorted(other))
+    return model.config.to_json_string(use_diff=False), ""
+
+
+def facts_of(model: Any) -> Dict[str, h5.Fact]:
+    """What is known before the first call."""
+    import transformers
+
+    return dict(engine="transformers", precision=plain_word(model), engine_version=transformers.__version__, torch_version=torch.__version__,
+                attn_implementation=str(getattr(model.config, "_attn_implementation", "")), threads=torch.get_num_threads())
+
+
+def plain_word(model: Any) -> str:
+    """The format of the weights."""
+    return WORDS.get(model.dtype, str(model.dtype).rpartition(".")[2])
+
+
+def call_word(device: Any) -> Optional[str]:
+    """"autocast-bf16" where torch chooses a format for each operation there, now; None where it does not."""
+    if not torch.is_autocast_enabled(device.type):
+        return None
+    return "autocast-" + WORDS.get(torch.get_autocast_dtype(device.type), "other")
+
+
+def run_word(word: str, seen: Set[Any]) -> str:
+    """What the tensors make of a plain word: a run of f32 with some in 16 bits (modules of another format, autocast around a
+    few) is "mixed-bf16"."""
+    narrow = [WORDS[d] for d in (torch.bfloat16, torch.float16) if d in seen]
+    return "mixed-" + narrow[0] if narrow and word in ("f32", "f64") else word
+
+
+def device_name(device: Any) -> str:
+    """"cuda NVIDIA H100", "cpu x86_64"."""
+    return f"{device.type} {torch.cuda.get_device_name(device) if device.type == 'cuda' else platform.machine()}"
