@@ -299,6 +299,10 @@ void vn_comparison_finish(vn_comparison *c)
 	}
 	free(c->point);
 	free(c->pool);
+	for (int i = 0; i < c->n_few; i++) {
+		free(c->few[i].nmse);
+		free(c->few[i].below);
+	}
 	free(c->few);
 	free(c->channel_pool);
 	free(c->origins);

@@ -152,10 +152,14 @@ typedef struct vn_few {
 	int     worst;                /* checkpoint of the step that is farthest out: as in vn_pool */
 	bool    outside;              /* one of them is broken, and by all the steps */
 	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_few_have; else NaN */
+	double *nmse, *below;         /* (n) of the steps, least first; and of that many of them together */
 } vn_few;
 
 /* Is this one taken over the steps of a small tensor? */
 bool vn_few_have(vn_metric m);
+/* All together break a limit of so many floors: is a step of that nmse one that they do so by? It is where the smaller ones together break none,
+ * and with it they do, or where it is twice as far off as all. A healthy step's own ratio is luck, whatever another one does. */
+bool vn_few_by_it(const vn_few *g, double nmse, double floors);
 
 typedef struct vn_compare_options {
 	const char *const *points; /* globs, each of which must match something; none: everything */

@@ -42,6 +42,25 @@ static void a_small_tensor_that_is_off_is_charged_at_each_step_that_is(void)
 	}
 }
 
+static void a_healthy_step_is_not_charged_with_what_another_does(void)
+{
+	double factor[MOST + 1];
+	trial  t = { 0 };
+
+	for (int last = 21; last <= 32; last += 11) { /* that step alone; all from it on */
+		all(factor, 32, 1);
+		factor[7] = factor[13] = 2.4; /* 5.8 floors: by luck */
+		for (int i = 21; i <= last; i++)
+			factor[i] = 1000;
+		make(32, factor, -1);
+		compare(&t, "floor", ratios);
+		CU_ASSERT_FALSE(t.c.within);
+		CU_ASSERT_EQUAL_FATAL(failing(&t), last - 20);
+		CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 21);
+		finish(&t);
+	}
+}
+
 static void what_it_is_made_of_is_blamed_at_each_step_that_is_charged(void)
 {
 	double factor[MOST + 1];
@@ -188,6 +207,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance),
 		TEST(a_small_tensor_that_is_off_is_charged_at_each_step_that_is),
+		TEST(a_healthy_step_is_not_charged_with_what_another_does),
 		TEST(what_it_is_made_of_is_blamed_at_each_step_that_is_charged),
 		TEST(a_small_tensor_that_is_far_off_at_one_step_is_found),
 		TEST(what_is_said_of_few_together_is_of_all_their_numbers),

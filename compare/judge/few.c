@@ -75,6 +75,50 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	return rows.worst_nmse_token;
 }
 
+typedef struct squares {
+	double nmse, dd, rr;
+} squares;
+
+static int smaller(const void *a, const void *b)
+{
+	const double x = ((const squares *)a)->nmse, y = ((const squares *)b)->nmse;
+	return (x > y) - (x < y);
+}
+
+/* row: what join left of the candidate. */
+static vn_status rank(vn_few *g, const vn_squares *row, vn_error *err)
+{
+	squares *s = malloc((size_t)g->n * sizeof *s);
+	double   dd = 0, rr = 0;
+
+	g->nmse = malloc((size_t)g->n * sizeof *g->nmse);
+	g->below = malloc((size_t)g->n * sizeof *g->below);
+	if (!s || !g->nmse || !g->below) {
+		free(s);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g->n);
+	}
+	for (int i = 0; i < g->n; i++)
+		s[i] = (squares) { row[i].dd == 0 ? 0 : row[i].dd / row[i].rr, row[i].dd, row[i].rr };
+	qsort(s, (size_t)g->n, sizeof *s, smaller);
+	for (int i = 0; i < g->n; i++) {
+		g->nmse[i] = s[i].nmse;
+		dd += s[i].dd;
+		rr += s[i].rr;
+		g->below[i] = dd == 0 ? 0 : dd / rr;
+	}
+	free(s);
+	return VN_OK;
+}
+
+bool vn_few_by_it(const vn_few *g, double nmse, double floors)
+{
+	int kept = 0; /* the least of them that break nothing */
+
+	while (kept < g->n && g->below[kept] <= floors * g->floor[VN_M_NMSE])
+		kept++;
+	return kept == 0 || nmse > (1 + 1e-9) * g->nmse[kept - 1] || nmse >= 2 * g->value[VN_M_NMSE];
+}
+
 static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 {
 	vn_few     *more = realloc(c->few, ((size_t)c->n_few + 1) * sizeof *more);
@@ -101,6 +145,7 @@ static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 	join(c, in, n, true, unit, row, size, g->floor);
 	g->worst = in[join(c, in, n, false, unit, row, size, g->value)].point;
 	c->n_few++;
+	st = rank(g, row, err);
 done:
 	free(size);
 	free(row);

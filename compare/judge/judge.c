@@ -165,6 +165,9 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	}
 	const subject  s = subject_of(c, p, m, few);
 	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	const double floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
+	if (few && few->worst != p - c->point && !vn_few_by_it(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+		return false;
 	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
