@@ -1,4 +1,5 @@
 /* selftest.c: see selftest.h. */
+#include "capture/view/calls.h"
 #include "compare/selftest/selftest_inside.h"
 
 #include <errno.h>
@@ -26,11 +27,19 @@ static void close_all(vn_clinic *c)
 static vn_status open_all(vn_clinic *c, vn_error *err)
 {
 	vn_comparison three = { 0 };
-	const vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
+	vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
 	c->ref = three.ref;
 	c->cand = three.cand;
 	c->floor = three.floor;
-	return st ? st : vn_clinic_second_names(c, err);
+	vn_call *call;
+	int      n = 0;
+	if (st || (st = vn_calls_common(c->ref, c->cand, &call, &n, err)))
+		return st;
+	free(call);
+	if (n)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s made the run in other calls, which compare puts together: give selftest two of the same calls", c->h->ref,
+		               c->h->cand);
+	return vn_clinic_second_names(c, err);
 }
 
 vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)

@@ -91,9 +91,9 @@ static void several_origins(const vn_comparison *c, char text[VN_WORDS])
 	if (n == c->n_origins || orders == c->n_origins)
 		vn_text_add(text, VN_WORDS, ": %s.", vn_say_origin(c));
 	else if (n)
-		vn_text_add(text, VN_WORDS, "; %d of them are wrong captures", n);
+		vn_text_add(text, VN_WORDS, "; %d of them %s", n, n == 1 ? "is a wrong capture" : "are wrong captures");
 	if (orders && orders < c->n_origins)
-		vn_text_add(text, VN_WORDS, "; %d of them are columns in another order, no mistakes", orders);
+		vn_text_add(text, VN_WORDS, "; %d of them %s", orders, orders == 1 ? "has columns in another order, no mistake" : "are columns in another order, no mistakes");
 	if (n < c->n_origins && orders < c->n_origins)
 		vn_text_add(text, VN_WORDS, ".");
 }
