@@ -68,8 +68,10 @@ vn_status vn_fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, vn_e
 	sinks                 s;
 	vn_status             st;
 
-	if (t->brief || plain <= GOOD || first < 2 || (st = begin(t, of, first, &s, err)) || !(s.error < PROMISES * whole))
-		return t->brief || plain <= GOOD || first < 2 ? VN_OK : st;
+	if (t->brief || plain <= GOOD || first < 2)
+		return VN_OK;
+	if ((st = begin(t, of, first, &s, err)) || !(s.error < PROMISES * whole))
+		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
 		if (!(st = look(t, of, &s, false, 1, MOST < first ? MOST : first - 1, err)))
