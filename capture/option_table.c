@@ -21,7 +21,7 @@ static const char *name_of(const vn_option *o)
 void vn_options_usage(const vn_option *table, int n, FILE *to)
 {
 	for (int i = 0; i < n; i++) {
-		char left[64];
+		char left[160];
 		snprintf(left, sizeof left, "--%s%s%s", name_of(&table[i]), table[i].value ? " " : "", table[i].value ? table[i].value : "");
 		fprintf(to, "  %-34s %s\n", left, table[i].means);
 	}

@@ -87,6 +87,24 @@ int main(void)
 	vernier_record_step(&r, &id, 1);
 	vernier_record_put(&r, "embed", NULL, "f31", x, 2, shape);
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	for (int i = 0; i < 5; i++) {
+		char folder[] = "none0";
+		folder[4] = (char)('0' + i);
+		vernier_record_open(&r, folder, "x", "f32");
+		if (i == 0 || i > 2)
+			vernier_record_step(&r, &id, 1);
+		if (i == 0)
+			vernier_record_put(&r, NULL, NULL, "f32", x, 2, shape);
+		else if (i == 1)
+			vernier_record_step(&r, NULL, 1);
+		else if (i == 2)
+			vernier_record_say(&r, "mine", NULL);
+		else if (i == 3)
+			vernier_record_put(&r, "embed", NULL, "f32", NULL, 2, shape);
+		else
+			vernier_record_put(&r, "embed", NULL, "f32", x, 2, NULL);
+		printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
+	}
 	vernier_record_open(&r, "nowhere/wrong", "x", "f32");
 	printf("%d %s\n", vernier_record_close(&r), vernier_record_error(&r));
 	vernier_record_open(&r, "/dev/full", "x", "f32");
@@ -139,6 +157,11 @@ cat >expected <<'T'
 -1 embed: put before any step was begun
 -1 wrong: holds a recording already
 -1 embed: dtype 'f31' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+-1 a tensor has no name
+-1 a step of 1 tokens has no ids (NULL)
+-1 'mine' has no key, or no value (NULL)
+-1 embed: there are no data (NULL) for 6 numbers
+-1 embed: rank 2, and no shape (NULL)
 -1 nowhere/wrong: cannot be made: No such file or directory
 -1 /dev/full/manifest.jsonl: cannot be written: Not a directory
 -1 w.h5: no step was begun

@@ -165,18 +165,34 @@ static void vernier_record_number_(vernier_record_text_ *t, int64_t x)
 	vernier_record_plain_(t, text);
 }
 
-/* A string of JSON, with its quotes. */
+/* Bytes of the character that begins here; 0: they are no UTF-8, which JSON has to be. */
+static int vernier_record_character_(const unsigned char *c)
+{
+	const int n = *c < 0x80 ? 1 : (*c & 0xe0) == 0xc0 && *c > 0xc1 ? 2 : (*c & 0xf0) == 0xe0 ? 3 : (*c & 0xf8) == 0xf0 && *c < 0xf5 ? 4 : 0;
+	int i;
+	for (i = 1; i < n; i++)
+		if ((c[i] & 0xc0) != 0x80)
+			return 0;
+	if ((*c == 0xe0 && c[1] < 0xa0) || (*c == 0xed && c[1] > 0x9f) || (*c == 0xf0 && c[1] < 0x90) || (*c == 0xf4 && c[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+/* A string of JSON, with its quotes; what is no character is a question mark in a box. */
 static void vernier_record_quoted_(vernier_record_text_ *t, const char *text)
 {
 	const char *from = text;
 	vernier_record_plain_(t, "\"");
 	for (; *text; text++) {
 		const unsigned char c = (unsigned char)*text;
+		const int n = vernier_record_character_((const unsigned char *)text);
 		char escape[8];
-		if (c >= 0x20 && c != '"' && c != '\\')
+		if (n && c >= 0x20 && c != '"' && c != '\\') {
+			text += n - 1;
 			continue;
+		}
 		vernier_record_add_(t, from, (size_t)(text - from));
-		snprintf(escape, sizeof escape, "\\u%04x", c);
+		snprintf(escape, sizeof escape, "\\u%04x", n ? c : 0xfffdu);
 		vernier_record_plain_(t, escape);
 		from = text + 1;
 	}
@@ -368,11 +384,12 @@ int vernier_record_say(vernier_record *r, const char *key, const char *value)
 {
 	vernier_record_text_ t;
 	char   cut[256];
-	size_t n = strlen(value);
+	size_t n;
 	if (vernier_record_ready_(r))
 		return -1;
-	if (!*key || strlen(key) > 31)
-		return vernier_record_fail_(r, "'%.40s' is no key of up to 31 bytes", key);
+	if (!key || !*key || strlen(key) > 31 || !value)
+		return vernier_record_fail_(r, key && value ? "'%.40s' is no key of up to 31 bytes" : "'%.40s' has no key, or no value (NULL)", key ? key : "");
+	n = strlen(value);
 	if (n > 255) /* not inside a character */
 		for (n = 255; n > 0 && ((unsigned char)value[n] & 0xc0) == 0x80; n--)
 			;
@@ -391,6 +408,8 @@ int vernier_record_config(vernier_record *r, const char *json)
 	vernier_record_text_ t;
 	if (vernier_record_ready_(r))
 		return -1;
+	if (!json)
+		return vernier_record_fail_(r, "a config that is NULL");
 	t = vernier_record_begin_("{\"config\":");
 	vernier_record_quoted_(&t, json);
 	return vernier_record_line_(r, &t);
@@ -401,6 +420,8 @@ int vernier_record_step_at(vernier_record *r, const int32_t *ids, const int32_t 
 	vernier_record_text_ t;
 	if (vernier_record_ready_(r))
 		return -1;
+	if (!ids && n)
+		return vernier_record_fail_(r, "a step of %lld tokens has no ids (NULL)", (long long)n);
 	t = vernier_record_begin_("{\"step\":");
 	vernier_record_number_(&t, ++r->step);
 	vernier_record_plain_(&t, ",\"ids\":");
@@ -429,17 +450,22 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 	vernier_record_text_ t;
 	if (vernier_record_ready_(r))
 		return -1;
+	if (!name || !*name)
+		return vernier_record_fail_(r, "a tensor has no name");
 	if (r->step < 0)
 		return vernier_record_fail_(r, "%.100s: put before any step was begun", name);
 	if (!width)
 		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
-	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK)
-		return vernier_record_fail_(r, "%.100s: rank %d; from 0 to %d is possible", name, rank, VERNIER_RECORD_MAX_RANK);
+	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && !shape))
+		return vernier_record_fail_(r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; from 0 to %d is possible", name, rank,
+		                            VERNIER_RECORD_MAX_RANK);
 	for (i = 0; i < rank; i++) {
 		if (shape[i] < 0 || (shape[i] > 0 && count > INT64_MAX / 16 / shape[i]))
 			return vernier_record_fail_(r, "%.100s: axis %d is %lld long", name, i, (long long)shape[i]);
 		count *= shape[i];
 	}
+	if (!data && count)
+		return vernier_record_fail_(r, "%.100s: there are no data (NULL) for %lld numbers", name, (long long)count);
 	vernier_record_file_(r, name, file, sizeof file);
 	if (vernier_record_write_(r, file, kind, width, data, rank, shape, stride))
 		return -1;
