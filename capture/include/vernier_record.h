@@ -456,7 +456,7 @@ int vernier_record_put_strided(vernier_record *r, const char *name, const char *
 		return vernier_record_fail_(r, "%.100s: put before any step was begun", name);
 	if (!width)
 		return vernier_record_fail_(r, "%.100s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", name, dtype ? dtype : "");
-	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && !shape))
+	if (rank < 0 || rank > VERNIER_RECORD_MAX_RANK || (rank && (!shape || !stride)))
 		return vernier_record_fail_(r, rank && !shape ? "%.100s: rank %d, and no shape (NULL)" : "%.100s: rank %d; from 0 to %d is possible", name, rank,
 		                            VERNIER_RECORD_MAX_RANK);
 	for (i = 0; i < rank; i++) {
@@ -501,7 +501,7 @@ int vernier_record_put(vernier_record *r, const char *name, const char *dims, co
 	int     i;
 	vernier_record_kind_(dtype, &width);
 	bytes = (int64_t)width;
-	for (i = rank - 1; i >= 0 && rank <= VERNIER_RECORD_MAX_RANK; i--) {
+	for (i = rank - 1; shape && i >= 0 && rank <= VERNIER_RECORD_MAX_RANK; i--) {
 		stride[i] = bytes;
 		bytes = shape[i] > 0 && bytes <= INT64_MAX / shape[i] ? bytes * shape[i] : 0; /* what is too large is refused */
 	}
