@@ -47,7 +47,7 @@ fault embed 'x = np.trunc(x * 2**9) / 2**9' --limits plain.yaml
 echo "== multiples of the floor, of two candidates of one reference"
 run p017 floor-p017 --precision f16
 run p070 floor-p070 --precision f16
-vernier calibrate ref-p070.h5 half-p070.h5 other-p070.h5 --floor floor-p070.h5 --allow precision --margin 3 -o floor.yaml
+vernier calibrate ref-p070.h5 half-p070.h5 other-p070.h5 --floor floor-p070.h5 --allow precision --margin 4 -o floor.yaml
 grep -c _over_floor: floor.yaml
 healthy floor.yaml --model "$M"
 verdict ref-p017.h5 other-p017.h5 --limits floor.yaml --floor floor-p017.h5 --allow precision
