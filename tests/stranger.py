@@ -187,6 +187,8 @@ def attend(q, k, v, store, f=None, written=False):
         seen &= ~np.tril(seen, -window) | (np.arange(T) < first)
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
+    if number(f, "unseen", 0):  # one key is masked
+        seen[:, int(number(f, "unseen", 0))] = False
     if number(f, "ring", 0):  # a buffer of keys that is cleared when it is full
         i, n = np.arange(T), int(number(f, "ring", 0))
         seen &= i[None] >= i[:, None] // n * n

@@ -117,7 +117,8 @@ static vn_status weigh_table(vn_trial *t, vn_hypothesis *h, vn_error *err)
 	for (int64_t j = 0; j < S; j++)
 		token[j] = token_of(b, j, S);
 	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
-	if (!(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_OWN, &own, err)) && !(st = vn_probe_run_slots(t->probe, keys, values, VN_PROBE_FINE, &fine, err)))
+	const vn_plan *p = vn_probe_plan(t->probe);
+	if (!(st = vn_probe_run_slots(t->probe, p, keys, values, VN_PROBE_OWN, &own, err)) && !(st = vn_probe_run_slots(t->probe, p, keys, values, VN_PROBE_FINE, &fine, err)))
 		st = vn_weigh_numbers(t, &own, &fine, h, err);
 	free(token);
 	free((void *)(uintptr_t)own.data);

@@ -1,10 +1,10 @@
-/* explain_slots.c: slots of a cache that hold nothing, or what other tokens have: the keys and values of some earlier tokens
- * are 0, or those of as many others. Which, one step seldom tells, because a query hardly listens to most tokens: all
+/* explain_slots.c: slots of a cache that hold nothing, or what other tokens have, or are not seen: the keys and values of some earlier tokens
+ * are 0, those of as many others, or in no sum. Which, one step seldom tells, because a query hardly listens to most tokens: all
  * steps of the point are asked together.
  *
  * With e_j = exp(s_j) of the sound scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
  * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
- * query's keys has every range. */
+ * query's keys has every range. What is not seen leaves what comes before and behind it, which may be little beside it: summed up from both ends. */
 #include "compare/explain/explain_inside.h"
 
 #include <math.h>
@@ -18,14 +18,17 @@ enum { LONGEST = 256 }; /* tokens of a range: 1, 2, 4, to this, each from a mult
 #define CLEAR 4.0
 enum { PAIRS = 1 << 16 }; /* ranges of one length in the place of others of it, at most */
 
+enum { NOTHING = -1, NOT_SEEN = -2 };
+
 typedef struct range {
-	int64_t from, held, n; /* held < 0: 0 */
+	int64_t from, held, n; /* held: the first token in their place; NOTHING: 0; NOT_SEEN: in no sum */
 	double  left; /* in floors, of the step that it leaves most in */
 } range;
 
 /* One query of one head: its scores, and sums over keys up to j. */
 typedef struct sums {
 	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
+	double *e_end, *v_end; /* the same from key j on */
 	double  zero;  /* exp of a score of 0, in the same units */
 } sums;
 
@@ -35,6 +38,7 @@ typedef struct step_of {
 	bool           scores;
 	const double  *k, *v;    /* (S, G, K) */
 	int64_t S, past, first;  /* keys; those of earlier calls; the first that the query sees */
+	bool           single;   /* it is the only query */
 } step_of;
 
 static void add_up(const step_of *s, int head, sums *to)
@@ -58,6 +62,14 @@ static void add_up(const step_of *s, int head, sums *to)
 			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * s->v[(j * G + g) * K + d];
 	}
 	to->zero = exp(-top);
+	to->e_end[s->S] = 0;
+	memset(to->v_end + s->S * K, 0, (size_t)K * sizeof *to->v_end);
+	for (int64_t j = s->S; j-- > 0;) {
+		const double e = exp(fmin(to->s[j] - top, FAR));
+		to->e_end[j] = to->e_end[j + 1] + e;
+		for (int d = 0; d < K; d++)
+			to->v_end[j * K + d] = to->v_end[(j + 1) * K + d] + e * s->v[(j * G + g) * K + d];
+	}
 }
 
 /* Tokens of the range that the step reads otherwise: those that are cached; none where what is there in their place has not come yet. */
@@ -65,6 +77,21 @@ static int64_t end_of(const step_of *s, const range *r)
 {
 	const int64_t end = r->from + r->n;
 	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
+}
+
+/* The squared error of the head's context where the range is not seen; of several queries that is not looked at. */
+static double unseen_error(const step_of *s, const sums *m, int head, const range *r)
+{
+	const int     K = s->n->c.attention.head_dim;
+	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
+	const double  sum = m->e[a] - m->e[s->first] + m->e_end[b];
+	double        dd = 0;
+
+	for (int i = 0; i < K; i++) {
+		const double e = (m->v[a * K + i] - m->v[s->first * K + i] + m->v_end[b * K + i]) / sum - s->cand[head * K + i];
+		dd += e * e;
+	}
+	return s->single ? dd : (double)INFINITY;
 }
 
 /* The squared error of the head's context where the range is otherwise. */
@@ -91,6 +118,8 @@ static double scores_error(const step_of *s, const sums *m, int head, const rang
 	const int64_t end = end_of(s, r);
 	double        dd = 0;
 
+	if (r->held == NOT_SEEN)
+		return (double)INFINITY; /* of scores it is the mask's, which comes behind them */
 	for (int64_t j = s->first; j < s->S; j++) {
 		const bool   in = j >= r->from && j < end;
 		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
@@ -104,15 +133,16 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	const int K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
 	double   *error = calloc((size_t)n + 1, sizeof *error), size = 0;
 	const size_t all = (size_t)(H * (s->scores ? s->S : K));
-	sums      m = { malloc(((size_t)s->S + 1) * sizeof(double)), malloc(((size_t)s->S + 1) * sizeof(double)), malloc(((size_t)s->S + 1) * (size_t)K * sizeof(double)), 0 };
-	vn_status st = error && m.s && m.e && m.v ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
+	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K), 0 };
+	vn_status st = error && m.s && m.e && m.v && m.e_end && m.v_end ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
 
 	for (size_t i = 0; i < all; i++)
 		size += s->cand[i] * s->cand[i];
 	for (int h = 0; !st && h < H; h++) {
 		add_up(s, h, &m);
 		for (int i = 0; i < n; i++)
-			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
+			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
 		const double left = error[i] / (size > 0 ? size : 1) / x->sound.local.floor;
@@ -122,6 +152,8 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 	free(m.s);
 	free(m.e);
 	free(m.v);
+	free(m.e_end);
+	free(m.v_end);
 	return st;
 }
 
@@ -173,7 +205,7 @@ static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
 		return st;
 	const int64_t S = s->position + s->tokens;
 	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k), *nv = all_of(&v);
-	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0 };
+	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1 };
 	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
 	free(nq);
 	free(nc);
@@ -182,19 +214,23 @@ static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
 	return st;
 }
 
-/* Each range below S, as zeros and as each other of its length; *n of them. */
+/* Each range below S, as zeros and as each other of its length, and, of any length where these are not too many, not seen; *n of them. */
 static range *ranges(int64_t S, int *n)
 {
 	size_t room = 0;
 	for (int64_t size = 1; size <= LONGEST; size *= 2)
 		room += (size_t)(S / size * (S / size <= PAIRS / (S / size + 1) ? S / size : 1));
-	range *r = malloc((room + 1) * sizeof *r);
+	const bool any = S * (S + 1) / 2 <= PAIRS;
+	range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
 
 	*n = 0;
+	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
+		for (int64_t i = 0; i + size <= S; i += any ? 1 : size)
+			r[(*n)++] = (range) { i, NOT_SEEN, size, 0 };
 	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
 		const int64_t some = S / size;
 		for (int64_t i = 0; i < some; i++)
-			r[(*n)++] = (range) { i * size, -1, size, 0 };
+			r[(*n)++] = (range) { i * size, NOTHING, size, 0 };
 		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
 			for (int64_t k = 0; k < some; k++)
 				if (i != k)
@@ -207,7 +243,15 @@ static void say(vn_hypothesis *h, const range *r, int others)
 {
 	const long long a = r->from, b = r->from + r->n - 1, c = r->held, d = r->held + r->n - 1;
 
-	if (r->n > 1 && c < 0)
+	char few[40] = "";
+
+	if (r->held == NOT_SEEN) {
+		snprintf(few, sizeof few, others ? " or one of %d others" : "%.0d", others);
+		if (r->n > 1)
+			vn_hypothesis_say(h, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query listens to", a, b);
+		else
+			vn_hypothesis_say(h, "key %lld%s is not seen: masked or evicted, or its slot holds what no query listens to", a, few);
+	} else if (r->n > 1 && c < 0)
 		vn_hypothesis_say(h, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
 	else if (r->n > 1)
 		vn_hypothesis_say(h, "the cache holds tokens %lld-%lld in the place of tokens %lld-%lld", c, d, a, b);
@@ -219,32 +263,59 @@ static void say(vn_hypothesis *h, const range *r, int others)
 		vn_hypothesis_say(h, "the cache holds token %lld in the place of token %lld%s", c, a, others ? ", as far as these numbers tell" : "");
 }
 
+/* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
+static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+{
+	const vn_plan *sound = vn_probe_plan(t->probe);
+	const int64_t  window = sound->node[sound->value[vn_probe_target(t->probe)].node].c.attention.window;
+	vn_hypothesis  h = { .node = sound->value[vn_probe_target(t->probe)].node };
+
+	vn_made_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	return vn_made_plan(t, &h, p, err);
+}
+
+/* Which token each slot holds. What is not seen is put first of what the query sees: a narrower window hides it. */
+static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
+{
+	for (int64_t j = 0; j < S; j++)
+		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
+	for (int64_t j = first; r->held == NOT_SEEN && j < r->from + n; j++)
+		token[j] = j < first + n ? r->from + j - first : j - n;
+}
+
 /* The range in the step of t->x: a hypothesis like any other. */
-static vn_status make(vn_trial *t, const range *r, int others, vn_error *err)
+static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = vn_probe_plan(t->probe);
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
-	const int64_t  n = r->from + r->n < s->position ? r->n : s->position - r->from;
 	vn_hypothesis  h = { .node = p->value[vn_probe_target(t->probe)].node };
+	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
+	const int64_t  first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
+	range          r = *of;
+	vn_plan       *narrow = NULL;
 	vn_tensor      own = { 0 }, fine = { 0 };
-	vn_status      st;
+	vn_status      st = VN_OK;
 	int64_t       *token;
 
-	if (n < 1 || r->held + r->n > s->position + s->tokens)
+	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
+	r.from = r.from > first ? r.from : first;
+	if (r.n < 1 || r.held + r.n > S || (r.held == NOT_SEEN && s->tokens != 1))
 		return VN_OK;
-	if (!(token = malloc((size_t)(s->position + s->tokens) * sizeof *token)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)s->tokens);
-	for (int64_t j = 0; j < s->position + s->tokens; j++)
-		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
-	say(&h, r, others);
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	hold(&r, r.n, first, S, token);
+	say(&h, of, others);
 	t->elements = t->c->point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
-	if (!(st = vn_probe_run_slots(t->probe, token, token, VN_PROBE_OWN, &own, err))
-	    && !(st = vn_probe_run_slots(t->probe, token, token, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
+		p = narrow;
+	if (!st && !(st = vn_probe_run_slots(t->probe, p, token, token, VN_PROBE_OWN, &own, err))
+	    && !(st = vn_probe_run_slots(t->probe, p, token, token, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
 		vn_conclude(t);
 		if (t->x->n_fit)
 			vn_lines_free(&t->x->looks);
 	}
+	vn_plan_destroy(narrow);
 	free(token);
 	free((void *)(uintptr_t)own.data);
 	free((void *)(uintptr_t)fine.data);
@@ -269,10 +340,34 @@ static vn_status each(vn_trial *t, vn_explanation **x, int n, range *r, int n_ra
 	return st;
 }
 
+/* Of those that stand for the same kind of mistake the one that leaves least, where it may be the answer; of what is not seen as few keys
+ * as leave no more than a healthy operation does. -1: none. */
+static int best_of(const range *r, int n, bool unseen)
+{
+	int best = -1;
+
+	for (int i = 0; i < n; i++) {
+		if ((r[i].held == NOT_SEEN) != unseen || !(r[i].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT) || !(r[i].left > 0))
+			continue;
+		const bool within = unseen && best >= 0 && r[best].left <= VN_LOCAL_LIMIT && r[best].n < r[i].n;
+		best = best < 0 || (!within && r[i].left < r[best].left) ? i : best;
+	}
+	return best;
+}
+
+/* Of one key, how many others leave as little. */
+static int as_good(const range *r, int n, int best)
+{
+	int others = 0;
+	for (int i = 0; i < n; i++)
+		others += i != best && r[i].n == 1 && (r[i].held < 0 ? r[i].held == r[best].held : r[best].held >= 0) && r[i].left <= VN_LOCAL_LIMIT;
+	return others;
+}
+
 vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
 {
 	int64_t   S = 0;
-	int       n_ranges, best = -1, others = 0;
+	int       n_ranges;
 	bool      clear = false;
 	range    *r;
 	vn_status st;
@@ -289,13 +384,15 @@ vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err
 	if (!(r = ranges(S, &n_ranges)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	st = each(t, x, n, r, n_ranges, NULL, 0, err);
-	for (int i = 0; i < n_ranges; i++)
-		best = best < 0 || r[i].left < r[best].left ? i : best;
-	for (int i = 0; i < n_ranges; i++)
-		others += i != best && r[i].n == 1 && (r[i].held < 0) == (r[best].held < 0) && r[i].left <= VN_LOCAL_LIMIT;
+	const int unseen = best_of(r, n_ranges, true);
+	/* Of so many tokens one in the place of another comes nearer by chance: none is named where none does as well. */
+	for (int i = 0; unseen >= 0 && r[unseen].left <= VN_LOCAL_LIMIT && i < n_ranges; i++)
+		r[i].left = r[i].held >= 0 ? (double)INFINITY : r[i].left;
+	const int all[] = { best_of(r, n_ranges, false), unseen };
 	/* A step whose floor is small by chance leaves more of it, and is judged for itself. */
-	if (!st && best >= 0 && r[best].left > 0 && r[best].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT)
-		st = each(t, x, n, NULL, 0, &r[best], others, err);
+	for (int i = 0; !st && i < 2; i++)
+		if (all[i] >= 0)
+			st = each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);
 	free(r);
 	return st;
 }

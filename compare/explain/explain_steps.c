@@ -23,6 +23,8 @@ enum { RIGHT = 3 }; /* steps that came out right in which a hypothesis is made, 
 
 /* In another step it leaves, or would have left, more than what a floor that is a little too small explains. */
 #define BEYOND 4.0
+/* A step that is wrong by so much is wrong for a reason; what was fitted elsewhere and leaves half of it is not that. */
+#define WRONG 2.0
 
 /* What became of a hypothesis at a checkpoint. */
 typedef struct verdict {
@@ -143,9 +145,26 @@ static bool answers(const vn_explanation *y, const vn_hypothesis *h)
  * that of all steps, of those that have another answer, too. */
 static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
 {
-	if (y == x || *y->why_not || !(y->sound.used > BEYOND))
+	if (y == x || *y->why_not || !(y->sound.used > (vn_is_made(h) ? WRONG : BEYOND)))
 		return false;
 	return vn_is_made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+}
+
+/* A window of h's with the first keys in sight, of a step of one token: that is a range of keys that one query does not see, and no window yet. */
+static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+{
+	bool sinks = false;
+	for (int i = 0; i < h->made.n; i++)
+		sinks = sinks || strcmp(h->made.set[i].name, "sinks") == 0;
+	return sinks && one_token(c, x->point);
+}
+
+/* Is y as wrong with h? NaN: h cannot be seen there; of what calls of as many tokens have in common it should be. */
+static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h, double used)
+{
+	if (!vn_is_made(h) || !isnan(used))
+		return used > BEYOND || (vn_is_made(h) && used > fmax(1, y->sound.used / 2));
+	return !h->made.later && !h->made.late && one_token(c, y->point) == one_token(c, x->point);
 }
 
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
@@ -161,10 +180,19 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
 			continue;
 		st = used_there(g, h, y->point, &used, err);
-		if (!st && used > BEYOND) {
+		if (!st && stays_wrong(c, y, x, h, used)) {
 			h->refuted = true;
 			snprintf(h->against, sizeof h->against, "step %d is wrong too, and not so", c->point[y->point].step);
 		}
+	}
+	bool another = !of_one_query(c, x, h);
+	for (int i = 0; !st && !h->refuted && !another && i < g->n; i++) {
+		if (g->x[i] != x && !*g->x[i]->why_not && !(st = used_there(g, h, g->x[i]->point, &used, err)))
+			another = used <= 1;
+	}
+	if (!another && !h->refuted) {
+		h->refuted = true;
+		snprintf(h->against, sizeof h->against, "read off one query, and no other step says so");
 	}
 	const int n = h->refuted ? 0 : right_ones(c, x, point);
 	for (int i = 0; !st && !*h->against && i < n; i++) {
@@ -309,6 +337,15 @@ static bool unexplained(const group *g)
 	return false;
 }
 
+/* A window that was read off steps of one token: keys that are not seen may be it as well. */
+static bool is_window(const group *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (g->x[i]->n_fit && vn_is_made(&g->x[i]->by[0]) && strcmp(g->x[i]->by[0].id, "A5") == 0 && one_token(g->t->c, g->x[i]->point))
+			return true;
+	return false;
+}
+
 static vn_status one_point(group *g, vn_error *err)
 {
 	vn_status st = VN_OK;
@@ -322,7 +359,7 @@ static vn_status one_point(group *g, vn_error *err)
 	for (int i = 0; !st && i < g->n; i++)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
 			st = lend(g, i, err);
-	if (!st && unexplained(g))
+	if (!st && (unexplained(g) || is_window(g)))
 		st = vn_explain_slots(g->t, g->x, g->n, err);
 	say_numbers(g);
 	for (int i = 0; i < g->n; i++)

@@ -51,9 +51,9 @@ bool      vn_probe_touched(vn_probe *p, const vn_plan *plan, const vn_tensor *we
 /* Fills *out as plan and weights make the checkpoint; out->data is the caller's to free. VN_ERR_UNSUPPORTED: the plan makes it of
  * another shape, or not at all. */
 vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weights, vn_probe_as as, vn_tensor *out, vn_error *err);
-/* Fills *out as the sound plan makes it where slot j holds the key of token keys[j], the value of values[j] (as many as there are tokens; NULL: of j),
+/* Fills *out as the plan makes it where slot j holds the key of token keys[j], the value of values[j] (as many as there are tokens; NULL: of j),
  * or 0 (less than 0); the checkpoint is an attention's. */
-vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err);
+vn_status vn_probe_run_slots(vn_probe *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err);
 /* Was it captured whole in all steps up to the checkpoint's? */
 bool      vn_probe_has(const vn_probe *p, int value);
 /* What plan and weights make of a few tokens, each by itself: the nmse of these rows. Quick, where a hundred plans are to be tried. VN_ERR_UNSUPPORTED:

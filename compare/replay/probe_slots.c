@@ -1,10 +1,10 @@
-/* probe_slots.c: a checkpoint as the sound plan makes it of a cache some of whose slots hold something else. */
+/* probe_slots.c: a checkpoint as a plan makes it of a cache some of whose slots hold something else. */
 #include "compare/replay/probe_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err)
+vn_status vn_probe_run_slots(vn_probe *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_probe_as as, vn_tensor *out, vn_error *err)
 {
 	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
 	const int64_t *const token[2] = { keys, values };
@@ -32,7 +32,7 @@ vn_status vn_probe_run_slots(vn_probe *p, const int64_t *keys, const int64_t *va
 		}
 	}
 	if (!st)
-		st = vn_probe_run(p, p->plan, p->weight, as, out, err);
+		st = vn_probe_run(p, plan, p->weight, as, out, err);
 	for (int i = 0; i < taken; i++)
 		memcpy(all[i], kept[i], bytes[i]);
 	free(kept[0]);
