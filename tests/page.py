@@ -84,6 +84,8 @@ def make_pages():
     capture("deep-half.h5", "--precision", "f16", model="deep")
     capture("faulty.h5", "--precision", "f16", model="faulty")
     compare("deep.h5", "faulty.h5", "deep.html", "--floor", "deep-half.h5", "--allow", "weights")
+    with open("deep.json", encoding="utf-8") as f:  # what goes on through 72 layers near the limits starts nowhere again
+        assert json.load(f)["origins"] == ["layer7.q_proj"]
 
     capture("steps.h5", "--force-ids", "5,6,7,8", model="deep")
     capture("steps-half.h5", "--force-ids", "5,6,7,8", "--precision", "f16", model="deep")
@@ -221,7 +223,7 @@ def on_a_phone_layers_go_down_and_a_tap_shows_details(b):
     assert b.ask("document.querySelector('#map td[data-at]').getBoundingClientRect().height") >= 20
     b.click("[aria-label^='layer 9, v_proj:']")
     assert text(b, "#detail-title") == "layer9.v_proj"
-    assert 0 <= b.ask("document.getElementById('detail').getBoundingClientRect().top") < 500
+    assert -1 < b.ask("document.getElementById('detail').getBoundingClientRect().top") < 500  # scrolled by whole pixels
     b.click("#back")
     assert b.ask("document.activeElement.getAttribute('aria-label')").startswith("layer 9, v_proj:")
     assert 0 <= b.ask("document.activeElement.getBoundingClientRect().top") < 844

@@ -107,6 +107,57 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 	finish(&t);
 }
 
+typedef struct uses {
+	const char *name;
+	double      part;
+} uses;
+
+/* How many origins there are where checkpoints use such parts of their limits, 0 of all others, and by name the last. */
+static int origins_of(const uses *of, int n, char *last)
+{
+	trial t = { 0 };
+	compare(&t, "good", "good", strict);
+	for (int i = 0; i < n; i++) {
+		vn_checkpoint *p = &t.c.point[point(&t, of[i].name, 0) - t.c.point];
+		for (int k = 0; k < p->n_checks; k++)
+			if (p->check[k].metric == VN_M_NMSE) {
+				p->check[k].value = of[i].part * p->check[k].limit;
+				p->check[k].holds = of[i].part <= 1;
+			}
+		if (of[i].part > 1)
+			put_outside(p);
+	}
+	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
+	const int origins = t.c.n_origins;
+	strcpy(last, origins ? t.c.point[t.c.origins[origins - 1]].name : "");
+	finish(&t);
+	return origins;
+}
+
+/* Behind a divergence an error goes on near the limits: within them, outside again, and nothing starts there. */
+static void what_goes_on_near_the_limits_does_not_start_again(void)
+{
+	char last[64];
+	const uses on[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.5 } };
+	CU_ASSERT_EQUAL(origins_of(on, 4, last), 1);
+	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
+
+	/* Four times what its input brings it. */
+	const uses anew[] = { { "layer0.v_proj", 30 }, { "layer0.attn_residual", 0.4 }, { "layer0.mlp_norm", 0.4 }, { "layer0.up_proj", 1.7 } };
+	CU_ASSERT_EQUAL(origins_of(anew, 4, last), 2);
+	CU_ASSERT_STRING_EQUAL(last, "layer0.up_proj");
+
+	/* Not behind the divergence, whatever its input brings it. */
+	const uses beside[] = { { "layer0.attn_norm", 0.9 }, { "layer0.q_proj", 30 }, { "layer0.v_proj", 1.1 } };
+	CU_ASSERT_EQUAL(origins_of(beside, 3, last), 2);
+	CU_ASSERT_STRING_EQUAL(last, "layer0.v_proj");
+
+	/* What grows by itself starts where it is first outside. */
+	const uses grows[] = { { "embed", 0.6 }, { "layer0.attn_norm", 0.9 }, { "layer0.q_proj", 1.1 } };
+	CU_ASSERT_EQUAL(origins_of(grows, 3, last), 1);
+	CU_ASSERT_STRING_EQUAL(last, "layer0.q_proj");
+}
+
 static void without_a_plan_only_the_order_is_known(void)
 {
 	trial t = { 0 };
@@ -349,6 +400,7 @@ int main(void)
 		TEST(what_was_not_recorded_is_looked_through),
 		TEST(keys_of_an_earlier_step_are_inputs_too),
 		TEST(a_cache_that_went_wrong_is_the_origin),
+		TEST(what_goes_on_near_the_limits_does_not_start_again),
 		TEST(without_a_plan_only_the_order_is_known),
 		TEST(one_nan_fails_on_either_side),
 		TEST(missing_and_extra_fail_unless_allowed),

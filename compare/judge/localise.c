@@ -1,11 +1,13 @@
 /* localise.c: where it starts. The first divergence is the first checkpoint in
  * execution order outside its limits. An origin is one whose inputs, on the
  * graph of the plan, are all inside: the graph decides, not the list, so that
- * a bad v is not attn_out's fault. */
+ * a bad v is not attn_out's fault. An error that goes on near the limits falls
+ * within and comes out of them many times; where it does, nothing starts. */
 #include "compare/compare.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,8 @@ struct vn_graph {
 	int      *point;  /* checkpoint of a root value, -1 when it was not compared */
 	uint32_t *stamp, now;
 	size_t   *stack, depth;
+	bool     *carries; /* of one step's values: something outside is behind it, or it is outside itself */
+	int       carried; /* that step */
 };
 
 /* Steps are numbered by strangers; the table of all of them must stay small. */
@@ -27,6 +31,7 @@ static void destroy(vn_graph *g)
 	free(g->point);
 	free(g->stamp);
 	free(g->stack);
+	free(g->carries);
 	free(g);
 }
 
@@ -50,12 +55,13 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 		return VN_OK;
 	}
 	if (!g || !(g->point = malloc((cells + 1) * sizeof *g->point)) || !(g->stamp = calloc(cells + 1, sizeof *g->stamp))
-	    || !(g->stack = malloc((cells + 1) * sizeof *g->stack))) {
+	    || !(g->stack = malloc((cells + 1) * sizeof *g->stack)) || !(g->carries = malloc((values + 1) * sizeof *g->carries))) {
 		destroy(g);
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
 	}
 	g->cells = cells;
 	g->values = values;
+	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
 		g->point[i] = -1;
 	for (int i = 0; i < c->n_points; i++) {
@@ -119,6 +125,71 @@ static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 	    || (p->channels >= 0 && c->channel_pool[p->channels].outside);
 }
 
+/* For push_carried: the value that is asked for, of which step, and from which step on something is outside. */
+typedef struct carried {
+	vn_graph *g;
+	size_t    step, from;
+	bool      yes;
+} carried;
+
+static void push_carried(void *context, size_t step, int value, bool all_rows)
+{
+	carried *a = context;
+	(void)all_rows;
+	a->yes = a->yes || (step == a->step ? a->g->carries[value] : step >= a->from);
+}
+
+/* Values of a plan stand behind what they are made from. Of the steps before only that something was outside is asked:
+ * each attention reads them all. */
+static void carry(const vn_comparison *c, int step)
+{
+	vn_graph *g = c->graph;
+	carried   a = { g, (size_t)step, (size_t)c->point[c->first].step, false };
+	for (size_t v = 0; v < g->values; v++) {
+		const int at = g->point[(size_t)step * g->values + v];
+		a.yes = at >= 0 && outside(c, &c->point[at]);
+		if (!a.yes)
+			vn_reach_inputs(c->plan, (size_t)step, (int)v, true, push_carried, &a);
+		g->carries[v] = a.yes;
+	}
+	g->carried = step;
+}
+
+/* How much of its limits it uses; holding: of those that hold, which a value that is none says nothing of. */
+static double used(const vn_checkpoint *p, bool holding)
+{
+	double most = 0;
+	for (int i = 0; i < p->n_checks; i++) {
+		const double k = vn_check_used(&p->check[i]);
+		if (!holding || k <= 1)
+			most = fmax(most, k);
+	}
+	return most;
+}
+
+/* Of what its inputs bring it this many times must come out, in parts of the limits, for something to start behind a divergence. */
+static const double ANEW = 4;
+
+/* Outside because what reaches it is nearly so, and was further up. */
+static bool inherits(const vn_comparison *c, int point, const int *input, int n)
+{
+	vn_graph *g = c->graph;
+	const vn_checkpoint *p = &c->point[point];
+	double brought = 0;
+	bool behind = false;
+
+	if (c->first == point)
+		return false;
+	if (g->carried != p->step)
+		carry(c, p->step);
+	for (int i = 0; i < n; i++) {
+		const vn_checkpoint *in = &c->point[input[i]];
+		behind = behind || (in->step == p->step ? g->carries[in->value] : in->step >= c->point[c->first].step);
+		brought = fmax(brought, used(in, true));
+	}
+	return behind && used(p, false) < ANEW * brought;
+}
+
 /* Only under the name that counts: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
@@ -129,7 +200,7 @@ static bool starts_here(const vn_comparison *c, int point, int *input)
 	for (int i = 0; i < n; i++)
 		if (outside(c, &c->point[input[i]]))
 			return false;
-	return n >= 0;
+	return n >= 0 && !inherits(c, point, input, n);
 }
 
 vn_status vn_localise(vn_comparison *c, vn_error *err)
