@@ -97,23 +97,27 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 	return VN_OK;
 }
 
+static vn_args args_of(const run *r, const vn_node *n)
+{
+	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) };
+
+	if (r->w == &r->p->w[VN_PROBE_FINE] && r->p->n_span > 1) /* roundings that fall on the other side: as in a replay */
+		a.policy.products = VN_PRODUCTS_PLAIN;
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
+	return a;
+}
+
 static vn_status begin_call(run *r, int node, call *k, vn_error *err)
 {
-	const vn_probe *p = r->p;
-	const vn_node  *n = &r->plan->node[node];
-	vn_status       st = VN_OK;
+	const vn_node *n = &r->plan->node[node];
+	vn_status      st = VN_OK;
 
-	vn_policy       policy = r->w->policy;
-
-	if (r->w == &p->w[VN_PROBE_FINE] && p->n_span > 1) /* roundings that fall on the other side: as in a replay */
-		policy.products = VN_PRODUCTS_PLAIN;
-	*k = (call) { .n = n, .a = { .policy = policy, .threads = p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) } };
+	*k = (call) { .n = n, .a = args_of(r, n) };
 	for (int i = 0; !st && i < n->n_in; i++) {
 		st = value_of(r, n->in[i], &k->in[i], err);
 		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
 	}
-	for (int i = 0; i < n->n_w; i++)
-		k->a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
 	return st ? st : make_states(r, k, err);
 }
 
@@ -235,25 +239,42 @@ static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 	return bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows") : VN_OK;
 }
 
-/* Only some rows of the input of a node whose tokens know nothing of each other. */
-static vn_status sampled(run *r, call *k, void **out, vn_error *err)
+/* Do its tokens know nothing of each other, and does it read one value alone? */
+static bool goes_alone(const vn_node *n)
+{
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || (n->op == VN_OP_ROWS && n->c.rows.form == VN_ROWS_LOG_SOFTMAX);
+}
+
+/* The rows that are sampled of a value, into *out, which is the caller's to free. What is as wide as the checkpoint is made of those
+ * rows alone, the rest whole: there it serves other plans, too. */
+static vn_status sampled(run *r, int value, void **out, vn_error *err)
 {
 	const vn_probe *p = r->p;
-	const vn_value *v = &r->plan->value[k->n->out[0]];
-	const size_t    row = (size_t)k->row[0] * r->w->size;
-	char           *x = malloc(row * VN_PROBE_SAMPLE + 1);
+	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, value)];
+	const vn_node  *n = &r->plan->node[v->node];
+	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
+	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->target]);
+	vn_args         a = args_of(r, n);
+	const void     *all;
+	void           *x = NULL;
 	vn_status       st;
 
-	*out = malloc((size_t)(vn_value_row(v) * VN_PROBE_SAMPLE) * r->w->size);
-	if (!x || !*out) {
-		free(x);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of scores");
+	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
+		return st;
+	if (!(*out = malloc(row * VN_PROBE_SAMPLE + 1)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+	for (int i = 0; !st && !wide && i < p->n_sample; i++)
+		memcpy((char *)*out + (size_t)i * row, (const char *)all + (size_t)p->sample[i] * row, row);
+	if (!st && wide) {
+		a.in[0] = x;
+		a.tokens = p->n_sample;
+		if ((st = r->w->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], *out, err))) {
+			free(*out);
+			*out = NULL;
+		}
 	}
-	for (int i = 0; i < p->n_sample; i++)
-		memcpy(x + (size_t)i * row, (const char *)k->in[0] + (size_t)p->sample[i] * row, row);
-	k->a.in[0] = x;
-	k->a.tokens = p->n_sample;
-	st = r->w->eval->node(k->n, &k->a, vn_value_row(v), v->size[v->rank - 1], *out, err);
 	free(x);
 	return st;
 }
@@ -296,8 +317,6 @@ static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
 	const vn_value *v = &r->plan->value[p->target];
 	vn_status       st;
 
-	if (p->n_sample)
-		return k->n->op == VN_OP_LINEAR && slot == 0 ? sampled(r, k, out, err) : vn_fail(err, VN_ERR_UNSUPPORTED, "not a sum over columns");
 	if (v->state >= 0)
 		return state_of(r, k, &r->plan->state[v->state], out, err);
 	if (slot == 0) {
@@ -364,7 +383,9 @@ vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weight
 		slot = plan->node[node].out[i] == p->target ? i : slot;
 	if (!st && !fits(&r, slot))
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s comes out in another shape", plan->value[p->target].name);
-	if (!st && !(st = begin_call(&r, node, &k, err)))
+	if (!st && p->n_sample)
+		st = sampled(&r, p->target, &data, err);
+	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make(&r, &k, slot, &data, err);
 	end_call(&k);
 	end_run(&r);

@@ -29,18 +29,15 @@ static void quantised(double *y, const double *x, int64_t n, int bits)
 	}
 }
 
-static void in_blocks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static void in_blocks(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
-	const int64_t N = s->dim[s->rank - 1];
-
-	for (int64_t row = 0; row < vn_shape_count(s); row += N)
-		for (int64_t n = 0; n < N; n += BLOCK)
-			quantised(y + row + n, x + row + n, N - n < BLOCK ? N - n : BLOCK, (int)r->x);
+	for (int64_t i = 0; i < n; i += BLOCK)
+		quantised(y + i, x + i, n - i < BLOCK ? n - i : BLOCK, (int)r->x);
 }
 
 static vn_status quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, in_blocks, err);
+	return vn_fault_change_rows(r, f, node, 0, in_blocks, err);
 }
 
 /* ---- blocks read otherwise ------------------------------------------------------------------------- */
@@ -52,10 +49,10 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 }
 
 /* Byte i of a block holds elements i and i + 16; they are put at 2i and 2i + 1. */
-static void in_turn(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
 	(void)r;
-	for (int64_t i = 0; i < vn_shape_count(s); i++)
+	for (int64_t i = 0; i < n; i++)
 		y[i] = x[i / BLOCK * BLOCK + i % BLOCK / 2 + i % 2 * (BLOCK / 2)];
 }
 
@@ -65,7 +62,7 @@ static vn_status nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, 
 
 	if (f->weight[w].dtype != VN_Q4_0 && f->weight[w].dtype != VN_Q4_1)
 		return other_format(f, w, err);
-	return vn_fault_change_weight(r, f, node, 0, in_turn, err);
+	return vn_fault_change_rows(r, f, node, 0, in_turn, err);
 }
 
 /* How the block of a format is laid out: bytes in all, where its nibbles begin, how many bytes of them; 0: it has none. */

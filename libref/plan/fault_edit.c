@@ -236,27 +236,84 @@ static vn_status instead(vn_faulty *f, int node, int slot, int w, vn_dtype as, v
 	return VN_OK;
 }
 
-vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err)
+/* One of the two says how: each number by itself, or rows of that many. */
+static vn_status in_runs(const vn_fault_row *r, vn_faulty *f, int node, int slot, size_t run, vn_fault_each *each, vn_fault_run *rows, vn_error *err)
 {
-	enum { BLOCK = 4096 }; /* whole blocks of a quantised one */
 	const int       w = f->plan->node[node].w[slot];
 	const vn_tensor from = f->weight[w];
 	const vn_dtype  as = wide_enough(from.dtype);
 	const size_t    all = (size_t)vn_shape_count(&from.shape);
 	unsigned char  *bytes = malloc(vn_dtype_bytes(as, all ? all : 1));
-	double          x[BLOCK], y[BLOCK];
+	double         *x = malloc(2 * run * sizeof *x), *y = x ? x + run : NULL;
 	bool            same = true;
 
-	if (!bytes)
+	if (!bytes || !x) {
+		free(bytes);
+		free(x);
 		return no_memory(err);
-	for (size_t i = 0; i < all; i += BLOCK) {
-		const size_t n = all - i < BLOCK ? all - i : BLOCK;
+	}
+	for (size_t i = 0; i < all; i += run) {
+		const size_t n = all - i < run ? all - i : run;
 		vn_to_f64(x, (const unsigned char *)from.data + vn_dtype_bytes(from.dtype, i), from.dtype, n);
-		for (size_t k = 0; k < n; k++)
-			y[k] = change(r, x[k]);
+		if (rows)
+			rows(r, x, y, (int64_t)n);
+		for (size_t k = 0; each && k < n; k++)
+			y[k] = each(r, x[k]);
 		same = same && memcmp(x, y, n * sizeof *x) == 0;
 		vn_from_f64(bytes + vn_dtype_bytes(as, i), as, y, n);
 	}
+	free(x);
+	if (!same)
+		return instead(f, node, slot, w, as, bytes, err);
+	f->kept++;
+	free(bytes);
+	return VN_OK;
+}
+
+vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err)
+{
+	enum { RUN = 4096 }; /* whole blocks of a quantised one */
+
+	return in_runs(r, f, node, slot, RUN, change, NULL, err);
+}
+
+vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err)
+{
+	const vn_shape *s = &f->weight[f->plan->node[node].w[slot]].shape;
+
+	return in_runs(r, f, node, slot, (size_t)s->dim[s->rank - 1], NULL, change, err);
+}
+
+vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err)
+{
+	const int       w = f->plan->node[node].w[slot];
+	const vn_tensor from = f->weight[w];
+	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* which numbers do not leave by themselves */
+	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
+	const size_t    size = vn_dtype_size(as);
+	const int64_t   all = vn_shape_count(&from.shape);
+	unsigned char  *bytes = malloc((size_t)all * size + 1), *loose = blocks ? malloc((size_t)all * size + 1) : NULL;
+	const unsigned char *x = blocks ? loose : from.data;
+	bool            same = true;
+
+	if (!bytes || (blocks && !loose)) {
+		free(bytes);
+		free(loose);
+		return no_memory(err);
+	}
+	if (blocks)
+		vn_to_f32((float *)(void *)loose, from.data, from.dtype, (size_t)all);
+	for (int64_t at = 0, n; at < all; at += n) {
+		const int64_t is = place(r, &from.shape, at, &n);
+		unsigned char *y = bytes + (size_t)at * size;
+		n = n < all - at ? n : all - at;
+		if (is < 0)
+			memset(y, 0, (size_t)n * size);
+		else
+			memcpy(y, x + (size_t)is * size, (size_t)n * size);
+		same = same && memcmp(y, x + (size_t)at * size, (size_t)n * size) == 0;
+	}
+	free(loose);
 	if (!same)
 		return instead(f, node, slot, w, as, bytes, err);
 	f->kept++;

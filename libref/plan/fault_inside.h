@@ -100,7 +100,13 @@ vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, 
 /* Where each number becomes another by itself: a matrix of the vocabulary is never in memory as doubles. */
 typedef double vn_fault_each(const vn_fault_row *r, double x);
 vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_each *change, vn_error *err);
-/* The same of a product's matrix, and of its bias where there is one, with another r->x. */
+/* Where the last axis, n numbers, is changed by itself: x, as it is; y, to be filled. */
+typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
+vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err);
+/* Where numbers only change places. Number `at` is that which was at the result, or 0 (less than 0), and so on for *n in a row. */
+typedef int64_t vn_fault_place(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n);
+vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err);
+/* vn_fault_change_weight of a product's matrix, and of its bias where there is one, with another r->x. */
 vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err);
 
 /* y = x times r->x. */

@@ -9,19 +9,26 @@ static const char *of_mlp(const vn_fault_row *r, const vn_plan *p, const vn_node
 	return vn_fault_point(p, n) != VN_POINT_MLP_ACT ? "it is for the activation of the feed-forward part" : vn_fault_const_why_not(r, p, n);
 }
 
-/* x: rows by which a table is moved; 0: it is multiplied by the root of its width. */
-static void other_table(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static vn_status by_width(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const int64_t V = s->dim[0], D = s->dim[1], by = (int64_t)r->x;
+	vn_fault_row with = *r;
 
-	for (int64_t v = 0; v < V; v++)
-		for (int64_t d = 0; d < D; d++)
-			y[v * D + d] = by ? x[(v + by + V) % V * D + d] : x[v * D + d] * sqrt((double)D);
+	with.x = sqrt((double)f->plan->weight[f->plan->node[node].w[0]].shape.dim[1]);
+	return vn_fault_change_each(&with, f, node, 0, vn_fault_times, err);
 }
 
-static vn_status table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* x: rows by which the table is moved; those at its end come round. */
+static int64_t other_row(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
 {
-	return vn_fault_change_weight(r, f, node, 0, other_table, err);
+	const int64_t V = s->dim[0], D = s->dim[1];
+
+	*n = D - at % D;
+	return (at / D + (int64_t)r->x + V) % V * D + at % D;
+}
+
+static vn_status moved_table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+{
+	return vn_fault_change_places(r, f, node, 0, other_row, err);
 }
 
 static const char *last_norm(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -88,9 +95,9 @@ static const vn_fault_row rows[] = {
 	{ "M2", "the activation of gate times up", VN_ON(GATED), of_mlp, NULL, "form", VN_GATE_PRODUCT },
 	{ "M3.both", "the activation of gate and of up", VN_ON(GATED), of_mlp, NULL, "form", VN_GATE_BOTH },
 	{ "M3.none", "no activation", EITHER, of_mlp, NULL, "act", VN_IDENTITY },
-	{ "M4", "the embedding multiplied by the root of its width", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 0 },
-	{ "M5.plus", "the embedding of the next id", VN_ON(EMBED), vn_fault_anywhere, table, NULL, 1 },
-	{ "M5.minus", "the embedding of the id before", VN_ON(EMBED), vn_fault_anywhere, table, NULL, -1 },
+	{ "M4", "the embedding multiplied by the root of its width", VN_ON(EMBED), vn_fault_anywhere, by_width, NULL, 0 },
+	{ "M5.plus", "the embedding of the next id", VN_ON(EMBED), vn_fault_anywhere, moved_table, NULL, 1 },
+	{ "M5.minus", "the embedding of the id before", VN_ON(EMBED), vn_fault_anywhere, moved_table, NULL, -1 },
 	{ "M5.added", "a token more in front: every row is that of the token before, the first 0", VN_ON(EMBED), vn_fault_anywhere, tokens_shifted, NULL, -1 },
 	{ "M5.dropped", "the first token dropped: every row is that of the next token, the last 0", VN_ON(EMBED), vn_fault_anywhere, tokens_shifted, NULL, 1 },
 	{ "M7", "the layers contribute nothing: the last norm reads the embedding", VN_ON(RMS_NORM) | VN_ON(LAYER_NORM), last_norm, of_embedding, NULL, 0 },

@@ -249,12 +249,12 @@ static double clamped(const vn_fault_row *r, double x)
 }
 
 /* Rows padded to a multiple of 16, and more, read as if they were not. */
-static void sheared(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static int64_t sheared(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
 {
-	const int64_t N = s->dim[1], stride = N + (int64_t)r->x;
+	const int64_t N = s->dim[1], stride = N + (int64_t)r->x, column = at % stride;
 
-	for (int64_t i = 0; i < vn_shape_count(s); i++)
-		y[i] = i % stride < N ? x[i / stride * N + i % stride] : 0.0;
+	*n = column < N ? N - column : stride - column;
+	return column < N ? at / stride * N + column : -1;
 }
 
 static vn_status truncate_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -269,17 +269,15 @@ static vn_status clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 
 static vn_status shear(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, sheared, err);
+	return vn_fault_change_places(r, f, node, 0, sheared, err);
 }
 
 /* The two halves of a table, one for the other. */
-static void halves(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
+static int64_t halves(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
 {
-	const int64_t n = vn_shape_count(s) / 2;
-
 	(void)r;
-	memcpy(y, x + n, (size_t)n * sizeof *y);
-	memcpy(y + n, x, (size_t)n * sizeof *y);
+	*n = vn_shape_count(s) / 2;
+	return at < *n ? at + *n : at - *n;
 }
 
 static const char *of_vocabulary(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
@@ -291,7 +289,7 @@ static const char *of_vocabulary(const vn_fault_row *r, const vn_plan *p, const 
 
 static vn_status swap_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, halves, err);
+	return vn_fault_change_places(r, f, node, 0, halves, err);
 }
 
 #define HAS_WEIGHTS (VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(LINEAR) | VN_ON(CAUSAL_CONV) | VN_ON(LOG_DECAY) | VN_ON(GATED_NORM))

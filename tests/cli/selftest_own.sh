@@ -1,0 +1,76 @@
+# Recordings of one's own are tried as well; what they cannot have done to them is named.
+for p in f32 f16; do
+	vernier capture ref "$FIXTURES/qwen2-trained" --ids "@$FIXTURES/prompts/p017.ids" --precision $p -o qwen2.$p.h5 2>/dev/null
+done
+vernier selftest qwen2.f32.h5 --format json >said.json
+echo "[$?]"
+$PYTHON -c "
+import json
+s = json.load(open('said.json'))
+m = s['pairs'][0]['mutations']
+print(s['schema'], s['verdict'], s['mutations'] == len(m) == len({(x['group'], x['name']) for x in m}), s['mutations'] >= 60)
+print(sorted({x['group'] for x in m}), {x['exit'] for x in m if x['outcome'] == 'caught'})
+print(*[x['name'] + ': ' + x['found'] for x in m if x['outcome'] != 'caught'], sep='\n')"
+
+# The least that is a recording: of what it does not say nothing is tried, and the last lines say so.
+$PYTHON -c "
+import h5py
+s, d = h5py.File('qwen2.f32.h5'), h5py.File('least.h5', 'w')
+d.attrs.update(format='vernier-checkpoint', format_version=1, complete=1)
+run = d.create_group('run')
+run.attrs.update(engine='somebody', precision='f32')
+run['token_ids'], run['positions'] = s['run/token_ids'][()], s['run/positions'][()]
+step = d.create_group('step.0')
+step.attrs.update(s['step.0'].attrs)
+def put(name, x):
+    if isinstance(x, h5py.Dataset):
+        step.create_dataset(name, data=x[()]).attrs.update({k: x.attrs[k] for k in ('order', 'layer', 'point', 'axes')})
+s['step.0'].visititems(put)"
+vernier selftest least.h5 >said
+echo "[$?]"
+grep ^MISSED said
+tail -2 said
+vernier selftest "$FIXTURES/foreign/hf-llama.h5" | tail -2
+
+# A second name that is a tensor of its own on one side is no target; without an order there is one all the same.
+$PYTHON -c "
+import h5py, shutil
+shutil.copy('qwen2.f32.h5', 'own.h5')
+d = h5py.File('own.h5', 'r+')
+x = d['step.0/layer1/input']
+del d['step.0/layer1/input']
+d['step.0/layer1'].create_dataset('input', data=x[()]).attrs.update(x.attrs)
+def less(name, x):
+    if isinstance(x, h5py.Dataset) and name.split('/')[-1] not in ('input', 'output', 'down_proj'):
+        gone.append(name)
+    x.attrs.pop('order', None)
+gone = []
+d['step.0'].visititems(less)
+for name in gone:
+    del d['step.0'][name]
+d.close()
+shutil.copy('qwen2.f32.h5', 'tied.h5')
+d = h5py.File('tied.h5', 'r+')
+gone = []
+d['step.0'].visititems(less)
+for name in gone:
+    del d['step.0'][name]"
+for pair in 'tied.h5 own.h5' 'own.h5 tied.h5'; do
+	vernier selftest $pair --only '{numbers/{nan-in-*,nan},places/other-*,names/{missing,missing-in-reference,buffers-swapped,order-swapped}}' |
+		grep -E '^(MISSED|not run|all)'
+done
+
+# A pair that is not healthy; what cannot be asked.
+vernier selftest qwen2.f32.h5 qwen2.f16.h5 --limits fp32.yaml --only names/missing | tail -3 | sed 's/  */ /g'
+echo "[${PIPESTATUS[0]}]"
+vernier selftest no.h5
+echo "[$?]"
+vernier selftest a b c
+echo "[$?]"
+vernier selftest --floor qwen2.f16.h5
+echo "[$?]"
+vernier selftest --only 'nothing*'
+echo "[$?]"
+vernier selftest --format xml
+echo "[$?]"
+ls -A "$TMPDIR"
