@@ -205,14 +205,14 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 
 /* ---- one explanation ----------------------------------------------------------------------------------- */
 
-/* Where something explains x that nothing speaks against, what something speaks against does not. */
+/* Where something explains x as well that nothing speaks against, what something speaks against does not. */
 static void take_out(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
 	bool sound = false;
 	int  n = 0, gone = g->n_refuted[which];
 
-	for (int i = 0; i < x->n_fit; i++)
+	for (int i = 0; i < x->n_alias; i++)
 		sound = sound || !*x->by[i].against;
 	for (int i = 0; i < x->n; i++) {
 		vn_hypothesis *h = &x->by[i];

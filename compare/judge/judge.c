@@ -62,7 +62,7 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 }
 
 /* Of many numbers rounding leaves no factor at all in one run, and next to none in another: the least that a factor is measured in
- * is what it leaves of a single number, in the mean: the root of 0.18 times half a unit in the last place of 1. */
+ * is about what it leaves of a single number: 0.42 units in the last place of 1. */
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
 	const int own = vn_policy_digits(c->policy), kept = vn_dtype_digits(p->m.grid);

@@ -153,14 +153,17 @@ static const char *trend(const vn_axis_profile *a, const bool *hit)
 
 /* ---- one axis ------------------------------------------------------------------------------ */
 
-static void say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
+/* Is it told by places of this axis? Then the error of those that are left, a healthy rounding mostly, is none of its words. */
+static bool say_bad(vn_profile *p, const vn_axis_profile *a, bool *hit)
 {
 	char text[160];
 	int64_t count = 0;
 	for (int64_t i = 0; i < a->n; i++)
 		count += hit[i] = a->bad[i] > 0;
-	if (count < a->n && pattern(hit, a->n, a->name, text, sizeof text))
-		vn_lines_add(&p->words, "what is not finite is in %s", text);
+	if (count == a->n || !pattern(hit, a->n, a->name, text, sizeof text))
+		return false;
+	vn_lines_add(&p->words, "what is not finite is in %s", text);
+	return true;
 }
 
 static void say_split(vn_profile *p, const vn_axis_profile *a, const ranked *r, int64_t from, bool *hit)
@@ -193,9 +196,7 @@ static void say_axis(vn_profile *p, const vn_axis_profile *a, ranked *r, bool *h
 {
 	if (a->n < 2)
 		return;
-	if (p->bad)
-		say_bad(p, a, hit);
-	if (!(p->error > 0))
+	if ((p->bad && say_bad(p, a, hit)) || !(p->error > 0))
 		return;
 	rank(a, p->noise, r);
 	const int64_t from = split(r, a->n, p->n / a->n >= MANY ? GAP : GAP_OF_FEW);

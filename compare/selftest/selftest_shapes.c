@@ -110,10 +110,16 @@ static void step_says(vn_edit *e, const vn_patient *p, const char *key, int by)
 	vn_edit_whole(e, at, key, was + by);
 }
 
-static void position_less(vn_edit *e, const vn_patient *p)  { step_says(e, p, "position", -1); }
-static void tokens_less(vn_edit *e, const vn_patient *p)    { step_says(e, p, "tokens", -1); }
-static void rows_less(vn_edit *e, const vn_patient *p)      { step_says(e, p, "rows", -1); }
+static void position_less(vn_edit *e, const vn_patient *p)   { step_says(e, p, "position", -1); }
+static void rows_less(vn_edit *e, const vn_patient *p)       { step_says(e, p, "rows", -1); }
 static void tokens_too_many(vn_edit *e, const vn_patient *p) { step_says(e, p, "tokens", 1000); }
+
+/* A step need not say its rows; one that does contradicts itself. */
+static void tokens_less(vn_edit *e, const vn_patient *p)
+{
+	step_says(e, p, "tokens", -1);
+	step_says(e, p, "rows", 0);
+}
 
 /* The group of a step. */
 static void step_group(int step, char path[VN_EDIT_PATH])

@@ -6,7 +6,7 @@ say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; gre
 change() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
 import h5py, numpy as np
 f = h5py.File('$2', 'r+')
-d = f['step.0/layer1/q_proj']
+d = f['step.0/${4:-layer1/q_proj}']
 x = d[...]
 $3"; }
 run -o ref.h5
@@ -85,3 +85,9 @@ healthy() { M=$FIXTURES/$1-trained; ids=$2; run -o a.h5 --force --points '*'; ru
 healthy qwen3 5,9,300,7,7,7,2,441,13,99,100,101,102,250,260,270,280,290,301
 healthy qwen3_5_text 1,1,1,1,1,1,1,1
 healthy mistral 1,1,1,1,1,1,1,1
+
+echo "== a reference that is 1 % off is as far from its model as rounding is, and no floor excuses it"
+M=$FIXTURES/qwen2-trained; ids=@$FIXTURES/prompts/p070.ids
+run -o a.h5 --force; run -o b.h5 --force --precision bf16
+change a.h5 off.h5 "d[...] = x * np.float32(1.01)" layer1/attn_norm
+say off.h5 b.h5 --model "$M"
