@@ -187,6 +187,8 @@ def attend(q, k, v, store, f=None, written=False):
         seen &= ~np.tril(seen, -window) | (np.arange(T) < first)
     if f == "window" or number(f, "window", 0):
         seen &= ~np.tril(seen, -int(number(f, "window", 16)))
+    if f == "own key":  # is not seen
+        seen &= ~np.eye(*seen.shape, dtype=bool) | (np.arange(T) == 0)
     if number(f, "unseen", 0):  # one key is masked
         seen[:, int(number(f, "unseen", 0))] = False
     if number(f, "ring", 0):  # a buffer of keys that is cleared when it is full
@@ -238,6 +240,8 @@ def spoilt(x, f):
         x = np.concatenate([parts[int(n)] for n in f.split()[1:]], 1).reshape(x.shape)
     elif number(f, "along tokens", 0):
         x = x.reshape(len(x), int(number(f, "along tokens", 0)), -1).swapaxes(0, 1).reshape(x.shape)
+    elif f == "nothing":
+        x[:] = 0
     elif f == "late":  # what was due a row before
         x[1:] = x[:-1].copy()
     elif number(f, "frozen", 0):

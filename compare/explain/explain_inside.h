@@ -97,7 +97,7 @@ void      vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tenso
 
 /* explain_together.c: one number at several operations, or at one farther away. */
 vn_status vn_fit_together(vn_trial *t, vn_error *err);
-/* Where rotations that were skipped explain it: the other that does. */
+/* Where rotations that were skipped explain it, or a mask that hides a query's own key: the other that does. */
 vn_status vn_try_alike(vn_trial *t, vn_error *err);
 __attribute__((format(printf, 2, 3)))
 void      vn_hypothesis_say(vn_hypothesis *h, const char *format, ...);

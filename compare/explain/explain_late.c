@@ -32,6 +32,15 @@ static int point_before(const vn_trial *t)
 	return -1;
 }
 
+/* Nothing but zeros is what was never written, in each step anew. */
+static bool is_nothing(const vn_tensor *x)
+{
+	const unsigned char *b = x->data;
+	const size_t         n = vn_dtype_bytes(x->dtype, (size_t)vn_shape_count(&x->shape));
+
+	return n == 0 || (b[0] == 0 && memcmp(b, b + 1, n - 1) == 0);
+}
+
 /* What was recorded there. */
 static vn_status recorded(vn_trial *t, int point, vn_hypothesis *h, vn_error *err)
 {
@@ -41,7 +50,7 @@ static vn_status recorded(vn_trial *t, int point, vn_hypothesis *h, vn_error *er
 
 	if (st)
 		return st;
-	st = vn_shape_equal(&x.shape, &vn_probe_candidate(t->probe)->shape) ? vn_weigh_numbers(t, &x, &x, h, err) : VN_OK;
+	st = vn_shape_equal(&x.shape, &vn_probe_candidate(t->probe)->shape) && !is_nothing(&x) ? vn_weigh_numbers(t, &x, &x, h, err) : VN_OK;
 	vn_recording_release(t->c->cand, entry);
 	return st;
 }
