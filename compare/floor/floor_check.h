@@ -25,7 +25,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 bool      vn_policy_finer(vn_policy a, vn_policy b);
 
 /* After runs of the model: is the reference what the model computes? own: (points) nmse and worst token's nmse of a run in
- * the reference's own precision against it. Where that is finer than the candidate's, no more than half of the floor; two_runs, where
+ * the reference's own precision against it. Where that is finer than the candidate's, no more than a tenth of what the floor is without it; two_runs, where
  * the floor is what two runs differ by: no more than healthy engines are apart. NULL: the floor is that run, and must
  * keep to the limits without one. */
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err);

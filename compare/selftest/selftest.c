@@ -392,8 +392,13 @@ done:
 
 vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
 {
+	static const char no[] = "refused: ";
+	vn_status st;
+
 	*o = (vn_outcome) { .expected = "within limits" };
-	return compare(c, NULL, NULL, NULL, NULL, o, err);
+	if (!(st = compare(c, NULL, NULL, NULL, NULL, o, err)) && strncmp(o->found, no, strlen(no)) == 0)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s cannot be compared: %s", c->h->ref, c->h->cand, o->found + strlen(no));
+	return st;
 }
 
 vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)

@@ -63,6 +63,9 @@ done
 # A pair that is not healthy; what cannot be asked.
 vernier selftest qwen2.f32.h5 qwen2.f16.h5 --limits fp32.yaml --only names/missing | tail -3 | sed 's/  */ /g'
 echo "[${PIPESTATUS[0]}]"
+vernier capture ref "$FIXTURES/qwen2-trained" --ids 5,6,7,8,9,10,11,12 --precision f16 -o other.h5 2>/dev/null
+vernier selftest qwen2.f32.h5 other.h5
+echo "[$?]"
 vernier selftest no.h5
 echo "[$?]"
 vernier selftest a b c
