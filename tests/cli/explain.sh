@@ -123,3 +123,7 @@ for f in pairs alone; do told $f.h5; grep -h '^verdict' said; done
 for f in R2.1e4layer1.q_rope R2.1e4layer0.k_rope W1layer1.q_proj A6layer1.attn_context; do told $f.h5; done
 run -o order.h5 --precision f16 --inject 'R1b@*'
 told order.h5
+echo "== keys alone of the layer before: the cache of values is right"
+run -o keys.h5 --precision f16 --inject C9.k@layer1
+run -o both.h5 --precision f16 --inject C9@layer1
+for f in keys both; do told $f.h5; done
