@@ -181,6 +181,8 @@ LATER = [
     (dict.fromkeys(Q_AND_K, "from -3"), 58, "R3b: positions behind the first call are 3 too low"),
     ({"layer1.q_rope": "from 5"}, 0, "R3: positions count from 5"),
     ({"layer1.q_rope": "theta 20000"}, 0, "R2: RoPE with theta 20000"),
+    ({"layer1.q_rope": "theta 20000"}, 58, "R2: RoPE with theta 20000"),
+    (dict.fromkeys(Q_AND_K, "theta 3e5"), 58, "R2: RoPE with theta 300000"),
     ({"layer1.attn_context": "scale 0.3"}, 58, "A1: scores scaled by 0.3"),
     # a step behind, and the run goes on with it
     ({"embed": "token before"}, 58, "M5: the embedding of the token before, behind the first call"),

@@ -2,7 +2,8 @@
  *
  * A pair of columns is a complex number; output over input is af e^(i p f), p the position
  * (specs/models.md 9.2). Summed over the heads of a token that is z[p], whose turn from
- * token to token is f, as long as f is below pi; longer and longer lags make f more precise. */
+ * token to token is f, as long as f is below pi; longer and longer lags make f more precise. Of one
+ * token alone theta is what turns all its pairs so far. */
 #include "compare/explain/explain_inside.h"
 
 #include <complex.h>
@@ -224,6 +225,35 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 	return exp(best);
 }
 
+/* One token says how far it is turned, but for whole turns: the theta whose pairs at its position are nearest to that together. */
+static double theta_of_one(const turning *r, const vn_list *lists, const float *sound, float *room)
+{
+	enum { GRID = 1 << 14, FINER = 4 };
+	double low = log(THETA_MIN), high = log(THETA_MAX), best = low;
+	int    n = GRID;
+
+	for (int k = 0; k < FINER; k++, n = 128) {
+		const double step = (high - low) / (n - 1);
+		double       least = (double)INFINITY;
+		for (int i = 0; i < n; i++) {
+			vn_rope rope = r->rope;
+			double  miss = 0;
+			float   af;
+			rope.theta = exp(low + i * step);
+			vn_rope_frequencies(&rope, lists, r->first + r->tokens, room, &af);
+			for (int f = 0; f < r->pairs; f++)
+				miss += 1 - cos(r->apart[f] - ((double)room[f] - (double)sound[f]) * (double)r->first);
+			if (miss < least) {
+				least = miss;
+				best = low + i * step;
+			}
+		}
+		low = fmax(best - 2 * step, log(THETA_MIN));
+		high = fmin(best + 2 * step, log(THETA_MAX));
+	}
+	return exp(best);
+}
+
 static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, const char *how, vn_error *err)
 {
 	char      text[32];
@@ -418,6 +448,8 @@ vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
 			break;
 		if (!(st = fit_offset(t, node, r, sound, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, node, r, sound, err);
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
+			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, sound, room), "", err);
 	}
 	free(sound);
 	free(room);
