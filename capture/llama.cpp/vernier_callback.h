@@ -34,7 +34,8 @@ typedef struct vernier_callback vernier_callback;
  * kept, and told by close. */
 vernier_callback *vernier_callback_open(const char *dir, const char *precision, struct llama_context_params *params);
 
-/* The tokens and positions of the next llama_decode. What is computed before the first of them (a warm-up) is not recorded. */
+/* The tokens and positions of the next llama_decode. What is computed before the first of them (a warm-up) is not recorded. One that has
+ * none before it later on, in a loop that generates, is a failure. */
 void vernier_callback_batch(vernier_callback *c, struct llama_batch batch);
 
 /* All is there. Frees; 0, or -1 with what failed first on stderr: then the directory is not complete. */
