@@ -112,8 +112,8 @@ static void warn(const vn_import *i)
 		fprintf(stderr, "vernier import: warning: left out: %d tensor%s of the last layer with one token's row of the step's several (first: %s): ask the engine for the logits of every "
 		        "token (in llama.cpp set batch.logits[i] of each), and they are whole\n", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
-		fprintf(stderr, "vernier import: warning: %d tensor%s not the shape of %s checkpoint%s: %s%s\n", i->n_misshapen, one ? " has" : "s have", one ? "its" : "their",
-		        one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
+		fprintf(stderr, "vernier import: warning: %d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s\n", i->n_misshapen, one ? " has" : "s have",
+		        one ? "its" : "their", one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
 }
 
 int cmd_import(int argc, char **argv)

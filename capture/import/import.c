@@ -270,12 +270,13 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
 	if (!p)
 		return;
+	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;
 	if (value >= 0 && s && s->rows >= 0) {
 		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
-		if (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1))
+		if (own_axes && (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
 			return;
 		vn_shape_text(&shape, like);
-	} else if (e->shape.rank == words_of(p->axes) && (!*e->axes || strcmp(e->axes, p->axes) == 0)) {
+	} else if (e->shape.rank == words_of(p->axes) && own_axes) {
 		return;
 	}
 	if (i->n_misshapen++ == 0)
@@ -296,9 +297,13 @@ static vn_status check(vn_import *i, vn_error *err)
 		if (!vn_import_knows(i->plan, e->name)) {
 			i->unmapped++;
 			first = first ? first : e->name;
-		} else {
-			look_at_shape(i, e);
+			continue;
 		}
+		const vn_status wrong = vn_import_check_dims(i, k, err);
+		if (!wrong)
+			look_at_shape(i, e);
+		else if ((st = unless_dry(i, wrong, err)))
+			return st;
 	}
 	if (!first || i->o->dry || i->o->unmapped != VN_UNMAPPED_REFUSED)
 		return VN_OK;

@@ -117,6 +117,14 @@ bad "no file" 'edit(4, file="nowhere.npy")'
 bad "a file elsewhere" 'edit(4, file="../plain/1.npy")'
 bad "no dims string" 'edit(4, dims="token (hidden")'
 bad "dims of three axes" 'edit(4, dims="token head dim")'
+bad "dims with a word that no checkpoint has" 'edit(4, dims="token blah")'
+bad "dims of none of its words" 'edit(5, dims="foo bar baz")'
+bad "dims with a word of another checkpoint" 'edit(4, dims="token ffn")'
+bad "with the model: that too" 'edit(4, dims="token ffn")'
+bad "with the model: axes in the wrong order" 'edit(5, dims="token dim head")'
+bad "with the model: as many heads as no rank has" 'np.save(f"{t}/2.npy", np.zeros((4, 4, 8), "f4")); edit(5, shape=[4, 4, 8])'
+bad "with the model: the heads of a rank" 'np.save(f"{t}/2.npy", np.zeros((4, 2, 8), "f4")); edit(5, shape=[4, 2, 8])'
+bad "with the model: heads in a row, as one axis" 'np.save(f"{t}/2.npy", np.zeros((4, 48), "f4")); edit(5, shape=[4, 48], dims="token hidden")'
 bad "a name twice" 'edit(4, tensor="embed", file="0.npy")'
 bad "a name that is none of ours" 'edit(4, tensor="layer0.q_rop")'
 bad "a name with a slash" 'edit(4, tensor="layer0/q_rope")'
@@ -158,7 +166,9 @@ P
 $PYTHON spoil.py
 for t in t[0-9][0-9]; do
 	echo "-- $(cat $t/words)"
-	vernier import $t -o t.h5 >said 2>&1; s=$?; sed "s/$t/t/" said | cut -c 1-230; echo "[$s]"
+	set --; grep -q '^with the model' $t/words && set -- --model "$M"
+	vernier import $t "$@" -o t.h5 >said 2>&1; s=$?; sed "s/$t/t/" said | cut -c 1-230; echo "[$s]"
+	[ $s = 0 ] && rm t.h5
 	test -e t.h5 -o -e t.h5.partial && echo "LEFT A FILE"
 done
 echo "-- two maps for one name"
