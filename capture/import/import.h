@@ -42,7 +42,7 @@ typedef struct vn_import {
 	int           unmapped; /* tensors whose names are none of ours */
 	char          misshapen[VN_ERROR_MAX]; /* the first that has other axes than its checkpoint, or other lengths of them; "" : none has */
 	int           n_misshapen;
-	char          alone[VN_ERROR_MAX]; /* the first that has one row of several, and is left out for it */
+	char          alone[VN_ERROR_MAX]; /* the first that has rows of some tokens alone, and is left out for it */
 	int           n_alone;
 	char          trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX]; /* dry: what an import would be refused for, the first of n_troubles */
 	int           n_troubles;

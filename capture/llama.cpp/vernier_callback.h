@@ -14,7 +14,7 @@
  * those without a name of their own are left out, but flash attention (fattn-LAYER), and so are types that hold blocks.
  *
  * A batch is one sequence, and n_ubatch at least its tokens: else its nodes come in pieces, and close says so. Set logits[i] of every
- * token, or the last layer keeps one row of each tensor, and the import leaves these out. Every node is waited for, so a run takes longer; its numbers are the same.
+ * token, or the last layer keeps rows of some tokens alone, and the import leaves these out. Every node is waited for, so a run takes longer; its numbers are the same.
  */
 #ifndef VERNIER_CALLBACK_H
 #define VERNIER_CALLBACK_H

@@ -79,6 +79,11 @@ $PYTHON -c "
 import h5py, numpy as np, os
 f = h5py.File('ref.h5')['step.0']
 one = ('layer1.output', 'layer1.mlp_norm', 'logits')
+for to, n, few in (('some', 2, one), ('none', 0, one), ('slip', 2, one[:2])):
+    os.makedirs(to)
+    for k in ('embed', 'layer1.q_rope') + one:
+        a = f[k.replace('.', '/')][...]
+        np.save(to + '/' + k + '.npy', a[:n] if k in few else a)
 for to, names in (('nested/', ('embed', 'layer0/q_rope', 'sub/logits')), ('alone/', ('embed', 'layer0.output', 'layer1.q_rope') + one), ('early/', ('embed', 'layer0.output', 'layer1.q_rope'))):
     for k in names:
         os.makedirs(os.path.dirname(to + k), exist_ok=True)
@@ -89,6 +94,7 @@ open('debug/Q_FULL_TENSORS.json', 'w')"
 vernier import nested --ids 5,6,7,8 -o n.h5; echo "[$?]"
 vernier import nested --dry-run
 vernier import alone --ids 5,6,7,8 -o l.h5; echo "[$?]"; vernier compare ref.h5 l.h5 --bitwise --allow missing,token_ids | tail -n 1
+for t in some none slip; do vernier import $t --ids 5,6,7,8 -o $t.h5; echo "[$?]"; done; vernier compare ref.h5 some.h5 --bitwise --allow missing,token_ids | tail -n 1
 vernier import early --ids 5,6,7,8 -o l2.h5; echo "[$?]"
 vernier import debug -o x.h5; echo "[$?]"
 printf 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
