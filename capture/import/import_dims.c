@@ -41,7 +41,7 @@ static bool own_words(const vn_dims *d, const char *axes)
  * the run is, is not looked at. */
 static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_shape *own)
 {
-	static const char *const free[] = { "token", "key", "row", "vocab", NULL };
+	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };
 	*own = vn_value_shape(v, 1, 1);
 	for (int a = 0; a < own->rank && a < e->shape.rank; a++) {
 		char   word[24];
@@ -49,7 +49,7 @@ static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_s
 		const char   *w = vn_axes_word(axes, a, &n);
 		const int64_t is = e->shape.dim[a];
 		snprintf(word, sizeof word, "%.*s", (int)n, w);
-		if (!in_list(word, free) && (is < 1 || own->dim[a] % is != 0))
+		if (!in_list(word, any_length) && (is < 1 || own->dim[a] % is != 0))
 			return a;
 	}
 	return -1;
