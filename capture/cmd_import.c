@@ -109,11 +109,11 @@ static void warn(const vn_import *i)
 	if (!i->complete)
 		fprintf(stderr, "vernier import: warning: the dump is not complete%s%s\n", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
 	if (i->n_alone)
-		fprintf(stderr, "vernier import: warning: left out: %d tensor%s of the last layer with one token's row of the step's several (first: %s): ask the engine for the logits of every "
-		        "token (in llama.cpp set batch.logits[i] of each), and they are whole\n", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
+		fprintf(stderr, "vernier import: warning: left out: %d tensor%s from the last layer on with rows of some of the step's tokens alone (first: %s): ask the engine for the "
+		        "logits of every token (in llama.cpp set batch.logits[i] of each), and they are whole\n", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
-		fprintf(stderr, "vernier import: warning: %d tensor%s not the shape of %s checkpoint%s: %s%s\n", i->n_misshapen, one ? " has" : "s have", one ? "its" : "their",
-		        one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
+		fprintf(stderr, "vernier import: warning: %d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s\n", i->n_misshapen, one ? " has" : "s have",
+		        one ? "its" : "their", one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
 }
 
 int cmd_import(int argc, char **argv)

@@ -75,6 +75,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 	if (!ready(c))
 		return -1;
 	vn_status st = VN_OK;
+	if (!ids && n)
+		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d of %zu tokens has no ids (NULL)", c->run.path, c->run.n_steps, n);
 	for (size_t i = 0; i < n && !st; i++)
 		if (ids[i] < 0 || (positions && positions[i] < 0))
 			st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d: token %zu has a negative %s", c->run.path, c->run.n_steps, i, ids[i] < 0 ? "id" : "position");
@@ -118,8 +120,8 @@ static vn_status write_numbers(vernier_capture *c, const void *data, vn_dtype dt
 }
 
 /* What a reader of the file would refuse is refused here. */
-static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype, int rank, const int64_t *shape,
-                              vn_dtype *type, vn_shape *is)
+static vn_status check_tensor(vernier_capture *c, const char *name, const char *dims, const char *dtype, const void *data, int rank,
+                              const int64_t *shape, vn_dtype *type, vn_shape *is)
 {
 	const vn_laid one = { .dtype = VN_F64, .stored = VN_F64, .width = 8 };
 	vn_dims     d;
@@ -134,10 +136,14 @@ static vn_status check_tensor(vernier_capture *c, const char *name, const char *
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: dtype '%.20s' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2", c->run.path, name, dtype ? dtype : "");
 	if (rank < 0 || rank > VN_MAX_RANK)
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d; from 0 to %d is possible", c->run.path, name, rank, VN_MAX_RANK);
+	if (rank && !shape)
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no shape (NULL)", c->run.path, name, rank);
 	if (rank)
 		memcpy(is->dim, shape, (size_t)rank * sizeof *shape);
 	if (!vn_laid_bytes(&one, is, &bytes))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: a shape that no file holds", c->run.path, name);
+	if (!data && vn_shape_count(is))
+		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: there are no data (NULL) for %" PRId64 " numbers", c->run.path, name, vn_shape_count(is));
 	if (dims && (strlen(dims) > 63 || !vn_dims_parse(dims, &d, &why) || d.rank != rank))
 		return vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: its dims '%.80s' are not %d axes: %s", c->run.path, name, dims, rank,
 		               strlen(dims) > 63 ? "longer than 63 bytes" : why ? why : "another number");
@@ -173,7 +179,9 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	vn_tensor_label l;
 	if (!ready(c))
 		return -1;
-	vn_status st = check_tensor(c, name, dims, dtype, rank, shape, &type, &is);
+	vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
+	if (!st && rank && !stride)
+		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no strides (NULL)", c->run.path, name, rank);
 	if (st)
 		return settle(c, st);
 	l = vn_label_of_name(name);
@@ -193,7 +201,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 	vn_shape is;
 	if (!ready(c))
 		return -1;
-	const vn_status st = check_tensor(c, name, dims, dtype, rank, shape, &type, &is);
+	const vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
 	if (st)
 		return settle(c, st);
 	bytes = (int64_t)vn_dtype_size(type);

@@ -120,6 +120,14 @@ int main(void)
 	TRY(vernier_capture_step(c, &id, 1), vernier_capture_step(c, &id, 1), vernier_capture_put(c, "mine", "token x", "f32", x, 2, two));
 	TRY(vernier_capture_step(c, &id, 0));
 	TRY(vernier_capture_say(c, "engine", "y"));
+	TRY(vernier_capture_step(c, NULL, 3));
+	TRY(vernier_capture_say(c, "mine", NULL));
+	TRY(vernier_capture_config(c, NULL));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, NULL, NULL, "f32", x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, NULL, x, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", x, 2, NULL));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put(c, "embed", NULL, "f32", NULL, 2, shape));
+	TRY(vernier_capture_step(c, &id, 1), vernier_capture_put_strided(c, "embed", NULL, "f32", x, 2, shape, NULL, NULL));
 	c = vernier_capture_open("nowhere/w.h5", 0, "x", "f32");
 	printf("%d %s\n", vernier_capture_commit(c), vernier_capture_error(c));
 	vernier_capture_free(c);
@@ -174,6 +182,14 @@ cat >expected <<'T'
 -1 w.h5: mine: 2 rows, but step 1 has 1 tokens
 -1 w.h5: step 0 has no token
 -1 w.h5: 'engine' is said twice
+-1 w.h5: step 0 of 3 tokens has no ids (NULL)
+-1 w.h5: 'mine' is no key of up to 31 bytes with a string of up to 255
+-1 w.h5: no config
+-1 w.h5: the name '' is missing
+-1 w.h5: embed: dtype '' is none of f32, f16, bf16, f64, i32, f8_e4m3, f8_e5m2
+-1 w.h5: embed: rank 2, and no shape (NULL)
+-1 w.h5: embed: there are no data (NULL) for 6 numbers
+-1 w.h5: embed: rank 2, and no strides (NULL)
 -1 nowhere/w.h5: no directory nowhere: No such file or directory
 -1 no memory
 T

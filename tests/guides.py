@@ -116,6 +116,16 @@ def llama(work, env):
         if said.returncode != 2 or f"takes {n} of the batch's {n + 1} tokens at a time" not in said.stderr:
             bad += 1
             print(f"a batch in pieces: status {said.returncode}: {said.stderr}")
+        with open(folder + "/example.c") as f:
+            text = f.read()
+        with open(folder + "/unsaid.c", "w") as f:
+            f.write(text.replace("status = llama_decode(ctx, batch);", "status = llama_decode(ctx, batch) || llama_decode(ctx, batch);"))
+        subprocess.run(["sh", "-c", 'cc -std=c99 unsaid.c vernier_callback.c -I"$LLAMA"/include -I"$LLAMA"/ggml/include -L"$LLAMA"/build/bin -Wl,-rpath,"$LLAMA"/build/bin '
+                        "-lllama -lggml -lggml-base -lm -o unsaid"], cwd=folder, env=env, check=True)
+        said = subprocess.run(["./unsaid", model, "twice"] + ids.split(), cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        if said.returncode != 2 or "twice: a llama_decode behind that of step 0 has no vernier_callback_batch before it" not in said.stderr:
+            bad += 1
+            print(f"a batch that is not said: status {said.returncode}: {said.stderr}")
 
 
 with tempfile.TemporaryDirectory() as work:

@@ -25,6 +25,7 @@ typedef struct vn_array {
 	vn_shape shape;
 	size_t   which, at; /* for the kind: in which file, member or tensor its bytes are, and from which byte on */
 	char    *file;      /* of a directory: its name in it; else NULL */
+	int      line;      /* of its manifest; 0: it has none */
 } vn_array;
 
 typedef struct vn_dump vn_dump;

@@ -186,6 +186,7 @@ static vn_status read_tensor(const line *l)
 	if (!a)
 		return VN_ERR_FORMAT;
 	a->step = l->d->n_steps - 1;
+	a->line = l->number;
 	a->laid.dtype = type;
 	a->shape = shape;
 	return (a->file = strdup(file)) ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory", l->path);

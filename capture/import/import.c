@@ -3,6 +3,7 @@
 
 #include "capture/run/arguments.h"
 #include "capture/recording/derive.h"
+#include "capture/recording/packed.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_inside.h"
 #include "libref/base/text.h"
@@ -230,35 +231,81 @@ static void name_axes(vn_import *i)
 	}
 }
 
-/* An engine that is asked for the last token's logits alone may go on with that row in its last layer: llama.cpp does. */
-static bool is_alone(const vn_import *i, const vn_entry *e, int last)
+/* Engines that are asked for the logits of some tokens, or of none, may go on with their rows alone in the last layer: llama.cpp does. */
+typedef struct fewer {
+	const vn_recording *r;
+	int     last;    /* layer */
+	int64_t prompts; /* final_norm and logits may have a row of each */
+} fewer;
+
+/* How many tokens' rows it has, where these are fewer than the step's; else -1. */
+static int64_t fewer_rows(const fewer *f, const vn_entry *e)
 {
-	const vn_step *s = vn_recording_step(i->r, e->step);
+	const vn_step *s = vn_recording_step(f->r, e->step);
 	const int      axis = vn_axes_find(e->axes, "token");
-	return s && s->rows > 1 && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] == 1 && vn_name_layer(e->name) == last && last > 0 && !vn_entry_last(e);
+	return s && axis >= 0 && axis < e->shape.rank && e->shape.dim[axis] < s->rows ? e->shape.dim[axis] : -1;
+}
+
+static bool has_rows(const fewer *f, int step, const char *name, int64_t n)
+{
+	const int k = vn_recording_find(f->r, step, name);
+	return k >= 0 && fewer_rows(f, vn_recording_entry(f->r, k)) == n;
+}
+
+/* Something in the last layer and something behind it have n rows: it is no slip in one of them. */
+static bool goes_on_with(const fewer *f, int step, int64_t n)
+{
+	char name[VN_NAME_MAX];
+	bool found = false;
+	if (!has_rows(f, step, vn_point_get(VN_POINT_FINAL_NORM)->name, n) && !has_rows(f, step, vn_point_get(VN_POINT_LOGITS)->name, n))
+		return false;
+	for (int p = 0; p < VN_N_POINTS && !found; p++) {
+		snprintf(name, sizeof name, "layer%d.%s", f->last, vn_point_get((vn_point)p)->name);
+		found = has_rows(f, step, name, n);
+	}
+	return found;
+}
+
+static bool is_alone(const fewer *f, const vn_entry *e)
+{
+	const int64_t n = fewer_rows(f, e);
+	const bool    behind = vn_entry_last(e);
+	if (n < 0 || f->last <= 0 || (!behind && vn_name_layer(e->name) != f->last))
+		return false;
+	if (n == 1 || (behind && n > 0 && n == f->prompts))
+		return !behind;
+	return goes_on_with(f, e->step, n);
+}
+
+static int last_layer(const vn_recording *r)
+{
+	int last = -1;
+	for (int k = 0; k < vn_recording_count(r); k++) {
+		const int layer = vn_name_layer(vn_recording_entry(r, k)->name);
+		last = layer > last ? layer : last;
+	}
+	return last;
 }
 
 static vn_status leave_out_alone(vn_import *i, vn_error *err)
 {
+	const fewer   f = { .r = i->r, .last = last_layer(i->r), .prompts = vn_packed_count(i->r) };
 	vn_recording *made = NULL;
 	vn_status     st = VN_OK;
-	int           last = -1;
-	for (int k = 0; k < vn_recording_count(i->r); k++) {
-		const int layer = vn_name_layer(vn_recording_entry(i->r, k)->name);
-		last = layer > last ? layer : last;
+	char          shape[VN_SHAPE_TEXT];
+	for (int k = 0; k < vn_recording_count(f.r); k++) {
+		const vn_entry *e = vn_recording_entry(f.r, k);
+		if (is_alone(&f, e) && i->n_alone++ == 0)
+			snprintf(i->alone, sizeof i->alone, "%s of shape %s", e->name, vn_shape_text(&e->shape, shape));
 	}
-	for (int k = 0; k < vn_recording_count(i->r); k++)
-		if (is_alone(i, vn_recording_entry(i->r, k), last) && i->n_alone++ == 0)
-			snprintf(i->alone, sizeof i->alone, "%s", vn_recording_entry(i->r, k)->name);
 	if (i->n_alone == 0)
 		return VN_OK;
 	if ((st = vn_derive(vn_recording_path(i->r), &i->r, 1, &made, err)))
 		return st;
-	vn_recording *from = i->r; /* made's from here on */
-	i->r = made;
-	for (int k = 0; !st && k < vn_recording_count(from); k++)
-		if (!is_alone(i, vn_recording_entry(from, k), last))
-			st = vn_derive_keep(made, vn_recording_entry(from, k), 0, k, err);
+	i->r = made; /* f.r is made's from here on */
+	for (int k = 0; !st && k < vn_recording_count(f.r); k++)
+		if (!is_alone(&f, vn_recording_entry(f.r, k)))
+			st = vn_derive_keep(made, vn_recording_entry(f.r, k), 0, k, err);
 	return st ? st : vn_derive_end(made, err);
 }
 
@@ -270,12 +317,13 @@ static void look_at_shape(vn_import *i, const vn_entry *e)
 	char     is[VN_SHAPE_TEXT], like[VN_SHAPE_TEXT] = "";
 	if (!p)
 		return;
+	const bool own_axes = !*e->axes || strcmp(e->axes, p->axes) == 0;
 	if (value >= 0 && s && s->rows >= 0) {
 		vn_shape shape = vn_value_shape(&i->plan->value[value], s->rows, s->position + s->tokens);
-		if (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1))
+		if (own_axes && (vn_shape_equal(&shape, &e->shape) || (vn_entry_last(e) && e->shape.rank == shape.rank && e->shape.dim[0] == 1)))
 			return;
 		vn_shape_text(&shape, like);
-	} else if (e->shape.rank == words_of(p->axes) && (!*e->axes || strcmp(e->axes, p->axes) == 0)) {
+	} else if (e->shape.rank == words_of(p->axes) && own_axes) {
 		return;
 	}
 	if (i->n_misshapen++ == 0)
@@ -296,9 +344,13 @@ static vn_status check(vn_import *i, vn_error *err)
 		if (!vn_import_knows(i->plan, e->name)) {
 			i->unmapped++;
 			first = first ? first : e->name;
-		} else {
-			look_at_shape(i, e);
+			continue;
 		}
+		const vn_status wrong = vn_import_check_dims(i, k, err);
+		if (!wrong)
+			look_at_shape(i, e);
+		else if ((st = unless_dry(i, wrong, err)))
+			return st;
 	}
 	if (!first || i->o->dry || i->o->unmapped != VN_UNMAPPED_REFUSED)
 		return VN_OK;

@@ -40,9 +40,9 @@ typedef struct vn_import {
 	char          left[VN_ERROR_MAX]; /* and why the first of them */
 	bool          complete;
 	int           unmapped; /* tensors whose names are none of ours */
-	char          misshapen[VN_ERROR_MAX]; /* the first that has another shape than its checkpoint; "" : none has */
+	char          misshapen[VN_ERROR_MAX]; /* the first that has other axes than its checkpoint, or other lengths of them; "" : none has */
 	int           n_misshapen;
-	char          alone[VN_ERROR_MAX]; /* the first that has one row of several, and is left out for it */
+	char          alone[VN_ERROR_MAX]; /* the first that has rows of some tokens alone, and is left out for it */
 	int           n_alone;
 	char          trouble[VN_IMPORT_TROUBLES][VN_ERROR_MAX]; /* dry: what an import would be refused for, the first of n_troubles */
 	int           n_troubles;
@@ -56,6 +56,9 @@ void      vn_import_close(vn_import *i);
 bool      vn_import_knows(const vn_plan *plan, const char *name);
 /* The name of ours that is nearest to this one, into room bytes. */
 void      vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t room);
+/* Refused, with the line of the manifest: dims of a checkpoint of ours with a word that no checkpoint has, or that are its own words and
+ * make an axis longer than the model's, or no part of it. */
+vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err);
 /* What maps to what, what is left over, and what is nearest to it. */
 void      vn_import_list(const vn_import *i, FILE *to);
 /* The checkpoint file. */

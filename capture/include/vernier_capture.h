@@ -12,7 +12,8 @@
  *     vernier_capture_free(c);
  *
  * Errors   Functions return 0, or -1 after a failure. The first failure is kept: what is called behind it does nothing and
- *          returns -1, so a program may look at vernier_capture_commit alone. NULL (no memory in open) fails everywhere.
+ *          returns -1, so a program may look at vernier_capture_commit alone. A NULL of open (no memory) fails everywhere.
+ *          NULL where something is needed (ids, a name, a shape, strides, data, a key, a value, a config) is such a failure.
  * Cut off  The file is PATH.partial until vernier_capture_commit. Whatever ends the program before, kill -9 included, leaves a
  *          .partial file that opens, holds whole tensors only and says that it is incomplete; and PATH untouched.
  * Threads  One at a time; one file at a time in a process is being written. A thread of the library's own does the writing.

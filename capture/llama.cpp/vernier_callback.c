@@ -20,6 +20,7 @@ struct vernier_callback {
 	char          *numbers; /* of a node, from wherever they are */
 	size_t         bytes;
 	int            tokens, nodes; /* of this call; seen of it */
+	char           lookup[GGML_MAX_NAME]; /* of this call: its first node, which looks up the tokens; "": it is another */
 	int            finds;   /* the precision is what the graph does */
 	int            rounds, cache, flash; /* it has products of weights that round, a cache that is not float32, flash attention */
 	char           other[GGML_MAX_NAME]; /* the cache's type, where it is neither float32 nor float16 */
@@ -142,7 +143,13 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 	int64_t shape[GGML_MAX_DIMS], stride[GGML_MAX_DIMS];
 	char    own[GGML_MAX_NAME], name[GGML_MAX_NAME + 16];
 	int     rank, times;
+	const int looks_up = strcmp(ggml_op_name(t->op), "GET_ROWS") == 0;
 	name_of(t, own, sizeof own);
+	/* A graph looks up its tokens once: this is the next one's. */
+	if (c->nodes && looks_up && strcmp(c->lookup, own) == 0) {
+		vernier_record_fail_(&c->record, "%s: a llama_decode behind that of step %d has no vernier_callback_batch before it", c->record.dir, c->record.step);
+		return;
+	}
 	times = times_seen(c, own);
 	if (bytes > c->bytes) {
 		free(c->numbers);
@@ -160,7 +167,9 @@ static void record(vernier_callback *c, const struct ggml_tensor *t)
 	else
 		snprintf(name, sizeof name, "%s.%d", own, times);
 	/* The first that a graph does is to look up its tokens. */
-	if (c->nodes++ == 0 && strcmp(ggml_op_name(t->op), "GET_ROWS") == 0 && t->ne[1] < c->tokens) {
+	if (c->nodes == 0)
+		snprintf(c->lookup, sizeof c->lookup, "%s", looks_up ? own : "");
+	if (c->nodes++ == 0 && looks_up && t->ne[1] < c->tokens) {
 		vernier_record_fail_(&c->record, "%s: llama_decode takes %d of the batch's %d tokens at a time: set n_batch and n_ubatch of llama_context_params to %d or more",
 		                     c->record.dir, (int)t->ne[1], c->tokens, c->tokens);
 		return;

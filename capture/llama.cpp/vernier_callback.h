@@ -14,7 +14,7 @@
  * those without a name of their own are left out, but flash attention (fattn-LAYER), and so are types that hold blocks.
  *
  * A batch is one sequence, and n_ubatch at least its tokens: else its nodes come in pieces, and close says so. Set logits[i] of every
- * token, or the last layer keeps one row of each tensor, and the import leaves these out. Every node is waited for, so a run takes longer; its numbers are the same.
+ * token, or the last layer keeps rows of some tokens alone, and the import leaves these out. Every node is waited for, so a run takes longer; its numbers are the same.
  */
 #ifndef VERNIER_CALLBACK_H
 #define VERNIER_CALLBACK_H
@@ -34,7 +34,8 @@ typedef struct vernier_callback vernier_callback;
  * kept, and told by close. */
 vernier_callback *vernier_callback_open(const char *dir, const char *precision, struct llama_context_params *params);
 
-/* The tokens and positions of the next llama_decode. What is computed before the first of them (a warm-up) is not recorded. */
+/* The tokens and positions of the next llama_decode. What is computed before the first of them (a warm-up) is not recorded. One that has
+ * none before it later on, in a loop that generates, is a failure. */
 void vernier_callback_batch(vernier_callback *c, struct llama_batch batch);
 
 /* All is there. Frees; 0, or -1 with what failed first on stderr: then the directory is not complete. */

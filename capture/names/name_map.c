@@ -18,20 +18,61 @@
 
 /* ---- names ------------------------------------------------------------------------------ */
 
-bool vn_map_name(const char *pattern, int n, char *to, size_t room)
+const char *vn_map_number(const char *pattern, size_t *length, int *add)
 {
-	const char *at = strstr(pattern, "{n}");
-	const int length = at && n >= 0 ? snprintf(to, room, "%.*s%d%s", (int)(at - pattern), pattern, n, at + 3)
-	                                : snprintf(to, room, "%s", pattern);
+	enum { MOST_ADD = 9999 };
+	for (const char *at = pattern; (at = strstr(at, "{n")); at += 2) {
+		const bool  some = at[2] == '+' || at[2] == '-';
+		int64_t     by = 0;
+		const char *end = !some ? at + 2 : isdigit((unsigned char)at[3]) ? vn_text_digits(at + 3, &by) : NULL;
+		if (!end || *end != '}' || by > MOST_ADD)
+			continue;
+		*length = (size_t)(end + 1 - at);
+		*add = at[2] == '-' ? -(int)by : (int)by;
+		return at;
+	}
+	return NULL;
+}
+
+static bool counts(int n, int add)
+{
+	const int64_t is = (int64_t)n + add;
+	return is >= 0 && is <= INT32_MAX;
+}
+
+/* At least so many digits. */
+static bool write_name(const char *pattern, int n, int digits, char *to, size_t room)
+{
+	size_t      of = 0;
+	int         add = 0;
+	const char *at = n >= 0 ? vn_map_number(pattern, &of, &add) : NULL;
+	if (at && !counts(n, add))
+		return false;
+	const int length = at ? snprintf(to, room, "%.*s%0*d%s", (int)(at - pattern), pattern, digits, n + add, at + of) : snprintf(to, room, "%s", pattern);
 	return length >= 0 && (size_t)length < room;
 }
 
-bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
+bool vn_map_name(const char *pattern, int n, char *to, size_t room)
+{
+	return write_name(pattern, n, 0, to, room);
+}
+
+/* pattern with {n} as these digits. */
+static bool match_number(const char *pattern, const char *digits, int n_digits, const char *name)
+{
+	const char *at = strstr(pattern, "{n}");
+	char        glob[VN_GLOB_MAX + 8];
+	const int   length = snprintf(glob, sizeof glob, "%.*s%.*s%s", (int)(at - pattern), pattern, n_digits, digits, at + 3);
+	return length >= 0 && (size_t)length < sizeof glob && vn_glob_match(glob, name);
+}
+
+/* digits: how many {n} has in the name. */
+static bool match(const vn_map_rule *rule, const char *name, int *n, int *digits)
 {
 	const char *at = strstr(rule->from, "{n}");
-	char   pattern[VN_GLOB_MAX + 8];
 	const size_t plain = strcspn(rule->from, "*?{");
 	*n = -1;
+	*digits = 0;
 	if (strncmp(rule->from, name, plain) != 0)
 		return false;
 	if (!at)
@@ -43,15 +84,27 @@ bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
 			continue;
 		}
 		const char *end = vn_text_digits(p, &number);
-		if (end && number <= INT32_MAX && !(*p == '0' && end > p + 1) && vn_map_name(rule->from, (int)number, pattern, sizeof pattern)
-		    && vn_glob_match(pattern, name)) {
+		if (end && number <= INT32_MAX && match_number(rule->from, p, (int)(end - p), name)) {
 			*n = (int)number;
+			*digits = (int)(end - p);
 			return true;
 		}
 		while (isdigit((unsigned char)*p))
 			p++;
 	}
 	return false;
+}
+
+bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n)
+{
+	int digits;
+	return match(rule, name, n, &digits);
+}
+
+bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room)
+{
+	int n, digits;
+	return match(rule, name, &n, &digits) && write_name(rule->plus[k], n, digits, to, room);
 }
 
 vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
@@ -84,13 +137,29 @@ static bool in_family(const vn_map_job *j, const char *family)
 	return !family || (mine && vn_glob_match(family, mine)) || (!mine && theirs && vn_glob_match(family, theirs));
 }
 
-static bool has_all(const vn_map_job *j, const vn_map_rule *k, int n, int step)
+static bool has_all(const vn_map_job *j, const vn_map_rule *k, const vn_entry *e)
 {
 	char name[VN_NAME_MAX];
 	for (int i = 0; i < k->n_plus; i++)
-		if (!vn_map_name(k->plus[i], n, name, sizeof name) || vn_recording_find(j->r, step, name) < 0)
+		if (!vn_map_term(k, i, e->name, name, sizeof name) || vn_recording_find(j->r, e->step, name) < 0)
 			return false;
 	return true;
+}
+
+static bool counts_from(const char *pattern, int n)
+{
+	size_t length;
+	int    add;
+	return !pattern || n < 0 || !vn_map_number(pattern, &length, &add) || counts(n, add);
+}
+
+/* Is {n-1}, where the rule has it, a number from 0 on? */
+static bool in_range(const vn_map_rule *k, int n)
+{
+	bool is = counts_from(k->to, n) && counts_from(k->either[0], n) && counts_from(k->either[1], n);
+	for (int i = 0; i < k->n_parts && is; i++)
+		is = counts_from(k->parts[i], n);
+	return is;
 }
 
 static void choose_rules(vn_map_job *j)
@@ -102,13 +171,13 @@ static void choose_rules(vn_map_job *j)
 		for (int k = 0; k < j->m->n && j->rule[i] == VN_MAP_LEFT; k++) {
 			const vn_map_rule *rule = &j->m->rule[k];
 			if (vn_map_rule_match(rule, e->name, &j->n[i]) && (!rule->op || vn_glob_match(rule->op, e->op)) && in_family(j, rule->family)
-			    && has_all(j, rule, j->n[i], e->step))
+			    && in_range(rule, j->n[i]) && has_all(j, rule, e))
 				j->rule[i] = k;
 		}
 	}
 	for (int i = 0; i < count; i++)
 		for (int k = 0; j->rule[i] >= 0 && k < j->m->rule[j->rule[i]].n_plus; k++)
-			if (vn_map_name(j->m->rule[j->rule[i]].plus[k], j->n[i], name, sizeof name)) {
+			if (vn_map_term(&j->m->rule[j->rule[i]], k, vn_recording_entry(j->r, i)->name, name, sizeof name)) {
 				const int other = vn_recording_find(j->r, vn_recording_entry(j->r, i)->step, name);
 				if (other >= 0 && other != i)
 					j->rule[other] = VN_MAP_GONE; /* its numbers are in the sum */
@@ -148,12 +217,12 @@ static int64_t numbers_of(const vn_map_job *j, const char *name, int step)
 	return w.shape.rank ? vn_shape_count(&w.shape) : -1;
 }
 
-/* The first of the two is what attention adds to the residual stream. */
-static void by_stream(vn_map_job *j, int k, int i, char *why, size_t room)
+/* The first of the two, which is called so, is what attention adds to the residual stream. */
+static void by_stream(vn_map_job *j, int k, int i, const char *first, char *why, size_t room)
 {
 	const int step = vn_recording_entry(j->r, i)->step;
 	vn_stream s;
-	vn_stream_around("attn_out", j->n[i], &s);
+	vn_stream_around("attn_out", vn_name_layer(first), &s);
 	int       which = 0, before = source_of(j, step, s.before[0]);
 	if (before < 0)
 		before = source_of(j, step, s.before[which = 1]);
@@ -188,7 +257,7 @@ static vn_status decide(vn_map_job *j, int k)
 			}
 		}
 		if (j->chosen[k] < 0)
-			by_stream(j, k, i, why, sizeof why);
+			by_stream(j, k, i, name[0], why, sizeof why);
 		if (j->chosen[k] >= 0)
 			say_choice(j, e, name[j->chosen[k]], why);
 	}
@@ -260,6 +329,8 @@ static vn_status collect(vn_map_job *j)
 			continue;
 		}
 		for (int n = rule->each ? 0 : first; !st && n < end; n++) {
+			if (!in_range(rule, n))
+				continue;
 			if (rule->either[0])
 				st = add(j, i, n, -1, rule->either[j->chosen[k]]);
 			if (!st && rule->to)

@@ -1,7 +1,7 @@
 /* name_map.h: other engines' names for our checkpoints (specs/names.md).
  *
  * A map is a YAML file of rules. A rule says which tensors of a recording it speaks
- * of (a glob with {n} for the number of the layer), what they are called here, and
+ * of (a glob with {n} for the number of the layer), what they are called here ({n-1}: from 0 on), and
  * where needed what their axes are: then several tokens' heads in one row become
  * heads, a batch of one is dropped, a fused product is cut into its parts, two
  * tensors are added. The first rule that matches a name has it; names that no rule
@@ -44,8 +44,10 @@ void      vn_name_map_destroy(vn_name_map *m);
 
 /* Does the rule's glob match? *n: the number that {n} stands for; -1 where it has none. */
 bool vn_map_rule_match(const vn_map_rule *rule, const char *name, int *n);
-/* pattern with {n} written out, into room bytes; false: too long. */
+/* pattern with {n}, {n-1}, {n+1}... written out, into room bytes; false: too long, or a number below 0. */
 bool vn_map_name(const char *pattern, int n, char *to, size_t room);
+/* Where the first such word is, how long it is, what it adds to n; NULL: there is none. */
+const char *vn_map_number(const char *pattern, size_t *length, int *add);
 
 typedef struct vn_map_use {
 	const vn_like      *like;   /* how long axes are */

@@ -27,6 +27,8 @@ typedef struct vn_map_job {
 /* "MAP:LINE:COLUMN: RECORDING: ..." */
 __attribute__((format(printf, 3, 4))) vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...);
 
+/* What term k of plus is called beside a tensor of that name: a number with as many digits. */
+bool vn_map_term(const vn_map_rule *rule, int k, const char *name, char *to, size_t room);
 /* One tensor into made. */
 vn_status vn_map_place(vn_map_job *j, const vn_map_outcome *o);
 

@@ -120,7 +120,7 @@ static vn_status place_whole(vn_map_job *j, const vn_map_outcome *o)
 	memcpy(all, piece, (size_t)n * sizeof *all);
 	for (int i = 0; i < k->n_plus; i++) {
 		char term[VN_NAME_MAX];
-		const int other = vn_map_name(k->plus[i], o->n, term, sizeof term) ? vn_recording_find(j->r, e->step, term) : -1;
+		const int other = vn_map_term(k, i, e->name, term, sizeof term) ? vn_recording_find(j->r, e->step, term) : -1;
 		if (other < 0 || !vn_shape_equal(&vn_recording_entry(j->r, other)->shape, &e->shape)) {
 			st = vn_map_fail(j, o->rule, "%s has another shape than %s, and they are to be added", term, e->name);
 			goto done;

@@ -25,7 +25,9 @@ typedef struct reader {
 static vn_status number_of(reader *r, const char *text, int *times)
 {
 	const char *p = text;
-	for (*times = 0; (p = strstr(p, "{n}")); p += 3)
+	size_t length;
+	int    add;
+	for (*times = 0; (p = vn_map_number(p, &length, &add)); p += length)
 		++*times;
 	return *times > 1 ? vn_yaml_fail(r->y, "'%.80s': {n} twice", text) : VN_OK;
 }
@@ -35,7 +37,11 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 {
 	char     plain[VN_GLOB_MAX + 8];
 	vn_error why;
+	size_t   length;
+	int      add = 0;
 	vn_status st = number_of(r, text, times);
+	if (!st && *times && vn_map_number(text, &length, &add) && length > 3)
+		return vn_yaml_fail(r->y, "'%.80s': from has {n} alone; {n-1} and {n+1} are for the names it goes to", text);
 	if (!st && !vn_map_name(text, 1, plain, sizeof plain))
 		return vn_yaml_fail(r->y, "a name of more than %d bytes", VN_GLOB_MAX);
 	return !st && vn_glob_check(plain, &why) ? vn_yaml_fail(r->y, "'%.80s': %.200s", text, why.text) : st;
@@ -44,13 +50,15 @@ static vn_status check_glob(reader *r, const char *text, int *times)
 /* A name of ours: no wildcards. */
 static vn_status check_name(reader *r, const char *key, const char *text)
 {
-	char plain[VN_NAME_MAX];
-	int  times;
+	char   plain[VN_NAME_MAX];
+	size_t length;
+	int    times, add = 0;
 	const vn_status st = number_of(r, text, &times);
 	if (st)
 		return st;
-	if (!*text || !vn_map_name(text, 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
-		return vn_yaml_fail(r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} for the layer", key, text);
+	vn_map_number(text, &length, &add);
+	if (!*text || !vn_map_name(text, add < 0 ? -add : 1, plain, sizeof plain) || strpbrk(plain, "*?{},"))
+		return vn_yaml_fail(r->y, "%s: '%.80s' is not a name; expected one without wildcards, {n} (or {n-1}, {n+1}) for the layer", key, text);
 	return VN_OK;
 }
 

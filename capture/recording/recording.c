@@ -185,10 +185,11 @@ vn_status vn_recording_check_rows(vn_recording *r, vn_error *err)
 	mark_rows(r);
 	for (int i = 0; i < r->n_entries; i++) {
 		const vn_entry *e = &r->entry[i];
+		const vn_step  *s = vn_recording_step(r, e->step);
 		char shape[VN_SHAPE_TEXT];
 		if (e->rows_off)
-			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " rows were kept, but %s of shape %s has axes '%s'", r->path, e->step,
-			               vn_recording_step(r, e->step)->rows, e->name, vn_shape_text(&e->shape, shape), e->axes);
+			return vn_fail(err, VN_ERR_FORMAT, "%s: /step.%d: %" PRId64 " %s, but %s of shape %s has axes '%s'", r->path, e->step, s->rows,
+			               s->rows < s->tokens ? "rows were kept" : s->rows == 1 ? "token went in" : "tokens went in", e->name, vn_shape_text(&e->shape, shape), e->axes);
 	}
 	return VN_OK;
 }

@@ -79,6 +79,11 @@ $PYTHON -c "
 import h5py, numpy as np, os
 f = h5py.File('ref.h5')['step.0']
 one = ('layer1.output', 'layer1.mlp_norm', 'logits')
+for to, n, few in (('some', 2, one), ('none', 0, one), ('slip', 2, one[:2])):
+    os.makedirs(to)
+    for k in ('embed', 'layer1.q_rope') + one:
+        a = f[k.replace('.', '/')][...]
+        np.save(to + '/' + k + '.npy', a[:n] if k in few else a)
 for to, names in (('nested/', ('embed', 'layer0/q_rope', 'sub/logits')), ('alone/', ('embed', 'layer0.output', 'layer1.q_rope') + one), ('early/', ('embed', 'layer0.output', 'layer1.q_rope'))):
     for k in names:
         os.makedirs(os.path.dirname(to + k), exist_ok=True)
@@ -89,6 +94,7 @@ open('debug/Q_FULL_TENSORS.json', 'w')"
 vernier import nested --ids 5,6,7,8 -o n.h5; echo "[$?]"
 vernier import nested --dry-run
 vernier import alone --ids 5,6,7,8 -o l.h5; echo "[$?]"; vernier compare ref.h5 l.h5 --bitwise --allow missing,token_ids | tail -n 1
+for t in some none slip; do vernier import $t --ids 5,6,7,8 -o $t.h5; echo "[$?]"; done; vernier compare ref.h5 some.h5 --bitwise --allow missing,token_ids | tail -n 1
 vernier import early --ids 5,6,7,8 -o l2.h5; echo "[$?]"
 vernier import debug -o x.h5; echo "[$?]"
 printf 'version: 1\nrules:\n  - { from: embed, to: "layer0.output" }\n  - { from: logits, parts: ["layer0.q_proj", "layer0.k_proj"], along: qkv, axes: "token qkv" }\n' >stops.yaml
@@ -117,6 +123,14 @@ bad "no file" 'edit(4, file="nowhere.npy")'
 bad "a file elsewhere" 'edit(4, file="../plain/1.npy")'
 bad "no dims string" 'edit(4, dims="token (hidden")'
 bad "dims of three axes" 'edit(4, dims="token head dim")'
+bad "dims with a word that no checkpoint has" 'edit(4, dims="token blah")'
+bad "dims of none of its words" 'edit(5, dims="foo bar baz")'
+bad "dims with a word of another checkpoint" 'edit(4, dims="token ffn")'
+bad "with the model: that too" 'edit(4, dims="token ffn")'
+bad "with the model: axes in the wrong order" 'edit(5, dims="token dim head")'
+bad "with the model: as many heads as no rank has" 'np.save(f"{t}/2.npy", np.zeros((4, 4, 8), "f4")); edit(5, shape=[4, 4, 8])'
+bad "with the model: the heads of a rank" 'np.save(f"{t}/2.npy", np.zeros((4, 2, 8), "f4")); edit(5, shape=[4, 2, 8])'
+bad "with the model: heads in a row, as one axis" 'np.save(f"{t}/2.npy", np.zeros((4, 48), "f4")); edit(5, shape=[4, 48], dims="token hidden")'
 bad "a name twice" 'edit(4, tensor="embed", file="0.npy")'
 bad "a name that is none of ours" 'edit(4, tensor="layer0.q_rop")'
 bad "a name with a slash" 'edit(4, tensor="layer0/q_rope")'
@@ -158,7 +172,9 @@ P
 $PYTHON spoil.py
 for t in t[0-9][0-9]; do
 	echo "-- $(cat $t/words)"
-	vernier import $t -o t.h5 >said 2>&1; s=$?; sed "s/$t/t/" said | cut -c 1-230; echo "[$s]"
+	set --; grep -q '^with the model' $t/words && set -- --model "$M"
+	vernier import $t "$@" -o t.h5 >said 2>&1; s=$?; sed "s/$t/t/" said | cut -c 1-230; echo "[$s]"
+	[ $s = 0 ] && rm t.h5
 	test -e t.h5 -o -e t.h5.partial && echo "LEFT A FILE"
 done
 echo "-- two maps for one name"

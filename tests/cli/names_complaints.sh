@@ -28,6 +28,12 @@ try "$R"'  - { from: a, either: [{ to: b }] }\n'
 try "$R"'  - { from: a, either: [{ to: b }, { too: c }] }\n'
 try "$R"'  - { from: a, to: b }\n  - { from: a, to: c }\n'
 try "$R"'  - { from: &x a, to: b }\n'
+try "$R"'  - { from: "a{n-1}", to: "layer{n}.q_proj" }\n'
+try "$R"'  - { from: "a{n}", to: "layer{n-}.q_proj" }\n'
+try "$R"'  - { from: "a{n}", to: "layer{n--1}.q_proj" }\n'
+try "$R"'  - { from: "a{n}", to: "layer{n+10000}.q_proj" }\n'
+try "$R"'  - { from: "a{n}", to: "layer{n-1}.{n}" }\n'
+try "$R"'  - { from: "a", to: "layer{n-1}.q_proj" }\n'
 echo "== two tensors that become one"
 try "$R"'  - { from: "layer{n}.{q,k}_rope", to: "layer{n}.q_rope" }\n'
 try "$R"'  - { from: "layer{n}.q_rope", to: "layer{n}.q_proj" }\n'
@@ -58,3 +64,36 @@ import h5py
 f = h5py.File('dbg.h5', 'r+')
 f['run'].attrs['precision'] = 'F32'"
 vernier compare ref.h5 dbg.h5 --names dbg.yaml | grep -E '^(verdict|limits)'
+echo "== zeros before a number, layers that are not counted from 0"
+$PYTHON - <<'P'
+import h5py, numpy as np, os
+s = h5py.File("ref.h5")["step.0"]
+os.makedirs("own")
+put = lambda name, a: np.save(f"own/{name}.npy", a)
+put("hidden.0", s["embed"][...])
+for n in (0, 1):
+    a = lambda p: s[f"layer{n}/{p}"][...]
+    put(f"h.{n:02}.q", a("q_rope"))
+    put(f"block_{n + 1:02}_norm", a("attn_norm"))
+    put(f"hidden.{n + 1}", a("output"))
+    put(f"half.{n + 9:02}.a", a("mlp_norm") / 2)
+    put(f"half.{n + 9:02}.b", a("mlp_norm") / 2)
+    put(f"kv.{n + 1}", np.concatenate([a(p).reshape(4, -1) for p in ("k_proj", "v_proj")], 1))
+put("rope.0", s["layer1/k_rope"][...])
+put("stack", np.stack([s["embed"][...], s["layer0/input"][...], s["layer1/input"][...]]))
+P
+cat >own.yaml <<'Y'
+version: 1
+rules:
+  - { from: "h.{n}.q", to: "layer{n}.q_rope" }
+  - { from: "block_{n}_norm", to: "layer{n-1}.attn_norm" }
+  - { from: "hidden.{n}", to: "layer{n-1}.output" }
+  - { from: "hidden.*", to: "embed" }
+  - { from: "rope.{n}", to: "layer{n+1}.k_rope" }
+  - { from: "half.{n}.a", plus: ["half.{n}.b"], to: "layer{n-9}.mlp_norm" }
+  - { from: "kv.{n}", parts: ["layer{n-1}.k_proj", "layer{n-1}.v_proj"], along: kv, axes: "token kv" }
+  - { from: "stack", to: "layer{n-1}.input", each: layer, axes: "layer token hidden" }
+Y
+vernier import own --ids 5,6,7,8 --names own.yaml --model "$FIXTURES/qwen2-trained" -o own.h5 2>&1
+vernier import own --ids 5,6,7,8 --names own.yaml --model "$FIXTURES/qwen2-trained" --dry-run
+vernier compare ref.h5 own.h5 --allow missing --bitwise | tail -n 1

@@ -1,0 +1,86 @@
+/* import_dims.c: are the dims that a manifest says of a checkpoint dims that it can have? See import.h. */
+#include "capture/import/import.h"
+
+#include "capture/recording/derive.h"
+#include "capture/recording/recording_inside.h"
+#include "capture/store/label.h"
+#include "capture/view/dims.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+static bool in_list(const char *word, const char *const *list)
+{
+	while (*list && strcmp(word, *list) != 0)
+		list++;
+	return *list != NULL;
+}
+
+/* One of some checkpoint's axes, of those that a recording may have besides, or a length. */
+static bool known_word(const char *word)
+{
+	static const char *const besides[] = { "batch", "block", "slot", NULL };
+	bool known = isdigit((unsigned char)*word) || in_list(word, besides);
+	for (int p = 0; p < VN_N_POINTS && !known; p++)
+		known = vn_axes_find(vn_point_get((vn_point)p)->axes, word) >= 0;
+	return known;
+}
+
+/* The words of a checkpoint's axes, in any order and grouped as may be. */
+static bool own_words(const vn_dims *d, const char *axes)
+{
+	size_t n;
+	vn_axes_word(axes, d->n, &n);
+	for (int i = 0; i < d->n && !n; i++)
+		n = vn_axes_find(axes, d->atom[i].word) < 0;
+	return n == 0;
+}
+
+/* The first axis that is longer than the model's, or no rank's part of it; -1: none. What engines pad, and what is as long as
+ * the run is, is not looked at. */
+static int axis_off(const vn_entry *e, const char *axes, const vn_value *v, vn_shape *own)
+{
+	static const char *const any_length[] = { "token", "key", "row", "vocab", NULL };
+	*own = vn_value_shape(v, 1, 1);
+	for (int a = 0; a < own->rank && a < e->shape.rank; a++) {
+		char   word[24];
+		size_t n;
+		const char   *w = vn_axes_word(axes, a, &n);
+		const int64_t is = e->shape.dim[a];
+		snprintf(word, sizeof word, "%.*s", (int)n, w);
+		if (!in_list(word, any_length) && (is < 1 || own->dim[a] % is != 0))
+			return a;
+	}
+	return -1;
+}
+
+vn_status vn_import_check_dims(const vn_import *i, int entry, vn_error *err)
+{
+	const vn_entry      *e = vn_recording_entry(i->r, entry), *from;
+	const vn_point_info *p = vn_label_point(e->name);
+	const vn_dump       *d = i->dump->foreign.context;
+	const int            value = i->plan ? vn_plan_find(i->plan, e->name) : -1;
+	vn_dims     is, said;
+	vn_shape    own;
+	const char *why, *word;
+	char        shape[VN_SHAPE_TEXT];
+	size_t      n;
+	int         origin, line, axis;
+
+	if (!p || !*e->axes || vn_derive_origins(i->r, entry, &origin, 1) != 1)
+		return VN_OK;
+	from = vn_recording_entry(i->dump, origin);
+	line = d->array[i->dump->source[origin].foreign - 1].line;
+	if (!line || !vn_dims_parse(e->axes, &is, &why) || !vn_dims_parse(from->axes, &said, &why))
+		return VN_OK;
+	for (int k = 0; k < is.n; k++)
+		if (!known_word(is.atom[k].word) && vn_dims_find(&said, is.atom[k].word) >= 0)
+			return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' have a word that is no axis of ours, '%s'; %s has '%s'", d->path, line, from->name,
+			               from->axes, is.atom[k].word, e->name, p->axes);
+	if (value < 0 || strcmp(e->axes, p->axes) != 0 || !own_words(&said, p->axes) || (axis = axis_off(e, p->axes, &i->plan->value[value], &own)) < 0)
+		return VN_OK;
+	word = vn_axes_word(p->axes, axis, &n);
+	return vn_fail(err, VN_ERR_FORMAT, "%s/manifest.jsonl:%d: %s: its dims '%s' say of its shape %s that %.*s is %" PRId64 ", the model's is %" PRId64 "; %s has '%s'", d->path, line,
+	               from->name, from->axes, vn_shape_text(&from->shape, shape), (int)n, word, e->shape.dim[axis], own.dim[axis], e->name, p->axes);
+}
