@@ -241,7 +241,7 @@ def spoilt(x, f):
     elif number(f, "along tokens", 0):
         x = x.reshape(len(x), int(number(f, "along tokens", 0)), -1).swapaxes(0, 1).reshape(x.shape)
     elif f == "nothing":
-        x[:] = 0
+        x *= 0  # of both signs
     elif f == "late":  # what was due a row before
         x[1:] = x[:-1].copy()
     elif number(f, "frozen", 0):

@@ -198,6 +198,7 @@ static double off_by(const turning *r, const vn_list *lists, scaled_by what, dou
 
 #define THETA_MIN 1.01
 #define THETA_MAX 1e12
+#define THETA_MAX_OF_ONE 1e9 /* far above those of models; of one token pairs that hardly turn are met by any that is large enough */
 #define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
 #define NEAR_TWO 0.1 /* so is a factor */
 
@@ -229,7 +230,7 @@ static double scaled_number(const turning *r, const vn_list *lists, scaled_by wh
 static double theta_of_one(const turning *r, const vn_list *lists, const float *sound, float *room)
 {
 	enum { GRID = 1 << 14, FINER = 4 };
-	double low = log(THETA_MIN), high = log(THETA_MAX), best = low;
+	double low = log(THETA_MIN), high = log(THETA_MAX), best = low; /* to the end, so that it is seen to be there */
 	int    n = GRID;
 
 	for (int k = 0; k < FINER; k++, n = 128) {
@@ -251,7 +252,7 @@ static double theta_of_one(const turning *r, const vn_list *lists, const float *
 		low = fmax(best - 2 * step, log(THETA_MIN));
 		high = fmin(best + 2 * step, log(THETA_MAX));
 	}
-	return exp(best);
+	return best < log(THETA_MAX_OF_ONE) ? exp(best) : 0;
 }
 
 static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, const char *how, vn_error *err)

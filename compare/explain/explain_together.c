@@ -142,15 +142,17 @@ vn_status vn_fit_together(vn_trial *t, vn_error *err)
 	return st || vn_trial_answered(t) ? st : each_alone(t, err);
 }
 
-/* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone. */
+/* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
+ * In a call of several tokens a cache would lack all of theirs. */
 static vn_status try_not_yet(vn_trial *t, vn_error *err)
 {
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 	vn_hypothesis h = { .id = "C5", .made.later = true };
 	vn_status     st = VN_OK;
 
 	vn_made_put(&h, "ahead", -1);
 	vn_hypothesis_say(&h, "a token's own key and value are not yet in the cache when it is read");
-	bool tried = false; /* as what explains another step */
+	bool tried = !s || s->tokens != 1; /* or as what explains another step */
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || strcmp(t->x->by[i].words, h.words) == 0;
 	for (int i = 0; !tried && i < t->x->n_alias; i++)

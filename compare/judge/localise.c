@@ -155,13 +155,14 @@ static void carry(const vn_comparison *c, int step)
 	g->carried = step;
 }
 
-/* How much of its limits it uses; holding: of those that hold, which a value that is none says nothing of. */
+/* How much of its limits it uses; holding: of those that hold, which a value that is none says nothing of. That a format is nearly
+ * too small is no error. */
 static double used(const vn_checkpoint *p, bool holding)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
 		const double k = vn_check_used(&p->check[i]);
-		if (!holding || k <= 1)
+		if (p->check[i].metric != VN_M_HEADROOM && (!holding || k <= 1))
 			most = fmax(most, k);
 	}
 	return most;
