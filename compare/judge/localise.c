@@ -155,14 +155,22 @@ static void carry(const vn_comparison *c, int step)
 	g->carried = step;
 }
 
-/* How much of its limits it uses; holding: of those that hold, which a value that is none says nothing of. That a format is nearly
- * too small is no error. */
-static double used(const vn_checkpoint *p, bool holding)
+static double used(const vn_checkpoint *p)
+{
+	double most = 0;
+	for (int i = 0; i < p->n_checks; i++)
+		most = fmax(most, vn_check_used(&p->check[i]));
+	return most;
+}
+
+/* How much of its limits the error of one that is within them uses. A value that is none says nothing, and that a format is nearly too
+ * small is no error. */
+static double brings(const vn_checkpoint *p)
 {
 	double most = 0;
 	for (int i = 0; i < p->n_checks; i++) {
 		const double k = vn_check_used(&p->check[i]);
-		if (p->check[i].metric != VN_M_HEADROOM && (!holding || k <= 1))
+		if (p->check[i].metric != VN_M_HEADROOM && k <= 1)
 			most = fmax(most, k);
 	}
 	return most;
@@ -186,9 +194,9 @@ static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *in = &c->point[input[i]];
 		behind = behind || (in->step == p->step ? g->carries[in->value] : in->step >= c->point[c->first].step);
-		brought = fmax(brought, used(in, true));
+		brought = fmax(brought, brings(in));
 	}
-	return behind && used(p, false) < ANEW * brought;
+	return behind && used(p) < ANEW * brought;
 }
 
 /* Only under the name that counts: one value is one origin. */

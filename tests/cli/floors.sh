@@ -91,3 +91,6 @@ M=$FIXTURES/qwen2-trained; ids=@$FIXTURES/prompts/p070.ids
 run -o a.h5 --force; run -o b.h5 --force --precision bf16
 change a.h5 off.h5 "d[...] = x * np.float32(1.01)" layer1/attn_norm
 say off.h5 b.h5 --model "$M"
+run -o c.h5 --precision f16
+change c.h5 off16.h5 "d[...] = x * np.float16(1.1)" layer1/down_proj
+say off16.h5 b.h5 --model "$M"
