@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# binaries.sh BUILD: what the dynamic section of every program and shared library in BUILD, and of what `cmake --install`
-# makes of it, must say: no library search path with an empty or relative element, through which the loader would
-# take code from the current folder. Then the attack itself: a hostile library in the current folder does not run.
+# binaries.sh BUILD: reads every program and shared library in BUILD, and in what `cmake --install` makes of it.
+#   - No library search path has an empty or relative element, through which the loader would take code from the
+#     current folder. Then the attack itself: a hostile library in the current folder does not run.
+#   - Programs are position independent; relocations are resolved at the start and then read-only (full RELRO); the
+#     stack is not executable.
+#   - `vernier` has stack protectors and, in an optimised build without sanitizers, fortified library calls.
 set -eu
-build=$1
+build=$(cd "$1" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/usr" >/dev/null
@@ -16,7 +19,7 @@ complain() { # file, what is wrong
 
 # Prints the ELF files below a folder that the loader maps: programs and shared libraries, no object files.
 mapped_files() {
-	find "$1" -type f ! -name '*.o' ! -name '*.a' -print0 | while IFS= read -r -d '' file; do
+	find "$1" -name CMakeFiles -prune -o -type f ! -name '*.o' ! -name '*.a' -print0 | while IFS= read -r -d '' file; do
 		case $(head -c 4 "$file" | od -An -c | tr -d ' ') in 177ELF) echo "$file" ;; esac
 	done
 }
@@ -37,11 +40,33 @@ check_search_path() { # file
 	done <"$work/paths"
 }
 
+check_hardening() { # file
+	readelf -hldW "$1" >"$work/elf"
+	grep -q 'Type: *DYN' "$work/elf" || complain "$1" "is not position independent"
+	grep -q 'GNU_RELRO' "$work/elf" || complain "$1" "has no read-only relocations (RELRO)"
+	grep -qE '\(BIND_NOW\)|FLAGS.*(BIND_)?NOW' "$work/elf" || complain "$1" "binds lazily: its relocations stay writable"
+	grep -qE 'GNU_STACK .* RW +0x' "$work/elf" || complain "$1" "has an executable stack"
+}
+
 checked=0
 while IFS= read -r file; do
 	check_search_path "$file"
+	check_hardening "$file"
 	checked=$((checked + 1))
 done < <(mapped_files "$build"; mapped_files "$work/usr")
+
+cached() { sed -n "s/^$1:[^=]*=//p" "$build/CMakeCache.txt"; }
+every_compilation_has() { # option
+	# One "command" a line; assembler and shader rules are not in this file.
+	! grep '"command":' "$build/compile_commands.json" | grep -qvF -e "$1" || complain "$build" "something is compiled without $1"
+}
+nm -D --undefined-only "$build/compare/vernier" >"$work/imports"
+grep -q __stack_chk_fail "$work/imports" || complain "$build/compare/vernier" "has no stack protector"
+every_compilation_has -fstack-protector-strong
+if [ -z "$(cached VERNIER_SANITIZE)" ] && [ "$(cached CMAKE_BUILD_TYPE)" != Debug ]; then
+	grep -qE '__[a-z]+_chk(@|$)' "$work/imports" || complain "$build/compare/vernier" "has no fortified calls"
+	every_compilation_has -D_FORTIFY_SOURCE=
+fi
 
 # A library of the name of each one that the program needs, in the current folder: its constructor leaves a file.
 mkdir "$work/here"
