@@ -3,7 +3,7 @@
 set -euo pipefail
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers libyaml-dev libzip-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
-tests="g++ clang libomp-dev libcunit1-dev vulkan-validationlayers hdf5-tools python3 python3-h5py python3-numpy python3-xxhash
+tests="g++ clang libomp-dev libcunit1-dev vulkan-validationlayers hdf5-tools python3 python3-venv python3-h5py python3-numpy python3-xxhash
        chromium-headless-shell"
 # Sanitizers of clang are a package of their own, named after the version that Debian's clang has.
 version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')

@@ -1,13 +1,68 @@
 #!/usr/bin/env bash
-# run.sh: installs what the tests need (as root, on Debian), builds, and runs every test.
-#
-#   tests/run.sh [--quick]     --quick: the release build alone, without sanitizers and the second compiler
+# run.sh: installs what the tests need (as root, on Debian), builds, and runs tests. `tests/run.sh --help` says which.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-quick=${1:-}
+
+usage() {
+	cat <<'TEXT'
+usage: tests/run.sh [WHAT] [--room ROOM]
+
+WHAT is one of
+  all     what CI runs (default): every test with gcc; the sanitizers; the thread sanitizer; clang
+  quick   every test with gcc, in the release build (--quick means the same)
+  unit    the suites of C functions without a GPU, in the release build: under a minute after the build
+
+--room ROOM   with quick or unit: only tests of libref, libgpu, capture or compare; alone it means `quick --room ROOM`
+
+The release build is build/release. There, ctest runs single tests: `ctest --test-dir build/release -R NAME`, and
+`-L LABEL` those with a label: unit, gpu, cli, parity, fuzz, or a room.
+
+The parity tests against transformers run in a virtual environment that this script makes in .venv, from
+fixtures/requirements.txt; without access to a package index they are skipped, and ctest lists them as skipped.
+TEXT
+}
+
+refuse() {
+	echo "run.sh: $1 (tests/run.sh --help)" >&2
+	exit 2
+}
+
+what= room=
+while [ $# -gt 0 ]; do
+	case $1 in
+	--help | -h) usage; exit 0 ;;
+	all | quick | unit | --quick)
+		[ -z "$what" ] || refuse "'$what' and '$1' exclude each other"
+		what=${1#--} ;;
+	--room)
+		case ${2:-} in
+		libref | libgpu | capture | compare) room=$2; shift ;;
+		*) refuse "--room takes libref, libgpu, capture or compare, not '${2:-}'" ;;
+		esac ;;
+	*) refuse "unknown argument '$1'" ;;
+	esac
+	shift
+done
+[ -z "$room" ] || [ "$what" != all ] || refuse "--room goes with quick or unit"
+[ -n "$what" ] || what=${room:+quick}
+what=${what:-all}
 
 tests/install.sh tests
+jobs=$(nproc)
 
+# The Python with transformers, where one can be had. What was installed last is not installed again.
+hf_python() {
+	local stamp=.venv/requirements.txt
+	if ! cmp -s fixtures/requirements.txt $stamp; then
+		echo "== installing transformers into .venv" >&2
+		python3 -m venv .venv && .venv/bin/pip install -q -r fixtures/requirements.txt >&2 &&
+			cp fixtures/requirements.txt $stamp || {
+			echo "run.sh: transformers cannot be installed; the parity tests against it are skipped" >&2
+			return 0
+		}
+	fi
+	echo "-DVERNIER_HF_PYTHON=$PWD/.venv/bin/python"
+}
 configure_and_build() { # preset, further options
 	local preset=$1
 	shift
@@ -21,22 +76,27 @@ run_tests() { # preset, further options
 }
 
 echo "== release, gcc"
-configure_and_build release
-run_tests release -j2
+if [ "$what" = unit ]; then
+	configure_and_build release
+	run_tests release -j"$jobs" -L '^unit$' ${room:+-L "^$room\$"}
+	exit
+fi
+configure_and_build release $(hf_python)
+run_tests release -j"$jobs" ${room:+-L "^$room\$"}
 
-if [ "$quick" != --quick ]; then
+if [ "$what" = all ]; then
 	echo "== address and undefined-behaviour sanitizers"
 	configure_and_build asan
 	# Third parties keep memory of their own to the end (drivers, OpenMP); ours is checked by suppressing theirs.
 	# The longest tests run the same code as the other suites and command-line tests: once is enough.
-	long='^(parity_(decode|gpu|evaluate|replay|faults|explain|foreign)|metrics_twin|page|test_gpu_(families|gdn|invariants|ops|paged|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest(_families)?|explain_vocabulary)$))'
-	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j2 -E "$long"
+	long='^(parity_(decode|gpu|evaluate|replay|faults|explain|foreign|gguf)|metrics_twin|page|test_gpu_(families|gdn|invariants|ops|paged|run|trouble)|cli_((isolate|paged|same_bits|decode|force_ref|quantised)_gpu|(selftest(_families)?|explain_vocabulary)$))'
+	LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp UBSAN_OPTIONS=print_stacktrace=1 run_tests asan -j"$jobs" -E "$long"
 	echo "== thread sanitizer, on what uses threads"
 	configure_and_build tsan -DVERNIER_GPU=OFF
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ref_calls|eval|ops|store|store_trouble|metrics|compare|stats|model)$'
 	echo "== clang" # without the GPU engine the thread sanitizer's is built
 	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
 	cmake --build build/clang -- --quiet
-	ctest --test-dir build/clang --output-on-failure -j2 -L 'unit|parity' -E "$long"
+	ctest --test-dir build/clang --output-on-failure -j"$jobs" -L 'unit|parity' -E "$long"
 fi
 echo "== all tests passed"
