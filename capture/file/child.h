@@ -2,14 +2,23 @@
  *
  * HDF5 crashes, hangs or asks for absurd memory on files made for it. So what
  * reads a stranger's file runs in a forked child with little memory and no
- * voice, and sends what it found through a pipe. Whatever becomes of the child,
- * the parent gets frames that it checks, or one clear line.
+ * voice, in a sandbox (sandbox.h) that leaves it that file and a pipe, through
+ * which it sends what it found. Whatever becomes of the child, the parent gets
+ * frames that it checks, or one clear line.
+ *
+ * Who reads a stranger's bytes, and where:
+ *   HDF5 and object_header.c (recordings), libzip and zlib (.npz)    in a child
+ *   our own readers (safetensors, GGUF, .npy, frames), fuzzed        in the parent
+ *   jansson (config.json, manifests, indices, tokenizer.json), and
+ *   PCRE2 (patterns of a tokenizer.json, without its JIT compiler)   in the parent: small, fuzzed libraries of text
+ *   libyaml (limits, name maps)                                      in the parent: the user's own files
  */
 #ifndef VN_CAPTURE_CHILD_H
 #define VN_CAPTURE_CHILD_H
 
 #include "libref/base/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,8 +34,17 @@ typedef struct vn_child {
 	char       *body;
 } vn_child;
 
-/* Runs work(ctx, pipe) in a child, which ends when work returns. */
-vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, int pipe), void *ctx, vn_error *err);
+typedef struct vn_child_task {
+	const char *path;    /* the file at hand, for messages; must outlive the child */
+	int         file;    /* it, open; -1: none. Of the descriptors of this process the child has no other */
+	bool        writes;  /* it is changed: a file of our own */
+	void      (*work)(void *ctx, int pipe);
+	void       *ctx;
+	int         without; /* of vn_sandbox, for tests */
+} vn_child_task;
+
+/* Runs work(ctx, pipe) in a child, which ends when work returns. HDF5 is initialised there. */
+vn_status vn_child_start(vn_child *c, const vn_child_task *task, vn_error *err);
 /* Ends the child if it still runs; safe after a failed start. */
 void      vn_child_end(vn_child *c);
 
@@ -37,6 +55,8 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
  * left out; *which: whose it is, or whose fault. */
 enum { VN_CHILDREN = 8 };
 vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err);
+/* In the child: the layers of the sandbox that are not there (VN_SANDBOX_*). */
+int       vn_child_missing(void);
 /* In the child: end it after so many more seconds of computing. What it sends
  * gives it a few again. */
 void      vn_child_patience(int seconds);
@@ -46,5 +66,8 @@ void      vn_child_patience(int seconds);
 void      vn_child_send(int pipe, int kind, const void *data, size_t bytes);
 __attribute__((noreturn))
 void      vn_child_leave(int pipe);
+
+/* What a child cannot be kept from on this machine, in words; "" where the sandbox is whole. */
+vn_status vn_child_probe(char *words, size_t room, vn_error *err);
 
 #endif

@@ -353,7 +353,8 @@ typedef struct incoming {
 static vn_status start(incoming *in, const vn_recording *r)
 {
 	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
-	return in->st = vn_child_start(&in->child, r->path, vn_scan_file, &in->scan, &in->why);
+	return in->st = vn_child_start(&in->child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_file, .ctx = &in->scan },
+	                               &in->why);
 }
 
 /* Frames of all of them, until each is done or refused; how many come before the first that is refused. */

@@ -64,7 +64,7 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
 	for (; n < scan.children && !st && !s->foreign; n++) {
 		scan.child = n;
-		st = vn_child_start(&child[n], r->path, vn_scan_numbers, &scan, err);
+		st = vn_child_start(&child[n], &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_numbers, .ctx = &scan }, err);
 	}
 	if (!st)
 		st = wait_for_numbers(r, child, n, err);
@@ -139,7 +139,7 @@ static void load_ahead(vn_recording *r, int i, int most)
 	r->ahead.many = n;
 	if (n > 1 && vn_scratch_make(&room, bytes)) {
 		scan.to = room;
-		vn_status st = vn_child_start(&child, r->path, vn_scan_many, &scan, &why);
+		vn_status st = vn_child_start(&child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_many, .ctx = &scan }, &why);
 		if (!st) {
 			st = wait_for_numbers(r, &child, 1, &why);
 			vn_child_end(&child);

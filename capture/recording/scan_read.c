@@ -46,7 +46,7 @@ hid_t vn_scan_open(const vn_scan *s, size_t cache)
 {
 	vn_h5_lock(); /* for what it sets once */
 	vn_h5_unlock();
-	vn_driver *d = vn_driver_create(s->fd, s->path);
+	vn_driver *d = vn_driver_create(s->fd, s->path, s->bytes);
 	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 
 	if (cache && fapl >= 0)
