@@ -99,7 +99,7 @@ vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), 
 	j.bytes = s.st_size;
 	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = path, .file = j.fd, .writes = true, .work = work, .ctx = &j }, err);
 	if (!st && !(st = vn_child_receive(&child, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > sizeof(int32_t) ? (char *)data + sizeof(int32_t) : path);
+		st = vn_child_refused(path, data, bytes, err);
 	free(data);
 	vn_child_end(&child);
 	close(j.fd);

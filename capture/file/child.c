@@ -121,6 +121,15 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 	return VN_OK;
 }
 
+vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
+{
+	*c = (vn_child){ .pid = -1, .pipe = pipe, .path = path };
+	if ((c->in = malloc(AHEAD)))
+		return VN_OK;
+	vn_child_end(c);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", path);
+}
+
 void vn_child_end(vn_child *c)
 {
 	if (c->pipe >= 0)
@@ -147,7 +156,7 @@ static vn_status gone(vn_child *c, vn_error *err)
 	pid_t pid;
 	char  how[64] = "HDF5 fails on it";
 
-	while ((pid = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
+	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
 	c->pid = -1;
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
@@ -269,6 +278,12 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 {
 	int which;
 	return vn_child_receive_any(&c, 1, &which, kind, data, bytes, err);
+}
+
+vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
+{
+	const char *text = bytes > sizeof(int32_t) ? (const char *)data + sizeof(int32_t) : "";
+	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged HDF5 structure (what is read of it makes no sense)", *text ? text : path);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */

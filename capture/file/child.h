@@ -45,6 +45,8 @@ typedef struct vn_child_task {
 
 /* Runs work(ctx, pipe) in a child, which ends when work returns. HDF5 is initialised there. */
 vn_status vn_child_start(vn_child *c, const vn_child_task *task, vn_error *err);
+/* No process: frames from this descriptor, which becomes the child's. */
+vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err);
 /* Ends the child if it still runs; safe after a failed start. */
 void      vn_child_end(vn_child *c);
 
@@ -55,6 +57,8 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
  * left out; *which: whose it is, or whose fault. */
 enum { VN_CHILDREN = 8 };
 vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind, void **data, size_t *bytes, vn_error *err);
+/* What a child that gave up says in a frame: int32 status, text. Its words are not believed: one line, and never none. */
+vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err);
 /* In the child: the layers of the sandbox that are not there (VN_SANDBOX_*). */
 int       vn_child_missing(void);
 /* In the child: end it after so many more seconds of computing. What it sends
