@@ -161,11 +161,11 @@ static size_t lie(uint8_t *data, uint64_t s)
 		const uint64_t r = fuzz_random(&s) % 64;
 		for (uint64_t twice = r == 0 ? 2 : r == 1 ? 0 : 1; twice && used + bytes <= FUZZ_ROOM; twice--) {
 			memcpy(data + used, all + at, bytes);
-			if (r < 5 && head[1] >= 8) {
-				/* The numbers of tensors and of steps stand behind the texts. */
-				const size_t from = head[0] == VN_FRAME_TENSOR ? offsetof(vn_seen_tensor, step) : 0;
-				const size_t to = sizeof head + from + fuzz_random(&s) % ((head[1] - from) / 8) * 8;
-				memcpy(data + used + to, &odd[fuzz_random(&s) % (sizeof odd / sizeof *odd)], r == 2 ? 4 : 8);
+			if (r < 5 && head[1] >= 4) {
+				/* The numbers of tensors stand behind the texts. */
+				const size_t from = head[0] == VN_FRAME_TENSOR ? offsetof(vn_seen_tensor, step) : 0, width = r == 2 || head[1] < 8 ? 4 : 8;
+				const size_t to = sizeof head + from + fuzz_random(&s) % ((head[1] - from) / width) * width;
+				memcpy(data + used + to, &odd[fuzz_random(&s) % (sizeof odd / sizeof *odd)], width);
 			}
 			used += bytes;
 		}
