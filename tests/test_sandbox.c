@@ -5,6 +5,7 @@
  * child; and in children without seccomp, without Landlock, and without both, where whoever is left must refuse it. */
 #include "capture/file/child.h"
 #include "capture/file/sandbox.h"
+#include "capture/recording/recording.h"
 #include "tests/suite.h"
 
 #include <errno.h>
@@ -378,6 +379,34 @@ static void a_file_of_our_own_may_be_changed_and_no_other(void)
 	vn_child_end(&child);
 }
 
+/* ---- what the parent has read ------------------------------------------------------------------------ */
+
+static void look_at_number(void *ctx, int pipe)
+{
+	const int number = *(const volatile unsigned char *)ctx;
+	vn_child_send(pipe, 1, &number, sizeof number);
+}
+
+static void numbers_of_another_recording_are_out_of_sight(void)
+{
+	vn_recording *r;
+	vn_child      child;
+	vn_error      err = { "" };
+	const void   *numbers = NULL;
+	void         *data = NULL;
+	size_t        bytes;
+	int           kind;
+
+	CU_ASSERT_EQUAL_FATAL(vn_recording_open(VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", &r, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recording_data(r, 0, &numbers, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = path, .file = file, .work = look_at_number, .ctx = (void *)(uintptr_t)numbers }, &err), VN_OK);
+	CU_ASSERT_NOT_EQUAL(vn_child_receive(&child, &kind, &data, &bytes, &err), VN_OK);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "signal 11"));
+	free(data);
+	vn_child_end(&child);
+	vn_recording_close(r);
+}
+
 /* ---- a socket that is left -------------------------------------------------------------------------- */
 
 static void connect_what_is_left(void *ctx, int pipe)
@@ -475,7 +504,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_process_without_the_sandbox_can_do_it), TEST(a_child_can_do_none_of_it), TEST(seccomp_holds_without_landlock),
 		TEST(landlock_holds_without_seccomp), TEST(the_rest_holds_without_either), TEST(what_nobody_refuses_goes_through),
-		TEST(legitimate_work_goes_on), TEST(a_file_of_our_own_may_be_changed_and_no_other),
+		TEST(legitimate_work_goes_on), TEST(a_file_of_our_own_may_be_changed_and_no_other), TEST(numbers_of_another_recording_are_out_of_sight),
 		TEST(landlock_keeps_the_network_from_a_socket_that_is_left), CU_TEST_INFO_NULL
 	};
 	if (!prepare()) {

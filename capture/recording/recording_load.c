@@ -72,6 +72,8 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 		vn_child_end(&child[--n]);
 	if (st)
 		vn_scratch_end(&scan.to);
+	else
+		vn_scratch_keep(&scan.to);
 	s->loaded = scan.to;
 	r->in_files += s->loaded.file != 0;
 	return st;
@@ -103,6 +105,7 @@ static bool take_out(vn_recording *r, const int *entry, int n, const unsigned ch
 		vn_extent *s = &r->source[entry[k]];
 		if (!vn_scratch_make(&s->loaded, (size_t)s->bytes))
 			return k > 0; /* the one that was asked for is first */
+		vn_scratch_keep(&s->loaded);
 		memcpy(s->loaded.data, from, (size_t)s->bytes);
 		s->ahead = k > 0;
 		from += vn_scan_span((size_t)s->bytes);
