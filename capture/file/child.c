@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 {
 	int ends[2];
 
-	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path };
+	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5" };
 	if (!(c->in = malloc(AHEAD)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", t->path);
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -123,7 +124,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 
 vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
 {
-	*c = (vn_child){ .pid = -1, .pipe = pipe, .path = path };
+	*c = (vn_child){ .pid = -1, .pipe = pipe, .path = path, .what = "HDF5" };
 	if ((c->in = malloc(AHEAD)))
 		return VN_OK;
 	vn_child_end(c);
@@ -146,7 +147,7 @@ void vn_child_end(vn_child *c)
 
 static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s)", c->path, how);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
 /* The pipe ended early: why? */
@@ -154,7 +155,9 @@ static vn_status gone(vn_child *c, vn_error *err)
 {
 	int   status = 0;
 	pid_t pid;
-	char  how[64] = "HDF5 fails on it";
+	char  how[64];
+
+	snprintf(how, sizeof how, "%s fails on it", c->what);
 
 	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
@@ -165,7 +168,7 @@ static vn_status gone(vn_child *c, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader ask for what no reading needs; it may be an attack",
 		               c->path);
 	if (pid > 0 && WIFSIGNALED(status))
-		snprintf(how, sizeof how, "HDF5 crashes on it: signal %d", WTERMSIG(status));
+		snprintf(how, sizeof how, "%s crashes on it: signal %d", c->what, WTERMSIG(status));
 	return damaged(c, how, err);
 }
 
@@ -283,7 +286,7 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
 {
 	const char *text = bytes > sizeof(int32_t) ? (const char *)data + sizeof(int32_t) : "";
-	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged HDF5 structure (what is read of it makes no sense)", *text ? text : path);
+	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (what is read of it makes no sense)", *text ? text : path);
 }
 
 /* ---- in the child ---------------------------------------------------------------------- */
@@ -342,6 +345,20 @@ void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 	}
 	if (clock_ms() - out.left_ms > MOMENT_MS)
 		let_go(pipe);
+}
+
+void vn_child_refuse(int pipe, const char *format, ...)
+{
+	char    frame[sizeof(int32_t) + VN_ERROR_MAX];
+	int32_t status = VN_ERR_FORMAT;
+	va_list args;
+
+	memcpy(frame, &status, sizeof status);
+	va_start(args, format);
+	const int n = vsnprintf(frame + sizeof status, VN_ERROR_MAX, format, args);
+	va_end(args);
+	vn_child_send(pipe, 0, frame, sizeof status + (n < VN_ERROR_MAX ? (size_t)n : VN_ERROR_MAX - 1));
+	vn_child_leave(pipe);
 }
 
 void vn_child_leave(int pipe)

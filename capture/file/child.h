@@ -26,7 +26,7 @@
 typedef struct vn_child {
 	pid_t       pid;
 	int         pipe;  /* -1: none */
-	const char *path;  /* the file at hand, for messages */
+	const char *path, *what; /* the file at hand, for messages, and what it should be: "HDF5" */
 	char       *in;    /* what was read ahead: n bytes from `at` on */
 	size_t      at, n;
 	uint32_t    head[2]; /* the frame that is coming in: kind, bytes; `got` bytes of head and body so far */
@@ -36,6 +36,7 @@ typedef struct vn_child {
 
 typedef struct vn_child_task {
 	const char *path;    /* the file at hand, for messages; must outlive the child */
+	const char *what;    /* what it should be, likewise; NULL: HDF5 */
 	int         file;    /* it, open; -1: none. Of the descriptors of this process the child has no other */
 	bool        writes;  /* it is changed: a file of our own */
 	void      (*work)(void *ctx, int pipe);
@@ -70,6 +71,9 @@ void      vn_child_patience(int seconds);
 void      vn_child_send(int pipe, int kind, const void *data, size_t bytes);
 __attribute__((noreturn))
 void      vn_child_leave(int pipe);
+/* In the child: a frame of kind 0, as vn_child_refused takes it, and the end. */
+__attribute__((noreturn, format(printf, 2, 3)))
+void      vn_child_refuse(int pipe, const char *format, ...);
 
 /* What a child cannot be kept from on this machine, in words; "" where the sandbox is whole. */
 vn_status vn_child_probe(char *words, size_t room, vn_error *err);
