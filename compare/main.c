@@ -10,6 +10,7 @@
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,7 @@ static int enter(int argc, char **argv)
 	char *help[] = { NULL, "--help", NULL };
 
 	occupy_standard_streams();
+	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
 	if (computes(argc, argv))
 		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
