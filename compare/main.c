@@ -1,5 +1,6 @@
 /* main.c: the door: a table of commands and a loop. */
 #include "capture/commands.h"
+#include "capture/file/child.h"
 #include "compare/commands.h"
 #include "compare/metrics/kernel.h"
 #ifdef VERNIER_GPU
@@ -10,6 +11,7 @@
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,7 @@ static void usage(FILE *to)
 	fputs("vernier: where do two runs of one transformer part, and why\n", to);
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		fprintf(to, "  vernier %-8s %-28s %s\n", command[i].name, command[i].args, command[i].help);
-	fputs("  vernier help COMMAND, vernier --version\n"
+	fputs("  vernier help COMMAND, vernier --version [--verbose]\n"
 	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
 }
 
@@ -123,11 +125,24 @@ static bool heed_environment(void)
 	return false;
 }
 
+/* What keeps a hostile file from this machine. */
+static int tell_sandbox(void)
+{
+	char       missing[64];
+	vn_error   err;
+	const bool tried = vn_child_probe(missing, sizeof missing, &err) == VN_OK;
+
+	printf("sandbox for recordings and .npz: %s%s\n", !tried ? "none: " : *missing ? "in part; this machine or build has no " : "whole (Landlock, seccomp)",
+	       tried ? missing : err.text);
+	return tried ? 0 : 2;
+}
+
 static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
 	occupy_standard_streams();
+	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
 	if (computes(argc, argv))
 		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
@@ -139,7 +154,7 @@ static int enter(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "--version") == 0) {
 		puts("vernier " VERNIER_VERSION);
-		return finish(0);
+		return finish(argc > 2 && strcmp(argv[2], "--verbose") == 0 ? tell_sandbox() : 0);
 	}
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		if (argc > 2) {

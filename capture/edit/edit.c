@@ -2,17 +2,24 @@
 #include "capture/edit/edit_inside.h"
 
 #include "capture/file/child.h"
+#include "capture/file/driver.h"
 #include "capture/recording/scan.h"
 #include "libref/base/digest.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- in a child ------------------------------------------------------------ */
 
 typedef struct job {
 	const char *path;
+	int         fd;
+	int64_t     bytes;
 	void      (*change)(vn_edit *e, void *ctx);
 	void       *ctx;
 } job;
@@ -31,15 +38,26 @@ void vn_edit_settle(vn_edit *e, bool good, const char *object)
 }
 
 /* What no HDF5 call would do. */
-static bool rot(const char *path, int64_t at)
+static bool rot(int fd, int64_t at)
 {
 	unsigned char byte = 0;
-	FILE *f = fopen(path, "r+b");
-	bool  good = f && fseek(f, at, SEEK_SET) == 0 && fread(&byte, 1, 1, f) == 1 && fseek(f, at, SEEK_SET) == 0;
+	const bool    read = pread(fd, &byte, 1, at) == 1;
 
 	byte ^= 0x55;
-	good = good && fwrite(&byte, 1, 1, f) == 1;
-	return (!f || fclose(f) == 0) && good;
+	return read && pwrite(fd, &byte, 1, at) == 1;
+}
+
+static hid_t open_to_change(const job *j)
+{
+	vn_driver  *d = vn_driver_create(j->fd, j->path, j->bytes);
+	const hid_t how = H5Pcreate(H5P_FILE_ACCESS);
+
+	if (!d || how < 0)
+		return H5I_INVALID_HID;
+	vn_driver_pass(d);
+	/* Closing the file closes what was opened in it. */
+	return H5Pset_fclose_degree(how, H5F_CLOSE_STRONG) >= 0 && H5Pset_driver(how, (hid_t)vn_driver_id(), vn_driver_info(d)) >= 0
+	     ? H5Fopen(j->path, H5F_ACC_RDWR, how) : H5I_INVALID_HID;
 }
 
 static void work(void *ctx, int pipe)
@@ -50,18 +68,14 @@ static void work(void *ctx, int pipe)
 
 	vn_child_patience(600); /* it may have gigabytes to write */
 	vn_h5_lock();
-	/* Closing the file closes what was opened in it. */
-	const hid_t how = H5Pcreate(H5P_FILE_ACCESS);
-	if (how >= 0 && H5Pset_fclose_degree(how, H5F_CLOSE_STRONG) >= 0)
-		e.file = H5Fopen(j->path, H5F_ACC_RDWR, how);
-	if (e.file < 0)
+	if ((e.file = open_to_change(j)) < 0)
 		vn_edit_fail(&e, "/", "it does not open for writing");
 	else
 		j->change(&e, j->ctx);
 	if (e.file >= 0)
 		vn_edit_settle(&e, H5Fclose(e.file) >= 0, "/");
 	if (e.rot)
-		vn_edit_settle(&e, rot(e.path, e.rot), "/");
+		vn_edit_settle(&e, rot(j->fd, e.rot), "/");
 	vn_h5_unlock();
 	memcpy(frame + sizeof(int32_t), e.err.text, strlen(e.err.text));
 	vn_child_send(pipe, e.failed ? VN_FRAME_FAILED : VN_FRAME_DONE, frame, sizeof(int32_t) + strlen(e.err.text));
@@ -69,17 +83,26 @@ static void work(void *ctx, int pipe)
 
 vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), void *ctx, vn_error *err)
 {
-	job       j = { path, change, ctx };
-	vn_child  child;
-	int       kind = -1;
-	void     *data = NULL;
-	size_t    bytes = 0;
-	vn_status st = vn_child_start(&child, path, work, &j, err);
+	job         j = { .path = path, .fd = open(path, O_RDWR | O_CLOEXEC), .change = change, .ctx = ctx };
+	vn_child    child;
+	int         kind = -1;
+	void       *data = NULL;
+	size_t      bytes = 0;
+	struct stat s;
 
+	if (j.fd < 0 || fstat(j.fd, &s) != 0) {
+		const vn_status st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
+		if (j.fd >= 0)
+			close(j.fd);
+		return st;
+	}
+	j.bytes = s.st_size;
+	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = path, .file = j.fd, .writes = true, .work = work, .ctx = &j }, err);
 	if (!st && !(st = vn_child_receive(&child, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
-		st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > sizeof(int32_t) ? (char *)data + sizeof(int32_t) : path);
+		st = vn_child_refused(path, data, bytes, err);
 	free(data);
 	vn_child_end(&child);
+	close(j.fd);
 	return st;
 }
 

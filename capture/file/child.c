@@ -2,11 +2,14 @@
 #include "capture/file/child.h"
 
 #include "capture/file/h5.h"
+#include "capture/file/sandbox.h"
+#include "libref/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,12 +64,19 @@ void vn_child_patience(int seconds)
 	setitimer(ITIMER_PROF, &t, NULL);
 }
 
-static void settle_in(void)
+static int missing; /* layers of the sandbox */
+
+int vn_child_missing(void)
 {
-	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF };
-	sigset_t none_blocked;
-	struct rlimit none = { 0, 0 };
-	int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	return missing;
+}
+
+/* A child of a process with threads has this one alone. HDF5 comes up without the environment and before the file. */
+static void settle_in(const vn_child_task *t, int pipe)
+{
+	static const int list[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGSEGV, SIGBUS, SIGFPE, SIGABRT, SIGILL, SIGPROF, SIGSYS };
+	const vn_sandbox box = { .pipe = pipe, .file = t->file, .writes = t->writes, .without = t->without };
+	sigset_t         none_blocked;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++)
@@ -74,44 +84,51 @@ static void settle_in(void)
 	sigemptyset(&none_blocked);
 	sigprocmask(SIG_SETMASK, &none_blocked, NULL);
 	vn_child_patience(COMPUTING_S);
-	setrlimit(RLIMIT_CORE, &none);
 	limit_memory();
-	if (null >= 0) { /* nothing that the C library has to say on the way down */
-		dup2(null, 1);
-		dup2(null, 2);
-	}
+	vn_sandbox_begin(&box);
+	vn_h5_lock();
+	vn_h5_unlock();
+	missing = vn_sandbox_close(&box);
 }
 
-vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, int pipe), void *ctx, vn_error *err)
+vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 {
 	int ends[2];
 
-	*c = (vn_child){ .pid = -1, .pipe = -1, .path = path };
+	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5" };
 	if (!(c->in = malloc(AHEAD)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", path);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", t->path);
 	if (pipe2(ends, O_CLOEXEC) != 0) {
-		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", path, strerror(errno));
+		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot make a pipe: %s", t->path, strerror(errno));
 		vn_child_end(c);
 		return st;
 	}
 	fflush(NULL);
-	vn_h5_lock(); /* so that the child finds the library at rest */
+	vn_h5_pause(); /* so that the child finds the library at rest */
 	c->pid = fork();
 	vn_h5_unlock();
 	if (c->pid == 0) {
-		close(ends[0]);
-		settle_in();
-		work(ctx, ends[1]);
+		settle_in(t, ends[1]);
+		t->work(t->ctx, ends[1]);
 		vn_child_leave(ends[1]);
 	}
 	close(ends[1]);
 	c->pipe = ends[0];
 	if (c->pid < 0) {
-		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to read it: %s", path, strerror(errno));
+		vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to read it: %s", t->path, strerror(errno));
 		vn_child_end(c);
 		return st;
 	}
 	return VN_OK;
+}
+
+vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
+{
+	*c = (vn_child){ .pid = -1, .pipe = pipe, .path = path, .what = "HDF5" };
+	if ((c->in = malloc(AHEAD)))
+		return VN_OK;
+	vn_child_end(c);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", path);
 }
 
 void vn_child_end(vn_child *c)
@@ -130,7 +147,7 @@ void vn_child_end(vn_child *c)
 
 static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 {
-	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s)", c->path, how);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
 /* The pipe ended early: why? */
@@ -138,15 +155,20 @@ static vn_status gone(vn_child *c, vn_error *err)
 {
 	int   status = 0;
 	pid_t pid;
-	char  how[64] = "HDF5 fails on it";
+	char  how[64];
 
-	while ((pid = waitpid(c->pid, &status, 0)) < 0 && errno == EINTR)
+	snprintf(how, sizeof how, "%s fails on it", c->what);
+
+	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
 	c->pid = -1;
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
 		return damaged(c, "reading it does not end", err);
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader ask for what no reading needs; it may be an attack",
+		               c->path);
 	if (pid > 0 && WIFSIGNALED(status))
-		snprintf(how, sizeof how, "HDF5 crashes on it: signal %d", WTERMSIG(status));
+		snprintf(how, sizeof how, "%s crashes on it: signal %d", c->what, WTERMSIG(status));
 	return damaged(c, how, err);
 }
 
@@ -261,6 +283,12 @@ vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, v
 	return vn_child_receive_any(&c, 1, &which, kind, data, bytes, err);
 }
 
+vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_error *err)
+{
+	const char *text = bytes > sizeof(int32_t) ? (const char *)data + sizeof(int32_t) : "";
+	return vn_fail(err, VN_ERR_FORMAT, *text ? "%s" : "%s: damaged structure (what is read of it makes no sense)", *text ? text : path);
+}
+
 /* ---- in the child ---------------------------------------------------------------------- */
 
 static void put(int pipe, const void *data, size_t bytes)
@@ -319,8 +347,50 @@ void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 		let_go(pipe);
 }
 
+void vn_child_refuse(int pipe, const char *format, ...)
+{
+	char    frame[sizeof(int32_t) + VN_ERROR_MAX];
+	int32_t status = VN_ERR_FORMAT;
+	va_list args;
+
+	memcpy(frame, &status, sizeof status);
+	va_start(args, format);
+	const int n = vsnprintf(frame + sizeof status, VN_ERROR_MAX, format, args);
+	va_end(args);
+	vn_child_send(pipe, 0, frame, sizeof status + (n < VN_ERROR_MAX ? (size_t)n : VN_ERROR_MAX - 1));
+	vn_child_leave(pipe);
+}
+
 void vn_child_leave(int pipe)
 {
 	let_go(pipe);
 	_exit(0);
+}
+
+/* ---- what the sandbox is worth here ------------------------------------------------------ */
+
+static void tell_missing(void *ctx, int pipe)
+{
+	(void)ctx;
+	vn_child_send(pipe, 0, &missing, sizeof missing);
+}
+
+vn_status vn_child_probe(char *words, size_t room, vn_error *err)
+{
+	vn_child  c;
+	int       kind, layers = 0;
+	void     *data = NULL;
+	size_t    bytes = 0;
+	vn_status st = vn_child_start(&c, &(vn_child_task){ .path = "sandbox", .file = -1, .work = tell_missing }, err);
+
+	*words = '\0';
+	if (!st && !(st = vn_child_receive(&c, &kind, &data, &bytes, err)) && bytes == sizeof layers)
+		memcpy(&layers, data, sizeof layers);
+	free(data);
+	vn_child_end(&c);
+	if (layers & VN_SANDBOX_LANDLOCK)
+		vn_text_add(words, room, "Landlock");
+	if (layers & VN_SANDBOX_SECCOMP)
+		vn_text_add(words, room, "%sseccomp", *words ? ", " : "");
+	return st;
 }

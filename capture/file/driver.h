@@ -25,12 +25,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct vn_driver vn_driver;
 
-/* fd: an empty file open for reading and writing, or one to read only; it
+/* fd: a file of so many bytes, an empty one open for reading and writing, or one to read only; it
  * stays the caller's. path is for messages. NULL: no memory. */
-vn_driver *vn_driver_create(int fd, const char *path);
+vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes);
+/* A finished file that is changed in place: what the library writes goes to the file at once, in the library's order. */
+void       vn_driver_pass(vn_driver *d);
 void       vn_driver_destroy(vn_driver *d);
 
 /* For H5Pset_driver: the driver's id (an hid_t; -1 when HDF5 refuses) and the

@@ -1,124 +1,327 @@
-/* dump_npz.c: a .npz file, a zip archive of .npy files (numpy.savez, savez_compressed). */
+/* dump_npz.c: a .npz file, a zip archive of .npy files (numpy.savez, savez_compressed).
+ *
+ * libzip and zlib read it in children (child.h): one goes through the list of members and sends their first bytes, others
+ * put whole members into room that is shared. The headers of .npy files are read here.
+ */
 #include "capture/import/dump.h"
 
+#include "capture/file/child.h"
 #include "capture/recording/scratch.h"
 #include "libref/base/text.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zip.h>
 
 /* deflate makes of a byte 1032 at most; more is no deflate. */
 enum { MOST_TIMES = 1100, HEAD = 1 << 16 };
+/* What is read ahead: everything of a small archive, else four times as many members as the last time. */
+enum { AHEAD_BYTES = 64 << 20, AHEAD_GROWS = 4, AHEAD_MOST = 1024 };
+
+enum { FAILED, MEMBER, DONE }; /* frames; what a MEMBER begins with: */
+typedef struct member {
+	uint64_t size, packed;
+	char     name[2 * VN_NAME_MAX];
+} member;
 
 typedef struct archive {
-	zip_t     *zip;
-	vn_scratch member; /* the one that was asked for last */
+	int        fd;
+	int64_t    bytes;
+	uint64_t  *size; /* (n) of each member */
+	size_t     n, room_sizes;
+	uint64_t   all;
+	vn_scratch room; /* members [from, to), each at a multiple of 64 */
+	size_t     from, to;
 } archive;
 
-static vn_status broken(const vn_dump *d, const char *member, const char *why, vn_error *err)
+static vn_status broken(const vn_dump *d, const char *name, const char *why, vn_error *err)
 {
 	char shown[VN_NAME_MAX];
-	snprintf(shown, sizeof shown, "%.*s", VN_NAME_MAX - 1, member);
+	snprintf(shown, sizeof shown, "%.*s", VN_NAME_MAX - 1, name);
 	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, vn_text_clean(shown), why);
 }
 
-/* The first n bytes of a member, all of which there must be. */
-static vn_status read_member(vn_dump *d, size_t which, const char *name, void *to, size_t n, vn_error *err)
+static uint64_t span(uint64_t bytes)
 {
-	archive    *s = d->state;
-	zip_file_t *f = zip_fopen_index(s->zip, which, 0);
+	return (bytes + 63) / 64 * 64;
+}
+
+/* ---- in a child -------------------------------------------------------------------------- */
+
+typedef struct task {
+	const char *path;
+	archive    *s;
+	int         pipe;
+	zip_error_t error;
+	uint64_t    at; /* of the file */
+} task;
+
+/* libzip's own way to read a file opens it; here there is one descriptor, and pread. */
+static zip_int64_t read_file(void *ctx, void *data, zip_uint64_t bytes, zip_source_cmd_t what)
+{
+	task   *t = ctx;
+	ssize_t n;
+
+	switch (what) {
+	case ZIP_SOURCE_OPEN:
+		t->at = 0;
+		return 0;
+	case ZIP_SOURCE_READ:
+		n = pread(t->s->fd, data, bytes, (off_t)t->at);
+		if (n < 0)
+			zip_error_set(&t->error, ZIP_ER_READ, errno);
+		t->at += n > 0 ? (uint64_t)n : 0;
+		return n;
+	case ZIP_SOURCE_SEEK: {
+		const zip_int64_t to = zip_source_seek_compute_offset(t->at, (zip_uint64_t)t->s->bytes, data, bytes, &t->error);
+		t->at = to < 0 ? t->at : (uint64_t)to;
+		return to < 0 ? -1 : 0;
+	}
+	case ZIP_SOURCE_TELL:
+		return (zip_int64_t)t->at;
+	case ZIP_SOURCE_STAT: {
+		zip_stat_t x;
+		zip_stat_init(&x);
+		x.size = (zip_uint64_t)t->s->bytes;
+		x.valid = ZIP_STAT_SIZE;
+		memcpy(data, &x, sizeof x);
+		return sizeof x;
+	}
+	case ZIP_SOURCE_ERROR:
+		return zip_error_to_data(&t->error, data, bytes);
+	case ZIP_SOURCE_SUPPORTS:
+		return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE, ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR,
+		                                      ZIP_SOURCE_FREE, ZIP_SOURCE_SEEK, ZIP_SOURCE_TELL, ZIP_SOURCE_SUPPORTS, -1);
+	default:
+		return 0;
+	}
+}
+
+static zip_t *open_zip(task *t, int pipe)
+{
+	zip_error_t   why;
+	zip_source_t *source;
+	zip_t        *z = NULL;
+
+	t->pipe = pipe;
+	zip_error_init(&t->error);
+	zip_error_init(&why);
+	if ((source = zip_source_function_create(read_file, t, &why)))
+		z = zip_open_from_source(source, ZIP_RDONLY, &why);
+	if (!z)
+		vn_child_refuse(pipe, "%s: not a .npz file: %s", t->path, zip_error_strerror(&why));
+	return z;
+}
+
+/* The first n bytes of a member, all of which there must be. */
+static void read_member(const task *t, zip_t *z, size_t which, const char *name, void *to, size_t n)
+{
+	zip_file_t *f = zip_fopen_index(z, which, 0);
 	size_t      at = 0;
 	zip_int64_t got = 1;
 	if (!f)
-		return broken(d, name, zip_strerror(s->zip), err);
+		vn_child_refuse(t->pipe, "%s: %.127s: %s", t->path, name, zip_strerror(z));
 	while (at < n && (got = zip_fread(f, (char *)to + at, n - at)) > 0)
 		at += (size_t)got;
 	/* The sum of the archive is checked at the end, which is looked for behind the last byte. */
 	char one;
 	if (at == n && n > 0 && got >= 0)
 		got = zip_fread(f, &one, 1);
-	const vn_status st = at == n && got >= 0 ? VN_OK : broken(d, name, got < 0 ? zip_file_strerror(f) : "ends too early", err);
+	if (at < n || got < 0)
+		vn_child_refuse(t->pipe, "%s: %.127s: %s", t->path, name, got < 0 ? zip_file_strerror(f) : "ends too early");
 	zip_fclose(f);
-	return st;
 }
 
-static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
+static void stat_member(const task *t, zip_t *z, size_t which, zip_stat_t *x)
 {
-	archive   *s = d->state;
-	zip_stat_t x;
-	vn_scratch_end(&s->member);
-	if (zip_stat_index(s->zip, a->which, 0, &x) != 0)
-		return broken(d, a->name, zip_strerror(s->zip), err);
-	if (!vn_scratch_make(&s->member, (size_t)x.size))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %llu bytes", d->path, a->name, (unsigned long long)x.size);
-	const vn_status st = read_member(d, a->which, a->name, s->member.data, (size_t)x.size, err);
-	*data = (const unsigned char *)s->member.data + a->at;
-	return st;
-}
-
-static void close_archive(vn_dump *d)
-{
-	archive *s = d->state;
-	vn_scratch_end(&s->member);
-	if (s->zip)
-		zip_discard(s->zip);
-	free(s);
-}
-
-static vn_status add_member(vn_dump *d, size_t which, unsigned char *head, vn_error *err)
-{
-	archive   *s = d->state;
-	zip_stat_t x;
-	vn_npy     npy;
-	char       name[2 * VN_NAME_MAX], where[600];
-	int        step;
 	const zip_uint64_t need = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
-	if (zip_stat_index(s->zip, which, ZIP_FL_ENC_RAW, &x) != 0 || (x.valid & need) != need)
-		return broken(d, "a member", zip_strerror(s->zip), err);
-	const size_t n = strlen(x.name);
-	if (n < 5 || strcmp(x.name + n - 4, ".npy") != 0 || n - 4 >= sizeof name)
-		return broken(d, x.name, "is no .npy file", err);
-	if (x.size / MOST_TIMES > x.comp_size)
-		return broken(d, x.name, "cannot be so small", err);
-	snprintf(name, sizeof name, "%.*s", (int)(n - 4), x.name);
-	snprintf(where, sizeof where, "%.400s: %.150s", d->path, x.name);
+	if (zip_stat_index(z, which, ZIP_FL_ENC_RAW, x) != 0 || (x->valid & need) != need)
+		vn_child_refuse(t->pipe, "%s: a member: %s", t->path, zip_strerror(z));
+}
+
+/* Each member as a frame, with its first bytes. */
+static void list_members(void *ctx, int pipe)
+{
+	static struct {
+		member        m;
+		unsigned char head[HEAD];
+	} frame;
+	task       *t = ctx;
+	zip_stat_t  x;
+
+	vn_child_patience(60);
+	zip_t *z = open_zip(t, pipe);
+	for (zip_int64_t i = 0, n = zip_get_num_entries(z, 0); i < n; i++) {
+		stat_member(t, z, (size_t)i, &x);
+		const size_t some = x.size < HEAD ? (size_t)x.size : HEAD, name = strlen(x.name);
+		frame.m = (member) { .size = x.size, .packed = x.comp_size };
+		if (name < 5 || strcmp(x.name + name - 4, ".npy") != 0 || name >= sizeof frame.m.name)
+			vn_child_refuse(pipe, "%s: %.127s: is no .npy file", t->path, x.name);
+		if (x.size / MOST_TIMES > x.comp_size)
+			vn_child_refuse(pipe, "%s: %.127s: cannot be so small", t->path, x.name);
+		strcpy(frame.m.name, x.name);
+		read_member(t, z, (size_t)i, x.name, frame.head, some);
+		vn_child_send(pipe, MEMBER, &frame, sizeof frame.m + some);
+	}
+	vn_child_send(pipe, DONE, "", 0);
+}
+
+/* Members [from, to) into the room. */
+static void read_members(void *ctx, int pipe)
+{
+	task      *t = ctx;
+	archive   *s = t->s;
+	zip_stat_t x;
+
+	vn_child_patience(60 + (int)(s->room.bytes / 20000000 < 100000 ? s->room.bytes / 20000000 : 100000)); /* zlib makes more a second */
+	zip_t         *z = open_zip(t, pipe);
+	unsigned char *to = s->room.data;
+	for (size_t i = s->from; i < s->to; i++) {
+		stat_member(t, z, i, &x);
+		if (x.size != s->size[i])
+			vn_child_refuse(pipe, "%s: %.127s: has changed", t->path, x.name);
+		read_member(t, z, i, x.name, to, (size_t)x.size);
+		to += span(x.size);
+	}
+	vn_child_send(pipe, DONE, "", 0);
+}
+
+/* ---- here ---------------------------------------------------------------------------------- */
+
+/* head (bytes): what the child sent of it. */
+static vn_status add_member(vn_dump *d, const member *m, const unsigned char *head, size_t bytes, vn_error *err)
+{
+	archive     *s = d->state;
+	vn_npy       npy;
+	char         name[sizeof m->name], where[600];
+	int          step;
+	const size_t n = strnlen(m->name, sizeof m->name);
+	if (n < 5 || n == sizeof m->name || m->size / MOST_TIMES > (uint64_t)s->bytes || bytes != (m->size < HEAD ? m->size : HEAD))
+		return broken(d, "a member", "what is read of it makes no sense", err);
+	snprintf(name, sizeof name, "%.*s", (int)(n - 4), m->name);
+	snprintf(where, sizeof where, "%.400s: %.150s", d->path, m->name);
 	vn_text_clean(where);
-	const size_t some = x.size < HEAD ? (size_t)x.size : HEAD;
-	vn_status    st = read_member(d, which, x.name, head, some, err);
-	if (st || (st = vn_npy_parse(where, head, some, (size_t)x.size, &npy, err)))
+	vn_status st = vn_npy_parse(where, head, bytes, (size_t)m->size, &npy, err);
+	if (st)
 		return st;
+	if (s->n == s->room_sizes) {
+		const size_t more = s->room_sizes ? 2 * s->room_sizes : 256;
+		uint64_t    *size = realloc(s->size, more * sizeof *size);
+		if (!size)
+			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+		s->size = size;
+		s->room_sizes = more;
+	}
 	vn_array *a = vn_dump_add(d, where, vn_dump_step_of(name, &step), NULL, NULL, err);
 	if (!a)
 		return VN_ERR_FORMAT;
+	s->all += span(m->size);
+	s->size[s->n] = m->size;
 	a->step = step;
-	a->which = which;
+	a->which = s->n++;
 	a->at = npy.at;
 	a->laid = npy.laid;
 	a->shape = npy.shape;
 	return VN_OK;
 }
 
+/* Frames until DONE. */
+static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_error *err)
+{
+	archive  *s = d->state;
+	task      t = { .path = d->path, .s = s };
+	vn_child  child;
+	int       kind = FAILED;
+	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = d->path, .what = "zip", .file = s->fd, .work = work, .ctx = &t }, err);
+
+	while (!st && kind != DONE) {
+		void  *data = NULL;
+		size_t bytes = 0;
+		member m;
+		if ((st = vn_child_receive(&child, &kind, &data, &bytes, err)))
+			break;
+		if (kind == MEMBER && work == list_members && bytes >= sizeof m) {
+			memcpy(&m, data, sizeof m);
+			st = add_member(d, &m, (const unsigned char *)data + sizeof m, bytes - sizeof m, err);
+		} else if (kind != DONE) {
+			st = vn_child_refused(d->path, kind == FAILED ? data : NULL, kind == FAILED ? bytes : 0, err);
+		}
+		free(data);
+	}
+	vn_child_end(&child);
+	return st;
+}
+
+/* Members from `which` on into the room: how many, by how the last were asked for. */
+static void choose(archive *s, size_t which, uint64_t *bytes)
+{
+	const size_t last = s->to - s->from;
+	size_t       most = which == s->to && which > 0 ? last * AHEAD_GROWS : 1;
+
+	if (s->all <= AHEAD_BYTES) {
+		which = 0;
+		most = s->n;
+	} else if (most > AHEAD_MOST) {
+		most = AHEAD_MOST;
+	}
+	s->from = s->to = which;
+	*bytes = 0;
+	while (s->to < s->n && s->to - which < most && (s->to == which || *bytes + span(s->size[s->to]) <= AHEAD_BYTES))
+		*bytes += span(s->size[s->to++]);
+}
+
+static vn_status bytes_of(vn_dump *d, const vn_array *a, const unsigned char **data, vn_error *err)
+{
+	archive  *s = d->state;
+	uint64_t  bytes = 0;
+	vn_status st = VN_OK;
+
+	if (!s->room.data || a->which < s->from || a->which >= s->to) {
+		vn_scratch_end(&s->room);
+		choose(s, a->which, &bytes);
+		if (!vn_scratch_make(&s->room, (size_t)bytes))
+			return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %llu bytes", d->path, a->name, (unsigned long long)bytes);
+		if ((st = run_child(d, read_members, err))) {
+			vn_scratch_end(&s->room);
+			return st;
+		}
+		vn_scratch_keep(&s->room);
+	}
+	const unsigned char *at = s->room.data;
+	for (size_t i = s->from; i < a->which; i++)
+		at += span(s->size[i]);
+	*data = at + a->at;
+	return VN_OK;
+}
+
+static void close_archive(vn_dump *d)
+{
+	archive *s = d->state;
+	vn_scratch_end(&s->room);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->size);
+	free(s);
+}
+
 vn_status vn_dump_open_npz(vn_dump *d, vn_error *err)
 {
-	archive       *s = d->state = calloc(1, sizeof *s);
-	unsigned char *head = malloc(HEAD);
-	int            why = 0;
-	vn_status      st = VN_OK;
+	archive    *s = d->state = calloc(1, sizeof *s);
+	struct stat x;
 	d->kind = "npz";
 	d->bytes = bytes_of;
-	d->close = s ? close_archive : NULL;
-	if (!s || !head) {
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
-	} else if (!(s->zip = zip_open(d->path, ZIP_RDONLY, &why))) {
-		zip_error_t e;
-		zip_error_init_with_code(&e, why);
-		st = vn_fail(err, VN_ERR_FORMAT, "%s: not a .npz file: %s", d->path, zip_error_strerror(&e));
-		zip_error_fini(&e);
-	}
-	for (zip_int64_t i = 0, n = st ? 0 : zip_get_num_entries(s->zip, 0); i < n && !st; i++)
-		st = add_member(d, (size_t)i, head, err);
-	free(head);
-	return st;
+	if (!s)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
+	d->close = close_archive;
+	if ((s->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)) < 0 || fstat(s->fd, &x) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: %s", d->path, strerror(errno));
+	if (!S_ISREG(x.st_mode))
+		return vn_fail(err, VN_ERR_IO, "%s: not a regular file", d->path);
+	s->bytes = x.st_size;
+	return run_child(d, list_members, err);
 }

@@ -36,6 +36,10 @@ static void *grow(void *list, int n, int *room, size_t size)
 	return p;
 }
 
+/* As many objects as the child goes through, and what its frames of one file may come to; no honest one sends more. */
+enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100 };
+static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
+
 static bool ended(const char *text, size_t room)
 {
 	return memchr(text, '\0', room) != NULL;
@@ -51,6 +55,15 @@ static bool set_digest(vn_digest *d, const char *hex)
 		return false;
 	strcpy(d->hex, hex);
 	return true;
+}
+
+/* A name goes into messages and into names of files. */
+static bool sane_name(const char *name)
+{
+	for (const char *p = name; *p; p++)
+		if (vn_text_control(*p) || *p == '/')
+			return false;
+	return *name != '\0';
 }
 
 /* ---- each kind of frame ------------------------------------------------------------------ */
@@ -82,12 +95,15 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 	}
 	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
 	vn_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
+	if (*n == MOST_WORDS)
+		return astray(r, err);
 	vn_word  *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
 	more[*n] = (vn_word){ strdup(data), strdup(value) };
-	return more[(*n)++].value ? VN_OK : no_memory(r, err);
+	++*n;
+	return more[*n - 1].key && more[*n - 1].value ? VN_OK : no_memory(r, err);
 }
 
 static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
@@ -95,11 +111,16 @@ static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, 
 	int32_t **list = kind == VN_FRAME_IDS ? &r->ids : &r->positions;
 	int64_t  *n = kind == VN_FRAME_IDS ? &r->n_ids : &r->n_positions;
 
-	if (bytes % sizeof **list || *list)
+	const int32_t *id = *data;
+	const size_t   count = bytes / sizeof *id;
+	if (bytes % sizeof *id || *list || (r->batch && count % (size_t)r->batch))
 		return astray(r, err);
+	for (size_t i = 0; i < count; i++)
+		if (id[i] < (r->batch ? -1 : 0)) /* what pads a batch */
+			return astray(r, err);
 	*list = *data; /* ours now */
 	*data = NULL;
-	*n = (int64_t)(bytes / sizeof **list);
+	*n = (int64_t)count;
 	return VN_OK;
 }
 
@@ -139,7 +160,7 @@ static vn_status take_weight(vn_recording *r, const void *data, size_t bytes, vn
 	if (bytes != sizeof w)
 		return astray(r, err);
 	memcpy(&w, data, sizeof w);
-	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest))
+	if (!ENDED(w.name) || !ENDED(w.dtype) || !ENDED(w.shape) || !ENDED(w.digest) || w.nan < 0 || w.inf < 0 || r->n_weights == MOST_OBJECTS)
 		return astray(r, err);
 	if (!*w.name || !vn_dtype_from_name(w.dtype, &row.dtype) || !read_shape(w.shape, &row.shape) ||
 	    !set_digest(&row.digest, w.digest))
@@ -173,6 +194,8 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 	                                                                                       : &r->text.n_weights;
 	int    *room = kind == VN_FRAME_PLAN_NODE ? &r->room_nodes : kind == VN_FRAME_PLAN_VALUE ? &r->room_values
 	                                                                                        : &r->room_plan_weights;
+	if (*n == MOST_OBJECTS)
+		return astray(r, err);
 	char  **more = grow(*list, *n, room, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
@@ -184,6 +207,8 @@ static vn_status take_line(vn_recording *r, int kind, void **data, vn_error *err
 
 static vn_status take_token_text(vn_recording *r, void **data, vn_error *err)
 {
+	if (r->n_texts == MOST_OBJECTS)
+		return astray(r, err);
 	char **more = grow(r->token_text, r->n_texts, &r->room_texts, sizeof *more);
 	if (!more)
 		return no_memory(r, err);
@@ -197,7 +222,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 {
 	vn_seen_step s;
 
-	if (bytes != sizeof s)
+	if (bytes != sizeof s || r->n_steps == MOST_OBJECTS)
 		return astray(r, err);
 	memcpy(&s, data, sizeof s);
 	/* What a foreign writer left out: a first call with all tokens, all rows. */
@@ -240,12 +265,12 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	vn_seen_tensor t;
 	int64_t        size;
 
-	if (bytes != sizeof t)
+	if (bytes != sizeof t || r->n_entries == MOST_OBJECTS)
 		return astray(r, err);
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
-	    !*t.name || t.step < 0 || t.step > INT32_MAX || !sane_shape(&t, &size) || t.offset < -1 ||
-	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)))
+	    !sane_name(t.name) || t.step < 0 || t.step > INT32_MAX || !sane_shape(&t, &size) || t.offset < -1 ||
+	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) || (t.offset < 0 && size / MOST_INFLATION > r->bytes))
 		return astray(r, err);
 
 	if (t.layer == VN_NOT_SAID) /* a foreign file may leave it to the name */
@@ -264,7 +289,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	memcpy(e.op, t.op, sizeof e.op);
 	memcpy(e.basis, t.basis, sizeof e.basis);
 	memcpy(e.axes, t.axes, sizeof e.axes);
-	memcpy(e.shape.dim, t.dim, sizeof e.shape.dim);
+	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
 	if (e.has_stats)
 		e.stats = (vn_stats){ .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
 		                      .mean = t.mean, .rms = t.rms, .absmax = t.absmax };
@@ -283,21 +308,13 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
-/* The child's own refusal is one line already. */
-static vn_status take_failure(const vn_recording *r, const char *data, size_t bytes, vn_error *err)
-{
-	if (bytes <= sizeof(int32_t))
-		return astray(r, err);
-	return vn_fail(err, VN_ERR_FORMAT, "%s", data + sizeof(int32_t));
-}
-
 static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)
 {
 	int32_t size[3];
 
 	switch ((vn_frame)kind) {
 	case VN_FRAME_FAILED:
-		return take_failure(r, *data, bytes, err);
+		return vn_child_refused(r->path, *data, bytes, err);
 	case VN_FRAME_ROOT:
 	case VN_FRAME_RUN:
 	case VN_FRAME_MODEL:
@@ -346,14 +363,17 @@ static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_e
 typedef struct incoming {
 	vn_scan   scan;
 	vn_child  child;
+	uint64_t  bytes; /* of frames so far */
 	vn_status st;
 	vn_error  why;
 } incoming;
 
 static vn_status start(incoming *in, const vn_recording *r)
 {
+	in->bytes = 0;
 	in->scan = (vn_scan){ .fd = r->fd, .path = r->path, .bytes = r->bytes };
-	return in->st = vn_child_start(&in->child, r->path, vn_scan_file, &in->scan, &in->why);
+	return in->st = vn_child_start(&in->child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_file, .ctx = &in->scan },
+	                               &in->why);
 }
 
 /* Frames of all of them, until each is done or refused; how many come before the first that is refused. */
@@ -370,8 +390,9 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 		size_t   bytes;
 		vn_error why = { "" };
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
+		in[i].bytes += 8 + bytes;
 		if (!st)
-			st = take(r[i], kind, &data, bytes, &why);
+			st = in[i].bytes > MOST_BYTES ? astray(r[i], &why) : take(r[i], kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
 			continue;
@@ -386,6 +407,19 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 			open += in[k].child.pipe >= 0;
 	}
 	return n;
+}
+
+vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err)
+{
+	incoming  in = { .bytes = 0 };
+	vn_status st = vn_child_adopt(&in.child, r->path, pipe, err);
+
+	if (!st && receive(&in, &r, 1) < 1) {
+		st = in.st;
+		if (err)
+			*err = in.why;
+	}
+	return st;
 }
 
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err)

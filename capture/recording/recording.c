@@ -226,6 +226,26 @@ static vn_status create(const char *path, vn_recording **recording, vn_error *er
 	return open_file(r, err);
 }
 
+/* One object has one header: a child that says otherwise lies, and a reader of the second name would trust the first. */
+static vn_status check_second_names(const vn_recording *r, vn_error *err)
+{
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry *e = &r->entry[i], *first = e->same_as >= 0 ? &r->entry[e->same_as] : e;
+		if (e->dtype != first->dtype || !vn_shape_equal(&e->shape, &first->shape) ||
+		    r->source[i].offset != r->source[first - r->entry].offset)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (%s and %s are one object and differ)", r->path, e->name, first->name);
+	}
+	return VN_OK;
+}
+
+static vn_status check_steps(const vn_recording *r, vn_error *err)
+{
+	for (int i = 1; i < r->n_steps; i++)
+		if (r->step[i].number == r->step[i - 1].number)
+			return vn_fail(err, VN_ERR_FORMAT, "%s: damaged HDF5 structure (step.%d is there twice)", r->path, r->step[i].number);
+	return VN_OK;
+}
+
 /* What came from the child, put in order. */
 static vn_status settle(vn_recording *r, vn_error *err)
 {
@@ -233,7 +253,8 @@ static vn_status settle(vn_recording *r, vn_error *err)
 
 	if (r->n_steps)
 		qsort(r->step, (size_t)r->n_steps, sizeof *r->step, by_step);
-	if ((st = vn_recording_sort(r, err)) || (st = check_complete(r, err)) || (st = sort_weights(r, err)))
+	if ((st = check_steps(r, err)) || (st = vn_recording_sort(r, err)) || (st = check_second_names(r, err)) || (st = check_complete(r, err)) ||
+	    (st = sort_weights(r, err)))
 		return st;
 	mark_rows(r);
 	return settle_plan(r, err);
@@ -257,6 +278,20 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 	for (int i = 0; i < n && st; i++) {
 		vn_recording_close(r[i]);
 		r[i] = NULL;
+	}
+	return st;
+}
+
+vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err)
+{
+	vn_status st = create(path, r, err);
+	if (st)
+		close(pipe);
+	else if (!(st = vn_receive_pipe(*r, pipe, err)))
+		st = settle(*r, err);
+	if (st) {
+		vn_recording_close(*r);
+		*r = NULL;
 	}
 	return st;
 }

@@ -111,5 +111,9 @@ void      vn_recording_end(vn_recording *r, vn_scratch *s);
 /* Fill in what their files hold, checked; unsorted. The files are read at the same
  * time; of several that are refused the first is told of. */
 vn_status vn_receive(vn_recording *const *r, int n, vn_error *err);
+/* For the fuzzer of frames (tests/fuzz/fuzz_frames.c): what comes through this descriptor, which is closed, as if a child had
+ * sent it; and the recording that becomes of it, at path. */
+vn_status vn_receive_pipe(vn_recording *r, int pipe, vn_error *err);
+vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, vn_error *err);
 
 #endif

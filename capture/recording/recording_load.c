@@ -40,7 +40,7 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 		void  *data = NULL;
 		size_t bytes;
 		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
+			st = vn_child_refused(r->path, data, bytes, err);
 		free(data);
 		vn_child_end(&child[which]);
 	}
@@ -64,7 +64,7 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
 	for (; n < scan.children && !st && !s->foreign; n++) {
 		scan.child = n;
-		st = vn_child_start(&child[n], r->path, vn_scan_numbers, &scan, err);
+		st = vn_child_start(&child[n], &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_numbers, .ctx = &scan }, err);
 	}
 	if (!st)
 		st = wait_for_numbers(r, child, n, err);
@@ -72,6 +72,8 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 		vn_child_end(&child[--n]);
 	if (st)
 		vn_scratch_end(&scan.to);
+	else
+		vn_scratch_keep(&scan.to);
 	s->loaded = scan.to;
 	r->in_files += s->loaded.file != 0;
 	return st;
@@ -103,6 +105,7 @@ static bool take_out(vn_recording *r, const int *entry, int n, const unsigned ch
 		vn_extent *s = &r->source[entry[k]];
 		if (!vn_scratch_make(&s->loaded, (size_t)s->bytes))
 			return k > 0; /* the one that was asked for is first */
+		vn_scratch_keep(&s->loaded);
 		memcpy(s->loaded.data, from, (size_t)s->bytes);
 		s->ahead = k > 0;
 		from += vn_scan_span((size_t)s->bytes);
@@ -139,7 +142,7 @@ static void load_ahead(vn_recording *r, int i, int most)
 	r->ahead.many = n;
 	if (n > 1 && vn_scratch_make(&room, bytes)) {
 		scan.to = room;
-		vn_status st = vn_child_start(&child, r->path, vn_scan_many, &scan, &why);
+		vn_status st = vn_child_start(&child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_many, .ctx = &scan }, &why);
 		if (!st) {
 			st = wait_for_numbers(r, &child, 1, &why);
 			vn_child_end(&child);

@@ -14,6 +14,7 @@ static vn_status map_file(vn_recording *r, vn_error *err)
 	void *p = mmap(NULL, (size_t)r->bytes, PROT_READ, MAP_SHARED, r->fd, 0);
 	if (p == MAP_FAILED)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be mapped: %s", r->path, strerror(errno));
+	madvise(p, (size_t)r->bytes, MADV_DONTFORK); /* who reads another file does not see this one */
 	vn_mapped_add(p, (size_t)r->bytes, r->path);
 	r->map = p;
 	return VN_OK;
@@ -33,6 +34,7 @@ static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_g
 	vn_region all = { .from = { 0 } };
 	if (!vn_scratch_make(made, bytes))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: %s: no memory for %zu bytes", r->path, r->entry[i].name, bytes);
+	vn_scratch_keep(made);
 	memcpy(all.size, shape->dim, sizeof all.size);
 	const vn_status st = gathered ? vn_gathered_region(r, gathered, &all, made->data, err) : vn_recording_read_region(r, i, &all, made->data, err);
 	if (st)

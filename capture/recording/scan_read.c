@@ -17,19 +17,13 @@ enum { MOST_ATTRIBUTES = 1000 };
 
 void vn_refuse(const vn_scan *s, const char *object, const char *format, ...)
 {
-	char    frame[sizeof(int32_t) + VN_ERROR_MAX];
-	int32_t status = VN_ERR_FORMAT;
 	char    why[VN_ERROR_MAX / 2];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
-	memcpy(frame, &status, sizeof status);
-	int n = snprintf(frame + sizeof status, VN_ERROR_MAX, "%s: %s%s%s", s->path, object, *object ? ": " : "", why);
-	size_t bytes = n < VN_ERROR_MAX ? (size_t)n : VN_ERROR_MAX - 1;
-	vn_child_send(s->pipe, VN_FRAME_FAILED, frame, sizeof status + bytes);
-	vn_child_leave(s->pipe);
+	vn_child_refuse(s->pipe, "%s: %s%s%s", s->path, object, *object ? ": " : "", why);
 }
 
 void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size)
@@ -46,7 +40,7 @@ hid_t vn_scan_open(const vn_scan *s, size_t cache)
 {
 	vn_h5_lock(); /* for what it sets once */
 	vn_h5_unlock();
-	vn_driver *d = vn_driver_create(s->fd, s->path);
+	vn_driver *d = vn_driver_create(s->fd, s->path, s->bytes);
 	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 
 	if (cache && fapl >= 0)

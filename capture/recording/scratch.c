@@ -36,6 +36,11 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 	return false;
 }
 
+void vn_scratch_keep(const vn_scratch *s)
+{
+	madvise(s->data, s->bytes, MADV_DONTFORK);
+}
+
 void vn_scratch_forget(const vn_scratch *s)
 {
 	if (s->file)

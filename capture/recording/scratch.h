@@ -21,6 +21,8 @@ typedef struct vn_scratch {
 
 /* Zeros. false: no memory. */
 bool vn_scratch_make(vn_scratch *s, size_t bytes);
+/* Children that are started from now on do not see it (sandbox.h). */
+void vn_scratch_keep(const vn_scratch *s);
 /* Pages that were touched count as memory until this; what is in them stays. Those of memory do all the same. */
 void vn_scratch_forget(const vn_scratch *s);
 /* Gives it back; safe on a zeroed one, which it becomes. */

@@ -134,7 +134,7 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	vn_h5_lock();
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
-		if ((s->driver = vn_driver_create(s->place.fd, s->place.partial)))
+		if ((s->driver = vn_driver_create(s->place.fd, s->place.partial, 0)))
 			st = (st = vn_h5_room(s->place.partial, err)) ? st : make_file(s, err);
 		else
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);

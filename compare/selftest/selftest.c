@@ -70,6 +70,18 @@ void vn_clinic_close(vn_clinic *c)
 
 /* ---- the change ----------------------------------------------------------------------- */
 
+static bool write_all(int fd, const char *data, ssize_t n)
+{
+	while (n > 0) { /* a limit or a full disk cuts the first write short and says why in the second */
+		const ssize_t done = write(fd, data, (size_t)n);
+		if (done < 0 && errno != EINTR)
+			return false;
+		data += done > 0 ? done : 0;
+		n -= done > 0 ? done : 0;
+	}
+	return true;
+}
+
 static vn_status copy(const char *from, const char *to, vn_error *err)
 {
 	static char buffer[1 << 16];
@@ -78,7 +90,7 @@ static vn_status copy(const char *from, const char *to, vn_error *err)
 
 	if (in >= 0 && (out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)) >= 0)
 		while ((n = read(in, buffer, sizeof buffer)) > 0)
-			if (write(out, buffer, (size_t)n) != n) {
+			if (!write_all(out, buffer, n)) {
 				n = -1;
 				break;
 			}

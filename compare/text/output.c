@@ -72,6 +72,9 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 	if (st)
 		return st;
 	st = write(context, out.file, err);
+	const int why = errno;
+	if (st == VN_ERR_IO && ferror(out.file)) /* who writes knows neither the file nor the reason */
+		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output", strerror(why));
 	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 	if (!st && closed && err)
 		*err = lost;

@@ -37,6 +37,7 @@ vn_status vn_map_open(const char *path, vn_map *map, vn_error *err)
 		st = vn_fail(err, VN_ERR_IO, "%s: cannot map %lld bytes: %s", path, (long long)s.st_size, strerror(errno));
 		goto done;
 	}
+	madvise(p, (size_t)s.st_size, MADV_DONTFORK); /* child processes read strangers' files, and have no need of this one */
 	vn_mapped_add(p, (size_t)s.st_size, path);
 	*map = (vn_map){ p, (size_t)s.st_size };
 done:

@@ -1,0 +1,303 @@
+/* sandbox.c: see sandbox.h. */
+#include "capture/file/sandbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* ---- descriptors and the environment -------------------------------------------------------- */
+
+static void close_from_to(unsigned from, unsigned to)
+{
+	struct rlimit most;
+
+	if (from > to)
+		return;
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, from, to, 0) == 0)
+		return;
+#endif
+	if (getrlimit(RLIMIT_NOFILE, &most) == 0 && most.rlim_cur < to)
+		to = (unsigned)most.rlim_cur;
+	for (unsigned fd = from; fd <= to && fd < 1u << 20; fd++)
+		close((int)fd);
+}
+
+/* All but pipe and file; 0, 1 and 2 lead nowhere, for what the C library has to say on the way down. */
+static void close_others(const vn_sandbox *s)
+{
+	const int low = s->file < s->pipe ? s->file : s->pipe, high = s->file < s->pipe ? s->pipe : s->file;
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= 2; fd++)
+		if (fd != low && fd != high && null != fd && (null < 0 || dup2(null, fd) < 0))
+			close(fd);
+	unsigned from = 3;
+	if (low >= 3) {
+		close_from_to(from, (unsigned)low - 1);
+		from = (unsigned)low + 1;
+	}
+	if (high >= 3) {
+		close_from_to(from, (unsigned)high - 1);
+		from = (unsigned)high + 1;
+	}
+	close_from_to(from, ~0u);
+}
+
+/* Fields 48 to 51 of /proc/self/stat are the places of the arguments and of the environment. */
+static bool place_of_environment(uintptr_t *from, uintptr_t *to)
+{
+	enum { FIRST = 3, START = 50 }; /* the field behind the name, which may hold blanks and parentheses */
+	char    line[2048];
+	FILE   *f = fopen("/proc/self/stat", "re");
+	size_t  n = f ? fread(line, 1, sizeof line - 1, f) : 0;
+	char   *p;
+
+	if (f)
+		fclose(f);
+	line[n] = '\0';
+	p = strrchr(line, ')');
+	for (int field = FIRST - 1; p && field < START; field++)
+		p = (p = strchr(p, ' ')) ? p + 1 : NULL;
+	unsigned long long start, end;
+	if (!p || sscanf(p, "%llu %llu", &start, &end) != 2)
+		return false;
+	*from = (uintptr_t)start;
+	*to = (uintptr_t)end;
+	return start > 0 && start < end;
+}
+
+/* The variables, and the text of those that the program was started with. */
+static void clear_environment(void)
+{
+	uintptr_t from, to;
+	bool      ours = false; /* not a place in the memory of an emulator that runs us */
+
+	if (place_of_environment(&from, &to))
+		for (char **e = environ; e && *e && !ours; e++)
+			ours = (uintptr_t)*e >= from && (uintptr_t)*e < to;
+	if (ours)
+		explicit_bzero((void *)from, to - from);
+	clearenv();
+}
+
+void vn_sandbox_begin(const vn_sandbox *s)
+{
+	close_others(s);
+	clear_environment();
+}
+
+/* ---- limits ------------------------------------------------------------------------------------ */
+
+static void limit(const vn_sandbox *s)
+{
+	static const struct rlimit none = { 0, 0 };
+
+	setrlimit(RLIMIT_CORE, &none);
+	setrlimit(RLIMIT_NOFILE, &none); /* those that are open stay so */
+	setrlimit(RLIMIT_NPROC, &none);
+	if (!s->writes)
+		setrlimit(RLIMIT_FSIZE, &none); /* pipes and mapped files have no such limit */
+}
+
+/* ---- Landlock ------------------------------------------------------------------------------------ */
+
+#ifndef SYS_landlock_create_ruleset
+#define SYS_landlock_create_ruleset 444
+#define SYS_landlock_restrict_self 446
+#endif
+
+/* As in the kernel's documentation (userspace-api/landlock); older headers have less. */
+struct ruleset {
+	uint64_t files, network, scopes;
+};
+enum { RULESET_VERSION = 1, NET_ABI = 4, SCOPE_ABI = 6 };
+
+/* All rights that an ABI knows are handled and none is granted. A kernel takes the size that it knows. */
+static bool enter_landlock(void)
+{
+	static const int rights[] = { 0, 13, 14, 15, 15, 16 }; /* of files, from ABI 0 on */
+	const long       abi = syscall(SYS_landlock_create_ruleset, NULL, 0, RULESET_VERSION);
+
+	if (abi < 1)
+		return false;
+	const struct ruleset none = { .files = (UINT64_C(1) << rights[abi > 5 ? 5 : abi]) - 1,
+	                              .network = 3 /* bind, connect */, .scopes = 3 /* abstract unix sockets, signals */ };
+	const size_t         size = abi < NET_ABI ? 8 : abi < SCOPE_ABI ? 16 : sizeof none;
+	const int            fd = (int)syscall(SYS_landlock_create_ruleset, &none, size, 0);
+	const bool           done = fd >= 0 && syscall(SYS_landlock_restrict_self, fd, 0) == 0;
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+/* ---- seccomp -------------------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#if defined(ARCHITECTURE) && !defined(SANITIZED)
+
+#ifndef SECCOMP_RET_KILL_PROCESS
+#define SECCOMP_RET_KILL_PROCESS 0x80000000u /* before Linux 4.14 read as: kill the thread */
+#endif
+
+/* A call that is allowed: always, or where `value` is argument `argument`, or has none of its bits. */
+typedef struct rule {
+	unsigned call;
+	enum { ALWAYS, IS, HAS_NOT } when;
+	int      argument;
+	unsigned value;
+} rule;
+
+/* What an exploit would try and no library does while it reads: these end the process at once, and the parent says so
+ * (SIGSYS). Everything else that is not allowed fails with ENOSYS, as on a kernel without it: the C library asks for
+ * this and that on its own account (memory sizes, random numbers, a file of /proc), differently in each version, and
+ * goes on without. */
+static const unsigned never[] = {
+	SYS_execve, SYS_execveat, SYS_clone, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev,
+	SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_sendto, SYS_sendmsg, SYS_kill, SYS_tkill, SYS_rt_sigqueueinfo,
+	SYS_bpf, SYS_userfaultfd, SYS_perf_event_open, SYS_memfd_create, SYS_unshare, SYS_setns, SYS_mount, SYS_keyctl,
+	SYS_init_module, SYS_finit_module, SYS_kexec_load,
+#ifdef SYS_fork
+	SYS_fork, SYS_vfork,
+#endif
+#ifdef SYS_clone3
+	SYS_clone3,
+#endif
+#ifdef SYS_io_uring_setup
+	SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register,
+#endif
+};
+
+enum { X32 = 0x40000000, MOST = 256 };
+
+typedef struct program {
+	struct sock_filter code[MOST];
+	unsigned short     n;
+} program;
+
+static void add(program *p, unsigned op, uint32_t k, unsigned yes, unsigned no)
+{
+	if (p->n < MOST)
+		p->code[p->n++] = (struct sock_filter){ (uint16_t)op, (uint8_t)yes, (uint8_t)no, k };
+}
+
+static void add_load(program *p, size_t offset)
+{
+	add(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+static void add_return(program *p, uint32_t what)
+{
+	add(p, BPF_RET | BPF_K, what, 0, 0);
+}
+
+/* The number of the call is loaded, and stays so on the way past this rule. Both machines are little-endian: the
+ * low half of an argument comes first, and these arguments are ints, of which the kernel reads no more. */
+static void add_rule(program *p, const rule *r)
+{
+	const unsigned length = r->when == ALWAYS ? 1 : 4;
+
+	add(p, BPF_JMP | BPF_JEQ | BPF_K, r->call, 0, length);
+	if (r->when != ALWAYS) {
+		add_load(p, offsetof(struct seccomp_data, args) + 8 * (size_t)r->argument);
+		add(p, BPF_JMP | (r->when == IS ? BPF_JEQ : BPF_JSET) | BPF_K, r->value, r->when == IS ? 1 : 0, r->when == IS ? 0 : 1);
+		add_return(p, SECCOMP_RET_ERRNO | EPERM);
+	}
+	add_return(p, SECCOMP_RET_ALLOW);
+}
+
+static bool enter_seccomp(const vn_sandbox *s)
+{
+	const unsigned pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
+	const rule allowed[] = {
+		{ SYS_pread64, IS, 0, file },
+		{ SYS_write, IS, 0, pipe },
+		{ SYS_mmap, HAS_NOT, 2, PROT_EXEC },
+		{ SYS_mprotect, HAS_NOT, 2, PROT_EXEC },
+		{ SYS_brk, ALWAYS, 0, 0 },
+		{ SYS_munmap, ALWAYS, 0, 0 },
+		{ SYS_mremap, ALWAYS, 0, 0 },
+		{ SYS_madvise, IS, 2, MADV_DONTNEED },
+		{ SYS_clock_gettime, ALWAYS, 0, 0 },        /* where the vDSO cannot */
+		{ SYS_setitimer, IS, 0, ITIMER_PROF },      /* vn_child_patience */
+		{ SYS_restart_syscall, ALWAYS, 0, 0 },      /* after a stop and SIGCONT */
+		{ SYS_getpid, ALWAYS, 0, 0 },               /* abort(): */
+		{ SYS_gettid, ALWAYS, 0, 0 },
+		{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
+		{ SYS_tgkill, IS, 0, self },
+		{ SYS_exit_group, ALWAYS, 0, 0 },
+		/* Only with `writes`: */
+		{ SYS_pwrite64, IS, 0, file },
+		{ SYS_ftruncate, IS, 0, file },
+	};
+	const size_t n = sizeof allowed / sizeof *allowed - (s->writes ? 0 : 2);
+	program      p = { .n = 0 };
+
+	add_load(&p, offsetof(struct seccomp_data, arch));
+	add(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
+	add_return(&p, SECCOMP_RET_KILL_PROCESS);
+	add_load(&p, offsetof(struct seccomp_data, nr));
+	add(&p, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
+	add_return(&p, SECCOMP_RET_KILL_PROCESS);
+	for (size_t i = 0; i < n; i++)
+		add_rule(&p, &allowed[i]);
+	for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
+		add(&p, BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
+		add_return(&p, SECCOMP_RET_KILL_PROCESS);
+	}
+	add_return(&p, SECCOMP_RET_ERRNO | ENOSYS);
+	if (p.n == MOST)
+		abort(); /* the tables outgrew the room */
+	/* By the call itself: through prctl, valgrind would let it pass and be caught in it. */
+	const struct sock_fprog filter = { p.n, p.code };
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter) == 0;
+}
+
+#else
+
+static bool enter_seccomp(const vn_sandbox *s)
+{
+	(void)s;
+	return false;
+}
+
+#endif
+
+int vn_sandbox_close(const vn_sandbox *s)
+{
+	int missing = s->without & (VN_SANDBOX_LANDLOCK | VN_SANDBOX_SECCOMP);
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (!(missing & VN_SANDBOX_LANDLOCK) && !enter_landlock())
+		missing |= VN_SANDBOX_LANDLOCK;
+	limit(s); /* Landlock's ruleset is a descriptor */
+	if (!(missing & VN_SANDBOX_SECCOMP) && !enter_seccomp(s))
+		missing |= VN_SANDBOX_SECCOMP;
+	return missing;
+}
