@@ -7,6 +7,7 @@
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/memory.h"
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
@@ -88,9 +89,16 @@ static int run(const char *name, int argc, char **argv)
 	return 2;
 }
 
-/* What could not be printed was not done: a full disk behind > is trouble. */
+/* What could not be printed was not done: a full disk behind > is trouble. So is what memory was too small for,
+ * wherever it ran out: the answer may lack a piece. */
 static int finish(int status)
 {
+	vn_error err;
+
+	if (status != 2 && vn_memory_whole("vernier", &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		status = 2;
+	}
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	fprintf(stderr, "vernier: standard output cannot be written\n");

@@ -1,6 +1,8 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
+#include "libref/base/memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -101,6 +103,10 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 
 vn_status vn_place_settle(vn_place *p, vn_error *err)
 {
+	const vn_status whole = vn_memory_whole(p->path, err);
+
+	if (whole)
+		return whole;
 	/* A full disk may show itself only here. */
 	if (fsync(p->fd) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));

@@ -22,7 +22,7 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err);
 /* Refused: a directory or anything else that is not a regular file, a missing
  * parent, an existing PATH without force, a .partial another process writes. */
 vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);
-/* Sync, and rename to PATH. Without force a PATH that appeared meanwhile is refused. */
+/* Sync, and rename to PATH, unless memory ran out (libref/base/memory.h). Without force a PATH that appeared meanwhile is refused. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);
 void      vn_place_close(vn_place *p); /* leaves the files as they are; safe on a zeroed one */
 

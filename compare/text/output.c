@@ -2,6 +2,7 @@
 #include "compare/text/output.h"
 
 #include "capture/file/place.h"
+#include "libref/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,16 +46,18 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 	o->file = NULL;
 	if (!file)
 		return VN_OK;
+	const vn_status whole = good ? vn_memory_whole(o->path ? o->path : "the report", err) : VN_OK;
+	good = good && !whole;
 	if (!o->path) {
 		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : VN_OK;
+		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : whole;
 	}
 	lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (!good || lost) {
 		const int why = errno;
 		unlink(o->temporary);
-		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : VN_OK;
+		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : whole;
 	}
 	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
 	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);
