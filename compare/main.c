@@ -17,6 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
 /* A file opened while 0, 1 or 2 is closed would take its number, and what is
  * printed would go into it. */
 static void occupy_standard_streams(void)
@@ -165,5 +173,11 @@ int main(int argc, char **argv)
 	atexit(not_by_the_door);
 	const int status = enter(argc, argv);
 	left_ = true;
-	return status;
+#ifdef SANITIZED
+	return status; /* leaks are looked for at exit */
+#else
+	/* All is written and said. Libraries that clean up after themselves crash where memory ran out, and print on
+	 * standard output, behind what was flushed. */
+	_exit(status);
+#endif
 }

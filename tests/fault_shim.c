@@ -9,7 +9,7 @@
  *   VN_FAULT_CHILDREN=1  also in forked processes, which are otherwise left alone and not counted
  *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
  *                      how often each call of the table was made, all uint64_t
- *   VN_FAULT_TIME      what time() says, so that files are the same byte for byte
+ *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
  *   VN_FAULT_LIST=1    print the table's names and end
  *
  * A call that fails sets errno as the kernel would; one that has an effect although it fails (close) has it.
@@ -30,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -299,6 +300,16 @@ time_t time(time_t *t)
 	if (t)
 		*t = now;
 	return now;
+}
+
+/* HDF5's clock. */
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+	NEXT(gettimeofday);
+	const int r = next_(t, zone);
+	if (fixed_time && r == 0)
+		*t = (struct timeval){ .tv_sec = fixed_time };
+	return r;
 }
 
 /* ---- before main ------------------------------------------------------------------------------- */

@@ -1,8 +1,6 @@
 /* child.c: see child.h. */
 #include "capture/file/child.h"
 
-#include "capture/file/h5.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -95,9 +93,7 @@ vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, 
 		return st;
 	}
 	fflush(NULL);
-	vn_h5_lock(); /* so that the child finds the library at rest */
 	c->pid = fork();
-	vn_h5_unlock();
 	if (c->pid == 0) {
 		close(ends[0]);
 		settle_in();

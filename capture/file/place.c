@@ -56,6 +56,19 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	return s;
 }
 
+/* The process that wrote for one that was killed a moment ago (store/scribe.h) is about to end. */
+static bool locked(int fd)
+{
+	enum { TRIES = 50, WAIT_US = 10000 };
+
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
+		if (i == TRIES)
+			return false;
+		usleep(WAIT_US);
+	}
+	return true; /* or the file system has no locks */
+}
+
 /* Open and lock the partial file. Between the two calls its former owner may
  * have renamed it; then what we hold is not what the name means: once more. */
 static vn_status open_partial(vn_place *p, vn_error *err)
@@ -69,7 +82,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			               errno == ELOOP ? "is a symbolic link" : strerror(errno));
 		if (fstat(p->fd, &ours) != 0 || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
-		if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
 		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
