@@ -1,13 +1,15 @@
 /* main.c: the door: a table of commands and a loop. */
 #include "capture/commands.h"
 #include "compare/commands.h"
+#include "compare/crash.h"
 #include "compare/metrics/kernel.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
 #endif
 
 #include "libref/base/mapped.h"
-#include "libref/base/memory.h"
+#include "libref/base/temporary.h"
+#include "libref/base/trouble.h"
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
@@ -97,13 +99,13 @@ static int run(const char *name, int argc, char **argv)
 	return 2;
 }
 
-/* What could not be printed was not done: a full disk behind > is trouble. So is what memory was too small for,
- * wherever it ran out: the answer may lack a piece. */
+/* What could not be printed was not done: a full disk behind > is trouble. So is a run in which the machine
+ * refused something, wherever it did: the answer may lack a piece (trouble.h). */
 static int finish(int status)
 {
 	vn_error err;
 
-	if (status != 2 && vn_memory_whole("vernier", &err)) {
+	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
 		status = 2;
 	}
@@ -124,6 +126,7 @@ static void not_by_the_door(void)
 	if (left_)
 		return;
 	if (write(2, line, sizeof line - 1) < 0) {} /* nothing more can be done */
+	vn_temporary_end();
 	_exit(2);
 }
 
@@ -143,10 +146,14 @@ static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
+	vn_trouble_program();
 	occupy_standard_streams();
 	if (computes(argc, argv))
 		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
+#ifndef SANITIZED /* its reports are worth more */
+	vn_crash_explain();
+#endif
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {

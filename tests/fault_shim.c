@@ -7,6 +7,7 @@
  *   VN_FAULT_STICKY=1  every one of them from there on
  *   VN_FAULT_PERCENT   instead of VN_FAULT_AT: so many of a hundred, drawn with VN_FAULT_SEED
  *   VN_FAULT_CHILDREN=1  also in forked processes, which are otherwise left alone and not counted
+ *   VN_FAULT_OWN=1     only calls made by the program itself, not by libraries
  *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
  *                      how often each call of the table was made, all uint64_t
  *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
@@ -71,10 +72,11 @@ struct tally {
 };
 
 static struct tally  own_tally, *tally = &own_tally;
-static bool          active, selected[N_CALLS], sticky, children, child;
+static bool          active, selected[N_CALLS], sticky, children, child, own;
 static uint64_t      at, percent, seed;
 static time_t        fixed_time;
 static uintptr_t     loader_from, loader_to; /* where the dynamic loader's code is */
+static uintptr_t     program_from, program_to; /* and the program's */
 
 static uint64_t mix(uint64_t x)
 {
@@ -87,6 +89,8 @@ static uint64_t mix(uint64_t x)
 static bool fails(enum call c, const void *from)
 {
 	if (!active || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
+		return false;
+	if (own && ((uintptr_t)from < program_from || (uintptr_t)from >= program_to))
 		return false;
 	tally->each[c]++;
 	if (!selected[c])
@@ -314,16 +318,28 @@ int gettimeofday(struct timeval *restrict t, void *restrict zone)
 
 /* ---- before main ------------------------------------------------------------------------------- */
 
-static int find_loader(struct dl_phdr_info *i, size_t size, void *ctx)
+static uintptr_t end_of(const struct dl_phdr_info *i)
 {
-	(void)size, (void)ctx;
-	if (!i->dlpi_name || !strstr(i->dlpi_name, "ld-linux"))
-		return 0;
-	loader_from = i->dlpi_addr;
+	uintptr_t to = 0;
 	for (int k = 0; k < i->dlpi_phnum; k++)
-		if (i->dlpi_phdr[k].p_type == PT_LOAD && i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz > loader_to)
-			loader_to = i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz;
-	return 1;
+		if (i->dlpi_phdr[k].p_type == PT_LOAD && i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz > to)
+			to = i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz;
+	return to;
+}
+
+static int find_code(struct dl_phdr_info *i, size_t size, void *ctx)
+{
+	int *n = ctx;
+	(void)size;
+	if ((*n)++ == 0) { /* the program comes first */
+		program_from = i->dlpi_addr;
+		program_to = end_of(i);
+	}
+	if (i->dlpi_name && strstr(i->dlpi_name, "ld-linux")) {
+		loader_from = i->dlpi_addr;
+		loader_to = end_of(i);
+	}
+	return 0;
 }
 
 static uint64_t number_of(const char *name)
@@ -373,7 +389,8 @@ static void settle(void)
 	sticky = number_of("VN_FAULT_STICKY");
 	children = number_of("VN_FAULT_CHILDREN");
 	fixed_time = (time_t)number_of("VN_FAULT_TIME");
-	dl_iterate_phdr(find_loader, NULL);
+	own = number_of("VN_FAULT_OWN");
+	dl_iterate_phdr(find_code, &(int){ 0 });
 }
 
 static int (*real_main)(int, char **, char **);

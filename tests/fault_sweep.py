@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--command NAME] [--call NAME] [--jobs N] [--all] [--budget SECONDS]
+"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--own] [--command NAME] [--call NAME] [--jobs N] [--all] [--budget SECONDS]
 
 Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
 rename... (SHIM is tests/fault_shim.c), once or from there on, with forked processes or without. After each run:
@@ -11,7 +11,7 @@ rename... (SHIM is tests/fault_shim.c), once or from there on, with forked proce
   - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md)
 
 Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
-commands and calls (default 20000); --all: every call of every command. --budget: ends after so many seconds. A finding
+commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not its libraries. --budget: ends after so many seconds. A finding
 prints what repeats it.
 """
 import argparse
@@ -82,7 +82,8 @@ WEIGHT = {"capture": 2, "capture_text": 2, "compare": 2, "compare_reports": 2, "
 
 
 class Sweep:
-    def __init__(self, vernier, shim):
+    def __init__(self, vernier, shim, own=False):
+        self.own = own
         self.vernier, self.shim = os.path.abspath(vernier), os.path.abspath(shim)
         self.work = tempfile.mkdtemp(prefix="fault-sweep-")
         self.made = os.path.join(self.work, "in")
@@ -112,6 +113,8 @@ class Sweep:
         env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000", TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
                     XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1",
                     LC_ALL="C.UTF-8")
+        if self.own:
+            fault = dict(fault, own=1)
         env |= {"VN_FAULT_" + k.upper(): str(v) for k, v in fault.items()}
         begin = time.monotonic()
         # In files and not in pipes: a process left behind would keep a pipe open.
@@ -347,6 +350,7 @@ def main():
     a.add_argument("--call", action="append")
     a.add_argument("--jobs", type=int, default=os.cpu_count())
     a.add_argument("--all", action="store_true")
+    a.add_argument("--own", action="store_true")
     a.add_argument("--budget", type=float, default=1e9)
     a.add_argument("--findings", type=int, default=40, help="how many are printed in full")
     a = a.parse_args()
@@ -358,7 +362,7 @@ def main():
         return 77
 
     begin = time.monotonic()
-    sweep = Sweep(a.vernier, a.shim)
+    sweep = Sweep(a.vernier, a.shim, a.own)
     commands = [c for c in COMMANDS if not a.command or any(re.fullmatch(w, c) for w in a.command)]
     calls = a.call or sweep.calls
     by_command, by_call = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)

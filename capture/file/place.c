@@ -1,7 +1,7 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
-#include "libref/base/memory.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -99,7 +99,7 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 {
 	vn_status st;
 
-	*p = (vn_place){ .fd = -1, .force = force };
+	*p = (vn_place){ .fd = -1, .force = force, .mark = vn_trouble_mark() };
 	if ((st = vn_place_check(path, force, err)))
 		return st;
 	p->path = strdup(path);
@@ -116,7 +116,7 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 
 vn_status vn_place_settle(vn_place *p, vn_error *err)
 {
-	const vn_status whole = vn_memory_whole(p->path, err);
+	const vn_status whole = vn_trouble_since(p->mark, p->path, err);
 
 	if (whole)
 		return whole;
@@ -128,7 +128,9 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: appeared while it was being recorded; the recording is in %s", p->path,
 		               p->partial);
 	/* Not every file system knows RENAME_NOREPLACE. */
-	if (r != 0 && rename(p->partial, p->path) != 0)
+	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+		r = rename(p->partial, p->path);
+	if (r != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to %s: %s", p->partial, p->path, strerror(errno));
 
 	char *dir = parent(p->path);

@@ -2,7 +2,7 @@
  * See scribe.h; what stands beside the tensors: scribe_about.c. */
 #include "capture/store/scribe_inside.h"
 
-#include "libref/base/memory.h"
+#include "libref/base/trouble.h"
 #include "libref/base/progress.h"
 
 #include <stdio.h>
@@ -326,7 +326,7 @@ vn_desk *vn_desk_create(int fd, const char *path)
 	if (!d)
 		return NULL;
 	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
-	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path) };
+	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path), .mark = vn_trouble_mark() };
 	if (!d->driver) {
 		free(d);
 		return NULL;
@@ -352,5 +352,5 @@ vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value
 	if (poor)
 		return poor;
 	const vn_status st = does[errand](d, m, value, err);
-	return st ? st : vn_memory_whole(d->path, err);
+	return st ? st : vn_trouble_since(d->mark, d->path, err);
 }

@@ -19,6 +19,7 @@ struct vn_desk {
 	hid_t       parent;      /* group of the last tensor with a layer, and its name */
 	char        parent_name[VN_NAME_MAX];
 	double      published;   /* when */
+	unsigned    mark;        /* vn_trouble_mark, at the start */
 	bool        refused;     /* by vn_h5_room */
 	vn_digest   plan;        /* of all that was asked for; empty: no plan */
 };

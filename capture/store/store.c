@@ -2,7 +2,7 @@
  * /plan: store_about.c. */
 #include "capture/store/store_inside.h"
 
-#include "libref/base/memory.h"
+#include "libref/base/trouble.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -218,7 +218,7 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	collect(s, NULL);
 	if (!st)
 		st = vn_store_status(s, err);
-	const bool whole = !st && !(st = vn_memory_whole(s->place.partial, err));
+	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err));
 	vn_status  closed = close_file(s, whole && !s->cut, whole ? err : NULL);
 	if (!st)
 		st = closed;

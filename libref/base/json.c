@@ -1,7 +1,7 @@
 /* json.c: see json.h. */
 #include "libref/base/json.h"
 
-#include "libref/base/memory.h"
+#include "libref/base/trouble.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static _Thread_local bool lost;
 void vn_json_lose(void)
 {
 	lost = true;
-	vn_memory_lost();
+	vn_trouble_note(NULL);
 }
 
 bool vn_json_lost(void)

@@ -4,6 +4,7 @@
 
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
+#include "libref/base/temporary.h"
 #include "libref/plan/family.h"
 
 #include <dirent.h>
@@ -365,6 +366,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	}
 	made = true;
+	vn_temporary_add(partial);
 	snprintf(path, sizeof path, "%s/config.json", partial);
 	if ((st = write_config(path, config, err)))
 		goto done;
@@ -372,6 +374,8 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if (!(st = write_weights(path, plan, o, err)))
 		st = take_place(partial, dir, err);
 done:
+	if (made)
+		vn_temporary_forget(partial);
 	if (st && made)
 		remove_files(partial);
 	vn_plan_destroy(plan);
