@@ -6,9 +6,9 @@
 #include "capture/run/interrupt.h"
 #include "libref/base/glob.h"
 #include "libref/base/progress.h"
+#include "libref/base/temporary.h"
 
 #include <errno.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -83,20 +83,6 @@ static int arguments(command *k, int argc, char **argv)
 
 /* ---- the folder for copies ---------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *s, int kind, struct FTW *f)
-{
-	(void)s;
-	(void)kind;
-	(void)f;
-	remove(path); /* nobody else's: what stays has no reader */
-	return 0;
-}
-
-static void clear(const char *dir)
-{
-	nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
 static vn_status make_dir(char *dir, size_t room, vn_error *err)
 {
 	const char *where = getenv("TMPDIR");
@@ -106,6 +92,7 @@ static vn_status make_dir(char *dir, size_t room, vn_error *err)
 		dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "%s: no directory can be made there: %s", where && *where ? where : "/tmp", strerror(errno));
 	}
+	vn_temporary_add(dir);
 	return VN_OK;
 }
 
@@ -194,7 +181,7 @@ int cmd_selftest(int argc, char **argv)
 		fprintf(stderr, "vernier selftest: %s\n", err.text);
 	const int status = st ? 2 : vn_selftest_count(&s, VN_MISSED) ? 1 : 0;
 	if (*dir)
-		clear(dir);
+		vn_temporary_clear(dir);
 	free(s.outcome);
 	free(own);
 	return status;

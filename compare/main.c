@@ -2,12 +2,15 @@
 #include "capture/commands.h"
 #include "capture/file/child.h"
 #include "compare/commands.h"
+#include "compare/crash.h"
 #include "compare/metrics/kernel.h"
 #ifdef VERNIER_GPU
 #include "libgpu/commands.h"
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/temporary.h"
+#include "libref/base/trouble.h"
 #include "libref/ops/blas.h"
 
 #include <fcntl.h>
@@ -17,6 +20,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
 
 /* A file opened while 0, 1 or 2 is closed would take its number, and what is
  * printed would go into it. */
@@ -90,9 +101,16 @@ static int run(const char *name, int argc, char **argv)
 	return 2;
 }
 
-/* What could not be printed was not done: a full disk behind > is trouble. */
+/* What could not be printed was not done: a full disk behind > is trouble. So is a run in which the machine
+ * refused something, wherever it did: the answer may lack a piece (trouble.h). */
 static int finish(int status)
 {
+	vn_error err;
+
+	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		status = 2;
+	}
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	fprintf(stderr, "vernier: standard output cannot be written\n");
@@ -110,6 +128,7 @@ static void not_by_the_door(void)
 	if (left_)
 		return;
 	if (write(2, line, sizeof line - 1) < 0) {} /* nothing more can be done */
+	vn_temporary_end();
 	_exit(2);
 }
 
@@ -141,11 +160,15 @@ static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
+	vn_trouble_program();
 	occupy_standard_streams();
 	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
 	if (computes(argc, argv))
 		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
+#ifndef SANITIZED /* its reports are worth more */
+	vn_crash_explain();
+#endif
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {
@@ -172,5 +195,11 @@ int main(int argc, char **argv)
 	atexit(not_by_the_door);
 	const int status = enter(argc, argv);
 	left_ = true;
-	return status;
+#ifdef SANITIZED
+	return status; /* leaks are looked for at exit */
+#else
+	/* All is written and said. Libraries that clean up after themselves crash where memory ran out, and print on
+	 * standard output, behind what was flushed. */
+	_exit(status);
+#endif
 }

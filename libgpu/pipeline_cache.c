@@ -5,6 +5,7 @@
 #include "libgpu/pipeline_cache.h"
 
 #include "libref/base/digest.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,9 +94,12 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 {
 	char     path[1024];
 	size_t   bytes = 0;
-	void    *data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
+	void    *data;
 	VkResult r;
 
+	vn_trouble_spare(true); /* without it, the start is slower */
+	data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
+	vn_trouble_spare(false);
 	*hit = data != NULL;
 	r = vkCreatePipelineCache(d->device, &(VkPipelineCacheCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data },
@@ -117,6 +121,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	FILE  *f = NULL;
 	bool   ok = false;
 
+	vn_trouble_spare(true); /* the next run starts more slowly */
 	if (!file_path(d, dir, path, sizeof(path)) || vkGetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS ||
 	    bytes == 0 || !(data = malloc(bytes)) || vkGetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
 		goto done;
@@ -132,6 +137,7 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	if (!ok || rename(partial, path) != 0)
 		remove(partial);
 done:
+	vn_trouble_spare(false);
 	free(before);
 	free(data);
 }

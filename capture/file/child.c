@@ -4,6 +4,7 @@
 #include "capture/file/h5.h"
 #include "capture/file/sandbox.h"
 #include "libref/base/text.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,9 @@ enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
 /* Frames of a few hundred bytes each: one at a time, the two processes would
  * spend a sixth of their time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
+/* What a child sends last when the machine refused it something: not the file is at fault. Also its exit status. */
+enum { TROUBLE = 250 };
+static unsigned mark; /* vn_trouble_mark, when the child began */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Beyond what the parent had: far more than the metadata of any real file. */
 static const rlim_t MEMORY = (rlim_t)3 << 30;
@@ -104,10 +108,9 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 		return st;
 	}
 	fflush(NULL);
-	vn_h5_pause(); /* so that the child finds the library at rest */
 	c->pid = fork();
-	vn_h5_unlock();
 	if (c->pid == 0) {
+		mark = vn_trouble_mark();
 		settle_in(t, ends[1]);
 		t->work(t->ctx, ends[1]);
 		vn_child_leave(ends[1]);
@@ -162,6 +165,8 @@ static vn_status gone(vn_child *c, vn_error *err)
 	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
 	c->pid = -1;
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == TROUBLE)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it cannot say what it found", c->path);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
 		return damaged(c, "reading it does not end", err);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
@@ -274,7 +279,9 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 	*data = from->body;
 	from->body = NULL;
 	from->got = 0;
-	return VN_OK;
+	if (*kind == TROUBLE)
+		st = vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it failed: %.700s", from->path, (char *)*data);
+	return st;
 }
 
 vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err)
@@ -299,7 +306,7 @@ static void put(int pipe, const void *data, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(1);
+			_exit(TROUBLE);
 		from += n;
 		bytes -= (size_t)n;
 	}
@@ -326,9 +333,23 @@ static void let_go(int pipe)
 	vn_child_patience(COMPUTING_S);
 }
 
+/* Nothing that was found after the machine refused something is told. */
+static void end_in_trouble(int pipe)
+{
+	vn_error err = { "" };
+	if (!vn_trouble_since(mark, "its findings", &err))
+		return;
+	const uint32_t head[2] = { TROUBLE, (uint32_t)strlen(err.text) };
+	put(pipe, head, sizeof head);
+	put(pipe, err.text, head[1]);
+	_exit(TROUBLE);
+}
+
 void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 {
 	uint32_t head[2] = { (uint32_t)kind, (uint32_t)bytes };
+
+	end_in_trouble(pipe);
 
 	if (bytes > MOST_FRAME)
 		_exit(1);
@@ -363,6 +384,7 @@ void vn_child_refuse(int pipe, const char *format, ...)
 
 void vn_child_leave(int pipe)
 {
+	end_in_trouble(pipe);
 	let_go(pipe);
 	_exit(0);
 }

@@ -2,6 +2,7 @@
 #include "capture/file/driver.h"
 
 #include "capture/file/disk.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <hdf5.h>
@@ -116,8 +117,10 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 		ssize_t n = pread(d->fd, to + have, bytes - have, (off_t)(at + have));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0) {
+			vn_trouble_note(strerror(errno)); /* HDF5 would call the file damaged */
 			return -1;
+		}
 		if (n == 0)
 			break;
 		have += (size_t)n;

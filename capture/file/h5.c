@@ -24,11 +24,6 @@ void vn_h5_lock(void)
 	}
 }
 
-void vn_h5_pause(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
 void vn_h5_unlock(void)
 {
 	pthread_mutex_unlock(&lock);

@@ -14,7 +14,6 @@
 
 void vn_h5_lock(void);   /* also keeps HDF5 from printing and from loading plugins */
 void vn_h5_unlock(void);
-void vn_h5_pause(void);  /* the lock alone, around a fork: the library is not initialised by it */
 
 /* With the lock held, before a piece of work that writes: is there memory for it?
  * HDF5 1.10.8 crashes or ends the program where it gets none. After the first

@@ -1,6 +1,8 @@
 /* place.c: see place.h. */
 #include "capture/file/place.h"
 
+#include "libref/base/trouble.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,6 +56,19 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	return s;
 }
 
+/* The process that wrote for one that was killed a moment ago (store/scribe.h) is about to end. */
+static bool locked(int fd)
+{
+	enum { TRIES = 50, WAIT_US = 10000 };
+
+	for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; i++) {
+		if (i == TRIES)
+			return false;
+		usleep(WAIT_US);
+	}
+	return true; /* or the file system has no locks */
+}
+
 /* Open and lock the partial file. Between the two calls its former owner may
  * have renamed it; then what we hold is not what the name means: once more. */
 static vn_status open_partial(vn_place *p, vn_error *err)
@@ -67,7 +82,7 @@ static vn_status open_partial(vn_place *p, vn_error *err)
 			               errno == ELOOP ? "is a symbolic link" : strerror(errno));
 		if (fstat(p->fd, &ours) != 0 || !S_ISREG(ours.st_mode))
 			return vn_fail(err, VN_ERR_IO, "%s: is not a regular file", p->partial);
-		if (flock(p->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		if (!locked(p->fd))
 			return vn_fail(err, VN_ERR_IO, "%s: another process is writing it", p->partial);
 		if (stat(p->partial, &named) == 0 && named.st_ino == ours.st_ino && named.st_dev == ours.st_dev) {
 			if (ftruncate(p->fd, 0) == 0)
@@ -84,7 +99,7 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 {
 	vn_status st;
 
-	*p = (vn_place){ .fd = -1, .force = force };
+	*p = (vn_place){ .fd = -1, .force = force, .mark = vn_trouble_mark() };
 	if ((st = vn_place_check(path, force, err)))
 		return st;
 	p->path = strdup(path);
@@ -101,6 +116,10 @@ vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err
 
 vn_status vn_place_settle(vn_place *p, vn_error *err)
 {
+	const vn_status whole = vn_trouble_since(p->mark, p->path, err);
+
+	if (whole)
+		return whole;
 	/* A full disk may show itself only here. */
 	if (fsync(p->fd) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", p->partial, strerror(errno));
@@ -109,7 +128,9 @@ vn_status vn_place_settle(vn_place *p, vn_error *err)
 		return vn_fail(err, VN_ERR_IO, "%s: appeared while it was being recorded; the recording is in %s", p->path,
 		               p->partial);
 	/* Not every file system knows RENAME_NOREPLACE. */
-	if (r != 0 && rename(p->partial, p->path) != 0)
+	if (r != 0 && (p->force || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+		r = rename(p->partial, p->path);
+	if (r != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot be renamed to %s: %s", p->partial, p->path, strerror(errno));
 
 	char *dir = parent(p->path);

@@ -15,6 +15,7 @@ typedef struct vn_place {
 	char *path, *partial;
 	int   fd; /* of partial: empty, read-write, locked */
 	bool  force;
+	unsigned mark; /* vn_trouble_mark, when it was opened */
 } vn_place;
 
 /* What vn_place_open would say of path, without touching anything. */
@@ -22,7 +23,8 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err);
 /* Refused: a directory or anything else that is not a regular file, a missing
  * parent, an existing PATH without force, a .partial another process writes. */
 vn_status vn_place_open(vn_place *p, const char *path, bool force, vn_error *err);
-/* Sync, and rename to PATH. Without force a PATH that appeared meanwhile is refused. */
+/* Sync, and rename to PATH, unless the machine refused something meanwhile (libref/base/trouble.h).
+ * Without force a PATH that appeared meanwhile is refused. */
 vn_status vn_place_settle(vn_place *p, vn_error *err);
 void      vn_place_close(vn_place *p); /* leaves the files as they are; safe on a zeroed one */
 

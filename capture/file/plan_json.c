@@ -1,8 +1,9 @@
 /* plan_json.c: see plan_json.h. The rules a plan must obey: libref/plan/check.c. */
 #include "capture/file/plan_json.h"
 
+#include "libref/base/json.h"
+
 #include <float.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +80,7 @@ static json_t *weight_line(const vn_weight *w)
 
 static bool keep(char **line, json_t *j)
 {
-	*line = j ? json_dumps(j, JSON_REAL_PRECISION(17)) : NULL;
+	*line = j ? vn_json_dump(j, JSON_REAL_PRECISION(17)) : NULL;
 	json_decref(j);
 	return *line;
 }
@@ -182,7 +183,7 @@ static bool copy_name(const json_t *j, char *name)
 
 static json_t *parse(const char *line)
 {
-	json_t *j = json_loads(line, JSON_REJECT_DUPLICATES, NULL);
+	json_t *j = vn_json_parse(line, JSON_REJECT_DUPLICATES);
 	if (j && !json_is_object(j)) {
 		json_decref(j);
 		j = NULL;

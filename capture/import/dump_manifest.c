@@ -1,10 +1,10 @@
 /* dump_manifest.c: the manifest of a directory of .npy files: specs/dump.md. */
 #include "capture/import/dump.h"
 
+#include "libref/base/json.h"
 #include "libref/base/text.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,7 +142,7 @@ static vn_status read_config(const line *l)
 		return bad(l, "a second config");
 	if (!json_is_string(x) && !json_is_object(x))
 		return bad(l, "config is neither an object nor its text");
-	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : json_dumps(x, JSON_COMPACT);
+	l->d->config = json_is_string(x) ? strdup(json_string_value(x)) : vn_json_dump(x, JSON_COMPACT);
 	return l->d->config ? VN_OK : vn_fail(l->err, VN_ERR_NOMEM, "%s: no memory for a config", l->path);
 }
 
@@ -230,7 +230,7 @@ vn_status vn_manifest_parse(vn_dump *d, const char *path, const char *text, size
 		/* What was being written when the program was cut off. */
 		if (!stop)
 			break;
-		if (!(l.json = json_loadb(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
+		if (!(l.json = vn_json_load(at, (size_t)(stop - at), JSON_REJECT_DUPLICATES, &why)))
 			st = bad(&l, "not JSON: %s", why.text);
 		else if (!json_is_object(l.json))
 			st = bad(&l, "not an object");

@@ -5,11 +5,11 @@
  * for what goes in, `.0`, `.1` where there are several. */
 #include "capture/import/dump.h"
 
+#include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/model/safetensors.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +187,7 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err)
 	vn_status st = vn_map_open(d->path, &map, err);
 	if (st)
 		return st;
-	json_t *root = json_loadb((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
+	json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
 	vn_map_close(&map);
 	if (!root)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: not JSON: %s", d->path, why.line, vn_text_clean(why.text));

@@ -102,8 +102,8 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		return no_memory(r, err);
 	*list = more;
 	more[*n] = (vn_word){ strdup(data), strdup(value) };
-	++*n;
-	return more[*n - 1].key && more[*n - 1].value ? VN_OK : no_memory(r, err);
+	const vn_word *w = &more[(*n)++];
+	return w->key && w->value ? VN_OK : no_memory(r, err);
 }
 
 static vn_status take_ids(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)

@@ -1,6 +1,8 @@
 /* scratch.c: see scratch.h. */
 #include "capture/recording/scratch.h"
 
+#include "libref/base/trouble.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,9 +27,11 @@ bool vn_scratch_make(vn_scratch *s, size_t bytes)
 {
 	const char *folder[] = { getenv("TMPDIR"), "/var/tmp", "/tmp" };
 	*s = (vn_scratch) { .bytes = bytes };
+	vn_trouble_spare(true); /* there are other folders, and memory */
 	for (size_t i = 0; bytes >= VN_SCRATCH_FILE && !s->file && i < sizeof folder / sizeof *folder; i++)
 		if (folder[i] && *folder[i])
 			s->file = file_in(folder[i], bytes);
+	vn_trouble_spare(false);
 	s->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, s->file ? MAP_SHARED : MAP_SHARED | MAP_ANONYMOUS, s->file ? s->file : -1, 0);
 	if (s->data != MAP_FAILED)
 		return true;

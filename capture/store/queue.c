@@ -3,6 +3,7 @@
 
 #include "capture/file/disk.h"
 #include "libref/base/room.h"
+#include "libref/base/trouble.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -62,11 +63,15 @@ enum { LEFT = 24 << 20 }; /* bytes that all blocks leave to the storing thread *
 
 static vn_block *make(void)
 {
-	vn_block *b = vn_room_for(LEFT + VN_BLOCK_BYTES) ? malloc(sizeof *b) : NULL;
+	if (!vn_room_for(LEFT + VN_BLOCK_BYTES))
+		return NULL;
+	vn_trouble_spare(true); /* without it, the giver waits for one of those there are */
+	vn_block *b = malloc(sizeof *b);
 	if (b && !(b->data = aligned_alloc(VN_DISK_PAGE, VN_BLOCK_BYTES))) {
 		free(b);
 		b = NULL;
 	}
+	vn_trouble_spare(false);
 	return b;
 }
 

@@ -3,10 +3,9 @@
 #define VN_CAPTURE_STORE_INSIDE_H
 
 #include "capture/file/disk.h"
-#include "capture/file/driver.h"
-#include "capture/file/h5.h"
 #include "capture/file/place.h"
 #include "capture/store/queue.h"
+#include "capture/store/scribe.h"
 #include "capture/store/store.h"
 
 #include <pthread.h>
@@ -14,9 +13,6 @@
 struct vn_store {
 	const vn_plan *plan;
 	vn_place       place;
-	vn_driver     *driver;
-	hid_t          file, step; /* step: its group */
-	hid_t          groups;     /* creation properties of groups */
 	int64_t        tensors, bytes;
 	int32_t       *ids;        /* (n_ids), as in the file at byte ids_at; NULL: all were known */
 	int64_t        n_ids, unknown, ids_at;
@@ -33,7 +29,7 @@ struct vn_store {
 	pthread_t thread;
 	bool      started;
 	struct {
-		hid_t         dset;    /* without a name until it is whole */
+		bool          open;    /* its structure is begun */
 		vn_tensor_label      label;
 		vn_dtype      dtype;
 		int64_t       at, end; /* where the next byte goes, and the last */
@@ -41,9 +37,11 @@ struct vn_store {
 		vn_digester  *digest;
 	} tensor;
 	vn_disk disk;
-	hid_t  parent;             /* group of the last tensor with a layer, and its name */
-	char   parent_name[VN_NAME_MAX];
-	double published;          /* when */
+
+	/* Of either side; asking: held while one of them asks the scribe. */
+	pthread_mutex_t asking;
+	vn_scribe       scribe;
+	int64_t         finishing; /* bytes of the tensor that it was asked to finish, and has not answered yet */
 
 	/* The first failure of either side. */
 	pthread_mutex_t lock;
@@ -57,26 +55,12 @@ void *vn_store_thread(void *store);
 vn_status vn_store_failed(vn_store *s, vn_status st, const vn_error *err);
 /* What was remembered. */
 vn_status vn_store_status(vn_store *s, vn_error *err);
+/* What was remembered; else an errand, and its answer. A failure is remembered. Ends the message in any case. */
+vn_status vn_store_do(vn_store *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err);
+/* VN_SCRIBE_FINISH of a tensor of so many bytes, and no wait: the answer is fetched before the next errand. */
+vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *err);
 
-/* What was remembered; else the HDF5 lock, and memory for what is done with it. */
-vn_status vn_store_enter(vn_store *s, vn_error *err);
-
-/* With the HDF5 lock held: the group a name belongs in (made when needed, not
- * to be closed) and its last part. */
-hid_t vn_store_parent(vn_store *s, const char *name, const char **last);
-/* A one-dimensional dataset of n elements; of n strings. */
-bool  vn_store_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data, const char *digest);
-bool  vn_store_lines(hid_t group, const char *name, char *const *line, int64_t n);
-/* /model, to be closed, with these words in it. */
-hid_t vn_store_put_words(vn_store *s, const vn_model_words *w);
-/* "HDF5 cannot write WHAT". */
-vn_status vn_store_broken(const vn_store *s, const char *what, vn_error *err);
-/* With the HDF5 lock held, after work on `what`: remembers the first failure. What
- * was good goes to disk, at once or when it is due. */
-vn_status vn_store_settle(vn_store *s, bool good, const char *what, bool at_once, vn_error *err);
-/* With the HDF5 lock held: all that was done so far to disk; the same unless it
- * has been done a moment ago. */
-vn_status vn_store_publish_when_due(vn_store *s, vn_error *err);
-vn_status vn_store_publish(vn_store *s, vn_error *err);
+/* Five texts, as VN_SCRIBE_MODEL takes them. */
+void vn_store_put_words(vn_message *m, const vn_model_words *w);
 
 #endif

@@ -3,98 +3,67 @@
 #include "capture/store/store_inside.h"
 
 #include "capture/file/plan_json.h"
+#include "capture/store/weight.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WEIGHT_SHAPE_TEXT = 96 }; /* of four axes; readers of older versions take no more */
-
-/* A row of /model/weights as it is in the file. */
-typedef struct row {
-	char    name[VN_NAME_MAX], dtype[8], shape[WEIGHT_SHAPE_TEXT], digest[VN_DIGEST_TEXT];
-	double  min, max, mean, rms;
-	int64_t nan, inf;
-} row;
-
-static hid_t row_type(void)
+/* Rows as they are in the file. */
+static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 {
-	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
-		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },     { "dtype", offsetof(row, dtype), 8, 0 },
-		{ "shape", offsetof(row, shape), WEIGHT_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
-		{ "min", offsetof(row, min), 0, 1 },                 { "max", offsetof(row, max), 0, 1 },
-		{ "mean", offsetof(row, mean), 0, 1 },               { "rms", offsetof(row, rms), 0, 1 },
-		{ "nan", offsetof(row, nan), 0, 0 },                 { "inf", offsetof(row, inf), 0, 0 },
-	};
-	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
-
-	H5Tset_cset(text, H5T_CSET_UTF8);
-	for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
-		if (field[i].text)
-			H5Tset_size(text, field[i].text);
-		H5Tinsert(t, field[i].name, field[i].at,
-		          field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64);
-	}
-	H5Tclose(text);
-	return t;
-}
-
-static bool put_weights(hid_t group, const vn_weight_row *w, int n)
-{
-	row  *rows = calloc((size_t)n + 1, sizeof *rows);
-	hid_t type = row_type();
-	bool  good = rows && type >= 0;
-
-	for (int i = 0; good && i < n; i++) {
-		row *r = &rows[i];
-		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
-		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
-		snprintf(r->name, sizeof r->name, "%s", w[i].name);
-		snprintf(r->dtype, sizeof r->dtype, "%s", vn_dtype_word(w[i].dtype));
-		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
+	vn_put_int(m, n * (int64_t)sizeof(vn_desk_weight));
+	for (int i = 0; i < n; i++) {
+		vn_desk_weight r = { .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
+		                     .nan = w[i].stats.nan, .inf = w[i].stats.inf };
+		snprintf(r.name, sizeof r.name, "%s", w[i].name);
+		snprintf(r.dtype, sizeof r.dtype, "%s", vn_dtype_word(w[i].dtype));
+		snprintf(r.digest, sizeof r.digest, "%s", w[i].digest.hex);
 		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
-			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
+			at += snprintf(r.shape + at, sizeof r.shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
+		vn_put_row(m, &r, sizeof r);
 	}
-	good = good && vn_store_list(group, "weights", type, type, n, rows, NULL);
-	if (type >= 0)
-		H5Tclose(type);
-	free(rows);
-	return good;
 }
 
-static bool put_model(vn_store *s, const vn_model_words *w, const vn_weight_row *rows, int n)
+static void put_plan(vn_message *m, const vn_plan_text *t)
 {
-	hid_t g = vn_store_put_words(s, w);
-	bool  good = g >= 0 && (!rows || put_weights(g, rows, n));
-	if (g >= 0)
-		H5Gclose(g);
-	return good;
+	vn_put_int(m, t->layers);
+	vn_put_int(m, t->vocab);
+	vn_put_int(m, t->context);
+	vn_put_texts(m, t->node, t->n_nodes);
+	vn_put_texts(m, t->value, t->n_values);
+	vn_put_texts(m, t->weight, t->n_weights);
 }
 
-static bool put_plan(vn_store *s, const vn_plan_text *t)
+/* A text that says something else than the plan would be found out only by who opens the file. */
+static vn_status plan_text(const vn_store *s, vn_plan_text *t, vn_error *err)
 {
-	hid_t g = H5Gcreate2(s->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-	bool  good = g >= 0 && vn_h5_put_int(g, "layers", t->layers) && vn_h5_put_int(g, "vocab", t->vocab) &&
-	            vn_h5_put_int(g, "context", t->context) && vn_store_lines(g, "nodes", t->node, t->n_nodes) &&
-	            vn_store_lines(g, "values", t->value, t->n_values) && vn_store_lines(g, "weights", t->weight, t->n_weights);
-	if (g >= 0)
-		H5Gclose(g);
-	return good;
+	vn_plan  *again = NULL;
+	vn_status st = vn_plan_to_text(s->plan, t, err);
+
+	if (!st && !(st = vn_plan_from_text(t, &again, err)) && !vn_plan_equal(s->plan, again))
+		st = vn_fail(err, VN_ERR_IO, "%s: the text of the plan does not read back as the plan", s->place.partial);
+	vn_plan_destroy(again);
+	return st;
 }
 
 vn_status vn_store_model(vn_store *s, const vn_model *m, const vn_weight_row *rows, vn_error *err)
 {
 	const vn_model_words w = { vn_model_family(m), vn_model_config(m), vn_model_provenance(m), vn_model_format(m), vn_model_path(m) };
 	vn_plan_text text = { 0 };
-	vn_status    st = s->plan ? vn_plan_to_text(s->plan, &text, err) : VN_OK;
+	vn_message   out = { 0 };
+	vn_status    st = s->plan ? plan_text(s, &text, err) : VN_OK;
 
-	if (st)
-		return st;
-	if (!(st = vn_store_enter(s, err))) {
-		const bool good = put_model(s, &w, rows, vn_model_plan(m)->n_weights) && (!s->plan || put_plan(s, &text));
-		st = vn_store_settle(s, good, "/model or /plan", true, err);
-		vn_h5_unlock();
+	if (!st) {
+		vn_store_put_words(&out, &w);
+		vn_put_int(&out, rows != NULL);
+		if (rows)
+			put_weights(&out, rows, vn_model_plan(m)->n_weights);
+		vn_put_int(&out, s->plan != NULL);
+		if (s->plan)
+			put_plan(&out, &text);
+		st = vn_store_do(s, VN_SCRIBE_MODEL, &out, NULL, err);
 	}
 	vn_plan_text_free(&text);
 	return st;

@@ -5,6 +5,7 @@
 #include "capture/run/interrupt.h"
 #include "compare/match/sides.h"
 #include "compare/text/words.h"
+#include "libref/base/temporary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,6 +44,7 @@ static vn_status make_place(vn_experiment *x, vn_error *err)
 		x->dir[0] = '\0';
 		return vn_fail(err, VN_ERR_IO, "no directory for recordings can be made in %s", tmp && *tmp ? tmp : "/tmp");
 	}
+	vn_temporary_add(x->dir);
 	const size_t n = strlen(x->dir);
 	memcpy(x->ref, x->dir, n);
 	memcpy(x->ref + n, "/ref.h5", sizeof "/ref.h5");
@@ -108,18 +110,8 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 void vn_experiment_close(vn_experiment *x)
 {
 	vn_engine_close(&x->engine);
-	if (x->dir[0]) {
-		char partial[PATH_MAX + 16];
-		for (int i = 0; i < 3; i++) {
-			const char *path = i == 0 ? x->ref : i == 1 ? x->floor : x->cand;
-			if (!*path)
-				continue;
-			unlink(path);
-			snprintf(partial, sizeof partial, "%s.partial", path); /* of a run that was interrupted */
-			unlink(partial);
-		}
-		rmdir(x->dir);
-	}
+	if (x->dir[0])
+		vn_temporary_clear(x->dir);
 	free(x->nodes);
 	free(x->name);
 	free(x->forced);

@@ -182,7 +182,7 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
 	json_object_set_new(j, "probes", probes(x, r));
 	json_object_set_new(j, "curve", curve(x, r));
-	const bool good = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', out) != EOF;
+	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report cannot be written");
 }

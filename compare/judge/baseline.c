@@ -3,9 +3,10 @@
 #include "compare/judge/pool_channels.h"
 #include "compare/text/words.h"
 
+#include "libref/base/json.h"
+#include "libref/base/map.h"
 #include "libref/base/utf8.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +51,19 @@ static vn_status load(baseline *b, vn_error *err)
 {
 	json_error_t why;
 	struct stat s;
+	char *text;
+	size_t bytes;
 	if (stat(b->path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_size > FILE_MAX_BYTES))
 		return bad(b, err, S_ISREG(s.st_mode) ? "larger than any report" : "not a file");
 	if (stat(b->path, &s) == 0 && s.st_size == 0)
 		return bad(b, err, "is empty");
-	if (!(b->root = json_load_file(b->path, JSON_REJECT_DUPLICATES, &why)))
-		return why.line < 0 ? vn_fail(err, VN_ERR_IO, "%s: cannot be read", b->path)
-		                    : vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line, why.column > 0 ? why.column : 1, why.text);
+	const vn_status st = vn_read_text(b->path, FILE_MAX_BYTES, &text, &bytes, err);
+	if (st)
+		return st;
+	b->root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	free(text);
+	if (!b->root)
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: not JSON: %.120s", b->path, why.line, why.column > 0 ? why.column : 1, why.text);
 	const char *schema = json_string_value(json_object_get(b->root, "schema"));
 	if (!schema || strcmp(schema, "vernier-compare/1") != 0)
 		return bad(b, err, "its schema is not vernier-compare/1");

@@ -1,7 +1,8 @@
 /* subject.c: what a comparison is about; see baseline.h. */
 #include "compare/judge/baseline.h"
 
-#include <jansson.h>
+#include "libref/base/json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,8 +60,8 @@ static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_err
 /* However it is spelt. */
 static void config(const char *text, vn_subject *s)
 {
-	json_t *j = text ? json_loads(text, 0, NULL) : NULL;
-	char *plain = j ? json_dumps(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
+	json_t *j = text ? vn_json_parse(text, 0) : NULL;
+	char *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
 	if (plain)
 		put(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
 	else if (text)

@@ -179,7 +179,7 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	json_object_set_new(j, "rules", rules);
 	json_object_set_new(j, "checkpoints", points);
 	json_object_set_new(j, "warnings", warnings);
-	const bool good = json_dumpf(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && fputc('\n', out) != EOF;
+	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written");
 }

@@ -4,9 +4,9 @@
 
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
+#include "libref/base/json.h"
 #include "libref/plan/family.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,8 +181,8 @@ static void config_key(const contract *c, const char *key, const json_t *x, cons
 {
 	if (x && y && json_equal(x, y))
 		return;
-	char *xt = x ? json_dumps(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-	char *yt = y ? json_dumps(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *xt = x ? vn_json_dump(x, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+	char *yt = y ? vn_json_dump(y, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	if (same || harmless(key))
 		vn_lines_add(c->notes, "config: %s is %.80s in the reference, %.80s in the %s (changes no arithmetic)", key,
 		             xt ? xt : "absent", yt ? yt : "absent", c->who);
@@ -219,7 +219,7 @@ static void configs(const contract *c, const char *const text[2])
 	const char *key;
 	json_t *x;
 	for (int i = 0; i < 2; i++)
-		j[i] = json_loads(text[i], JSON_REJECT_DUPLICATES, NULL);
+		j[i] = vn_json_parse(text[i], JSON_REJECT_DUPLICATES);
 	if (!json_is_object(j[0]) || !json_is_object(j[1])) {
 		DIFFER(c, VN_ALLOW_CONFIG, "config", "config: the %s's is not a JSON object",
 		       json_is_object(j[0]) ? c->who : "reference");

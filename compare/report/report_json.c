@@ -2,9 +2,12 @@
  *
  * report_json_told.c writes what is told in full. */
 #include "compare/judge/baseline.h"
+
 #include "compare/replay/replay.h"
 #include "compare/report/report_json.h"
 #include "compare/weights/weights_report.h"
+
+#include "libref/base/json.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -292,7 +295,7 @@ static json_t *tail(const vn_comparison *c, const vn_story *s)
 /* Writes and frees it. */
 static bool put(FILE *out, json_t *j, size_t flags)
 {
-	const bool good = j && json_dumpf(j, out, flags | JSON_ENCODE_ANY) == 0;
+	const bool good = j && vn_json_print(j, out, flags | JSON_ENCODE_ANY);
 	json_decref(j);
 	return good;
 }

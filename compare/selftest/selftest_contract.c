@@ -1,7 +1,8 @@
 /* selftest_contract.c: healthy numbers of another prompt, model, run or plan. */
 #include "compare/selftest/selftest.h"
 
-#include <jansson.h>
+#include "libref/base/json.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,7 @@ static void as_it_is(vn_edit *e, const vn_patient *p)
 /* The config with `change` done to the first of these keys that it has. */
 static void config_key(vn_edit *e, const vn_patient *p, const char *const *key, double times)
 {
-	json_t *config = json_loads(vn_recording_config(p->healthy), 0, NULL), *x = NULL;
+	json_t *config = vn_json_parse(vn_recording_config(p->healthy), 0), *x = NULL;
 	while (config && *key && !(x = json_object_get(config, *key)))
 		key++;
 	if (!x)
@@ -116,7 +117,7 @@ static void config_key(vn_edit *e, const vn_patient *p, const char *const *key, 
 		json_integer_set(x, (json_int_t)(times * (double)json_integer_value(x)));
 	else
 		json_real_set(x, times * json_real_value(x));
-	char *text = config ? json_dumps(config, JSON_INDENT(2)) : NULL;
+	char *text = config ? vn_json_dump(config, JSON_INDENT(2)) : NULL;
 	if (text)
 		vn_edit_text(e, "/model", "config", text);
 	free(text);

@@ -13,6 +13,8 @@ json_t *vn_json_text(const char *s)
 	if (j)
 		return j;
 	char *clean = vn_utf8_escape(s, strlen(s));
+	if (!clean)
+		vn_json_lose();
 	j = json_string(clean ? clean : "");
 	free(clean);
 	return j;

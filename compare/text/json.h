@@ -7,7 +7,8 @@
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H
 
-#include <jansson.h>
+#include "libref/base/json.h"
+
 #include <stdint.h>
 
 json_t *vn_json_text(const char *s); /* NULL: null */

@@ -2,6 +2,8 @@
 #include "compare/text/output.h"
 
 #include "capture/file/place.h"
+#include "libref/base/temporary.h"
+#include "libref/base/trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +19,7 @@ bool vn_same_file(const char *a, const char *b)
 
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err)
 {
-	*o = (vn_output) { .path = path, .force = force };
+	*o = (vn_output) { .path = path, .force = force, .mark = vn_trouble_mark() };
 	if (!path) {
 		o->file = stdout;
 		return VN_OK;
@@ -30,7 +32,9 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
+	vn_temporary_add(o->temporary);
 	if (!(o->file = fdopen(fd, "w"))) {
+		vn_temporary_forget(o->temporary);
 		close(fd);
 		unlink(o->temporary);
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to write it", path);
@@ -45,16 +49,19 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 	o->file = NULL;
 	if (!file)
 		return VN_OK;
+	const vn_status whole = good ? vn_trouble_since(o->mark, o->path ? o->path : "the report", err) : VN_OK;
+	good = good && !whole;
 	if (!o->path) {
 		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : VN_OK;
+		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : whole;
 	}
+	vn_temporary_forget(o->temporary);
 	lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
 	if (!good || lost) {
 		const int why = errno;
 		unlink(o->temporary);
-		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : VN_OK;
+		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : whole;
 	}
 	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
 	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);

@@ -17,6 +17,7 @@ typedef struct vn_output {
 	const char *path; /* NULL: stdout */
 	char        temporary[PATH_MAX];
 	bool        force;
+	unsigned    mark; /* vn_trouble_mark, when it was opened */
 } vn_output;
 
 /* path NULL: stdout. An existing file is refused unless force; anything else that
@@ -24,7 +25,8 @@ typedef struct vn_output {
 vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *err);
 /* Are these one file? b may be NULL: no. A report never replaces what it speaks of. */
 bool      vn_same_file(const char *a, const char *b);
-/* Move into place when good, else remove. Safe on a zeroed one. */
+/* Move into place when good and the machine refused nothing meanwhile (libref/base/trouble.h), else remove. Safe on
+ * a zeroed one. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
 
 /* A whole report, to path or stdout, by that function. */

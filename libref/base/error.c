@@ -2,13 +2,20 @@
 #include "libref/base/error.h"
 
 #include "libref/base/text.h"
+#include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 {
+	const bool trouble = status == VN_ERR_NOMEM || (status == VN_ERR_IO && vn_trouble_is(errno));
+	vn_error   own;
+
+	if (trouble && !err)
+		err = &own;
 	if (err) {
 		va_list args;
 		va_start(args, format);
@@ -16,6 +23,8 @@ vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 		va_end(args);
 		vn_text_clean(err->text);
 	}
+	if (trouble)
+		vn_trouble_note(err->text);
 	return status;
 }
 

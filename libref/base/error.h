@@ -29,7 +29,8 @@ typedef struct vn_error {
 	char text[VN_ERROR_MAX]; /* empty: no error; else one line, no newline */
 } vn_error;
 
-/* Fill err and return status, so that a failure is one line at its place. */
+/* Fill err and return status, so that a failure is one line at its place. That of the machine (VN_ERR_NOMEM, and
+ * VN_ERR_IO with such an errno) is also noted (trouble.h). */
 __attribute__((format(printf, 3, 4)))
 vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...);
 

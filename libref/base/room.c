@@ -1,11 +1,15 @@
 /* room.c: see room.h. */
 #include "libref/base/room.h"
 
+#include "libref/base/trouble.h"
+
 #include <sys/mman.h>
 
 void *vn_room_keep(size_t bytes)
 {
+	vn_trouble_spare(true);
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	vn_trouble_spare(false);
 	return p == MAP_FAILED ? NULL : p;
 }
 

@@ -1,6 +1,8 @@
 /* config_refuse.c: what no family here has, see config.h. */
 #include "libref/model/config.h"
 
+#include "libref/base/json.h"
+
 #include <stdlib.h>
 
 /* What a field may say and change nothing. */
@@ -42,7 +44,7 @@ vn_status vn_config_refuse(const char *path, const json_t *o, vn_error *err)
 		const json_t *v = json_object_get(o, asked[i].key);
 		if (changes_nothing(v, asked[i].value))
 			continue;
-		char     *said = json_is_object(v) || json_is_array(v) ? NULL : json_dumps(v, JSON_ENCODE_ANY);
+		char     *said = json_is_object(v) || json_is_array(v) ? NULL : vn_json_dump(v, JSON_ENCODE_ANY);
 		vn_status st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: %s%s%.40s is not supported", path, asked[i].key, said ? " " : "", said ? said : "");
 		free(said);
 		return st;

@@ -1,6 +1,7 @@
 /* gguf_source.c: see gguf_source.h. */
 #include "libref/model/gguf_source.h"
 
+#include "libref/base/json.h"
 #include "libref/model/gguf_config.h"
 #include "libref/model/gguf_convert.h"
 
@@ -64,11 +65,11 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 	if (is_copy(f))
 		json_object_set_new(*config, "tie_word_embeddings", json_true());
 	/* Fifteen digits have room for every decimal of a float32, and say 1e-06; a double may need two more. */
-	s->config = json_dumps(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
-	json_t *again = s->config ? json_loads(s->config, 0, NULL) : NULL;
+	s->config = vn_json_dump(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
+	json_t *again = s->config ? vn_json_parse(s->config, 0) : NULL;
 	if (again && !json_equal(again, *config)) {
 		free(s->config);
-		s->config = json_dumps(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+		s->config = vn_json_dump(*config, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 	}
 	json_decref(again);
 	s->config_path = strdup(vn_gguf_path(f));

@@ -2,6 +2,7 @@
 #include "libref/model/model.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/json.h"
 #include "libref/model/config.h"
 #include "libref/plan/family.h"
 
@@ -36,7 +37,7 @@ static vn_status read_config(vn_model *m, vn_error *err)
 	json_error_t je;
 	vn_status    st;
 
-	if (!(m->json = json_loadb(m->source->config, m->source->config_bytes, 0, &je)))
+	if (!(m->json = vn_json_load(m->source->config, m->source->config_bytes, 0, &je)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);
 	if (!json_is_object(m->json))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: not a JSON object", path);

@@ -2,10 +2,10 @@
  * rules are those of specs/models.md, chapter "safetensors". */
 #include "libref/model/safetensors.h"
 
+#include "libref/base/json.h"
 #include "libref/base/map.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,7 +132,7 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: header is not a JSON object; not a safetensors file?", path);
 		goto done;
 	}
-	if (!(f->header = json_loadb((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {
+	if (!(f->header = vn_json_load((const char *)p + 8, (size_t)n, JSON_REJECT_DUPLICATES, &je))) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: header, byte %d: %s", path, je.position, je.text);
 		goto done;
 	}

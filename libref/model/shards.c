@@ -1,9 +1,9 @@
 /* shards.c: see shards.h. */
 #include "libref/model/shards.h"
 
+#include "libref/base/json.h"
 #include "libref/base/map.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static vn_status open_index(vn_shards *s, const char *dir, vn_error *err)
 		return vn_fail(err, VN_ERR_NOTFOUND, "%s: neither model.safetensors nor model.safetensors.index.json is there", dir);
 	if ((st = vn_read_text(index, INDEX_MAX, &text, &bytes, err)))
 		return st;
-	if (!(root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
+	if (!(root = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je))) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", index, je.line, je.column, je.text);
 		goto done;
 	}

@@ -2,7 +2,9 @@
  * what reads them; nothing here knows a family. */
 #include "libref/model/synth.h"
 
+#include "libref/base/json.h"
 #include "libref/base/progress.h"
+#include "libref/base/temporary.h"
 #include "libref/plan/family.h"
 
 #include <dirent.h>
@@ -174,7 +176,7 @@ static char *header_of(const vn_plan *p, vn_dtype dtype)
 		                                                       "data_offsets", (json_int_t)at, (json_int_t)end));
 		at = end;
 	}
-	char *text = json_dumps(root, JSON_COMPACT);
+	char *text = vn_json_dump(root, JSON_COMPACT);
 	json_decref(root);
 	return text;
 }
@@ -223,7 +225,7 @@ static vn_status write_config(const char *path, const json_t *config, vn_error *
 	if (!f)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	vn_status st = VN_OK;
-	if (json_dumpf(config, f, JSON_INDENT(2)) != 0)
+	if (!vn_json_print(config, f, JSON_INDENT(2)))
 		st = vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
 	const vn_status closed = finish_file(f, path, st == VN_OK, err);
 	return st ? st : closed;
@@ -234,7 +236,7 @@ static json_t *config_of(const char *shape, int layers, vn_error *err)
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
 		if (strcmp(shapes[i].name, shape) != 0)
 			continue;
-		json_t *c = json_loads(shapes[i].config, 0, NULL);
+		json_t *c = vn_json_parse(shapes[i].config, 0);
 		if (c && layers)
 			json_object_set_new(c, json_object_get(c, "n_layer") ? "n_layer" : "num_hidden_layers", json_integer(layers));
 		return c;
@@ -364,6 +366,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 		goto done;
 	}
 	made = true;
+	vn_temporary_add(partial);
 	snprintf(path, sizeof path, "%s/config.json", partial);
 	if ((st = write_config(path, config, err)))
 		goto done;
@@ -371,6 +374,8 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if (!(st = write_weights(path, plan, o, err)))
 		st = take_place(partial, dir, err);
 done:
+	if (made)
+		vn_temporary_forget(partial);
 	if (st && made)
 		remove_files(partial);
 	vn_plan_destroy(plan);

@@ -1,6 +1,8 @@
 /* family.c: see family.h. */
 #include "libref/plan/family.h"
 
+#include "libref/base/json.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -53,7 +55,7 @@ vn_plan *vn_family_plan(const char *config, const char **family)
 {
 	const vn_family *f = NULL;
 	vn_plan         *plan = NULL;
-	json_t          *json = json_loads(config, JSON_REJECT_DUPLICATES, NULL);
+	json_t          *json = vn_json_parse(config, JSON_REJECT_DUPLICATES);
 
 	if (json && vn_family_find("config", json, &f, NULL) == VN_OK && f->plan("config", json, &plan, NULL) != VN_OK)
 		plan = NULL;

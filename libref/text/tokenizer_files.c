@@ -3,6 +3,7 @@
  * from the class that transformers would take. */
 #include "libref/text/tokenizer_inside.h"
 
+#include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 #include "libref/model/gguf.h"
@@ -35,7 +36,7 @@ static vn_status read_object(const char *directory, const char *name, bool neede
 	vn_status st = vn_read_text(path, MOST_BYTES, &text, &bytes, err);
 	if (st)
 		return st;
-	*o = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &je);
+	*o = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &je);
 	free(text);
 	if (!*o)
 		return vn_fail(err, VN_ERR_FORMAT, "%s:%d:%d: %s", path, je.line, je.column, je.text);

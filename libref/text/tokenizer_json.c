@@ -4,6 +4,8 @@
  * sets them aside), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused). */
 #include "libref/text/tokenizer_inside.h"
 
+#include "libref/base/json.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -376,7 +378,7 @@ vn_status vn_tokenizer_read_json(const char *path, const char *json, size_t byte
 {
 	reader       r = { .path = path, .err = err };
 	json_error_t je;
-	json_t      *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, &je);
+	json_t      *root = vn_json_load(json, bytes, JSON_REJECT_DUPLICATES, &je);
 	vn_status    st;
 
 	*t = NULL;

@@ -1,0 +1,214 @@
+/* scribe.c: see scribe.h. The process and its messages; no HDF5. */
+#include "capture/store/scribe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SILENCE_MS = 600000 }; /* as in child.c: however slow the disk */
+
+typedef struct head {
+	int64_t errand;
+	size_t  bytes;
+} head;
+
+typedef struct answer {
+	vn_status status;
+	int64_t   value;
+	vn_error  err;
+} answer;
+
+/* ---- both ends ------------------------------------------------------------------------------ */
+
+static bool send_all(int socket, const void *data, size_t bytes)
+{
+	const char *from = data;
+	while (bytes > 0) {
+		const ssize_t n = send(socket, from, bytes, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		from += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+static bool receive_all(int socket, void *data, size_t bytes)
+{
+	char *to = data;
+	while (bytes > 0) {
+		const ssize_t n = recv(socket, to, bytes, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return false;
+		to += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* ---- the child -------------------------------------------------------------------------------- */
+
+/* What a terminal sends to all is the store's to heed; what HDF5 or the C library say on the way down is not ours. */
+static void settle_in(void)
+{
+	const struct rlimit none = { 0, 0 };
+	const int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t            all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setrlimit(RLIMIT_CORE, &none);
+	if (null >= 0) {
+		dup2(null, 1);
+		dup2(null, 2);
+	}
+}
+
+/* One errand; false: the store is gone, or nothing can be understood any more. */
+static bool serve(vn_desk *d, int socket)
+{
+	head       h;
+	answer     a = { 0 };
+	vn_message m = { 0 };
+
+	if (!receive_all(socket, &h, sizeof h))
+		return false;
+	if (!(m.data = malloc(h.bytes + 1)) || !receive_all(socket, m.data, h.bytes))
+		return false;
+	m.n = m.room = h.bytes;
+	a.status = vn_desk_do(d, (vn_errand)h.errand, &m, &a.value, &a.err);
+	vn_message_finish(&m);
+	return send_all(socket, &a, sizeof a);
+}
+
+__attribute__((noreturn)) static void work(int socket, const vn_place *place)
+{
+	settle_in();
+	vn_desk *d = vn_desk_create(place->fd, place->partial);
+	while (d && serve(d, socket))
+		;
+	_exit(d ? 0 : 1);
+}
+
+/* ---- the store's side ------------------------------------------------------------------------- */
+
+vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
+{
+	int ends[2];
+
+	*s = (vn_scribe){ .pid = -1, .socket = -1, .path = place->partial };
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
+	s->pid = fork();
+	if (s->pid == 0) {
+		close(ends[0]);
+		work(ends[1], place);
+	}
+	close(ends[1]);
+	s->socket = ends[0];
+	if (s->pid < 0) {
+		const vn_status st = vn_fail(err, VN_ERR_IO, "%s: cannot start a process to write it: %s", s->path, strerror(errno));
+		vn_scribe_end(s);
+		return st;
+	}
+	return VN_OK;
+}
+
+void vn_scribe_end(vn_scribe *s)
+{
+	if (s->socket >= 0)
+		close(s->socket);
+	if (s->pid > 0)
+		while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	*s = (vn_scribe){ .pid = -1, .socket = -1 };
+}
+
+/* It does not answer: why? */
+static vn_status gone(vn_scribe *s, vn_error *err)
+{
+	int   status = 0;
+	pid_t pid;
+
+	close(s->socket);
+	s->socket = -1;
+	s->asked = false;
+	while ((pid = waitpid(s->pid, &status, 0)) < 0 && errno == EINTR)
+		;
+	s->pid = -1;
+	if (pid > 0 && WIFSIGNALED(status))
+		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), for want of memory as a rule", s->path, WTERMSIG(status));
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, for want of memory as a rule", s->path);
+}
+
+static bool wait_for(int socket)
+{
+	struct pollfd p = { .fd = socket, .events = POLLIN };
+	int           n;
+	while ((n = poll(&p, 1, SILENCE_MS)) < 0 && errno == EINTR)
+		;
+	return n != 0; /* a poll that fails leaves the waiting to recv */
+}
+
+vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
+{
+	answer a;
+
+	if (value)
+		*value = 0;
+	if (!s->asked)
+		return VN_OK;
+	s->asked = false;
+	if (!wait_for(s->socket)) {
+		kill(s->pid, SIGKILL);
+		return gone(s, err);
+	}
+	if (!receive_all(s->socket, &a, sizeof a))
+		return gone(s, err);
+	if (value)
+		*value = a.value;
+	if (a.status && err)
+		*err = a.err;
+	return a.status;
+}
+
+static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_error *err)
+{
+	const head h = { errand, m->n };
+	vn_status  st = vn_scribe_answer(s, NULL, err);
+
+	if (st)
+		return st;
+	if (m->bad)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->path);
+	if (s->socket < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: nobody writes it any more", s->path);
+	if (!send_all(s->socket, &h, sizeof h) || !send_all(s->socket, m->data, m->n))
+		return gone(s, err);
+	s->asked = true;
+	return VN_OK;
+}
+
+vn_status vn_scribe_ask(vn_scribe *s, vn_errand errand, vn_message *m, vn_error *err)
+{
+	const vn_status st = ask(s, errand, m, err);
+	vn_message_finish(m);
+	return st;
+}
+
+vn_status vn_scribe_do(vn_scribe *s, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+{
+	const vn_status st = vn_scribe_ask(s, errand, m, err);
+	return st ? st : vn_scribe_answer(s, value, err);
+}

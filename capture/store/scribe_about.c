@@ -1,0 +1,270 @@
+/* scribe_about.c: what the scribe writes about the run beside its tensors: /run, /model, /plan. See scribe.h. */
+#include "capture/store/scribe_inside.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64_t n, const void *data, const char *digest)
+{
+	hsize_t dim = (hsize_t)n;
+	hid_t   space = H5Screate_simple(1, &dim, NULL), dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	hid_t   dset = H5I_INVALID_HID;
+	bool    good = space >= 0 && dcpl >= 0 && H5Pset_obj_track_times(dcpl, false) >= 0 &&
+	            (dset = H5Dcreate2(group, name, disk, space, H5P_DEFAULT, dcpl, H5P_DEFAULT)) >= 0 &&
+	            (n == 0 || H5Dwrite(dset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0) &&
+	            (!digest || vn_h5_put_text(dset, "digest", digest));
+	if (dset >= 0)
+		good &= H5Dclose(dset) >= 0;
+	if (dcpl >= 0)
+		H5Pclose(dcpl);
+	if (space >= 0)
+		H5Sclose(space);
+	return good;
+}
+
+bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n)
+{
+	hid_t type = vn_h5_text_type();
+	bool  good = type >= 0 && vn_desk_list(group, name, type, type, n, line, NULL);
+	if (type >= 0)
+		H5Tclose(type);
+	return good;
+}
+
+static bool close_group(hid_t g, bool good)
+{
+	return (g < 0 || H5Gclose(g) >= 0) && good;
+}
+
+/* ---- /run ---------------------------------------------------------------------- */
+
+/* Bytes of int32, and their digest or NULL. */
+static bool put_ids(hid_t group, const char *name, vn_message *m)
+{
+	size_t      bytes;
+	const void *list = vn_take_bytes(m, &bytes);
+	const char *digest = vn_take_text(m);
+	return !m->bad && vn_desk_list(group, name, H5T_STD_I32LE, H5T_NATIVE_INT32, (int64_t)(bytes / 4), list, digest);
+}
+
+/* Facts that stand already are replaced. */
+static bool put_facts(hid_t g, vn_message *m, bool replace)
+{
+	const int64_t n = vn_take_int(m);
+	bool          good = true;
+
+	for (int64_t i = 0; good && i < n; i++) {
+		const char *key = vn_take_text(m), *value = vn_take_text(m);
+		htri_t      there = replace && !m->bad ? H5Aexists(g, key) : 0;
+		good = !m->bad && there >= 0 && (!there || H5Adelete(g, key) >= 0) && vn_h5_put_text(g, key, value);
+	}
+	return good;
+}
+
+/* n facts as two texts each; token ids and positions (put_ids). value: where the ids are in the file. */
+vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	hid_t g = H5Gcreate2(d->file, "run", H5P_DEFAULT, d->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
+	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
+	            (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;
+
+	/* An empty list is nowhere. */
+	const haddr_t at = good ? H5Dget_offset(ids) : HADDR_UNDEF;
+	*value = at == HADDR_UNDEF ? -1 : (int64_t)at;
+	if (ids >= 0)
+		H5Dclose(ids);
+	return vn_desk_settle(d, close_group(g, good), "/run", true, err);
+}
+
+/* A text. */
+vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const char *hex = vn_take_text(m);
+	hid_t       o = H5Dopen2(d->file, "run/token_ids", H5P_DEFAULT);
+	bool        good = o >= 0 && hex && vn_h5_put_text(o, "digest", hex);
+
+	(void)value;
+	if (o >= 0)
+		H5Dclose(o);
+	return vn_desk_settle(d, good, "/run/token_ids", true, err);
+}
+
+/* A list of texts. */
+vn_status vn_desk_token_text(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	int64_t n;
+	char  **text = vn_take_texts(m, &n);
+	hid_t   g = H5Gopen2(d->file, "run", H5P_DEFAULT);
+	bool    good = !m->bad && g >= 0 && vn_desk_lines(g, "token_text", text, n);
+
+	(void)value;
+	free(text);
+	return vn_desk_settle(d, close_group(g, good), "/run/token_text", true, err);
+}
+
+/* n facts as two texts each. */
+vn_status vn_desk_facts(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	hid_t g = H5Gopen2(d->file, "run", H5P_DEFAULT);
+	bool  good = g >= 0 && put_facts(g, m, true);
+
+	(void)value;
+	return vn_desk_settle(d, close_group(g, good), "/run", true, err);
+}
+
+/* ---- /model ------------------------------------------------------------------------ */
+
+static hid_t weight_type(void)
+{
+	typedef vn_desk_weight row;
+	static const struct { const char *name; size_t at; size_t text; int real; } field[] = {
+		{ "name", offsetof(row, name), VN_NAME_MAX, 0 },            { "dtype", offsetof(row, dtype), 8, 0 },
+		{ "shape", offsetof(row, shape), VN_WEIGHT_SHAPE_TEXT, 0 }, { "digest", offsetof(row, digest), VN_DIGEST_TEXT, 0 },
+		{ "min", offsetof(row, min), 0, 1 },                        { "max", offsetof(row, max), 0, 1 },
+		{ "mean", offsetof(row, mean), 0, 1 },                      { "rms", offsetof(row, rms), 0, 1 },
+		{ "nan", offsetof(row, nan), 0, 0 },                        { "inf", offsetof(row, inf), 0, 0 },
+	};
+	hid_t t = H5Tcreate(H5T_COMPOUND, sizeof(row)), text = H5Tcopy(H5T_C_S1);
+	bool  good = t >= 0 && text >= 0 && H5Tset_cset(text, H5T_CSET_UTF8) >= 0;
+
+	for (size_t i = 0; good && i < sizeof field / sizeof *field; i++)
+		good = (!field[i].text || H5Tset_size(text, field[i].text) >= 0) &&
+		       H5Tinsert(t, field[i].name, field[i].at,
+		                 field[i].text ? text : field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_INT64) >= 0;
+	if (text >= 0)
+		H5Tclose(text);
+	if (!good && t >= 0)
+		H5Tclose(t);
+	return good ? t : H5I_INVALID_HID;
+}
+
+static bool put_weights(hid_t group, vn_message *m)
+{
+	size_t      bytes;
+	const void *rows = vn_take_bytes(m, &bytes);
+	hid_t       type = weight_type();
+	bool        good = !m->bad && type >= 0 &&
+	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows, NULL);
+	if (type >= 0)
+		H5Tclose(type);
+	return good;
+}
+
+/* Five texts, some of them NULL; whether there are rows, and those. */
+static bool put_model(vn_desk *d, vn_message *m)
+{
+	static const char *const key[] = { "family", "config", "provenance", "format", "path" };
+	hid_t g = H5Gcreate2(d->file, "model", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	bool  good = g >= 0;
+
+	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++) {
+		const char *text = vn_take_text(m);
+		good = !text || vn_h5_put_text(g, key[i], text);
+	}
+	return close_group(g, good && (!vn_take_int(m) || put_weights(g, m)));
+}
+
+/* ---- /plan -------------------------------------------------------------------------- */
+
+static const char *const number_name[] = { "layers", "vocab", "context" }, *const table_name[] = { "nodes", "values", "weights" };
+enum { NUMBERS = sizeof number_name / sizeof *number_name, TABLES = sizeof table_name / sizeof *table_name };
+
+static void add_lines(vn_digester *digest, char *const *line, int64_t n)
+{
+	vn_digester_add(digest, &n, sizeof n);
+	for (int64_t i = 0; i < n; i++)
+		vn_digester_add(digest, line[i] ? line[i] : "", line[i] ? strlen(line[i]) + 1 : 0);
+}
+
+static bool put_table(hid_t g, const char *name, vn_message *m, vn_digester *digest)
+{
+	int64_t n;
+	char  **line = vn_take_texts(m, &n);
+	bool    good = !m->bad && vn_desk_lines(g, name, line, n);
+
+	if (good)
+		add_lines(digest, line, n);
+	free(line);
+	return good;
+}
+
+/* The three numbers, and the lines of the three tables. */
+static bool put_plan(vn_desk *d, vn_message *m)
+{
+	vn_digester *digest = vn_digester_create();
+	hid_t        g = H5Gcreate2(d->file, "plan", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+	bool         good = digest && g >= 0;
+
+	for (int i = 0; good && i < NUMBERS; i++) {
+		const int64_t x = vn_take_int(m);
+		vn_digester_add(digest, &x, sizeof x);
+		good = vn_h5_put_int(g, number_name[i], x);
+	}
+	for (int i = 0; good && i < TABLES; i++)
+		good = put_table(g, table_name[i], m, digest);
+	if (digest)
+		d->plan = vn_digester_finish(digest);
+	return close_group(g, good);
+}
+
+/* As put_model and put_plan say, with a number between them: is there a plan? */
+vn_status vn_desk_model(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const bool good = put_model(d, m) && (!vn_take_int(m) || put_plan(d, m)) && !m->bad;
+
+	(void)value;
+	return vn_desk_settle(d, good, "/model or /plan", true, err);
+}
+
+/* ---- the plan, read back --------------------------------------------------------------- */
+
+static bool read_number(hid_t g, const char *name, vn_digester *digest)
+{
+	int64_t x = 0;
+	hid_t   a = H5Aopen(g, name, H5P_DEFAULT);
+	bool    good = a >= 0 && H5Aread(a, H5T_NATIVE_INT64, &x) >= 0;
+
+	vn_digester_add(digest, &x, sizeof x);
+	if (a >= 0)
+		H5Aclose(a);
+	return good;
+}
+
+static bool read_table(hid_t g, const char *name, vn_digester *digest)
+{
+	hid_t          dset = H5Dopen2(g, name, H5P_DEFAULT), type = vn_h5_text_type();
+	hid_t          space = dset >= 0 ? H5Dget_space(dset) : H5I_INVALID_HID;
+	const hssize_t n = space >= 0 ? H5Sget_simple_extent_npoints(space) : -1;
+	char         **line = n >= 0 ? calloc((size_t)n + 1, sizeof *line) : NULL;
+	bool           good = line && type >= 0 && (n == 0 || H5Dread(dset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, line) >= 0);
+
+	if (good)
+		add_lines(digest, line, n);
+	if (good && n)
+		H5Dvlen_reclaim(type, space, H5P_DEFAULT, line);
+	free(line);
+	if (space >= 0)
+		H5Sclose(space);
+	if (type >= 0)
+		H5Tclose(type);
+	if (dset >= 0)
+		H5Dclose(dset);
+	return good;
+}
+
+bool vn_desk_plan_is_whole(const vn_desk *d, hid_t file)
+{
+	if (!*d->plan.hex)
+		return true;
+	vn_digester *digest = vn_digester_create();
+	hid_t        g = H5Gopen2(file, "plan", H5P_DEFAULT);
+	bool         good = digest && g >= 0;
+
+	for (int i = 0; good && i < NUMBERS; i++)
+		good = read_number(g, number_name[i], digest);
+	for (int i = 0; good && i < TABLES; i++)
+		good = read_table(g, table_name[i], digest);
+	const vn_digest is = digest ? vn_digester_finish(digest) : (vn_digest){ "" };
+	return close_group(g, good && strcmp(is.hex, d->plan.hex) == 0);
+}

@@ -1,0 +1,358 @@
+/* scribe_file.c: what the scribe does with a checkpoint file: making it, steps, the structure of tensors, its end.
+ * See scribe.h; what stands beside the tensors: scribe_about.c. */
+#include "capture/store/scribe_inside.h"
+
+#include "libref/base/trouble.h"
+#include "libref/base/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* Seconds between two states on disk; what a killed process loses at most,
+ * beside the tensor at hand. Publishing takes well under a millisecond, with
+ * thousands of steps several. */
+static const double PUBLISH_EVERY = 0.1;
+
+static vn_status broken(const vn_desk *d, const char *what, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot write %s", d->path, what);
+}
+
+static vn_status publish(vn_desk *d, vn_error *err)
+{
+	if (H5Fflush(d->file, H5F_SCOPE_GLOBAL) < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot flush it", d->path);
+	d->published = vn_seconds();
+	return vn_driver_publish(d->driver, err);
+}
+
+static vn_status publish_when_due(vn_desk *d, vn_error *err)
+{
+	return vn_seconds() - d->published > PUBLISH_EVERY ? publish(d, err) : VN_OK;
+}
+
+vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err)
+{
+	return !good ? broken(d, what, err) : at_once ? publish(d, err) : publish_when_due(d, err);
+}
+
+/* ---- a new file ---------------------------------------------------------------------------- */
+
+static bool put_root(hid_t file)
+{
+	char      now[32];
+	time_t    t = time(NULL);
+	struct tm tm;
+
+	strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&t, &tm));
+	return vn_h5_put_text(file, "format", "vernier-checkpoint") && vn_h5_put_int(file, "format_version", 1) &&
+	       vn_h5_put_int(file, "complete", 0) && vn_h5_put_text(file, "created", now) &&
+	       vn_h5_put_text(file, "tool", "vernier") && vn_h5_put_text(file, "tool_version", VERNIER_VERSION);
+}
+
+/* Links of a group stay in its header, in one block with room for them from the
+ * start: then adding one is a single write (driver.h). Steps are links of the
+ * root and may be thousands. A block with room for all would be too large: kill
+ * -9 can end a write between two pages. Those beyond the first few go into
+ * blocks of their own, which are written before the block that leads to them. */
+static bool one_block(hid_t props, unsigned links)
+{
+	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
+	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
+}
+
+/* How many links a group may get. */
+static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const int64_t links = vn_take_int(m);
+	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
+	hid_t     driver = (hid_t)vn_driver_id();
+	vn_status st = VN_OK;
+
+	(void)value;
+	d->groups = H5Pcreate(H5P_GROUP_CREATE);
+	/* Format 1.8: the later superblock marks a file that was not closed, and
+	 * then nothing opens it without h5clear. */
+	if (fapl < 0 || fcpl < 0 || d->groups < 0 || driver < 0 ||
+	    H5Pset_driver(fapl, driver, vn_driver_info(d->driver)) < 0 ||
+	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
+	    !one_block(fcpl, 16) || !one_block(d->groups, links < 65535 ? (unsigned)links : 65535) ||
+	    (d->file = H5Fcreate(d->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(d->file))
+		st = broken(d, "a new file", err);
+	else
+		st = publish(d, err);
+	if (fcpl >= 0)
+		H5Pclose(fcpl);
+	if (fapl >= 0)
+		H5Pclose(fapl);
+	return st;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+static void close_step(vn_desk *d)
+{
+	if (d->parent >= 0)
+		H5Gclose(d->parent);
+	if (d->step >= 0)
+		H5Gclose(d->step);
+	d->parent = d->step = H5I_INVALID_HID;
+}
+
+/* Number, position, tokens, first row, rows. */
+static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	static const char *const key[] = { "position", "tokens", "first_row", "rows" };
+	char name[32];
+	bool good;
+
+	(void)value;
+	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
+	close_step(d);
+	good = (d->step = H5Gcreate2(d->file, name, H5P_DEFAULT, d->groups, H5P_DEFAULT)) >= 0;
+	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++)
+		good = vn_h5_put_int(d->step, key[i], vn_take_int(m));
+	return vn_desk_settle(d, good && !m->bad, name, false, err);
+}
+
+/* The group a name belongs in (made when needed, not to be closed) and its last part. */
+static hid_t parent_of(vn_desk *d, const char *name, const char **last)
+{
+	/* Other people's names may have dots, too: "model" and "model.norm" are two tensors, and no group. */
+	const char *dot = vn_name_layer(name) >= 0 ? strrchr(name, '.') : NULL;
+	char        path[VN_NAME_MAX];
+
+	*last = dot ? dot + 1 : name;
+	if (!dot)
+		return d->step;
+	memcpy(path, name, (size_t)(dot - name));
+	path[dot - name] = '\0';
+	for (char *p = path; *p; p++)
+		if (*p == '.')
+			*p = '/';
+	if (d->parent >= 0 && strcmp(path, d->parent_name) == 0)
+		return d->parent;
+	if (d->parent >= 0)
+		H5Gclose(d->parent);
+	d->parent = H5Lexists(d->step, path, H5P_DEFAULT) > 0 ? H5Gopen2(d->step, path, H5P_DEFAULT)
+	                                                       : H5Gcreate2(d->step, path, H5P_DEFAULT, d->groups, H5P_DEFAULT);
+	strcpy(d->parent_name, path);
+	return d->parent;
+}
+
+static bool put_alias(vn_desk *d, const char *name, const char *of)
+{
+	const char *last;
+	char        path[VN_NAME_MAX];
+
+	snprintf(path, sizeof path, "%s", of);
+	for (char *p = path; *p; p++)
+		if (*p == '.')
+			*p = '/';
+	hid_t parent = parent_of(d, name, &last);
+	if (parent < 0)
+		return false;
+	const htri_t there = H5Lexists(parent, last, H5P_DEFAULT);
+	return there > 0 || (there == 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+}
+
+/* How many; of each the second name and the first. */
+static vn_status aliases(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const int64_t n = vn_take_int(m);
+	bool          good = true;
+
+	(void)value;
+	for (int64_t i = 0; good && i < n; i++) {
+		const char *name = vn_take_text(m), *of = vn_take_text(m);
+		good = !m->bad && put_alias(d, name, of);
+	}
+	return vn_desk_settle(d, good, "second names", false, err);
+}
+
+/* ---- tensors ------------------------------------------------------------------------------------ */
+
+/* Forget the tensor at hand; what has no name is gone from the file. */
+static void drop(vn_desk *d)
+{
+	if (d->dset >= 0)
+		H5Dclose(d->dset);
+	d->dset = H5I_INVALID_HID;
+}
+
+static vn_status not_made(const vn_desk *d, const char *name, vn_error *err)
+{
+	return vn_fail(err, VN_ERR_IO, "%s: HDF5 cannot make %s", d->path, name);
+}
+
+/* Name, dtype, rank and sizes. value: where its numbers go. A dataset without a name, its room in the file given
+ * at once and not filled. */
+static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const char    *name = vn_take_text(m);
+	const vn_dtype dtype = (vn_dtype)vn_take_int(m);
+	const int      rank = (int)vn_take_int(m);
+	hsize_t        dim[VN_MAX_RANK] = { 0 };
+	bool           some = true;
+
+	drop(d);
+	for (int i = 0; i < rank && i < VN_MAX_RANK; i++) {
+		dim[i] = (hsize_t)vn_take_int(m);
+		some &= dim[i] > 0;
+	}
+	hid_t space = rank ? H5Screate_simple(rank, dim, NULL) : H5Screate(H5S_SCALAR);
+	hid_t type = vn_h5_type(dtype, false);
+	hid_t dcpl = H5Pcreate(H5P_DATASET_CREATE);
+	bool  good = !m->bad && space >= 0 && type >= 0 && dcpl >= 0 && H5Pset_layout(dcpl, H5D_CONTIGUOUS) >= 0 &&
+	            H5Pset_alloc_time(dcpl, H5D_ALLOC_TIME_EARLY) >= 0 && H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER) >= 0 &&
+	            H5Pset_obj_track_times(dcpl, false) >= 0 && H5Pset_attr_phase_change(dcpl, 64, 0) >= 0 &&
+	            (d->dset = H5Dcreate_anon(d->file, type, space, dcpl, H5P_DEFAULT)) >= 0;
+	if (good && some) {
+		const haddr_t at = H5Dget_offset(d->dset);
+		good = at != HADDR_UNDEF;
+		*value = (int64_t)at;
+	}
+	if (dcpl >= 0)
+		H5Pclose(dcpl);
+	if (type >= 0)
+		H5Tclose(type);
+	if (space >= 0)
+		H5Sclose(space);
+	return good ? VN_OK : not_made(d, name ? name : "a tensor", err);
+}
+
+/* How many; of each the key, 't', 'i' or 'r', and the value. */
+static bool put_attributes(hid_t o, vn_message *m)
+{
+	const int64_t n = vn_take_int(m);
+	bool          good = true;
+
+	for (int64_t i = 0; good && i < n; i++) {
+		const char   *key = vn_take_text(m);
+		const int64_t kind = vn_take_int(m);
+		if (kind == 't') {
+			const char *text = vn_take_text(m);
+			good = !m->bad && vn_h5_put_text(o, key, text);
+		} else if (kind == 'i') {
+			const int64_t x = vn_take_int(m);
+			good = !m->bad && vn_h5_put_int(o, key, x);
+		} else {
+			const double x = vn_take_real(m);
+			good = !m->bad && vn_h5_put_real(o, key, x);
+		}
+	}
+	return good && !m->bad;
+}
+
+/* Name and attributes. */
+static vn_status finish(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const char *name = vn_take_text(m), *last;
+
+	(void)value;
+	if (!name || d->dset < 0 || !put_attributes(d->dset, m))
+		return not_made(d, name ? name : "a tensor", err);
+	hid_t        parent = parent_of(d, name, &last);
+	const htri_t there = parent >= 0 ? H5Lexists(parent, last, H5P_DEFAULT) : -1;
+	if (there > 0)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", d->path, name);
+	if (there < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0)
+		return not_made(d, name, err);
+	drop(d);
+	return publish_when_due(d, err);
+}
+
+/* ---- the end --------------------------------------------------------------------------------------- */
+
+static bool mark_complete(hid_t file)
+{
+	const int64_t one = 1;
+	hid_t         a = H5Aopen(file, "complete", H5P_DEFAULT);
+	bool          good = a >= 0 && H5Awrite(a, H5T_NATIVE_INT64, &one) >= 0;
+	if (a >= 0)
+		good &= H5Aclose(a) >= 0;
+	return good;
+}
+
+/* What is on disk, opened as a reader would: another file to HDF5. */
+static vn_status read_back(vn_desk *d, vn_error *err)
+{
+	struct stat at = { 0 };
+	vn_driver *driver = fstat(d->fd, &at) == 0 ? vn_driver_create(d->fd, d->path, at.st_size) : NULL;
+	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
+	bool       good = driver && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(driver)) >= 0 &&
+	            (file = H5Fopen(d->path, H5F_ACC_RDONLY, fapl)) >= 0 && vn_desk_plan_is_whole(d, file);
+
+	if (file >= 0)
+		H5Fclose(file);
+	if (fapl >= 0)
+		H5Pclose(fapl);
+	vn_driver_destroy(driver);
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: does not read back as it was written; it is not renamed", d->path);
+}
+
+/* Whether to mark it complete, 1 or 0. Everything to disk and HDF5 away; without complete the mark stays 0. */
+static vn_status close_file(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
+{
+	const bool complete = vn_take_int(m) && !d->refused;
+	vn_status  st = VN_OK;
+
+	(void)value;
+	drop(d);
+	close_step(d);
+	if (d->file >= 0) {
+		/* Marked only when all else is on disk. */
+		st = publish(d, err);
+		if (!st && complete)
+			st = read_back(d, err);
+		if (!st && complete && !mark_complete(d->file))
+			st = broken(d, "the mark that it is complete", err);
+		if (H5Fclose(d->file) < 0 && !st)
+			st = broken(d, "its end", err);
+		if (!st)
+			st = vn_driver_publish(d->driver, err);
+	}
+	d->file = H5I_INVALID_HID;
+	return st;
+}
+
+/* ---- the desk ---------------------------------------------------------------------------------------- */
+
+vn_desk *vn_desk_create(int fd, const char *path)
+{
+	vn_desk *d = calloc(1, sizeof *d);
+
+	if (!d)
+		return NULL;
+	*d = (vn_desk){ .fd = fd, .path = path, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID, .groups = H5I_INVALID_HID,
+	                .dset = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .driver = vn_driver_create(fd, path, 0), .mark = vn_trouble_mark() };
+	if (!d->driver) {
+		free(d);
+		return NULL;
+	}
+	vn_h5_lock(); /* for what it sets once; nobody else is here */
+	return d;
+}
+
+vn_status vn_desk_do(vn_desk *d, vn_errand errand, vn_message *m, int64_t *value, vn_error *err)
+{
+	static vn_status (*const does[VN_N_ERRANDS])(vn_desk *d, vn_message *m, int64_t *value, vn_error *err) = {
+		[VN_SCRIBE_CREATE] = create, [VN_SCRIBE_RUN] = vn_desk_run, [VN_SCRIBE_IDS_DIGEST] = vn_desk_ids_digest,
+		[VN_SCRIBE_TOKEN_TEXT] = vn_desk_token_text, [VN_SCRIBE_FACTS] = vn_desk_facts, [VN_SCRIBE_MODEL] = vn_desk_model,
+		[VN_SCRIBE_STEP] = step, [VN_SCRIBE_ALIASES] = aliases, [VN_SCRIBE_START] = start, [VN_SCRIBE_FINISH] = finish,
+		[VN_SCRIBE_CLOSE] = close_file,
+	};
+	const vn_status poor = d->refused ? VN_OK : vn_h5_room(d->path, err);
+
+	d->refused |= poor != VN_OK;
+	/* The end comes also after a refusal, with the memory that vn_h5_room kept for it. */
+	if (poor && errand == VN_SCRIBE_CLOSE)
+		close_file(d, m, value, NULL);
+	if (poor)
+		return poor;
+	const vn_status st = does[errand](d, m, value, err);
+	return st ? st : vn_trouble_since(d->mark, d->path, err);
+}

@@ -1,0 +1,124 @@
+/* temporary.c: see temporary.h. */
+#include "libref/base/temporary.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST = 64, PATH_ROOM = 4096, DEEPEST = 3 };
+
+static struct {
+	volatile bool listed;
+	pid_t         owner;  /* a forked child removes nothing */
+	int           folder; /* open, for where files are no longer to be had; -1: a file */
+	char          path[PATH_ROOM];
+} slot[MOST];
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void vn_temporary_add(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MOST && strlen(path) < PATH_ROOM; i++)
+		if (!slot[i].listed) {
+			strcpy(slot[i].path, path);
+			slot[i].owner = getpid();
+			slot[i].folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			slot[i].listed = true;
+			break;
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+static void leave(int i)
+{
+	if (slot[i].folder >= 0)
+		close(slot[i].folder);
+	slot[i].listed = false;
+}
+
+void vn_temporary_forget(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MOST; i++)
+		if (slot[i].listed && strcmp(slot[i].path, path) == 0)
+			leave(i);
+	pthread_mutex_unlock(&lock);
+}
+
+/* What the kernel fills in for getdents64; opendir would allocate. */
+typedef struct entry {
+	unsigned long long inode, offset;
+	unsigned short     bytes;
+	unsigned char      type;
+	char               name[];
+} entry;
+
+static void remove_at(int in, const char *name, int depth);
+
+static void empty(int folder, int depth)
+{
+	_Alignas(entry) char room[2048];
+	long n;
+
+	lseek(folder, 0, SEEK_SET);
+	while ((n = syscall(SYS_getdents64, folder, room, sizeof room)) > 0)
+		for (long at = 0; at < n;) {
+			const entry *e = (const entry *)(const void *)(room + at);
+			if (strcmp(e->name, ".") != 0 && strcmp(e->name, "..") != 0)
+				remove_at(folder, e->name, depth + 1);
+			at += e->bytes;
+		}
+}
+
+static void remove_at(int in, const char *name, int depth)
+{
+	if (unlinkat(in, name, 0) == 0 || depth > DEEPEST)
+		return;
+	const int folder = openat(in, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (folder < 0)
+		return;
+	empty(folder, depth);
+	close(folder);
+	unlinkat(in, name, AT_REMOVEDIR);
+}
+
+static void remove_listed(int i)
+{
+	if (slot[i].folder >= 0) {
+		empty(slot[i].folder, 0);
+		unlinkat(AT_FDCWD, slot[i].path, AT_REMOVEDIR);
+	} else {
+		remove_at(AT_FDCWD, slot[i].path, 0);
+	}
+}
+
+void vn_temporary_clear(const char *path)
+{
+	pthread_mutex_lock(&lock);
+	for (int i = 0; i < MOST; i++)
+		if (slot[i].listed && strcmp(slot[i].path, path) == 0) {
+			remove_listed(i);
+			leave(i);
+		}
+	pthread_mutex_unlock(&lock);
+}
+
+void vn_temporary_end(void)
+{
+	enum { TRIES = 100 };
+	const struct timespec moment = { .tv_nsec = 5000000 };
+
+	for (int i = 0; i < MOST; i++)
+		if (slot[i].listed && slot[i].owner == getpid())
+			remove_listed(i);
+	syscall(SYS_close_range, 3u, ~0u, 0u);
+	for (int i = 0; i < TRIES && waitpid(-1, NULL, WNOHANG) >= 0; i++)
+		nanosleep(&moment, NULL);
+}

@@ -1,0 +1,413 @@
+/* fault_shim.c: the n-th call of malloc, read, rename... fails. For LD_PRELOAD; tests/fault_sweep.py drives it.
+ *
+ * Everything before main passes, and so does what the dynamic loader asks for. The environment says what fails:
+ *
+ *   VN_FAULT_CALL      names of calls, by commas, or a family: memory, file, process. Unset: nothing fails
+ *   VN_FAULT_AT        which of these calls, from 1 on, over all processes together
+ *   VN_FAULT_STICKY=1  every one of them from there on
+ *   VN_FAULT_PERCENT   instead of VN_FAULT_AT: so many of a hundred, drawn with VN_FAULT_SEED
+ *   VN_FAULT_CHILDREN=1  also in forked processes, which are otherwise left alone and not counted
+ *   VN_FAULT_OWN=1     only calls made by the program itself, not by libraries
+ *   VN_FAULT_TALLY     a file of VN_FAULT_TALLY_BYTES zero bytes: the calls counted, the calls that failed, then
+ *                      how often each call of the table was made, all uint64_t
+ *   VN_FAULT_TIME      what time() and gettimeofday() say, so that files are the same byte for byte
+ *   VN_FAULT_LIST=1    print the table's names and end
+ *
+ * A call that fails sets errno as the kernel would; one that has an effect although it fails (close) has it.
+ */
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The C library's own: no look-up, which would need memory. */
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t each);
+void *__libc_realloc(void *old, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
+
+#define CALLS(X) \
+	X(malloc, MEMORY, ENOMEM) X(calloc, MEMORY, ENOMEM) X(realloc, MEMORY, ENOMEM) X(aligned_alloc, MEMORY, ENOMEM) \
+	X(posix_memalign, MEMORY, ENOMEM) X(mmap, MEMORY, ENOMEM) X(munmap, 0, ENOMEM) X(madvise, 0, EINVAL) \
+	X(create, FILES, ENOSPC) X(open, FILES, EMFILE) X(fopen, FILES, EMFILE) X(opendir, FILES, EMFILE) \
+	X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) \
+	X(write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) \
+	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) X(close, FILES, EIO) \
+	X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) \
+	X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) \
+	X(dup2, PROCESS, EBUSY) X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM)
+
+enum call {
+#define X(name, family, number) C_##name,
+	CALLS(X)
+#undef X
+	N_CALLS
+};
+
+static const struct { const char *name; int family, number; } call[N_CALLS] = {
+#define X(name, family, number) { #name, family, number },
+	CALLS(X)
+#undef X
+};
+
+struct tally {
+	_Atomic uint64_t counted, failed, each[N_CALLS];
+};
+
+static struct tally  own_tally, *tally = &own_tally;
+static bool          active, selected[N_CALLS], sticky, children, child, own;
+static uint64_t      at, percent, seed;
+static time_t        fixed_time;
+static uintptr_t     loader_from, loader_to; /* where the dynamic loader's code is */
+static uintptr_t     program_from, program_to; /* and the program's */
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return x ^ (x >> 31);
+}
+
+/* Does this call fail? from: where it was made. */
+static bool fails(enum call c, const void *from)
+{
+	if (!active || ((uintptr_t)from >= loader_from && (uintptr_t)from < loader_to) || (child && !children))
+		return false;
+	if (own && ((uintptr_t)from < program_from || (uintptr_t)from >= program_to))
+		return false;
+	tally->each[c]++;
+	if (!selected[c])
+		return false;
+	const uint64_t n = ++tally->counted;
+	if (percent ? mix(n ^ mix(seed)) % 100 >= percent : sticky ? at == 0 || n < at : n != at)
+		return false;
+	tally->failed++;
+	errno = call[c].number;
+	return true;
+}
+
+#define FAILS(name) fails(C_##name, __builtin_return_address(0))
+
+/* The next definition of a function; looked up once. */
+#define NEXT(name) \
+	static __typeof__(name) *next_; \
+	if (!next_) \
+		*(void **)&next_ = dlsym(RTLD_NEXT, #name)
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+void *malloc(size_t n)                      { return FAILS(malloc) ? NULL : __libc_malloc(n); }
+void *calloc(size_t n, size_t each)         { return FAILS(calloc) ? NULL : __libc_calloc(n, each); }
+void *realloc(void *old, size_t n)          { return FAILS(realloc) ? NULL : __libc_realloc(old, n); }
+void *aligned_alloc(size_t align, size_t n) { return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n); }
+void *memalign(size_t align, size_t n)      { return FAILS(aligned_alloc) ? NULL : __libc_memalign(align, n); }
+
+int posix_memalign(void **p, size_t align, size_t n)
+{
+	void *got = FAILS(posix_memalign) ? NULL : __libc_memalign(align, n);
+	if (!got)
+		return ENOMEM;
+	*p = got;
+	return 0;
+}
+
+void *mmap(void *where, size_t n, int prot, int flags, int fd, off_t from)
+{
+	NEXT(mmap);
+	return FAILS(mmap) ? MAP_FAILED : next_(where, n, prot, flags, fd, from);
+}
+
+void *mmap64(void *where, size_t n, int prot, int flags, int fd, off64_t from)
+{
+	NEXT(mmap64);
+	return FAILS(mmap) ? MAP_FAILED : next_(where, n, prot, flags, fd, from);
+}
+
+/* The usual call, failing or passed on. */
+#define PASS(result, name, as, parameters, arguments, failure) \
+	result name parameters \
+	{ \
+		NEXT(name); \
+		return FAILS(as) ? failure : next_ arguments; \
+	}
+
+PASS(int, munmap, munmap, (void *p, size_t n), (p, n), -1)
+PASS(int, madvise, madvise, (void *p, size_t n, int advice), (p, n, advice), -1)
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+#define OPEN(name, parameters, arguments) \
+	int name parameters \
+	{ \
+		NEXT(name); \
+		mode_t  mode = 0; \
+		va_list more; \
+		va_start(more, flags); \
+		if (flags & (O_CREAT | O_TMPFILE)) \
+			mode = va_arg(more, mode_t); \
+		va_end(more); \
+		if (fails(flags & O_CREAT ? C_create : C_open, __builtin_return_address(0))) \
+			return -1; \
+		return next_ arguments; \
+	}
+OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
+OPEN(openat64, (int dir, const char *path, int flags, ...), (dir, path, flags, mode))
+
+int __open_2(const char *path, int flags);
+int __open64_2(const char *path, int flags);
+PASS(int, __open_2, open, (const char *path, int flags), (path, flags), -1)
+PASS(int, __open64_2, open, (const char *path, int flags), (path, flags), -1)
+PASS(FILE *, fopen, fopen, (const char *path, const char *mode), (path, mode), NULL)
+PASS(FILE *, fopen64, fopen, (const char *path, const char *mode), (path, mode), NULL)
+PASS(FILE *, fdopen, fopen, (int fd, const char *mode), (fd, mode), NULL)
+PASS(DIR *, opendir, opendir, (const char *path), (path), NULL)
+PASS(ssize_t, read, read, (int fd, void *to, size_t n), (fd, to, n), -1)
+PASS(ssize_t, pread, pread, (int fd, void *to, size_t n, off_t from), (fd, to, n, from), -1)
+PASS(ssize_t, pread64, pread, (int fd, void *to, size_t n, off64_t from), (fd, to, n, from), -1)
+ssize_t __read_chk(int fd, void *to, size_t n, size_t room);
+ssize_t __pread_chk(int fd, void *to, size_t n, off_t from, size_t room);
+ssize_t __pread64_chk(int fd, void *to, size_t n, off64_t from, size_t room);
+PASS(ssize_t, __read_chk, read, (int fd, void *to, size_t n, size_t room), (fd, to, n, room), -1)
+PASS(ssize_t, __pread_chk, pread, (int fd, void *to, size_t n, off_t from, size_t room), (fd, to, n, from, room), -1)
+PASS(ssize_t, __pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, size_t room), (fd, to, n, from, room), -1)
+PASS(ssize_t, write, write, (int fd, const void *from, size_t n), (fd, from, n), -1)
+PASS(ssize_t, pwrite, pwrite, (int fd, const void *from, size_t n, off_t to), (fd, from, n, to), -1)
+PASS(ssize_t, pwrite64, pwrite, (int fd, const void *from, size_t n, off64_t to), (fd, from, n, to), -1)
+PASS(int, ftruncate, ftruncate, (int fd, off_t n), (fd, n), -1)
+PASS(int, ftruncate64, ftruncate, (int fd, off64_t n), (fd, n), -1)
+PASS(int, fallocate, fallocate, (int fd, int mode, off_t from, off_t n), (fd, mode, from, n), -1)
+PASS(int, posix_fallocate, fallocate, (int fd, off_t from, off_t n), (fd, from, n), ENOSPC)
+PASS(int, fsync, fsync, (int fd), (fd), -1)
+PASS(int, fdatasync, fsync, (int fd), (fd), -1)
+PASS(int, rename, rename, (const char *from, const char *to), (from, to), -1)
+PASS(int, renameat2, rename, (int a, const char *from, int b, const char *to, unsigned flags), (a, from, b, to, flags), -1)
+PASS(int, fstat, fstat, (int fd, struct stat *st), (fd, st), -1)
+PASS(int, fstat64, fstat, (int fd, struct stat64 *st), (fd, st), -1)
+PASS(int, stat, stat, (const char *path, struct stat *st), (path, st), -1)
+PASS(int, stat64, stat, (const char *path, struct stat64 *st), (path, st), -1)
+PASS(int, lstat, stat, (const char *path, struct stat *st), (path, st), -1)
+PASS(int, lstat64, stat, (const char *path, struct stat64 *st), (path, st), -1)
+int flock(int fd, int how);
+PASS(int, flock, flock, (int fd, int how), (fd, how), -1)
+PASS(int, mkdir, mkdir, (const char *path, mode_t mode), (path, mode), -1)
+PASS(int, mkstemp, mkstemp, (char *path), (path), -1)
+PASS(int, mkostemp, mkstemp, (char *path, int flags), (path, flags), -1)
+PASS(char *, mkdtemp, mkstemp, (char *path), (path), NULL)
+
+int close(int fd)
+{
+	NEXT(close);
+	const bool bad = FAILS(close);
+	const int  r = next_(fd);
+	if (bad)
+		errno = call[C_close].number;
+	return bad ? -1 : r;
+}
+
+/* Streams: the C library's own reads and writes do not pass by the functions above. */
+static void mark(FILE *f)
+{
+	enum { ERROR_SEEN = 0x20 }; /* _IO_ERR_SEEN; ferror() reads it */
+	if (f)
+		f->_flags |= ERROR_SEEN;
+}
+
+size_t fread(void *to, size_t each, size_t n, FILE *f)
+{
+	NEXT(fread);
+	if (!FAILS(fread))
+		return next_(to, each, n, f);
+	mark(f);
+	return 0;
+}
+
+size_t fwrite(const void *from, size_t each, size_t n, FILE *f)
+{
+	NEXT(fwrite);
+	if (f == stderr || !FAILS(fwrite))
+		return next_(from, each, n, f);
+	mark(f);
+	return 0;
+}
+
+int fflush(FILE *f)
+{
+	NEXT(fflush);
+	if (f == stderr || !FAILS(fflush))
+		return next_(f);
+	mark(f);
+	return EOF;
+}
+
+int fclose(FILE *f)
+{
+	NEXT(fclose);
+	const bool bad = FAILS(fclose);
+	const int  r = next_(f);
+	if (bad)
+		errno = call[C_fclose].number;
+	return bad ? EOF : r;
+}
+
+ssize_t getline(char **line, size_t *room, FILE *f)
+{
+	NEXT(getline);
+	if (!FAILS(getline))
+		return next_(line, room, f);
+	mark(f);
+	return -1;
+}
+
+/* ---- processes and threads ------------------------------------------------------------------- */
+
+pid_t fork(void)
+{
+	NEXT(fork);
+	const pid_t pid = FAILS(fork) ? -1 : next_();
+	child |= pid == 0;
+	return pid;
+}
+
+PASS(int, pipe, pipe, (int ends[2]), (ends), -1)
+PASS(int, pipe2, pipe, (int ends[2], int flags), (ends, flags), -1)
+PASS(int, socketpair, pipe, (int domain, int type, int protocol, int ends[2]), (domain, type, protocol, ends), -1)
+PASS(int, dup2, dup2, (int from, int to), (from, to), -1)
+PASS(int, poll, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms), -1)
+PASS(int, pthread_mutex_init, mutex_init, (pthread_mutex_t *m, const pthread_mutexattr_t *a), (m, a), ENOMEM)
+PASS(int, pthread_cond_init, cond_init, (pthread_cond_t *c, const pthread_condattr_t *a), (c, a), ENOMEM)
+PASS(int, pthread_create, pthread_create,
+     (pthread_t *t, const pthread_attr_t *a, void *(*run)(void *), void *x), (t, a, run, x), EAGAIN)
+
+time_t time(time_t *t)
+{
+	NEXT(time);
+	const time_t now = fixed_time ? fixed_time : next_(NULL);
+	if (t)
+		*t = now;
+	return now;
+}
+
+/* HDF5's clock. */
+int gettimeofday(struct timeval *restrict t, void *restrict zone)
+{
+	NEXT(gettimeofday);
+	const int r = next_(t, zone);
+	if (fixed_time && r == 0)
+		*t = (struct timeval){ .tv_sec = fixed_time };
+	return r;
+}
+
+/* ---- before main ------------------------------------------------------------------------------- */
+
+static uintptr_t end_of(const struct dl_phdr_info *i)
+{
+	uintptr_t to = 0;
+	for (int k = 0; k < i->dlpi_phnum; k++)
+		if (i->dlpi_phdr[k].p_type == PT_LOAD && i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz > to)
+			to = i->dlpi_addr + i->dlpi_phdr[k].p_vaddr + i->dlpi_phdr[k].p_memsz;
+	return to;
+}
+
+static int find_code(struct dl_phdr_info *i, size_t size, void *ctx)
+{
+	int *n = ctx;
+	(void)size;
+	if ((*n)++ == 0) { /* the program comes first */
+		program_from = i->dlpi_addr;
+		program_to = end_of(i);
+	}
+	if (i->dlpi_name && strstr(i->dlpi_name, "ld-linux")) {
+		loader_from = i->dlpi_addr;
+		loader_to = end_of(i);
+	}
+	return 0;
+}
+
+static uint64_t number_of(const char *name)
+{
+	const char *s = getenv(name);
+	return s ? strtoull(s, NULL, 10) : 0;
+}
+
+/* Is the word in a list by commas? */
+static bool listed(const char *list, const char *word)
+{
+	const size_t n = strlen(word);
+	for (const char *p = list; (p = strstr(p, word)); p += n)
+		if ((p == list || p[-1] == ',') && (p[n] == ',' || !p[n]))
+			return true;
+	return false;
+}
+
+static void select_calls(const char *list)
+{
+	for (int c = 0; c < N_CALLS; c++)
+		selected[c] = listed(list, call[c].name) || ((call[c].family & MEMORY) && listed(list, "memory")) ||
+		              ((call[c].family & FILES) && listed(list, "file")) ||
+		              ((call[c].family & PROCESS) && listed(list, "process"));
+}
+
+static void settle(void)
+{
+	const char *list = getenv("VN_FAULT_CALL"), *path = getenv("VN_FAULT_TALLY");
+	const int   fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+
+	if (getenv("VN_FAULT_LIST")) {
+		for (int c = 0; c < N_CALLS; c++)
+			puts(call[c].name);
+		exit(0);
+	}
+	if (fd >= 0) {
+		void *p = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		if (p != MAP_FAILED)
+			tally = p;
+		close(fd);
+	}
+	select_calls(list ? list : "");
+	at = number_of("VN_FAULT_AT");
+	percent = number_of("VN_FAULT_PERCENT");
+	seed = number_of("VN_FAULT_SEED");
+	sticky = number_of("VN_FAULT_STICKY");
+	children = number_of("VN_FAULT_CHILDREN");
+	fixed_time = (time_t)number_of("VN_FAULT_TIME");
+	own = number_of("VN_FAULT_OWN");
+	dl_iterate_phdr(find_code, &(int){ 0 });
+}
+
+static int (*real_main)(int, char **, char **);
+
+static int counted_main(int argc, char **argv, char **env)
+{
+	settle();
+	active = true;
+	return real_main(argc, argv, env);
+}
+
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+int __libc_start_main(int (*main)(int, char **, char **), int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
+{
+	NEXT(__libc_start_main);
+	real_main = main;
+	return next_(counted_main, argc, argv, init, fini, rtld_fini, stack_end);
+}

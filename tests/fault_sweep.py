@@ -1,0 +1,411 @@
+#!/usr/bin/env python3
+"""fault_sweep.py VERNIER SHIM [--sample N] [--seed S] [--own] [--command NAME] [--call NAME] [--jobs N] [--all] [--budget SECONDS]
+
+Runs commands of VERNIER again and again, and lets one call fail each time: the n-th malloc, the n-th read, the n-th
+rename... (SHIM is tests/fault_shim.c), once or from there on, with forked processes or without. After each run:
+
+  - the exit status is the undisturbed one or 2, within a time limit, and no signal ended it
+  - with 2 there is a line on stderr, and not a page
+  - otherwise the standard output is the undisturbed one, and every output file is there
+  - an output file that is there is the undisturbed one: reports byte for byte, recordings in every number and attribute
+  - nothing else is left behind but an incomplete recording under its temporary name, which opens (specs/checkpoint.md)
+
+Prints counts by command and by call; status 1 where anything was found. --sample: how many runs in all, spread over
+commands and calls (default 20000); --all: every call of every command. --own: only calls that VERNIER itself makes, not its libraries. --budget: ends after so many seconds. A finding
+prints what repeats it.
+"""
+import argparse
+import collections
+import concurrent.futures
+import os
+import random
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIXTURES = os.path.join(os.path.dirname(HERE), "fixtures")
+MODEL = os.path.join(FIXTURES, "qwen2-trained")
+VOLATILE = {"created", "device_ms"}
+HANG_S = 60
+MOST_LINES = 4  # of stderr, beyond the undisturbed run's: a library's own words, and ours
+OUTCOMES = "right", "refused", "crash", "hang", "wrong", "leftover", "mute"
+
+# name: arguments, output files. IN: the folder of what was made before.
+COMMANDS = {
+    "capture": ("capture ref MODEL --ids 5,6,7 -o out.h5", ["out.h5"]),
+    "capture_text": ("capture ref MODEL --prompt of --decode 2 --precision f16 -o out.h5", ["out.h5"]),
+    "capture_points": ("capture ref FIXTURES/gpt2-trained --ids 5,6,7 --points * --threads 2 -o out.h5", ["out.h5"]),
+    "capture_hybrid": ("capture ref FIXTURES/qwen3_5_text-trained --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
+    "capture_gguf": ("capture ref FIXTURES/gguf/qwen2-trained.q8_0.gguf --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
+    "capture_gpu": ("capture gpu MODEL --ids 5,6 --points *.output -o out.h5", ["out.h5"]),
+    "compare": ("compare IN/ref.h5 IN/half.h5", []),
+    "compare_bad": ("compare IN/ref.h5 IN/bad.h5 --all", []),
+    "compare_text": ("compare IN/ref.h5 IN/bad.h5 --format text", []),
+    "compare_json": ("compare IN/ref.h5 IN/bad.h5 --format json", []),
+    "compare_junit": ("compare IN/ref.h5 IN/bad.h5 --format junit", []),
+    "compare_markdown": ("compare IN/ref.h5 IN/bad.h5 --format markdown", []),
+    "compare_html": ("compare IN/ref.h5 IN/bad.h5 --format html", []),
+    "compare_reports": ("compare IN/ref.h5 IN/bad.h5 --model MODEL --explain -o r.html -o r.xml -o r.md -o r.json",
+                        ["r.html", "r.xml", "r.md", "r.json"]),
+    "compare_baseline": ("compare IN/ref.h5 IN/bad.h5 --baseline IN/bad.json", []),
+    "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow token_ids,weights,config,missing", []),
+    "import_npz": ("import IN/a.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_deflated": ("import IN/b.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_npy": ("import IN/npy --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_safetensors": ("import IN/a.safetensors --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_gguf": ("import IN/a.gguf --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
+    "import_tree": ("import IN/tree/Q_debug_tree_FULL_TENSORS.json --names hf --model MODEL --engine transformers -o out.h5", ["out.h5"]),
+    "weights": ("weights MODEL IN/changed", []),
+    "weights_json": ("weights IN/ref.h5 IN/changed.h5 --format json", []),
+    "show": ("show IN/ref.h5", []),
+    "show_json": ("show IN/ref.h5 --format json", []),
+    "show_tensor": ("show IN/ref.h5 logits", []),
+    "show_check": ("show IN/ref.h5 --check", []),
+    "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
+    "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
+    "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),
+    "limits": ("limits IN/limits.yaml --recording IN/ref.h5", []),
+    "points": ("points MODEL", []),
+    "faults": ("points --faults", []),
+    "selftest": ("selftest IN/ref.h5 IN/half.h5 --only contract/*", []),
+    "synth": ("synth tiny -o synth", []),
+}
+# Seconds allowed for all of these are what a sample is spread by: a slow command gets fewer runs.
+WEIGHT = {"capture": 2, "capture_text": 2, "compare": 2, "compare_reports": 2, "import_npz": 1.5}
+
+
+class Sweep:
+    def __init__(self, vernier, shim, own=False):
+        self.own = own
+        self.vernier, self.shim = os.path.abspath(vernier), os.path.abspath(shim)
+        self.work = tempfile.mkdtemp(prefix="fault-sweep-")
+        self.made = os.path.join(self.work, "in")
+        self.calls = subprocess.run(["/bin/true"], env=dict(LD_PRELOAD=self.shim, VN_FAULT_LIST="1"), text=True,
+                                    capture_output=True, check=True).stdout.split()
+        self.h5py_lock = threading.Lock()
+        self.local = threading.local()
+
+    # ---- one run
+
+    def arguments(self, command):
+        words = COMMANDS[command][0].split()
+        for word, path in (("IN", self.made), ("MODEL", MODEL), ("FIXTURES", FIXTURES)):
+            words = [re.sub(rf"^{word}\b", path, w) for w in words]
+        return [self.vernier] + words
+
+    def run(self, command, **fault):
+        """Status (negative: the signal; None: a hang), stdout, stderr, the folder, calls counted and failed, each call's count."""
+        if not hasattr(self.local, "place"):
+            self.local.place = tempfile.mkdtemp(prefix="job-", dir=self.work)
+        place, cwd, tally = self.local.place, os.path.join(self.local.place, "cwd"), os.path.join(self.local.place, "tally")
+        shutil.rmtree(cwd, ignore_errors=True)
+        os.makedirs(os.path.join(cwd, "tmp"))
+        with open(tally, "wb") as f:
+            f.write(bytes(8 * (2 + len(self.calls))))
+        env = {k: v for k, v in os.environ.items() if not k.startswith("VN_FAULT")}
+        env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000", TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
+                    XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1",
+                    LC_ALL="C.UTF-8")
+        if self.own:
+            fault = dict(fault, own=1)
+        env |= {"VN_FAULT_" + k.upper(): str(v) for k, v in fault.items()}
+        begin = time.monotonic()
+        # In files and not in pipes: a process left behind would keep a pipe open.
+        with open(os.path.join(place, "stdout"), "wb+") as out, open(os.path.join(place, "stderr"), "wb+") as err:
+            p = subprocess.Popen(self.arguments(command), cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+            try:
+                status = p.wait(HANG_S)
+            except subprocess.TimeoutExpired:
+                status = None
+                os.killpg(p.pid, signal.SIGKILL)
+                p.wait()
+            seconds = time.monotonic() - begin
+            out.seek(0)
+            err.seek(0)
+            said, complained = out.read(), err.read()
+        with open(tally, "rb") as f:
+            counts = struct.unpack(f"<{2 + len(self.calls)}Q", f.read())
+        return status, said, complained.decode(errors="replace"), cwd, counts[0], counts[1], dict(zip(self.calls, counts[2:])), seconds
+
+    # ---- what a run left
+
+    def contents(self, path):
+        """Every number and attribute of a recording."""
+        import h5py
+        all_of = {}
+
+        def put(name, o):
+            all_of[name] = {k: str(v) for k, v in o.attrs.items() if k not in VOLATILE}
+            if isinstance(o, h5py.Dataset):
+                all_of[name]["="] = (str(o.dtype), o.shape, repr(o[()].tolist()) if o.dtype.hasobject else o[()].tobytes())
+
+        with self.h5py_lock, h5py.File(path, "r") as f:
+            put("/", f)
+            f.visititems(put)
+            return all_of, int(f.attrs["complete"])
+
+    def same(self, path, good):
+        if os.path.getsize(path) == os.path.getsize(good):
+            with open(path, "rb") as a, open(good, "rb") as b:
+                if a.read() == b.read():
+                    return True
+        if not path.endswith(".h5"):
+            return False
+        try:
+            return self.contents(path) == self.contents(good)
+        except Exception as e:
+            return False
+
+    def incomplete(self, path):
+        """A recording under its temporary name that opens; one that HDF5 was never asked to make is empty."""
+        try:
+            return os.path.getsize(path) == 0 or self.contents(path) is not None
+        except Exception:
+            return False
+
+    def judge(self, command, result):
+        """The outcome of one run, and what is wrong."""
+        status, said, complained, cwd = result[:4]
+        base = self.base[command]
+        files = {os.path.relpath(os.path.join(d, n), cwd) for d, _, names in os.walk(cwd) for n in names}
+        files |= {os.path.relpath(os.path.join(d, n), cwd) for d, names, _ in os.walk(cwd) for n in names if n != "tmp"}
+        if status is None:
+            return "hang", f"no end after {HANG_S} s"
+        if status < 0:
+            return "crash", signal.Signals(-status).name
+        if status not in (2, base["status"]):
+            return "wrong", f"status {status} instead of {base['status']}"
+        for name in sorted(files & base["files"]):
+            if os.path.isfile(os.path.join(cwd, name)) and not self.same(os.path.join(cwd, name), os.path.join(base["keep"], name)):
+                return "wrong", f"{name} differs, status {status}"
+        if status != 2:
+            if masked(said) != base["said"]:
+                return "wrong", "another standard output"
+            if base["files"] - files:
+                return "wrong", f"status {status} without {sorted(base['files'] - files)}"
+        for name in sorted(files - base["files"]):
+            if not (name.endswith(".h5.partial") and name[:-8] in base["files"] and status == 2 and self.incomplete(os.path.join(cwd, name))):
+                return "leftover", name
+        if status == 2 and base["status"] != 2:
+            lines = complained.count("\n")
+            if lines == 0:
+                return "mute", "no line on stderr"
+            if lines > base["lines"] + MOST_LINES:
+                return "mute", f"{lines} lines on stderr"
+            return "refused", ""
+        return "right", ""
+
+    # ---- the undisturbed runs
+
+    def prepare(self, commands):
+        os.makedirs(self.made)
+        make_inputs(self.vernier, self.made)
+        self.base = {}
+        for command in list(commands):
+            status, said, complained, cwd, *_, each, _ = self.run(command, children=0)
+            if status == 2 and command == "capture_gpu":
+                print(f"{command}: left out, {complained.strip()}")
+                commands.remove(command)
+                continue
+            assert status in (0, 1), f"{command} undisturbed: status {status}\n{complained}"
+            keep = os.path.join(self.work, "keep", command)
+            shutil.copytree(cwd, keep)
+            files = {os.path.relpath(os.path.join(d, n), keep) for d, _, names in os.walk(keep) for n in names}
+            files |= {n for n in os.listdir(keep) if n != "tmp"}
+            with_children = self.run(command, children=1)
+            self.base[command] = dict(status=status, said=masked(said), files=files, keep=keep, lines=complained.count("\n"),
+                                      each={0: each, 1: with_children[6]}, seconds=with_children[7])
+            missing = set(COMMANDS[command][1]) - files
+            assert not missing, f"{command} undisturbed: no {missing}"
+            outcome = self.judge(command, with_children)
+            assert outcome[0] == "right", f"{command} undisturbed, twice: {outcome}"
+
+    def jobs(self, commands, calls, sample, seed):
+        """(command, call, at, sticky, children), spread evenly."""
+        draw = random.Random(seed)
+        strata = []
+        for command in commands:
+            for call in calls:
+                for children in (0, 1):
+                    n = self.base[command]["each"][children].get(call, 0)
+                    if children and n == self.base[command]["each"][0].get(call, 0):
+                        continue
+                    share = WEIGHT.get(command, 1) * min(1, 0.5 / max(0.05, self.base[command]["seconds"]))
+                    share *= 4 if call in ("malloc", "calloc", "realloc") else 1
+                    strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n]
+        low, high = 0.0, 1e9 if sample is None else float(sample)
+        for _ in range(60 if sample is not None else 0):
+            each = (low + high) / 2
+            low, high = (low, each) if sum(min(s[4], max(1, int(each * s[5]))) for s in strata) > sample else (each, high)
+        jobs = []
+        for command, call, sticky, children, n, share in strata:
+            take = n if sample is None else min(n, max(1, int(low * share)))
+            jobs += [(command, call, 1 + min(n - 1, int((k + draw.random()) * n / take)), sticky, children) for k in range(take)]
+        draw.shuffle(jobs)
+        return jobs if sample is None else jobs[:sample]
+
+
+def masked(said):
+    return re.sub(rb"\d+(\.\d+)?(e[+-]\d+)? (ms|s|GB/s|MB/s|GB|MB)\b", b"N", said)
+
+
+def make_inputs(vernier, made):
+    import json
+
+    import h5py
+    import numpy as np
+
+    def call(*words):
+        subprocess.run([vernier, *words], cwd=made, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True)
+
+    def path(name):
+        return os.path.join(made, name)
+
+    call("capture", "ref", MODEL, "--ids", "5,6,7", "-o", "ref.h5")
+    call("capture", "ref", MODEL, "--ids", "5,6,7", "--precision", "f16", "-o", "half.h5")
+    call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "-o", "bad.h5")
+    subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
+    call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
+
+    tensors = {}
+    with h5py.File(path("ref.h5")) as f:
+        f["step.0"].visititems(lambda n, d: tensors.__setitem__(n.replace("/", "."), d[...]) if isinstance(d, h5py.Dataset) else None)
+        ids = f["run/token_ids"][...].astype("<i8")[None]
+    np.savez(path("a.npz"), **tensors)
+    np.savez_compressed(path("b.npz"), **tensors)
+    os.makedirs(path("npy"))
+    for name, a in tensors.items():
+        np.save(path(f"npy/{name}.npy"), a)
+
+    def safetensors(to, tensors):
+        head, data = {}, b""
+        for n, a in tensors.items():
+            head[n] = dict(dtype={"f4": "F32", "i8": "I64", "b1": "BOOL"}[a.dtype.str[1:]], shape=a.shape, data_offsets=[len(data), len(data) + a.nbytes])
+            data += np.ascontiguousarray(a).tobytes()
+        text = json.dumps(head).encode()
+        with open(to, "wb") as o:
+            o.write(struct.pack("<Q", len(text)) + text + data)
+
+    safetensors(path("a.safetensors"), tensors)
+    head, data = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), 0), b""
+    for n, a in tensors.items():
+        data += b"\0" * (-len(data) % 32)
+        head += struct.pack("<Q", len(n)) + n.encode() + struct.pack("<I", a.ndim) + struct.pack(f"<{a.ndim}Q", *a.shape[::-1]) + struct.pack("<IQ", 0, len(data))
+        data += a.tobytes()
+    with open(path("a.gguf"), "wb") as o:
+        o.write(head + b"\0" * (-len(head) % 32) + data)
+
+    # As transformers.model_debugging_utils writes it.
+    os.makedirs(path("tree"))
+
+    def value(name, a):
+        safetensors(path(f"tree/{name}.safetensors"), {"data": a})
+        return dict(shape=repr(a.shape), dtype=repr(a.dtype), value=f"./{name}.safetensors", mean="", std="", min="", max="")
+
+    def node(name, inputs, outputs):
+        return dict(module_path="Q." + name, inputs={"args": [value(f"Q.{name}_inputs_args_0", inputs)]} if inputs is not None else None,
+                    outputs=value(f"Q.{name}_outputs", outputs), children=[])
+
+    one = {n: a[None] for n, a in tensors.items()}
+    children = [node("model.embed_tokens", ids, one["embed"]), node("model.layers.0.input_layernorm", None, one["layer0.attn_norm"]),
+                node("lm_head", one["final_norm"], one["logits"])]
+    with open(path("tree/Q_debug_tree_FULL_TENSORS.json"), "w") as o:
+        json.dump(dict(module_path="Q", inputs={"kwargs": {"input_ids": value("Q_inputs_input_ids", ids)}}, children=children), o)
+
+    shutil.copytree(MODEL, path("changed"))
+    with open(path("changed/model.safetensors"), "r+b") as f:
+        n = 8 + int.from_bytes(f.read(8), "little")
+        at = n + json.loads(f.read(n - 8))["model.norm.weight"]["data_offsets"][0]
+        f.seek(at)
+        x = np.frombuffer(f.read(64), "<f4") * np.float32(1.5)
+        f.seek(at)
+        f.write(x.tobytes())
+    call("capture", "ref", path("changed"), "--ids", "5,6,7", "-o", "changed.h5")
+
+
+def table(title, counts):
+    print(f"\n{title:20} {'injected':>8} " + " ".join(f"{o:>8}" for o in OUTCOMES))
+    total = collections.Counter()
+    for key in sorted(counts):
+        print(f"{key:20} {sum(counts[key].values()):8} " + " ".join(f"{counts[key][o]:8}" for o in OUTCOMES))
+        total += counts[key]
+    print(f"{'all':20} {sum(total.values()):8} " + " ".join(f"{total[o]:8}" for o in OUTCOMES))
+    return total
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("vernier")
+    a.add_argument("shim")
+    a.add_argument("--sample", type=int, default=20000)
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--command", action="append")
+    a.add_argument("--call", action="append")
+    a.add_argument("--jobs", type=int, default=os.cpu_count())
+    a.add_argument("--all", action="store_true")
+    a.add_argument("--own", action="store_true")
+    a.add_argument("--budget", type=float, default=1e9)
+    a.add_argument("--findings", type=int, default=40, help="how many are printed in full")
+    a = a.parse_args()
+    try:
+        import h5py  # noqa: F401
+        import numpy  # noqa: F401
+    except ImportError:
+        print("skipped: needs h5py and numpy")
+        return 77
+
+    begin = time.monotonic()
+    sweep = Sweep(a.vernier, a.shim, a.own)
+    commands = [c for c in COMMANDS if not a.command or any(re.fullmatch(w, c) for w in a.command)]
+    calls = a.call or sweep.calls
+    by_command, by_call = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
+    findings, kinds, idle, left_out = 0, collections.Counter(), 0, 0
+    try:
+        sweep.prepare(commands)
+        jobs = sweep.jobs(commands, calls, None if a.all else a.sample, a.seed)
+        print(f"{len(commands)} commands, {len(jobs)} failing calls", flush=True)
+
+        def work(job):
+            command, call, at, sticky, children = job
+            if time.monotonic() - begin > a.budget:
+                return job, None, None, None, 0
+            result = sweep.run(command, call=call, at=at, sticky=sticky, children=children)
+            outcome, why = sweep.judge(command, result)
+            return job, outcome, why, result[2], result[5]
+
+        with concurrent.futures.ThreadPoolExecutor(a.jobs) as pool:
+            for (command, call, at, sticky, children), outcome, why, complained, failed in pool.map(work, jobs):
+                if outcome is None:
+                    left_out += 1
+                    continue
+                idle += failed == 0  # the run ended before it came to this call
+                if failed == 0 and outcome == "right":
+                    continue
+                by_command[command][outcome] += 1
+                by_call[call][outcome] += 1
+                if outcome not in ("right", "refused"):
+                    findings += 1
+                    kinds[command, call, outcome, why] += 1
+                    if findings <= a.findings:
+                        print(f"{command}: VN_FAULT_CALL={call} VN_FAULT_AT={at} VN_FAULT_STICKY={sticky} VN_FAULT_CHILDREN={children}: "
+                              f"{outcome}, {why} {complained.strip()[-200:]!r}", flush=True)
+    finally:
+        shutil.rmtree(sweep.work, ignore_errors=True)
+    table("command", by_command)
+    total = table("call", by_call)
+    print(f"\n{sum(total.values())} injected failures in {time.monotonic() - begin:.0f} s, {findings} findings"
+          f" ({idle} runs did not come to their call, {left_out} left out for want of time)")
+    for (command, call, outcome, why), n in kinds.most_common(30):
+        print(f"  {n:5} {command} {call}: {outcome}, {why}")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
