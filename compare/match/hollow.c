@@ -81,7 +81,7 @@ static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_e
 	vn_recording_release(r, a);
 	if (b != a)
 		vn_recording_release(r, b);
-	return st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
 static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes, vn_error *err)
