@@ -14,11 +14,12 @@ enum { READ_BYTES = 256 << 10, HELD_BYTES = 16 << 20 };
 
 typedef enum state {
 	NOT_READ,
-	LENT,    /* handed out, not checked */
-	BUSY,    /* some thread takes its digest */
+	DEFERRED, /* handed out, not checked */
+	LENT,     /* the same, and the borrower takes its digest */
+	BUSY,     /* some thread takes its digest */
 	RIGHT,
 	WRONG,
-	WITHOUT, /* handed out, and the file has no digest of it */
+	WITHOUT,  /* handed out, and the file has no digest of it */
 } state;
 
 /* A stored tensor. The views of one tensor share it. */
@@ -123,10 +124,10 @@ static vn_status prove(const vn_recording *r, int i, vn_proof *p, vn_error *err)
 	pthread_mutex_lock(&lock);
 	while ((now = p->state) == BUSY)
 		pthread_cond_wait(&settled, &lock);
-	if (now == NOT_READ || now == LENT)
+	if (now < BUSY)
 		p->state = BUSY;
 	pthread_mutex_unlock(&lock);
-	if (now != NOT_READ && now != LENT)
+	if (now > BUSY)
 		return answer(r, p, now, err);
 	const vn_status st = take(r, i, &p->found, err);
 	now = leave(p, st ? now : judged(p));
@@ -144,18 +145,18 @@ vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err)
 	else if (!r->defer || r->source[i].offset < 0)
 		return prove(r, i, p, err);
 	else if (now == NOT_READ)
-		p->state = LENT;
+		p->state = DEFERRED;
 	return VN_OK;
 }
 
 vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error *err)
 {
 	vn_proof *p = r->source[i].proof;
-	*unchecked = p && p->state == NOT_READ && *p->written.hex;
-	if (!*unchecked && (!p || p->state != LENT))
-		return vn_proof_ask(r, i, err);
-	p->state = LENT;
-	return VN_OK;
+	const int now = p ? atomic_load(&p->state) : WITHOUT;
+	*unchecked = now <= DEFERRED && *p->written.hex;
+	if (*unchecked)
+		p->state = LENT;
+	return *unchecked || now == LENT ? VN_OK : vn_proof_ask(r, i, err);
 }
 
 /* The stored tensor of an entry that is all of one. */
@@ -227,7 +228,7 @@ vn_status vn_recording_verify(vn_recording *r, vn_error *err)
 	for (int i = 0; i < r->n_bases && !st; i++)
 		st = vn_recording_verify(r->base[i], err);
 	for (int i = 0; r->proof && i < r->n_entries && !st; i++)
-		if (r->proof[i].state == LENT && (st = prove(r, i, &r->proof[i], err)) == VN_ERR_DAMAGED)
+		if ((r->proof[i].state == LENT || r->proof[i].state == DEFERRED) && (st = prove(r, i, &r->proof[i], err)) == VN_ERR_DAMAGED)
 			st = VN_OK;
 	return st;
 }
