@@ -26,6 +26,7 @@ struct vn_driver {
 	size_t      n_log, room_log;
 	haddr_t    *seen;     /* addresses published before, an open hash table; 0: free */
 	size_t      n_seen, room_seen;
+	int         trouble;  /* errno of a read */
 };
 
 /* What HDF5 holds: its own fields and our file. */
@@ -115,8 +116,10 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 		ssize_t n = pread(d->fd, to + have, bytes - have, (off_t)(at + have));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0) {
+			d->trouble = d->trouble ? d->trouble : errno;
 			return -1;
+		}
 		if (n == 0)
 			break;
 		have += (size_t)n;
@@ -177,6 +180,11 @@ long long vn_driver_id(void)
 	if (id < 0)
 		id = H5FDregister(&driver_class);
 	return id;
+}
+
+int vn_driver_trouble(const vn_driver *d)
+{
+	return d->trouble;
 }
 
 vn_driver *vn_driver_create(int fd, const char *path)

@@ -38,6 +38,9 @@ void       vn_driver_destroy(vn_driver *d);
 long long   vn_driver_id(void);
 const void *vn_driver_info(vn_driver *d);
 
+/* The errno of the first read that the system refused; 0: none. */
+int vn_driver_trouble(const vn_driver *d);
+
 /* Everything the library has written so far goes to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
 

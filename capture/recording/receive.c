@@ -283,12 +283,19 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	return VN_OK;
 }
 
+vn_status vn_scan_status(const void *frame)
+{
+	int32_t st;
+	memcpy(&st, frame, sizeof st);
+	return st == VN_ERR_IO || st == VN_ERR_NOMEM ? (vn_status)st : VN_ERR_FORMAT;
+}
+
 /* The child's own refusal is one line already. */
 static vn_status take_failure(const vn_recording *r, const char *data, size_t bytes, vn_error *err)
 {
 	if (bytes <= sizeof(int32_t))
 		return astray(r, err);
-	return vn_fail(err, VN_ERR_FORMAT, "%s", data + sizeof(int32_t));
+	return vn_fail(err, vn_scan_status(data), "%s", data + sizeof(int32_t));
 }
 
 static vn_status take(vn_recording *r, int kind, void **data, size_t bytes, vn_error *err)

@@ -40,7 +40,7 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 		void  *data = NULL;
 		size_t bytes;
 		if (!(st = vn_child_receive_any(list, n, &which, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
+			st = vn_fail(err, bytes > 4 ? vn_scan_status(data) : VN_ERR_FORMAT, "%s", bytes > 4 ? (char *)data + 4 : r->path);
 		free(data);
 		vn_child_end(&child[which]);
 	}

@@ -7,6 +7,7 @@
 #define VN_CAPTURE_SCAN_H
 
 #include "capture/recording/scratch.h"
+#include "libref/base/error.h"
 #include "libref/base/tensor.h"
 #include "libref/base/digest.h"
 #include "libref/plan/plan.h"
@@ -32,6 +33,9 @@ typedef enum vn_frame {
 	VN_FRAME_UNREAD,      /* text: an object that no reader looks for */
 	VN_FRAME_DONE
 } vn_frame;
+
+/* What a FAILED frame says, as far as it is believed. */
+vn_status vn_scan_status(const void *frame);
 
 #define VN_NOT_SAID INT64_MIN /* the file does not say: no number that a file could mean */
 

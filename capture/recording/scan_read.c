@@ -15,16 +15,15 @@
 static const size_t MOST_TEXT = (size_t)16 << 20; /* bytes of one string */
 enum { MOST_ATTRIBUTES = 1000 };
 
-void vn_refuse(const vn_scan *s, const char *object, const char *format, ...)
-{
-	char    frame[sizeof(int32_t) + VN_ERROR_MAX];
-	int32_t status = VN_ERR_FORMAT;
-	char    why[VN_ERROR_MAX / 2];
-	va_list args;
+/* This process reads one file. */
+static const vn_driver *driver;
 
-	va_start(args, format);
-	vsnprintf(why, sizeof why, format, args);
-	va_end(args);
+__attribute__((noreturn))
+static void send_refusal(const vn_scan *s, vn_status st, const char *object, const char *why)
+{
+	char          frame[sizeof(int32_t) + VN_ERROR_MAX];
+	const int32_t status = st;
+
 	memcpy(frame, &status, sizeof status);
 	int n = snprintf(frame + sizeof status, VN_ERROR_MAX, "%s: %s%s%s", s->path, object, *object ? ": " : "", why);
 	size_t bytes = n < VN_ERROR_MAX ? (size_t)n : VN_ERROR_MAX - 1;
@@ -32,11 +31,30 @@ void vn_refuse(const vn_scan *s, const char *object, const char *format, ...)
 	vn_child_leave(s->pipe);
 }
 
+void vn_refuse(const vn_scan *s, const char *object, const char *format, ...)
+{
+	const int trouble = driver ? vn_driver_trouble(driver) : 0;
+	char      why[VN_ERROR_MAX / 2];
+	va_list   args;
+
+	if (trouble) { /* whatever HDF5 made of it */
+		snprintf(why, sizeof why, "cannot be read: %s", strerror(trouble));
+		send_refusal(s, VN_ERR_IO, object, why);
+	}
+	va_start(args, format);
+	vsnprintf(why, sizeof why, format, args);
+	va_end(args);
+	send_refusal(s, VN_ERR_FORMAT, object, why);
+}
+
 void *vn_scan_room(const vn_scan *s, const char *object, size_t n, size_t size)
 {
 	void *p = calloc(n ? n : 1, size);
-	if (!p)
-		vn_refuse(s, object, "no memory for %zu elements", n);
+	if (!p) {
+		char why[64];
+		snprintf(why, sizeof why, "no memory for %zu elements", n);
+		send_refusal(s, VN_ERR_NOMEM, object, why);
+	}
 	return p;
 }
 
@@ -49,6 +67,7 @@ hid_t vn_scan_open(const vn_scan *s, size_t cache)
 	vn_driver *d = vn_driver_create(s->fd, s->path);
 	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 
+	driver = d;
 	if (cache && fapl >= 0)
 		H5Pset_cache(fapl, 0, SLOTS, cache, 1.0);
 	if (d && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(d)) >= 0)

@@ -11,6 +11,8 @@
 #include "compare/metrics/pages.h"
 #include "compare/metrics/team.h"
 
+#include "capture/recording/verify.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -362,6 +364,19 @@ static void measure_some(void *ctx, int thread)
 	}
 }
 
+/* What is read in parts is checked before, a tensor a thread: left to the first part, all threads would wait for one. */
+static void verify_some(void *ctx, int thread)
+{
+	pass *p = ctx;
+	(void)thread;
+	for (int64_t i; (i = p->next++) < 2 * p->n;) {
+		const vn_job *job = &p->job[i / 2];
+		vn_error why = { "" };
+		if (p->w[i / 2].parts)
+			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why), &why);
+	}
+}
+
 /* Room for the sums of all jobs. */
 static bool make_room(work *w, int n, pass *p, int threads)
 {
@@ -422,6 +437,10 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
+	}
+	if (parts) {
+		vn_team_run(2 * n < all ? 2 * n : all, verify_some, &p);
+		p.next = 0;
 	}
 	vn_team_run(threads, measure_some, &p);
 	for (int i = 0; i < n; i++)
