@@ -42,21 +42,25 @@ static hid_t row_type(void)
 
 static bool put_weights(hid_t group, const vn_weight_row *w, int n)
 {
-	row  *rows = calloc((size_t)n + 1, sizeof *rows);
+	row  *rows = calloc((size_t)n + 1, sizeof *rows); /* what is between columns is in the digest too: zeros */
 	hid_t type = row_type();
 	bool  good = rows && type >= 0;
 
 	for (int i = 0; good && i < n; i++) {
 		row *r = &rows[i];
-		*r = (row){ .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
-		            .nan = w[i].stats.nan, .inf = w[i].stats.inf };
+		r->min = w[i].stats.min;
+		r->max = w[i].stats.max;
+		r->mean = w[i].stats.mean;
+		r->rms = w[i].stats.rms;
+		r->nan = w[i].stats.nan;
+		r->inf = w[i].stats.inf;
 		snprintf(r->name, sizeof r->name, "%s", w[i].name);
 		snprintf(r->dtype, sizeof r->dtype, "%s", vn_dtype_word(w[i].dtype));
 		snprintf(r->digest, sizeof r->digest, "%s", w[i].digest.hex);
 		for (int k = 0, at = 0; k < w[i].shape.rank; k++)
 			at += snprintf(r->shape + at, sizeof r->shape - (size_t)at, "%s%" PRId64, k ? "x" : "", w[i].shape.dim[k]);
 	}
-	good = good && vn_store_list(group, "weights", type, type, n, rows, NULL);
+	good = good && vn_store_list(group, "weights", type, type, n, rows, vn_digest_of(rows, (size_t)n * sizeof *rows).hex);
 	if (type >= 0)
 		H5Tclose(type);
 	free(rows);
