@@ -316,7 +316,7 @@ static outcome compare_files(const command *k)
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
-		        c.refusals.n ? " (--allow WORDS overrides by name)" : "");
+		        c.refusals.n ? " (--allow WORDS overrides by name)" : st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
 	o.status = st ? 2 : c.within ? 0 : 1;
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;

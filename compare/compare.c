@@ -4,7 +4,6 @@
 #include "compare/explain/explain.h"
 #include "compare/replay/replay.h"
 
-#include "capture/recording/damage.h"
 #include "capture/show/identities.h"
 
 #include <math.h>
@@ -66,31 +65,62 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
-/* Numbers that are not those that were written say little of an engine: it is
- * said, and judged all the same, since people change recordings on purpose. */
-static vn_status look_for_damage(vn_comparison *c, vn_recording *r, int entry, vn_error *err)
-{
-	const vn_entry *e = vn_recording_entry(r, entry);
-	vn_digest       now;
-	const vn_status st = vn_damage_of(r, entry, &now, err);
+/* ---- digests ------------------------------------------------------------------- */
 
-	if (st)
-		return st;
-	if (*now.hex)
-		vn_lines_add(&c->warnings, "%s: %s was changed after it was recorded: its digest is %s, the file says %s",
-		             vn_recording_path(r), e->name, now.hex, e->digest.hex);
-	return VN_OK;
+enum { WRONG_NAMED = 8 };
+
+typedef struct wrong {
+	vn_lines   *to;
+	const char *before, *behind;
+	int         n;
+} wrong;
+
+static void say_wrong(void *context, const char *words)
+{
+	wrong *w = context;
+	if (w->n++ < WRONG_NAMED)
+		vn_lines_add(w->to, "%s%s%s", w->before, words, w->behind);
 }
 
-/* Only where something was found: what is within its limits is, whatever happened to it. Of all tensors it would cost a
- * fifth of the comparison's time (vernier show --check does it). */
-static vn_status check_damage(vn_comparison *c, vn_error *err)
+static void tell_wrong(const vn_comparison *c, wrong *w)
 {
+	const vn_recording *r[] = { c->ref, c->cand, c->floor };
+	for (int i = 0; i < 3; i++)
+		if (r[i])
+			vn_recording_wrong(r[i], say_wrong, w);
+	if (w->n > WRONG_NAMED)
+		vn_lines_add(w->to, "%s%d more tensors do not match their digests", w->before, w->n - WRONG_NAMED);
+}
+
+static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
+{
+	wrong w = { .to = &c->refusals, .before = "", .behind = " (--allow digest)" };
+	tell_wrong(c, &w);
+	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->ref), vn_recording_path(c->cand)) : VN_OK;
+}
+
+/* What was read so far. Also what was passed over where it was read. */
+static vn_status check_digests(vn_comparison *c, vn_error *err)
+{
+	vn_recording *r[] = { c->ref, c->cand, c->floor };
 	vn_status st = VN_OK;
-	for (int i = 0; !st && i < c->n_points; i++)
-		if (c->point[i].status == VN_OUTSIDE && !(st = look_for_damage(c, c->ref, c->point[i].ref, err)))
-			st = look_for_damage(c, c->cand, c->point[i].cand, err);
-	return st;
+	c->digests = (vn_verified) { 0 };
+	for (int i = 0; i < 3 && !st; i++)
+		if (r[i] && !(st = vn_recording_verify(r[i], err)))
+			vn_recording_verified(r[i], &c->digests);
+	return st || !c->digests.wrong || (c->options->allow & VN_ALLOW_DIGEST) ? st : refuse_wrong(c, err);
+}
+
+static void warn_wrong(vn_comparison *c)
+{
+	wrong w = { .to = &c->warnings, .before = "allowed (digest): ", .behind = "" };
+	tell_wrong(c, &w);
+}
+
+void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
+{
+	if (c->options->allow & VN_ALLOW_DIGEST)
+		vn_recording_allow_damage(r);
 }
 
 /* Minus infinity on both sides of attention scores is a mask, and nobody should learn by chance that it was left out. */
@@ -128,7 +158,7 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 	vn_identities x;
 	vn_error why = { "" };
 	vn_status st = vn_identities_of(r, diverges, c, &x, &why);
-	if (st && st != VN_ERR_NOMEM && st != VN_ERR_INTERRUPTED) /* a tensor nobody can read: judged where it was to be compared */
+	if (st && !vn_status_ends_job(st)) /* a tensor nobody can read: judged where it was to be compared */
 		vn_lines_add(&c->warnings, "%s by itself: not all could be looked at: %s", who, why.text);
 	else if (st)
 		*err = why;
@@ -138,7 +168,7 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 	if (!st && x.n > SAID_ALONE)
 		vn_lines_add(&c->warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
 	vn_identities_free(&x);
-	return st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED ? st : VN_OK;
+	return vn_status_ends_job(st) ? st : VN_OK;
 }
 
 /* Where it starts, what must hold in one file tells a wrong label or a wrong place from wrong numbers. Where nothing
@@ -237,6 +267,9 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 	c->ref = r[0];
 	c->cand = r[1];
 	c->floor = r[2];
+	for (int i = 0; i < 3 && !st; i++)
+		if (r[i])
+			vn_comparison_allow(c, r[i]);
 	return st;
 }
 
@@ -265,27 +298,41 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_compare(vn_comparison *c, vn_error *err)
+/* Everything but what is known at the end. */
+static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	begin(c);
 	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
 	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err))
 	    || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
 	    || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))
 		return st;
 	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = vn_tell_misshapen(c, err)) || (st = vn_baseline_apply(c, err)) || (st = check_damage(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
+	if ((st = vn_tell_misshapen(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
 	    || (st = explain(c, err)) || (st = check_alone(c, err)))
 		return st;
+	return check_digests(c, err);
+}
+
+vn_status vn_compare(vn_comparison *c, vn_error *err)
+{
+	vn_status st;
+
+	begin(c);
+	st = run_chapters(c, err);
+	if (st == VN_ERR_DAMAGED)
+		st = refuse_wrong(c, err);
+	if (st)
+		return st;
+	warn_wrong(c);
 	return sum_up(c, err);
 }
 

@@ -13,6 +13,7 @@
 #define VN_COMPARE_COMPARE_H
 
 #include "capture/recording/recording.h"
+#include "capture/recording/verify.h"
 #include "compare/limits/limits.h"
 #include "compare/text/columns.h"
 #include "compare/text/lines.h"
@@ -34,6 +35,7 @@ typedef enum vn_allow {
 	VN_ALLOW_RANKS      = 1 << 10, /* one rank of several, alone */
 	VN_ALLOW_STEPS      = 1 << 11, /* steps that do not follow each other, or that neither side has */
 	VN_ALLOW_ITSELF     = 1 << 12, /* one file as reference and candidate */
+	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that are not those of their digest */
 } vn_allow;
 
 /* "token_ids,missing" into a set; the word that is none, else NULL. */
@@ -193,6 +195,7 @@ typedef struct vn_comparison {
 	struct vn_channel_pool *channel_pool; /* pool_channels.h */
 	int            n_channel_pools;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
+	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
 	int            n_since[VN_N_SINCE];
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	int            first;      /* first divergence; -1 */
@@ -209,6 +212,8 @@ typedef struct vn_comparison {
 
 /* Opens ref, cand and, unless NULL, floor. */
 vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err);
+/* As options->allow has it, of a recording that is opened for c: before anything is read of it. */
+void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 /* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
  * happens, vn_comparison_finish afterwards. */
 vn_status vn_compare(vn_comparison *c, vn_error *err);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """bench_compare.py VERNIER [--gb 1] [--repeat 3] [--sizes 0.1,1,10]: vernier compare against what people use today.
 
-Makes two recordings of `--gb` GB each (float32, and the second again in float16), and times in the same run, with the
-files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
+Makes two recordings of `--gb` GB each (float32, and the second again in float16), every tensor with its digest, and times in
+the same run, with the files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
 cat of both files into nowhere, and vernier compare with all its metrics. Prints the best of the repeats, the ratios and
 vernier's largest memory, and whether the goals are reached: the script takes at least 7 times as long, h5diff 10 times
 (60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB, which holds of one
@@ -11,12 +11,13 @@ busy machine.
 
 With --sizes only vernier compare is measured, on pairs of float32 of so many GB each: seconds, seconds a GB, memory.
 From one size to the next the seconds of processors a GB may rise by a quarter, and memory stays below 200 MB.
-Needs h5py, numpy and h5diff.
+Needs h5py, numpy, xxhash and h5diff.
 """
 import argparse, os, shutil, subprocess, sys, tempfile, time
 
 import h5py
 import numpy as np
+import xxhash
 
 T, D = 1024, 4096  # 16 MiB a tensor
 # Times as long as vernier compare, at least.
@@ -42,8 +43,10 @@ def write(path, tensors, dtype, precision):
         header(f, precision, T)
         step = f["step.0"]
         for i, x in enumerate(tensors()):
-            d = step.create_dataset(f"layer{i}/output", data=x.astype(dtype))
-            d.attrs.update(order=i, layer=i, point="output", op="add", basis="hidden", axes="token hidden")
+            x = x.astype(dtype)
+            d = step.create_dataset(f"layer{i}/output", data=x)
+            d.attrs.update(order=i, layer=i, point="output", op="add", basis="hidden", axes="token hidden",
+                           digest=np.bytes_(xxhash.xxh3_128_hexdigest(x)))
 
 
 def recordings(folder, gb, halves=True):
@@ -171,8 +174,12 @@ def scores(vernier, gb, limits, folder, repeat):
             header(f, "f32", keys)
             d = f["step.0"].create_dataset("layer0/attn_scores", shape=(heads, keys, keys), dtype=np.float32)
             d.attrs.update(order=0, layer=0, axes="head token key")
+            digest = xxhash.xxh3_128()
             for h in range(heads):
-                d[h] = rng.standard_normal((keys, keys), dtype=np.float32) + noise * other.standard_normal((keys, keys), dtype=np.float32)
+                x = rng.standard_normal((keys, keys), dtype=np.float32) + noise * other.standard_normal((keys, keys), dtype=np.float32)
+                digest.update(x)
+                d[h] = x
+            d.attrs["digest"] = np.bytes_(digest.hexdigest())
     into_cache(a, b)
     ours, cat = in_turn(([vernier, "compare", a, b, "--limits", limits], ["cat", a, b]), repeat)
     print(f"scores of {heads} heads, {os.path.getsize(a) / 1e9:.2f} GB each\n  vernier compare  {ours}\n  cat of both      {cat}   "

@@ -15,7 +15,7 @@ sys.dont_write_bytecode = True
 import browser  # noqa: E402
 
 try:
-    import h5py
+    import editing as h5py
     import numpy as np
 except ImportError:
     print("page.py: no h5py; skipped")

@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 try:
-    import h5py
+    import editing as h5py
     import numpy as np
 except ImportError:
     print("skipped: no h5py or numpy")

@@ -17,7 +17,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 try:
-    import h5py
+    import editing as h5py
     import numpy as np
     import stranger
 except ImportError as e:

@@ -282,7 +282,8 @@ static void put_cell(vn_edit *e, int row, const char *column, H5T_class_t kind, 
 		strncpy((char *)at, value, H5Tget_size(its) - 1);
 	else
 		memcpy(at, value, sizeof(double));
-	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0, weights);
+	const vn_digest d = vn_digest_of(rows, (size_t)n * width);
+	vn_edit_settle(e, H5Dwrite(o, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) >= 0 && (H5Aexists(o, "digest") <= 0 || (H5Adelete(o, "digest") >= 0 && vn_h5_put_text(o, "digest", d.hex))), weights);
 }
 
 void vn_edit_weight_text(vn_edit *e, int row, const char *column, const char *text)

@@ -257,6 +257,8 @@ static vn_status settle(vn_recording *r, vn_error *err)
 	    (st = sort_weights(r, err)))
 		return st;
 	mark_rows(r);
+	if ((st = vn_proofs_make(r, err)))
+		return st;
 	return settle_plan(r, err);
 }
 
@@ -345,6 +347,7 @@ void vn_recording_close(vn_recording *r)
 		r->foreign.close(r->foreign.context);
 	free(r->entry);
 	free(r->source);
+	free(r->proof);
 	free(r->by_name);
 	free(r->path);
 	free(r);

@@ -8,7 +8,8 @@
  *
  * Threads  open, close and read from one thread at a time; mapped bytes may be
  *          used by many, and parts read by many at once.
- * Errors   name the file and the object.
+ * Errors   name the file and the object. Numbers that are not those of the digest that the file has of them are
+ *          VN_ERR_DAMAGED (verify.h).
  */
 #ifndef VN_CAPTURE_RECORDING_H
 #define VN_CAPTURE_RECORDING_H

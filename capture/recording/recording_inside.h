@@ -30,6 +30,9 @@ typedef struct vn_gathered {
 /* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
 vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
 
+/* A stored tensor and the digest that the file has of it (verify.c). */
+typedef struct vn_proof vn_proof;
+
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
 	int64_t  offset;  /* in the file; -1: HDF5 must read them */
@@ -41,6 +44,7 @@ typedef struct vn_extent {
 	int      foreign; /* 1 + the number of an array of vn_foreign; 0: it is in a checkpoint file */
 	bool     parts;   /* a foreign one that may be read in parts */
 	bool     ahead;   /* loaded, and nobody has asked for it */
+	vn_proof *proof;  /* the recording's; NULL: it is in no checkpoint file */
 } vn_extent;
 
 /* Whoever reads numbers that are in no checkpoint file (dump.h): bytes [at, at + n) of array i; of one without `parts` all. */
@@ -93,6 +97,8 @@ struct vn_recording {
 		int from, to, many; /* entries that the last child went through, and how many of them it read; 0: it failed, or none yet */
 	} ahead;
 	bool      separate; /* no tensor has names in two steps (view.c) */
+	vn_proof *proof;    /* (n_entries), of a checkpoint file; NULL */
+	bool      allow_damage, defer; /* verify.h */
 };
 
 /* Entries in execution order, names of one tensor tied together; a name twice is refused. */
@@ -107,6 +113,15 @@ int vn_recording_primary(const vn_recording *r, int i);
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
 /* Gives back what was made or loaded; safe where there is nothing. */
 void      vn_recording_end(vn_recording *r, vn_scratch *s);
+
+/* Once a checkpoint file's entries are in order. */
+vn_status vn_proofs_make(vn_recording *r, vn_error *err);
+/* Before numbers of a primary entry that is no view and not gathered are handed out, loaded where HDF5 reads it; any thread. */
+vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err);
+/* The same for one that lies in the file as it is and is lent (vn_recording_lend). */
+vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error *err);
+/* n bytes of the file, for entry i, unchecked. */
+vn_status vn_recording_bytes(const vn_recording *r, int i, int64_t at, size_t n, void *to, vn_error *err);
 
 /* Fill in what their files hold, checked; unsorted. The files are read at the same
  * time; of several that are refused the first is told of. */

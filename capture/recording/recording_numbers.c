@@ -1,5 +1,6 @@
 /* recording_numbers.c: the numbers of whole tensors: mapped, loaded (recording_load.c), gathered; see recording.h. */
 #include "capture/recording/recording_inside.h"
+#include "capture/recording/verify.h"
 
 #include "libref/base/mapped.h"
 
@@ -48,7 +49,8 @@ int vn_recording_primary(const vn_recording *r, int i)
 	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
 }
 
-vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
+/* unchecked: who may have them before they are checked; NULL */
+static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err)
 {
 	vn_extent *s = &r->source[i = vn_recording_primary(r, i)];
 	vn_view   *v = s->view;
@@ -65,8 +67,9 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 		if (!r->map && (st = map_file(r, err)))
 			return st;
 		*data = r->map + s->offset;
+		return unchecked ? vn_proof_lend(r, i, unchecked, err) : vn_proof_ask(r, i, err);
 	} else if (s->gathered && s->gathered->whole) {
-		return vn_recording_data(r->base[s->gathered->base], s->gathered->entry, data, err);
+		return data_of(r->base[s->gathered->base], s->gathered->entry, data, unchecked, err);
 	} else if (s->gathered) {
 		if (!s->loaded.data && (st = whole(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
 			return st;
@@ -76,6 +79,17 @@ vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error 
 		return vn_recording_load(r, i, data, err);
 	}
 	return VN_OK;
+}
+
+vn_status vn_recording_data(vn_recording *r, int i, const void **data, vn_error *err)
+{
+	return data_of(r, i, data, NULL, err);
+}
+
+vn_status vn_recording_lend(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err)
+{
+	*unchecked = false;
+	return data_of(r, i, data, unchecked, err);
 }
 
 void vn_recording_release(vn_recording *r, int i)

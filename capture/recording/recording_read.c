@@ -225,23 +225,32 @@ vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_reg
 	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
 }
 
-/* Entry i, whose numbers are in a file (its own, or scratch) from `at` on. */
-static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to, vn_error *err)
+/* n bytes of a file from `at` on, which are numbers of entry i. */
+static vn_status read_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err)
 {
-	const size_t size = vn_dtype_size(r->entry[i].dtype);
-	size_t  left = (size_t)n * size;
-	at += from * (int64_t)size;
-	for (char *p = to; left > 0; ) {
-		const ssize_t got = pread(fd, p, left, (off_t)at);
+	for (char *p = to; n > 0; ) {
+		const ssize_t got = pread(fd, p, n, (off_t)at);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
 			return vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, got < 0 ? strerror(errno) : "the file became shorter");
 		p += got;
 		at += got;
-		left -= (size_t)got;
+		n -= (size_t)got;
 	}
 	return VN_OK;
+}
+
+vn_status vn_recording_bytes(const vn_recording *r, int i, int64_t at, size_t n, void *to, vn_error *err)
+{
+	return read_bytes(r, i, r->fd, at, n, to, err);
+}
+
+/* Elements [from, from + n) of entry i, which begins at `at` of its own file or of scratch. */
+static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to, vn_error *err)
+{
+	const int64_t size = (int64_t)vn_dtype_size(r->entry[i].dtype);
+	return read_bytes(r, i, fd, at + from * size, (size_t)(n * size), to, err);
 }
 
 /* As the file has it, not as it is seen. */
@@ -310,8 +319,10 @@ static vn_status flat(vn_recording *r, int i, bool own, int64_t from, int64_t n,
 	if (n == 0)
 		return VN_OK;
 	if (own || !s->view) {
-		if (s->offset >= 0)
-			return from_file(r, i, r->fd, s->offset, from, n, to, err);
+		if (s->offset >= 0) {
+			const vn_status st = vn_proof_ask(r, i, err);
+			return st ? st : from_file(r, i, r->fd, s->offset, from, n, to, err);
+		}
 		if (s->foreign && s->parts) {
 			const size_t size = vn_dtype_size(r->entry[i].dtype);
 			return r->foreign.read(r->foreign.context, s->foreign - 1, (size_t)from * size, (size_t)n * size, to, err);

@@ -166,6 +166,22 @@ static void scan_run(walk *w)
 	H5Oclose(run);
 }
 
+/* Of the rows as they are stored. */
+static void check_table(const vn_scan *s, hid_t d, hid_t type, const vn_extent *e, const char *object)
+{
+	char said[64];
+	if (!vn_scan_text(s, d, object, "digest", said, sizeof said))
+		return;
+	const size_t bytes = (size_t)e->count * e->width;
+	void        *rows = vn_scan_room(s, object, bytes, 1);
+	if (H5Dread(d, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0)
+		vn_refuse(s, object, "it cannot be read");
+	const vn_digest have = vn_digest_of(rows, bytes);
+	if (strcmp(said, have.hex) != 0)
+		vn_refuse(s, object, "its digest is %s, the file says %s", have.hex, said);
+	free(rows);
+}
+
 static void scan_weights(const vn_scan *s, hid_t model)
 {
 	static const char object[] = "/model/weights";
@@ -181,6 +197,7 @@ static void scan_weights(const vn_scan *s, hid_t model)
 		vn_refuse(s, object, "rank %d with %" PRId64 " rows", e.rank, e.count);
 	if (e.count == 0)
 		return;
+	check_table(s, d, type, &e, object);
 	enum { NAME, DTYPE, SHAPE, DIGEST, WORDS };
 	static const char *const word[] = { "name", "dtype", "shape", "digest" };
 	static const char *const number[] = { "min", "max", "mean", "rms", "nan", "inf" };

@@ -18,7 +18,7 @@ static const vn_said list[] = {
 	WHOLE(order), WHOLE(layer), TEXT(point), TEXT(op), TEXT(basis), TEXT(axes), TEXT(digest),
 	REAL(min), REAL(max), REAL(mean), REAL(rms), REAL(absmax), WHOLE(nan), WHOLE(inf),
 };
-enum { N_SAID = sizeof list / sizeof *list, STATISTICS = 8, ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
+enum { N_SAID = sizeof list / sizeof *list, DIGEST = 7, STATISTICS = 8, ALL_STATISTICS = ((1 << N_SAID) - 1) >> STATISTICS << STATISTICS };
 
 /* ---- its type --------------------------------------------------------------------------- */
 
@@ -64,6 +64,13 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 		if (other != d && strcmp(word, vn_dtype_name((vn_dtype)other)) == 0)
 			vn_refuse(s, object, "it holds %s, its attribute dtype says %s", vn_dtype_name((vn_dtype)d), word);
 	return d;
+}
+
+/* An empty one would pass for none. */
+static void check_digest(const vn_scan *s, const char *object, unsigned said, const char *digest)
+{
+	if (said >> DIGEST & 1 && !*digest)
+		vn_refuse(s, object, "attribute digest is empty, expected 32 hex digits");
 }
 
 /* ---- by its header ---------------------------------------------------------------------- */
@@ -116,6 +123,7 @@ bool vn_scan_tensor_header(const vn_scan *s, vn_header_reader *r, const char *ob
 	memcpy(f.t.dim, h.shape.dim, sizeof f.t.dim);
 	f.t.offset = big ? -1 : (int64_t)h.offset;
 	f.t.has_stats = (h.said & ALL_STATISTICS) == ALL_STATISTICS;
+	check_digest(s, object, h.said, f.t.digest);
 	*t = f.t;
 	return true;
 }
@@ -165,6 +173,7 @@ void vn_scan_tensor(const vn_scan *s, hid_t d, const char *object, vn_seen_tenso
 	for (int i = 1; i < N_SAID; i++)
 		said |= (unsigned)scan_said(s, d, object, &list[i], &f) << i;
 	f.t.has_stats = (said & ALL_STATISTICS) == ALL_STATISTICS;
+	check_digest(s, object, said, f.t.digest);
 	H5Tclose(type);
 	*t = f.t;
 }

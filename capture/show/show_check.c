@@ -1,5 +1,5 @@
 /* show_check.c: `vernier show FILE --check`: what can be known of a recording without another. */
-#include "capture/recording/damage.h"
+#include "capture/recording/verify.h"
 #include "capture/show/identities.h"
 #include "capture/show/show.h"
 #include "capture/recording/steps.h"
@@ -36,7 +36,7 @@ static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
 		vn_progress_at(&bar, i);
 		if (e->same_as >= 0 || !*e->digest.hex)
 			continue;
-		st = vn_damage_of(r, i, &now[i], err);
+		st = vn_recording_found(r, i, &now[i], err);
 		vn_recording_forget(r);
 		found->checked++;
 	}

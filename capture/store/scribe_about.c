@@ -145,7 +145,7 @@ static bool put_weights(hid_t group, vn_message *m)
 	const void *rows = vn_take_bytes(m, &bytes);
 	hid_t       type = weight_type();
 	bool        good = !m->bad && type >= 0 &&
-	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows, NULL);
+	            vn_desk_list(group, "weights", type, type, (int64_t)(bytes / sizeof(vn_desk_weight)), rows, vn_digest_of(rows, bytes).hex);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;

@@ -15,8 +15,14 @@ static void put_weights(vn_message *m, const vn_weight_row *w, int n)
 {
 	vn_put_int(m, n * (int64_t)sizeof(vn_desk_weight));
 	for (int i = 0; i < n; i++) {
-		vn_desk_weight r = { .min = w[i].stats.min, .max = w[i].stats.max, .mean = w[i].stats.mean, .rms = w[i].stats.rms,
-		                     .nan = w[i].stats.nan, .inf = w[i].stats.inf };
+		vn_desk_weight r;
+		memset(&r, 0, sizeof r); /* what is between columns is in the digest too: zeros */
+		r.min = w[i].stats.min;
+		r.max = w[i].stats.max;
+		r.mean = w[i].stats.mean;
+		r.rms = w[i].stats.rms;
+		r.nan = w[i].stats.nan;
+		r.inf = w[i].stats.inf;
 		snprintf(r.name, sizeof r.name, "%s", w[i].name);
 		snprintf(r.dtype, sizeof r.dtype, "%s", vn_dtype_word(w[i].dtype));
 		snprintf(r.digest, sizeof r.digest, "%s", w[i].digest.hex);

@@ -82,7 +82,7 @@ static vn_status look_at(vn_recording *r, int entry, int *which, vn_error *err)
 
 	*which = -1;
 	if (st)
-		return st == VN_ERR_NOMEM ? st : VN_OK; /* what cannot be read is told where it is to be compared */
+		return vn_status_ends_job(st) ? st : VN_OK; /* what cannot be read is told where it is to be compared */
 	vn_to_f64(x, data, e->dtype, (size_t)n);
 	*which = needed(x, n);
 	return VN_OK;
@@ -98,6 +98,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 
 	if (said < 0)
 		return VN_OK;
+	vn_recording_defer(r, true); /* most are measured later, and checked in the same pass */
 	for (int i = 0, next = 0; i < count && !st; i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
 		if (i < next || e->same_as >= 0 || !speaks(e) || (st = look_at(r, i, &which, err)))
@@ -106,6 +107,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 		if (which >= 0)
 			found[which]++, known++;
 	}
+	vn_recording_defer(r, false);
 	vn_recording_forget(r);
 	for (int i = 1; i < FORMATS; i++)
 		most = found[i] > found[most] ? i : most;

@@ -30,14 +30,33 @@ static void release(vn_comparison *c, const vn_batch *b, const pending *p)
 	vn_recording_release(b->other, p->entry);
 }
 
+static void vouch(vn_recording *r, int entry, const vn_digest *found)
+{
+	if (*found->hex)
+		vn_recording_vouch(r, entry, found);
+}
+
+/* Numbers that cannot be read are a finding about their tensor, or the end of it all. */
+static vn_status first_trouble(const vn_job *job, int n, vn_error *err)
+{
+	for (int i = 0; i < n; i++)
+		if (vn_status_ends_job(job[i].st))
+			return vn_fail(err, job[i].st, "%s", job[i].why.text);
+	return VN_OK;
+}
+
 static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const pending *p, int n, vn_error *err)
 {
-	const vn_status st = n > 0 ? vn_measure_many(job, n, c->options->threads, err) : VN_OK;
+	vn_status st = n > 0 ? vn_measure_many(job, n, c->options->threads, err) : VN_OK;
+	if (!st)
+		st = first_trouble(job, n, err);
 	for (int i = 0; i < n; i++) {
 		if (!st && job[i].st)
 			b->unread(p[i].point, job[i].why.text);
 		else if (!st)
 			b->done(p[i].point, &job[i].m);
+		vouch(c->ref, p[i].point->ref, &job[i].found[0]);
+		vouch(b->other, p[i].entry, &job[i].found[1]);
 		release(c, b, &p[i]);
 	}
 	vn_recording_forget(c->ref);
@@ -75,8 +94,8 @@ static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_
 		job->from[0].entry = p->point->ref;
 		job->from[1].recording = b->other;
 		job->from[1].entry = p->entry;
-	} else if (!(st = vn_entry_tensor(c->ref, p->point->ref, &job->ref, why))) {
-		st = vn_entry_tensor(b->other, p->entry, &job->cand, why);
+	} else if (!(st = vn_recording_lend(c->ref, p->point->ref, &job->ref.data, &job->digest[0], why))) {
+		st = vn_recording_lend(b->other, p->entry, &job->cand.data, &job->digest[1], why);
 	}
 	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
 	job->scores = p->point->scores;
@@ -139,8 +158,8 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 			release(c, b, &bad);
 			if (st)
 				break;
-			if (read == VN_ERR_NOMEM)
-				st = vn_fail(err, read, "%s: %s", c->point[i].name, why.text);
+			if (vn_status_ends_job(read))
+				st = vn_fail(err, read, "%s", why.text);
 			else
 				b->unread(&c->point[i], why.text);
 			continue;

@@ -19,9 +19,9 @@ static const struct {
 	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
 	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
 	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
-	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF },
+	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
 };
-const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself";
+const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
 
 const char *vn_allow_parse(const char *list, unsigned *set)
 {

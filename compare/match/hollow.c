@@ -14,11 +14,24 @@ static const char blind[] = "minus infinity on both sides for every key of some 
 static const char stale[] = "both sides hold the same point's numbers of another layer, so its own were not compared";
 static const char left_over[] = "both sides hold its numbers of another step, which had other tokens, so its own were not compared";
 
-/* Probabilities over one key are 1, ids and tables are what they are, and one number is always constant. */
+/* Whole numbers that are what they are: a cache has one block, every token is of one sequence. What a model computes under another
+ * name is no such table because somebody stored it as int32. */
+static bool is_table(const vn_entry *e)
+{
+	static const char *const list[] = { "block_table", "block_tables", "slot_mapping", "slot_map", "seq_lens", "seq_ids", "token_ids", "input_ids", "ids",
+	                                    "positions", "position_ids", "argmax", "mask", "attention_mask" };
+	const char *dot = strrchr(e->name, '.'), *last = dot ? dot + 1 : e->name;
+	for (size_t i = 0; e->dtype == VN_I32 && i < sizeof list / sizeof *list; i++)
+		if (strcmp(last, list[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Probabilities over one key are 1, tables are what they are, and one number is always constant. */
 static bool may_be_constant(const vn_entry *e)
 {
 	const vn_shape *s = &e->shape;
-	return e->dtype == VN_I32 || vn_shape_count(s) < 2
+	return is_table(e) || vn_shape_count(s) < 2
 	    || (vn_entry_point(e) == vn_point_get(VN_POINT_ATTN_PROBS) && s->dim[s->rank - 1] == 1);
 }
 
@@ -81,7 +94,7 @@ static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_e
 	vn_recording_release(r, a);
 	if (b != a)
 		vn_recording_release(r, b);
-	return st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED ? vn_fail(err, st, "%s", why.text) : VN_OK;
+	return vn_status_ends_job(st) ? vn_fail(err, st, "%s", why.text) : VN_OK;
 }
 
 static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes, vn_error *err)
@@ -169,7 +182,7 @@ static int by_name(const void *a, const void *b)
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
-	const int axis = e->dtype == VN_I32 || !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
+	const int axis = !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
 	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
 }
 

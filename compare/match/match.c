@@ -87,6 +87,17 @@ static bool axes_hold(vn_checkpoint *p, const vn_entry *e, const char *who)
 	return false;
 }
 
+/* Every point of ours is of real numbers. */
+static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
+{
+	const vn_point_info *point = e->dtype == VN_I32 ? vn_entry_point(e) : NULL;
+	if (!point)
+		return false;
+	unfit(p, VN_MISSHAPEN);
+	vn_checkpoint_say(p, "int32 in the %s: %s holds real numbers", who, point->name);
+	return true;
+}
+
 /* Everything that keeps two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
@@ -107,6 +118,8 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "axes '%s' of %s in the %s, and rows of its step: %" PRId64, e->axes, vn_shape_text(&e->shape, a),
 		         d->rows_off ? "candidate" : "reference", (d->rows_off ? ds : rs)->rows);
+	} else if (is_whole(p, r, "reference") || is_whole(p, d, "candidate")) {
+		; /* told */
 	} else if (!vn_shape_equal(&r->shape, &d->shape)) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "shape %s in the reference, %s in the candidate",

@@ -149,6 +149,8 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	c->ref = r[0];
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
 	c->floor = s->floor ? r[n - 1] : NULL;
+	for (int i = 0; i < n; i++)
+		vn_comparison_allow(c, r[i]);
 	return VN_OK;
 }
 

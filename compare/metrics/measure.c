@@ -3,14 +3,27 @@
  * Tokens are dealt to threads in units of about 64 Ki elements. A unit's sums
  * depend on the shape alone and are joined in order, so the number of threads
  * changes nothing. What is read in parts (window.h) is read some units at a time.
+ *
+ * A digest that is asked for takes bytes in their order. Units are dealt in order too, so whoever has measured one, still
+ * in a cache, takes the digest on over all that are measured and next, unless another thread is at it.
  */
 #include "compare/metrics/channels.h"
 #include "compare/metrics/pages.h"
 #include "compare/metrics/team.h"
 
+#include "capture/recording/verify.h"
+
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The digest of one side. */
+typedef struct digesting {
+	pthread_mutex_t lock;
+	vn_digester    *digester; /* NULL: not asked for, or no memory */
+	int64_t         next;     /* the first unit that is not in it */
+} digesting;
 
 /* A job cut into units. */
 typedef struct work {
@@ -22,6 +35,8 @@ typedef struct work {
 	bool     parts;        /* it is read in parts */
 	_Atomic bool    failed;
 	vn_stretches stretches;
+	digesting   digest[2];
+	_Atomic bool *measured;         /* (units), where they lie one after the other; NULL */
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
@@ -170,6 +185,70 @@ static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn
 	return vn_measure_channels(k, &w->pair, channels, w->parts ? in : NULL, job, err);
 }
 
+/* ---- digests ------------------------------------------------------------------- */
+
+static void begin_digests(work *w, const vn_job *job)
+{
+	for (int side = 0; side < 2; side++)
+		if (job->digest[side] && !w->parts) {
+			w->digest[side].lock = (pthread_mutex_t) PTHREAD_MUTEX_INITIALIZER;
+			w->digest[side].digester = vn_digester_create();
+		}
+}
+
+static void add_unit(digesting *d, const vn_pair *p, int side, int64_t from, int64_t to)
+{
+	to = to < p->n ? to : p->n;
+	vn_digester_add(d->digester, vn_pair_at(p, side, from), (size_t)(to - from) * vn_dtype_size(p->dtype[side]));
+}
+
+/* All units that are measured and next; d is locked. */
+static void add_units(const work *w, digesting *d, int side)
+{
+	const int64_t unit = w->rows * w->pair.inner;
+	for (; d->next < w->units && w->measured[d->next]; d->next++)
+		add_unit(d, &w->pair, side, d->next * unit, (d->next + 1) * unit);
+}
+
+static void take_on(work *w, int64_t unit)
+{
+	if (!w->measured)
+		return;
+	w->measured[unit] = true;
+	for (int side = 0; side < 2; side++) {
+		digesting *d = &w->digest[side];
+		if (!d->digester || pthread_mutex_trylock(&d->lock) != 0)
+			continue;
+		add_units(w, d, side);
+		pthread_mutex_unlock(&d->lock);
+	}
+}
+
+static void drop_digests(work *w)
+{
+	for (int side = 0; side < 2; side++)
+		if (w->digest[side].digester)
+			vn_digester_finish(w->digest[side].digester);
+}
+
+/* By whoever ends the last turn. */
+static void end_digests(work *w, vn_job *job)
+{
+	for (int side = 0; side < 2; side++) {
+		digesting *d = &w->digest[side];
+		if (!d->digester)
+			continue;
+		pthread_mutex_lock(&d->lock); /* some thread may be at it */
+		if (w->measured)
+			add_units(w, d, side);
+		else
+			add_unit(d, &w->pair, side, 0, w->pair.n);
+		pthread_mutex_unlock(&d->lock);
+		job->found[side] = vn_digester_finish(d->digester);
+		d->digester = NULL;
+	}
+}
+
 /* Gives back the stretch that this unit was the last of, if it was. */
 static void give_back(work *w, int64_t unit)
 {
@@ -241,6 +320,7 @@ typedef struct pass {
 	vn_window *window; /* (threads); NULL: nothing is read in parts */
 	vn_channels **channels; /* (threads) */
 	_Atomic int64_t *ended; /* of all jobs, as what follows */
+	_Atomic bool *measured;
 	vn_sums    *unit;
 	vn_squares *row;
 	vn_size    *size;
@@ -260,6 +340,7 @@ static void end_job(pass *p, int i, int thread)
 {
 	work *w = &p->w[i];
 	vn_error why = { "" };
+	end_digests(w, &p->job[i]);
 	if (!w->failed)
 		fail(p, i, join_units(p->k, w, p->window ? &p->window[thread] : NULL, p->channels[thread], &p->job[i], &why), &why);
 	if (!w->parts && vn_pair_gives_back(&w->pair))
@@ -276,9 +357,23 @@ static void measure_some(void *ctx, int thread)
 		vn_error why = { "" };
 		if (!w->failed)
 			fail(p, job, measure_units(p->k, w, &p->job[job], unit, end, p->window ? &p->window[thread] : NULL, &p->spread[thread], &why), &why);
+		take_on(w, unit);
 		give_back(w, unit);
 		if (--w->left == 0)
 			end_job(p, job, thread);
+	}
+}
+
+/* What is read in parts is checked before, a tensor a thread: left to the first part, all threads would wait for one. */
+static void verify_some(void *ctx, int thread)
+{
+	pass *p = ctx;
+	(void)thread;
+	for (int64_t i; (i = p->next++) < 2 * p->n;) {
+		const vn_job *job = &p->job[i / 2];
+		vn_error why = { "" };
+		if (p->w[i / 2].parts)
+			fail(p, (int)(i / 2), vn_recording_verify_entry(job->from[i % 2].recording, job->from[i % 2].entry, &why), &why);
 	}
 }
 
@@ -292,12 +387,13 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		rows += w[i].pair.tokens ? w[i].pair.rows : 0;
 	}
 	p->ended = calloc((size_t)ended + 1, sizeof *p->ended);
+	p->measured = calloc((size_t)units + 1, sizeof *p->measured);
 	p->unit = calloc((size_t)units + 1, sizeof *p->unit);
 	p->row = malloc(((size_t)rows + 1) * sizeof *p->row); /* a page of zeros that is read first and then written costs two faults, and a word to every processor */
 	p->size = malloc(((size_t)rows + 1) * sizeof *p->size);
 	p->spread = calloc((size_t)threads, sizeof *p->spread);
 	p->channels = calloc((size_t)threads, sizeof *p->channels);
-	if (!p->ended || !p->unit || !p->row || !p->size || !p->spread || !p->channels)
+	if (!p->ended || !p->measured || !p->unit || !p->row || !p->size || !p->spread || !p->channels)
 		return false;
 	for (int i = 0; i < threads; i++)
 		if (!(p->channels[i] = vn_channels_new()))
@@ -307,6 +403,7 @@ static bool make_room(work *w, int n, pass *p, int threads)
 		w[i].stretches.ended = p->ended + ended;
 		ended += w[i].stretches.count;
 		w[i].unit = p->unit + units;
+		w[i].measured = !w[i].parts && w[i].pair.outer == 1 && (w[i].digest[0].digester || w[i].digest[1].digester) ? p->measured + units : NULL;
 		units += w[i].units;
 		if (!w[i].pair.tokens)
 			continue;
@@ -333,12 +430,17 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		p.w[i].first = p.turns;
 		p.turns += p.w[i].turns;
 		job[i].st = VN_OK;
+		begin_digests(&p.w[i], &job[i]);
 	}
 	threads = p.turns < all ? (int)p.turns : all;
 	threads = threads > 0 ? threads : 1;
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d tensors", n);
 		goto done;
+	}
+	if (parts) {
+		vn_team_run(2 * n < all ? 2 * n : all, verify_some, &p);
+		p.next = 0;
 	}
 	vn_team_run(threads, measure_some, &p);
 	for (int i = 0; i < n; i++)
@@ -348,6 +450,8 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		if (job[i].scores && !job[i].st && job[i].ref.shape.rank > 0)
 			st = vn_measure_scores(p.k, &p.w[i].pair, threads, p.window, &job[i], err);
 done:
+	for (int i = 0; st && p.w && i < n; i++)
+		drop_digests(&p.w[i]);
 	vn_windows_close(p.window, all);
 	free(p.size);
 	free(p.row);
@@ -356,6 +460,7 @@ done:
 	free(p.channels);
 	free(p.spread);
 	free(p.unit);
+	free(p.measured);
 	free(p.ended);
 	free(p.w);
 	return st;

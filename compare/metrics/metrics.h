@@ -115,6 +115,8 @@ typedef struct vn_job {
 	bool        masks;  /* attention scores: minus infinity on both sides is a mask */
 	bool        bits;   /* measure differing as well: one comparison of integers more */
 	struct { vn_recording *recording; int entry; } from[2]; /* recording NULL: data */
+	bool        digest[2]; /* take the digest of that side's bytes, unless it is read in parts */
+	vn_digest   found[2];  /* out: those digests; empty: not taken */
 	vn_measured m;      /* out */
 	vn_status   st;     /* out: its numbers could not be read, why says what of; m is not set */
 	vn_error    why;

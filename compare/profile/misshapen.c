@@ -138,7 +138,7 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_told(c, p))
 			continue;
 		const vn_status st = look_at(c, p, told++ < TOLD_OTHERS, &numbers, &why);
-		if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) {
+		if (vn_status_ends_job(st)) {
 			*err = why;
 			return st;
 		}

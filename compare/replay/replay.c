@@ -168,7 +168,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 		close_all(&r);
 	} while (again);
 	/* The comparison stands without it. */
-	if (st && st != VN_ERR_NOMEM && st != VN_ERR_INTERRUPTED) {
+	if (st && !vn_status_ends_job(st)) {
 		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);
 		st = VN_OK;
 	}

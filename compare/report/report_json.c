@@ -268,6 +268,8 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "origins", origins);
 	if (c->why)
 		json_object_set_new(j, "explanations", vn_json_explanations(c));
+	json_object_set_new(j, "digests", json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->digests.checked + c->digests.wrong), "wrong",
+	                    (json_int_t)c->digests.wrong, "without", (json_int_t)c->digests.without));
 	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
 	json_object_set_new(j, "reference", recording(c->ref));
 	json_object_set_new(j, "candidate", recording(c->cand));

@@ -347,7 +347,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 /* One that did not. Trouble of this machine is not a finding. */
 static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status st, const vn_error *why, vn_outcome *o, vn_error *err)
 {
-	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) {
+	if (st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED) { /* VN_ERR_IO is what some mutations are meant to be */
 		*err = *why;
 		return st;
 	}

@@ -2,6 +2,7 @@
 #include "compare/selftest/selftest.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -77,6 +78,22 @@ static void rot(vn_edit *e, const vn_patient *p)
 	vn_edit_numbers(e, p->at, &t, false);
 }
 
+static void last_bit(vn_edit *e, const vn_patient *p)
+{
+	const size_t bytes = (size_t)vn_shape_count(&p->t.shape) * vn_dtype_size(p->t.dtype);
+	vn_tensor t = p->t;
+	unsigned char *raw = malloc(bytes);
+	if (!raw) {
+		vn_edit_fail(e, p->at, "no memory");
+		return;
+	}
+	memcpy(raw, p->t.data, bytes);
+	raw[bytes / 2 / vn_dtype_size(p->t.dtype) * vn_dtype_size(p->t.dtype)] ^= 1;
+	t.data = raw;
+	vn_edit_numbers(e, p->at, &t, false);
+	free(raw);
+}
+
 #define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }
 
 const vn_mutation vn_selftest_files[] = {
@@ -105,7 +122,11 @@ const vn_mutation vn_selftest_files[] = {
 	{ "packed-chunk-missing", "the same, compressed", VN_NEEDS_TENSOR, .edit = packed_gap, .want = REFUSED("never written") },
 	{ "packed-rot", "a byte of compressed numbers changed", VN_NEEDS_TENSOR, .edit = rotten, .want = { .status = VN_UNREADABLE } },
 	{ "rot", "numbers changed behind the digest's back", VN_NEEDS_PAIR, .claim = VN_CLAIM_DIGEST, .edit = rot,
-	  .want = { .status = VN_OUTSIDE, .metric = VN_M_NMSE, .says = "was changed after it was recorded" } },
+	  .want = REFUSED("do not match its digest") },
+	{ "bit", "the last bit of a number flipped behind the digest's back", VN_NEEDS_TENSOR, .claim = VN_CLAIM_DIGEST, .edit = last_bit,
+	  .want = REFUSED("do not match its digest") },
+	{ "bit-reference", "the same in the reference", VN_NEEDS_TENSOR, .side = VN_SIDE_REF, .claim = VN_CLAIM_DIGEST, .edit = last_bit,
+	  .want = REFUSED("do not match its digest") },
 	{ "digest", "a digest that is none", VN_NEEDS_TENSOR, .edit = bad_digest, .want = REFUSED("digest") },
 	{ "statistics", "a negative number of NaN", VN_NEEDS_TENSOR, .claim = VN_CLAIM_STATISTICS, .edit = bad_statistics, .want = REFUSED("nan -1") },
 	{ .name = NULL }

@@ -30,6 +30,18 @@ const char *vn_say_verdict(const vn_comparison *c)
 	return c->within ? "within limits" : "OUTSIDE limits";
 }
 
+/* "; 74 digests checked, 2 do not match, 3 tensors without one" */
+static void add_digests(const vn_verified *d, char text[VN_WORDS])
+{
+	const int64_t all = d->checked + d->wrong;
+	if (all)
+		vn_text_add(text, VN_WORDS, "; %" PRId64 " digest%s checked", all, all == 1 ? "" : "s");
+	if (d->wrong)
+		vn_text_add(text, VN_WORDS, ", %" PRId64 " do%s not match", d->wrong, d->wrong == 1 ? "es" : "");
+	if (d->without)
+		vn_text_add(text, VN_WORDS, all ? ", %" PRId64 " tensor%s without one" : "; %" PRId64 " tensor%s without a digest", d->without, d->without == 1 ? "" : "s");
+}
+
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
 	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
@@ -51,6 +63,7 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);
 	if (c->n_neither)
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " more of the plan %s in neither recording", c->n_neither, c->n_neither == 1 ? "is" : "are");
+	add_digests(&c->digests, text);
 	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }

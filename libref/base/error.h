@@ -9,6 +9,8 @@
 #ifndef VN_LIBREF_BASE_ERROR_H
 #define VN_LIBREF_BASE_ERROR_H
 
+#include <stdbool.h>
+
 #define VN_ERROR_MAX 1024
 
 typedef enum vn_status {
@@ -22,8 +24,15 @@ typedef enum vn_status {
 	VN_ERR_NOMEM,
 	VN_ERR_DEVICE,      /* Vulkan: none, unsuitable, or lost */
 	VN_ERR_MISMATCH,    /* two recordings that must not be compared */
-	VN_ERR_INTERRUPTED  /* SIGINT or SIGTERM */
+	VN_ERR_INTERRUPTED, /* SIGINT or SIGTERM */
+	VN_ERR_DAMAGED      /* numbers that contradict the digest that their file has of them */
 } vn_status;
+
+/* Does it end a whole job? The others may be a finding about one tensor. */
+static inline bool vn_status_ends_job(vn_status st)
+{
+	return st == VN_ERR_IO || st == VN_ERR_NOMEM || st == VN_ERR_INTERRUPTED || st == VN_ERR_DAMAGED;
+}
 
 typedef struct vn_error {
 	char text[VN_ERROR_MAX]; /* empty: no error; else one line, no newline */

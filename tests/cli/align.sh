@@ -14,7 +14,7 @@ say all.h5 last.h5 --floor half.h5
 say few.h5 some.h5 --floor half.h5
 say early.h5 last.h5 --points '{embed,logits}'
 swap() { cp "$1" "$2"; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 f = h5py.File(sys.argv[1], 'r+')
 for layer in ('layer0', 'layer1'):
     g = f['step.0/' + layer]

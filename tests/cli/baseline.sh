@@ -3,7 +3,7 @@ M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" --ids @$FIXTURES/prompts/${3:-p070}.ids -o $1.h5 --precision $2 2>/dev/null; }
 run ref f32 && run half f16 && run other f16-acc16 && run ref17 f32 p017 && run half17 f16 p017
 damage() { cp $1.h5 $2.h5; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 d = h5py.File(sys.argv[1], 'r+')['step.0']
 def change(name, by):
     x = d[name.replace('.', '/')][()].astype(np.float64)
@@ -95,7 +95,7 @@ vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --decode 12 -o deep.h
 vernier show deep.h5 --format json | $PYTHON -c "import json, sys; print(*json.load(sys.stdin)['token_ids'][17:], sep=',')" >decoded.ids
 vernier capture ref "$M" --ids @$FIXTURES/prompts/p017.ids --force-ids @decoded.ids --precision f16 -o deep-half.h5 2>/dev/null
 steps() { cp deep-half.h5 $1.h5; $PYTHON -c "
-import h5py, sys
+import editing as h5py, sys
 f = h5py.File(sys.argv[1], 'r+')
 for n in range(1, 13):
     f['step.%d/layer1/v_proj' % n][...] *= float(sys.argv[3]) if n == int(sys.argv[2]) else 1.05" $1.h5 $2 $3; }

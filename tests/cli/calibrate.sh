@@ -8,7 +8,7 @@ verdict() { vernier compare "$@" >said 2>&1; s=$?; echo "[$s] $(tail -n 1 said)"
 healthy() { echo "warnings: $(vernier limits $1 --recording ref-p070.h5 --dtype f16 | grep -c warning)"
 	for p in p017 p070 p200; do verdict ref-$p.h5 half-$p.h5 --limits $1 "${@:2}"; done; }
 fault() { cp half-p070.h5 bad.h5; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
 x = d[()].astype(np.float64)
 exec(sys.argv[2])
@@ -64,16 +64,16 @@ verdict deep.h5 deep-half.h5 --limits deep.yaml
 echo "== what is no healthy run"
 say() { echo "\$ calibrate $*"; vernier calibrate "$@" 2>&1 | head -n 2; echo "[${PIPESTATUS[0]}]"; }
 cp half-p070.h5 bad.h5; $PYTHON -c "
-import h5py
+import editing as h5py
 h5py.File('bad.h5', 'r+')['step.0/layer1/q_rope'][3, 2, 1] = float('nan')"
 say ref-p070.h5 half-p070.h5 bad.h5 -o new.yaml
 $PYTHON -c "
-import h5py
+import editing as h5py
 d = h5py.File('bad.h5', 'r+')
 d['step.0/layer1/q_rope'][...] = 0"
 say ref-p070.h5 bad.h5 -o new.yaml
 $PYTHON -c "
-import h5py
+import editing as h5py
 d = h5py.File('bad.h5', 'r+')
 del d['step.0/layer1/q_rope']"
 say ref-p070.h5 bad.h5 -o new.yaml
@@ -90,7 +90,7 @@ say ref-p070.h5 half-p070.h5 --margin 0.5 -o new.yaml
 ls new.yaml 2>&1
 echo "== names of strangers"
 $PYTHON -c "
-import h5py, shutil
+import editing as h5py, shutil
 for f in ('ref', 'half'):
     shutil.copy(f + '-p017.h5', f + '-\"x.h5')
     d = h5py.File(f + '-\"x.h5', 'r+')

@@ -7,7 +7,7 @@ cap --ids "$ids" --precision f16 -o half.h5
 cap --ids "$(echo "$ids" | cut -d, -f1-12)" --force-ids "$(echo "$ids" | cut -d, -f13-)" --precision f16 -o decoded.h5
 # The same run in calls of so many tokens each.
 cat >chunk.py <<'P'
-import h5py, shutil, sys
+import editing as h5py, shutil, sys
 come, go, calls = sys.argv[1], sys.argv[2], [int(n) for n in sys.argv[3].split('+')]
 shutil.copy(come, go)
 f = h5py.File(go, 'r+')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh [--accept] NAME: runs tests/cli/NAME.sh and compares what it says with NAME.expected.
 #
-# The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and `vernier` as a
+# Python finds the modules of tests/ (editing.py). The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and `vernier` as a
 # function. What it prints on both streams, in order, and its exit status are the expectation; --accept rewrites
 # it. Paths of this machine are replaced by words, so that the expectation holds everywhere. A script that ends
 # with status 77 is skipped.
@@ -17,7 +17,7 @@ TESTS=$(cd "$TESTS" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/cwd" "$work/tmp"
-export TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
+export PYTHONPATH=$TESTS PYTHONDONTWRITEBYTECODE=1 TMPDIR=$work/tmp XDG_CACHE_HOME=$work/cache NO_COLOR=1
 (cd "$work/cwd" && bash -c 'vernier() { "$VERNIER" "$@"; }; . "$1"' bash "$here/$name.sh") >"$work/out" 2>&1 </dev/null
 status=$?
 [ $status = 77 ] && { cat "$work/out"; exit 77; }

@@ -31,7 +31,7 @@ say ref.h5 scaled.h5 --allow everything
 echo "== a tensor that denies its own plan"
 cp ref.h5 denies.h5
 $PYTHON -c "
-import h5py
+import editing as h5py
 f = h5py.File('denies.h5', 'r+')['step.0']
 f['layer1/mlp_norm'].attrs['op'] = 'layer_norm'
 f['layer0/output'].attrs['layer'] = 1"
@@ -66,7 +66,7 @@ h = json.dumps(h).encode()
 open('narrow/model.safetensors', 'wb').write(len(h).to_bytes(8, 'little') + h + data)"
 say ref.h5 half.h5 --model narrow
 for f in ref half; do $PYTHON -c "
-import h5py, shutil, sys
+import editing as h5py, shutil, sys
 shutil.copy(sys.argv[1] + '.h5', 'late-' + sys.argv[1] + '.h5')
 p = h5py.File('late-' + sys.argv[1] + '.h5', 'r+')['run/positions']
 del p.attrs['digest']
@@ -81,7 +81,7 @@ say few.h5 few-half.h5 --floor others.h5
 
 echo "== faults put into one tensor of the candidate"
 fault() { cp half.h5 bad.h5; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
 x = d[()].astype(np.float32)
 exec(sys.argv[2])
@@ -102,7 +102,7 @@ say big.h5 big-half.h5
 cp big-half.h5 big-floor.h5
 say big.h5 big-half.h5 --floor big-floor.h5
 grown() { cp "$1" bad.h5; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
 x = d[()].astype(np.float64)
 x[1:] *= float(sys.argv[2])
@@ -129,7 +129,7 @@ ls -F folder pipe link report.json
 
 echo "== what a stranger wrote does not steer the terminal"
 $PYTHON -c "
-import h5py, shutil
+import editing as h5py, shutil
 shutil.copy('half.h5', 'a\x1b[31m.h5')
 h5py.File('a\x1b[31m.h5', 'r+')['step.0/logits'].attrs['axes'] = 'token \x1b[2J'"
 vernier compare ref.h5 $'a\033[31m.h5' | grep -E '^(candidate|misshapen)'

@@ -14,7 +14,7 @@ for f in half one all alike capture stale; do told $f.h5; done
 echo "== nothing that is known"
 cp ref.h5 odd.h5
 ${PYTHON:-python3} - <<'END'
-import h5py, numpy as np
+import editing as h5py, numpy as np
 with h5py.File("odd.h5", "r+") as f:
     for n in "layer1/q_rope",:
         d = f["step.0"][n]
@@ -27,7 +27,7 @@ told odd.h5
 echo "== captured in front of the rotation, which was made"
 cp half.h5 early.h5
 ${PYTHON:-python3} - <<'END'
-import h5py
+import editing as h5py
 with h5py.File("early.h5", "r+") as f:
     for n in "qk":
         d = f[f"step.0/layer1/{n}_rope"]
@@ -48,7 +48,7 @@ for f in ref after slot steps; do run -o $f.h5 --force --force-ids 5,6,7 $([ $f 
 cp slot.h5 zero.h5
 cp slot.h5 block.h5
 ${PYTHON:-python3} - <<'END'
-import h5py, numpy as np
+import editing as h5py, numpy as np
 ref = h5py.File("ref.h5", "r")
 def put(f, name, x):
     f[name].attrs.pop("digest", None)
@@ -108,7 +108,7 @@ echo "== rotated pairs side by side, which what reads them takes so: no mistake;
 for f in pairs alone; do cp half.h5 $f.h5; done
 for f in R2.1e4@layer1.q_rope R2.1e4@layer0.k_rope W1@layer1.q_proj A6@layer1.attn_context; do run -o "${f%@*}${f#*@}.h5" --precision f16 --inject "$f"; done
 ${PYTHON:-python3} - <<'END2'
-import h5py
+import editing as h5py
 four = ["q_proj", "k_proj", "q_rope", "k_rope"]
 wrong = [(f + ".h5", four) for f in ("R2.1e4layer1.q_rope", "R2.1e4layer0.k_rope", "W1layer1.q_proj", "A6layer1.attn_context")]
 for file, points in ("pairs.h5", four), ("alone.h5", ["q_rope"]), *wrong:

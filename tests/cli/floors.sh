@@ -4,7 +4,7 @@ ids=@$FIXTURES/prompts/p017.ids
 run() { vernier capture ref "$M" --ids "$ids" "$@" >/dev/null 2>&1 || echo failed; }
 say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|warning|verdict|vernier compare|rule|note)' said | sed -E 's/digest is [0-9a-f]+, the file says [0-9a-f]+/digest differs/'; rm said; echo "[$s]"; }
 change() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File('$2', 'r+')
 d = f['step.0/${4:-layer1/q_proj}']
 x = d[...]
@@ -48,7 +48,7 @@ say ref.h5 bad.other.h5 --floor other.h5
 echo "== a reference of the candidate's own 16 bits: what two runs differ by, not what one differs from itself"
 run -o flip.h5 --precision f16
 flip() { cp "$1" "$2" && "${PYTHON:-python3}" -c "
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File('$2', 'r+')
 f['run'].attrs['engine'] = 'other'
 for d in (f['step.0/layer0/attn_context'], f['step.0/layer1/mlp_act'], f['step.0/logits']):
@@ -67,7 +67,7 @@ loud cand.h5 bent.h5 --model "$M"
 echo "== a floor says no more than those around it: what fails without one fails with it"
 both() { say "$@" --floor floor.h5 | grep -E '^(verdict|\[)'; vernier compare "$@" >/dev/null 2>&1; echo "without [$?]"; }
 edit() { cp ref.h5 "$1" && "${PYTHON:-python3}" -c "
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File('$1', 'r+')
 d = f['step.0/$2']
 x = d[...]

@@ -25,7 +25,7 @@ cp ref/p002.h5 ref/p003.h5
 say ref cand
 say ref cand --allow missing
 $PYTHON -c "
-import h5py
+import editing as h5py
 x = h5py.File('cand/p017.h5', 'r+')['step.0/layer1/q_rope']; y = x[()]; y[:, 2] *= 1.5; x[...] = y"
 say ref cand --allow missing -o out.json -o out.xml
 ls out*

@@ -3,7 +3,7 @@ M=$FIXTURES/qwen2-trained
 run() { vernier capture ref "$M" "$@" >/dev/null 2>&1 || echo failed; }
 say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|verdict|vernier compare|rule|note)' said; rm said; echo "[$s]"; }
 both() { for f in ref cand; do cp $f.h5 $f.x.h5; "${PYTHON:-python3}" -c "
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File('$f.x.h5', 'r+')
 s = f['step.0']
 $1"; done; say ref.x.h5 cand.x.h5 --points "${2:-*}" ${3:+--limits $3} ${4:+--all}; }

@@ -8,7 +8,7 @@ q vernier capture ref "$FIXTURES/gguf/qwen2-trained.q8_0.gguf" --ids "$ids" -o q
 say() { echo "\$ compare $*"; vernier compare "$@" >said 2>&1; s=$?
 	sed -nE 's|^limits .*/([a-z0-9_-]+.yaml)|  \1|p' said; tail -n 1 said; echo "[$s]"; }
 damage() { cp $1 bad.h5; $PYTHON -c "
-import h5py, numpy as np, sys
+import editing as h5py, numpy as np, sys
 d = h5py.File('bad.h5', 'r+')['step.0/' + sys.argv[1].replace('.', '/')]
 x = d[()].astype(np.float64)
 exec(sys.argv[2])

@@ -7,7 +7,7 @@ defaults: { scale: 2.0e-3, norm_ratio: 2.0e-3, nonfinite: 0, why: the test's }
 END
 $PYTHON - <<'END'
 import shutil
-import h5py
+import editing as h5py
 import numpy as np
 dice = np.random.default_rng(1)
 factor = {"luck": lambda n: np.concatenate([[1.0035, 1.002, 1.003], 1 + 2e-3 * dice.standard_normal(n - 3)]), "shared": lambda n: np.full(n, 1.003)}

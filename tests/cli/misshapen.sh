@@ -4,7 +4,7 @@ cap() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids
 cap -o ref.h5
 cap -o half.h5 --precision f16
 cat >edit.py <<'P'
-import h5py, numpy as np, shutil, sys
+import editing as h5py, numpy as np, shutil, sys
 out, name, axes, change = sys.argv[1:5]
 shutil.copy('half.h5', out)
 f = h5py.File(out, 'r+')

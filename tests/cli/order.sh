@@ -3,7 +3,7 @@ M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" -o ref.h5 2>/dev/null
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --precision f16 -o cand.h5 2>/dev/null
 $PYTHON -c "
-import h5py, shutil
+import editing as h5py, shutil
 def change(of, to, do):
     shutil.copy(of, to)
     with h5py.File(to, 'r+') as f:

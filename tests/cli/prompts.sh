@@ -2,7 +2,7 @@
 export PYTHON
 M=$FIXTURES/qwen2-trained
 digests() { $PYTHON -c "
-import h5py, sys
+import editing as h5py, sys
 f = h5py.File(sys.argv[1])
 print(f['step.0/logits'].attrs['digest'], f['run/token_ids'].attrs['digest'])" "$1"; }
 same() { [ "$(digests a.h5)" = "$(digests b.h5)" ] && echo "$1: the same run"; }
@@ -30,7 +30,7 @@ shown --prompt @zero.txt
 shown --ids 1,511,5
 vernier show a.h5 --format json | $PYTHON -c "import json, sys; print(json.load(sys.stdin)['token_text'])"
 $PYTHON -c "
-import h5py
+import editing as h5py
 print([t.decode() for t in h5py.File('a.h5')['run/token_text'][()]])"
 echo "== a token that begins every text"
 cp -r "$M" llama
@@ -78,7 +78,7 @@ echo "== a comparison says what the worst token is"
 vernier capture ref "$M" --prompt 'He said: "Dïaz' -o a.h5 2>/dev/null
 cp a.h5 d.h5
 $PYTHON -c "
-import h5py
+import editing as h5py
 f = h5py.File('d.h5', 'r+'); f['step.0/layer1/q_rope'][6, 2] *= 2"
 vernier compare a.h5 d.h5 | grep -E '^ +worst element' | sed 's/: reference.*//'
 rm a.h5 d.h5

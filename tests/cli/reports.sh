@@ -6,7 +6,7 @@ q vernier capture ref "$M" --ids "$ids" -o ref.h5
 q vernier capture ref "$M" --ids "$ids" -o half.h5 --precision f16
 cp half.h5 bad.h5
 $PYTHON - <<'END'
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File("bad.h5", "r+")
 for name, change in (("layer0/q_rope", lambda x: x.__setitem__((slice(None), slice(4, 6)), x[:, 4:6] * 1.2)),
                      ("layer1/mlp_act", lambda x: x.__setitem__((3, 7), np.nan))):
@@ -67,7 +67,7 @@ grep -v -e '^| `blas' -e '^| `command' -e '`threads`' -e ' \*\*Measured' bad.md 
 echo "== names that would be markup"
 cp half.h5 $'a`|<b>\xff\x1b.h5'
 $PYTHON - <<'END'
-import h5py
+import editing as h5py
 f = h5py.File(b"a`|<b>\xff\x1b.h5", "r+")
 f["run"].attrs["engine"] = "</script><script>alert(1)</script>\n# x ]]> & \x1b[2J @everyone"
 g = f["step.0/layer0"]

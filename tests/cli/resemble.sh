@@ -6,7 +6,7 @@ vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" -o floor.h5 --preci
 told() {
 	cp healthy.h5 cand.h5
 	$PYTHON -c "
-import h5py, numpy as np
+import editing as h5py, numpy as np
 f = h5py.File('cand.h5', 'r+')
 rng = np.random.default_rng(7)
 def of(name):

@@ -2,13 +2,13 @@
 M=$FIXTURES/qwen2-trained
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --decode 6 -o ref.h5 2>/dev/null
 ids=$($PYTHON -c "
-import h5py
+import editing as h5py
 print(*h5py.File('ref.h5')['run/token_ids'][17:], sep=',')")
 vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --force-ids "$ids" --precision f16 -o cand.h5 2>/dev/null
 vernier compare ref.h5 cand.h5 | tail -n 1
 say() { vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|verdict|finding|rule|first  |vernier|note  *allowed|warning  *allowed)' said; echo "[$s]"; }
 both() { for f in ref cand; do cp $f.h5 $f.x.h5; $PYTHON -c "
-import h5py
+import editing as h5py
 f = h5py.File('$f.x.h5', 'r+')
 $1"; done; }
 echo "== one of them lost"

@@ -55,7 +55,7 @@ vernier compare ref.h5 gguf.h5 --model "$M" | grep -A2 weights
 
 echo "== trouble"
 $PYTHON -c "
-import h5py, shutil, numpy as np
+import editing as h5py, shutil, numpy as np
 shutil.copy('ref.h5', 'none.h5')
 f = h5py.File('none.h5', 'r+')
 del f['model/weights']

@@ -155,5 +155,8 @@ def put(group: h5py.Group, rows: List[Row]) -> None:
     widths = [max(len(str(r[i]).encode()) for r in rows) for i in range(4)]
     kind = np.dtype([(k, h5py.string_dtype("utf-8", max(w, 1))) for k, w in zip(("name", "dtype", "shape", "digest"), widths)]
                     + [(k, "<f8") for k in ("min", "max", "mean", "rms")] + [("nan", "<i8"), ("inf", "<i8")])
-    group.create_dataset("weights", data=np.array([tuple(v.encode() if isinstance(v, str) else v for v in r) for r in rows], dtype=kind),
-                         track_times=False)
+    table = np.array([tuple(v.encode() if isinstance(v, str) else v for v in r) for r in rows], dtype=kind)
+    d = group.create_dataset("weights", data=table, track_times=False)
+    known = digest(table.tobytes())
+    if known:
+        d.attrs["digest"] = np.bytes_(known)

@@ -1,0 +1,346 @@
+/* test_verify.c: numbers against the digests that their file has of them (capture/recording/verify.h), and trouble of the system
+ * while they are read. mmap and pread fail when they are told to. */
+#include "capture/recording/derive.h"
+#include "capture/recording/verify.h"
+#include "capture/view/box.h"
+#include "capture/view/view.h"
+#include "compare/compare.h"
+#include "tests/recording_help.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+static bool maps_fail;
+
+void *__real_mmap(void *at, size_t bytes, int may, int how, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t bytes, int may, int how, int fd, off_t from);
+void *__wrap_mmap(void *at, size_t bytes, int may, int how, int fd, off_t from)
+{
+	if (maps_fail && fd >= 0) {
+		errno = EIO;
+		return MAP_FAILED;
+	}
+	return __real_mmap(at, bytes, may, how, fd, from);
+}
+
+static bool reads_fail;
+
+ssize_t __real_pread(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at);
+ssize_t __wrap_pread(int fd, void *to, size_t n, off_t at)
+{
+	if (reads_fail) {
+		errno = EIO;
+		return -1;
+	}
+	return __real_pread(fd, to, n, at);
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static const float six[6] = { 1, 2, 3, 4, 5, 6 };
+static const char  other[] = "0123456789abcdef0123456789abcdef";
+
+static void sign(hid_t step, const char *name, const char *digest)
+{
+	hid_t d = H5Dopen2(step, name, H5P_DEFAULT);
+	put_text(d, "digest", digest);
+	H5Dclose(d);
+}
+
+static void put_packed(hid_t step, const char *name)
+{
+	hid_t how = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_chunk(how, 2, (hsize_t[]) { 1, 3 });
+	H5Pset_deflate(how, 1);
+	H5Dclose(put_data(step, name, H5T_IEEE_F32LE, 2, (hsize_t[]) { 2, 3 }, how, six));
+	H5Pclose(how);
+}
+
+/* `good`, `bad` and `without` as they lie; `packed`, `packed_bad`; `final_norm` is a second name of bad. */
+static vn_recording *make_all(void)
+{
+	const vn_digest d = vn_digest_of(six, sizeof six);
+	hid_t step, f = make(&step);
+	put_floats(step, "good");
+	put_floats(step, "bad");
+	put_packed(step, "packed");
+	put_packed(step, "packed_bad");
+	sign(step, "good", d.hex);
+	sign(step, "packed", d.hex);
+	sign(step, "bad", other);
+	sign(step, "packed_bad", other);
+	H5Lcreate_hard(step, "bad", step, "final_norm", H5P_DEFAULT, H5P_DEFAULT);
+	done(f, step);
+	return opens();
+}
+
+static int find(const vn_recording *r, const char *name)
+{
+	const int i = vn_recording_find(r, 0, name);
+	CU_ASSERT_TRUE_FATAL(i >= 0);
+	return i;
+}
+
+static void has_read(const vn_recording *r, int64_t checked, int64_t wrong, int64_t without)
+{
+	vn_verified v = { 0 };
+	vn_recording_verified(r, &v);
+	CU_ASSERT_EQUAL(v.checked, checked);
+	CU_ASSERT_EQUAL(v.wrong, wrong);
+	CU_ASSERT_EQUAL(v.without, without);
+}
+
+static vn_status all_of(vn_recording *r, const char *name)
+{
+	const void *data;
+	vn_error    err = { "" };
+	const vn_status st = vn_recording_data(r, find(r, name), &data, &err);
+	vn_recording_release(r, find(r, name));
+	if (st == VN_ERR_DAMAGED)
+		CU_ASSERT_TRUE(strstr(err.text, path) && strstr(err.text, "step 0: ") && strstr(err.text, "do not match its digest (written 0123"));
+	return st;
+}
+
+static vn_status a_part_of(vn_recording *r, const char *name)
+{
+	float x;
+	return vn_recording_read(r, find(r, name), 5, 1, &x, NULL);
+}
+
+/* ---- what is handed out ------------------------------------------------------------------------ */
+
+static void numbers_that_contradict_their_digest_are_not_handed_out(void)
+{
+	vn_recording *r = make_all();
+	has_read(r, 0, 0, 0);
+	CU_ASSERT_EQUAL(all_of(r, "good"), VN_OK);
+	CU_ASSERT_EQUAL(all_of(r, "packed"), VN_OK);
+	CU_ASSERT_EQUAL(all_of(r, "embed"), VN_OK);
+	has_read(r, 2, 0, 1);
+	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(all_of(r, "packed_bad"), VN_ERR_DAMAGED);
+	has_read(r, 2, 2, 1);
+	CU_ASSERT_EQUAL(all_of(r, "final_norm"), VN_ERR_DAMAGED); /* the same tensor */
+	has_read(r, 2, 2, 1);
+	vn_recording_close(r);
+}
+
+static void a_part_is_handed_out_when_all_of_the_tensor_holds(void)
+{
+	vn_recording *r = make_all();
+	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK);
+	CU_ASSERT_EQUAL(a_part_of(r, "packed"), VN_OK);
+	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(a_part_of(r, "packed_bad"), VN_ERR_DAMAGED);
+	has_read(r, 2, 2, 0);
+	vn_recording_close(r);
+}
+
+static void a_view_is_of_the_tensor_as_it_is_stored(void)
+{
+	const int turned[VN_MAX_RANK] = { 1, 0 };
+	vn_recording *r = make_all();
+	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "good"), turned, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_view_axes(r, find(r, "bad"), turned, NULL), VN_OK);
+	CU_ASSERT_EQUAL(all_of(r, "good"), VN_OK);
+	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_ERR_DAMAGED);
+	has_read(r, 1, 1, 0);
+	vn_recording_close(r);
+}
+
+static void what_is_gathered_is_checked_where_it_comes_from(void)
+{
+	vn_recording *base = make_all(), *r;
+	vn_piece piece[2] = { vn_box_whole(0, find(base, "good"), vn_recording_entry(base, find(base, "good"))),
+	                      vn_box_whole(0, find(base, "bad"), vn_recording_entry(base, find(base, "bad"))) };
+	vn_entry e = *vn_recording_entry(base, find(base, "good"));
+	CU_ASSERT_EQUAL_FATAL(vn_derive(path, &base, 1, &r, NULL), VN_OK);
+	strcpy(e.name, "kept");
+	CU_ASSERT_EQUAL(vn_derive_keep(r, &e, 0, piece[0].entry, NULL), VN_OK);
+	strcpy(e.name, "two");
+	e.shape.dim[0] = 4;
+	piece[1].to[0] = 2;
+	CU_ASSERT_EQUAL(vn_derive_add(r, &e, piece, 2, VN_JOIN_PLACED, NULL), VN_OK);
+	CU_ASSERT_EQUAL(vn_derive_end(r, NULL), VN_OK);
+
+	float x[12];
+	CU_ASSERT_EQUAL(a_part_of(r, "kept"), VN_OK);
+	has_read(r, 1, 0, 0);
+	CU_ASSERT_EQUAL(vn_recording_read(r, find(r, "two"), 0, 12, x, NULL), VN_ERR_DAMAGED);
+	has_read(r, 1, 1, 0); /* good is not counted again */
+	vn_recording_allow_damage(r);
+	CU_ASSERT_EQUAL(vn_recording_read(r, find(r, "two"), 0, 12, x, NULL), VN_OK);
+	CU_ASSERT_EQUAL(x[11], 6);
+	has_read(r, 1, 1, 0);
+	vn_recording_close(r);
+}
+
+static void say(void *context, const char *words)
+{
+	int *n = context;
+	CU_ASSERT_PTR_NOT_NULL(strstr(words, "found "));
+	++*n;
+}
+
+static void whoever_opened_it_may_allow_it(void)
+{
+	vn_recording *r = make_all();
+	int n = 0;
+	vn_recording_allow_damage(r);
+	CU_ASSERT_EQUAL(all_of(r, "bad"), VN_OK);
+	CU_ASSERT_EQUAL(all_of(r, "packed_bad"), VN_OK);
+	has_read(r, 0, 2, 0);
+	vn_recording_wrong(r, say, &n);
+	CU_ASSERT_EQUAL(n, 2);
+	vn_recording_close(r);
+}
+
+static void show_learns_the_digest_that_it_has(void)
+{
+	const vn_digest d = vn_digest_of(six, sizeof six);
+	vn_recording *r = make_all();
+	vn_digest found;
+	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "bad"), &found, NULL), VN_OK);
+	CU_ASSERT_STRING_EQUAL(found.hex, d.hex);
+	CU_ASSERT_EQUAL(vn_recording_found(r, find(r, "good"), &found, NULL), VN_OK);
+	CU_ASSERT_STRING_EQUAL(found.hex, "");
+	vn_recording_close(r);
+}
+
+static void an_empty_digest_is_not_none(void)
+{
+	hid_t step, f = make(&step);
+	sign(step, "embed", "");
+	done(f, step);
+	is_refused("embed", "attribute digest is empty");
+	f = make(&step);
+	sign(step, "embed", "0123456789abcdef0123456789abcdeg");
+	done(f, step);
+	is_refused("embed", "digest");
+}
+
+/* ---- on credit --------------------------------------------------------------------------------- */
+
+static void a_borrower_takes_the_digest(void)
+{
+	const vn_digest d = vn_digest_of(six, sizeof six);
+	vn_recording *r = make_all();
+	const void *data;
+	bool unchecked;
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_TRUE(unchecked);
+	CU_ASSERT_EQUAL(memcmp(data, six, sizeof six), 0);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "final_norm"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_FALSE(unchecked); /* once is enough */
+	has_read(r, 0, 0, 0);
+	vn_recording_vouch(r, find(r, "bad"), &d);
+	has_read(r, 0, 1, 0);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "packed_bad"), &data, &unchecked, NULL), VN_ERR_DAMAGED); /* it is read as a whole: checked at once */
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "embed"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_FALSE(unchecked); /* nothing to check it by */
+	vn_recording_close(r);
+}
+
+static void what_nobody_vouched_for_is_checked_at_last(void)
+{
+	vn_recording *r = make_all();
+	const void *data;
+	bool unchecked;
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	vn_recording_defer(r, true);
+	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK);
+	vn_recording_defer(r, false);
+	has_read(r, 0, 0, 0);
+	CU_ASSERT_EQUAL(vn_recording_verify(r, NULL), VN_OK);
+	has_read(r, 1, 1, 0);
+	vn_recording_close(r);
+}
+
+static void a_look_before_leaves_the_digest_to_the_borrower(void)
+{
+	vn_recording *r = make_all();
+	const void *data;
+	bool unchecked;
+	vn_recording_defer(r, true);
+	CU_ASSERT_EQUAL(a_part_of(r, "bad"), VN_OK);
+	vn_recording_defer(r, false);
+	CU_ASSERT_EQUAL(vn_recording_lend(r, find(r, "bad"), &data, &unchecked, NULL), VN_OK);
+	CU_ASSERT_TRUE(unchecked);
+	vn_recording_close(r);
+}
+
+/* Rows of several units, and of one; heads before tokens; the last unit shorter; one thread and more. */
+static void the_pass_takes_the_digest_of_the_bytes_in_their_order(void)
+{
+	static const struct { vn_shape shape; const char *axes; } as[] = {
+		{ { 2, { 1024, 300 } }, "token hidden" }, { { 3, { 3, 700, 90 } }, "head token key" }, { { 1, { 200001 } }, "" }, { { 2, { 3, 2 } }, "token hidden" },
+	};
+	for (size_t k = 0; k < sizeof as / sizeof *as; k++)
+		for (int threads = 1; threads <= 4; threads++) {
+			const size_t n = (size_t)vn_shape_count(&as[k].shape);
+			float    *x = malloc(n * sizeof *x);
+			uint16_t *y = malloc(n * sizeof *y);
+			vn_job job = { .ref = { .dtype = VN_F32, .shape = as[k].shape, .data = x }, .cand = { .dtype = VN_F16, .shape = as[k].shape, .data = y },
+			               .axes = as[k].axes, .digest = { true, true } };
+			CU_ASSERT_TRUE_FATAL(x && y);
+			for (size_t i = 0; i < n; i++)
+				x[i] = (float)(i % 1021) / 64, y[i] = (uint16_t)(i % 1009);
+			CU_ASSERT_EQUAL(vn_measure_many(&job, 1, threads, NULL), VN_OK);
+			CU_ASSERT_STRING_EQUAL(job.found[0].hex, vn_digest_of(x, n * sizeof *x).hex);
+			CU_ASSERT_STRING_EQUAL(job.found[1].hex, vn_digest_of(y, n * sizeof *y).hex);
+			free(x);
+			free(y);
+		}
+}
+
+/* ---- trouble ----------------------------------------------------------------------------------- */
+
+static void a_map_or_a_read_that_the_system_refuses_is_trouble(void)
+{
+	vn_recording *r = make_all();
+	maps_fail = true;
+	CU_ASSERT_EQUAL(all_of(r, "good"), VN_ERR_IO);
+	maps_fail = false;
+	reads_fail = true;
+	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_ERR_IO);
+	CU_ASSERT_EQUAL(a_part_of(r, "packed"), VN_ERR_IO); /* by HDF5, in another process */
+	reads_fail = false;
+	CU_ASSERT_EQUAL(a_part_of(r, "good"), VN_OK); /* no failure is kept */
+	CU_ASSERT_EQUAL(a_part_of(r, "packed"), VN_OK);
+	vn_recording_close(r);
+}
+
+static void trouble_ends_a_comparison_and_is_no_finding(void)
+{
+	static const char limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
+	const vn_compare_options o = { .allow = VN_ALLOW_ITSELF | VN_ALLOW_DIGEST };
+	for (int mapping = 0; mapping < 2; mapping++) {
+		vn_comparison c = { .options = &o };
+		vn_error err = { "" };
+		vn_recording_close(make_all());
+		CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, path, path, NULL, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.limits, &err), VN_OK);
+		maps_fail = mapping == 0;
+		reads_fail = mapping == 1;
+		CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_ERR_IO);
+		maps_fail = reads_fail = false;
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, path));
+		vn_comparison_close(&c);
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(numbers_that_contradict_their_digest_are_not_handed_out), TEST(a_part_is_handed_out_when_all_of_the_tensor_holds),
+		TEST(a_view_is_of_the_tensor_as_it_is_stored), TEST(what_is_gathered_is_checked_where_it_comes_from), TEST(whoever_opened_it_may_allow_it),
+		TEST(show_learns_the_digest_that_it_has), TEST(an_empty_digest_is_not_none), TEST(a_borrower_takes_the_digest),
+		TEST(what_nobody_vouched_for_is_checked_at_last), TEST(a_look_before_leaves_the_digest_to_the_borrower),
+		TEST(the_pass_takes_the_digest_of_the_bytes_in_their_order), TEST(a_map_or_a_read_that_the_system_refuses_is_trouble),
+		TEST(trouble_ends_a_comparison_and_is_no_finding), CU_TEST_INFO_NULL
+	};
+	return run_recordings("verify", tests);
+}
