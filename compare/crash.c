@@ -6,6 +6,7 @@
 #include <execinfo.h>
 #include <link.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -84,14 +85,21 @@ static size_t put(char *line, size_t at, const char *text)
 	return at + n;
 }
 
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+
+/* A crash in here ends the program: the signal is blocked. */
 static void explain(int number)
 {
 	char   line[256], name[NAME] = "";
 	size_t n = 0;
 
-	signal(number, SIG_DFL); /* whatever goes wrong from here on */
-	if (!stranger(name))
+	if (atomic_flag_test_and_set(&busy)) /* threads of a driver crash one after the other */
+		for (;;)
+			pause();
+	if (!stranger(name)) {
+		signal(number, SIG_DFL);
 		return; /* once more, and for good */
+	}
 	n = put(line, n, "vernier: ");
 	n = put(line, n, *name ? name : "code that a driver made");
 	n = put(line, n, number == SIGABRT ? " gave up (SIGABRT)" : number == SIGSEGV ? " crashed (SIGSEGV)" : " crashed (SIGFPE or SIGILL)");

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #define SLICE   100000000 /* ns of waiting between two questions */
 #define SHADERS VK_PIPELINE_STAGE_2_COMPUTE_SHADER_BIT
@@ -233,8 +235,38 @@ vn_status vn_encode_asked_to_stop(vn_encoder *e, vn_error *err)
 	return e->stop && e->stop(e->stop_ctx) ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : VN_OK;
 }
 
+/* A software device that got no thread for a part of its work never finishes, and says nothing. It computes on
+ * this process's time, of which next to nothing is then spent. A busy machine gives it more than that. */
+typedef struct patience {
+	double since, spent; /* seconds: when this began, and what the process had used */
+} patience;
+
+enum { IDLE_S = 4 };
+static const double IDLE = 0.002; /* of the time that passes; asking ten times a second takes a tenth of it */
+
+static double clock_s(clockid_t id)
+{
+	struct timespec t = { 0 };
+	clock_gettime(id, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool is_stuck(const vn_encoder *e, patience *p)
+{
+	const double now = clock_s(CLOCK_MONOTONIC), spent = clock_s(CLOCK_PROCESS_CPUTIME_ID);
+
+	if (strcmp(e->d->info.type, "cpu") != 0)
+		return false;
+	if (p->since > 0 && now - p->since < IDLE_S)
+		return false;
+	const bool stuck = p->since > 0 && spent - p->spent < IDLE * (now - p->since);
+	*p = (patience){ now, spent };
+	return stuck;
+}
+
 vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 {
+	patience  p = { 0 };
 	vn_status st;
 	VkResult  r;
 
@@ -244,6 +276,8 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 	while ((r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
+		else if ((e->stuck = is_stuck(e, &p)))
+			return vn_fail(err, VN_ERR_DEVICE, "%s: computes no more, for want of threads as a rule (ulimit -u)", e->d->info.name);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "the pass did not finish");
 	e->flying[i] = false;
@@ -254,7 +288,8 @@ void vn_encode_abandon(vn_encoder *e)
 {
 	for (int i = 0; i < 2; i++)
 		if (e->flying[i]) {
-			vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+			if (!e->stuck)
+				vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
 			e->flying[i] = false;
 		}
 	if (e->recording)

@@ -24,6 +24,7 @@ typedef struct vn_encoder {
 	VkCommandBuffer   cmd[2];
 	VkFence           fence[2];
 	bool              flying[2]; /* submitted and not waited for */
+	bool            stuck; /* a software device does not compute any more: nothing of it can be waited for */
 	int               cur;       /* the one to record into */
 	bool              recording;
 	unsigned          epoch;     /* counts barriers */

@@ -130,6 +130,8 @@ void vn_gpu_destroy(vn_gpu *g)
 	if (!g)
 		return;
 	vn_pass_give_up(g);
+	if (g->encoder.stuck)
+		return; /* its threads may wake, and use all of this */
 	vn_encoder_destroy(&g->encoder);
 	vn_guard_destroy(&g->device, &g->zones);
 	if (g->scratch.buffer)

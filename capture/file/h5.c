@@ -2,10 +2,30 @@
 #include "capture/file/h5.h"
 
 #include "libref/base/room.h"
+#include "libref/base/trouble.h"
 
 #include <pthread.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static herr_t look(unsigned n, const H5E_error2_t *e, void *ctx)
+{
+	(void)n;
+	*(bool *)ctx |= e->min_num == H5E_NOSPACE || e->min_num == H5E_CANTALLOC;
+	return 0;
+}
+
+/* Prints nothing. A call that got no memory is no finding about the file. */
+static herr_t note(hid_t stack, void *ctx)
+{
+	bool starved = false;
+
+	(void)ctx;
+	H5Ewalk2(stack, H5E_WALK_UPWARD, look, &starved);
+	if (starved)
+		vn_trouble_note("HDF5 got no memory");
+	return 0;
+}
 
 void vn_h5_lock(void)
 {
@@ -14,7 +34,7 @@ void vn_h5_lock(void)
 
 	pthread_mutex_lock(&lock);
 	if (!quiet)
-		quiet = H5Eset_auto2(H5E_DEFAULT, NULL, NULL) >= 0;
+		quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0;
 	if (!ready) {
 		/* We close everything ourselves, and HDF5's own closing at exit
 		 * would flush a half-written file of an aborted run. */

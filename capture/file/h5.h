@@ -1,7 +1,8 @@
 /* h5.h: the few HDF5 calls that writing and reading share. Only capture/ sees it.
  *
- * HDF5 is not thread-safe here: whoever calls it holds vn_h5_lock, so that a
- * fork (recording.c) finds the library at rest.
+ * HDF5 crashes where it gets no memory, and on damaged files. So it runs in child processes only (child.h,
+ * store/scribe.h); the process that forks them never initialises it. It is not thread-safe here: whoever calls it
+ * holds vn_h5_lock.
  */
 #ifndef VN_CAPTURE_H5_H
 #define VN_CAPTURE_H5_H
@@ -12,7 +13,7 @@
 #include <hdf5.h>
 #include <stdbool.h>
 
-void vn_h5_lock(void);   /* also keeps HDF5 from printing and from loading plugins */
+void vn_h5_lock(void);   /* also keeps HDF5 from printing and from loading plugins; want of memory is noted (trouble.h) */
 void vn_h5_unlock(void);
 
 /* With the lock held, before a piece of work that writes: is there memory for it?
