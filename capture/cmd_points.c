@@ -1,5 +1,6 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
+#include "capture/warnings.h"
 #include "capture/run/misread.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier points [--faults[=GLOB]] [MODEL]\n";
+static const char usage[] = "usage: vernier points [--faults[=GLOB]] [--strict] [MODEL]\n  --strict   " VN_STRICT_HELP "\n";
 
 static void list_points(void)
 {
@@ -95,7 +96,7 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	if (st)
 		return st;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		fprintf(stderr, "vernier points: warning: %s\n", warning);
+		vn_warn("points", "%s", warning);
 	if (faults && *faults)
 		st = list_places(vn_model_plan(m), faults, err);
 	else if (faults)
@@ -116,6 +117,9 @@ int cmd_points(int argc, char **argv)
 
 	argc -= faults;
 	argv += faults;
+	const bool strict = argc > 1 && strcmp(argv[1], "--strict") == 0;
+	argc -= strict;
+	argv += strict;
 	if (faults && *which && vn_glob_check(which, &err)) {
 		fprintf(stderr, "vernier points: --faults: %s\n", err.text);
 		return 2;
@@ -140,9 +144,5 @@ int cmd_points(int argc, char **argv)
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "vernier points: standard output cannot be written\n");
-		return 2;
-	}
-	return 0;
+	return vn_warnings_end("points", strict, 0);
 }

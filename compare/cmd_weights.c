@@ -1,4 +1,5 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
+#include "compare/text/json.h"
 #include "compare/commands.h"
 #include "compare/options.h"
 #include "compare/weights/weights_report.h"
@@ -79,7 +80,7 @@ static vn_status put_json(const command *k, const vn_weights *w, vn_error *err)
 	json_t *j = vn_weights_json(w);
 	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
 	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
-	const bool good = json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0;
+	const bool good = vn_json_write(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 	json_decref(j);
 	putchar('\n');
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

@@ -7,9 +7,12 @@
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/printed.h"
 #include "libref/ops/blas.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +23,10 @@
  * printed would go into it. */
 static void occupy_standard_streams(void)
 {
-	int fd;
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= 2);
-	if (fd > 2)
-		close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		/* Results that go nowhere are trouble: what is opened to read cannot be written. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+			_exit(2);
 }
 
 static const struct {
@@ -91,9 +92,12 @@ static int run(const char *name, int argc, char **argv)
 /* What could not be printed was not done: a full disk behind > is trouble. */
 static int finish(int status)
 {
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	fprintf(stderr, "vernier: standard output cannot be written\n");
+	const int why = errno;
+	if (status != 2) /* else there is a line already */
+		fprintf(stderr, "vernier: standard output cannot be written%s%s\n", why ? ": " : "", why == EBADF ? "it is closed" : why ? strerror(why) : "");
 	return 2;
 }
 
@@ -131,6 +135,11 @@ static int enter(int argc, char **argv)
 	if (computes(argc, argv))
 		vn_settle(argv); /* first: it may start the program again */
 	vn_mapped_explain();
+	signal(SIGPIPE, SIG_IGN); /* a reader that left is trouble like a full disk: exit status 2, and a line */
+	if (!vn_printed_start()) {
+		fputs("vernier: no memory for its output\n", stderr);
+		return 2;
+	}
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {

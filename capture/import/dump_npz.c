@@ -21,7 +21,7 @@ static vn_status broken(const vn_dump *d, const char *member, const char *why, v
 {
 	char shown[VN_NAME_MAX];
 	snprintf(shown, sizeof shown, "%.*s", VN_NAME_MAX - 1, member);
-	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, vn_text_clean(shown), why);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, shown, why);
 }
 
 /* The first n bytes of a member, all of which there must be. */
@@ -84,7 +84,7 @@ static vn_status add_member(vn_dump *d, size_t which, unsigned char *head, vn_er
 		return broken(d, x.name, "cannot be so small", err);
 	snprintf(name, sizeof name, "%.*s", (int)(n - 4), x.name);
 	snprintf(where, sizeof where, "%.400s: %.150s", d->path, x.name);
-	vn_text_clean(where);
+	vn_text_clean(where, sizeof where);
 	const size_t some = x.size < HEAD ? (size_t)x.size : HEAD;
 	vn_status    st = read_member(d, which, x.name, head, some, err);
 	if (st || (st = vn_npy_parse(where, head, some, (size_t)x.size, &npy, err)))

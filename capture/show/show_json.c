@@ -1,6 +1,8 @@
 /* show_json.c: a recording as JSON. A number that JSON does not have is null. */
 #include "capture/show/show.h"
 
+#include "libref/base/json_write.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -126,7 +128,7 @@ bool vn_show_json(const vn_recording *r, int i, const void *data)
 	                      (int)vn_recording_complete(r));
 	json_t *rest = i < 0 ? whole(r) : one(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
-	            json_dumpf(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) == 0 && putchar('\n') != EOF;
+	            vn_json_write(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && putchar('\n') != EOF;
 
 	json_decref(rest);
 	json_decref(j);

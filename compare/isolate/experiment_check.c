@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -36,6 +37,7 @@ static void become(const char *command, const char *toggles)
 
 	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
 		_exit(127);
+	signal(SIGPIPE, SIG_DFL); /* we ignore it, and what is ignored stays so */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }

@@ -78,6 +78,8 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value >= 10 ? "lets unrelated logits pass" : NULL;
 	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
 		return value >= 50 ? "can hardly fail" : NULL;
+	if (value >= 1e38)
+		return "can hardly fail";
 	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 

@@ -275,6 +275,7 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "weights", vn_weights_json(c->weights));
 	json_object_set_new(j, "notes", vn_json_lines(&c->notes));
 	json_object_set_new(j, "warnings", vn_json_lines(&c->warnings));
+	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->options->strict, "decided", c->strict));
 	return j;
 }
 
@@ -292,7 +293,7 @@ static json_t *tail(const vn_comparison *c, const vn_story *s)
 /* Writes and frees it. */
 static bool put(FILE *out, json_t *j, size_t flags)
 {
-	const bool good = j && json_dumpf(j, out, flags | JSON_ENCODE_ANY) == 0;
+	const bool good = vn_json_write(j, out, flags | JSON_ENCODE_ANY);
 	json_decref(j);
 	return good;
 }

@@ -7,6 +7,8 @@
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H
 
+#include "libref/base/json_write.h"
+
 #include <jansson.h>
 #include <stdint.h>
 

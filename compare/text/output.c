@@ -2,6 +2,7 @@
 #include "compare/text/output.h"
 
 #include "capture/file/place.h"
+#include "libref/base/printed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 	const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
-	if (!(o->file = fdopen(fd, "w"))) {
+	if (!(o->file = vn_printed_open(fd, false))) {
 		close(fd);
 		unlink(o->temporary);
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to write it", path);
@@ -47,7 +48,7 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		return VN_OK;
 	if (!o->path) {
 		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : VN_OK;
+		return good && lost ? vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", errno == EBADF ? "it is closed" : strerror(errno)) : VN_OK;
 	}
 	lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;

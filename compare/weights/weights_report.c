@@ -35,7 +35,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 	fprintf(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
 	const int n = shown(w, most);
 	for (int i = 0; i < n; i++) {
-		const int k = (int)strlen(vn_text_clean(w->line[i].which));
+		const int k = (int)strlen(w->line[i].which);
 		width = k > width ? k : width;
 		for (int s = 0; s < 2; s++)
 			side[s] = (int)strlen(w->line[i].side[s]) > side[s] ? (int)strlen(w->line[i].side[s]) : side[s];
@@ -48,7 +48,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 		vn_weight_line_says(w, l, text);
 		if ((int)strlen(l->which) > width)
 			fprintf(out, "  %s\n", l->which);
-		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(l->which) > width ? "" : l->which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text),
+		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(l->which) > width ? "" : l->which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text, sizeof text),
 		        vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
@@ -176,7 +176,7 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 		fputs("<tr>", out);
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);
-			vn_xml_text(out, cell[k]);
+			vn_html_text(out, cell[k]);
 			fputs(k ? "</td>" : "</code></td>", out);
 		}
 		fputs("</tr>\n", out);
