@@ -153,6 +153,8 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const vn_status st = vn_limits_parse(name, text, n, l, err);
+	while (!st && (*l)->n_warnings) /* nobody wrote them who could write others */
+		free((*l)->warning[--(*l)->n_warnings]);
 	for (int i = 0; !st && i < (*l)->n_rules; i++) {
 		vn_rule *r = (*l)->rule[i];
 		r->line = 0;
