@@ -107,9 +107,22 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	return st;
 }
 
+/* The one option that may stand anywhere. */
+static bool take_strict(int *argc, char **argv)
+{
+	int n = 0;
+	for (int i = 0; i < *argc; i++)
+		if (strcmp(argv[i], "--strict") != 0)
+			argv[n++] = argv[i];
+	const bool found = n < *argc;
+	*argc = n;
+	return found;
+}
+
 int cmd_points(int argc, char **argv)
 {
 	static const char option[] = "--faults";
+	const bool strict = take_strict(&argc, argv);
 	const size_t n = sizeof option - 1;
 	const bool   faults = argc > 1 && strncmp(argv[1], option, n) == 0 && (argv[1][n] == 0 || argv[1][n] == '=');
 	const char  *which = faults ? argv[1] + n + (argv[1][n] == '=') : NULL;
@@ -117,9 +130,6 @@ int cmd_points(int argc, char **argv)
 
 	argc -= faults;
 	argv += faults;
-	const bool strict = argc > 1 && strcmp(argv[1], "--strict") == 0;
-	argc -= strict;
-	argv += strict;
 	if (faults && *which && vn_glob_check(which, &err)) {
 		fprintf(stderr, "vernier points: --faults: %s\n", err.text);
 		return 2;

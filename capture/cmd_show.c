@@ -3,6 +3,7 @@
 #include "capture/recording/damage.h"
 #include "capture/show/show.h"
 #include "capture/warnings.h"
+#include "libref/base/printed.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -64,7 +65,7 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 		st = vn_recording_data(r, i, &data, err);
 	if (!st && json) {
 		if (!vn_show_json(r, i, data))
-			st = vn_fail(err, VN_ERR_IO, "the JSON cannot be written");
+			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 	} else if (!st) {
 		if (weights)
 			vn_show_weights(r);

@@ -269,7 +269,7 @@ static vn_status run(command *k, int *strict, vn_error *err)
 		st = look(k, &k->pair[i], err);
 		for (int j = 0; st && j < k->pair[i].c.refusals.n; j++)
 			fprintf(stderr, "refused: %s\n", k->pair[i].c.refusals.line[j]);
-		for (int j = 0; j < k->pair[i].c.warnings.n; j++)
+		for (int j = 0; !st && j < k->pair[i].c.warnings.n; j++)
 			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.warnings.line[j]);
 	}
 	*strict = vn_warnings_end("calibrate", k->how.o.strict, 0);

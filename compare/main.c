@@ -10,7 +10,6 @@
 #include "libref/base/printed.h"
 #include "libref/ops/blas.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -92,12 +91,10 @@ static int run(const char *name, int argc, char **argv)
 /* What could not be printed was not done: a full disk behind > is trouble. */
 static int finish(int status)
 {
-	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	const int why = errno;
 	if (status != 2) /* else there is a line already */
-		fprintf(stderr, "vernier: standard output cannot be written%s%s\n", why ? ": " : "", why == EBADF ? "it is closed" : why ? strerror(why) : "");
+		fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 	return 2;
 }
 

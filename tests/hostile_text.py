@@ -167,11 +167,11 @@ def recordings(b, model):
         f["step.0/layer0/q_rope"][...] += 1e-6
 
     change("ref.h5", "evil.h5", healthy)
-    b.run("calibrate", "ref.h5", "evil.h5", "-o", "fit.yaml", "--name", TEXT, "--force")
-    with open("fit.yaml", "rb") as f:
-        b.look("calibrate -o", f.read())
-    b.reports("compare", "ref.h5", "evil.h5", "--limits", "fit.yaml")
-    return ["fit.yaml"]
+    b.run("calibrate", "ref.h5", "evil.h5", "-o", "fit.yaml", "--name", TEXT, "--force", want=0)
+    if os.path.exists("fit.yaml"):
+        with open("fit.yaml", "rb") as f:
+            b.look("calibrate -o", f.read())
+        b.reports("compare", "ref.h5", "evil.h5", "--limits", "fit.yaml")
 
 
 def texts_of_people(b):

@@ -3,6 +3,7 @@
 #include "compare/limits/limits_use.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/printed.h"
 #include "libref/base/text.h"
 
 #include <string.h>
@@ -181,5 +182,5 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	json_object_set_new(j, "warnings", warnings);
 	const bool good = vn_json_write(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
-	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written");
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory");
 }

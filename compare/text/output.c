@@ -48,7 +48,7 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 		return VN_OK;
 	if (!o->path) {
 		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", errno == EBADF ? "it is closed" : strerror(errno)) : VN_OK;
+		return good && lost ? vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(errno)) : VN_OK;
 	}
 	lost = ferror(file) != 0;
 	lost = fclose(file) != 0 || lost;
@@ -76,5 +76,7 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 	if (!st && closed && err)
 		*err = lost;
+	if (st && !path && vn_printed_lost()) /* a writer knows that it failed, and not why */
+		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost());
 	return st ? st : closed;
 }

@@ -18,7 +18,7 @@ typedef struct printed {
 	size_t n_held;
 	char   out[PIECE];
 	size_t n_out;
-	bool   lost;
+	int    lost; /* errno of what could not be written; 0 */
 } printed;
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
@@ -28,7 +28,7 @@ static void put_all(printed *p, const char *text, size_t n)
 	while (n > 0 && !p->lost) {
 		const ssize_t k = write(p->fd, text, n);
 		if (k < 0 && errno != EINTR)
-			p->lost = true;
+			p->lost = errno;
 		text += k > 0 ? k : 0;
 		n -= k > 0 ? (size_t)k : 0;
 	}
@@ -135,16 +135,16 @@ static int close_printed(void *cookie)
 	printed *p = cookie;
 	take(p, p->held, p->n_held, true);
 	flush(p);
-	const int  why = errno;
-	const bool lost = p->lost, shut = close(p->fd) == 0;
+	const int  lost = p->lost;
+	const bool shut = close(p->fd) == 0;
 	free(p);
-	errno = lost ? why : errno;
+	errno = lost ? lost : errno;
 	return lost || !shut ? -1 : 0;
 }
 
-FILE *vn_printed_open(int fd, bool colour)
+static FILE *open_printed(int fd, bool colour, printed **made)
 {
-	printed *p = calloc(1, sizeof *p);
+	printed *p = *made = calloc(1, sizeof *p);
 	FILE    *f;
 
 	if (!p)
@@ -156,9 +156,17 @@ FILE *vn_printed_open(int fd, bool colour)
 	return f;
 }
 
+FILE *vn_printed_open(int fd, bool colour)
+{
+	printed *p;
+	return open_printed(fd, colour, &p);
+}
+
+static printed *standard_output;
+
 bool vn_printed_start(void)
 {
-	FILE *out = vn_printed_open(STDOUT_FILENO, isatty(STDOUT_FILENO)), *err = vn_printed_open(STDERR_FILENO, isatty(STDERR_FILENO));
+	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = vn_printed_open(STDERR_FILENO, isatty(STDERR_FILENO));
 
 	if (!out || !err)
 		return false;
@@ -167,4 +175,10 @@ bool vn_printed_start(void)
 	stdout = out;
 	stderr = err;
 	return true;
+}
+
+const char *vn_printed_lost(void)
+{
+	const int why = standard_output ? standard_output->lost : 0;
+	return why == EBADF ? "it is closed" : why ? strerror(why) : NULL;
 }

@@ -16,5 +16,7 @@
 FILE *vn_printed_open(int fd, bool colour);
 /* stdout and stderr become such streams. False without memory. */
 bool  vn_printed_start(void);
+/* Why stdout could not be written ("it is closed", "No space left on device"); NULL: it could so far. */
+const char *vn_printed_lost(void);
 
 #endif
