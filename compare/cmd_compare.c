@@ -309,9 +309,9 @@ static bool shows_text(const command *k)
 }
 
 /* On stderr, unless the report that a person reads on stdout has them. */
-static void warn(const command *k, const vn_comparison *c, bool reported)
+static void warn(const command *k, const vn_comparison *c)
 {
-	const bool shown = reported && !k->absent && shows_text(k);
+	const bool shown = !k->absent && shows_text(k);
 	vn_warnings_begin();
 	if (shown)
 		fflush(stdout); /* before what stderr has to say of it */
@@ -337,7 +337,8 @@ static outcome compare_files(const command *k)
 	outcome o = { 0 };
 
 	const vn_status st = k->absent ? run_alone(k, &c, &err) : run(k, &c, &err);
-	warn(k, &c, !st);
+	if (!st)
+		warn(k, &c);
 	if (st) {
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);

@@ -71,11 +71,13 @@ function fill(e, attributes, children) {
 	e.append(...children.filter((x) => x !== null && x !== undefined));
 	return e;
 }
-// Text in which each code of what is not printable is marked as one.
+// Text in which each code of what is not printable is marked as one; in one element, since boxes of buttons are rows.
 function marked(text) {
-	return text.split(/(\\u\{[0-9a-f]{1,6}\}|\\x[0-9a-f]{2}|\\[nrt])/).map((part, i) => (i % 2 ? fill(document.createElement("span"), { class: "unprintable" }, [part]) : part)).filter((x) => x !== "");
+	const parts = text.split(/(\\u\{[0-9a-f]{1,6}\}|\\x[0-9a-f]{2}|\\[nrt])/);
+	const element = (e, attributes, children) => fill(document.createElement(e), attributes, children);
+	return parts.length === 1 ? text : element("span", {}, parts.map((part, i) => (i % 2 ? element("span", { class: "unprintable" }, [part]) : part)));
 }
-const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children.flatMap((x) => (typeof x === "string" ? marked(x) : [x])));
+const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children.map((x) => (typeof x === "string" ? marked(x) : x)));
 const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const byId = (id) => document.getElementById(id);
 
