@@ -6,6 +6,7 @@
 #include "capture/run/prompt.h"
 #include "capture/run/run.h"
 #include "capture/run/toggles.h"
+#include "capture/warnings.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -19,7 +20,7 @@ enum { MOST_PATTERNS = 256 };
 
 typedef struct options {
 	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
-	bool        no_special;
+	bool        no_special, strict;
 	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
 	const char *inject[MOST_PATTERNS];
 	int         n_inject;
@@ -31,7 +32,7 @@ typedef struct options {
 } options;
 
 enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, INJECT, DEVICE, KV, BLOCK_SIZE, VALIDATE,
-       GUARD, FORCE, OUTPUT, HELP, N_OPTIONS };
+       GUARD, STRICT, FORCE, OUTPUT, HELP, N_OPTIONS };
 
 static const vn_option known[N_OPTIONS] = {
 	[OUTPUT]      = { VN_ONCE, "o,output", "FILE",        "where the recording goes (-o for short); needed" },
@@ -55,6 +56,7 @@ static const vn_option known[N_OPTIONS] = {
 	[BLOCK_SIZE]  = { VN_ONCE, "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
 	[VALIDATE]    = { VN_ONCE, "validate", NULL,        "with Vulkan's validation layers; a message fails the run" },
 	[GUARD]       = { VN_ONCE, "guard", NULL,           "poison and guard every buffer of the GPU: names what is not or over-written" },
+	[STRICT]      = { VN_ONCE, "strict", NULL,          VN_STRICT_HELP ", and the recording is there" },
 	[FORCE]       = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
 	[HELP]        = { VN_ONCE, "h,help", NULL,            "this" },
 };
@@ -116,6 +118,7 @@ static vn_status read_option(void *context, int option, const char *value, vn_er
 	case PRECISION: return read_precision(o, value, err);
 	case FORCE_REF: return add_glob(o->forced, &o->run.n_force_ref, "--force-ref", value, err);
 	case FORCE:     r->force = true; break;
+	case STRICT:    o->strict = true; break;
 	case VALIDATE:  o->run.validate = true; break;
 	case GUARD:     o->run.guard = true; break;
 	case TOKENS:    return read_tokens(value, r, err);
@@ -292,9 +295,9 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	    (st = vn_prompt_read(o->model, o->ids_text, o->prompt_text, !o->no_special, &prompt, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		fprintf(stderr, "vernier capture: warning: %s\n", warning);
+		vn_warn("capture", "%s", warning);
 	if (*prompt.warning)
-		fprintf(stderr, "vernier capture: warning: no text of the tokens: %s\n", prompt.warning);
+		vn_warn("capture", "no text of the tokens: %s", prompt.warning);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
@@ -341,9 +344,8 @@ int cmd_capture(int argc, char **argv)
 		return 2;
 	}
 	if (done.unsound_weights)
-		fprintf(stderr, "vernier capture: warning: %s%s\n", done.unsound,
-		        done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
+		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
 	fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors,
 	        (double)done.bytes / 1e6, done.seconds, done.computing);
-	return 0;
+	return vn_warnings_end("capture", o.strict, 0);
 }

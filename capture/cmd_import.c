@@ -2,6 +2,7 @@
 #include "capture/commands.h"
 #include "capture/import/import.h"
 #include "capture/option_table.h"
+#include "capture/warnings.h"
 #include "libref/base/text.h"
 
 #include <getopt.h>
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT, NAMES, DRY_RUN, MODEL, IDS, POSITIONS, ENGINE, PRECISION, UNMAPPED, BITS, PARTIAL, FORCE, HELP, N_OPTIONS };
+enum { OUTPUT, NAMES, DRY_RUN, MODEL, IDS, POSITIONS, ENGINE, PRECISION, UNMAPPED, BITS, PARTIAL, STRICT, FORCE, HELP, N_OPTIONS };
 
 static const vn_option known[N_OPTIONS] = {
 	[OUTPUT]    = { VN_ONCE, "o,output", "FILE",        "where the checkpoint file goes (-o for short); needed" },
@@ -23,6 +24,7 @@ static const vn_option known[N_OPTIONS] = {
 	[UNMAPPED]  = { VN_ONCE, "unmapped", "refuse|keep|drop", "what to do with names that are none of ours; refuse unless said" },
 	[BITS]      = { VN_ONCE, "bits", "bf16|f8_e4m3|f8_e5m2", "what uint16 or uint8 numbers are, where no file says it" },
 	[PARTIAL]   = { VN_ONCE, "partial", NULL,         "also from a dump that was cut off: what is whole; the file then says it is incomplete" },
+	[STRICT]    = { VN_ONCE, "strict", NULL,          VN_STRICT_HELP ", and FILE is there" },
 	[FORCE]     = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
 	[HELP]      = { VN_ONCE, "h,help", NULL,            "this" },
 };
@@ -38,7 +40,7 @@ static void usage(FILE *to)
 typedef struct options {
 	vn_import_options import;
 	const char       *output;
-	bool              force;
+	bool              force, strict;
 } options;
 
 static vn_status read_option(void *context, int option, const char *value, vn_error *err)
@@ -56,6 +58,7 @@ static vn_status read_option(void *context, int option, const char *value, vn_er
 	case BITS:      i->bits = value; break;
 	case PARTIAL:   i->partial = true; break;
 	case FORCE:     o->force = true; break;
+	case STRICT:    o->strict = true; break;
 	case NAMES:
 		if (i->n_names == VN_IMPORT_MAPS)
 			return vn_fail(err, VN_ERR_USAGE, "--names can be given at most %d times", VN_IMPORT_MAPS);
@@ -107,12 +110,12 @@ static void warn(const vn_import *i)
 {
 	const bool one = i->n_misshapen == 1;
 	if (!i->complete)
-		fprintf(stderr, "vernier import: warning: the dump is not complete%s%s\n", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
+		vn_warn("import", "the dump is not complete%s%s", i->n_left ? ", and left out of it is what is not whole: " : "", i->left);
 	if (i->n_alone)
-		fprintf(stderr, "vernier import: warning: left out: %d tensor%s from the last layer on with rows of some of the step's tokens alone (first: %s): ask the engine for the "
-		        "logits of every token (in llama.cpp set batch.logits[i] of each), and they are whole\n", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
+		vn_warn("import", "left out: %d tensor%s from the last layer on with rows of some of the step's tokens alone (first: %s): ask the engine for the "
+		        "logits of every token (in llama.cpp set batch.logits[i] of each), and they are whole", i->n_alone, i->n_alone == 1 ? "" : "s", i->alone);
 	if (i->n_misshapen)
-		fprintf(stderr, "vernier import: warning: %d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s\n", i->n_misshapen, one ? " has" : "s have",
+		vn_warn("import", "%d tensor%s not the axes of %s checkpoint%s, or not their lengths: %s%s", i->n_misshapen, one ? " has" : "s have",
 		        one ? "its" : "their", one ? "" : "s", i->misshapen, i->plan ? "" : " (with --model lengths of axes are known)");
 }
 
@@ -147,5 +150,5 @@ int cmd_import(int argc, char **argv)
 		fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB%s\n", o.output, tensors, (double)bytes / 1e6, i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
-	return st || (o.import.dry && troubles) ? 2 : 0;
+	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);
 }

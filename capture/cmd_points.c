@@ -1,5 +1,6 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
+#include "capture/warnings.h"
 #include "capture/run/misread.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier points [--faults[=GLOB]] [MODEL]\n";
+static const char usage[] = "usage: vernier points [--faults[=GLOB]] [--strict] [MODEL]\n  --strict   " VN_STRICT_HELP "\n";
 
 static void list_points(void)
 {
@@ -95,7 +96,7 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	if (st)
 		return st;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		fprintf(stderr, "vernier points: warning: %s\n", warning);
+		vn_warn("points", "%s", warning);
 	if (faults && *faults)
 		st = list_places(vn_model_plan(m), faults, err);
 	else if (faults)
@@ -106,9 +107,22 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	return st;
 }
 
+/* The one option that may stand anywhere. */
+static bool take_strict(int *argc, char **argv)
+{
+	int n = 0;
+	for (int i = 0; i < *argc; i++)
+		if (strcmp(argv[i], "--strict") != 0)
+			argv[n++] = argv[i];
+	const bool found = n < *argc;
+	*argc = n;
+	return found;
+}
+
 int cmd_points(int argc, char **argv)
 {
 	static const char option[] = "--faults";
+	const bool strict = take_strict(&argc, argv);
 	const size_t n = sizeof option - 1;
 	const bool   faults = argc > 1 && strncmp(argv[1], option, n) == 0 && (argv[1][n] == 0 || argv[1][n] == '=');
 	const char  *which = faults ? argv[1] + n + (argv[1][n] == '=') : NULL;
@@ -140,9 +154,5 @@ int cmd_points(int argc, char **argv)
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "vernier points: standard output cannot be written\n");
-		return 2;
-	}
-	return 0;
+	return vn_warnings_end("points", strict, 0);
 }

@@ -2,13 +2,16 @@
 #include "capture/commands.h"
 #include "capture/recording/verify.h"
 #include "capture/show/show.h"
+#include "capture/warnings.h"
+#include "libref/base/printed.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json]\n"
+static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json] [--strict]\n"
                             "       vernier show FILE --check     what must hold in a file alone: digests, sums, rotations...\n"
+                            "  --strict   " VN_STRICT_HELP "\n"
                             "exit status: 0 shown, and with --check all of it holds; 1 some does not; 2 trouble\n";
 
 /* The step that "step.3" means; NULL when it is no such name. */
@@ -64,7 +67,7 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 		st = vn_recording_data(r, i, &data, err);
 	if (!st && json) {
 		if (!vn_show_json(r, i, data))
-			st = vn_fail(err, VN_ERR_IO, "the JSON cannot be written");
+			st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory for the JSON");
 	} else if (!st) {
 		if (weights)
 			vn_show_weights(r);
@@ -78,8 +81,6 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 	if (!st && name && !(st = vn_recording_found(r, i, &now, err)) && *now.hex) /* shown all the same, but not as good */
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: %s: the numbers are not those that were written: their digest is %s", path,
 		             vn_recording_entry(r, i)->name, now.hex);
-	if ((fflush(stdout) != 0 || ferror(stdout)) && !st)
-		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written");
 	vn_recording_close(r);
 	return st;
 }
@@ -101,11 +102,11 @@ static int check(const char *path, vn_error *err)
 
 int cmd_show(int argc, char **argv)
 {
-	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' }, { "check", 0, NULL, 'c' },
+	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' }, { "check", 0, NULL, 'c' }, { "strict", 0, NULL, 's' },
 	                                        { "help", 0, NULL, 'h' }, { 0 } };
 	const char *format = "text", *wrong = NULL;
 	vn_error    err = { 0 };
-	bool        weights = false, checks = false;
+	bool        weights = false, checks = false, strict = false;
 	int         c;
 
 	optind = 0;
@@ -121,6 +122,8 @@ int cmd_show(int argc, char **argv)
 			weights = true;
 		else if (c == 'c')
 			checks = true;
+		else if (c == 's')
+			strict = true;
 		else
 			wrong = argv[optind - 1];
 	}
@@ -144,11 +147,11 @@ int cmd_show(int argc, char **argv)
 		const int status = check(argv[optind], &err);
 		if (status == 2)
 			fprintf(stderr, "vernier show: %s\n", err.text);
-		return status;
+		return vn_warnings_end("show", strict, status);
 	}
 	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, weights, strcmp(format, "json") == 0, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);
 		return 2;
 	}
-	return 0;
+	return vn_warnings_end("show", strict, 0);
 }

@@ -7,6 +7,7 @@
 #include "compare/text/words.h"
 
 #include "capture/file/place.h"
+#include "capture/warnings.h"
 
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
@@ -42,7 +43,7 @@ static void usage(FILE *to)
 	        "                         [--floor FILE | --model MODEL] [--floor-precision %s]\n"
 	        "                         [--names MAP]... [--ref-names MAP]... [--points GLOB]...\n"
 	        "                         [--allow %s]\n"
-	        "                         [--threads N] [--force]\n"
+	        "                         [--threads N] [--strict] [--force]\n"
 	        "  fits limits to recordings that are known to be healthy: the first is the reference of those behind it\n"
 	        "  --ref REF       the reference of the candidates from here on: another prompt, another model\n"
 	        "  -o LIMITS       the limits file to write\n"
@@ -52,8 +53,9 @@ static void usage(FILE *to)
 	        "                  floor, with plain ones for where there is none; for each REF, or for none\n"
 	        "  --model MODEL   the same, computed here\n"
 	        "  --names, --ref-names, --floor-precision, --points, --allow, --threads: as in compare, of all CAND and REF\n"
+	        "  --strict        " VN_STRICT_HELP ", and LIMITS is not written\n"
 	        "  --force         replace LIMITS\n"
-	        "exit status: 0 written, 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
+	        "exit status: 0 written, 1 not for a warning (--strict), 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
 }
 
 /* ---- arguments --------------------------------------------------------------------- */
@@ -172,7 +174,7 @@ static void about(const char *what, const vn_recording *r, FILE *out)
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, ", %.150s", v);
 	}
-	fprintf(out, "#   %-4s %s\n", what, vn_utf8_clean(vn_text_clean(text)));
+	fprintf(out, "#   %-4s %s\n", what, vn_text_clean(text, sizeof text));
 }
 
 static void head(const command *k, FILE *out)
@@ -188,7 +190,7 @@ static void head(const command *k, FILE *out)
 		if (*p->c.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
 			char text[sizeof p->c.floor_from];
 			snprintf(text, sizeof text, "%s", p->c.floor_from);
-			fprintf(out, "#   floor %s\n", vn_utf8_clean(vn_text_clean(text)));
+			fprintf(out, "#   floor %s\n", vn_text_clean(text, sizeof text));
 		}
 	}
 }
@@ -257,7 +259,8 @@ static vn_status write_limits(command *k, vn_error *err)
 	return st;
 }
 
-static vn_status run(command *k, vn_error *err)
+/* *strict: the exit status with --strict; where it is not 0, nothing is written. */
+static vn_status run(command *k, int *strict, vn_error *err)
 {
 	vn_status st = check_place(k, err);
 	k->fit.margin = k->margin;
@@ -266,8 +269,11 @@ static vn_status run(command *k, vn_error *err)
 		st = look(k, &k->pair[i], err);
 		for (int j = 0; st && j < k->pair[i].c.refusals.n; j++)
 			fprintf(stderr, "refused: %s\n", k->pair[i].c.refusals.line[j]);
+		for (int j = 0; !st && j < k->pair[i].c.warnings.n; j++)
+			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.warnings.line[j]);
 	}
-	return st ? st : write_limits(k, err);
+	*strict = vn_warnings_end("calibrate", k->how.o.strict, 0);
+	return st || *strict ? st : write_limits(k, err);
 }
 
 int cmd_calibrate(int argc, char **argv)
@@ -280,11 +286,12 @@ int cmd_calibrate(int argc, char **argv)
 	const int said = arguments(k, argc, argv);
 	int status = said == 1 ? 0 : 2;
 	if (!said) {
-		const vn_status st = run(k, &err);
-		status = st ? 2 : 0;
+		int strict = 0;
+		const vn_status st = run(k, &strict, &err);
+		status = st ? 2 : strict;
 		if (st)
 			fprintf(stderr, "vernier calibrate: %s\n", err.text);
-		else
+		else if (!status)
 			printf("%s: limits of %d pair%s, margin %g\n", k->output, k->n, k->n == 1 ? "" : "s", k->margin);
 	}
 	for (int i = 0; i < k->n; i++)

@@ -8,6 +8,7 @@
 
 #include "capture/recording/derive.h"
 #include "capture/file/place.h"
+#include "capture/warnings.h"
 
 #include "libref/base/text.h"
 
@@ -36,7 +37,7 @@ static void usage(const char *name, FILE *to)
 	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N] [--ref-batch-row N]\n"
 	        "                       [--replay] [--explain] [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
 	        "                       [--format %s [-o PATH]]...\n"
-	        "                       [--all] [--quiet] [--threads N] [--force]\n"
+	        "                       [--all] [--quiet] [--strict] [--threads N] [--force]\n"
 	        "       vernier %s REF --shard RANK0 RANK1...     and the same options\n"
 	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
 	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
@@ -58,7 +59,8 @@ static void usage(const char *name, FILE *to)
 	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass; without --format\n"
 	        "                  PATH's ending says which: .json, .xml, .md, .html\n"
 	        "  --all           a line for every checkpoint, also those within limits\n"
-	        "  --quiet, -q     nothing on stdout: the exit status, and reports with -o\n"
+	        "  --quiet, -q     nothing on stdout: the exit status, and reports with -o; warnings are on stderr\n"
+	        "  --strict        " VN_STRICT_HELP "\n"
 	        "  --threads N     at most so many; one a processor unless said\n"
 	        "  --force         replace reports that exist\n"
 	        "exit status: 0 within limits, 1 outside, 2 trouble\n", name, vn_policy_names, vn_allow_names,
@@ -187,7 +189,7 @@ static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, s
 	const char *blocks = block_limits(k, c);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
 	         blocks ? vn_recording_format(c->cand) : precision ? precision : "");
-	vn_text_clean(chosen); /* it comes from strangers */
+	vn_text_clean(chosen, room); /* it comes from strangers */
 	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(k->absent == NO_CANDIDATE ? c->ref : c->cand), &c->limits, err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
@@ -298,6 +300,29 @@ static vn_status run_alone(const command *k, vn_comparison *c, vn_error *err)
 	return report(&files, c, chosen, err);
 }
 
+static bool shows_text(const command *k)
+{
+	for (int i = 0; i < k->n_reports; i++)
+		if (!k->report[i].path && k->report[i].form->write == vn_report_text)
+			return true;
+	return false;
+}
+
+/* On stderr, unless the report that a person reads on stdout has them. */
+static void warn(const command *k, const vn_comparison *c)
+{
+	const bool shown = !k->absent && shows_text(k);
+	vn_warnings_begin();
+	if (shown)
+		fflush(stdout); /* before what stderr has to say of it */
+	for (int i = 0; i < c->warnings.n; i++)
+		if (shown)
+			vn_warned("%s", c->warnings.line[i]);
+		else
+			vn_warn(k->name, "%s", c->warnings.line[i]);
+	vn_warnings_end(k->name, c->strict, 0);
+}
+
 /* Told apart by the last line of a pair in a folder. */
 typedef struct outcome {
 	int  status; /* 0, 1, 2 */
@@ -312,6 +337,8 @@ static outcome compare_files(const command *k)
 	outcome o = { 0 };
 
 	const vn_status st = k->absent ? run_alone(k, &c, &err) : run(k, &c, &err);
+	if (!st)
+		warn(k, &c);
 	if (st) {
 		for (int i = 0; i < c.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
@@ -324,6 +351,8 @@ static outcome compare_files(const command *k)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == NO_CANDIDATE ? "reference" : "candidate", o.status ? "" : " (allowed)");
 	else if (first >= 0)
 		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
+	else if (c.strict)
+		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.warnings.n, c.warnings.n == 1 ? "" : "s");
 	else
 		snprintf(o.words, sizeof o.words, st ? "not compared" : c.n_points == 1 ? "%d checkpoint" : "%d checkpoints", c.n_points);
 	vn_comparison_close(&c);
@@ -412,7 +441,7 @@ static int compare_folders(const command *k)
 		fprintf(stderr, "vernier %s: %s\n", k->name, err.text);
 		return 2;
 	}
-	return fflush(stdout) == 0 ? worst : 2;
+	return worst;
 }
 
 static int compare(command k, int argc, char **argv)

@@ -7,6 +7,7 @@
 #include "capture/run/interrupt.h"
 #include "capture/file/place.h"
 #include "capture/run/prompt.h"
+#include "capture/warnings.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ static void usage(FILE *to)
 {
 	fprintf(to, "usage: vernier evaluate MODEL --text FILE|--ids LIST|@FILE [--window N] [--stride N] [--decode N]\n"
 	        "                        [--candidate gpu|ref] [--precision %s] [--device N]\n"
-	        "                        [--threads N] [--format text|json] [-o PATH] [--force]\n"
+	        "                        [--threads N] [--format text|json] [-o PATH] [--strict] [--force]\n"
 	        "  --text FILE     the text; with --no-special-tokens nothing is put in front of it\n"
 	        "  --ids LIST      or its token ids\n"
 	        "  --window N      so many tokens at a time; %d unless said, or the model's context\n"
@@ -40,8 +41,9 @@ static void usage(FILE *to)
 	        "  --device N      as `vernier devices` counts them\n"
 	        "  --threads N     at most so many; one a processor unless said\n"
 	        "  --format, -o    text or json, to stdout or PATH\n"
+	        "  --strict        " VN_STRICT_HELP "\n"
 	        "  --force         replace a report that exists\n"
-	        "exit status: 0 done, 2 trouble\n", vn_policy_names, WINDOW_DEFAULT, DECODE_DEFAULT);
+	        "exit status: 0 done, 1 done with a warning (--strict), 2 trouble\n", vn_policy_names, WINDOW_DEFAULT, DECODE_DEFAULT);
 }
 
 static int read_candidate(command *k, const char *name)
@@ -124,6 +126,19 @@ static vn_status write_report(const void *context, FILE *out, vn_error *err)
 	return VN_OK;
 }
 
+/* On stderr, unless the text on stdout has them. */
+static void warn(const command *k, const vn_evaluation *e)
+{
+	vn_lines lines = { 0 };
+	vn_evaluate_warnings(e, &lines);
+	for (int i = 0; i < lines.n; i++)
+		if (k->report.path || k->report.json)
+			vn_warn("evaluate", "%s", lines.line[i]);
+		else
+			vn_warned("%s", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
 /* Both engines over the text. */
 static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tokenizer, vn_error *err)
 {
@@ -139,6 +154,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 		for (int s = 0; s < 2; s++)
 			engine[s].facts(engine[s].self, &x.engine[s]);
 		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
+		warn(k, &e);
 	}
 	vn_engine_close(&engine[1]);
 	vn_engine_close(&engine[0]);
@@ -157,9 +173,9 @@ static vn_status run(command *k, vn_error *err)
 	                  : vn_prompt_read(k->model, k->ids, NULL, false, &text, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		fprintf(stderr, "vernier evaluate: warning: %s\n", warning);
+		vn_warn("evaluate", "%s", warning);
 	if (*text.warning)
-		fprintf(stderr, "vernier evaluate: warning: no text of the tokens: %s\n", text.warning);
+		vn_warn("evaluate", "no text of the tokens: %s", text.warning);
 	const int context = vn_model_plan(m)->context;
 	k->o.ids = text.ids;
 	k->o.n = text.n;
@@ -189,5 +205,5 @@ int cmd_evaluate(int argc, char **argv)
 		fprintf(stderr, "vernier evaluate: %s\n", err.text);
 		return 2;
 	}
-	return 0;
+	return vn_warnings_end("evaluate", k.report.strict, 0);
 }

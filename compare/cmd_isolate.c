@@ -9,6 +9,7 @@
 #include "capture/run/misread.h"
 #include "capture/file/place.h"
 #include "capture/run/prompt.h"
+#include "capture/warnings.h"
 #include "libref/base/glob.h"
 
 #include <stdlib.h>
@@ -34,7 +35,7 @@ static void usage(FILE *to)
 	fprintf(to, "usage: vernier isolate MODEL --ids LIST|@FILE|--prompt TEXT|@FILE [--force-ids LIST] [--limits FILE]\n"
 	        "                       [--precision P|P@GLOB]... [--reference-precision P] [--points GLOB]... [--device N] [--kv paged]\n"
 	        "                       [--check CMD [--check-recording FILE]] [--allow %s]\n"
-	        "                       [--threads N] [--format text|json] [-o PATH] [--force]\n"
+	        "                       [--threads N] [--format text|json] [-o PATH] [--strict] [--force]\n"
 	        "  --ids, --prompt what to run, as of vernier capture; --force-ids: then these tokens, a step each\n"
 	        "  --limits FILE   what is good; else vernier's own limits for the candidate's precision\n"
 	        "  --points GLOB   judge by these checkpoints alone\n"
@@ -48,6 +49,7 @@ static void usage(FILE *to)
 	        "  --allow WORDS   differences that shall not refuse a recording of CMD, as of vernier compare\n"
 	        "  --threads N     at most so many; one a processor unless said\n"
 	        "  --format, -o    text or json, to stdout or PATH\n"
+	        "  --strict        " VN_STRICT_HELP "\n"
 	        "  --force         replace a report or a recording that exists\n"
 	        "exit status: 0 nothing to isolate, 1 outside the limits, isolated or not, 2 trouble\n", vn_allow_names, vn_policy_names);
 }
@@ -225,7 +227,7 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	    ((k->ids || k->prompt) && (st = vn_prompt_read(k->model, k->ids, k->prompt, !k->no_special, &text, err))))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		fprintf(stderr, "vernier isolate: warning: %s\n", warning);
+		vn_warn("isolate", "%s", warning);
 	k->o.model = m;
 	k->o.recipe.ids = text.ids;
 	k->o.recipe.n_ids = text.n;
@@ -255,5 +257,5 @@ int cmd_isolate(int argc, char **argv)
 		fprintf(stderr, "vernier isolate: %s\n", err.text);
 		return 2;
 	}
-	return healthy ? 0 : 1;
+	return vn_warnings_end("isolate", k.report.strict, healthy ? 0 : 1);
 }

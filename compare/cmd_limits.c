@@ -5,6 +5,7 @@
 #include "compare/options.h"
 #include "compare/match/sides.h"
 
+#include "capture/warnings.h"
 #include "libref/plan/point.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 static void usage(FILE *to)
 {
 	fputs("usage: vernier limits FILE [NAME...] [--recording REC [--dtype D] [--names MAP]...]\n"
-	      "                      [--format text|json] [--threads N]\n"
+	      "                      [--format text|json] [--threads N] [--strict]\n"
 	      "  checks a limits file and shows the limits of each checkpoint NAME (layer3.q_rope), or of one\n"
 	      "  checkpoint of every point; then what can be limited\n"
 	      "  --recording REC  rule by rule: which checkpoints of REC it matches, what of it holds there in the end; and\n"
@@ -22,8 +23,9 @@ static void usage(FILE *to)
 	      "  --names MAP      REC's names are another engine's, as in compare\n"
 	      "  --format F       json: schema vernier-limits/1\n"
 	      "  --threads N      at most so many; one a processor unless said\n"
+	      "  --strict         " VN_STRICT_HELP "\n"
 	      "FILE may be the name of one of vernier's own: q8_0.yaml\n"
-	      "exit status: 0 well formed, 2 not; warnings are lines, not a status\n", to);
+	      "exit status: 0 well formed, 1 with --strict where a warning is given, 2 not well formed\n", to);
 }
 
 static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
@@ -95,7 +97,7 @@ typedef struct command {
 	const char *file, *recording;
 	const char **name;
 	int         n_names, threads;
-	bool        json, has_dtype;
+	bool        json, has_dtype, strict;
 	vn_dtype    dtype;
 	const char *map[VN_MOST_MAPS];
 	int         n_maps;
@@ -109,7 +111,7 @@ static int arguments(command *k, int argc, char **argv)
 	static const struct option options[] = {
 		{ "recording", required_argument, NULL, 'r' }, { "dtype", required_argument, NULL, 'd' },
 		{ "format", required_argument, NULL, 'f' }, { "threads", required_argument, NULL, 't' },
-		{ "names", required_argument, NULL, 'n' }, { "help", no_argument, NULL, 'h' }, { 0 },
+		{ "names", required_argument, NULL, 'n' }, { "strict", no_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' }, { 0 },
 	};
 	int c, st = 0;
 
@@ -126,6 +128,7 @@ static int arguments(command *k, int argc, char **argv)
 		case 'n': st = vn_option_more("limits", "--names", optarg, k->map, &k->n_maps, VN_MOST_MAPS); break;
 		case 'f': st = vn_option_json("limits", optarg, &k->json); break;
 		case 't': st = vn_option_threads("limits", optarg, &k->threads); break;
+		case 's': k->strict = true; break;
 		case 'h': usage(stdout); return 1;
 		default:  st = vn_option_wrong("limits", c, argv); break;
 		}
@@ -196,6 +199,11 @@ int cmd_limits(int argc, char **argv)
 		}
 		st = vn_limits_use_of(&u, k.has_dtype ? &k.dtype : NULL, k.threads, &err);
 	}
+	for (int i = 0; !st && i < u.warnings.n; i++)
+		if (k.json)
+			vn_warn("limits", "%s", u.warnings.line[i]);
+		else
+			vn_warned("%s", u.warnings.line[i]);
 	if (!st && k.json)
 		st = vn_limits_use_json(&u, stdout, &err);
 	else if (!st)
@@ -205,5 +213,5 @@ int cmd_limits(int argc, char **argv)
 	vn_limits_use_free(&u);
 	vn_limits_destroy(u.limits);
 	vn_comparison_close(&both);
-	return st == VN_OK && fflush(stdout) == 0 ? 0 : 2;
+	return vn_warnings_end("limits", k.strict, st ? 2 : 0);
 }

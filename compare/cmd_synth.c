@@ -65,7 +65,7 @@ int cmd_synth(int argc, char **argv)
 			break;
 		case 'h':
 			help(stdout);
-			return fflush(stdout) == 0 ? 0 : 2;
+			return 0;
 		default:
 			return vn_option_wrong("synth", c, argv);
 		}

@@ -51,6 +51,12 @@ static void count(vn_comparison *c)
 	}
 }
 
+static void judge_all(vn_comparison *c)
+{
+	c->strict = c->options->strict && c->n_fails == 0 && c->warnings.n;
+	c->within = c->n_fails == 0 && !c->strict;
+}
+
 static vn_status sum_up(vn_comparison *c, vn_error *err)
 {
 	count(c);
@@ -61,7 +67,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_status[VN_UNLIMITED])
 		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->ref),
 		               vn_recording_path(c->cand));
-	c->within = c->n_fails == 0;
+	judge_all(c);
 	return VN_OK;
 }
 
@@ -294,7 +300,7 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
 		return st;
 	count(c);
-	c->within = c->n_fails == 0;
+	judge_all(c);
 	return VN_OK;
 }
 

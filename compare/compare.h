@@ -172,6 +172,7 @@ typedef struct vn_compare_options {
 	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
 	bool        replay;        /* also where everything is within its limits */
 	bool        explain;       /* which known mistake reproduces each origin (explain.h) */
+	bool        strict;        /* a warning makes what is within outside */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */
 	const vn_policy *floor_policy; /* instead of the candidate's own; NULL */
 } vn_compare_options;
@@ -208,6 +209,7 @@ typedef struct vn_comparison {
 	vn_lines       notes, warnings, refusals;
 	bool           bits;       /* measure differing: some limit speaks of it */
 	bool           within;
+	bool           strict;     /* it would be within, but for its warnings */
 } vn_comparison;
 
 /* Opens ref, cand and, unless NULL, floor. */

@@ -9,6 +9,7 @@
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/printed.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 #include "libref/ops/blas.h"
@@ -33,12 +34,10 @@
  * printed would go into it. */
 static void occupy_standard_streams(void)
 {
-	int fd;
-	do
-		fd = open("/dev/null", O_RDWR);
-	while (fd >= 0 && fd <= 2);
-	if (fd > 2)
-		close(fd);
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		/* Results that go nowhere are trouble: what is opened to read cannot be written. */
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
+			_exit(2);
 }
 
 static const struct {
@@ -113,7 +112,8 @@ static int finish(int status)
 	}
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	fprintf(stderr, "vernier: standard output cannot be written\n");
+	if (status != 2) /* else there is a line already */
+		fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
 	return 2;
 }
 
@@ -169,6 +169,11 @@ static int enter(int argc, char **argv)
 #ifndef SANITIZED /* its reports are worth more */
 	vn_crash_explain();
 #endif
+	signal(SIGPIPE, SIG_IGN); /* a reader that left is trouble like a full disk: exit status 2, and a line */
+	if (!vn_printed_start()) {
+		fputs("vernier: no memory for its output\n", stderr);
+		return 2;
+	}
 	if (!heed_environment())
 		return 2;
 	if (argc < 2) {

@@ -91,6 +91,9 @@ int vn_option_reporting(const char *command, int c, const char *value, char *con
 	case VN_OPTION_FORCE:
 		k->force = true;
 		return 0;
+	case VN_OPTION_REPORT_STRICT:
+		k->strict = true;
+		return 0;
 	case VN_OPTION_FORMAT:
 		k->said = true;
 		return vn_option_json(command, value, &k->json);
@@ -136,6 +139,7 @@ int vn_option_comparing(const char *command, int c, const char *value, char *con
 	case VN_OPTION_ALLOW:     return vn_option_allow(command, value, &k->o.allow);
 	case VN_OPTION_REPLAY:    k->o.replay = true; return 0;
 	case VN_OPTION_EXPLAIN:   k->o.explain = true; return 0;
+	case VN_OPTION_STRICT:    k->o.strict = true; return 0;
 	case VN_OPTION_THREADS:   return vn_option_threads(command, value, &k->o.threads);
 	default:                  return vn_option_wrong(command, c, argv);
 	}

@@ -40,14 +40,14 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 /* Of a command with one report: text or json, to stdout or -o PATH. */
 typedef struct vn_reporting {
 	const char *path;
-	bool        json, said /* which */, force;
+	bool        json, said /* which */, force, strict;
 } vn_reporting;
 
-enum { VN_OPTION_FORMAT = 768, VN_OPTION_FORCE };
+enum { VN_OPTION_FORMAT = 768, VN_OPTION_FORCE, VN_OPTION_REPORT_STRICT };
 
 #define VN_REPORTING_OPTIONS \
 	{ "format", required_argument, NULL, VN_OPTION_FORMAT }, { "output", required_argument, NULL, 'o' }, \
-	{ "force", no_argument, NULL, VN_OPTION_FORCE }
+	{ "force", no_argument, NULL, VN_OPTION_FORCE }, { "strict", no_argument, NULL, VN_OPTION_REPORT_STRICT }
 
 /* One of them; anything else is vn_option_wrong's. -o PATH ending in .json is json where nothing was said. */
 int vn_option_reporting(const char *command, int c, const char *value, char *const *argv, vn_reporting *k);
@@ -59,7 +59,7 @@ typedef struct vn_comparing {
 	const char *point[VN_MAX_POINTS];
 } vn_comparing;
 
-enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_ALLOW, VN_OPTION_THREADS, VN_OPTION_REPLAY, VN_OPTION_EXPLAIN };
+enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_ALLOW, VN_OPTION_THREADS, VN_OPTION_REPLAY, VN_OPTION_EXPLAIN, VN_OPTION_STRICT };
 
 /* Rows of getopt_long's table. */
 #define VN_COMPARING_OPTIONS \
@@ -69,6 +69,7 @@ enum { VN_OPTION_MODEL = 512, VN_OPTION_PRECISION, VN_OPTION_POINTS, VN_OPTION_A
 	{ "allow", required_argument, NULL, VN_OPTION_ALLOW }, \
 	{ "replay", no_argument, NULL, VN_OPTION_REPLAY }, \
 	{ "explain", no_argument, NULL, VN_OPTION_EXPLAIN }, \
+	{ "strict", no_argument, NULL, VN_OPTION_STRICT }, \
 	{ "threads", required_argument, NULL, VN_OPTION_THREADS }
 
 /* One of them, c as getopt_long gave it; anything else is vn_option_wrong's. */

@@ -25,6 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = os.path.join(HERE, "..", "fixtures", "qwen2-trained")
 IDS = "@" + os.path.join(HERE, "..", "fixtures", "prompts", "p017.ids")
 EVIL = "</script><script>document.title='stolen'</script><img src=x onerror=document.title='stolen'>"
+HIDDEN = "\x1b\u009b\u202e\u200b\u2028\U000e0041"
 SCREENS = {"light": (1280, 900, False, False), "dark": (1280, 900, True, False), "phone": (390, 844, False, True)}
 
 
@@ -99,6 +100,10 @@ def make_pages():
         f["step.0/layer0"]["q_rope"].attrs["axes"] = "token head <b>"
         f["step.0"][b"\xff\xfe"] = f["step.0/logits"][()]
     compare("ref.h5", "evil.h5", "evil.html")
+    with h5py.File("evil.h5", "r+") as f:
+        f["run"].attrs["device"] = HIDDEN
+        f["step.0"]["hidden" + HIDDEN[1:]] = f["step.0/logits"][()]
+    compare("ref.h5", "evil.h5", "hidden.html")
 
 
 def contrast(b, selector):
@@ -257,6 +262,18 @@ def names_stay_text(b):
     assert b.ask("document.title") == "OUTSIDE limits: evil.h5"
 
 
+def what_is_not_printable_is_marked(b):
+    b.screen(*SCREENS["light"])
+    b.open("hidden.html")
+    codes = "\\u{1b}\\u{9b}\\u{202e}\\u{200b}\\u{2028}\\u{e0041}"
+    assert codes in text(b, "#runs") and "hidden" + codes[6:] in text(b, "#strip"), (text(b, "#runs"), text(b, "#strip"))
+    shown = b.ask("[...document.querySelectorAll('#runs .unprintable')].map((x) => x.textContent).join('')")
+    assert shown == codes, shown
+    everything = b.ask("[...document.querySelectorAll('body *:not(script)')].map((e) => [...e.attributes].map((a) => a.value).join(' ')).join(' ') + document.title + document.querySelector('header').textContent + document.querySelector('main').textContent")
+    assert not [c for c in HIDDEN if c in everything], [hex(ord(c)) for c in HIDDEN if c in everything]
+    assert not b.complaints, b.complaints
+
+
 def the_story_needs_no_script(b):
     b.call("Emulation.setScriptExecutionDisabled", value=True)
     b.open("bad.html")
@@ -291,7 +308,7 @@ def main():
             for name in "bad", "replay", "explain", "healthy", "known", "missing", "deep", "steps", "evil":
                 every_page_is_quiet_and_fits(b, name)
             for test in (what_the_baseline_knows_is_told_from_what_fails, a_click_opens_a_cell, what_an_operation_added_itself_is_told, which_mistake_it_is_stands_with_the_details, a_layer_that_is_missing_has_its_place, keys_reach_every_cell, on_a_phone_layers_go_down_and_a_tap_shows_details, steps_can_be_chosen,
-                         names_stay_text, the_story_needs_no_script):
+                         names_stay_text, what_is_not_printable_is_marked, the_story_needs_no_script):
                 test(b)
                 print(f"{test.__name__}: passed")
         finally:

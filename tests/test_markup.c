@@ -88,6 +88,13 @@ static void a_long_span_is_cut_between_characters(void)
 	CU_ASSERT_STRING_EQUAL(code("abc\xc3\xa9" "f", 5, 0), "`abc\xc3\xa9`");
 }
 
+static void a_page_marks_what_is_not_printable(void)
+{
+	CU_ASSERT_STRING_EQUAL(lines(vn_html_text, "a<\xe2\x80\xae" "b\n\xff"),
+	                       "a&lt;<span class=\"unprintable\">\\u{202e}</span>b<span class=\"unprintable\">\\n</span><span class=\"unprintable\">\\xff</span>");
+	CU_ASSERT_STRING_EQUAL(lines(vn_html_text, "C:\\users \\u{} \\u{1234567}"), "C:\\users \\u{} \\u{1234567}");
+}
+
 static void no_line_ends_a_fence(void)
 {
 	CU_ASSERT_STRING_EQUAL(lines(vn_markdown_fence, "one\n~~~~~~~~\n  ~~~~~~~~~  \nno \r~~~~~~~~\ntwo"),
@@ -102,6 +109,7 @@ int main(void)
 		TEST(no_byte_is_markup),
 		TEST(a_code_span_holds_any_run_of_backticks),
 		TEST(a_long_span_is_cut_between_characters),
+		TEST(a_page_marks_what_is_not_printable),
 		TEST(no_line_ends_a_fence),
 		CU_TEST_INFO_NULL,
 	};

@@ -52,13 +52,34 @@ static void decimal_numbers_are_read(void)
 	CU_ASSERT_EQUAL(x, 0.25);
 }
 
-static void control_characters_become_marks(void)
+static void what_is_not_printable_is_shown_by_its_code(void)
 {
-	char text[] = "a\033[31mb\n\tc\x7f\xc3\xa9 d";
+	char text[64] = "a\033[31mb\n\tc\x7f\xc3\xa9 d\xe2\x80\xae\xff";
 
-	CU_ASSERT_PTR_EQUAL(vn_text_clean(text), text);
-	CU_ASSERT_STRING_EQUAL(text, "a?[31mb??c?\xc3\xa9 d");
+	CU_ASSERT_PTR_EQUAL(vn_text_clean(text, sizeof text), text);
+	CU_ASSERT_STRING_EQUAL(text, "a\\u{1b}[31mb\\n\\tc\\u{7f}\xc3\xa9 d\\u{202e}\\xff");
+	vn_text_clean(text, sizeof text); /* twice is as once */
+	CU_ASSERT_STRING_EQUAL(text, "a\\u{1b}[31mb\\n\\tc\\u{7f}\xc3\xa9 d\\u{202e}\\xff");
 	CU_ASSERT(vn_text_control('\0') && !vn_text_control('\xff') && !vn_text_control(' '));
+}
+
+/* In rooms of every size: never beyond, never half a code, and all of it where there is room. */
+static void what_does_not_fit_is_cut_off(void)
+{
+	static const char text[] = "ab\ncd\xe2\x80\xae" "ef\xff", whole[] = "ab\\ncd\\u{202e}ef\\xff";
+	char room[40];
+
+	for (size_t n = sizeof text; n < sizeof room; n++) {
+		memset(room, '#', sizeof room);
+		memcpy(room, text, sizeof text);
+		vn_text_clean(room, n);
+		CU_ASSERT(strlen(room) < n);
+		CU_ASSERT(strncmp(room, whole, strlen(room)) == 0);
+		CU_ASSERT(strchr(room, '\\') == NULL || strlen(room) >= 4);
+		CU_ASSERT(n < sizeof whole || strcmp(room, whole) == 0);
+		for (size_t i = n; i < sizeof room; i++)
+			CU_ASSERT_EQUAL(room[i], '#');
+	}
 }
 
 int main(void)
@@ -68,7 +89,8 @@ int main(void)
 		TEST(anything_else_is_refused_and_leaves_the_number),
 		TEST(a_number_may_have_more_behind_it),
 		TEST(decimal_numbers_are_read),
-		TEST(control_characters_become_marks),
+		TEST(what_is_not_printable_is_shown_by_its_code),
+		TEST(what_does_not_fit_is_cut_off),
 		CU_TEST_INFO_NULL,
 	};
 	return run_suite("text", tests);

@@ -92,7 +92,7 @@ static void arrays_with_one_thing_wrong_are_refused(void)
 	REFUSED(a.merge[2].n = 2, VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.merges[2]: 'he' is not two tokens with one blank between");
 	REFUSED((g.add_bos = 1, g.bos = -1), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.bos_token_id is missing or has no token");
 	REFUSED((g.add_eos = 1, g.eos = ARRAY_TOKENS), VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.eos_token_id is missing or has no token");
-	REFUSED(a.word[262].text = "<\xff>", VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[262]: '<\xff>' is no UTF-8");
+	REFUSED(a.word[262].text = "<\xff>", VN_ERR_FORMAT, "toy.gguf: tokenizer.ggml.tokens[262]: '<\\xff>' is no UTF-8");
 }
 
 /* ---- inside a GGUF file ------------------------------------------------------------ */

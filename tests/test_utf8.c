@@ -2,6 +2,7 @@
 #include "libref/base/utf8.h"
 #include "tests/suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,75 @@ static void good_and_bad_bytes_alternate(void)
 	CU_ASSERT_EQUAL(vn_utf8_good(text + 6, 3), 1);
 	CU_ASSERT_EQUAL(vn_utf8_bad(text + 7, 2), 2);
 	CU_ASSERT_EQUAL(vn_utf8_bad("a", 1), 0);
+}
+
+/* Of each class the ends, and their neighbours on the other side. */
+static void what_is_printable_is_decided_by_class(void)
+{
+	static const struct { uint32_t first, last; bool printable; } range[] = {
+		{ 0x0, 0x1f, false }, { 0x20, 0x7e, true }, { 0x7f, 0x9f, false }, { 0xa0, 0xac, true }, { 0xad, 0xad, false }, { 0xae, 0x2ff, true },
+		{ 0x300, 0x34e, true }, { 0x34f, 0x34f, false }, { 0x391, 0x3a1, true }, { 0x3a2, 0x3a2, false }, /* unassigned */
+		{ 0x5d0, 0x5ea, true }, { 0x61c, 0x61c, false }, { 0x620, 0x64a, true }, { 0x115f, 0x1160, false }, { 0x17b4, 0x17b5, false },
+		{ 0x180b, 0x180f, false }, { 0x200a, 0x200a, true }, { 0x200b, 0x200f, false }, { 0x2010, 0x2027, true },
+		{ 0x2028, 0x202e, false }, { 0x202f, 0x205f, true }, { 0x2060, 0x206f, false }, { 0x2070, 0x2071, true },
+		{ 0x3041, 0x3096, true }, { 0x3164, 0x3164, false }, { 0x4e00, 0x9fff, true }, { 0xac00, 0xd7a3, true }, { 0xd800, 0xdfff, false },
+		{ 0xe000, 0xf8ff, false }, { 0xfdd0, 0xfdef, false }, { 0xfe00, 0xfe0f, false }, { 0xfeff, 0xfeff, false }, { 0xff21, 0xff3a, true },
+		{ 0xffa0, 0xffa0, false }, { 0xfff0, 0xfffb, false }, { 0xfffc, 0xfffd, true }, { 0xfffe, 0xffff, false }, { 0x1bca0, 0x1bca3, false },
+		{ 0x1d173, 0x1d17a, false }, { 0x1f600, 0x1f64f, true }, { 0x1fffe, 0x1ffff, false }, { 0xe0000, 0xe0fff, false }, { 0xf0000, 0x10ffff, false },
+	};
+
+	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+		for (uint32_t p = range[i].first; p <= range[i].last; p++)
+			if (vn_utf8_printable(p) != range[i].printable) {
+				printf("U+%04X should %sbe printable\n", p, range[i].printable ? "" : "not ");
+				CU_FAIL("printable");
+				break;
+			}
+}
+
+static void plain(const char *text, size_t n, size_t want)
+{
+	int marks = 0;
+	CU_ASSERT_EQUAL(vn_utf8_plain(text, n, &marks), want);
+}
+
+static void printable_text_ends_at_what_is_not(void)
+{
+	plain("", 0, 0);
+	plain("ab\n", 3, 2);
+	plain("\xc3\xa9\xc2\x9b" "31m", 7, 2);
+	plain("a\xe2\x80", 3, 1);         /* cut off */
+	plain("a\xf0\x9f\x98", 4, 1);
+	plain("a\xc0\xaf", 3, 1);         /* overlong */
+	plain("a\xed\xa0\x80", 4, 1);     /* a surrogate */
+	plain("a\xf4\x90\x80\x80", 5, 1); /* beyond the last */
+	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81" "b", 10, 10);
+	plain("a\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81" "b", 12, 9); /* the fifth mark */
+}
+
+static void each_code_names_its_character(void)
+{
+	static const struct { const char *text; size_t n, used; const char *code; } one[] = {
+		{ "\0", 1, 1, "\\u{0}" }, { "\n", 1, 1, "\\n" }, { "\xc2\x9b", 2, 2, "\\u{9b}" }, { "\xe2\x80\xae", 3, 3, "\\u{202e}" },
+		{ "\xe2\x80", 2, 1, "\\xe2" }, { "\xf4\x8f\xbf\xbf", 4, 4, "\\u{10ffff}" }, { "\xed\xa0\x80", 3, 1, "\\xed" },
+	};
+	char code[VN_UTF8_CODE];
+
+	for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
+		CU_ASSERT_EQUAL(vn_utf8_code(one[i].text, one[i].n, code), one[i].used);
+		CU_ASSERT_STRING_EQUAL(code, one[i].code);
+	}
+}
+
+static void what_is_shown_twice_is_as_shown_once(void)
+{
+	static const char text[] = "\\ \\u{202e} \xe2\x80\xae\n\xff e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81\xcc\x81";
+	char *once = vn_utf8_shown(text, sizeof text - 1), *twice = vn_utf8_shown(once, strlen(once));
+
+	CU_ASSERT_STRING_EQUAL(once, "\\ \\u{202e} \\u{202e}\\n\\xff e\xcc\x81\xcc\x81\xcc\x81\xcc\x81\\u{301}\\u{301}");
+	CU_ASSERT_STRING_EQUAL(once, twice);
+	free(once);
+	free(twice);
 }
 
 static void cleaning_marks_each_stray_byte(void)
@@ -104,6 +174,10 @@ int main(void)
 		TEST(characters_have_their_length_and_point),
 		TEST(what_is_no_character_has_length_0),
 		TEST(good_and_bad_bytes_alternate),
+		TEST(what_is_printable_is_decided_by_class),
+		TEST(printable_text_ends_at_what_is_not),
+		TEST(each_code_names_its_character),
+		TEST(what_is_shown_twice_is_as_shown_once),
 		TEST(cleaning_marks_each_stray_byte),
 		TEST(bytes_are_shown_and_come_back),
 		TEST(every_byte_comes_back),

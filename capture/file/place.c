@@ -30,6 +30,8 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 
 	if (n == 0)
 		return vn_fail(err, VN_ERR_USAGE, "the name of the output file is empty");
+	if (strcmp(path, "-") == 0)
+		return vn_fail(err, VN_ERR_USAGE, "-o - : what goes to standard output has no -o; a file of that name is ./-");
 	/* Not through a link: renaming would replace the link, /dev/stdout for one. */
 	if (lstat(path, &st) == 0) {
 		if (S_ISLNK(st.st_mode))
@@ -52,6 +54,8 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 		s = vn_fail(err, VN_ERR_IO, "%s: no directory %s: %s", path, dir, strerror(errno));
 	else if (!S_ISDIR(st.st_mode))
 		s = vn_fail(err, VN_ERR_IO, "%s: %s is not a directory", path, dir);
+	else if (access(dir, W_OK | X_OK) != 0)
+		s = vn_fail(err, VN_ERR_IO, "%s: cannot write in %s: %s", path, dir, strerror(errno));
 	free(dir);
 	return s;
 }

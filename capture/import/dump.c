@@ -63,9 +63,9 @@ vn_array *vn_dump_add(vn_dump *d, const char *where, const char *name, const cha
 {
 	const char *why = vn_dump_name_wrong(name);
 	vn_dims     dims;
-	char        shown[VN_NAME_MAX];
+	char        shown[4 * VN_NAME_MAX];
 	snprintf(shown, sizeof shown, "%s", name);
-	vn_text_clean(shown);
+	vn_text_clean(shown, sizeof shown);
 	if (why) {
 		vn_fail(err, VN_ERR_FORMAT, "%s: the name '%s' %s", where, shown, why);
 		return NULL;

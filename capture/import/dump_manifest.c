@@ -25,9 +25,9 @@ static vn_status bad(const line *l, const char *format, ...)
 	char    text[VN_ERROR_MAX / 2];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	return vn_fail(l->err, VN_ERR_FORMAT, "%s:%d: %s", l->path, l->number, vn_text_clean(text));
+	return vn_fail(l->err, VN_ERR_FORMAT, "%s:%d: %s", l->path, l->number, text);
 }
 
 /* Keys of a line: the first says what it is about. */

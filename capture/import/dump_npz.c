@@ -43,7 +43,7 @@ static vn_status broken(const vn_dump *d, const char *name, const char *why, vn_
 {
 	char shown[VN_NAME_MAX];
 	snprintf(shown, sizeof shown, "%.*s", VN_NAME_MAX - 1, name);
-	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, vn_text_clean(shown), why);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: %s: %s", d->path, shown, why);
 }
 
 static uint64_t span(uint64_t bytes)
@@ -205,7 +205,7 @@ static vn_status add_member(vn_dump *d, const member *m, const unsigned char *he
 		return broken(d, "a member", "what is read of it makes no sense", err);
 	snprintf(name, sizeof name, "%.*s", (int)(n - 4), m->name);
 	snprintf(where, sizeof where, "%.400s: %.150s", d->path, m->name);
-	vn_text_clean(where);
+	vn_text_clean(where, sizeof where);
 	vn_status st = vn_npy_parse(where, head, bytes, (size_t)m->size, &npy, err);
 	if (st)
 		return st;

@@ -190,7 +190,7 @@ vn_status vn_dump_open_tree(vn_dump *d, vn_error *err)
 	json_t *root = vn_json_load((const char *)map.data, map.bytes, JSON_REJECT_DUPLICATES, &why);
 	vn_map_close(&map);
 	if (!root)
-		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: not JSON: %s", d->path, why.line, vn_text_clean(why.text));
+		return vn_fail(err, VN_ERR_FORMAT, "%s:%d: not JSON: %s", d->path, why.line, why.text);
 	st = add_module(d, root, err);
 	json_decref(root);
 	return st;

@@ -357,7 +357,7 @@ static vn_status check(vn_import *i, vn_error *err)
 	snprintf(text, sizeof text, "%s", first);
 	vn_import_nearest(i->plan, first, near, sizeof near);
 	return vn_fail(err, VN_ERR_NOTFOUND, "%s: %d of %d names are none of ours (first: %s; nearest: %s): --names MAP maps them, --unmapped keep|drop keeps or drops them, --dry-run lists them",
-	               vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), vn_text_clean(text), near);
+	               vn_recording_path(i->r), i->unmapped, vn_recording_count(i->r), text, near);
 }
 
 /* ---- all of it ---------------------------------------------------------------------------------------- */

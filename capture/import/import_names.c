@@ -99,11 +99,11 @@ static void print_origins(const vn_import *i, int entry, bool *used, FILE *to)
 	int      *list = malloc(((size_t)room + 1) * sizeof *list);
 	const int n = list ? vn_derive_origins(i->r, entry, list, room) : 0;
 	for (int k = 0; k < n; k++) {
-		char name[VN_NAME_MAX];
+		char name[4 * VN_NAME_MAX];
 		used[list[k]] = true;
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, list[k])->name);
 		if (k < SHOWN)
-			fprintf(to, "%s%s", k ? " + " : "", vn_text_clean(name));
+			fprintf(to, "%s%s", k ? " + " : "", vn_text_clean(name, sizeof name));
 	}
 	if (n > SHOWN)
 		fprintf(to, " + %d more", n - SHOWN);
@@ -150,7 +150,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 			continue;
 		snprintf(name, sizeof name, "%s", e->name);
 		vn_import_nearest(i->plan, e->name, near, sizeof near);
-		fprintf(to, "  %-40s nearest: %s\n", vn_text_clean(name), near);
+		fprintf(to, "  %-40s nearest: %s\n", vn_text_clean(name, sizeof name), near);
 	}
 	for (int k = 0; k < n; k++)
 		gone += !used[k];
@@ -159,7 +159,7 @@ void vn_import_list(const vn_import *i, FILE *to)
 	for (int k = 0; gone && k < n; k++) {
 		snprintf(name, sizeof name, "%s", vn_recording_entry(i->dump, k)->name);
 		if (!used[k] && !listed(i->dump, vn_recording_entry(i->dump, k)))
-			fprintf(to, "  %s\n", vn_text_clean(name));
+			fprintf(to, "  %s\n", vn_text_clean(name, sizeof name));
 	}
 	if (i->n_troubles)
 		fprintf(to, "not to be imported so: %d\n", i->n_troubles);

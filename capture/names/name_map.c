@@ -112,9 +112,8 @@ vn_status vn_map_fail(const vn_map_job *j, int rule, const char *format, ...)
 	char text[400];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	vn_text_clean(text);
 	const vn_map_rule *k = &j->m->rule[rule < 0 ? 0 : rule];
 	return vn_fail(j->err, VN_ERR_MISMATCH, "%s:%d:%d: %s: %s", j->m->path, k->line, k->column, vn_recording_path(j->r), text);
 }
@@ -205,7 +204,7 @@ static void say_choice(const vn_map_job *j, const vn_entry *e, const char *name,
 {
 	char text[5 * VN_NAME_MAX];
 	snprintf(text, sizeof text, "%s is taken as %s: %s", e->name, name, why);
-	vn_text_clean(text);
+	vn_text_clean(text, sizeof text);
 	if (j->use->say)
 		j->use->say(j->use->context, text);
 }

@@ -73,11 +73,8 @@ static vn_status take_unread(vn_recording *r, const char *name, vn_error *err)
 {
 	if (r->n_unread++ >= VN_UNREAD_NAMED)
 		return VN_OK;
-	char *text = r->unread[r->n_unread - 1] = strdup(name);
-	if (!text)
-		return no_memory(r, err);
-	vn_text_clean(text);
-	return VN_OK;
+	r->unread[r->n_unread - 1] = vn_utf8_shown(name, strlen(name));
+	return r->unread[r->n_unread - 1] ? VN_OK : no_memory(r, err);
 }
 
 static vn_status take_word(vn_recording *r, int kind, const char *data, size_t bytes, vn_error *err)

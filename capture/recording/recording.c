@@ -25,7 +25,7 @@ static vn_status not_opened(const char *path, vn_error *err)
 	char        to[512] = "";
 
 	if (why == ENOENT && readlink(path, to, sizeof to - 1) > 0)
-		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, vn_text_clean(to));
+		return vn_fail(err, VN_ERR_IO, "%s: a link to %s, which is not there", path, to);
 	return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(why));
 }
 

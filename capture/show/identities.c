@@ -25,9 +25,8 @@ static void broken(vn_walk *w, int64_t count, int64_t of, const char *format, ..
 	vn_identity *k = &more[w->found->n++];
 	*k = (vn_identity) { .step = w->step, .layer = w->layer, .broken = count, .of = of };
 	va_start(args, format);
-	vsnprintf(k->words, sizeof k->words, format, args);
+	vn_text_print(k->words, sizeof k->words, format, args);
 	va_end(args);
-	vn_text_clean(k->words);
 }
 
 static bool same_shape(const vn_parts *s)

@@ -23,8 +23,9 @@ void vn_show_tensor(const vn_recording *r, int i, const void *data);
  * stdout; schema "vernier-show/1". False when it cannot be written. */
 bool vn_show_json(const vn_recording *r, int i, const void *data);
 
-/* Words from files may hold anything, and a terminal obeys control characters: with '?' in their place, to stdout. */
-void vn_show_put(const char *text);
+/* Words from files may hold anything, and a terminal obeys some of it: as vn_utf8_shown has them, to stdout. Returns the
+ * bytes of that. */
+size_t vn_show_put(const char *text);
 
 /* Every digest in the file against the numbers, and every identity (identities.h); a line for each that is not so.
  * 0: all of it holds, 1: some does not, 2: err says. */

@@ -1,5 +1,6 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
 #include "capture/show/show.h"
+#include "capture/warnings.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -11,10 +12,14 @@
 /* How much of a tensor is printed. */
 enum { FIRST_ROWS = 16, FIRST_COLUMNS = 6, FIRST_PROMPTS = 8, FIRST_TOKENS = 16, FIRST_BYTES = 96, UNSOUND = 8 };
 
-void vn_show_put(const char *text)
+size_t vn_show_put(const char *text)
 {
-	for (; *text; text++)
-		putchar(vn_text_control(*text) ? '?' : *text);
+	char        *shown = vn_utf8_shown(text, strlen(text));
+	const size_t n = strlen(shown ? shown : "?");
+
+	fputs(shown ? shown : "?", stdout);
+	free(shown);
+	return n;
 }
 
 double vn_show_value(const void *data, vn_dtype dtype, int64_t k)
@@ -27,8 +32,7 @@ double vn_show_value(const void *data, vn_dtype dtype, int64_t k)
 static void put_fact(const char *key, const char *value)
 {
 	printf("  ");
-	vn_show_put(key);
-	for (size_t n = strlen(key); n < 16; n++)
+	for (size_t n = vn_show_put(key); n < 16; n++)
 		putchar(' ');
 	putchar(' ');
 	vn_show_put(value ? value : "unknown");
@@ -42,7 +46,7 @@ void vn_show_state(const vn_recording *r)
 		printf(": complete");
 	} else {
 		printf(": INCOMPLETE: its run was interrupted or still goes on");
-		fprintf(stderr, "vernier show: %s is INCOMPLETE: what follows is only a part of a run\n", vn_recording_path(r));
+		vn_warn("show", "%s is INCOMPLETE: what follows is only a part of a run", vn_recording_path(r));
 	}
 	printf("; %d tensor%s\n", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
 }
@@ -163,8 +167,8 @@ void vn_show_weights(const vn_recording *r)
 
 	printf("%-50s dtype %-18s %11s %11s %11s %11s %8s %8s  digest\n", "weight", "shape", "min", "max", "mean", "rms", "nan", "inf");
 	for (int i = 0; i < n; i++) {
-		vn_show_put(w[i].name);
-		printf("%*s %-5s %-18s", (int)(strlen(w[i].name) < 50 ? 50 - strlen(w[i].name) : 0), "", vn_dtype_name(w[i].dtype),
+		const size_t n_name = vn_show_put(w[i].name);
+		printf("%*s %-5s %-18s", (int)(n_name < 50 ? 50 - n_name : 0), "", vn_dtype_name(w[i].dtype),
 		       vn_shape_text(&w[i].shape, shape));
 		put_number(w[i].stats.min);
 		put_number(w[i].stats.max);
@@ -187,8 +191,8 @@ void vn_show_step(const vn_recording *r, const vn_step *s)
 		if (e->step != s->number)
 			continue;
 		printf("  %5d ", e->order);
-		vn_show_put(e->name);
-		printf("%*s %-5s %-18s", strlen(e->name) < 28 ? 28 - (int)strlen(e->name) : 0, "", vn_dtype_name(e->dtype),
+		const size_t n_name = vn_show_put(e->name);
+		printf("%*s %-5s %-18s", n_name < 28 ? 28 - (int)n_name : 0, "", vn_dtype_name(e->dtype),
 		       vn_shape_text(&e->shape, shape));
 		if (e->same_as >= 0) {
 			printf(" the same as ");

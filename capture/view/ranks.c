@@ -19,7 +19,7 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 	char text[VN_RANKS_LINE];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
 	/* What holds in every step alike is told of each, for the listener to count, and is one. */
 	const bool again = strcmp(text, j->last) == 0;
@@ -27,7 +27,7 @@ void vn_ranks_say(vn_ranks_job *j, const char *format, ...)
 		return;
 	j->said += !again;
 	snprintf(j->last, sizeof j->last, "%s", text);
-	j->use->say(j->use->context, vn_text_clean(text));
+	j->use->say(j->use->context, text);
 }
 
 /* The entries of one checkpoint in all ranks; -1 where a rank does not have it. base: the first that has. */
@@ -246,7 +246,7 @@ static void name_of(const vn_ranks_job *j, char *text, size_t room)
 	snprintf(text, room, "%.*s and %d more ranks", (int)(room / 2), vn_recording_path(j->rank[0]), j->n - 1);
 	for (int i = 0; j->use->say && i < j->n; i++) {
 		snprintf(line, sizeof line, "rank %d is %s", i, vn_recording_path(j->rank[i]));
-		j->use->say(j->use->context, vn_text_clean(line));
+		j->use->say(j->use->context, vn_text_clean(line, sizeof line));
 	}
 }
 

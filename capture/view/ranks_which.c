@@ -15,7 +15,7 @@ static vn_status number(const vn_recording *r, const char *key, int64_t lowest, 
 		return VN_OK;
 	char shown[40];
 	snprintf(shown, sizeof shown, "%s", text);
-	return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %s is %s, not a whole number from %" PRId64, vn_recording_path(r), key, vn_text_clean(shown), lowest);
+	return vn_fail(err, VN_ERR_FORMAT, "%s: /run: %s is %s, not a whole number from %" PRId64, vn_recording_path(r), key, shown, lowest);
 }
 
 vn_status vn_ranks_said(const vn_recording *r, int64_t *rank, int64_t *of, vn_error *err)

@@ -57,10 +57,10 @@ static void head(const vn_evaluated *x, FILE *out)
 	const vn_evaluation *e = x->e;
 	char path[4096];
 	snprintf(path, sizeof path, "%s", x->model);
-	fprintf(out, "%-11s %s\n", "model", vn_text_clean(path));
+	fprintf(out, "%-11s %s\n", "model", vn_text_clean(path, sizeof path));
 	snprintf(path, sizeof path, "%s", x->text);
 	fprintf(out, "%-11s %s: %" PRId64 " tokens, %" PRId64 " of them scored in %" PRId64 " window%s of %" PRId64 ", %" PRId64
-	        " apart\n", "text", vn_text_clean(path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
+	        " apart\n", "text", vn_text_clean(path, sizeof path), e->tokens, e->scored, e->windows, e->windows == 1 ? "" : "s", x->o->window,
 	        x->o->stride);
 	for (int s = 0; s < 2; s++)
 		fprintf(out, "%-11s %s, %s, %s\n", side[s], fact(x, s, "engine"), fact(x, s, "precision"), fact(x, s, "device"));
@@ -112,18 +112,26 @@ static void choices(const vn_evaluated *x, FILE *out)
 	fputc('\n', out);
 }
 
+void vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines)
+{
+	for (int s = 0; s < 2; s++)
+		if (e->echoes[s])
+			vn_lines_add(lines, "the %s echoes its input: what reaches its head looks like the embedding", side[s]);
+	for (int s = 0; s < 2; s++)
+		if (e->nonfinite[s])
+			vn_lines_add(lines, "the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens", side[s], e->nonfinite[s], e->scored);
+}
+
 static void echo(const vn_evaluated *x, FILE *out)
 {
 	const vn_evaluation *e = x->e;
 	fprintf(out, "%-11s scores peak at the token that went in: reference %.4g %%, candidate %.4g %%; the text repeats %.4g %%\n", "echo",
 	        100 * e->echo[0], 100 * e->echo[1], 100 * e->repeats);
-	for (int s = 0; s < 2; s++)
-		if (e->echoes[s])
-			fprintf(out, "%-11s the %s echoes its input: what reaches its head looks like the embedding\n", "warning", side[s]);
-	for (int s = 0; s < 2; s++)
-		if (e->nonfinite[s])
-			fprintf(out, "%-11s the %s's scores hold NaN or infinity at %" PRId64 " of %" PRId64 " tokens\n", "warning", side[s],
-			        e->nonfinite[s], e->scored);
+	vn_lines lines = { 0 };
+	vn_evaluate_warnings(e, &lines);
+	for (int i = 0; i < lines.n; i++)
+		fprintf(out, "%-11s %s\n", "warning", lines.line[i]);
+	vn_lines_free(&lines);
 }
 
 void vn_evaluate_text(const vn_evaluated *x, FILE *out)

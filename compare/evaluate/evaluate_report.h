@@ -3,6 +3,7 @@
 #define VN_COMPARE_EVALUATE_REPORT_H
 
 #include "compare/evaluate/evaluate.h"
+#include "compare/text/lines.h"
 #include "libref/text/tokenizer.h"
 
 #include <stdio.h>
@@ -16,6 +17,9 @@ typedef struct vn_evaluated {
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
 } vn_evaluated;
+
+/* What the text shows as warnings, a line each. */
+void      vn_evaluate_warnings(const vn_evaluation *e, vn_lines *lines);
 
 void      vn_evaluate_text(const vn_evaluated *x, FILE *out);
 /* Schema vernier-evaluate/1; see specs/evaluate.md. */

@@ -408,7 +408,7 @@ static vn_status another(arranged *r, vn_error *err)
 			snprintf(h.id, sizeof h.id, "%s", comes_later(r, e) ? "P7" : "P6");
 			vn_hypothesis_say(&h, "another checkpoint is recorded, bit for bit");
 			snprintf(h.holds, sizeof h.holds, "%s", e->name);
-			vn_text_clean(h.holds);
+			vn_text_clean(h.holds, sizeof h.holds);
 			st = judge(r, &h, err);
 		}
 		vn_recording_release(c->cand, i);

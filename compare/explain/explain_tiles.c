@@ -93,7 +93,7 @@ static vn_status judge(tiles *x, const char *name, vn_error *err)
 	if (name) {
 		vn_hypothesis_say(&h, "partly written: tokens %s are another checkpoint's, bit for bit", rows);
 		snprintf(h.holds, sizeof h.holds, "%s", name);
-		vn_text_clean(h.holds);
+		vn_text_clean(h.holds, sizeof h.holds);
 	} else {
 		vn_hypothesis_say(&h, "partly written: tokens %s are 0", rows);
 	}

@@ -116,7 +116,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 		return st;
 	snprintf(text, sizeof text, "the %s says that it ran in %.32s, but its numbers are %s: %d of %d tensors that were looked at", who, word,
 	         vn_dtype_name(format[most]), found[most], known);
-	vn_text_clean(text);
+	vn_text_clean(text, sizeof text);
 	if (most < said)
 		vn_lines_add(&c->warnings, "%s", text);
 	else if (c->options->allow & VN_ALLOW_CLAIMS)

@@ -38,6 +38,7 @@ static void become(const char *command, const char *toggles)
 	if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(nothing, 1) < 0 || setenv("VERNIER_FORCE_REF", toggles, 1))
 		_exit(127);
 	signal(SIGXFSZ, SIG_DFL); /* which we ignore */
+	signal(SIGPIPE, SIG_DFL); /* we ignore it, and what is ignored stays so */
 	execl("/bin/sh", "sh", "-c", command, (char *)NULL);
 	_exit(127);
 }

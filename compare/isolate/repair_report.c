@@ -38,7 +38,7 @@ static void put_trial(const vn_experiment *x, const char *what, const vn_trial *
 		char first[sizeof t->first];
 		memcpy(first, t->first, sizeof first);
 		if (t->outside)
-			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, vn_text_clean(first));
+			fprintf(out, ": %d of %d checkpoints, the first %s", t->outside, x->compared, vn_text_clean(first, sizeof first));
 		fputs("; logits KL mean ", out);
 		number(t->kl, out);
 	}
@@ -86,12 +86,12 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof path, "%s", a->model);
-	fprintf(out, "%-11s %s", "model", vn_text_clean(path));
+	fprintf(out, "%-11s %s", "model", vn_text_clean(path, sizeof path));
 	if (a->tokens)
 		fprintf(out, ", %" PRId64 " tokens", a->tokens);
 	fputc('\n', out);
 	snprintf(path, sizeof path, "%s", a->candidate);
-	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path), a->precision ? " in " : "", a->precision ? a->precision : "");
+	fprintf(out, "%-11s %s%s%s\n", "candidate", vn_text_clean(path, sizeof path), a->precision ? " in " : "", a->precision ? a->precision : "");
 	if (x->limits[0])
 		fprintf(out, "%-11s %s\n", "limits", x->limits);
 	put_trial(x, "as it is", &r->plain, out);

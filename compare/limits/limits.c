@@ -78,6 +78,8 @@ const char *vn_limit_doubt(vn_form form, vn_metric m, double value)
 		return value >= 10 ? "lets unrelated logits pass" : NULL;
 	if (m == VN_M_KL_P99 || m == VN_M_KL_MAX)
 		return value >= 50 ? "can hardly fail" : NULL;
+	if (value >= 1e38)
+		return "can hardly fail";
 	return NULL; /* errors in the units of a tensor: large or small only beside one (limits_use.h) */
 }
 
@@ -151,6 +153,8 @@ vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
 vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
 {
 	const vn_status st = vn_limits_parse(name, text, n, l, err);
+	while (!st && (*l)->n_warnings) /* nobody wrote them who could write others */
+		free((*l)->warning[--(*l)->n_warnings]);
 	for (int i = 0; !st && i < (*l)->n_rules; i++) {
 		vn_rule *r = (*l)->rule[i];
 		r->line = 0;

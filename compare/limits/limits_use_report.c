@@ -3,11 +3,12 @@
 #include "compare/limits/limits_use.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/printed.h"
 #include "libref/base/text.h"
 
 #include <string.h>
 
-enum { NAMED = 4 };
+enum { NAMED = 4, SHOWN = 4 * VN_NAME_MAX };
 
 static bool matches(const vn_rule *r, const char *name)
 {
@@ -17,10 +18,10 @@ static bool matches(const vn_rule *r, const char *name)
 /* ---- text ------------------------------------------------------------------------ */
 
 /* Names come from strangers. */
-static const char *shown(const char *name, char text[VN_NAME_MAX])
+static const char *shown(const char *name, char text[SHOWN])
 {
-	snprintf(text, VN_NAME_MAX, "%s", name);
-	return vn_text_clean(text);
+	snprintf(text, SHOWN, "%s", name);
+	return vn_text_clean(text, SHOWN);
 }
 
 /* Of a path the last part: the first line has it all, or it is one of vernier's own. */
@@ -32,7 +33,7 @@ static const char *last_part(const char *path)
 
 static void names(const vn_limits_use *u, const vn_rule *r, int of, FILE *out)
 {
-	char text[VN_NAME_MAX];
+	char text[SHOWN];
 	int  n = 0;
 	fprintf(out, "%d checkpoint%s", of, of == 1 ? "" : "s");
 	for (int i = 0; i < u->n && r->match && n < NAMED; i++)
@@ -181,5 +182,5 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	json_object_set_new(j, "warnings", warnings);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
-	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written");
+	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report could not be written: %s", vn_printed_lost() ? vn_printed_lost() : "no memory");
 }

@@ -75,7 +75,7 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 || !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
 			continue;
 		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
-		vn_text_clean(text);
+		vn_text_clean(text, sizeof text);
 		if (c->notes.n < MOST_NOTES && !noted(&c->notes, text))
 			vn_lines_add(&c->notes, "%s", text);
 		st = vn_view_axes(other, i, order, err);

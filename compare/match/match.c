@@ -65,10 +65,10 @@ void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
 	char text[200];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
 	free(p->detail);
-	p->detail = strdup(vn_text_clean(text)); /* axes and basis come from strangers */
+	p->detail = strdup(text); /* axes and basis come from strangers */
 }
 
 /* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */

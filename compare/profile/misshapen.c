@@ -92,7 +92,7 @@ static void say(const vn_comparison *c, vn_checkpoint *p, const found *f)
 		         l->same ? ", their own" : "", l->nmse, map);
 	}
 	free(p->holds);
-	p->holds = strdup(vn_text_clean(text)); /* names and axes come from strangers */
+	p->holds = strdup(vn_text_clean(text, sizeof text)); /* names and axes come from strangers */
 }
 
 static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)

@@ -128,7 +128,7 @@ static void label(const vn_entry *e, char text[VN_LABEL])
 		snprintf(text, VN_LABEL, "step.%d/%s", e->step, e->name);
 	else
 		snprintf(text, VN_LABEL, "%s", e->name);
-	vn_text_clean(text);
+	vn_text_clean(text, VN_LABEL);
 }
 
 static vn_status others(search *s, vn_error *err)

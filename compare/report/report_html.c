@@ -4,7 +4,7 @@
  *
  * The page itself is compare/html; here its title, the story on top and the data go
  * in, which are the JSON report. What recordings say reaches the page in two ways:
- * escaped, by vn_xml_text, and as strings in that JSON, which the script makes text
+ * escaped, by vn_html_text, and as strings in that JSON, which the script makes text
  * nodes of. */
 #include "compare/explain/explain_words.h"
 #include "compare/text/markup.h"
@@ -20,14 +20,14 @@ static void name_of(const vn_checkpoint *p, FILE *out)
 {
 	char label[VN_LABEL];
 	fputs("<code class=\"name\">", out);
-	vn_xml_text(out, vn_label(p, label));
+	vn_html_text(out, vn_label(p, label));
 	fputs("</code>", out);
 }
 
 static void line(FILE *out, const char *title, const char *text)
 {
 	fprintf(out, "<dt>%s</dt><dd>", title);
-	vn_xml_text(out, text);
+	vn_html_text(out, text);
 	fputs("</dd>\n", out);
 }
 
@@ -75,15 +75,15 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 		fprintf(out, " layer %d", p->layer);
 	if (*vn_op_of(c, p)) {
 		fputs(", op ", out);
-		vn_xml_text(out, vn_op_of(c, p));
+		vn_html_text(out, vn_op_of(c, p));
 	}
 	if (c->n_origins == 1 && p->origin)
 		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
-	vn_xml_text(out, vn_say_failure(p, text));
+	vn_html_text(out, vn_say_failure(p, text));
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric)) {
 		fputs("<br><q>", out);
-		vn_xml_text(out, vn_rule_why(broken->rule, broken->form, broken->metric));
+		vn_html_text(out, vn_rule_why(broken->rule, broken->form, broken->metric));
 		fputs("</q>", out);
 	}
 	fputs("</dd>\n", out);
@@ -99,11 +99,13 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_lines scores = { 0 };
 	char text[VN_WORDS];
 	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
-	vn_xml_text(out, vn_recording_path(c->cand));
+	vn_html_text(out, vn_recording_path(c->cand));
 	fputs("</code> judged by <code>", out);
-	vn_xml_text(out, vn_recording_path(c->ref));
+	vn_html_text(out, vn_recording_path(c->ref));
 	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->within ? "within" : "outside", vn_say_verdict(c),
 	        vn_say_counts(c, text));
+	for (int i = 0; c->strict && i < c->warnings.n && i < NAMED; i++)
+		line(out, i ? "" : "warning", c->warnings.line[i]);
 	vn_weights_html(c->weights, out);
 	if (first >= 0)
 		beginning(c, s, first, out);

@@ -280,6 +280,7 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "weights", vn_weights_json(c->weights));
 	json_object_set_new(j, "notes", vn_json_lines(&c->notes));
 	json_object_set_new(j, "warnings", vn_json_lines(&c->warnings));
+	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->options->strict, "decided", c->strict));
 	return j;
 }
 

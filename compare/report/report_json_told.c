@@ -5,8 +5,11 @@
 
 json_t *vn_json_name(const vn_checkpoint *p)
 {
-	char label[VN_LABEL];
-	return vn_json_text(vn_label(p, label));
+	char label[VN_NAME_MAX + 24]; /* as it is: vn_label is for people */
+	if (p->step == 0)
+		return vn_json_text(p->name);
+	snprintf(label, sizeof label, "step.%d/%s", p->step, p->name);
+	return vn_json_text(label);
 }
 
 json_t *vn_json_lines(const vn_lines *l)

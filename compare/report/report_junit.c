@@ -126,12 +126,34 @@ static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, 
 	return st;
 }
 
+/* With --strict: none is a test like any other. */
+static void warnings(const vn_comparison *c, FILE *out)
+{
+	char said[64];
+	fputs("    <testcase classname=\"strict\" name=\"warnings\" time=\"0\"", out);
+	if (c->warnings.n) {
+		snprintf(said, sizeof said, "--strict: %d warning%s", c->warnings.n, c->warnings.n == 1 ? "" : "s");
+		fputs(">\n      <failure", out);
+		attribute(out, "message", said);
+		fputs(" type=\"warning\">", out);
+		for (int i = 0; i < c->warnings.n; i++) {
+			vn_xml_text(out, c->warnings.line[i]);
+			fputc('\n', out);
+		}
+		fputs("</failure>\n    </testcase>\n", out);
+	} else {
+		fputs("/>\n", out);
+	}
+}
+
 static void counts(const vn_comparison *c, FILE *out)
 {
+	const bool strict = c->options->strict;
 	int skipped = 0;
 	for (int i = 0; i < c->n_points; i++)
 		skipped += let_go(&c->point[i]);
-	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->n_points, c->n_fails, skipped);
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->n_points + strict,
+	        c->n_fails + (strict && c->warnings.n), skipped);
 }
 
 vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
@@ -146,6 +168,8 @@ vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_re
 	properties(c, o, out);
 	for (int i = 0; !st && i < c->n_points; i++)
 		st = testcase(c, s, i, out, err);
+	if (c->options->strict)
+		warnings(c, out);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return st;
 }

@@ -117,6 +117,12 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	origins(c, out);
 }
 
+static void warnings(const vn_comparison *c, FILE *out)
+{
+	for (int i = 0; i < c->warnings.n && i < 8; i++)
+		item(out, "Warning", c->warnings.line[i]);
+}
+
 static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
@@ -124,6 +130,8 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	char text[VN_WORDS];
 	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
 	vn_weights_markdown(c->weights, out);
+	if (c->strict)
+		warnings(c, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
 	else
@@ -215,8 +223,8 @@ static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 	item(out, "Floor", *c->floor_from ? c->floor_from : "none");
 	for (int i = 0; i < c->notes.n && i < 8; i++)
 		item(out, "Note", c->notes.line[i]);
-	for (int i = 0; i < c->warnings.n && i < 8; i++)
-		item(out, "Warning", c->warnings.line[i]);
+	if (!c->strict)
+		warnings(c, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
 	fact_of(out, "path", vn_recording_path(c->ref), vn_recording_path(c->cand), PATHS);
 	for (int i = 0; i < r->n; i++)

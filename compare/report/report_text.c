@@ -35,7 +35,7 @@ typedef struct page {
 static const char *shown(const char *path, char room[PATH_MAX])
 {
 	snprintf(room, PATH_MAX, "%s", path);
-	return vn_text_clean(room);
+	return vn_text_clean(room, PATH_MAX);
 }
 
 static void recording_line(const page *p, const char *what, const vn_recording *r)
@@ -48,7 +48,7 @@ static void recording_line(const page *p, const char *what, const vn_recording *
 		if (v && *v)
 			used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", v);
 	}
-	vn_text_clean(text); /* it comes from strangers */
+	vn_text_clean(text, sizeof text); /* it comes from strangers */
 	int second = 0; /* names of a tensor that has one already: it is compared once */
 	for (int i = 0; i < vn_recording_count(r); i++)
 		second += vn_recording_entry(r, i)->same_as >= 0;

@@ -27,7 +27,7 @@ static const char *said(const vn_recording *r, const vn_entry *e, int64_t row, c
 	for (n = cut ? SAID_BYTES : n; cut && n > 0 && (all[at][n] & 0xc0) == 0x80; n--)
 		; /* not inside a character */
 	snprintf(text, room, " '%.*s%s'", (int)n, all[at], cut ? "..." : "");
-	return vn_text_clean(text);
+	return vn_text_clean(text, room);
 }
 
 /* "token 3 'Paris', head 0, dim 17", or "[3, 0, 17]" when the axes have no names. */

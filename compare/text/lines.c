@@ -26,9 +26,9 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 	char text[LINE_MAX_CHARS];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	append(l, vn_text_clean(text));
+	append(l, text);
 }
 
 /* How often the line was told that is text and what counts it, or whose it is; 0: it is another. */
@@ -49,9 +49,8 @@ void vn_lines_once(vn_lines *l, const char *first, const char *unit, const char 
 	char text[LINE_MAX_CHARS], line[LINE_MAX_CHARS + 64];
 	va_list args;
 	va_start(args, format);
-	vsnprintf(text, sizeof text, format, args);
+	vn_text_print(text, sizeof text, format, args);
 	va_end(args);
-	vn_text_clean(text);
 	const size_t n = strlen(text);
 	for (int i = 0; i < l->n; i++) {
 		const int times = told(l->line[i], text, n, unit, *first);

@@ -3,38 +3,71 @@
 
 #include "libref/base/utf8.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void xml_bytes(FILE *out, const char *text, size_t n)
+/* Bytes of the code of vn_utf8_code at text; 0: there is none. */
+static size_t code_length(const char *text)
 {
-	char *clean = vn_utf8_escape(text, n);
+	static const char hex[] = "0123456789abcdef";
+	if (text[0] != '\\')
+		return 0;
+	if (text[1] == 'x' && strspn(text + 2, hex) >= 2)
+		return 4;
+	if (text[1] != 'u' || text[2] != '{')
+		return text[1] && strchr("nrt", text[1]) ? 2 : 0;
+	const size_t n = strspn(text + 3, hex);
+	return n >= 1 && n <= 6 && text[3 + n] == '}' ? n + 4 : 0;
+}
+
+static void put_xml(FILE *out, char c)
+{
+	switch (c) {
+	case '<':  fputs("&lt;", out); break;
+	case '>':  fputs("&gt;", out); break; /* "]]>" too */
+	case '&':  fputs("&amp;", out); break;
+	case '"':  fputs("&quot;", out); break;
+	case '\'': fputs("&#39;", out); break;
+	default:   fputc(c, out);
+	}
+}
+
+/* marked: codes stand in an element of their own, of the page. */
+static void xml_bytes(FILE *out, const char *text, size_t n, bool marked)
+{
+	char *clean = vn_utf8_shown(text, n);
 	if (!clean) {
 		fputs("(no memory)", out);
 		return;
 	}
-	for (const char *c = clean; *c; c++)
-		switch (*c) {
-		case '<':  fputs("&lt;", out); break;
-		case '>':  fputs("&gt;", out); break; /* "]]>" too */
-		case '&':  fputs("&amp;", out); break;
-		case '"':  fputs("&quot;", out); break;
-		case '\'': fputs("&#39;", out); break;
-		default:   fputc(*c, out);
+	for (const char *c = clean; *c; c++) {
+		const size_t k = marked ? code_length(c) : 0;
+		if (k) {
+			fprintf(out, "<span class=\"unprintable\">%.*s</span>", (int)k, c);
+			c += k - 1;
+		} else {
+			put_xml(out, *c);
 		}
+	}
 	free(clean);
+}
+
+void vn_html_text(FILE *out, const char *text)
+{
+	xml_bytes(out, text, strlen(text), true);
 }
 
 void vn_xml_text(FILE *out, const char *text)
 {
-	xml_bytes(out, text, strlen(text));
+	xml_bytes(out, text, strlen(text), false);
 }
 
 void vn_xml_lines(FILE *out, const char *text)
 {
 	for (;;) {
 		const size_t n = strcspn(text, "\n");
-		xml_bytes(out, text, n);
+		xml_bytes(out, text, n, false);
 		if (!text[n])
 			return;
 		fputc('\n', out);
@@ -55,7 +88,7 @@ static int longest_run(const char *text)
 
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell)
 {
-	char *clean = vn_utf8_escape(text, strlen(text));
+	char *clean = vn_utf8_shown(text, strlen(text));
 	if (!clean) {
 		fputs("(no memory)", out);
 		return;
@@ -86,7 +119,7 @@ void vn_markdown_fence(FILE *out, const char *lines)
 	fprintf(out, "%stext\n", fence);
 	while (*lines) {
 		const size_t n = strcspn(lines, "\n");
-		char *clean = strspn(lines, " ~") < n ? vn_utf8_escape(lines, n) : NULL;
+		char *clean = strspn(lines, " ~") < n ? vn_utf8_shown(lines, n) : NULL;
 		if (clean)
 			fprintf(out, "%s\n", clean);
 		free(clean);

@@ -2,7 +2,7 @@
  *
  * XML knows no control characters, no UTF-8 that is none and none of the code
  * points without a meaning, escaped or not; a writer of XML passes them on or
- * stops. So vn_utf8_escape makes them readable first (\u{1b}, \xff), and what is
+ * stops. So vn_utf8_shown makes them readable first (\u{1b}, \xff), and what is
  * left to do is five characters.
  */
 #ifndef VN_COMPARE_MARKUP_H
@@ -14,6 +14,8 @@
 void vn_xml_text(FILE *out, const char *text);
 /* The same of several lines, in which newlines stay. */
 void vn_xml_lines(FILE *out, const char *text);
+/* For content of the page (compare/report/html): codes of what is not printable are marked. */
+void vn_html_text(FILE *out, const char *text);
 /* A code span: nothing in it is markup, a mention or a link. Of at most `most`
  * bytes the beginning is shown. cell: inside a table, where | ends a cell. */
 void vn_markdown_code(FILE *out, const char *text, size_t most, int cell);

@@ -2,6 +2,7 @@
 #include "compare/text/output.h"
 
 #include "capture/file/place.h"
+#include "libref/base/printed.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 
@@ -33,7 +34,7 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 	if (fd < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot write: %s", path, strerror(errno));
 	vn_temporary_add(o->temporary);
-	if (!(o->file = fdopen(fd, "w"))) {
+	if (!(o->file = vn_printed_open(fd, false))) {
 		vn_temporary_forget(o->temporary);
 		close(fd);
 		unlink(o->temporary);
@@ -53,7 +54,7 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 	good = good && !whole;
 	if (!o->path) {
 		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "the report could not be written: %s", strerror(errno)) : whole;
+		return good && lost ? vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(errno)) : whole;
 	}
 	vn_temporary_forget(o->temporary);
 	lost = ferror(file) != 0;
@@ -85,5 +86,7 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 	if (!st && closed && err)
 		*err = lost;
+	if (st && !path && vn_printed_lost()) /* a writer knows that it failed, and not why */
+		return vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost());
 	return st ? st : closed;
 }

@@ -4,6 +4,7 @@
 
 #include "compare/replay/replay.h"
 #include "libref/base/text.h"
+#include "libref/base/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,17 +14,21 @@
 
 const char *vn_label(const vn_checkpoint *p, char *text)
 {
+	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */
 	if (p->step == 0)
-		snprintf(text, VN_LABEL, "%s", p->name);
+		snprintf(text, VN_LABEL, "%s", name ? name : p->name);
 	else
-		snprintf(text, VN_LABEL, "step.%d/%s", p->step, p->name);
-	return text;
+		snprintf(text, VN_LABEL, "step.%d/%s", p->step, name ? name : p->name);
+	free(name);
+	return vn_text_clean(text, VN_LABEL);
 }
 
 /* ---- the verdict ---------------------------------------------------------------- */
 
 const char *vn_say_verdict(const vn_comparison *c)
 {
+	if (c->strict)
+		return "OUTSIDE by --strict";
 	if (c->options->baseline)
 		return !c->within ? "WORSE than the baseline" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "no worse than the baseline"
 		                                                                                            : "within limits";
@@ -46,7 +51,7 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
 	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
 	text[0] = 0;
-	if (c->within) {
+	if (c->within || c->strict) {
 		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
 		if (c->n_status[VN_UNLIMITED])
 			vn_text_add(text, VN_WORDS, ", %d of them without a limit", c->n_status[VN_UNLIMITED]);
@@ -64,6 +69,8 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 	if (c->n_neither)
 		vn_text_add(text, VN_WORDS, "; %" PRId64 " more of the plan %s in neither recording", c->n_neither, c->n_neither == 1 ? "is" : "are");
 	add_digests(&c->digests, text);
+	if (c->strict)
+		vn_text_add(text, VN_WORDS, "; %d warning%s (--strict)", c->warnings.n, c->warnings.n == 1 ? " fails it" : "s fail it");
 	vn_text_add(text, VN_WORDS, ".");
 	return text;
 }

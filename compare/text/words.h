@@ -1,12 +1,12 @@
-/* words.h: a comparison in words, the same in every report. What comes from
- * files is passed on as it is; who writes for a terminal, XML or HTML cleans it. */
+/* words.h: a comparison in words, the same in every report. Names of checkpoints are
+ * as vn_utf8_escape shows them; what else comes from files is passed on as it is. */
 #ifndef VN_COMPARE_WORDS_H
 #define VN_COMPARE_WORDS_H
 
 #include "compare/compare.h"
 
-/* The name with its step where that is not 0 ("step.2/layer3.q_rope"); text of VN_LABEL bytes. */
-#define VN_LABEL (VN_NAME_MAX + 24)
+/* The name with its step where that is not 0 ("step.2/layer3.q_rope"), printable; text of VN_LABEL bytes. */
+#define VN_LABEL (4 * VN_NAME_MAX + 24)
 const char *vn_label(const vn_checkpoint *p, char *text);
 
 /* "OUTSIDE limits", and what goes with it: "5 of 38 checkpoints, 2 extra.", which

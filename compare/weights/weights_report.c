@@ -23,11 +23,19 @@ static int shown(const vn_weights *w, int most)
 	return most > 0 && w->n_lines > most + 1 ? most : w->n_lines;
 }
 
+enum { WHICH = 1024 };
+
+static const char *shown_which(const vn_weight_line *l, char text[WHICH])
+{
+	snprintf(text, WHICH, "%s", l->which);
+	return vn_text_clean(text, WHICH);
+}
+
 /* ---- for a terminal ------------------------------------------------------------------- */
 
 void vn_weights_text(const vn_weights *w, int most, FILE *out)
 {
-	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS];
+	char text[VN_WEIGHT_SAYS], summary[VN_WEIGHT_WORDS], which[WHICH];
 	int  width = 0, side[2] = { 9, 9 };
 
 	if (!w)
@@ -35,7 +43,7 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 	fprintf(out, "%-10s %s\n", "weights", vn_weights_summary(w, summary));
 	const int n = shown(w, most);
 	for (int i = 0; i < n; i++) {
-		const int k = (int)strlen(vn_text_clean(w->line[i].which));
+		const int k = (int)strlen(shown_which(&w->line[i], which));
 		width = k > width ? k : width;
 		for (int s = 0; s < 2; s++)
 			side[s] = (int)strlen(w->line[i].side[s]) > side[s] ? (int)strlen(w->line[i].side[s]) : side[s];
@@ -46,9 +54,10 @@ void vn_weights_text(const vn_weights *w, int most, FILE *out)
 	for (int i = 0; i < n; i++) {
 		const vn_weight_line *l = &w->line[i];
 		vn_weight_line_says(w, l, text);
-		if ((int)strlen(l->which) > width)
-			fprintf(out, "  %s\n", l->which);
-		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(l->which) > width ? "" : l->which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text),
+		shown_which(l, which);
+		if ((int)strlen(which) > width)
+			fprintf(out, "  %s\n", which);
+		fprintf(out, "  %-*s  %-*s  %-*s  %s; %s\n", width, (int)strlen(which) > width ? "" : which, side[0], l->side[0], side[1], l->side[1], vn_text_clean(text, sizeof text),
 		        vn_weight_line_proof(w, l));
 	}
 	if (n < w->n_lines)
@@ -176,7 +185,7 @@ void vn_weights_html(const vn_weights *w, FILE *out)
 		fputs("<tr>", out);
 		for (size_t k = 0; k < sizeof cell / sizeof *cell; k++) {
 			fputs(k ? "<td>" : "<td><code>", out);
-			vn_xml_text(out, cell[k]);
+			vn_html_text(out, cell[k]);
 			fputs(k ? "</td>" : "</code></td>", out);
 		}
 		fputs("</tr>\n", out);

@@ -1,4 +1,4 @@
-/* error.c: see error.h. Control characters are replaced: names come from files. */
+/* error.c: see error.h. What is not printable is shown as a code: names come from files. */
 #include "libref/base/error.h"
 
 #include "libref/base/text.h"
@@ -19,9 +19,8 @@ vn_status vn_fail(vn_error *err, vn_status status, const char *format, ...)
 	if (err) {
 		va_list args;
 		va_start(args, format);
-		vsnprintf(err->text, sizeof err->text, format, args);
+		vn_text_print(err->text, sizeof err->text, format, args);
 		va_end(args);
-		vn_text_clean(err->text);
 	}
 	if (trouble)
 		vn_trouble_note(err->text);
@@ -40,7 +39,7 @@ vn_status vn_context(vn_error *err, vn_status status, const char *format, ...)
 			n = VN_ERROR_MAX - 1;
 		snprintf(text + n, sizeof text - (size_t)n, ": %s", err->text);
 		snprintf(err->text, sizeof err->text, "%.*s", VN_ERROR_MAX - 1, text);
-		vn_text_clean(err->text);
+		vn_text_clean(err->text, sizeof err->text);
 	}
 	return status;
 }

@@ -17,7 +17,8 @@ json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t 
 json_t *vn_json_parse(const char *text, size_t flags); /* to its NUL; NULL: NULL */
 /* A value as a text, by malloc. NULL: no memory, now or while it was built. */
 char   *vn_json_dump(const json_t *j, size_t flags);
-/* The same into a stream; false: that, or it could not be written. j may be NULL: false. */
+/* The same into a stream; false: that, or it could not be written. j may be NULL: false. Characters that a terminal
+ * would obey (vn_utf8_printable refuses them) are written as \uXXXX, which every reader makes the same character of. */
 bool    vn_json_print(const json_t *j, FILE *out, size_t flags);
 
 /* Did this thread's memory run out in Jansson since this was last asked, by these functions too? */

@@ -1,6 +1,8 @@
 /* mapped.c: see mapped.h. */
 #include "libref/base/mapped.h"
 
+#include "libref/base/text.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -23,6 +25,7 @@ void vn_mapped_add(const void *base, size_t bytes, const char *path)
 	for (int i = 0; i < MOST; i++)
 		if (!slot[i].base) {
 			snprintf(slot[i].path, sizeof slot[i].path, "%s", path);
+			vn_text_clean(slot[i].path, sizeof slot[i].path);
 			slot[i].bytes = bytes;
 			slot[i].base = base;
 			break;

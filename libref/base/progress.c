@@ -1,10 +1,14 @@
 /* progress.c: see progress.h. */
 #include "libref/base/progress.h"
 
+#include "libref/base/text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { LINE = 512 };
 
 /* The work that was begun last, and what the terminal shows of it. */
 static vn_progress *innermost;
@@ -27,18 +31,25 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 	}
 }
 
-static void say(const vn_progress *p, double now)
+static void say(const vn_progress *p, double now, char line[LINE])
 {
 	double passed = now - p->started, rate = passed > 0 ? (double)p->done / passed : 0.0;
 
 	if (p->outer) {
-		say(p->outer, now);
-		fprintf(stderr, "; %s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
+		say(p->outer, now, line);
+		vn_text_add(line, LINE, "; %s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
 		return;
 	}
-	fprintf(stderr, "\r\033[K%s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
+	vn_text_add(line, LINE, "%s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
 	if (rate > 0.0)
-		fprintf(stderr, ", %.3g/s, %.0f s left", rate, (double)(p->total - p->done) / rate);
+		vn_text_add(line, LINE, ", %.3g/s, %.0f s left", rate, (double)(p->total - p->done) / rate);
+}
+
+/* The terminal's line becomes that one. Not by stderr, which lets no such order through (printed.h). */
+static void replace(char line[LINE])
+{
+	fflush(stderr);
+	dprintf(STDERR_FILENO, "\r\033[K%s", vn_text_clean(line, LINE));
 }
 
 void vn_progress_at(vn_progress *p, int64_t done)
@@ -49,8 +60,9 @@ void vn_progress_at(vn_progress *p, int64_t done)
 	double now = vn_seconds();
 	if (now - shown < 0.1)
 		return;
-	say(p, now);
-	fflush(stderr);
+	char line[LINE] = "";
+	say(p, now, line);
+	replace(line);
 	shown = now;
 	dirty = true;
 }
@@ -61,8 +73,7 @@ void vn_progress_stop(vn_progress *p)
 		innermost = p->outer;
 	p->on = false;
 	if (dirty && !innermost) {
-		fputs("\r\033[K", stderr);
-		fflush(stderr);
+		replace((char[LINE]){ "" });
 		dirty = false;
 	}
 }

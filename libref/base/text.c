@@ -1,9 +1,10 @@
 /* text.c: see text.h. */
 #include "libref/base/text.h"
 
+#include "libref/base/utf8.h"
+
 #include <ctype.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +62,46 @@ bool vn_text_control(char c)
 	return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-char *vn_text_clean(char *text)
+char *vn_text_clean(char *text, size_t room)
 {
-	for (char *c = text; *c; c++)
-		if (vn_text_control(*c))
-			*c = '?';
+	int    marks = 0;
+	size_t left = strlen(text);
+	char  *to = text + vn_utf8_plain(text, left, &marks);
+
+	left -= (size_t)(to - text);
+	if (left == 0)
+		return text;
+	/* The rest waits at the end of the room. What is written reaches it only when the whole does not fit: it ends there. */
+	char *from = memmove(text + room - 1 - left, to, left);
+	while (left > 0) {
+		char code[VN_UTF8_CODE];
+		const size_t n = vn_utf8_code(from, left, code), k = strlen(code);
+		if (to + k > from + n)
+			break;
+		memcpy(to, code, k);
+		to += k;
+		from += n;
+		left -= n;
+		const size_t plain = vn_utf8_plain(from, left, &marks);
+		memmove(to, from, plain);
+		to += plain;
+		from += plain;
+		left -= plain;
+	}
+	*to = '\0';
 	return text;
+}
+
+char *vn_text_print(char *text, size_t room, const char *format, va_list args)
+{
+	const int n = vsnprintf(text, room, format, args);
+
+	if (n >= 0 && (size_t)n >= room) { /* not in the middle of a character */
+		size_t end = room - 1;
+		while (end > 0 && room - 1 - end < 3 && vn_utf8_length_before(text, end) == 0)
+			end--;
+		if (vn_utf8_length_before(text, end))
+			text[end] = '\0';
+	}
+	return vn_text_clean(text, room);
 }

@@ -2,6 +2,7 @@
 #ifndef VN_LIBREF_BASE_TEXT_H
 #define VN_LIBREF_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +20,13 @@ bool  vn_text_real(const char *text, double low, double high, double *x);
 __attribute__((format(printf, 3, 4)))
 void  vn_text_add(char *text, size_t size, const char *format, ...);
 
-/* A terminal obeys control characters: each becomes '?'. Returns text. */
-char *vn_text_clean(char *text);
+/* In place, in that room: what is not printable (vn_utf8_printable) as \n, \u{202e}, \xff. Twice is as once. What
+ * does not fit is cut off. Returns text. */
+char *vn_text_clean(char *text, size_t room);
+/* vsnprintf, then that. */
+__attribute__((format(printf, 3, 0)))
+char *vn_text_print(char *text, size_t room, const char *format, va_list args);
+/* C0 and DEL, which no name may hold. */
 bool  vn_text_control(char c);
 
 #endif

@@ -2,7 +2,6 @@
 #include "libref/base/utf8.h"
 
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,36 +75,90 @@ char *vn_utf8_clean(char *text)
 	return text;
 }
 
-/* Not controls, formats (they turn the direction of a line), private and
- * unassigned code points, and separators of lines. */
-static bool shown(uint32_t point)
+/* Not controls, formats (they turn the direction of a line), surrogates, private and unassigned code points,
+ * separators of lines, nor what has no width at all: variation selectors, fillers, tags. */
+bool vn_utf8_printable(uint32_t point)
 {
-	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp);
+	if (point < 0x7f)
+		return point >= ' ';
+	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp)
+	       && !uc_is_property_default_ignorable_code_point(point);
 }
 
-char *vn_utf8_escape(const char *text, size_t bytes)
+/* Marks stand above one another; a hundred of them cover the lines around. Words of any language have three. */
+enum { MOST_MARKS = 4 };
+
+static bool is_mark(uint32_t point)
 {
-	enum { MOST = 10 }; /* \u{10ffff}, of four bytes; \xff of one: at most 6 and some for each byte */
-	char *out = bytes < SIZE_MAX / 8 ? malloc(6 * bytes + MOST + 1) : NULL, *p = out;
+	return point >= 0x300 && uc_is_general_category_withtable(point, UC_CATEGORY_MASK_Mn | UC_CATEGORY_MASK_Me);
+}
+
+size_t vn_utf8_plain(const char *text, size_t bytes, int *marks)
+{
+	size_t at = 0;
+	for (int n; at < bytes; at += (size_t)n) {
+		if ((n = vn_utf8_length(text + at, bytes - at)) == 0)
+			break;
+		const uint32_t point = vn_utf8_point(text + at);
+		if (!vn_utf8_printable(point))
+			break;
+		if (!is_mark(point))
+			*marks = 0;
+		else if (++*marks > MOST_MARKS)
+			break;
+	}
+	return at;
+}
+
+size_t vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE])
+{
+	static const char plain[] = "\n\r\t", name[] = "nrt";
+	const int   n = vn_utf8_length(text, bytes);
+	const char *known = n == 1 && *text ? strchr(plain, *text) : NULL;
+
+	if (known)
+		snprintf(code, VN_UTF8_CODE, "\\%c", name[known - plain]);
+	else if (n == 0)
+		snprintf(code, VN_UTF8_CODE, "\\x%02x", (unsigned char)*text);
+	else
+		snprintf(code, VN_UTF8_CODE, "\\u{%x}", vn_utf8_point(text));
+	return n ? (size_t)n : 1;
+}
+
+/* backslash: it is doubled, so that an escape is told from what looks like one. */
+static char *show(const char *text, size_t bytes, bool backslash)
+{
+	enum { MOST = 6 }; /* bytes for one: \u{1b} */
+	char *out = bytes < SIZE_MAX / 8 ? malloc(MOST * bytes + VN_UTF8_CODE) : NULL, *p = out;
+	int   marks = 0;
 
 	if (!out)
 		return NULL;
 	for (size_t at = 0; at < bytes;) {
-		static const char plain[] = "\\\n\r\t", name[] = "\\nrt";
-		const int   n = vn_utf8_length(text + at, bytes - at);
-		const char *known = n == 1 && text[at] ? strchr(plain, text[at]) : NULL;
-		if (known)
-			p += sprintf(p, "\\%c", name[known - plain]);
-		else if (n == 0)
-			p += sprintf(p, "\\x%02x", (unsigned char)text[at]);
-		else if (shown(vn_utf8_point(text + at)))
-			p = (char *)memcpy(p, text + at, (size_t)n) + n;
-		else
-			p += sprintf(p, "\\u{%x}", vn_utf8_point(text + at));
-		at += n ? (size_t)n : 1;
+		const size_t n = vn_utf8_plain(text + at, bytes - at, &marks);
+		for (const char *c = text + at; c < text + at + n; c++) {
+			if (backslash && *c == '\\')
+				*p++ = '\\';
+			*p++ = *c;
+		}
+		if ((at += n) < bytes) {
+			char code[VN_UTF8_CODE];
+			at += vn_utf8_code(text + at, bytes - at, code);
+			p = stpcpy(p, code);
+		}
 	}
 	*p = '\0';
 	return out;
+}
+
+char *vn_utf8_escape(const char *text, size_t bytes)
+{
+	return show(text, bytes, true);
+}
+
+char *vn_utf8_shown(const char *text, size_t bytes)
+{
+	return show(text, bytes, false);
 }
 
 /* Up to `most` hexadecimal digits; how many there are. */

@@ -6,6 +6,7 @@
 #ifndef VN_LIBREF_BASE_UTF8_H
 #define VN_LIBREF_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,12 +23,23 @@ size_t   vn_utf8_bad(const char *text, size_t bytes);
 /* Each byte of no well-formed character becomes '?'. Returns text. */
 char    *vn_utf8_clean(char *text);
 
-/* One line that shows any bytes: printable characters as they are; a backslash
- * as \\, newline, return and tab as \n \r \t, other controls, formats and code
- * points without a meaning as \u{200d}, a byte of no character as \xff. The
- * caller's to free; NULL without memory. unescape, in place, gives the bytes
- * back and returns how many. */
+/* The one place that decides what a terminal, a log or a page may be given as it is. Letters, signs and emoji of
+ * every script are; controls (C0, DEL, C1), what turns the direction of a line, what has no width (joiners, variation
+ * selectors, tags, fillers), separators of lines, private and unassigned code points are not. */
+bool     vn_utf8_printable(uint32_t point);
+/* Bytes at the start of text that are printable. marks: combining marks so far, 0 at first; the fifth of one letter
+ * is not printable. */
+size_t   vn_utf8_plain(const char *text, size_t bytes, int *marks);
+/* How the unprintable character at the start of text is shown, for everybody: \n, \r, \t, others \u{202e}, a byte of
+ * no character \xff. Returns the character's bytes, 1 or more; bytes is 1 or more. */
+#define VN_UTF8_CODE 12
+size_t   vn_utf8_code(const char *text, size_t bytes, char code[VN_UTF8_CODE]);
+
+/* One line that shows any bytes. escape doubles each backslash, and unescape, in place, gives the bytes back and
+ * returns how many; shown leaves backslashes alone, so that what is shown twice is as if shown once. The caller's to
+ * free; NULL without memory. */
 char    *vn_utf8_escape(const char *text, size_t bytes);
+char    *vn_utf8_shown(const char *text, size_t bytes);
 size_t   vn_utf8_unescape(char *text);
 
 #endif

@@ -1,6 +1,11 @@
 // The report (specs/compare.md, vernier-compare/1), and what the rest of the page asks of it.
 // Every string in it comes from somebody's file: it becomes text of the page, never markup.
-const report = JSON.parse(document.getElementById("report").textContent);
+// What is not printable is shown by its code point, as everywhere (libref/base/utf8.h).
+const hidden = /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, escaped = { "\n": "\\n", "\r": "\\r", "\t": "\\t" };
+const printable = (text) => text.replace(hidden, (c) => escaped[c] ?? `\\u{${c.codePointAt(0).toString(16)}}`);
+const isObject = (x) => x !== null && typeof x === "object" && !Array.isArray(x);
+const report = JSON.parse(document.getElementById("report").textContent, (key, x) => (typeof x === "string" ? printable(x)
+	: isObject(x) ? Object.fromEntries(Object.entries(x).map(([k, v]) => [printable(k), v])) : x));
 
 const labelOf = (c) => (c.step ? `step.${c.step}/${c.name}` : c.name);
 const byLabel = new Map(report.checkpoints.map((c) => [labelOf(c), c]));
@@ -66,7 +71,13 @@ function fill(e, attributes, children) {
 	e.append(...children.filter((x) => x !== null && x !== undefined));
 	return e;
 }
-const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
+// Text in which each code of what is not printable is marked as one; in one element, since boxes of buttons are rows.
+function marked(text) {
+	const parts = text.split(/(\\u\{[0-9a-f]{1,6}\}|\\x[0-9a-f]{2}|\\[nrt])/);
+	const element = (e, attributes, children) => fill(document.createElement(e), attributes, children);
+	return parts.length === 1 ? text : element("span", {}, parts.map((part, i) => (i % 2 ? element("span", { class: "unprintable" }, [part]) : part)));
+}
+const make = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children.map((x) => (typeof x === "string" ? marked(x) : x)));
 const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const byId = (id) => document.getElementById(id);
 

@@ -1,0 +1,55 @@
+/* warnings.c: see warnings.h. */
+#include "capture/warnings.h"
+
+#include "libref/base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { LINE = 1024 };
+
+static int  count;
+static char all[8 * LINE]; /* "first; second" */
+
+static void keep(const char *text)
+{
+	vn_text_add(all, sizeof all, "%s%s", count++ ? "; " : "", text);
+}
+
+void vn_warn(const char *command, const char *format, ...)
+{
+	char    text[LINE];
+	va_list args;
+
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	fprintf(stderr, "vernier %s: warning: %s\n", command, text);
+	keep(text);
+}
+
+void vn_warned(const char *format, ...)
+{
+	char    text[LINE];
+	va_list args;
+
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	keep(text);
+}
+
+void vn_warnings_begin(void)
+{
+	count = 0;
+	*all = 0;
+}
+
+int vn_warnings_end(const char *command, bool strict, int status)
+{
+	if (!strict || status || !count)
+		return status;
+	fflush(stdout); /* before what stderr has to say of it */
+	fprintf(stderr, "vernier %s: --strict: %d warning%s: %s\n", command, count, count == 1 ? "" : "s", all);
+	return 1;
+}

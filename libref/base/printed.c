@@ -1,0 +1,184 @@
+/* printed.c: see printed.h. */
+#include "libref/base/printed.h"
+
+#include "libref/base/utf8.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HELD = 8, PIECE = 1024 };
+
+typedef struct printed {
+	int    fd, marks;
+	bool   colour;
+	char   held[HELD]; /* the beginning of a character, or of a colour, of which the rest is not there yet */
+	size_t n_held;
+	char   out[PIECE];
+	size_t n_out;
+	int    lost; /* errno of what could not be written; 0 */
+} printed;
+
+/* ---- to the descriptor -------------------------------------------------------------------- */
+
+static void put_all(printed *p, const char *text, size_t n)
+{
+	while (n > 0 && !p->lost) {
+		const ssize_t k = write(p->fd, text, n);
+		if (k < 0 && errno != EINTR)
+			p->lost = errno;
+		text += k > 0 ? k : 0;
+		n -= k > 0 ? (size_t)k : 0;
+	}
+}
+
+static void flush(printed *p)
+{
+	put_all(p, p->out, p->n_out);
+	p->n_out = 0;
+}
+
+static void put(printed *p, const char *text, size_t n)
+{
+	if (n > PIECE - p->n_out)
+		flush(p);
+	if (n > PIECE) {
+		put_all(p, text, n);
+		return;
+	}
+	memcpy(p->out + p->n_out, text, n);
+	p->n_out += n;
+}
+
+/* ---- what goes there ----------------------------------------------------------------------- */
+
+enum { NONE = 0, INCOMPLETE = -1 };
+
+/* Bytes of the colour that begins at text. */
+static int colour_length(const char *text, size_t n)
+{
+	size_t k = 2;
+	if (n < 2)
+		return INCOMPLETE;
+	if (text[1] != '[')
+		return NONE;
+	while (k < n && k < 4 && isdigit((unsigned char)text[k]))
+		k++;
+	return k == n ? INCOMPLETE : text[k] == 'm' ? (int)k + 1 : NONE;
+}
+
+/* Does more of a character that began here belong behind it? */
+static bool cut_short(const char *text, size_t n)
+{
+	char whole[4];
+	const unsigned char first = (unsigned char)*text;
+	if (n >= 4 || first < 0xc2 || first > 0xf4)
+		return false;
+	for (size_t k = n + 1; k <= 4; k++)
+		for (int c = 0x80; c < 0xc0; c += 0x10) { /* what may follow the first byte differs; behind it nothing does */
+			memcpy(whole, text, n);
+			memset(whole + n, c, k - n);
+			if (vn_utf8_length(whole, k) == (int)k)
+				return true;
+		}
+	return false;
+}
+
+/* Of the text as much as is whole; returns how much. last: there is no more, and all is taken. */
+static size_t take(printed *p, const char *text, size_t n, bool last)
+{
+	char code[VN_UTF8_CODE];
+	for (size_t at = 0; ; ) {
+		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
+		put(p, text + at, plain);
+		at += plain;
+		if (at == n)
+			return n;
+		const int colour = p->colour && text[at] == '\033' ? colour_length(text + at, n - at) : NONE;
+		if (!last && (colour == INCOMPLETE || cut_short(text + at, n - at)))
+			return at;
+		if (text[at] == '\n' || text[at] == '\t' || colour > 0) {
+			put(p, text + at, colour > 0 ? (size_t)colour : 1);
+			at += colour > 0 ? (size_t)colour : 1;
+			p->marks = 0;
+		} else {
+			at += vn_utf8_code(text + at, n - at, code);
+			put(p, code, strlen(code));
+		}
+	}
+}
+
+/* ---- the stream ------------------------------------------------------------------------------- */
+
+static ssize_t write_printed(void *cookie, const char *text, size_t n)
+{
+	printed *p = cookie;
+	size_t   at = 0;
+
+	while (p->n_held > 0 && at < n) { /* byte by byte, until what was begun is whole, or is none */
+		p->held[p->n_held++] = text[at++];
+		const size_t used = take(p, p->held, p->n_held, p->n_held == HELD);
+		memmove(p->held, p->held + used, p->n_held - used);
+		p->n_held -= used;
+	}
+	const size_t used = take(p, text + at, n - at, false);
+	memcpy(p->held + p->n_held, text + at + used, n - at - used);
+	p->n_held += n - at - used;
+	flush(p);
+	return p->lost ? 0 : (ssize_t)n;
+}
+
+static int close_printed(void *cookie)
+{
+	printed *p = cookie;
+	take(p, p->held, p->n_held, true);
+	flush(p);
+	const int  lost = p->lost;
+	const bool shut = close(p->fd) == 0;
+	free(p);
+	errno = lost ? lost : errno;
+	return lost || !shut ? -1 : 0;
+}
+
+static FILE *open_printed(int fd, bool colour, printed **made)
+{
+	printed *p = *made = calloc(1, sizeof *p);
+	FILE    *f;
+
+	if (!p)
+		return NULL;
+	p->fd = fd;
+	p->colour = colour;
+	if (!(f = fopencookie(p, "w", (cookie_io_functions_t) { .write = write_printed, .close = close_printed })))
+		free(p);
+	return f;
+}
+
+FILE *vn_printed_open(int fd, bool colour)
+{
+	printed *p;
+	return open_printed(fd, colour, &p);
+}
+
+static printed *standard_output;
+
+bool vn_printed_start(void)
+{
+	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = vn_printed_open(STDERR_FILENO, isatty(STDERR_FILENO));
+
+	if (!out || !err)
+		return false;
+	setvbuf(out, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+	setvbuf(err, NULL, _IOLBF, BUFSIZ); /* a line is written in one go */
+	stdout = out;
+	stderr = err;
+	return true;
+}
+
+const char *vn_printed_lost(void)
+{
+	const int why = standard_output ? standard_output->lost : 0;
+	return why == EBADF ? "it is closed" : why ? strerror(why) : NULL;
+}

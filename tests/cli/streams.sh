@@ -1,0 +1,50 @@
+# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line.
+model=$FIXTURES/qwen2-trained
+vernier capture ref "$model" --ids 1,2,3 -o a.h5 2>/dev/null
+vernier capture ref "$model" --ids 1,2,3 --precision f16 -o b.h5 2>/dev/null
+mkdir dump; ${PYTHON:-/usr/bin/python3} -c 'import numpy as np; np.save("dump/embed.npy", np.zeros((3, 4), "f4"))'
+try() {
+	echo "== $*"
+	"$VERNIER" "$@" >&- 2>err; echo "closed $? $(wc -l <err) $(cat err)"
+	"$VERNIER" "$@" >/dev/full 2>err; echo "full $? $(wc -l <err) $(cat err)"
+	mkfifo pipe; : <pipe & exec 9>pipe; wait $!   # a reader that has left
+	"$VERNIER" "$@" >&9 2>err; echo "pipe $? $(wc -l <err) $(cat err)"
+	exec 9>&-; rm pipe
+}
+try compare a.h5 b.h5
+try compare a.h5 b.h5 --format json
+try compare a.h5 b.h5 --format html
+try explain a.h5 b.h5 --model "$model"
+try show a.h5
+try show a.h5 --format json
+try show a.h5 --check
+try weights a.h5 b.h5
+try weights a.h5 b.h5 --format json
+try limits fp32.yaml
+try limits fp32.yaml --format json
+try limits fp32.yaml --recording a.h5
+try points
+try points "$model"
+try evaluate "$model" --ids 1,2,3,4 --candidate ref --decode 0
+try import dump --dry-run --unmapped keep --ids 1,2,3
+try synth --help
+try --version
+try help
+echo "== nothing to print"
+vernier compare a.h5 b.h5 -q >&-; echo $?
+vernier compare a.h5 b.h5 -q -o r.json >/dev/full; echo $?
+vernier compare a.h5 b.h5 -o r.md >&-; echo $?
+vernier capture ref "$model" --ids 1,2,3 -o c.h5 >&- 2>/dev/null; echo $?
+echo "== no standard error: the answer is the same, and no file takes its number"
+vernier compare a.h5 b.h5 -q -o s.json 2>&-; echo $?
+cmp r.json s.json && echo same
+vernier compare a.h5 nothing.h5 >&- 2>&- <&-; echo $?
+echo "== places"
+mkdir folder
+for o in - /dev/full /dev/null nowhere/r.json a.h5/r.json folder a.h5 ''; do
+	vernier compare a.h5 b.h5 -q -o "$o" 2>&1; echo $?
+done
+vernier capture ref "$model" --ids 1,2,3 -o - 2>&1; echo $?
+vernier calibrate a.h5 b.h5 -o - 2>&1; echo $?
+vernier import dump -o - --ids 1,2,3 2>&1; echo $?
+ls
