@@ -7,7 +7,8 @@
 #endif
 
 #include "libref/base/mapped.h"
-#include "libref/ops/blas.h"
+#include "libref/base/room.h"
+#include "libref/base/spin.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -65,7 +66,7 @@ static void usage(FILE *to)
 	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
 }
 
-/* Starting again (vn_settle) takes as long as comparing 0.1 GB. */
+/* Starting again (vn_spin_briefly) takes as long as comparing 0.1 GB. */
 static bool computes(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
@@ -79,8 +80,15 @@ static bool computes(int argc, char **argv)
 	return false;
 }
 
+/* HDF5 crashes where it gets no memory to begin with; a recording's metadata takes some more. */
+enum { LEAST_ROOM = 16 << 20 };
+
 static int run(const char *name, int argc, char **argv)
 {
+	if (!vn_room_for(LEAST_ROOM)) {
+		fprintf(stderr, "vernier: 16 MB of address space are needed and not left: raise the limit (ulimit -v)\n");
+		return 2;
+	}
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		if (strcmp(name, command[i].name) == 0)
 			return command[i].run(argc, argv);
@@ -129,7 +137,7 @@ static int enter(int argc, char **argv)
 
 	occupy_standard_streams();
 	if (computes(argc, argv))
-		vn_settle(argv); /* first: it may start the program again */
+		vn_spin_briefly(argv); /* first: it may start the program again */
 	vn_mapped_explain();
 	if (!heed_environment())
 		return 2;
