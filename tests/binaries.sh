@@ -78,9 +78,9 @@ C
 cc -shared -fPIC "$work/hostile.c" -o "$work/hostile.so"
 while IFS= read -r name; do
 	cp "$work/hostile.so" "$work/here/$name"
-done < <(readelf -dW "$build/compare/vernier" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'; echo libopenblas.so.0)
+done < <(readelf -dW "$build/compare/vernier" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'; echo libopenblas.so.0; echo libvulkan.so.1)
 for program in "$build/compare/vernier" "$work/usr/bin/vernier"; do
-	(cd "$work/here" && "$program" --version && "$program" capture ref "$model" --ids 1,2,3 --force -o a.h5) >/dev/null 2>&1 || complain "$program" "does not start beside hostile libraries"
+	(cd "$work/here" && "$program" --version && "$program" capture ref "$model" --ids 1,2,3 --force -o a.h5 && { "$program" devices || true; }) >/dev/null 2>&1 || complain "$program" "does not start beside hostile libraries"
 	[ ! -e "$work/here/executed" ] || complain "$program" "runs code from the current folder"
 	rm -f "$work/here/executed"
 done

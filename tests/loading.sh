@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# blas_loading.sh VERNIER: OpenBLAS is loaded by what runs a model and by nothing else; where it is missing, broken or
-# chooses kernels far below the processor's, that is said or mended.
+# loading.sh VERNIER: OpenBLAS is loaded by what runs a model on the CPU, the Vulkan loader by what asks for a GPU, and
+# both by nothing else. Where they are missing or broken, or OpenBLAS chooses kernels far below the processor's, that
+# is said or mended.
 set -u
 vernier=$(realpath "$1")
 model=$(cd "$(dirname "$0")/.." && pwd)/fixtures/qwen2-trained
@@ -15,7 +16,7 @@ complain() {
 }
 capture() { "$vernier" capture ref "$model" --ids 1,2,3 --force -o "$@"; }
 
-readelf -dW "$vernier" | grep -q 'NEEDED.*blas' && complain "vernier is linked with a BLAS"
+readelf -dW "$vernier" | grep -qE 'NEEDED.*(blas|vulkan)' && complain "vernier is linked with a BLAS or with Vulkan"
 capture a.h5 2>/dev/null || complain "capture ref fails"
 
 # A library of the name that cannot be loaded.
@@ -29,6 +30,21 @@ capture b.h5 2>err
 status=$?
 [ $status = 2 ] && [ "$(grep -c 'OpenBLAS, which runs the model, cannot be loaded' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
 	complain "a broken library: exit status $status: $(cat err)"
+
+# The same for the Vulkan loader.
+unset LD_LIBRARY_PATH
+if "$vernier" help | grep -q 'vernier devices'; then
+	mkdir broken_gpu && echo "no library" >broken_gpu/libvulkan.so.1
+	for command in 'devices' 'capture gpu model --ids 1,2,3 -o b.h5'; do
+		# shellcheck disable=SC2086 # words
+		LD_LIBRARY_PATH=$work/broken_gpu "$vernier" ${command/model/$model} >/dev/null 2>err
+		status=$?
+		[ $status = 2 ] && [ "$(grep -c 'the Vulkan loader cannot be loaded' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
+			complain "vernier $command with a broken Vulkan loader: exit status $status: $(cat err)"
+	done
+	LD_LIBRARY_PATH=$work/broken_gpu capture b.h5 2>err || complain "capture ref needs the Vulkan loader: $(cat err)"
+	rm -f b.h5
+fi
 
 # One that is no OpenBLAS.
 mkdir other && echo 'int nothing;' | cc -shared -fPIC -x c - -o other/libopenblas.so.0
@@ -85,5 +101,5 @@ rm -f loads
 OPENBLAS_CORETYPE=Nehalem capture b.h5 2>err || complain "kernels of the person's choice: $(cat err)"
 [ "$(cat loads)" = "Nehalem 1" ] || complain "kernels of the person's choice: loaded as $(cat loads)"
 
-[ $bad = 0 ] && echo "blas: loaded where a model is run, and nowhere else"
+[ $bad = 0 ] && echo "loading: OpenBLAS where a model is run, Vulkan where a GPU is asked for, and nowhere else"
 exit $bad
