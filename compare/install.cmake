@@ -2,10 +2,9 @@
 # their headers for people who build on them. Headers keep their rooms:
 # #include "libref/plan/plan.h" works with the flags of `pkg-config vernier`.
 set(VERNIER_PC_LIBS "-lvernier-compare -lvernier-capture")
-set(VERNIER_PC_REQUIRES "hdf5-serial openblas yaml-0.1 libzip libpcre2-8")
+set(VERNIER_PC_REQUIRES "hdf5-serial yaml-0.1 libzip libpcre2-8")
 if(VERNIER_GPU)
 	string(APPEND VERNIER_PC_LIBS " -lvernier-gpu")
-	string(APPEND VERNIER_PC_REQUIRES " vulkan")
 endif()
 string(APPEND VERNIER_PC_LIBS " -lvernier-ref")
 configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc @ONLY)

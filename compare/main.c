@@ -10,9 +10,9 @@
 
 #include "libref/base/mapped.h"
 #include "libref/base/printed.h"
+#include "libref/base/spin.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
-#include "libref/ops/blas.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -77,7 +77,7 @@ static void usage(FILE *to)
 	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
 }
 
-/* Starting again (vn_settle) takes as long as comparing 0.1 GB. */
+/* Starting again (vn_spin_briefly) takes as long as comparing 0.1 GB. */
 static bool computes(int argc, char **argv)
 {
 	for (size_t i = 0; argc > 1 && i < sizeof command / sizeof *command; i++)
@@ -91,8 +91,15 @@ static bool computes(int argc, char **argv)
 	return false;
 }
 
+/* HDF5 crashes where it gets no memory to begin with; a recording's metadata takes some more. */
+enum { LEAST_ROOM = 16 << 20 };
+
 static int run(const char *name, int argc, char **argv)
 {
+	if (!vn_room_for(LEAST_ROOM)) {
+		fprintf(stderr, "vernier: 16 MB of address space are needed and not left: raise the limit (ulimit -v)\n");
+		return 2;
+	}
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		if (strcmp(name, command[i].name) == 0)
 			return command[i].run(argc, argv);
@@ -164,7 +171,7 @@ static int enter(int argc, char **argv)
 	occupy_standard_streams();
 	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
 	if (computes(argc, argv))
-		vn_settle(argv); /* first: it may start the program again */
+		vn_spin_briefly(argv); /* first: it may start the program again */
 	vn_mapped_explain();
 #ifndef SANITIZED /* its reports are worth more */
 	vn_crash_explain();

@@ -89,9 +89,9 @@ static bool layer_present(const char *name)
 	VkLayerProperties *list;
 	bool               found = false;
 
-	if (vkEnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof(*list))))
+	if (vn_vk.EnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof(*list))))
 		return false;
-	if (vkEnumerateInstanceLayerProperties(&n, list) >= VK_SUCCESS)
+	if (vn_vk.EnumerateInstanceLayerProperties(&n, list) >= VK_SUCCESS)
 		for (uint32_t i = 0; i < n && !found; i++)
 			found = strcmp(list[i].layerName, name) == 0;
 	free(list);
@@ -104,10 +104,10 @@ static bool extension_present(const char *layer, const char *name)
 	VkExtensionProperties *list;
 	bool                   found = false;
 
-	if (vkEnumerateInstanceExtensionProperties(layer, &n, NULL) != VK_SUCCESS || n == 0 ||
+	if (vn_vk.EnumerateInstanceExtensionProperties(layer, &n, NULL) != VK_SUCCESS || n == 0 ||
 	    !(list = calloc(n, sizeof(*list))))
 		return false;
-	if (vkEnumerateInstanceExtensionProperties(layer, &n, list) >= VK_SUCCESS)
+	if (vn_vk.EnumerateInstanceExtensionProperties(layer, &n, list) >= VK_SUCCESS)
 		for (uint32_t i = 0; i < n && !found; i++)
 			found = strcmp(list[i].extensionName, name) == 0;
 	free(list);
@@ -121,7 +121,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	uint32_t    extensions = 0, version = 0;
 	VkResult    r;
 
-	if (vkEnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
+	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
 		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
 	if (validate && (!layer_present(VALIDATION) || !debug))
@@ -147,7 +147,7 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	const VkValidationFeaturesEXT features = { .sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
 		.pNext = &messages, .enabledValidationFeatureCount = 1, .pEnabledValidationFeatures = on };
 
-	r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+	r = vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
 		.pNext = validate ? &features : NULL,
 		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
 			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 },
@@ -159,10 +159,10 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 	}
 	if (debug)
 		d->set_name = (PFN_vkSetDebugUtilsObjectNameEXT)(void (*)(void))
-			vkGetInstanceProcAddr(d->instance, "vkSetDebugUtilsObjectNameEXT");
+			vn_vk.GetInstanceProcAddr(d->instance, "vkSetDebugUtilsObjectNameEXT");
 	if (validate) {
 		PFN_vkCreateDebugUtilsMessengerEXT create = (PFN_vkCreateDebugUtilsMessengerEXT)(void (*)(void))
-			vkGetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
+			vn_vk.GetInstanceProcAddr(d->instance, "vkCreateDebugUtilsMessengerEXT");
 		if (!create || create(d->instance, &messages, NULL, &d->messenger) != VK_SUCCESS)
 			return vn_fail(err, VN_ERR_DEVICE, "validation messages cannot be received");
 	}
@@ -250,9 +250,9 @@ static void read_properties(vn_device *d)
 	VkQueueFamilyProperties family[16];
 	uint32_t families = 16;
 
-	vkGetPhysicalDeviceProperties2(d->physical, &all);
-	vkGetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
-	vkGetPhysicalDeviceQueueFamilyProperties(d->physical, &families, family);
+	vn_vk.GetPhysicalDeviceProperties2(d->physical, &all);
+	vn_vk.GetPhysicalDeviceMemoryProperties(d->physical, &d->memory);
+	vn_vk.GetPhysicalDeviceQueueFamilyProperties(d->physical, &families, family);
 	d->limits = all.properties.limits;
 	d->vendor_id = all.properties.vendorID;
 	d->device_id = all.properties.deviceID;
@@ -287,7 +287,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 	VkResult  r;
 
 	*d = (vn_device){ 0 };
-	if ((st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
+	if ((st = vn_vulkan_load(err)) || (st = open_instance(d, validate, err)) || (st = choose(d, index, err)))
 		goto fail;
 	if (float16 && !vn_physical_float16(d->physical)) {
 		st = vn_fail(err, VN_ERR_DEVICE, "device %d (%s) cannot sum in half: it has no shaderFloat16", d->info.index,
@@ -306,7 +306,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		.pNext = &v12, .storageBuffer16BitAccess = VK_TRUE };
 	const float one = 1.0f;
 
-	r = vkCreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+	r = vn_vk.CreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
 		.pNext = &v11, .queueCreateInfoCount = 1,
 		.pQueueCreateInfos = &(VkDeviceQueueCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
 			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one } }, NULL, &d->device);
@@ -316,7 +316,7 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		goto fail;
 	}
 	vn_device_name(d, VK_OBJECT_TYPE_DEVICE, (uint64_t)(uintptr_t)d->device, "vernier");
-	vkGetDeviceQueue(d->device, d->family, 0, &d->queue);
+	vn_vk.GetDeviceQueue(d->device, d->family, 0, &d->queue);
 	vn_device_name(d, VK_OBJECT_TYPE_QUEUE, (uint64_t)(uintptr_t)d->queue, "queue");
 	return VN_OK;
 fail:
@@ -327,14 +327,14 @@ fail:
 void vn_device_close(vn_device *d)
 {
 	if (d->device)
-		vkDestroyDevice(d->device, NULL);
+		vn_vk.DestroyDevice(d->device, NULL);
 	if (d->messenger) {
 		PFN_vkDestroyDebugUtilsMessengerEXT destroy = (PFN_vkDestroyDebugUtilsMessengerEXT)(void (*)(void))
-			vkGetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
+			vn_vk.GetInstanceProcAddr(d->instance, "vkDestroyDebugUtilsMessengerEXT");
 		destroy(d->instance, d->messenger, NULL);
 	}
 	if (d->instance)
-		vkDestroyInstance(d->instance, NULL);
+		vn_vk.DestroyInstance(d->instance, NULL);
 	d->device = VK_NULL_HANDLE;
 	d->messenger = VK_NULL_HANDLE;
 	d->instance = VK_NULL_HANDLE;

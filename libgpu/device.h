@@ -9,8 +9,7 @@
 #define VN_LIBGPU_DEVICE_H
 
 #include "libgpu/gpu.h"
-
-#include <vulkan/vulkan.h>
+#include "libgpu/vulkan.h"
 
 typedef struct vn_device {
 	VkInstance                       instance;

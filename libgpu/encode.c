@@ -18,12 +18,12 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	char       name[32];
 	VkResult   r;
 
-	r = vkCreateCommandPool(d->device, &(VkCommandPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+	r = vn_vk.CreateCommandPool(d->device, &(VkCommandPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
 		.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, .queueFamilyIndex = d->family }, NULL, &e->pool);
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, "command pool");
 	vn_device_name(d, VK_OBJECT_TYPE_COMMAND_POOL, (uint64_t)e->pool, "passes");
-	r = vkAllocateCommandBuffers(d->device, &(VkCommandBufferAllocateInfo){
+	r = vn_vk.AllocateCommandBuffers(d->device, &(VkCommandBufferAllocateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, .commandPool = e->pool,
 		.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY, .commandBufferCount = 2 }, e->cmd);
 	if (r != VK_SUCCESS)
@@ -31,14 +31,14 @@ static vn_status create(vn_encoder *e, uint32_t queries, vn_error *err)
 	for (int i = 0; i < 2; i++) {
 		snprintf(name, sizeof(name), "pass %d", i);
 		vn_device_name(d, VK_OBJECT_TYPE_COMMAND_BUFFER, (uint64_t)(uintptr_t)e->cmd[i], name);
-		r = vkCreateFence(d->device, &(VkFenceCreateInfo){ .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
+		r = vn_vk.CreateFence(d->device, &(VkFenceCreateInfo){ .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO }, NULL,
 		                  &e->fence[i]);
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "fence");
 		vn_device_name(d, VK_OBJECT_TYPE_FENCE, (uint64_t)e->fence[i], name);
 	}
 	if (d->ns_per_tick > 0.0) {
-		r = vkCreateQueryPool(d->device, &(VkQueryPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+		r = vn_vk.CreateQueryPool(d->device, &(VkQueryPoolCreateInfo){ .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
 			.queryType = VK_QUERY_TYPE_TIMESTAMP, .queryCount = queries }, NULL, &e->queries);
 		if (r != VK_SUCCESS)
 			return vn_device_fail(d, r, err, "timestamps");
@@ -64,24 +64,24 @@ void vn_encoder_destroy(vn_encoder *e)
 	vn_encode_abandon(e);
 	for (int i = 0; i < 2; i++)
 		if (e->fence[i])
-			vkDestroyFence(e->d->device, e->fence[i], NULL);
+			vn_vk.DestroyFence(e->d->device, e->fence[i], NULL);
 	if (e->queries)
-		vkDestroyQueryPool(e->d->device, e->queries, NULL);
+		vn_vk.DestroyQueryPool(e->d->device, e->queries, NULL);
 	if (e->pool)
-		vkDestroyCommandPool(e->d->device, e->pool, NULL);
+		vn_vk.DestroyCommandPool(e->d->device, e->pool, NULL);
 	*e = (vn_encoder){ 0 };
 }
 
 static void barrier(vn_encoder *e, VkPipelineStageFlags2 to, VkAccessFlags2 access)
 {
-	vkCmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
+	vn_vk.CmdPipelineBarrier2(e->cmd[e->cur], &(VkDependencyInfo){ .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,
 		.memoryBarrierCount = 1, .pMemoryBarriers = &(VkMemoryBarrier2){ .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,
 			.srcStageMask = SHADERS | COPIES, .srcAccessMask = WRITTEN, .dstStageMask = to, .dstAccessMask = access } });
 }
 
 vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 {
-	const VkResult r = vkBeginCommandBuffer(e->cmd[e->cur], &(VkCommandBufferBeginInfo){
+	const VkResult r = vn_vk.BeginCommandBuffer(e->cmd[e->cur], &(VkCommandBufferBeginInfo){
 		.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT });
 
 	assert(!e->recording && !e->flying[e->cur]);
@@ -96,13 +96,13 @@ vn_status vn_encode_begin(vn_encoder *e, vn_error *err)
 void vn_encode_reset_stamps(vn_encoder *e)
 {
 	if (e->queries)
-		vkCmdResetQueryPool(e->cmd[e->cur], e->queries, 0, e->n_queries);
+		vn_vk.CmdResetQueryPool(e->cmd[e->cur], e->queries, 0, e->n_queries);
 }
 
 void vn_encode_stamp(vn_encoder *e, uint32_t i)
 {
 	if (e->queries && i < e->n_queries)
-		vkCmdWriteTimestamp2(e->cmd[e->cur], VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, e->queries, i);
+		vn_vk.CmdWriteTimestamp2(e->cmd[e->cur], VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, e->queries, i);
 }
 
 static void uses(vn_encoder *e, vn_buffer *b, bool write)
@@ -167,9 +167,9 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 	VkCommandBuffer cmd = e->cmd[e->cur];
 
 	settle(e);
-	vkCmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, e->k->pipeline[kernel]);
-	vkCmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
-	vkCmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
+	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, e->k->pipeline[kernel]);
+	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
+	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
 	              at_most(y, e->d->limits.maxComputeWorkGroupCount[1]), 1);
 }
 
@@ -178,7 +178,7 @@ static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const v
 {
 	settle(e);
 	if (n > 0)
-		vkCmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
+		vn_vk.CmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
 			.srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
 }
 
@@ -200,14 +200,14 @@ void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
 	settle(e);
-	vkCmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
+	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
 }
 
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
 	settle(e);
-	vkCmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
+	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 
 vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
@@ -217,9 +217,9 @@ vn_status vn_encode_submit(vn_encoder *e, vn_error *err)
 
 	barrier(e, VK_PIPELINE_STAGE_2_HOST_BIT, VK_ACCESS_2_HOST_READ_BIT);
 	e->recording = false;
-	if ((r = vkEndCommandBuffer(e->cmd[i])) != VK_SUCCESS || (r = vkResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
+	if ((r = vn_vk.EndCommandBuffer(e->cmd[i])) != VK_SUCCESS || (r = vn_vk.ResetFences(e->d->device, 1, &e->fence[i])) != VK_SUCCESS)
 		return vn_device_fail(e->d, r, err, "a command buffer cannot be ended");
-	r = vkQueueSubmit2(e->d->queue, 1, &(VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
+	r = vn_vk.QueueSubmit2(e->d->queue, 1, &(VkSubmitInfo2){ .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO_2,
 		.commandBufferInfoCount = 1, .pCommandBufferInfos = &(VkCommandBufferSubmitInfo){
 			.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_SUBMIT_INFO, .commandBuffer = e->cmd[i] } }, e->fence[i]);
 	if (r != VK_SUCCESS)
@@ -273,7 +273,7 @@ vn_status vn_encode_wait(vn_encoder *e, int i, vn_error *err)
 	if (!e->flying[i])
 		return VN_OK;
 	/* Forever: a pass on a software device may take hours, and a lost one says so. */
-	while ((r = vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
+	while ((r = vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, SLICE)) == VK_TIMEOUT)
 		if ((st = vn_encode_asked_to_stop(e, err)))
 			return st;
 		else if ((e->stuck = is_stuck(e, &p)))
@@ -289,11 +289,11 @@ void vn_encode_abandon(vn_encoder *e)
 	for (int i = 0; i < 2; i++)
 		if (e->flying[i]) {
 			if (!e->stuck)
-				vkWaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
+				vn_vk.WaitForFences(e->d->device, 1, &e->fence[i], VK_TRUE, UINT64_MAX);
 			e->flying[i] = false;
 		}
 	if (e->recording)
-		vkResetCommandBuffer(e->cmd[e->cur], 0);
+		vn_vk.ResetCommandBuffer(e->cmd[e->cur], 0);
 	e->recording = false;
 	e->uses = 0;
 }

@@ -108,17 +108,17 @@ uint32_t vn_kernel_push_bytes(vn_kernel k)
 static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_error *err)
 {
 	VkShaderModule module = VK_NULL_HANDLE;
-	VkResult       r = vkCreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
+	VkResult       r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
 
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
-	r = vkCreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
+	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
 		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
-	vkDestroyShaderModule(d->device, module, NULL);
+	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
 		k->pipeline[which] = VK_NULL_HANDLE;
 		return vn_device_fail(d, r, err, table[which].name);
@@ -134,7 +134,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool 
 	VkResult  r;
 
 	*k = (vn_kernels){ 0 };
-	r = vkCreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
+	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
 		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
 		NULL, &k->layout);
@@ -164,10 +164,10 @@ void vn_kernels_destroy(vn_device *d, vn_kernels *k)
 {
 	for (int i = 0; i < VN_N_KERNELS; i++)
 		if (k->pipeline[i])
-			vkDestroyPipeline(d->device, k->pipeline[i], NULL);
+			vn_vk.DestroyPipeline(d->device, k->pipeline[i], NULL);
 	if (k->cache)
-		vkDestroyPipelineCache(d->device, k->cache, NULL);
+		vn_vk.DestroyPipelineCache(d->device, k->cache, NULL);
 	if (k->layout)
-		vkDestroyPipelineLayout(d->device, k->layout, NULL);
+		vn_vk.DestroyPipelineLayout(d->device, k->layout, NULL);
 	*k = (vn_kernels){ 0 };
 }

@@ -51,12 +51,12 @@ static vn_status bind(vn_device *d, vn_buffer *b, vn_place place, vn_error *err)
 	VkMemoryRequirements need;
 	VkResult r;
 
-	vkGetBufferMemoryRequirements(d->device, b->buffer, &need);
+	vn_vk.GetBufferMemoryRequirements(d->device, b->buffer, &need);
 	const uint32_t type = type_for(d, place, need.memoryTypeBits);
 	if (type == UINT32_MAX)
 		return vn_fail(err, VN_ERR_DEVICE, "%s: no kind of memory fits %s", d->info.name, b->name);
 
-	r = vkAllocateMemory(d->device, &(VkMemoryAllocateInfo){ .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+	r = vn_vk.AllocateMemory(d->device, &(VkMemoryAllocateInfo){ .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
 		.pNext = &(VkMemoryAllocateFlagsInfo){ .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
 			.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT },
 		.allocationSize = need.size, .memoryTypeIndex = type }, NULL, &b->memory);
@@ -68,17 +68,17 @@ static vn_status bind(vn_device *d, vn_buffer *b, vn_place place, vn_error *err)
 	b->held = need.size;
 	d->allocated += (int64_t)need.size;
 	vn_device_name(d, VK_OBJECT_TYPE_DEVICE_MEMORY, (uint64_t)b->memory, b->name);
-	if ((r = vkBindBufferMemory(d->device, b->buffer, b->memory, 0)) != VK_SUCCESS)
+	if ((r = vn_vk.BindBufferMemory(d->device, b->buffer, b->memory, 0)) != VK_SUCCESS)
 		return vn_device_fail(d, r, err, b->name);
 
 	if (d->memory.memoryTypes[type].propertyFlags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT &&
 	    (place != VN_ON_DEVICE || d->direct)) {
 		void *at;
-		if ((r = vkMapMemory(d->device, b->memory, 0, VK_WHOLE_SIZE, 0, &at)) != VK_SUCCESS)
+		if ((r = vn_vk.MapMemory(d->device, b->memory, 0, VK_WHOLE_SIZE, 0, &at)) != VK_SUCCESS)
 			return vn_device_fail(d, r, err, b->name);
 		b->map = (char *)at + b->offset;
 	}
-	b->address = b->offset + vkGetBufferDeviceAddress(d->device, &(VkBufferDeviceAddressInfo){
+	b->address = b->offset + vn_vk.GetBufferDeviceAddress(d->device, &(VkBufferDeviceAddressInfo){
 		.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, .buffer = b->buffer });
 	return VN_OK;
 }
@@ -96,7 +96,7 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_place place, VkDeviceS
 		return vn_fail(err, VN_ERR_DEVICE, "%s: %s needs %llu bytes in one piece and the device gives %llu at most",
 		               d->info.name, name, (unsigned long long)b->total, (unsigned long long)d->max_allocation);
 
-	r = vkCreateBuffer(d->device, &(VkBufferCreateInfo){ .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+	r = vn_vk.CreateBuffer(d->device, &(VkBufferCreateInfo){ .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
 		.size = b->total, .sharingMode = VK_SHARING_MODE_EXCLUSIVE,
 		.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
 		         VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT }, NULL, &b->buffer);
@@ -115,9 +115,9 @@ vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_place place, VkDeviceS
 void vn_buffer_destroy(vn_device *d, vn_buffer *b)
 {
 	if (b->buffer)
-		vkDestroyBuffer(d->device, b->buffer, NULL);
+		vn_vk.DestroyBuffer(d->device, b->buffer, NULL);
 	if (b->memory)
-		vkFreeMemory(d->device, b->memory, NULL); /* unmaps */
+		vn_vk.FreeMemory(d->device, b->memory, NULL); /* unmaps */
 	d->allocated -= (int64_t)b->held;
 	*b = (vn_buffer){ 0 };
 }

@@ -162,7 +162,7 @@ static void read_stamps(vn_gpu *g)
 	const vn_device *d = &g->device;
 
 	g->timed = g->encoder.queries &&
-	           vkGetQueryPoolResults(d->device, g->encoder.queries, 0, n + 1, (n + 1) * sizeof(*g->stamp), g->stamp,
+	           vn_vk.GetQueryPoolResults(d->device, g->encoder.queries, 0, n + 1, (n + 1) * sizeof(*g->stamp), g->stamp,
 	                                 sizeof(*g->stamp), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) == VK_SUCCESS;
 	if (!g->timed)
 		return;

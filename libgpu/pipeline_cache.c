@@ -101,7 +101,7 @@ vn_status vn_pipeline_cache_open(vn_device *d, const char *dir, VkPipelineCache 
 	data = file_path(d, dir, path, sizeof(path)) ? load(d, path, &bytes) : NULL;
 	vn_trouble_spare(false);
 	*hit = data != NULL;
-	r = vkCreatePipelineCache(d->device, &(VkPipelineCacheCreateInfo){
+	r = vn_vk.CreatePipelineCache(d->device, &(VkPipelineCacheCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO, .initialDataSize = bytes, .pInitialData = data },
 		NULL, cache);
 	free(data);
@@ -122,8 +122,8 @@ void vn_pipeline_cache_save(vn_device *d, const char *dir, VkPipelineCache cache
 	bool   ok = false;
 
 	vn_trouble_spare(true); /* the next run starts more slowly */
-	if (!file_path(d, dir, path, sizeof(path)) || vkGetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS ||
-	    bytes == 0 || !(data = malloc(bytes)) || vkGetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
+	if (!file_path(d, dir, path, sizeof(path)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, NULL) != VK_SUCCESS ||
+	    bytes == 0 || !(data = malloc(bytes)) || vn_vk.GetPipelineCacheData(d->device, cache, &bytes, data) != VK_SUCCESS)
 		goto done;
 	if ((before = load(d, path, &old)) && old == bytes && memcmp(before, data, bytes) == 0)
 		goto done; /* nothing new */

@@ -20,7 +20,7 @@ static uint32_t compute_family(VkPhysicalDevice p)
 	VkQueueFamilyProperties family[16];
 	uint32_t n = 16, found = UINT32_MAX;
 
-	vkGetPhysicalDeviceQueueFamilyProperties(p, &n, family);
+	vn_vk.GetPhysicalDeviceQueueFamilyProperties(p, &n, family);
 	for (uint32_t i = 0; i < n; i++)
 		if (family[i].queueFlags & VK_QUEUE_COMPUTE_BIT && family[i].queueCount > 0 &&
 		    (found == UINT32_MAX || !(family[i].queueFlags & VK_QUEUE_GRAPHICS_BIT)))
@@ -66,7 +66,7 @@ static void find_missing(vn_physical *p, const VkPhysicalDeviceProperties *props
 	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v11 };
 
 	if (props->apiVersion >= VK_API_VERSION_1_3)
-		vkGetPhysicalDeviceFeatures2(p->physical, &all);
+		vn_vk.GetPhysicalDeviceFeatures2(p->physical, &all);
 	vn_abilities_missing(&(vn_abilities){ .api = props->apiVersion, .storage16 = v11.storageBuffer16BitAccess,
 		.addresses = v12.bufferDeviceAddress, .synchronization2 = v13.synchronization2,
 		.compute = p->family != UINT32_MAX, .shared_bytes = props->limits.maxComputeSharedMemorySize,
@@ -81,11 +81,11 @@ static void describe(vn_physical *p)
 	VkPhysicalDeviceProperties       plain;
 	vn_gpu_device *info = &p->info;
 
-	vkGetPhysicalDeviceProperties(p->physical, &plain);
+	vn_vk.GetPhysicalDeviceProperties(p->physical, &plain);
 	if (plain.apiVersion >= VK_API_VERSION_1_2)
 		all.pNext = &v12;
-	vkGetPhysicalDeviceProperties2(p->physical, &all);
-	vkGetPhysicalDeviceMemoryProperties(p->physical, &memory);
+	vn_vk.GetPhysicalDeviceProperties2(p->physical, &all);
+	vn_vk.GetPhysicalDeviceMemoryProperties(p->physical, &memory);
 
 	snprintf(info->name, sizeof(info->name), "%s", plain.deviceName);
 	snprintf(info->driver, sizeof(info->driver), "%s%s%s", v12.driverName, v12.driverInfo[0] ? " " : "", v12.driverInfo);
@@ -110,7 +110,7 @@ vn_status vn_physical_list(VkInstance instance, vn_physical **list, int *n, vn_e
 {
 	VkPhysicalDevice device[64];
 	uint32_t         count = 64;
-	const VkResult   r = vkEnumeratePhysicalDevices(instance, &count, device);
+	const VkResult   r = vn_vk.EnumeratePhysicalDevices(instance, &count, device);
 
 	*list = NULL;
 	*n = 0;
@@ -134,7 +134,7 @@ bool vn_physical_float16(VkPhysicalDevice p)
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES };
 	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
 
-	vkGetPhysicalDeviceFeatures2(p, &all);
+	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
 	return v12.shaderFloat16;
 }
 
@@ -143,7 +143,7 @@ void vn_keep_drivers_loaded(void)
 	static VkInstance kept;
 
 	if (!kept)
-		vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+		vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
 			.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
 				.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &kept);
 }
@@ -164,8 +164,10 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 
 	*list = NULL;
 	*n = 0;
+	if ((st = vn_vulkan_load(err)))
+		return st;
 	vn_keep_drivers_loaded();
-	r = vkCreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+	r = vn_vk.CreateInstance(&(VkInstanceCreateInfo){ .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
 		.pApplicationInfo = &(VkApplicationInfo){ .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
 			.pApplicationName = "vernier", .apiVersion = VK_API_VERSION_1_3 } }, NULL, &instance);
 	if (r != VK_SUCCESS)
@@ -181,6 +183,6 @@ vn_status vn_gpu_devices(vn_gpu_device **list, int *n, vn_error *err)
 		(*list)[i] = found[i].info;
 done:
 	free(found);
-	vkDestroyInstance(instance, NULL);
+	vn_vk.DestroyInstance(instance, NULL);
 	return st;
 }

@@ -6,8 +6,7 @@
 #define VN_LIBGPU_SUITABLE_H
 
 #include "libgpu/gpu.h"
-
-#include <vulkan/vulkan.h>
+#include "libgpu/vulkan.h"
 
 /* Of every device we run on; the shaders rely on them. */
 #define VN_SHARED_BYTES 32768 /* shared memory of one workgroup */

@@ -8,6 +8,7 @@
  * Prints the median of each, the two ratios and the peak memory. */
 #include "capture/store/store.h"
 #include "libref/base/progress.h"
+#include "libref/base/spin.h"
 #include "libref/exec/ref.h"
 #include "libref/model/model.h"
 #include "libref/ops/blas.h"
@@ -107,7 +108,7 @@ static double peak_gib(void)
 
 int main(int argc, char **argv)
 {
-	vn_settle(argv);
+	vn_spin_briefly(argv);
 	if (argc < 2 || argc > 5) {
 		fprintf(stderr, "usage: bench_ref MODEL [TOKENS [THREADS [ROUNDS]]]\n");
 		return 2;

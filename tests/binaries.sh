@@ -7,6 +7,7 @@
 #   - `vernier` has stack protectors and, in an optimised build without sanitizers, fortified library calls.
 set -eu
 build=$(cd "$1" && pwd)
+model=$(cd "$(dirname "$0")/.." && pwd)/fixtures/qwen2-trained
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/usr" >/dev/null
@@ -68,7 +69,7 @@ if [ -z "$(cached VERNIER_SANITIZE)" ] && [ "$(cached CMAKE_BUILD_TYPE)" != Debu
 	every_compilation_has -D_FORTIFY_SOURCE=
 fi
 
-# A library of the name of each one that the program needs, in the current folder: its constructor leaves a file.
+# A library of the name of each one that the program needs or loads later, in the current folder: its constructor leaves a file.
 mkdir "$work/here"
 cat >"$work/hostile.c" <<'C'
 #include <stdio.h>
@@ -77,9 +78,9 @@ C
 cc -shared -fPIC "$work/hostile.c" -o "$work/hostile.so"
 while IFS= read -r name; do
 	cp "$work/hostile.so" "$work/here/$name"
-done < <(readelf -dW "$build/compare/vernier" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p')
+done < <(readelf -dW "$build/compare/vernier" | sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p'; echo libopenblas.so.0; echo libvulkan.so.1)
 for program in "$build/compare/vernier" "$work/usr/bin/vernier"; do
-	(cd "$work/here" && "$program" --version >/dev/null 2>&1) || complain "$program" "does not start beside hostile libraries"
+	(cd "$work/here" && "$program" --version && "$program" capture ref "$model" --ids 1,2,3 --force -o a.h5 && { "$program" devices || true; }) >/dev/null 2>&1 || complain "$program" "does not start beside hostile libraries"
 	[ ! -e "$work/here/executed" ] || complain "$program" "runs code from the current folder"
 	rm -f "$work/here/executed"
 done

@@ -52,6 +52,12 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
+hits=$(grep -rlE '#include <cblas|\b(cblas|openblas)_' libref | grep -v '^libref/ops/blas.c$')
+if [ -n "$hits" ]; then
+	echo "OpenBLAS belongs to libref/ops/blas.c, not to:"
+	echo "$hits"
+	bad=1
+fi
 hits=$(grep -rlE '#include <zip' libref libgpu capture compare | grep -v '^capture/import/dump_npz.c$')
 if [ -n "$hits" ]; then
 	echo "libzip belongs to capture/import/dump_npz.c, not to:"

@@ -42,6 +42,9 @@ static void kernels_with_avx2_are_good_enough_everywhere(void)
 
 static void what_runs_is_named(void)
 {
+	vn_error err = { "" };
+
+	CU_ASSERT_EQUAL_FATAL(vn_blas_prepare(1, &err), VN_OK);
 	CU_ASSERT(strlen(vn_blas_core()) > 0);
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_blas_version(), "OpenBLAS"));
 }
@@ -59,11 +62,11 @@ static void too_little_address_space_is_said_at_once(void)
 	now = was;
 	now.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + ((rlim_t)300 << 20);
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &now), 0);
-	const vn_status st = vn_blas_reserve(100, &err);
+	const vn_status st = vn_blas_prepare(100, &err);
 	CU_ASSERT_EQUAL(setrlimit(RLIMIT_AS, &was), 0);
 	CU_ASSERT_EQUAL(st, VN_ERR_NOMEM);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "128 MiB for each of 100 threads"));
-	CU_ASSERT_EQUAL(vn_blas_reserve(3, &err), VN_OK);
+	CU_ASSERT_EQUAL(vn_blas_prepare(3, &err), VN_OK);
 }
 
 int main(void)

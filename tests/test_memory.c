@@ -7,6 +7,7 @@
 #include "tests/suite.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,8 +53,12 @@ int main(void)
 		TEST(any_thread_without_memory_fails_the_call_and_never_hangs_it),
 		CU_TEST_INFO_NULL,
 	};
+	vn_error err = { "" };
 
 	alarm(120); /* a hang is a failure too */
-	vn_blas_single();
+	if (vn_blas_prepare(2, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
 	return run_suite("memory", tests);
 }

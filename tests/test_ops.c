@@ -6,6 +6,8 @@
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
 
+#include <stdio.h>
+
 /* ---- embed, norm, elementwise ------------------------------------------------------------ */
 
 static void embedding_rows_are_the_rows_of_the_matrix(void)
@@ -530,7 +532,11 @@ int main(void)
 		TEST(a_sum_in_half_gets_stuck_where_it_must),
 		CU_TEST_INFO_NULL,
 	};
+	vn_error err = { "" };
 
-	vn_blas_single();
+	if (vn_blas_prepare(2, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
 	return run_suite("ops", tests);
 }

@@ -52,8 +52,11 @@ static void limit_memory(void)
 	FILE         *f = fopen("/proc/self/statm", "re");
 	if (f && fscanf(f, "%lu", &pages) == 1) {
 		struct rlimit most = { 0 };
-		most.rlim_cur = most.rlim_max = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
-		setrlimit(RLIMIT_AS, &most);
+		const rlim_t  enough = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + MEMORY;
+		if (getrlimit(RLIMIT_AS, &most) == 0 && most.rlim_cur > enough) { /* a limit of a person's stays */
+			most.rlim_cur = most.rlim_max = enough;
+			setrlimit(RLIMIT_AS, &most);
+		}
 	}
 	if (f)
 		fclose(f);

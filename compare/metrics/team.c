@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 typedef struct member {
@@ -39,4 +40,28 @@ void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx)
 	while (n > 0)
 		pthread_join(m[--n].thread, NULL);
 	free(m);
+}
+
+typedef struct dealt {
+	atomic_int next;
+	int        n;
+	void     (*one)(void *ctx, int i);
+	void      *ctx;
+} dealt;
+
+static void take_next(void *ctx, int thread)
+{
+	dealt *d = ctx;
+
+	(void)thread;
+	for (int i; (i = atomic_fetch_add(&d->next, 1)) < d->n; )
+		d->one(d->ctx, i);
+}
+
+void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx)
+{
+	dealt d = { .n = n, .one = one, .ctx = ctx };
+
+	threads = threads > 0 ? threads : vn_team_size();
+	vn_team_run(threads < n ? threads : n, take_next, &d);
 }

@@ -13,4 +13,7 @@ int  vn_team_size(void);
  * Where no more threads can be had, fewer: work takes its share from a counter that they share. */
 void vn_team_run(int threads, void (*work)(void *ctx, int thread), void *ctx);
 
+/* one(ctx, i) for i from 0 to n-1, each by whichever thread is free; threads 0: one a processor. */
+void vn_team_each(int threads, int n, void (*one)(void *ctx, int i), void *ctx);
+
 #endif

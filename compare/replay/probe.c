@@ -261,8 +261,7 @@ vn_status vn_probe_create(vn_comparison *c, vn_probe **probe, vn_error *err)
 	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->plan->n_values * sizeof *p->point + 1))
 	            || !(p->span = malloc(((size_t)p->plan->n_nodes + 1) * sizeof *p->span)) || !(p->seen = malloc((size_t)p->plan->n_nodes + 1))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->plan->n_values);
-	vn_blas_single();
-	if (!st && !(st = vn_blas_reserve(p->threads, err)))
+	if (!st && !(st = vn_blas_prepare(p->threads, err)))
 		find_points(p);
 	if (st) {
 		vn_probe_destroy(p);

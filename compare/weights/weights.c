@@ -1,8 +1,9 @@
 /* weights.c: see weights.h. */
 #include "compare/weights/weights_inside.h"
 
+#include "compare/metrics/team.h"
+
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,19 +111,29 @@ static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const
 	return DIFFERS;
 }
 
-/* Weights differ in size: each goes to the thread that is free. The result is in their order. */
+typedef struct looked {
+	const vn_weight_side *ref, *cand;
+	vn_weight_difference *d;
+	fate                 *f;
+} looked;
+
+static void look_at_row(void *ctx, int i)
+{
+	const looked         *l = ctx;
+	const vn_weight_side *ref = l->ref, *cand = l->cand, *other = i < ref->n ? cand : ref;
+	const vn_weight_row  *own = i < ref->n ? &ref->row[i] : &cand->row[i - ref->n];
+	const vn_weight_row  *twin = vn_weight_twin(other->row, other->n, own->name);
+
+	if (i < ref->n)
+		l->f[i] = look_at(ref, cand, own, twin, &l->d[i]);
+	else if (!twin)
+		l->f[i] = look_at(ref, cand, NULL, own, &l->d[i]);
+}
+
+/* The result is in the order of the rows. */
 static void look_at_all(const vn_weight_side *ref, const vn_weight_side *cand, int threads, vn_weight_difference *d, fate *f)
 {
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
-	for (int i = 0; i < ref->n + cand->n; i++) {
-		const vn_weight_row *own = i < ref->n ? &ref->row[i] : &cand->row[i - ref->n];
-		const vn_weight_side *other = i < ref->n ? cand : ref;
-		const vn_weight_row *twin = vn_weight_twin(other->row, other->n, own->name);
-		if (i < ref->n)
-			f[i] = look_at(ref, cand, own, twin, &d[i]);
-		else if (!twin)
-			f[i] = look_at(ref, cand, NULL, own, &d[i]);
-	}
+	vn_team_each(threads, ref->n + cand->n, look_at_row, &(looked) { ref, cand, d, f });
 }
 
 static vn_status group(vn_weights *w, const vn_weight_side *ref, const vn_weight_side *cand, vn_error *err)

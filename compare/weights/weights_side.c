@@ -2,8 +2,8 @@
 #include "compare/weights/weights_side.h"
 
 #include "compare/compare.h"
+#include "compare/metrics/team.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +48,12 @@ static void sum_up(const vn_tensor *t, vn_weight_row *row)
 	row->stats = vn_stats_of(t->data, t->dtype, n);
 }
 
+static void sum_up_row(void *ctx, int i)
+{
+	vn_opened_weights *w = ctx;
+	sum_up(&w->numbers[i], &w->rows[i]);
+}
+
 static vn_status of_model(const char *path, int threads, vn_opened_weights *w, vn_lines *notes, vn_error *err)
 {
 	vn_status st = vn_source_open(path, &w->source, err);
@@ -69,9 +75,7 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	}
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no weight that can be read", path);
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
-	for (int i = 0; i < n; i++)
-		sum_up(&w->numbers[i], &w->rows[i]);
+	vn_team_each(threads, n, sum_up_row, w);
 	w->plan = vn_contract_plan(w->source->config);
 	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;

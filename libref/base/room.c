@@ -3,6 +3,8 @@
 
 #include "libref/base/trouble.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 void *vn_room_keep(size_t bytes)
@@ -25,4 +27,27 @@ bool vn_room_for(size_t bytes)
 
 	vn_room_return(p, bytes);
 	return p;
+}
+
+static void *wait_for_gate(void *gate)
+{
+	pthread_mutex_lock(gate);
+	pthread_mutex_unlock(gate);
+	return NULL;
+}
+
+bool vn_room_for_threads(int n)
+{
+	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t      *thread = n > 0 ? malloc((size_t)n * sizeof *thread) : NULL;
+	int             started = 0;
+
+	pthread_mutex_lock(&gate);
+	while (thread && started < n && pthread_create(&thread[started], NULL, wait_for_gate, &gate) == 0)
+		started++;
+	pthread_mutex_unlock(&gate);
+	for (int i = 0; i < started; i++)
+		pthread_join(thread[i], NULL);
+	free(thread);
+	return started >= n;
 }

@@ -12,7 +12,11 @@
  * touched: that a machine promises more than it has shows nowhere. */
 bool vn_room_for(size_t bytes);
 
-/* The same, kept until vn_room_return; NULL: there are none. */
+/* So many threads at once, under ulimit -v and -u: they are started, and end. OpenMP ends the
+ * program where it cannot start one. */
+bool vn_room_for_threads(int n);
+
+/* The bytes, kept until vn_room_return; NULL: there are none. */
 void *vn_room_keep(size_t bytes);
 void  vn_room_return(void *room, size_t bytes); /* safe on NULL */
 

@@ -40,8 +40,7 @@ vn_status vn_ref_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory");
 		goto fail;
 	}
-	vn_blas_single();
-	if ((st = vn_blas_reserve(r->threads, err)))
+	if ((st = vn_blas_prepare(r->threads, err)))
 		goto fail;
 	return VN_OK;
 fail:

@@ -7,7 +7,8 @@
  * out of the reference's error: what is left is the rounding of its inputs. */
 #include "libref/ops/attention_inside.h"
 
-#include <cblas.h>
+#include "libref/ops/blas.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,8 +76,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
 	halve(m->q, rows * K, a->products == VN_PRODUCTS_GGML_KV16 || flashes(a));
 	gather_kept(m->kv, a, VN_ATTN_KEYS, head, S);
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K,
-	            m->kv, K, 0.0, m->s, (int)S);
+	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, m->kv, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
 		m->s[i] = vn_stepped(vn_stepped(m->s[i], first) * scale, steps);
 }
@@ -142,8 +142,7 @@ static void block(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a
 	halve(m->s, rows * keys, a->products == VN_PRODUCTS_GGML_KV16);
 	gather_kept(m->kv, a, VN_ATTN_VALUES, head, keys);
 	const int64_t bad = hide_bad(m->kv, keys, K);
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, 0.0,
-	            m->ctx, K);
+	vn_gemm_f64(VN_AS_IT_LIES, (int)rows, K, (int)keys, 1.0, m->s, (int)keys, m->kv, K, m->ctx, K);
 	for (int64_t r = 0; bad < keys && r < rows; r++) {
 		int64_t from, to;
 

@@ -1,15 +1,43 @@
-/* blas.c: see blas.h. */
+/* blas.c: see blas.h. The one file that knows OpenBLAS. */
 #include "libref/ops/blas.h"
 
 #include "libref/base/room.h"
 
+#include <assert.h>
 #include <cblas.h>
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
+
+/* VN_BLAS_LIBRARY, "libopenblas.so.0": the build reads it from the library it finds. It has
+ * no slash, so the loader looks in its own folders and never in the current one. */
+
+enum {
+	LIBRARY = 64 << 20,  /* bytes of address space to load it: 0.3.21 with libgfortran takes 41 MB */
+	BUFFER = 128 << 20,  /* bytes of a thread's working memory, as OpenBLAS asks for it on x86-64 and arm64 */
+	MOST_BUFFERS = 128,  /* Debian's build has twice as many places */
+	MARGIN = 32 << 20,   /* bytes, for all else that is yet to come */
+};
+
+static struct {
+	pthread_mutex_t lock; /* of loading; who calls products has seen it done */
+	void           *library;
+
+	__typeof__(&cblas_sgemm)              sgemm;
+	__typeof__(&cblas_dgemm)              dgemm;
+	__typeof__(&openblas_get_corename)    core;
+	__typeof__(&openblas_get_config)      version;
+	__typeof__(&openblas_set_num_threads) set_threads;
+
+	/* OpenBLAS's own, in no header of it; absent from some builds. */
+	void *(*memory_alloc)(int position);
+	void  (*memory_free)(void *buffer);
+} blas = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- kernels ------------------------------------------------------------------------- */
 
 /* Kernel families of OpenBLAS's x86 builds that use AVX2 or more. */
 static const char *const wide[] = { "SkylakeX", "Cooperlake", "Sapphirerapids", "Haswell", "Zen", "Excavator" };
@@ -24,86 +52,161 @@ const char *vn_blas_better(const char *core, int avx2, int avx512)
 	return !avx2 ? NULL : avx512 ? "SKYLAKEX" : "HASWELL";
 }
 
-/* 1 when it was not set and now is. */
-static int set(const char *name, const char *value)
-{
-	return value && !getenv(name) && setenv(name, value, 1) == 0;
-}
-
-static const char *better_here(void)
+static const char *better_here(const char *core)
 {
 #if defined(__x86_64__)
-	return vn_blas_better(openblas_get_corename(), __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
+	return vn_blas_better(core, __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"),
 	                      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
 	                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"));
 #else
+	(void)core;
 	return NULL;
 #endif
 }
 
-void vn_settle(char **argv)
-{
-	int changed = set("OPENBLAS_CORETYPE", better_here()) | set("OPENBLAS_NUM_THREADS", "1");
+/* ---- loading ------------------------------------------------------------------------- */
 
-	if (!getenv("OMP_WAIT_POLICY")) {
-		changed |= set("GOMP_SPINCOUNT", "2000");
-		changed |= set("KMP_BLOCKTIME", "0");
+/* Sets a variable, and gives what it was: NULL where it was not set. False: no memory. */
+static bool replace(const char *name, const char *value, char **was)
+{
+	const char *now = getenv(name);
+
+	*was = NULL;
+	return (!now || (*was = strdup(now))) && setenv(name, value, 1) == 0;
+}
+
+static void put_back(const char *name, char *was)
+{
+	if (was)
+		setenv(name, was, 1);
+	else
+		unsetenv(name);
+	free(was);
+}
+
+/* Threads of its own would each take 128 MiB of address space while it is loaded, and wait
+ * for them for ever where there are none. A child process keeps its own number. */
+static void *open_single(const char *core)
+{
+	char *threads, *kernels = NULL;
+	void *library = NULL;
+
+	if (replace("OPENBLAS_NUM_THREADS", "1", &threads) && (!core || replace("OPENBLAS_CORETYPE", core, &kernels)))
+		library = dlopen(VN_BLAS_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	if (core)
+		put_back("OPENBLAS_CORETYPE", kernels);
+	put_back("OPENBLAS_NUM_THREADS", threads);
+	return library;
+}
+
+/* ISO C converts no object pointer to a function pointer. */
+static void find(const char *name, void *function)
+{
+	void *symbol = dlsym(blas.library, name);
+
+	memcpy(function, &symbol, sizeof symbol);
+}
+
+static bool find_functions(void)
+{
+	find("cblas_sgemm", &blas.sgemm);
+	find("cblas_dgemm", &blas.dgemm);
+	find("openblas_get_corename", &blas.core);
+	find("openblas_get_config", &blas.version);
+	find("openblas_set_num_threads", &blas.set_threads);
+	find("blas_memory_alloc", &blas.memory_alloc);
+	find("blas_memory_free", &blas.memory_free);
+	return blas.sgemm && blas.dgemm && blas.core && blas.version && blas.set_threads;
+}
+
+static vn_status give_up(vn_status st)
+{
+	if (blas.library)
+		dlclose(blas.library);
+	blas.library = NULL;
+	return st;
+}
+
+/* The kernels are chosen once, while it is loaded: for others it is loaded once more, and by
+ * nothing but this is it ever unloaded. */
+static vn_status load(vn_error *err)
+{
+	const char *better;
+
+	if (!vn_room_for(LIBRARY))
+		return vn_fail(err, VN_ERR_NOMEM, "no address space to load OpenBLAS, which runs the model: raise the limit (ulimit -v)");
+	blas.library = open_single(NULL);
+	if (blas.library && find_functions() && !getenv("OPENBLAS_CORETYPE") && (better = better_here(blas.core()))) {
+		dlclose(blas.library);
+		blas.library = open_single(better);
 	}
-	if (changed)
-		execv("/proc/self/exe", argv); /* comes back only on failure: then we are slow, not wrong */
-}
-
-const char *vn_blas_core(void)    { return openblas_get_corename(); }
-const char *vn_blas_version(void) { return openblas_get_config(); }
-
-void vn_blas_single(void)
-{
-	openblas_set_num_threads(1);
-}
-
-/* OpenBLAS's own, in no header of it; absent from some builds. */
-extern void *blas_memory_alloc(int position) __attribute__((weak));
-extern void  blas_memory_free(void *buffer) __attribute__((weak));
-
-enum {
-	MOST_BUFFERS = 128,  /* Debian's build has twice as many places */
-	BUFFER = 128 << 20,  /* bytes of one, as OpenBLAS asks for it on x86-64 and arm64 */
-	MARGIN = 32 << 20,   /* bytes, for all else that is yet to come */
-};
-
-/* Of a thread of OpenMP's, which ends the program where it cannot make one. */
-static size_t stack_bytes(void)
-{
-	pthread_attr_t attr;
-	size_t         bytes = 0;
-
-	if (pthread_attr_init(&attr) == 0) {
-		pthread_attr_getstacksize(&attr, &bytes);
-		pthread_attr_destroy(&attr);
+	if (!blas.library) {
+		const char *why = dlerror();
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "OpenBLAS, which runs the model, cannot be loaded: %s", why ? why : "no memory");
 	}
-	return bytes;
+	if (!find_functions())
+		return give_up(vn_fail(err, VN_ERR_UNSUPPORTED, "%s is no OpenBLAS: it has no cblas_sgemm or no openblas_get_corename",
+		                       VN_BLAS_LIBRARY));
+	blas.set_threads(1); /* where the program had it loaded before us */
+	return VN_OK;
 }
 
-vn_status vn_blas_reserve(int threads, vn_error *err)
+/* ---- working memory ------------------------------------------------------------------ */
+
+static vn_status reserve(int threads, vn_error *err)
 {
 	void     *buffer[MOST_BUFFERS];
 	int       n = 0;
 	vn_status st = VN_OK;
 
 	/* Held all at once: a buffer that is free is handed out again. */
-	while (!st && n < threads && n < MOST_BUFFERS) {
+	while (!st && blas.memory_alloc && blas.memory_free && n < threads && n < MOST_BUFFERS) {
 		if (!vn_room_for(BUFFER))
 			st = vn_fail(err, VN_ERR_NOMEM, "no address space for OpenBLAS, which takes 128 MiB for each of %d threads: raise "
 			             "the limit (ulimit -v), or use fewer threads", threads);
-		else if (!blas_memory_alloc || !blas_memory_free)
-			break;
 		else
-			buffer[n++] = blas_memory_alloc(0);
+			buffer[n++] = blas.memory_alloc(0);
 	}
-	if (!st && !vn_room_for((size_t)(threads + 1) * stack_bytes() + MARGIN)) /* one is a recording's */
-		st = vn_fail(err, VN_ERR_NOMEM, "no address space for the stacks of %d threads: raise the limit (ulimit -v), or use fewer "
-		             "threads", threads);
+	void *rest = st ? NULL : vn_room_keep((size_t)(threads - n) * BUFFER + MARGIN);
+	if (!st && (!rest || !vn_room_for_threads(threads))) /* ours is among them; one more writes the recording */
+		st = vn_fail(err, VN_ERR_NOMEM, "%d threads cannot be started: raise the limit (ulimit -v, ulimit -u), or use fewer threads",
+		             threads);
+	vn_room_return(rest, (size_t)(threads - n) * BUFFER + MARGIN);
 	while (n > 0)
-		blas_memory_free(buffer[--n]);
+		blas.memory_free(buffer[--n]);
 	return st;
 }
+
+vn_status vn_blas_prepare(int threads, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	pthread_mutex_lock(&blas.lock);
+	if (!blas.library)
+		st = load(err);
+	if (!st)
+		st = reserve(threads, err);
+	pthread_mutex_unlock(&blas.lock);
+	return st;
+}
+
+/* ---- what it is for ------------------------------------------------------------------ */
+
+void vn_gemm_f32(vn_lie lie, int m, int n, int k, float scale, const float *a, int a_row, const float *b, int b_row, float *c,
+                 int c_row)
+{
+	assert(blas.library);
+	blas.sgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b, b_row, 0.0f,
+	           c, c_row);
+}
+
+void vn_gemm_f64(vn_lie lie, int m, int n, int k, double scale, const double *a, int a_row, const double *b, int b_row, double *c,
+                 int c_row)
+{
+	assert(blas.library);
+	blas.dgemm(CblasRowMajor, CblasNoTrans, lie == VN_TURNED ? CblasTrans : CblasNoTrans, m, n, k, scale, a, a_row, b, b_row, 0.0,
+	           c, c_row);
+}
+
+const char *vn_blas_core(void)    { return blas.core(); }
+const char *vn_blas_version(void) { return blas.version(); }

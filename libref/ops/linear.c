@@ -5,16 +5,10 @@
  * number of threads. So it runs single-threaded here, on tiles that depend on
  * the shapes alone, and OpenMP deals the tiles out. Weights are converted tile
  * by tile, so that a model is never held twice. */
+#include "libref/ops/blas.h"
 #include "libref/ops/ops.h"
 
-#include <cblas.h>
 #include <stdlib.h>
-
-#if VN_REAL == 64
-#define GEMM cblas_dgemm
-#else
-#define GEMM cblas_sgemm
-#endif
 
 enum {
 	PANEL = 4 << 20, /* numbers of a thread's panel of converted weights, about */
@@ -36,7 +30,7 @@ static int64_t tile_rows(int64_t M, int64_t N)
 /* y[:, m0:m0+m] of tokens [t0, t0+t). */
 static void tile(real *y, const real *x, const real *w, const real *bias, int64_t t, int64_t m, int64_t N, int64_t M)
 {
-	GEMM(CblasRowMajor, CblasNoTrans, CblasTrans, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, (real)0, y, (int)M);
+	REAL(vn_gemm)(VN_TURNED, (int)t, (int)m, (int)N, (real)1, x, (int)N, w, (int)N, y, (int)M);
 	if (bias)
 		for (int64_t i = 0; i < t; i++)
 			for (int64_t j = 0; j < m; j++)

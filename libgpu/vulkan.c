@@ -1,0 +1,40 @@
+/* vulkan.c: see vulkan.h. */
+#include "libgpu/vulkan.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* The name under which every Linux has it. Without a slash: the loader's own folders, never the current one. */
+#define LOADER "libvulkan.so.1"
+
+vn_vulkan vn_vk;
+
+/* ISO C converts no object pointer to a function pointer. The first name that is not there goes to missing. */
+static void find(void *library, const char *name, void *function, const char **missing)
+{
+	void *symbol = dlsym(library, name);
+
+	memcpy(function, &symbol, sizeof symbol);
+	if (!symbol && !*missing)
+		*missing = name;
+}
+
+vn_status vn_vulkan_load(vn_error *err)
+{
+	static void *library; /* to the end: drivers keep threads of their own */
+	const char  *missing = NULL;
+
+	if (library)
+		return VN_OK;
+	if (!(library = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL)))
+		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader cannot be loaded: %s", dlerror());
+#define X(name) find(library, "vk" #name, &vn_vk.name, &missing);
+	VN_VULKAN_FUNCTIONS(X)
+#undef X
+	if (!missing)
+		return VN_OK;
+	vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader is too old: it has no %s, and 1.3 is needed", missing);
+	dlclose(library);
+	library = NULL;
+	return VN_ERR_DEVICE;
+}

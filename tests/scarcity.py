@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""scarcity.py VERNIER [--all]: every command under a limit on memory (ulimit -v) and on threads (ulimit -u).
+
+A command that has too little ends within seconds, with the right answer, or with exit status 2 and a line that says so, or,
+where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, and a file under
+the name that was asked for opens and holds the right numbers.
+
+--all: limits in smaller steps, and the GPU engine.
+"""
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VERNIER = os.path.abspath(sys.argv[1])
+ALL = "--all" in sys.argv[2:]
+SECONDS = 30  # the longest takes 0.3 s alone; the machine may be busy
+USER = 64999  # one without processes: ulimit -u counts all of a user's
+IDS = ["--ids", "1,2,3,4,5"]
+
+MEMORY = [20, 30, 40, 60, 80, 100, 130, 160, 200, 300, 400, 600, 1000, 2100, 4000]  # MB
+THREADS = [1, 2, 4, 8]
+if ALL:
+    MEMORY = sorted(set(MEMORY + list(range(20, 200, 5)) + list(range(200, 1000, 40)) + [1250, 1500, 1750, 2000, 2500]))
+    THREADS = list(range(1, 20))
+
+
+class Command:
+    def __init__(self, *arguments, writes=None):
+        self.arguments, self.writes = list(arguments), writes
+        self.seen = {}
+
+
+def commands():
+    table = [
+        Command("--version"),
+        Command("help", "compare"),
+        Command("points", "model"),
+        Command("limits", "fp32.yaml"),
+        Command("show", "ref.h5"),
+        Command("show", "ref.h5", "--check"),
+        Command("compare", "ref.h5", "cand.h5", "--threads", "1"),
+        Command("compare", "ref.h5", "cand.h5", "--threads", "16"),
+        Command("compare", "ref.h5", "cand.h5", "--model", "model", "--threads", "2"),
+        Command("explain", "ref.h5", "cand.h5", "--model", "model", "--threads", "2"),
+        Command("weights", "model", "model"),
+        Command("import", "dump.npz", "-o", "new.h5", *IDS, writes="new.h5"),
+        Command("calibrate", "ref.h5", "cand.h5", "-o", "new.yaml", writes="new.yaml"),
+        Command("evaluate", "model", *IDS, "--candidate", "ref", "--threads", "2"),
+        Command("capture", "ref", "model", *IDS, "--threads", "1", "-o", "new.h5", writes="new.h5"),
+        Command("capture", "ref", "model", *IDS, "--threads", "2", "-o", "new.h5", writes="new.h5"),
+        Command("capture", "ref", "model", *IDS, "--threads", "16", "-o", "new.h5", writes="new.h5"),
+    ]
+    if ALL:
+        table += [
+            Command("devices"),
+            Command("capture", "gpu", "model", *IDS, "-o", "new.h5", writes="new.h5"),
+            Command("capture", "gpu", "model", *IDS, "--force-ref", "layer1.*", "-o", "new.h5", writes="new.h5"),
+        ]
+    return table
+
+
+def run(arguments, memory=None, threads=None):
+    """(exit status or None where it hung, stdout, stderr)."""
+    def limit():
+        if memory:
+            resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+        if threads:
+            resource.setrlimit(resource.RLIMIT_NPROC, (threads, threads))
+            os.setgroups([])
+            os.setgid(USER)
+            os.setuid(USER)
+
+    child = subprocess.Popen([VERNIER, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             preexec_fn=limit, start_new_session=True, text=True)
+    try:
+        out, err = child.communicate(timeout=SECONDS)
+        return child.returncode, out, err
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, 9)
+        child.communicate()
+        return None, "", ""
+
+
+def content(name):
+    """What a written file says, without what differs from run to run."""
+    if not name.endswith(".h5"):
+        return open(name).read()
+    status, out, err = run(["show", name, "--format", "json"])
+    if status:
+        return f"does not open: {err}"
+    told = json.loads(out)
+    return [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]]
+
+
+def answer(command, **limits):
+    if command.writes and os.path.exists(command.writes):
+        os.unlink(command.writes)
+    status, out, err = run(command.arguments, **limits)
+    written = content(command.writes) if command.writes and os.path.exists(command.writes) else None
+    return status, out, err, written
+
+
+def wrong(got, right):
+    """What is wrong with an answer, or None. right: without a limit."""
+    status, out, err, written = got
+    if status is None:
+        return f"has not ended after {SECONDS} s"
+    if status < 0 or status not in (right[0], 2, 127):
+        return f"exit status {status}: {err.strip()[-300:]}"
+    if status == right[0]:
+        if out != right[1]:
+            return "ends well with another text on standard output"
+        return None if written == right[3] else "ends well with another file"
+    if written is not None and written != right[3]:
+        return f"fails and leaves a file under the name asked for: {str(written)[:200]}"
+    if status == 127:
+        return None if "error while loading shared libraries" in err else f"exit status 127: {err.strip()[-300:]}"
+    lines = [line for line in err.splitlines() if not line.startswith("libgomp: ")]  # OpenMP says its own beside
+    return None if len(lines) == 1 and lines[0].startswith("vernier") else f"exit status 2 and not one line: {err.strip()[-300:]!r}"
+
+
+def sweep(table, limits, unit):
+    bad = 0
+    for command in table:
+        right = answer(command)
+        if right[0] not in (0, 1):
+            sys.exit(f"{' '.join(command.arguments)}: exit status {right[0]} without a limit: {right[2]}")
+        ended, longest = {}, 0.0
+        for limit in limits:
+            start = time.monotonic()
+            got = answer(command, **{unit: limit})
+            longest = max(longest, time.monotonic() - start)
+            ended.setdefault(got[0], []).append(limit)
+            what = wrong(got, right)
+            if what:
+                print(f"{unit} {limit}: vernier {' '.join(command.arguments)}: {what}")
+                bad += 1
+        told = ", ".join(f"status {status} at {min(at)}-{max(at)}" for status, at in ended.items())
+        print(f"{unit:8} {' '.join(command.arguments):78} {told}; longest {longest:.2f} s", flush=True)
+    return bad
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="vernier-scarcity-")
+    try:
+        os.chmod(folder, 0o777)
+        os.chdir(folder)
+        os.environ["TMPDIR"] = folder
+        shutil.copytree(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
+        for made in (["capture", "ref", "model", *IDS, "-o", "ref.h5"],
+                     ["capture", "ref", "model", *IDS, "--precision", "f16", "-o", "cand.h5"]):
+            subprocess.run([VERNIER, *made], check=True, stderr=subprocess.DEVNULL)
+        import numpy
+        numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
+        bad = sweep(commands(), MEMORY, "memory")
+        if os.getuid() == 0:
+            bad += sweep(commands(), THREADS, "threads")
+        else:
+            print("threads: not tried: the limit does not bind this user alone (run as root)")
+    finally:
+        shutil.rmtree(folder)
+    print(f"scarcity: {bad} wrong")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
