@@ -71,14 +71,15 @@ static int choose(const vn_scan *s, const bool same[2 * VN_N_DTYPES], const char
 vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 {
 	hsize_t before = 1;
+	haddr_t end = 0;
 	size_t  address = 0, length = 0;
 	hid_t   how = H5Fget_create_plist(file);
 	vn_header_reader *r = NULL;
 
 	if (how >= 0 && H5Pget_userblock(how, &before) >= 0 && before == 0 && H5Pget_sizes(how, &address, &length) >= 0 &&
-	    address == 8 && length == 8 && (r = calloc(1, sizeof *r))) {
+	    address == 8 && length == 8 && H5Fget_eoa(file, &end) >= 0 && (r = calloc(1, sizeof *r))) {
 		r->fd = s->fd;
-		r->bytes = s->bytes;
+		r->bytes = end < (haddr_t)s->bytes ? (int64_t)end : s->bytes; /* beyond that HDF5 finds nothing */
 	}
 	return r;
 }

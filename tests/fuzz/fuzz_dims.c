@@ -14,7 +14,7 @@ static int64_t size_of(void *context, const char *word)
 
 static void check_parsed(const vn_dims *d)
 {
-	MUST(d->rank >= 0 && d->rank <= VN_MAX_RANK && d->n >= d->rank && d->n <= VN_MOST_ATOMS);
+	MUST(d->rank > 0 && d->n >= d->rank && d->n <= VN_MOST_ATOMS);
 	for (int i = 0; i < d->n; i++)
 		MUST(*d->atom[i].word && d->atom[i].axis >= 0 && d->atom[i].axis < d->rank && vn_dims_find(d, d->atom[i].word) >= 0);
 }

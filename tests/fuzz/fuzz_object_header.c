@@ -256,7 +256,7 @@ static const vn_said list[] = {
 
 static bool begins(const uint8_t *data, size_t size, size_t at)
 {
-	return is(data, size, at, "OHDR") || (data[at] == 1 && data[at + 1] == 0 && data[at + 4] == 1);
+	return is(data, size, at, "OHDR") || (data[at] == 1 && data[at + 1] == 0 && data[at + 2] && data[at + 4]);
 }
 
 /* Headers that ours reads. */
@@ -266,7 +266,7 @@ static void read_all(const uint8_t *data, input *in)
 
 	r.fd = file;
 	r.bytes = (int64_t)in->bytes;
-	r.header.n = r.heap.n = 0;
+	r.header.n = r.heap.n = r.collection.bytes = 0;
 	in->n = 0;
 	for (size_t at = 0; at + 16 <= in->bytes && in->n < MOST_HEADERS; at++) {
 		said             s;
