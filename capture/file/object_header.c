@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18, ATTRIBUTE_INFO = 21 };
+enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
 enum { CONSTANT = 1, NOT_SHARED = 4 }; /* flags of messages */
 enum { MOST_CHUNKS = 16, LEAST_COLLECTION = 4096 };
 
@@ -158,20 +158,20 @@ static bool read_fill(piece c)
 
 /* The collection of the global heap at `at`, whole: where in it each object is. Two of one number, or room that is
  * nobody's before the end, are left to HDF5. */
-static bool read_collection(vn_header_reader *r, uint64_t at)
+static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 {
-	vn_collection       *h = &r->collection;
 	const unsigned char *p;
-	if (h->at == at && h->bytes)
-		return true;
-	h->bytes = 0;
+	memset(h->object, 0, (size_t)h->n * sizeof *h->object);
+	h->n = 0;
+	h->whole = false;
 	if (!(p = look(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
 		return false;
 	piece all = { p + 8, 8, false };
 	const uint64_t size = number(&all, 8);
 	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = look(r, &r->heap, at, (size_t)size)))
 		return false;
-	memset(h->object, 0, sizeof h->object);
+	h->at = at;
+	h->n = 1;
 	for (all = (piece) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
 		const size_t   left = all.n;
 		const uint64_t which = number(&all, 2);
@@ -181,27 +181,36 @@ static bool read_collection(vn_header_reader *r, uint64_t at)
 			break;
 		if (which == 0 || which >= VN_MOST_OBJECTS || n > all.n || h->object[which].from)
 			return false;
+		h->n = which < h->n ? h->n : which + 1;
 		h->object[which].from = (uint32_t)(all.p - p);
 		h->object[which].bytes = (uint32_t)n;
 		if (!take(&all, (size_t)(n + 7) / 8 * 8))
 			return false;
 	}
-	h->at = at;
-	h->bytes = (size_t)size;
-	return true;
+	return h->whole = true;
+}
+
+/* The same, of one that was read lately too; NULL: it is left to HDF5. */
+static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
+{
+	for (int i = 0; i < VN_COLLECTIONS; i++)
+		if (r->collection[i].whole && r->collection[i].at == at)
+			return &r->collection[i];
+	vn_collection *h = &r->collection[r->turn++ % VN_COLLECTIONS];
+	return read_collection(r, at, h) ? h : NULL;
 }
 
 /* A string is in a collection of the global heap, as object number `index`. */
 static bool read_string(const reading *g, piece data, char *to, size_t room)
 {
 	const uint64_t bytes = number(&data, 4), at = number(&data, 8), index = number(&data, 4);
-	const vn_collection *h = &g->r->collection;
 	if (data.bad || bytes >= room)
 		return false;
 	to[bytes] = '\0';
 	if (bytes == 0)
 		return true;
-	if (index >= VN_MOST_OBJECTS || !read_collection(g->r, at) || h->object[index].bytes != bytes) /* none has no bytes */
+	const vn_collection *h = index < VN_MOST_OBJECTS ? find_collection(g->r, at) : NULL;
+	if (!h || h->object[index].bytes != bytes) /* none has no bytes */
 		return false;
 	const unsigned char *p = look(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
 	if (!p)
@@ -291,6 +300,8 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 		return read_type(c, g->h);
 	case FILL: /* of what was never written, and all is */
 		return read_fill(c);
+	case REFERENCE_COUNT: /* of a tensor that has two names */
+		return c.n == 5 && c.p[0] == 0 && number(&(piece) { c.p + 1, 4, false }, 4) > 0;
 	case TIME:
 		return c.n >= 8 && c.p[0] == 1;
 	case LAYOUT:
@@ -305,7 +316,7 @@ static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 		g->chunk[g->n_chunks] = number(&c, 8);
 		g->bytes[g->n_chunks++] = number(&c, 8);
 		return !c.bad;
-	default: /* filters, another file's numbers, several links, something older or newer */
+	default: /* filters, another file's numbers, something older or newer */
 		return false;
 	}
 }

@@ -27,7 +27,7 @@ typedef struct vn_said {
 	size_t       offset, room;
 } vn_said;
 
-enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 20, VN_MOST_OBJECTS = 2048 };
+enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 20, VN_MOST_OBJECTS = 2048, VN_COLLECTIONS = 8 };
 
 /* Bytes of the file that were read last. */
 typedef struct vn_window {
@@ -36,10 +36,11 @@ typedef struct vn_window {
 	size_t        n;
 } vn_window;
 
-/* A collection of the global heap, where strings are: the one that was looked at last. */
+/* A collection of the global heap, where strings are. HDF5 fills several by turns. */
 typedef struct vn_collection {
 	uint64_t at;
-	size_t   bytes; /* 0: none */
+	uint64_t n;     /* one more than the largest number that was met */
+	bool     whole; /* it was read to its end */
 	struct { uint32_t from, bytes; } object[VN_MOST_OBJECTS]; /* from 0: none */
 } vn_collection;
 
@@ -48,7 +49,8 @@ typedef struct vn_header_reader {
 	int       fd;
 	int64_t   bytes;
 	vn_window header, heap;
-	vn_collection collection;
+	vn_collection collection[VN_COLLECTIONS]; /* those that were looked at last */
+	int           turn;
 } vn_header_reader;
 
 typedef struct vn_object_header {

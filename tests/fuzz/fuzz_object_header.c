@@ -286,7 +286,9 @@ static void read_all(const uint8_t *data, input *in)
 
 	r.fd = file;
 	r.bytes = (int64_t)in->bytes;
-	r.header.n = r.heap.n = r.collection.bytes = 0;
+	r.header.n = r.heap.n = 0;
+	for (int i = 0; i < VN_COLLECTIONS; i++)
+		r.collection[i].whole = false;
 	in->n = 0;
 	for (size_t i = 0, n = find_places(data, in->bytes, false, place, 256); i < n && in->n < MOST_HEADERS; i++) {
 		said             s;
@@ -389,7 +391,7 @@ int main(int argc, char **argv)
 		if (both->n != 1) /* then no mutation tells anything */
 			return 1;
 		ask();
-		if (both->at != DONE)
+		if (both->at != DONE || both->ours.order != 7 || both->theirs.order != 7)
 			return 1;
 	}
 	return fuzz_main(argc, argv, &plan);
