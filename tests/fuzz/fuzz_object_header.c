@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 uint32_t H5_checksum_lookup3(const void *data, size_t bytes, uint32_t start); /* of libhdf5, in no header of its */
-void     __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 size_t   LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) __attribute__((weak));
 size_t   LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 
@@ -159,8 +158,6 @@ static void work(void *ctx, int pipe)
 {
 	(void)ctx;
 	(void)pipe;
-	if (__sanitizer_set_death_callback)
-		__sanitizer_set_death_callback(NULL); /* libFuzzer's would keep an input for a crash of HDF5 */
 	for (; both->which < both->n; both->which++) {
 		const input  *in = &both->in[both->which];
 		const vn_scan s = { .fd = file, .path = "fuzz", .bytes = (int64_t)in->bytes, .pipe = refusal };
@@ -262,6 +259,7 @@ static void prepare(void)
 	refusal = memfd_create("refusal", MFD_CLOEXEC);
 	if (both == MAP_FAILED || file < 0 || refusal < 0)
 		exit(2);
+	fuzz_quiet_children();
 	atexit(ask);
 }
 

@@ -81,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || (size && write(fd, data, size) != (ssize_t)size))
 		abort();
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	fuzz_quiet_children();
 	*last.text = '\0';
 	read_well = false;
 	if (vn_recording_open(path, &r, &last) == VN_OK)

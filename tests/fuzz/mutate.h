@@ -18,6 +18,7 @@
 #include "libref/base/text.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,6 +37,23 @@ static inline int fuzz_one_line(const char *text)
 	while (*c && !vn_text_control(*c))
 		c++;
 	return *text && !*c;
+}
+
+/* A sanitizer that ends a process has libFuzzer keep the input. Not so in children, where HDF5 breaks down on damaged
+ * files as it may: the parent tells. */
+void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+
+static inline void fuzz_forked(void)
+{
+	if (__sanitizer_set_death_callback)
+		__sanitizer_set_death_callback(NULL);
+}
+
+static inline void fuzz_quiet_children(void)
+{
+	static int ready;
+	if (!ready++)
+		pthread_atfork(NULL, NULL, fuzz_forked);
 }
 
 /* The input as a text; to be freed. */
