@@ -288,10 +288,12 @@ static bool read_attribute_info(piece c)
 
 static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 {
+	if (flags & ~(uint64_t)(CONSTANT | NOT_SHARED))
+		return false; /* elsewhere, or for readers that do not know it */
 	if (type == 0)
 		return true;
-	if (flags & ~(uint64_t)(CONSTANT | NOT_SHARED) || (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1))
-		return false; /* elsewhere, or twice */
+	if (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1)
+		return false; /* twice */
 	g->met |= type < 32 ? UINT32_C(1) << type : 0;
 	switch (type) {
 	case DATASPACE:
