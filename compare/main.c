@@ -10,6 +10,7 @@
 
 #include "libref/base/mapped.h"
 #include "libref/base/printed.h"
+#include "libref/base/room.h"
 #include "libref/base/spin.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"

@@ -110,7 +110,7 @@ static void is_read(bool newer)
 	hid_t            d, f = make(newer, H5P_DEFAULT, &d);
 
 	put_all(d);
-	put(d, "of another kind", H5T_STD_I16BE, 2, (int16_t[]){ 1, 2 }); /* and of no interest */
+	put(d, "of no interest", H5T_STD_I64LE, 0, &(int64_t){ 3 });
 	CU_ASSERT_TRUE_FATAL(look(done(f, d), &s, &h));
 	CU_ASSERT_EQUAL(h.said, ALL);
 	CU_ASSERT_STRING_EQUAL(s.axes, "token hidden");
@@ -179,6 +179,9 @@ static void is_left_to_hdf5(bool newer)
 	put(d, "max", H5T_IEEE_F64LE, 1, &(double){ 1 }); /* a list of one */
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
+	put(d, "of no interest", H5T_STD_I16BE, 2, (int16_t[]){ 1, 2 });
+	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
+	f = make(newer, H5P_DEFAULT, &d);
 	put(d, "axes", t, 0, "token");
 	CU_ASSERT_FALSE(look(done(f, d), &s, &h));
 	f = make(newer, H5P_DEFAULT, &d);
@@ -205,12 +208,60 @@ static void what_is_unusual_is_left_to_hdf5(void)
 	is_left_to_hdf5(true);
 }
 
+/* Where `what` is in the file; n bytes of it. */
+static off_t find(int fd, const void *what, size_t n)
+{
+	static unsigned char all[1 << 16];
+	const ssize_t size = pread(fd, all, sizeof all, 0);
+	const unsigned char *p = size > 0 ? memmem(all, (size_t)size, what, n) : NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+	return p - all;
+}
+
+/* A header of version 1, which has no checksums, with one byte changed. */
+static bool read_with(uint64_t at, int fd, off_t byte, unsigned char now)
+{
+	said             s;
+	vn_object_header h;
+	unsigned char    was;
+	CU_ASSERT_TRUE(look(at, &s, &h));
+	CU_ASSERT_EQUAL(pread(fd, &was, 1, byte), 1);
+	CU_ASSERT_EQUAL(pwrite(fd, &now, 1, byte), 1);
+	const bool good = look(at, &s, &h);
+	CU_ASSERT_EQUAL(pwrite(fd, &was, 1, byte), 1);
+	return good;
+}
+
+/* HDF5 refuses these files, or reads another string. */
+static void what_hdf5_refuses_is_not_read(void)
+{
+	static const unsigned char layout[] = { 8, 0, 24, 0, 0 }, fill[] = { 5, 0, 8, 0 }, order[] = "order\0\0\0\x10\x08";
+	hid_t d, f = make(false, H5P_DEFAULT, &d);
+
+	put_text(d, "axes", "token", true);
+	put_text(d, "op", "x", true);
+	put(d, "order", H5T_STD_I64LE, 0, &(int64_t){ 1 });
+	const uint64_t at = done(f, d);
+	const int      fd = open(path, O_RDWR);
+	const off_t    heap = find(fd, "GCOL\1", 5);
+	CU_ASSERT_FALSE(read_with(at, fd, find(fd, layout, sizeof layout) + 4, 0x60)); /* flags that exclude each other */
+	CU_ASSERT_FALSE(read_with(at, fd, find(fd, layout, sizeof layout) + 4, 0x80)); /* one that is none */
+	CU_ASSERT_FALSE(read_with(at, fd, find(fd, fill, sizeof fill) + 8, 9));        /* a version that is none */
+	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) - 4, 11)); /* the size of its datatype */
+	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) + 2, 0));  /* a name that ends before its end */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1)); /* a second object of number 1 */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 24, 9)); /* an object that is longer than the string in it */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 9, 8));  /* a collection that is too small for one */
+	close(fd);
+}
+
 int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(what_hdf5_wrote_is_read),
 		TEST(a_changed_byte_is_noticed),
 		TEST(what_is_unusual_is_left_to_hdf5),
+		TEST(what_hdf5_refuses_is_not_read),
 		CU_TEST_INFO_NULL,
 	};
 	const int fd = mkstemp(path);

@@ -174,6 +174,13 @@ static herr_t drv_truncate(H5FD_t *f, hid_t dxpl, hbool_t closing)
 	return ftruncate(d->fd, (off_t)d->eoa);
 }
 
+static herr_t drv_get_handle(H5FD_t *f, hid_t fapl, void **to)
+{
+	(void)fapl;
+	*to = of(f);
+	return 0;
+}
+
 /* The library tells when to flush or cut the file; we decide that ourselves. */
 static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 {
@@ -185,7 +192,7 @@ static const H5FD_class_t driver_class = {
 	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
 	.fapl_size = sizeof(info),
 	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query, .alloc = drv_alloc,
-	.get_eoa = drv_get_eoa, .set_eoa = drv_set_eoa, .get_eof = drv_get_eof,
+	.get_eoa = drv_get_eoa, .set_eoa = drv_set_eoa, .get_eof = drv_get_eof, .get_handle = drv_get_handle,
 	.read = drv_read, .write = drv_write, .flush = drv_flush, .truncate = drv_truncate,
 	.fl_map = H5FD_FLMAP_DICHOTOMY
 };
@@ -213,6 +220,12 @@ vn_driver *vn_driver_create(int fd, const char *path, int64_t bytes)
 void vn_driver_pass(vn_driver *d)
 {
 	d->passes = true;
+}
+
+uint64_t vn_driver_end(long long file)
+{
+	void *d = NULL;
+	return H5Fget_vfd_handle((hid_t)file, H5P_DEFAULT, &d) >= 0 && d ? ((const vn_driver *)d)->eoa : 0;
 }
 
 const void *vn_driver_info(vn_driver *d)

@@ -40,6 +40,8 @@ void       vn_driver_destroy(vn_driver *d);
  * information to pass with it. */
 long long   vn_driver_id(void);
 const void *vn_driver_info(vn_driver *d);
+/* Where HDF5 takes a file (an hid_t) to end that was opened with it: it reads nothing beyond. */
+uint64_t    vn_driver_end(long long file);
 
 /* Everything the library has written so far goes to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);

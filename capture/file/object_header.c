@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DATASPACE = 1, DATATYPE = 3, OLD_FILL = 4, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, OLD_TIME = 14, CONTINUATION = 16,
-       TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
-enum { MOST_CHUNKS = 16 };
+enum { DATASPACE = 1, DATATYPE = 3, FILL = 5, LAYOUT = 8, ATTRIBUTE = 12, CONTINUATION = 16, TIME = 18, ATTRIBUTE_INFO = 21, REFERENCE_COUNT = 22 };
+enum { CONSTANT = 1, NOT_SHARED = 4 }; /* flags of messages */
+enum { MOST_CHUNKS = 16, LEAST_COLLECTION = 4096 };
 
 /* A piece of bytes that is read from the front; false, and bad for good, once it is too short. */
 typedef struct piece {
@@ -104,7 +104,7 @@ typedef struct reading {
 	uint64_t          messages;
 } reading;
 
-/* Versions 1 and 2; only simple and scalar ones. */
+/* Versions 1 and 2; only simple and scalar ones, which cannot grow. */
 static bool read_shape(piece c, vn_shape *s)
 {
 	const uint64_t version = number(&c, 1), rank = number(&c, 1), flags = number(&c, 1);
@@ -120,6 +120,9 @@ static bool read_shape(piece c, vn_shape *s)
 			return false;
 		s->dim[i] = (int64_t)d;
 	}
+	for (uint64_t i = 0; i < rank && flags; i++)
+		if (number(&c, 8) != (uint64_t)s->dim[i])
+			return false;
 	return !c.bad;
 }
 
@@ -143,159 +146,225 @@ static bool read_layout(piece c, vn_object_header *h)
 	return !c.bad && (version == 3 || version == 4) && kind == 1;
 }
 
+/* Version 2, and 3, whose flags say when room is made, when it is filled, and whether a value is undefined or given. */
+static bool read_fill(piece c)
+{
+	const uint64_t version = number(&c, 1), first = number(&c, 1);
+	if (version == 3)
+		return !c.bad && first < 64 && (first & 3) && (first >> 2 & 3) < 3 && !(first & 32);
+	const uint64_t time = number(&c, 1), given = number(&c, 1);
+	return version == 2 && first >= 1 && first <= 3 && time < 3 && (given == 0 || (given == 1 && number(&c, 4) == 0)) && !c.bad;
+}
+
+/* The collection of the global heap at `at`, whole: where in it each object is. Two of one number, or room that is
+ * nobody's before the end, are left to HDF5. */
+static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
+{
+	const unsigned char *p;
+	memset(h->object, 0, (size_t)h->n * sizeof *h->object);
+	h->n = 0;
+	h->whole = false;
+	if (!(p = look(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
+		return false;
+	piece all = { p + 8, 8, false };
+	const uint64_t size = number(&all, 8);
+	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = look(r, &r->heap, at, (size_t)size)))
+		return false;
+	h->at = at;
+	h->n = 1;
+	for (all = (piece) { p + 16, (size_t)size - 16, false }; all.n >= 16;) {
+		const size_t   left = all.n;
+		const uint64_t which = number(&all, 2);
+		take(&all, 6);
+		const uint64_t n = number(&all, 8);
+		if (which == 0 && n == left)
+			break;
+		if (which == 0 || which >= VN_MOST_OBJECTS || n > all.n || h->object[which].from)
+			return false;
+		h->n = which < h->n ? h->n : which + 1;
+		h->object[which].from = (uint32_t)(all.p - p);
+		h->object[which].bytes = (uint32_t)n;
+		if (!take(&all, (size_t)(n + 7) / 8 * 8))
+			return false;
+	}
+	return h->whole = true;
+}
+
+/* The same, of one that was read lately too; NULL: it is left to HDF5. */
+static const vn_collection *find_collection(vn_header_reader *r, uint64_t at)
+{
+	for (int i = 0; i < VN_COLLECTIONS; i++)
+		if (r->collection[i].whole && r->collection[i].at == at)
+			return &r->collection[i];
+	vn_collection *h = &r->collection[r->turn++ % VN_COLLECTIONS];
+	return read_collection(r, at, h) ? h : NULL;
+}
+
 /* A string is in a collection of the global heap, as object number `index`. */
 static bool read_string(const reading *g, piece data, char *to, size_t room)
 {
 	const uint64_t bytes = number(&data, 4), at = number(&data, 8), index = number(&data, 4);
-	const unsigned char *p;
 	if (data.bad || bytes >= room)
 		return false;
 	to[bytes] = '\0';
 	if (bytes == 0)
 		return true;
-	if (!(p = look(g->r, &g->r->heap, at, 16)) || memcmp(p, "GCOL\1", 5) != 0)
+	const vn_collection *h = index < VN_MOST_OBJECTS ? find_collection(g->r, at) : NULL;
+	if (!h || h->object[index].bytes != bytes) /* none has no bytes */
 		return false;
-	piece all = { p + 8, 8, false };
-	const uint64_t size = number(&all, 8);
-	if (size < 16 || size > VN_HEADER_WINDOW / 2 || !(p = look(g->r, &g->r->heap, at, (size_t)size)))
+	const unsigned char *p = look(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
+	if (!p)
 		return false;
-	all = (piece) { p + 16, (size_t)size - 16, false };
-	while (!all.bad && all.n >= 16) {
-		const uint64_t which = number(&all, 2);
-		take(&all, 6);
-		const uint64_t n = number(&all, 8);
-		if (which == 0 || n > all.n)
-			return false;
-		if (which == index) {
-			if (bytes > n)
-				return false;
-			memcpy(to, all.p, (size_t)bytes);
-			vn_utf8_clean(to);
-			return true;
-		}
-		take(&all, (size_t)(n + 7) / 8 * 8);
-	}
-	return false;
+	memcpy(to, p, (size_t)bytes);
+	vn_utf8_clean(to);
+	return true;
 }
 
 /* Numbers of 64 bits in the order of x86, and strings of any length; as their datatypes are written. */
-static bool read_value(const reading *g, const vn_said *s, const unsigned char *type, size_t type_bytes, piece data)
+static bool is_type(vn_said_kind kind, const unsigned char *type, size_t bytes)
 {
 	static const unsigned char whole[12] = { 0x10, 8, 0, 0, 8, 0, 0, 0, 0, 0, 64, 0 };
 	static const unsigned char real[20] = { 0x11, 0x20, 63, 0, 8, 0, 0, 0, 0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0 };
 	static const unsigned char text[16] = { 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0 }; /* of bytes, in ASCII or UTF-8 */
+	switch (kind) {
+	case VN_SAID_TEXT:
+		return bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 && memcmp(type + 4, text, sizeof text) == 0;
+	case VN_SAID_WHOLE:
+		return bytes == sizeof whole && memcmp(type, whole, sizeof whole) == 0;
+	case VN_SAID_REAL:
+		return bytes == sizeof real && memcmp(type, real, sizeof real) == 0;
+	}
+	return false;
+}
+
+static bool read_value(const reading *g, const vn_said *s, piece data)
+{
 	char *to = g->to + s->offset;
 	if (s->kind == VN_SAID_TEXT)
-		return type_bytes == 20 && type[0] == 0x19 && type[1] == 1 && type[2] <= 1 && type[3] == 0 &&
-		       memcmp(type + 4, text, sizeof text) == 0 && read_string(g, data, to, s->room);
-	const unsigned char *want = s->kind == VN_SAID_WHOLE ? whole : real;
-	const size_t n = s->kind == VN_SAID_WHOLE ? sizeof whole : sizeof real;
-	if (type_bytes != n || memcmp(type, want, n) != 0)
-		return false;
+		return read_string(g, data, to, s->room);
 	const uint64_t x = number(&data, 8);
 	memcpy(to, &x, sizeof x);
 	return !data.bad;
 }
 
-/* Version 3, and 1, whose fields are padded to eights. */
+/* Version 3, and 1, whose fields are padded to eights. HDF5 looks at all of them to find one, so those that nobody asks for
+ * must be of these kinds too. */
 static bool read_attribute(reading *g, piece c)
 {
 	const uint64_t version = number(&c, 1), flags = number(&c, 1);
 	const size_t   name_bytes = number(&c, 2), type_bytes = number(&c, 2), space_bytes = number(&c, 2);
 	const size_t   to = version == 1 ? 8 : 1;
+	const uint64_t charset = version == 3 ? number(&c, 1) : 0; /* ASCII or UTF-8 */
 	vn_shape       shape;
-	if (version == 3)
-		take(&c, 1); /* ASCII or UTF-8 */
 	const char          *name = (const char *)take(&c, (name_bytes + to - 1) / to * to);
 	const unsigned char *type = take(&c, (type_bytes + to - 1) / to * to), *space = take(&c, (space_bytes + to - 1) / to * to);
-	if (c.bad || (version != 1 && version != 3) || flags || !name_bytes || name[name_bytes - 1])
+	vn_said_kind         kind = VN_SAID_TEXT;
+	if (c.bad || (version != 1 && version != 3) || flags || charset > 1 || strnlen(name, name_bytes) + 1 != name_bytes)
+		return false;
+	while (!is_type(kind, type, type_bytes))
+		if (kind++ == VN_SAID_REAL)
+			return false;
+	if (!read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 || c.n < (kind == VN_SAID_TEXT ? 16 : 8))
 		return false;
 	for (int i = 0; i < g->n; i++)
 		if (strcmp(name, g->list[i].name) == 0) {
-			if (g->h->said >> i & 1 || !read_shape((piece) { space, space_bytes, false }, &shape) || shape.rank != 0 ||
-			    !read_value(g, &g->list[i], type, type_bytes, c))
+			if (g->h->said >> i & 1 || g->list[i].kind != kind || !read_value(g, &g->list[i], c))
 				return false;
 			g->h->said |= UINT32_C(1) << i;
 		}
 	return true;
 }
 
+/* Of attributes that are not in the header: there must be none. */
+static bool read_attribute_info(piece c)
+{
+	const uint64_t version = number(&c, 1), flags = number(&c, 1);
+	take(&c, flags & 1 ? 2 : 0);
+	for (uint64_t n = flags & 2 ? 3 : 2; n; n--) /* addresses: the heap, by name, by order */
+		if (number(&c, 8) != UINT64_MAX)
+			return false;
+	return version == 0 && flags <= 3 && !c.bad;
+}
+
 static bool read_message(reading *g, uint64_t type, uint64_t flags, piece c)
 {
+	if (flags & ~(uint64_t)(CONSTANT | NOT_SHARED))
+		return false; /* elsewhere, or for readers that do not know it */
 	if (type == 0)
 		return true;
-	if (flags & 2 || (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1))
-		return false; /* elsewhere, or twice */
+	if (type < 32 && type != ATTRIBUTE && type != CONTINUATION && g->met >> type & 1)
+		return false; /* twice */
 	g->met |= type < 32 ? UINT32_C(1) << type : 0;
 	switch (type) {
 	case DATASPACE:
 		return read_shape(c, &g->h->shape);
 	case DATATYPE:
 		return read_type(c, g->h);
-	case OLD_FILL:
 	case FILL: /* of what was never written, and all is */
-	case REFERENCE_COUNT:
-	case OLD_TIME:
+		return read_fill(c);
+	case REFERENCE_COUNT: /* of a tensor that has two names */
+		return c.n == 5 && c.p[0] == 0 && number(&(piece) { c.p + 1, 4, false }, 4) > 0;
 	case TIME:
-		return true;
+		return c.n >= 8 && c.p[0] == 1;
 	case LAYOUT:
 		return read_layout(c, g->h);
 	case ATTRIBUTE:
 		return read_attribute(g, c);
-	case ATTRIBUTE_INFO: { /* of attributes that are not in the header: there must be none */
-		take(&c, 1);
-		const uint64_t more = number(&c, 1);
-		take(&c, more & 1 ? 2 : 0);
-		return number(&c, 8) == UINT64_MAX && !c.bad;
-	}
+	case ATTRIBUTE_INFO:
+		return read_attribute_info(c);
 	case CONTINUATION:
 		if (g->n_chunks == MOST_CHUNKS)
 			return false;
 		g->chunk[g->n_chunks] = number(&c, 8);
 		g->bytes[g->n_chunks++] = number(&c, 8);
 		return !c.bad;
-	default: /* filters, another file's numbers, something new */
+	default: /* filters, another file's numbers, something older or newer */
 		return false;
 	}
 }
 
-/* head: bytes in front of a message. Type, size, flags are 1, 2, 1 of those, and 2, 2, 1 of the 8 of version 1. */
+/* head: bytes in front of a message. Type, size, flags are 1, 2, 1 of those, and 2, 2, 1 of the 8 of version 1, where all sizes are
+ * eights. A gap that is too small for a message may end a piece of version 2 in which nothing else is unused. */
 static bool read_messages(reading *g, piece c, size_t head)
 {
+	bool unused = false;
 	while (c.n >= head) {
 		const uint64_t type = number(&c, head == 8 ? 2 : 1), size = number(&c, 2), flags = number(&c, 1);
 		take(&c, head == 8 ? 3 : head - 4);
 		g->messages++;
+		unused |= type == 0;
 		const unsigned char *p = take(&c, (size_t)size);
-		if (!p || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
+		if (!p || (head == 8 && size % 8) || !read_message(g, type, flags, (piece) { p, (size_t)size, false }))
 			return false;
 	}
-	return true;
+	return c.n == 0 || (head != 8 && !unused);
 }
 
 /* n bytes with a checksum behind them. */
-static bool guarded(const reading *g, const unsigned char *p, size_t n)
+static bool guarded(const unsigned char *p, size_t n)
 {
 	piece c = { p + n, 4, false };
-	return (uint32_t)number(&c, 4) == checksum(p, n) || g->r->trusting;
+	return (uint32_t)number(&c, 4) == checksum(p, n);
 }
 
 static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 {
 	vn_window     *w = &g->r->header;
 	const unsigned flags = p[5], size_bytes = 1u << (flags & 3);
+	if (flags & 0xc0)
+		return false;
 	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
 	if (!(p = look(g->r, w, address, prefix)))
 		return false;
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = number(&at, size_bytes);
-	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(g, p, prefix + (size_t)size) ||
+	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(p, prefix + (size_t)size) ||
 	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
 	for (int i = 0; i < g->n_chunks; i++) { /* more may be found on the way */
 		const uint64_t n = g->bytes[i];
 		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
-		    !guarded(g, p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
+		    !guarded(p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
 	return true;

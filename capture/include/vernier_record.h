@@ -107,10 +107,14 @@ extern "C" {
 static int vernier_record_fail_(vernier_record *r, const char *format, ...)
 {
 	va_list args;
+	char   *c;
 	if (!r->failed) {
 		va_start(args, format);
 		vsnprintf(r->error, sizeof r->error, format, args);
 		va_end(args);
+		for (c = r->error; *c; c++) /* names are anybody's, and this is one line */
+			if ((unsigned char)*c < 0x20 || *c == 0x7f)
+				*c = '?';
 	}
 	r->failed = 1;
 	return -1;

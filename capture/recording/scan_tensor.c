@@ -1,6 +1,8 @@
 /* scan_tensor.c: see scan_tensor.h. Both ways read the same list of attributes. */
 #include "capture/recording/scan_tensor.h"
 
+#include "capture/file/driver.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,8 +86,9 @@ vn_header_reader *vn_scan_reader(const vn_scan *s, hid_t file)
 
 	if (how >= 0 && H5Pget_userblock(how, &before) >= 0 && before == 0 && H5Pget_sizes(how, &address, &length) >= 0 &&
 	    address == 8 && length == 8 && (r = calloc(1, sizeof *r))) {
+		const uint64_t end = vn_driver_end(file);
 		r->fd = s->fd;
-		r->bytes = s->bytes;
+		r->bytes = end < (uint64_t)s->bytes ? (int64_t)end : s->bytes; /* beyond that HDF5 finds nothing */
 	}
 	return r;
 }

@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memset(c->n_since, 0, sizeof c->n_since);
 	if (vn_baseline_apply(c, &err)) {
-		if (!*err.text || strchr(err.text, '\n'))
+		if (!fuzz_one_line(err.text))
 			abort();
 		return 0;
 	}
@@ -88,8 +88,7 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
-	                         "null true false [] {} 0 -1 1e999 1e-300 \"known\" \"nan\" \"holds\" \"value\" \"limit\" \"since\" \"steps\" \"line\" \"\\u0000\"" };
+	const fuzz_plan plan = { make_seed, 2, NULL, NULL };
 	static uint8_t seed[FUZZ_ROOM];
 	LLVMFuzzerTestOneInput(seed, make_seed(0, seed));
 	if (!all_known) /* then no mutation tells anything */

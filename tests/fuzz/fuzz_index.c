@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		prepare();
 	put("model.safetensors.index.json", data, size);
 	if (vn_shards_open(dir, &s, &e)) {
-		if (!*e.text || strchr(e.text, '\n'))
+		if (!fuzz_one_line(e.text))
 			abort();
 		return 0;
 	}
@@ -86,7 +86,6 @@ int main(int argc, char **argv)
 		"{\"weight_map\": {\"w\": \"./a.safetensors\"}}",
 	};
 
-	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds,
-	                  "null {} [] 0 \"x\" \"../../etc/passwd\" ../out.safetensors ../../etc/passwd \"/etc/passwd\" \"a.safetensors\" \"./a.safetensors\" ../ / .. \"w\": \"v\":");
+	return fuzz_texts(argc, argv, seeds, sizeof seeds / sizeof *seeds);
 }
 #endif

@@ -1,50 +1,343 @@
-/* fuzz_object_header.c: any bytes as a file with headers of datasets: read, or left to HDF5, and never past their
- * end. Checksums are not looked at, or nothing would get past them. */
-#include "capture/file/object_header.h"
+/* fuzz_object_header.c: headers of datasets, read by us and by HDF5: of the same bytes both say the same.
+ *
+ * Input: an HDF5 file. Wherever in it a header seems to begin, ours reads it. What it answers (dtype, shape, offset,
+ * attributes) must be what HDF5 answers of the object at that address; that HDF5 refuses it, or that ours
+ * refuses what HDF5 reads, is a difference too. "HDF5 must look at it" is always right.
+ *
+ * HDF5 crashes and hangs on some damaged files, so it is asked in a child, and only of headers that ours has read.
+ * What ends the child that way says nothing about us. A hundred inputs are asked of at once, the last of them at
+ * exit, so the one at fault may be an earlier one: it is written to the folder $FUZZ_FOUND (default: here). Checksums are
+ * set right after each mutation, by HDF5's own function, or nothing would get past them. */
+#include "capture/file/child.h"
+#include "capture/recording/scan_tensor.h"
 #include "tests/fuzz/mutate.h"
 
-#include <hdf5.h>
+#include <inttypes.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+uint32_t H5_checksum_lookup3(const void *data, size_t bytes, uint32_t start); /* of libhdf5, in no header of its */
+size_t   LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most) __attribute__((weak));
+size_t   LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
+
+enum { MOST_HEADERS = 16, MOST_BYTES = 1 << 16, INPUTS = 100 };
+
+/* ---- checksums ------------------------------------------------------------------------------ */
+
+static uint64_t number(const uint8_t *p, size_t n)
+{
+	uint64_t x = 0;
+	while (n-- > 0)
+		x = x << 8 | p[n];
+	return x;
+}
+
+static void put_sum(uint8_t *p, size_t n)
+{
+	const uint32_t sum = H5_checksum_lookup3(p, n, 0);
+	for (int i = 0; i < 4; i++)
+		p[n + (size_t)i] = (uint8_t)(sum >> 8 * i);
+}
+
+/* Every byte of every input is looked at: what libFuzzer learns from that is nothing, and costs most of the time. */
+#ifdef __clang__
+#define NOT_TRACED __attribute__((no_sanitize("coverage")))
+#else
+#define NOT_TRACED
+#endif
+
+NOT_TRACED static bool is(const uint8_t *data, size_t size, size_t at, const char *four)
+{
+	return at + 4 <= size && data[at] == (uint8_t)four[0] && data[at + 1] == (uint8_t)four[1] && data[at + 2] == (uint8_t)four[2] &&
+	       data[at + 3] == (uint8_t)four[3];
+}
+
+/* A header seems to begin there. */
+NOT_TRACED static bool begins(const uint8_t *data, size_t size, size_t at)
+{
+	return is(data, size, at, "OHDR") || (data[at] == 1 && data[at + 1] == 0 && data[at + 2] && data[at + 4]);
+}
+
+/* Where pieces of metadata seem to begin, of headers alone or of others too. */
+NOT_TRACED static size_t find_places(const uint8_t *data, size_t size, bool all, size_t *place, size_t most)
+{
+	size_t n = 0;
+	for (size_t at = 0; at + 16 <= size && n < most; at++)
+		if (begins(data, size, at) || (all && (is(data, size, at, "OCHK") || is(data, size, at, "GCOL"))))
+			place[n++] = at;
+	return n;
+}
+
+/* One piece of a header, and those that its messages say go on with it. head: bytes in front of a message. */
+static void seal_piece(uint8_t *data, size_t size, size_t from, size_t front, uint64_t n, size_t head, int depth)
+{
+	if (depth > 8 || from > size || front + n + 4 > size - from || n > size)
+		return;
+	for (size_t at = from + front, end = at + (size_t)n; at + head <= end;) {
+		const size_t bytes = (size_t)number(data + at + 1, 2);
+		if (data[at] == 16 && bytes >= 16 && at + head + 16 <= end) { /* a continuation: OCHK, messages, sum */
+			const uint64_t to = number(data + at + head, 8), m = number(data + at + head + 8, 8);
+			if (to > from && to < size && m >= 8 && is(data, size, (size_t)to, "OCHK"))
+				seal_piece(data, size, (size_t)to, 4, m - 8, head, depth + 1);
+		}
+		at += head + bytes;
+	}
+	put_sum(data + from, front + (size_t)n);
+}
+
+NOT_TRACED static size_t seal(uint8_t *data, size_t size, uint64_t chance)
+{
+	(void)chance;
+	for (size_t at = 0; at + 16 <= size; at++)
+		if (is(data, size, at, "OHDR")) {
+			const unsigned flags = data[at + 5], width = 1u << (flags & 3);
+			const size_t   front = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + width;
+			if (front <= size - at)
+				seal_piece(data, size, at, front, number(data + at + front - width, width), flags & 4 ? 6 : 4, 0);
+		}
+	return size;
+}
+
+/* ---- HDF5, in a child --------------------------------------------------------------------------- */
+
+typedef enum stage { OPENING, OURS, THEIRS, DIFFERENT, DONE } stage;
+
+typedef struct input {
+	size_t   bytes;
+	int      n; /* headers that ours has read */
+	uint64_t address[MOST_HEADERS];
+	uint8_t  data[MOST_BYTES];
+} input;
+
+/* What parent and child share: the inputs, and how far the child has come. */
+typedef struct shared {
+	stage    at;
+	bool     alone;        /* HDF5 is asked without us */
+	int      n, which, header; /* inputs; the one at hand; which of its headers */
+	vn_seen_tensor ours, theirs;
+	input    in[INPUTS];
+} shared;
+
+static shared *both;
+static int     file = -1, refusal = -1;
+
+/* The bits of numbers: of NaN too. */
+static bool same(const vn_seen_tensor *a, const vn_seen_tensor *b)
+{
+	return a->order == b->order && a->layer == b->layer && a->dtype == b->dtype && a->rank == b->rank && a->has_stats == b->has_stats &&
+	       memcmp(a->dim, b->dim, sizeof a->dim) == 0 && memcmp(&a->min, &b->min, sizeof a->min) == 0 &&
+	       memcmp(&a->max, &b->max, sizeof a->max) == 0 && memcmp(&a->mean, &b->mean, sizeof a->mean) == 0 &&
+	       memcmp(&a->rms, &b->rms, sizeof a->rms) == 0 && memcmp(&a->absmax, &b->absmax, sizeof a->absmax) == 0 && a->nan == b->nan &&
+	       a->inf == b->inf && a->offset == b->offset && strcmp(a->point, b->point) == 0 && strcmp(a->op, b->op) == 0 &&
+	       strcmp(a->basis, b->basis) == 0 && strcmp(a->axes, b->axes) == 0 && strcmp(a->digest, b->digest) == 0;
+}
+
+static void look_at(const vn_scan *s, hid_t f, vn_header_reader *r, uint64_t address)
+{
+	const vn_seen_tensor none = { .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = address };
+
+	both->ours = both->theirs = none;
+	both->at = OURS;
+	if (!both->alone && (!r || !vn_scan_tensor_header(s, r, "x", &both->ours)))
+		return;
+	both->at = THEIRS;
+	const hid_t o = H5Oopen_by_addr(f, address);
+	if (o < 0 || H5Iget_type(o) != H5I_DATASET)
+		vn_refuse(s, "x", "no dataset");
+	vn_scan_tensor(s, o, "x", &both->theirs);
+	if (!both->alone && !same(&both->ours, &both->theirs)) {
+		both->at = DIFFERENT;
+		_exit(0);
+	}
+	H5Oclose(o);
+}
+
+/* Input after input, from the one that is next. vn_refuse ends the child, and the parent sees how far it had come. */
+static void work(void *ctx, int pipe)
+{
+	(void)ctx;
+	(void)pipe;
+	for (; both->which < both->n; both->which++) {
+		const input  *in = &both->in[both->which];
+		const vn_scan s = { .fd = file, .path = "fuzz", .bytes = (int64_t)in->bytes, .pipe = refusal };
+		both->at = OPENING;
+		vn_child_patience(1);
+		if (ftruncate(file, 0) != 0 || pwrite(file, in->data, in->bytes, 0) != (ssize_t)in->bytes)
+			_exit(1);
+		const hid_t       f = vn_scan_open(&s, 0);
+		vn_header_reader *r = vn_scan_reader(&s, f);
+		for (; both->header < in->n; both->header++)
+			look_at(&s, f, r, in->address[both->header]);
+		both->at = DONE;
+		both->header = 0;
+		free(r);
+		H5Fclose(f);
+	}
+	_exit(0);
+}
+
+/* Until the child is gone: how it ended. */
+static int run_child(void)
+{
+	vn_child child;
+	int      status = 0;
+
+	if (ftruncate(refusal, 0) != 0 || lseek(refusal, 0, SEEK_SET) != 0 || vn_child_start(&child, "fuzz", work, NULL, NULL))
+		exit(2);
+	waitpid(child.pid, &status, 0);
+	child.pid = -1;
+	vn_child_end(&child);
+	return status;
+}
+
+static void show(const char *who, const vn_seen_tensor *t)
+{
+	fprintf(stderr, "%s: dtype %d rank %d (%" PRId64 " %" PRId64 " %" PRId64 ") offset %" PRId64 " order %" PRId64 " layer %" PRId64 " point '%s' op '%s' basis '%s' axes '%s' digest '%s' "
+	        "stats %d min %a max %a mean %a rms %a absmax %a nan %" PRId64 " inf %" PRId64 "\n", who, t->dtype, t->rank, t->dim[0], t->dim[1], t->dim[2], t->offset,
+	        t->order, t->layer, t->point, t->op, t->basis, t->axes, t->digest, t->has_stats, t->min, t->max, t->mean, t->rms, t->absmax, t->nan, t->inf);
+}
+
+static void found(const char *what)
+{
+	const input *in = &both->in[both->which];
+	const size_t front = 2 * sizeof(uint32_t) + sizeof(int32_t); /* of a frame, and of a refusal in it */
+	const char  *folder = getenv("FUZZ_FOUND");
+	char         text[2048] = "", path[4096];
+	ssize_t      n = pread(refusal, text, sizeof text - 1, 0);
+
+	snprintf(path, sizeof path, "%s/header-%08x", folder ? folder : ".", H5_checksum_lookup3(in->data, in->bytes, 0));
+	FILE *f = fopen(path, "wb");
+	if (!f || fwrite(in->data, 1, in->bytes, f) != in->bytes || fclose(f) != 0)
+		perror(path);
+	fprintf(stderr, "%s: at %" PRIu64 ": %s: %s\n", path, in->address[both->header], what, n > (ssize_t)front ? text + front : "");
+	show("ours  ", &both->ours);
+	show("theirs", &both->theirs);
+	_exit(1); /* the input at hand is not to blame */
+}
+
+/* A child ended before it was through. It goes on behind what ended it. */
+static void judge(int status)
+{
+	const bool refused = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+
+	if (both->at == DIFFERENT)
+		found("another answer");
+	if (both->at == THEIRS && refused && !both->alone)
+		found("read by us, refused by HDF5");
+	if (both->at == OURS && !refused)
+		found("ours crashed");
+	if (both->at == OURS) { /* refused: HDF5 must refuse it too */
+		both->alone = true;
+		return;
+	}
+	both->alone = false;
+	if (both->at != OPENING && ++both->header < both->in[both->which].n)
+		return;
+	both->header = 0;
+	both->which++;
+}
+
+static void ask(void)
+{
+	both->which = both->header = 0;
+	both->alone = false;
+	while (both->which < both->n) {
+		const int status = run_child();
+		if (both->which < both->n)
+			judge(status);
+	}
+	both->n = 0;
+}
+
+/* ---- one input ------------------------------------------------------------------------------------ */
+
+static void prepare(void)
+{
+	both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	file = memfd_create("header", MFD_CLOEXEC);
+	refusal = memfd_create("refusal", MFD_CLOEXEC);
+	if (both == MAP_FAILED || file < 0 || refusal < 0)
+		exit(2);
+	fuzz_quiet_children();
+	atexit(ask);
+}
+
+/* As scan_tensor.c asks for them. */
 typedef struct said {
-	char    axes[16];
+	char    axes[64];
 	int64_t order;
 	double  max;
 } said;
 
 static const vn_said list[] = {
-	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 16 },
+	{ "axes", VN_SAID_TEXT, offsetof(said, axes), 64 },
 	{ "order", VN_SAID_WHOLE, offsetof(said, order), 0 },
 	{ "max", VN_SAID_REAL, offsetof(said, max), 0 },
 };
-static int read_well; /* headers of the last input */
+
+/* Headers that ours reads. */
+static void read_all(const uint8_t *data, input *in)
+{
+	static vn_header_reader r;
+	size_t place[256];
+
+	r.fd = file;
+	r.bytes = (int64_t)in->bytes;
+	r.header.n = r.heap.n = 0;
+	for (int i = 0; i < VN_COLLECTIONS; i++)
+		r.collection[i].whole = false;
+	in->n = 0;
+	for (size_t i = 0, n = find_places(data, in->bytes, false, place, 256); i < n && in->n < MOST_HEADERS; i++) {
+		said             s;
+		vn_object_header h;
+		if (!vn_object_header_read(&r, place[i], list, 3, &s, &h))
+			continue;
+		MUST(h.shape.rank >= 0 && h.shape.rank <= VN_MAX_RANK && h.type_bytes <= sizeof h.type && h.said <= 7);
+		MUST(!(h.said & 1) || strnlen(s.axes, sizeof s.axes) < sizeof s.axes);
+		in->address[in->n++] = place[i];
+	}
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static vn_header_reader r;
-	const int fd = memfd_create("header", MFD_CLOEXEC);
-
-	if (fd < 0 || (size && write(fd, data, size) != (ssize_t)size))
+	if (!both)
+		prepare();
+	input *in = &both->in[both->n];
+	if (size > sizeof in->data)
+		return 0;
+	if (ftruncate(file, 0) != 0 || (size && pwrite(file, data, size, 0) != (ssize_t)size))
 		abort();
-	memset(&r, 0, sizeof r);
-	r.fd = fd;
-	r.bytes = (int64_t)size;
-	r.trusting = true;
-	read_well = 0;
-	for (size_t at = 0; at + 16 <= size; at++) {
-		const bool newer = memcmp(data + at, "OHDR", 4) == 0, older = data[at] == 1 && data[at + 1] == 0 && data[at + 4] == 1;
-		said             s;
-		vn_object_header h;
-		if ((!newer && !older) || !vn_object_header_read(&r, at, list, 3, &s, &h))
-			continue;
-		if (h.shape.rank < 0 || h.shape.rank > VN_MAX_RANK || h.type_bytes > sizeof h.type || h.said > 7
-		    || (h.said & 1 && strnlen(s.axes, sizeof s.axes) == sizeof s.axes))
-			abort();
-		read_well++;
-	}
-	close(fd);
+	in->bytes = size;
+	read_all(data, in);
+	if (!in->n)
+		return 0;
+	memcpy(in->data, data, size);
+	if (++both->n == INPUTS)
+		ask();
 	return 0;
+}
+
+/* Within one piece of metadata, where nothing moves; now and then libFuzzer's own way. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
+{
+	uint64_t     s = seed;
+	size_t       place[64];
+	const size_t n = find_places(data, size, true, place, 64);
+
+	if (n == 0 || seed % 16 == 0 || !LLVMFuzzerMutate)
+		return seal(data, LLVMFuzzerMutate ? LLVMFuzzerMutate(data, size, most) : size, 0);
+	seed /= 16;
+	for (int times = 1 + (int)(seed % 3); times; times--) {
+		uint8_t      piece[300];
+		const size_t from = place[fuzz_random(&s) % n], room = size - from < sizeof piece ? size - from : sizeof piece;
+		const size_t at = from + (size_t)(fuzz_random(&s) % room), some = 1 + (size_t)(fuzz_random(&s) % 16);
+		const size_t m = some < size - at ? some : size - at;
+		memcpy(piece, data + at, m);
+		LLVMFuzzerMutate(piece, m, m);
+		memcpy(data + at, piece, m);
+	}
+	return seal(data, size, 0);
 }
 
 #ifndef VERNIER_LIBFUZZER
@@ -89,11 +382,14 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 4, NULL, "OHDR OCHK GCOL axes order max token" };
-	static uint8_t seed[FUZZ_ROOM];
+	const fuzz_plan plan = { make_seed, 4, seal, fuzz_damage };
+	static uint8_t  seed[FUZZ_ROOM];
 	for (int i = 0; i < 4; i++) {
 		LLVMFuzzerTestOneInput(seed, make_seed(i, seed));
-		if (read_well != 1) /* then no mutation tells anything */
+		if (both->n != 1) /* then no mutation tells anything */
+			return 1;
+		ask();
+		if (both->at != DONE || both->ours.order != 7 || both->theirs.order != 7)
 			return 1;
 	}
 	return fuzz_main(argc, argv, &plan);

@@ -76,7 +76,7 @@ static void use(const vn_tokenizer *t)
 	int64_t  n = 0;
 	vn_error e = { "" };
 
-	if (vn_tokenizer_encode(t, text, sizeof text - 1, true, &ids, &n, &e) && (!*e.text || strchr(e.text, '\n') || ids))
+	if (vn_tokenizer_encode(t, text, sizeof text - 1, true, &ids, &n, &e) && (!fuzz_one_line(e.text) || ids))
 		abort();
 	for (int64_t k = 0; k < n; k++) {
 		size_t length;
@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		size -= n + (end != NULL);
 	}
 	if (vn_tokenizer_open(dir, &t, &e)) {
-		if (!*e.text || strchr(e.text, '\n') || t)
+		if (!fuzz_one_line(e.text) || t)
 			abort();
 		return 0;
 	}
@@ -132,9 +132,7 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL,
-	                         "null true false -1 0 261 4194303 4194304 1e9 {} [] \"x\" \036 \n \r\n #version \"270\": \"added_tokens_decoder\": "
-	                         "\"tokenizer_class\": \"GPT2Tokenizer\" \"content\": \"<x>\" \"special\":true, \"add_eos_token\":true, \"eos_token\":" };
+	const fuzz_plan plan = { make_seed, 2, NULL, NULL };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif

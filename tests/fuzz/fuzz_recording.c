@@ -1,31 +1,14 @@
-/* fuzz_recording.c: whatever bytes a checkpoint file has, opening it ends in a
- * recording or in one line.
- *
- * With libFuzzer: clang -fsanitize=fuzzer,address. Without: a program that takes
- *
- *   fuzz_recording FILE...                     each file once
- *   fuzz_recording --mutate N [--seed S] FILE  N damaged copies of FILE
- *   fuzz_recording                             a few of a golden file
- *   FUZZ_SECONDS=300 FUZZ_SEED=7 ...           for so long, and elsewhere
- *
- * and tells how often each line came. Files in HDF5's old format (what h5py
- * writes by default) have no checksums and get furthest. */
+/* fuzz_recording.c: whatever bytes a checkpoint file has, opening it ends in a recording or in one line. */
 #include "capture/show/identities.h"
 #include "capture/recording/recording.h"
 #include "capture/view/view.h"
-#include "libref/base/progress.h"
+#include "tests/fuzz/mutate.h"
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
 static vn_error last;      /* what the last input ended in */
-static int      last_read; /* 1: it opened; 2: and every number could be read */
+static bool     read_well; /* it opened, and every number could be read */
 
 /* A part is what it is of the whole. */
 static void same_in_part(vn_recording *r, int i, const unsigned char *whole)
@@ -41,10 +24,10 @@ static void same_in_part(vn_recording *r, int i, const unsigned char *whole)
 }
 
 /* All there is to ask. */
-static int use(vn_recording *r)
+static bool use(vn_recording *r)
 {
 	volatile double sum = 0;
-	int             good = 2;
+	bool            good = true;
 
 	for (int i = 0; i < vn_recording_count(r); i++) {
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -52,7 +35,7 @@ static int use(vn_recording *r)
 		if (vn_recording_find(r, e->step, e->name) != i || vn_shape_count(&e->shape) < 0)
 			abort();
 		if (vn_recording_data(r, i, &numbers, &last)) {
-			good = 1;
+			good = false;
 			continue;
 		}
 		sum += vn_stats_of(numbers, e->dtype, (size_t)vn_shape_count(&e->shape)).max;
@@ -60,7 +43,7 @@ static int use(vn_recording *r)
 	}
 	vn_identities found;
 	if (vn_identities_of(r, NULL, NULL, &found, &last))
-		good = 1;
+		good = false;
 	vn_identities_free(&found);
 	for (int i = 0; i < vn_recording_count(r); i++) { /* as another recording might be seen */
 		const vn_entry *e = vn_recording_entry(r, i);
@@ -98,11 +81,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || (size && write(fd, data, size) != (ssize_t)size))
 		abort();
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	fuzz_quiet_children();
 	*last.text = '\0';
-	last_read = 0;
+	read_well = false;
 	if (vn_recording_open(path, &r, &last) == VN_OK)
-		last_read = use(r);
-	else if (!*last.text || strchr(last.text, '\n') || r)
+		read_well = use(r);
+	else if (!fuzz_one_line(last.text) || r)
 		abort(); /* a refusal is one line, and leaves nothing */
 	vn_recording_close(r);
 	close(fd);
@@ -110,128 +94,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef VERNIER_LIBFUZZER
-
-#ifndef VERNIER_SOURCE
-#define VERNIER_SOURCE "."
-#endif
-
-static uint64_t state = 1;
-
-static uint64_t dice(uint64_t n)
+/* In HDF5's old format, which has no checksums: damage gets furthest. */
+static size_t make_seed(int i, uint8_t *out)
 {
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
-	return n ? state % n : 0;
-}
+	FILE *f = fopen(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", "rb");
+	const size_t n = f && i == 0 ? fread(out, 1, FUZZ_ROOM, f) : 0;
 
-static size_t damage(uint8_t *data, size_t size)
-{
-	static const uint8_t odd[] = { 0, 1, 0x7f, 0x80, 0xff };
-	uint64_t             times = 1 + dice(6);
-
-	for (uint64_t i = 0; i < times; i++) {
-		size_t at = dice(size), n = 1 + dice(8), from;
-		switch (dice(6)) {
-		case 0:
-		case 1: data[at] ^= (uint8_t)(1u << dice(8)); break;
-		case 2: data[at] = odd[dice(sizeof odd)]; break;
-		case 3: memset(data + at, odd[dice(sizeof odd)], size - at < n ? size - at : n); break;
-		case 4: /* a piece of the file elsewhere */
-			from = dice(size);
-			n = 1 + dice(64);
-			n = size - at < n ? size - at : n;
-			memmove(data + at, data + from, size - from < n ? size - from : n);
-			break;
-		default: data[at] = (uint8_t)dice(256); break;
-		}
-	}
-	return dice(20) ? size : dice(size + 1);
-}
-
-static uint8_t *load(const char *path, size_t *size)
-{
-	FILE    *f = fopen(path, "rb");
-	uint8_t *data = NULL;
-
-	if (f && fseek(f, 0, SEEK_END) == 0) {
-		*size = (size_t)ftell(f);
-		rewind(f);
-		data = malloc(*size + 1);
-		if (data && fread(data, 1, *size, f) != *size) {
-			free(data);
-			data = NULL;
-		}
-	}
-	if (f)
-		fclose(f);
-	if (!data)
-		fprintf(stderr, "%s: cannot be read\n", path);
-	return data;
-}
-
-/* How often each line came, file name and numbers left out. */
-enum { MOST_LINES = 512 };
-static struct { char text[160]; int n; } line[MOST_LINES];
-
-static void count(void)
-{
-	char  text[160];
-	char *p = text;
-	const char *from = last_read ? "" : strstr(last.text, ": ");
-
-	if (last_read)
-		from = last_read == 2 ? "opens, all numbers read" : last.text;
-	for (from = from ? from : last.text; *from && p < text + sizeof text - 1; from++)
-		if (*from < '0' || *from > '9')
-			*p++ = *from;
-	*p = '\0';
-	for (int i = 0; i < MOST_LINES; i++)
-		if (line[i].n == 0 || strcmp(line[i].text, text) == 0) {
-			strcpy(line[i].text, text);
-			line[i].n++;
-			return;
-		}
+	if (!f || fclose(f) != 0)
+		exit(2);
+	return n;
 }
 
 int main(int argc, char **argv)
 {
-	static char *few[] = { "", "--mutate", "200", VERNIER_SOURCE "/fixtures/golden/qwen2-trained.p001.f32.h5", NULL };
-	const char *seconds = getenv("FUZZ_SECONDS"), *seed = getenv("FUZZ_SEED");
-	const double end = seconds ? vn_seconds() + strtod(seconds, NULL) : 0;
-	long times = 0, done = 0;
-	int  i = 1;
-
-	if (seed)
-		state = strtoull(seed, NULL, 10) * 2654435761u + 1;
-	if (argc < 2) {
-		argv = few;
-		argc = 4;
-	}
-
-	for (; i + 1 < argc && argv[i][0] == '-'; i += 2) {
-		if (strcmp(argv[i], "--mutate") == 0)
-			times = atol(argv[i + 1]);
-		else
-			state = strtoull(argv[i + 1], NULL, 10) * 2654435761u + 1;
-	}
-	for (; i < argc; i++) {
-		size_t   size;
-		uint8_t *data = load(argv[i], &size), *copy = data ? malloc(size + 1) : NULL;
-		if (!copy)
-			return 2;
-		for (long n = 0; n < times || n == 0 || vn_seconds() < end; n++, done++) {
-			memcpy(copy, data, size);
-			LLVMFuzzerTestOneInput(copy, times ? damage(copy, size) : size);
-			count();
-		}
-		free(copy);
-		free(data);
-	}
-	for (int k = 0; k < MOST_LINES && line[k].n; k++)
-		printf("%7d  %s\n", line[k].n, line[k].text);
-	printf("%ld files, no failure\n", done);
-	return 0;
+	const fuzz_plan plan = { make_seed, 1, NULL, fuzz_damage };
+	static uint8_t  seed[FUZZ_ROOM];
+	LLVMFuzzerTestOneInput(seed, make_seed(0, seed));
+	if (!read_well) /* then no mutation tells anything */
+		return 1;
+	return fuzz_main(argc, argv, &plan);
 }
-
 #endif

@@ -1,8 +1,5 @@
 /* fuzz_weights.c: any two tables of weights: compared without a crash, every weight counted once, every
- * row of the result with words; with numbers for the reference and without.
- *
- * Built with -fsanitize=fuzzer it is a libFuzzer target (-DVERNIER_LIBFUZZER); otherwise main
- * changes recipes for two tables, and reads files given as arguments. */
+ * row of the result with words; with numbers for the reference and without. */
 #include "compare/weights/weights_report.h"
 #include "tests/fuzz/mutate.h"
 
@@ -134,7 +131,7 @@ static size_t make_seed(int i, uint8_t *out)
 
 int main(int argc, char **argv)
 {
-	const fuzz_plan plan = { LLVMFuzzerTestOneInput, make_seed, 2, NULL, "weights \x01\x02\x08 \x14\x0f" };
+	const fuzz_plan plan = { make_seed, 2, NULL, NULL };
 	return fuzz_main(argc, argv, &plan);
 }
 #endif
