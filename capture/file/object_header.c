@@ -207,10 +207,10 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 	if (data.bad || bytes >= room)
 		return false;
 	to[bytes] = '\0';
-	if (bytes == 0)
+	if (bytes == 0 && at == 0)
 		return true;
 	const vn_collection *h = index < VN_MOST_OBJECTS ? find_collection(g->r, at) : NULL;
-	if (!h || h->object[index].bytes != bytes) /* none has no bytes */
+	if (!h || !h->object[index].from || h->object[index].bytes != bytes)
 		return false;
 	const unsigned char *p = look(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
 	if (!p)
