@@ -239,7 +239,7 @@ static void what_hdf5_refuses_is_not_read(void)
 	hid_t d, f = make(false, H5P_DEFAULT, &d);
 
 	put_text(d, "axes", "token", true);
-	put_text(d, "op", "x", true);
+	put_text(d, "op", "", true);
 	put(d, "order", H5T_STD_I64LE, 0, &(int64_t){ 1 });
 	const uint64_t at = done(f, d);
 	const int      fd = open(path, O_RDWR);
@@ -250,6 +250,7 @@ static void what_hdf5_refuses_is_not_read(void)
 	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) - 4, 11)); /* the size of its datatype */
 	CU_ASSERT_FALSE(read_with(at, fd, find(fd, order, sizeof order - 1) + 2, 0));  /* a name that ends before its end */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 1)); /* a second object of number 1 */
+	CU_ASSERT_FALSE(read_with(at, fd, heap + 40, 9)); /* no object for an empty string */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 24, 9)); /* an object that is longer than the string in it */
 	CU_ASSERT_FALSE(read_with(at, fd, heap + 9, 8));  /* a collection that is too small for one */
 	close(fd);

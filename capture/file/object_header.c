@@ -207,10 +207,10 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 	if (data.bad || bytes >= room)
 		return false;
 	to[bytes] = '\0';
-	if (bytes == 0)
+	if (bytes == 0 && at == 0)
 		return true;
 	const vn_collection *h = index < VN_MOST_OBJECTS ? find_collection(g->r, at) : NULL;
-	if (!h || h->object[index].bytes != bytes) /* none has no bytes */
+	if (!h || !h->object[index].from || h->object[index].bytes != bytes)
 		return false;
 	const unsigned char *p = look(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
 	if (!p)
@@ -356,6 +356,12 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
 	if (!(p = look(g->r, w, address, prefix)))
 		return false;
+	if (flags & 0x10) { /* how many attributes a header holds at most, and fewer than how many it takes back */
+		piece phase = { p + prefix - size_bytes - 4, 4, false };
+		const uint64_t most = number(&phase, 2);
+		if (number(&phase, 2) > most)
+			return false;
+	}
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = number(&at, size_bytes);
 	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(p, prefix + (size_t)size) ||
