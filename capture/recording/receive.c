@@ -37,7 +37,7 @@ static void *grow(void *list, int n, int *room, size_t size)
 }
 
 /* As many objects as the child goes through, and what its frames of one file may come to; no honest one sends more. */
-enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100 };
+enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100, MOST_STEP = 999999999 };
 static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
 
 static bool ended(const char *text, size_t room)
@@ -228,7 +228,7 @@ static vn_status take_step(vn_recording *r, const void *data, size_t bytes, vn_e
 	s.first_row = s.first_row == VN_NOT_SAID ? 0 : s.first_row;
 	const bool all = s.rows == VN_NOT_SAID && s.tokens >= 0 && s.first_row >= 0;
 	s.rows = all ? s.tokens - s.first_row : s.rows;
-	if (s.number < 0 || s.number > INT32_MAX)
+	if (s.number < 0 || s.number > MOST_STEP)
 		return astray(r, err);
 	if (s.position < 0 || s.tokens < 0 || s.first_row < 0 || s.rows < 0 || s.tokens > INT32_MAX ||
 	    s.position > INT32_MAX || s.first_row > s.tokens || s.rows > s.tokens - s.first_row)
@@ -266,7 +266,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 		return astray(r, err);
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
-	    !sane_name(t.name) || t.step < 0 || t.step > INT32_MAX || !sane_shape(&t, &size) || t.offset < -1 ||
+	    !sane_name(t.name) || t.step < 0 || t.step > MOST_STEP || !sane_shape(&t, &size) || t.offset < -1 ||
 	    (t.offset >= 0 && (t.offset > r->bytes || size > r->bytes - t.offset)) || (t.offset < 0 && size / MOST_INFLATION > r->bytes))
 		return astray(r, err);
 
@@ -277,7 +277,8 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 		t.order = 0;
 	vn_entry e = { .step = (int)t.step, .order = unordered ? -1 : (int)t.order, .layer = (int)t.layer, .dtype = (vn_dtype)t.dtype,
 	               .shape.rank = t.rank, .has_stats = t.has_stats != 0, .same_as = -1 };
-	if (t.order < 0 || t.order > INT32_MAX || t.layer < -1 || t.layer > INT32_MAX || !set_digest(&e.digest, t.digest) ||
+	if (t.order < 0 || t.order >= INT32_MAX || t.layer < -1 || t.layer >= INT32_MAX || /* one more is an int */
+	    !set_digest(&e.digest, t.digest) ||
 	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
