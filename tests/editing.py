@@ -20,7 +20,7 @@ def __getattr__(name):
 def settle(f):
     """Digests of what is in an open file."""
     def visit(name, o):
-        if not isinstance(o, real.Dataset) or name.startswith("run/") or "digest" not in o.attrs:
+        if not isinstance(o, real.Dataset) or os.fsdecode(name).startswith("run/") or "digest" not in o.attrs:
             return
         raw = np.ascontiguousarray(o[()])
         now = xxhash.xxh3_128_hexdigest(raw.astype(raw.dtype.newbyteorder("=")).tobytes() if raw.dtype.names is None else raw.tobytes())

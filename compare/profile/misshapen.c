@@ -117,14 +117,14 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	return st;
 }
 
-/* Of other rows or another step there is nothing to recognise, nor where the reference's own axes say nothing. */
+/* Of other rows or another step, or of whole numbers, there is nothing to recognise, nor where the reference's own axes say nothing. */
 static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(c->ref, p->ref), *f = vn_recording_entry(c->cand, p->cand);
 	const vn_step  *r = vn_recording_step(c->ref, p->step), *d = vn_recording_step(c->cand, p->step);
 	const char *axes = vn_entry_axes(e), *why;
 	vn_dims     dims;
-	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && r && d && r->position == d->position
+	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 && f->dtype != VN_I32 && r && d && r->position == d->position
 	       && r->tokens == d->tokens && r->first_row == d->first_row && r->rows == d->rows;
 }
 

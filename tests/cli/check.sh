@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # check.sh [--accept] NAME: runs tests/cli/NAME.sh and compares what it says with NAME.expected.
 #
-# Python finds the modules of tests/ (editing.py). The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and `vernier` as a
-# function. What it prints on both streams, in order, and its exit status are the expectation; --accept rewrites
-# it. Paths of this machine are replaced by words, so that the expectation holds everywhere. A script that ends
-# with status 77 is skipped.
+# The script runs in an empty folder with $VERNIER (the program), $FIXTURES and $TESTS set and `vernier` as a
+# function. Python finds the modules of tests/ (editing.py). What the script prints on both streams, in order, and
+# its exit status are the expectation; --accept rewrites it. Paths of this machine are replaced by words, so that the
+# expectation holds everywhere. A script that ends with status 77 is skipped.
 set -u
 accept=
 [ "${1:-}" = --accept ] && { accept=1; shift; }

@@ -32,7 +32,8 @@ make dtype-lies "g['logits'].attrs['dtype'] = 'bf16'"
 make weight-twice "
 w = f['model/weights'][()]
 w[1] = w[0]
-f['model/weights'][...] = w"
+f['model/weights'][...] = w
+del f['model/weights'].attrs['digest']"
 make not-ours "del f.attrs['format']"
 make other-version "f.attrs['format_version'] = 99"
 make unfinished "f.attrs['complete'] = 0"

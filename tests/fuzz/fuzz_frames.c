@@ -198,8 +198,7 @@ static size_t reframe(uint8_t *data, size_t size, uint64_t chance)
 
 int main(int argc, char **argv)
 {
-	const int status = fuzz_main(argc, argv, &(fuzz_plan){ LLVMFuzzerTestOneInput, honest, 3, reframe,
-		"layer0.q_rope layer1.output f32 bf16 token hidden head -1 \x7f\x7f\x7f\x7f \x80 \xff\xff\xff\xff\xff\xff\xff\xff \x01 2147483648 9223372036854775807x2 / \n" });
+	const int status = fuzz_main(argc, argv, &(fuzz_plan){ honest, 3, reframe, NULL });
 	printf("%ld of them opened\n", opened);
 	return status || opened < 100;
 }

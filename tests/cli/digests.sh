@@ -1,0 +1,48 @@
+# Numbers that do not match the digest of their file: refused, allowed by name, counted.
+M=$FIXTURES/qwen2-trained
+for p in f32 f16; do vernier capture ref "$M" --ids "@$FIXTURES/prompts/p017.ids" --points '{embed,layer1.{q_proj,attn_out,output},logits}' --precision $p -o $p.h5 2>/dev/null; done
+say() { echo "\$ vernier compare $*"; vernier compare "$@" >said 2>&1; s=$?; grep -E '^(refused|vernier compare|verdict|warning)' said; echo "[$s]"; }
+flip() { cp "$1" "$2"; "${PYTHON:-python3}" -c "
+import h5py, sys
+with h5py.File(sys.argv[1]) as f:
+    at = f[sys.argv[2]].id.get_offset()
+with open(sys.argv[1], 'r+b') as f:
+    f.seek(at + 40)
+    b = f.read(1)[0]
+    f.seek(at + 40)
+    f.write(bytes([b ^ 1]))" "$2" "$3"; }
+echo "== whole"
+say f32.h5 f16.h5
+echo "== the last bit of one number, in the candidate, the reference, the floor"
+flip f16.h5 bad.h5 step.0/layer1/attn_out
+flip f32.h5 bad-ref.h5 step.0/layer1/attn_out
+say f32.h5 bad.h5
+say bad-ref.h5 f16.h5 --model "$M"
+say f32.h5 f16.h5 --floor bad.h5
+say f32.h5 bad.h5 --bitwise --points layer1.attn_out
+echo "== also where it is only looked at for its precision"
+say f32.h5 bad.h5 --points 'layer1.output' --allow missing
+echo "== allowed, and told in every report"
+say f32.h5 bad.h5 --allow digest
+vernier compare f32.h5 bad.h5 --allow digest -o r.json -o r.md -o r.xml -o r.html
+for r in json md xml html; do echo "$r: $(grep -c 'does not match' r.$r) $(grep -c 'do not match its digest' r.$r)"; done
+"${PYTHON:-python3}" -c "import json; print(json.load(open('r.json'))['digests'])"
+echo "== without digests"
+cp f16.h5 none.h5
+"${PYTHON:-python3}" -c "
+import h5py
+f = h5py.File('none.h5', 'r+')
+for name in ('embed', 'logits'): del f['step.0/' + name].attrs['digest']
+h5py.File('bad.h5', 'r+')['step.0/logits'].attrs['digest'] = ''"
+say f32.h5 none.h5
+echo "== a digest that is none, a digest that was changed"
+say f32.h5 bad.h5
+cp f32.h5 lie.h5; "${PYTHON:-python3}" -c "
+import h5py
+f = h5py.File('lie.h5', 'r+')['step.0/logits']; d = f.attrs['digest']; f.attrs['digest'] = d[:-1] + ('1' if d[-1] == '0' else '0')"
+say lie.h5 f16.h5 --points logits
+echo "== the lists of /run and the table of weights"
+flip f16.h5 ids.h5 run/positions
+flip f16.h5 table.h5 model/weights
+say f32.h5 ids.h5
+say f32.h5 table.h5 --allow digest
