@@ -3,6 +3,7 @@
 
 #include "libref/base/trouble.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,11 +22,16 @@ bool vn_json_lost(void)
 	return was;
 }
 
+static _Thread_local jmp_buf *way_out; /* of a load or a dump; NULL: a value is being built */
+
 static void *allocate(size_t n)
 {
 	void *p = malloc(n);
-	if (!p)
+	if (!p) {
 		vn_json_lose();
+		if (way_out)
+			longjmp(*way_out, 1);
+	}
 	return p;
 }
 
@@ -43,18 +49,45 @@ static void say_why(json_error_t *why)
 	}
 }
 
+/* What is asked of Jansson, with a way out. */
+typedef struct task {
+	const char   *text;
+	size_t        bytes, flags;
+	json_error_t *why;
+	const json_t *value;
+	FILE         *out;
+	json_t       *loaded;
+	char         *dumped;
+	bool          printed;
+} task;
+
+static void load(task *t)  { t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why); }
+static void dump(task *t)  { t->dumped = json_dumps(t->value, t->flags); }
+static void print(task *t) { t->printed = json_dumpf(t->value, t->out, t->flags) == 0; }
+
+/* False: memory ran out, and nothing of it is to be used. */
+static bool does(void (*what)(task *), task *t)
+{
+	jmp_buf here;
+
+	way_out = &here;
+	const bool whole = setjmp(here) == 0;
+	if (whole)
+		what(t);
+	way_out = NULL;
+	return whole;
+}
+
 json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
 {
 	const bool before = vn_json_lost();
-	json_t    *j = json_loadb(text, bytes, flags, why);
+	task       t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
+	const bool whole = does(load, &t);
 
-	if (vn_json_lost()) {
-		json_decref(j);
-		j = NULL;
+	if (!whole)
 		say_why(why);
-	}
 	lost = before;
-	return j;
+	return whole ? t.loaded : NULL;
 }
 
 json_t *vn_json_parse(const char *text, size_t flags)
@@ -64,18 +97,15 @@ json_t *vn_json_parse(const char *text, size_t flags)
 
 char *vn_json_dump(const json_t *j, size_t flags)
 {
-	char *text = j ? json_dumps(j, flags) : NULL;
+	task t = { .value = j, .flags = flags };
 
-	if (vn_json_lost()) {
-		free(text);
-		text = NULL;
-	}
-	return text;
+	/* Nothing of what is broken already. */
+	return j && !vn_json_lost() && does(dump, &t) ? t.dumped : (vn_json_lost(), NULL);
 }
 
 bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 {
-	/* Nothing of what is broken already. */
-	bool good = j && !lost && json_dumpf(j, out, flags) == 0;
-	return !vn_json_lost() && good;
+	task t = { .value = j, .flags = flags, .out = out };
+
+	return j && !vn_json_lost() && does(print, &t) ? t.printed : (vn_json_lost(), false);
 }
