@@ -248,7 +248,7 @@ static vn_status write_limits(command *k, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
 	head(k, to);
 	vn_status st = vn_calibration_write(&k->fit, to, err);
-	if (fclose(to) != 0 && !st)
+	if (!vn_text_close(to, &text) && !st)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for limits");
 	if (!st && !(st = prove(k, text, n, err)) && !(st = vn_output_open(&out, k->output, k->force, err))) {
 		fwrite(text, 1, n, out.file);

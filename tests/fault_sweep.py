@@ -113,6 +113,8 @@ class Sweep:
         env |= dict(LD_PRELOAD=self.shim, VN_FAULT_TALLY=tally, VN_FAULT_TIME="1700000000", TMPDIR=os.path.join(cwd, "tmp"), NO_COLOR="1",
                     XDG_CACHE_HOME=os.path.join(place, "cache"), HOME=place, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1",
                     LC_ALL="C.UTF-8")
+        if command != "capture":  # that one starts the program again (libref/ops/blas.h); once is enough
+            env |= dict(OPENBLAS_CORETYPE="Haswell", OMP_WAIT_POLICY="passive")
         if self.own:
             fault = dict(fault, own=1)
         env |= {"VN_FAULT_" + k.upper(): str(v) for k, v in fault.items()}
@@ -237,7 +239,7 @@ class Sweep:
                     n = self.base[command]["each"][children].get(call, 0)
                     if children and n == self.base[command]["each"][0].get(call, 0):
                         continue
-                    share = WEIGHT.get(command, 1) * min(1, 0.5 / max(0.05, self.base[command]["seconds"]))
+                    share = WEIGHT.get(command, 1) * min(1, 0.15 / max(0.05, self.base[command]["seconds"]))
                     share *= 4 if call in ("malloc", "calloc", "realloc") else 1
                     strata += [(command, call, sticky, children, n, share) for sticky in (0, 1) if n]
         low, high = 0.0, 1e9 if sample is None else float(sample)

@@ -58,6 +58,12 @@ if [ -n "$hits" ]; then
 	echo "$hits"
 	bad=1
 fi
+hits=$(grep -rlE '\bjson_(load|dump)[a-z]*\(' libref libgpu capture compare | grep -v '^libref/base/json.c$')
+if [ -n "$hits" ]; then
+	echo "JSON is loaded and dumped by libref/base/json.h, not by Jansson alone, in:"
+	echo "$hits"
+	bad=1
+fi
 hits=$(grep -rlE '#include <zip' libref libgpu capture compare | grep -v '^capture/import/dump_npz.c$')
 if [ -n "$hits" ]; then
 	echo "libzip belongs to capture/import/dump_npz.c, not to:"

@@ -80,7 +80,7 @@ static json_t *weight_line(const vn_weight *w)
 
 static bool keep(char **line, json_t *j)
 {
-	*line = j ? vn_json_dump(j, JSON_REAL_PRECISION(17)) : NULL;
+	*line = vn_json_dump(j, JSON_REAL_PRECISION(17));
 	json_decref(j);
 	return *line;
 }

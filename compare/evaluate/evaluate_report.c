@@ -208,7 +208,7 @@ vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
-	const bool good = j && vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
+	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");
 }

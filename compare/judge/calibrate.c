@@ -1,5 +1,6 @@
 /* calibrate.c: see calibrate.h. */
 #include "compare/judge/calibrate.h"
+#include "compare/text/output.h"
 #include "compare/text/words.h"
 
 #include "libref/base/utf8.h"
@@ -272,8 +273,8 @@ static void why(const vn_calibration *k, const group *g, int n, FILE *out)
 			fprintf(to, "%s %s %.3g at %s of %s", i ? "," : "", vn_limit_key(g[i].worst->form, g[i].worst->metric, key),
 			        g[i].worst->value, g[i].worst->name, file_of(g[i].worst));
 		fprintf(to, "; margin %g", k->margin);
-		fclose(to);
 	}
+	vn_text_close(to, &text);
 	fputs("    why: ", out);
 	quoted(text ? text : "", "", out);
 	fputc('\n', out);

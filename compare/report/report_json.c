@@ -298,7 +298,7 @@ static json_t *tail(const vn_comparison *c, const vn_story *s)
 /* Writes and frees it. */
 static bool put(FILE *out, json_t *j, size_t flags)
 {
-	const bool good = j && vn_json_print(j, out, flags | JSON_ENCODE_ANY);
+	const bool good = vn_json_print(j, out, flags | JSON_ENCODE_ANY);
 	json_decref(j);
 	return good;
 }

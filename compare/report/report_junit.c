@@ -9,6 +9,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/text/markup.h"
 #include "compare/report/report.h"
+#include "compare/text/output.h"
 
 #include <stdlib.h>
 
@@ -79,10 +80,8 @@ static vn_status failure_text(const vn_comparison *c, const vn_story *s, int poi
 		fprintf(to, "replayed: %s\n", vn_say_replay(c, p, words));
 	if (p->worst < 0) /* also in the text: GitLab shows no message */
 		fprintf(to, "%s\n", vn_say_failure(p, words));
-	if (fclose(to) != 0 || !text) {
-		free(text);
+	if (!vn_text_close(to, &text))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-	}
 	vn_xml_lines(out, text);
 	free(text);
 	return VN_OK;

@@ -8,6 +8,7 @@
 #include "compare/text/markup.h"
 #include "compare/replay/replay.h"
 #include "compare/report/report.h"
+#include "compare/text/output.h"
 #include "compare/weights/weights_report.h"
 
 #include <math.h>
@@ -169,13 +170,13 @@ static char *folded(const vn_comparison *c, const vn_told *x, size_t *n)
 	FILE  *to = open_memstream(&lines, &n_lines), *out = open_memstream(&text, n);
 	if (to)
 		vn_report_full(c, x, false, to);
-	bool good = to && fclose(to) == 0;
+	bool good = vn_text_close(to, &lines);
 	if (good && out) {
 		fold(out, x->point == c->first ? "First divergence" : "Origin", vn_label(&c->point[x->point], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
-	good = (out && fclose(out) == 0) && good;
+	good = vn_text_close(out, &text) && good;
 	free(lines);
 	if (good)
 		return text;
@@ -270,10 +271,8 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 			continue;
 		if (to)
 			row(c, &c->point[i], to);
-		if (!to || fclose(to) != 0) {
-			free(text);
+		if (!vn_text_close(to, &text))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
-		}
 		used += n;
 		if (used < room)
 			fwrite(text, 1, n, out);
@@ -300,7 +299,7 @@ vn_status vn_report_markdown(const vn_comparison *c, const vn_story *s, const vn
 		details(c, s, b);
 		runs(c, o, b);
 	}
-	const bool no_top = !a || fclose(a) != 0, no_tail = !b || fclose(b) != 0;
+	const bool no_top = !vn_text_close(a, &top), no_tail = !vn_text_close(b, &tail);
 	if (no_top || no_tail)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 	else {

@@ -148,7 +148,7 @@ vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)
 	                         vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations, "caught",
 	                         vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED), "not_run",
 	                         vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs);
-	const bool good = root && vn_json_print(root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
+	const bool good = vn_json_print(root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 	json_decref(root);
 	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "the report cannot be written");
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,6 +71,19 @@ vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 	if (!o->force || moved != 0)
 		unlink(o->temporary);
 	return moved == 0 ? VN_OK : vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why));
+}
+
+bool vn_text_close(FILE *to, char **text)
+{
+	bool good = to && !ferror(to);
+
+	good = to && fclose(to) == 0 && good && *text;
+	if (!good) {
+		free(*text);
+		*text = NULL;
+		vn_trouble_note(NULL);
+	}
+	return good;
 }
 
 vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err)

@@ -29,6 +29,10 @@ bool      vn_same_file(const char *a, const char *b);
  * a zeroed one. */
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err);
 
+/* Ends what open_memstream began. False: it is not whole, *text is NULL, and that is noted (trouble.h). fclose alone
+ * does not tell. to may be NULL: false. */
+bool vn_text_close(FILE *to, char **text);
+
 /* A whole report, to path or stdout, by that function. */
 typedef vn_status vn_output_writer(const void *context, FILE *out, vn_error *err);
 vn_status vn_output_report(const char *path, bool force, vn_output_writer *write, const void *context, vn_error *err);

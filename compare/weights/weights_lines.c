@@ -1,6 +1,7 @@
 /* weights_lines.c: weights that differ in one way, in one line: "all 24 layers:
  * self_attn.q_proj.weight". */
 #include "compare/weights/weights_inside.h"
+#include "compare/text/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,10 +128,7 @@ static char *say_which(const item *x, int n)
 	}
 	if (parts > PARTS_NAMED)
 		fprintf(to, " and %d more", parts - PARTS_NAMED);
-	if (fclose(to) == 0)
-		return text;
-	free(text);
-	return NULL;
+	return vn_text_close(to, &text) ? text : NULL;
 }
 
 /* By the layer a line begins in, then by name. */

@@ -4,6 +4,7 @@
 #include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +23,16 @@ bool vn_json_lost(void)
 	return was;
 }
 
+static _Thread_local jmp_buf *way_out; /* of a load or a dump; NULL: a value is being built */
+
 static void *allocate(size_t n)
 {
 	void *p = malloc(n);
-	if (!p)
+	if (!p) {
 		vn_json_lose();
+		if (way_out)
+			longjmp(*way_out, 1);
+	}
 	return p;
 }
 
@@ -44,35 +50,17 @@ static void say_why(json_error_t *why)
 	}
 }
 
-json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
-{
-	const bool before = vn_json_lost();
-	json_t    *j = json_loadb(text, bytes, flags, why);
-
-	if (vn_json_lost()) {
-		json_decref(j);
-		j = NULL;
-		say_why(why);
-	}
-	lost = before;
-	return j;
-}
-
-json_t *vn_json_parse(const char *text, size_t flags)
-{
-	return text ? vn_json_load(text, strlen(text), flags, NULL) : NULL;
-}
-
-char *vn_json_dump(const json_t *j, size_t flags)
-{
-	char *text = j ? json_dumps(j, flags) : NULL;
-
-	if (vn_json_lost()) {
-		free(text);
-		text = NULL;
-	}
-	return text;
-}
+/* What is asked of Jansson, with a way out. */
+typedef struct task {
+	const char   *text;
+	size_t        bytes, flags;
+	json_error_t *why;
+	const json_t *value;
+	FILE         *out;
+	json_t       *loaded;
+	char         *dumped;
+	bool          printed;
+} task;
 
 /* Jansson hands over well-formed UTF-8, no character in two pieces, and what is none of ASCII only inside strings. Its
  * own newlines between values come here as well. */
@@ -99,9 +87,51 @@ static int put_printable(const char *text, size_t n, void *to)
 	return ferror(out) ? -1 : 0;
 }
 
+static void load(task *t)  { t->loaded = json_loadb(t->text, t->bytes, t->flags, t->why); }
+static void dump(task *t)  { t->dumped = json_dumps(t->value, t->flags); }
+static void print(task *t) { t->printed = json_dump_callback(t->value, put_printable, t->out, t->flags) == 0; }
+
+/* False: memory ran out, and nothing of it is to be used. */
+static bool does(void (*what)(task *), task *t)
+{
+	jmp_buf here;
+
+	way_out = &here;
+	const bool whole = setjmp(here) == 0;
+	if (whole)
+		what(t);
+	way_out = NULL;
+	return whole;
+}
+
+json_t *vn_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why)
+{
+	const bool before = vn_json_lost();
+	task       t = { .text = text, .bytes = bytes, .flags = flags, .why = why };
+	const bool whole = does(load, &t);
+
+	if (!whole)
+		say_why(why);
+	lost = before;
+	return whole ? t.loaded : NULL;
+}
+
+json_t *vn_json_parse(const char *text, size_t flags)
+{
+	return text ? vn_json_load(text, strlen(text), flags, NULL) : NULL;
+}
+
+char *vn_json_dump(const json_t *j, size_t flags)
+{
+	task t = { .value = j, .flags = flags };
+
+	/* Nothing of what is broken already. */
+	return j && !vn_json_lost() && does(dump, &t) ? t.dumped : (vn_json_lost(), NULL);
+}
+
 bool vn_json_print(const json_t *j, FILE *out, size_t flags)
 {
-	/* Nothing of what is broken already. */
-	bool good = j && !lost && json_dump_callback(j, put_printable, out, flags) == 0;
-	return !vn_json_lost() && good;
+	task t = { .value = j, .flags = flags, .out = out };
+
+	return j && !vn_json_lost() && does(print, &t) ? t.printed : (vn_json_lost(), false);
 }

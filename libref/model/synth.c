@@ -5,6 +5,7 @@
 #include "libref/base/json.h"
 #include "libref/base/progress.h"
 #include "libref/base/temporary.h"
+#include "libref/base/trouble.h"
 #include "libref/plan/family.h"
 
 #include <dirent.h>
@@ -134,7 +135,7 @@ static vn_status write_all(FILE *f, const char *path, const void *data, size_t b
 /* Close, and on the disk when good: a rename may reach it before the numbers do. */
 static vn_status finish_file(FILE *f, const char *path, bool good, vn_error *err)
 {
-	const bool lost = good && (fflush(f) != 0 || fsync(fileno(f)) != 0);
+	const bool lost = good && (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0);
 	const int  why = errno;
 	if (fclose(f) != 0 && good && !lost)
 		return vn_fail(err, VN_ERR_IO, "%s: %s", path, strerror(errno));
@@ -353,6 +354,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	json_t          *config = config_of(shape, o->layers, err);
 	vn_status        st = VN_ERR_USAGE;
 	bool             made = false;
+	const unsigned   mark = vn_trouble_mark();
 
 	if (!config)
 		return st;
@@ -371,7 +373,7 @@ vn_status vn_synth_write(const char *shape, const char *said, const vn_synth_opt
 	if ((st = write_config(path, config, err)))
 		goto done;
 	snprintf(path, sizeof path, "%s/model.safetensors", partial);
-	if (!(st = write_weights(path, plan, o, err)))
+	if (!(st = write_weights(path, plan, o, err)) && !(st = vn_trouble_since(mark, dir, err)))
 		st = take_place(partial, dir, err);
 done:
 	if (made)
