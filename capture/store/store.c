@@ -93,6 +93,14 @@ static bool one_block(hid_t props, unsigned links)
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
+/* Adding a link so takes HDF5 time that grows with the square of their number: 4000 names took 80 s. Where nothing shows
+ * before the end (driver.h, hold), links beyond the first few are in an index, which it rewrites in several blocks. */
+static bool with_index(hid_t props)
+{
+	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
+	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
+}
+
 static vn_status make_file(vn_store *s, vn_error *err)
 {
 	hid_t     fapl = H5Pcreate(H5P_FILE_ACCESS), fcpl = H5Pcreate(H5P_FILE_CREATE);
@@ -106,11 +114,13 @@ static vn_status make_file(vn_store *s, vn_error *err)
 	if (fapl < 0 || fcpl < 0 || s->groups < 0 || driver < 0 ||
 	    H5Pset_driver(fapl, driver, vn_driver_info(s->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
-	    !one_block(fcpl, 16) || !one_block(s->groups, links < 65535 ? links : 65535) ||
+	    !(s->whole ? with_index(fcpl) && with_index(s->groups) : one_block(fcpl, 16) && one_block(s->groups, links < 65535 ? links : 65535)) ||
 	    (s->file = H5Fcreate(s->place.partial, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(s->file))
 		st = vn_store_broken(s, "a new file", err);
 	else
 		st = vn_store_publish(s, err);
+	if (!st && s->whole)
+		vn_driver_hold(s->driver);
 	if (fcpl >= 0)
 		H5Pclose(fcpl);
 	if (fapl >= 0)
@@ -118,7 +128,7 @@ static vn_status make_file(vn_store *s, vn_error *err)
 	return st;
 }
 
-vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
+static vn_status create(const char *path, bool force, bool whole, const vn_plan *plan, vn_store **store, vn_error *err)
 {
 	vn_store *s = *store = calloc(1, sizeof *s);
 	vn_status st;
@@ -126,7 +136,7 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	*s = (vn_store){ .plan = plan, .place.fd = -1, .disk.direct = -1, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID,
+	*s = (vn_store){ .plan = plan, .whole = whole, .place.fd = -1, .disk.direct = -1, .file = H5I_INVALID_HID, .step = H5I_INVALID_HID,
 	                 .groups = H5I_INVALID_HID, .parent = H5I_INVALID_HID, .tensor.dset = H5I_INVALID_HID };
 	pthread_mutex_init(&s->lock, NULL);
 	/* A file-size limit is an error like a full disk, not the end of us. */
@@ -154,6 +164,16 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	if (st)
 		vn_store_abandon(store);
 	return st;
+}
+
+vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
+{
+	return create(path, force, false, plan, store, err);
+}
+
+vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, vn_error *err)
+{
+	return create(path, force, true, NULL, store, err);
 }
 
 /* ---- steps ------------------------------------------------------------------------ */
@@ -250,6 +270,7 @@ static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 	vn_h5_lock();
 	close_step(s);
 	if (s->file >= 0) {
+		vn_driver_release(s->driver);
 		/* Marked only when all else is on disk. */
 		/* After a failure there is what vn_h5_room kept. */
 		if (vn_store_status(s, NULL) || !(st = vn_h5_room(s->place.partial, err)))

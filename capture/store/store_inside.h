@@ -17,6 +17,7 @@ struct vn_store {
 	vn_driver     *driver;
 	hid_t          file, step; /* step: its group */
 	hid_t          groups;     /* creation properties of groups */
+	bool           whole;      /* nothing of it shows before the end */
 	int64_t        tensors, bytes;
 	int32_t       *ids;        /* (n_ids), as in the file at byte ids_at; NULL: all were known */
 	int64_t        n_ids, unknown, ids_at;
