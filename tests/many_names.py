@@ -140,7 +140,7 @@ def recording(tensors, steps):
     ids = ",".join("7" for _ in range(steps))
     for tag, value in ("a", 1.0), ("b", 1.0001):
         safetensors("dump.safetensors", names, value)
-        m = run("import", "dump.safetensors", "-o", f"{tag}.h5", "--ids", ids, "--unmapped", "keep")
+        m = run("import", "dump.safetensors", "-o", f"{tag}.h5", "--ids", ids, "--unmapped", "keep", "--force")
     count, size = tensors * steps, os.path.getsize("a.h5")
     print(f"{tensors} tensors x {steps} steps: {size / 1e6:.0f} MB, {size / count:.0f} bytes a tensor")
     print(f"  import  {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor, {m.peak:6} MB, {1e6 * m.peak / count:6.0f} bytes a tensor")
