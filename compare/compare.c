@@ -1,4 +1,5 @@
 /* compare.c: see compare.h. */
+#include "compare/judge/count.h"
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/explain/explain.h"
@@ -314,6 +315,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	    || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
+	c->hidden = vn_count_hidden(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
 	    || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))

@@ -198,6 +198,7 @@ typedef struct vn_comparison {
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
 	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
 	int            n_since[VN_N_SINCE];
+	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	int            first;      /* first divergence; -1 */
 	int            n_unfounded, first_unfounded; /* checkpoints whose floor is none; -1 */

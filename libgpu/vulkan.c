@@ -1,11 +1,16 @@
 /* vulkan.c: see vulkan.h. */
 #include "libgpu/vulkan.h"
 
+#include "libref/base/room.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
 /* The name under which every Linux has it. Without a slash: the loader's own folders, never the current one. */
 #define LOADER "libvulkan.so.1"
+
+/* Bytes of address space. lavapipe crashes in LLVM where it gets no memory: seen with up to 600 MB left. */
+enum { ROOM = 1 << 30 };
 
 vn_vulkan vn_vk;
 
@@ -26,6 +31,9 @@ vn_status vn_vulkan_load(vn_error *err)
 
 	if (library)
 		return VN_OK;
+	if (!vn_room_for(ROOM))
+		return vn_fail(err, VN_ERR_NOMEM, "no Vulkan device: drivers need 1 GiB of address space, and less is left: raise the limit "
+		               "(ulimit -v)");
 	if (!(library = dlopen(LOADER, RTLD_NOW | RTLD_LOCAL)))
 		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: the Vulkan loader cannot be loaded: %s", dlerror());
 #define X(name) find(library, "vk" #name, &vn_vk.name, &missing);

@@ -24,6 +24,7 @@ struct vn_driver {
 	const char *path;
 	haddr_t     eoa, eof; /* as the library sees the file */
 	bool        passes;   /* nothing is kept */
+	haddr_t     held;     /* what is on disk before this byte stays as it is; 0: nothing does */
 	pending    *log;      /* in the order of writing */
 	size_t      n_log, room_log;
 	haddr_t    *seen;     /* addresses published before, an open hash table; 0: free */
@@ -136,6 +137,17 @@ static herr_t drv_read(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_
 	return 0;
 }
 
+/* What is kept back is rewritten often: its last state is enough. */
+static bool replace_kept(vn_driver *d, haddr_t at, size_t bytes, const void *buffer)
+{
+	for (size_t i = 0; i < d->n_log; i++)
+		if (d->log[i].at == at && d->log[i].bytes == bytes) {
+			memcpy(d->log[i].data, buffer, bytes);
+			return true;
+		}
+	return false;
+}
+
 static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size_t bytes, const void *buffer)
 {
 	vn_driver *d = of(f);
@@ -145,6 +157,8 @@ static herr_t drv_write(H5FD_t *f, H5FD_mem_t type, hid_t dxpl, haddr_t at, size
 		d->eof = at + bytes > d->eof ? at + bytes : d->eof;
 		return vn_write_at(d->fd, d->path, "its structure", buffer, bytes, (int64_t)at, NULL) ? -1 : 0;
 	}
+	if (at < d->held && replace_kept(d, at, bytes, buffer))
+		return 0;
 	if (d->n_log == d->room_log) {
 		size_t   room = d->room_log ? 2 * d->room_log : 256;
 		pending *log = realloc(d->log, room * sizeof *log);
@@ -243,6 +257,29 @@ static void drop_log(vn_driver *d)
 	d->n_log = 0;
 }
 
+/* All but what is kept back. */
+static void drop_published(vn_driver *d)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < d->n_log; i++)
+		if (d->log[i].at < d->held)
+			d->log[kept++] = d->log[i];
+		else
+			free(d->log[i].data);
+	d->n_log = kept;
+}
+
+void vn_driver_hold(vn_driver *d)
+{
+	d->held = d->eoa;
+}
+
+void vn_driver_release(vn_driver *d)
+{
+	d->held = 0;
+}
+
 void vn_driver_destroy(vn_driver *d)
 {
 	if (!d)
@@ -288,16 +325,18 @@ static bool known(const vn_driver *d, haddr_t at)
 }
 
 /* What nothing on disk points at; the file's length; strings, which others
- * point at; the rest. */
-enum { FRESH, LENGTH, STRINGS, LINKS, N_TURNS };
+ * point at; indices of links, which were held; the rest. */
+enum { FRESH, LENGTH, STRINGS, INDICES, LINKS, N_TURNS, LATER };
 
 static int turn_of(const vn_driver *d, const pending *p)
 {
+	if (p->at < d->held)
+		return LATER;
 	if (p->at == 0)
 		return LENGTH;
 	if (!known(d, p->at))
 		return FRESH;
-	return p->type == H5FD_MEM_GHEAP ? STRINGS : LINKS;
+	return p->type == H5FD_MEM_GHEAP ? STRINGS : p->type == H5FD_MEM_OHDR ? LINKS : INDICES;
 }
 
 /* A file shorter than its superblock says does not open. */
@@ -332,9 +371,9 @@ vn_status vn_driver_publish(vn_driver *d, vn_error *err)
 	free(turn);
 	/* Only now: after a failure all of it is written again, in the same turns. */
 	for (size_t i = 0; i < d->n_log && !st; i++)
-		if (!remember(d, d->log[i].at))
+		if (d->log[i].at >= d->held && !remember(d, d->log[i].at))
 			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", d->path);
 	if (!st)
-		drop_log(d);
+		drop_published(d);
 	return st;
 }

@@ -46,4 +46,10 @@ uint64_t    vn_driver_end(long long file);
 /* Everything the library has written so far goes to disk. */
 vn_status vn_driver_publish(vn_driver *d, vn_error *err);
 
+/* From here on what is on disk stays as it is: blocks that were there before are kept back, new ones go behind them, where
+ * nothing on disk leads. For what the library rewrites in several blocks at once (an index of many links).
+ * The next vn_driver_publish after a release puts the rest on disk, the index before what leads to it. */
+void vn_driver_hold(vn_driver *d);
+void vn_driver_release(vn_driver *d);
+
 #endif

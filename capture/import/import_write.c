@@ -73,7 +73,7 @@ vn_status vn_import_write(vn_import *i, const char *path, bool force, int64_t *t
 	vn_store      *s = NULL;
 	vn_status      st = piece ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 
-	if (!st && !(st = vn_store_create(path, force, NULL, &s, err)) && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
+	if (!st && !(st = vn_store_create_whole(path, force, &s, err)) && !(st = vn_store_run(s, vn_recording_run(i->r), ids, positions, n, err)) &&
 	    !(st = put_model(i, s, err)) && !(st = put_steps(i, s, piece, err))) {
 		*tensors = vn_store_tensors(s, bytes);
 		if (!i->complete)

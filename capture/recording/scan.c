@@ -18,7 +18,7 @@ enum { MOST_TENSORS = 1000000, MOST_GROUPS = 100000 };
 typedef struct walk {
 	vn_scan *s;
 	hid_t    file;
-	haddr_t *group;
+	haddr_t *group; /* an open hash table; 0: free */
 	size_t   n_groups, room;
 	int64_t  tensors;
 	bool     complete;
@@ -26,20 +26,40 @@ typedef struct walk {
 	vn_header_reader *reader; /* or NULL */
 } walk;
 
+/* The place of a group's address in the table: where it is, or where it would go. */
+static haddr_t *slot_of(haddr_t *table, size_t room, haddr_t at)
+{
+	size_t i = (size_t)((at * 0x9e3779b97f4a7c15u) >> 20) & (room - 1);
+	while (table[i] && table[i] != at)
+		i = (i + 1) & (room - 1);
+	return &table[i];
+}
+
+static void make_room_for_groups(walk *w, const char *object)
+{
+	const size_t room = w->room ? 2 * w->room : 256;
+	haddr_t     *table = calloc(room, sizeof *table);
+
+	if (!table)
+		vn_refuse(w->s, object, "no memory");
+	for (size_t i = 0; i < w->room; i++)
+		if (w->group[i])
+			*slot_of(table, room, w->group[i]) = w->group[i];
+	free(w->group);
+	w->group = table;
+	w->room = room;
+}
+
 static void enter(walk *w, haddr_t at, const char *object)
 {
-	for (size_t i = 0; i < w->n_groups; i++)
-		if (w->group[i] == at)
-			vn_refuse(w->s, object, "a group with two names");
-	if (w->n_groups == MOST_GROUPS)
+	if (2 * w->n_groups >= w->room)
+		make_room_for_groups(w, object);
+	haddr_t *slot = slot_of(w->group, w->room, at + 1); /* an address may be 0 */
+	if (*slot)
+		vn_refuse(w->s, object, "a group with two names");
+	if (w->n_groups++ == MOST_GROUPS)
 		vn_refuse(w->s, object, "more than %d groups", MOST_GROUPS);
-	if (w->n_groups == w->room) {
-		w->room = w->room ? 2 * w->room : 256;
-		w->group = realloc(w->group, w->room * sizeof *w->group);
-		if (!w->group)
-			vn_refuse(w->s, object, "no memory");
-	}
-	w->group[w->n_groups++] = at;
+	*slot = at + 1;
 }
 
 /* Hard links under harmless names only. */

@@ -92,18 +92,19 @@ vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *e
 	return st;
 }
 
-static vn_status make_file(vn_store *s, vn_error *err)
+static vn_status make_file(vn_store *s, bool whole, vn_error *err)
 {
 	vn_message m = { 0 };
 	vn_status  st = vn_scribe_start(&s->scribe, &s->place, err);
 
 	vn_put_int(&m, (s->plan ? s->plan->layers : GUESSED_LAYERS) + VN_N_POINTS);
+	vn_put_int(&m, whole);
 	if (st)
 		vn_message_finish(&m);
 	return st ? st : vn_store_do(s, VN_SCRIBE_CREATE, &m, NULL, err);
 }
 
-vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
+static vn_status create(const char *path, bool force, bool whole, const vn_plan *plan, vn_store **store, vn_error *err)
 {
 	vn_store *s = *store = calloc(1, sizeof *s);
 	vn_status st;
@@ -117,7 +118,7 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	/* A file-size limit is an error like a full disk, not the end of us. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
-		st = make_file(s, err);
+		st = make_file(s, whole, err);
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
 	}
 	if (!st && !(s->queue = vn_queue_create(QUEUE_BUDGET)))
@@ -134,6 +135,16 @@ vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_
 	if (st)
 		vn_store_abandon(store);
 	return st;
+}
+
+vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err)
+{
+	return create(path, force, false, plan, store, err);
+}
+
+vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, vn_error *err)
+{
+	return create(path, force, true, NULL, store, err);
 }
 
 /* ---- steps ------------------------------------------------------------------------ */

@@ -28,6 +28,10 @@ typedef struct vn_store vn_store;
  * given by name (vn_store_begin), and the file has no /plan. */
 vn_status vn_store_create(const char *path, bool force, const vn_plan *plan, vn_store **store, vn_error *err);
 
+/* The same without a plan, for what is written again rather than in part: PATH.partial holds no tensor before the
+ * commit, and a step any number of names, in time that is linear in it. */
+vn_status vn_store_create_whole(const char *path, bool force, vn_store **store, vn_error *err);
+
 /* /run: facts as attributes, all token ids with their positions; -1 for ids
  * that are known only later, behind all that are known now. */
 vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, const int32_t *positions,

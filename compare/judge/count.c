@@ -150,7 +150,7 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
 	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->ref, p->ref)))), carrying(c, p));
 
-	fewer = fmin(fewer, (double)vn_count_independent(c, p, vn_count_hidden(c)));
+	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->hidden));
 	/* One of them is taken by the factor itself. The scale has the luck of n numbers taken off already; of a norm nothing is, and the rest adds to it. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);

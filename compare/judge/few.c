@@ -156,7 +156,7 @@ vn_status vn_take_few(vn_comparison *c, vn_error *err)
 {
 	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
 	vn_status st = VN_OK;
-	const int64_t width = vn_count_hidden(c);
+	const int64_t width = c->hidden;
 	int       n = 0;
 
 	if (!in)

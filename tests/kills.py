@@ -1,0 +1,280 @@
+#!/usr/bin/env python3
+"""kills.py VERNIER [--all]: kill -9, at any moment, over every command that writes files.
+
+A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename, link,
+unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may be one of a
+child process. After each kill
+  - nothing of the command still runs,
+  - a file under a name that was asked for is whole: the same as of the undisturbed command,
+  - what is left beside has one of the documented names, PATH.partial or PATH.PID.partial (PATH.old: a model being replaced),
+    and a recording that was being written opens,
+  - the command run again succeeds, over what is left.
+
+--all: 500 kills and more, the GPU engine among what is killed.
+"""
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+VERNIER = os.path.abspath(sys.argv[1])
+ALL = "--all" in sys.argv[2:]
+IDS = ["--ids", "1,2,3,4,5"]
+
+COUNTER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Shared by a process and the children that it forks. Where nobody is to be killed the count is left in a file. */
+static struct { atomic_long n; } *shared;
+static long when = -1;
+
+__attribute__((constructor)) static void begin(void)
+{
+	const char *at = getenv("KILL_AT");
+	const int   fd = open(getenv("KILL_COUNT"), O_RDWR | O_CREAT, 0600);
+	when = at ? atol(at) : -1;
+	if (fd < 0 || syscall(77 /* ftruncate */, fd, 4096L) != 0)
+		_exit(99);
+	shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+}
+
+static void count(void)
+{
+	if (shared && atomic_fetch_add(&shared->n, 1) == when)
+		kill(getpid(), SIGKILL);
+}
+
+#define OVER(type, name, params, args) \
+	type name params { static type (*real) params; if (!real) real = (type (*) params)dlsym(RTLD_NEXT, #name); count(); return real args; }
+OVER(ssize_t, write, (int fd, const void *p, size_t n), (fd, p, n))
+OVER(ssize_t, pwrite, (int fd, const void *p, size_t n, off_t at), (fd, p, n, at))
+OVER(ssize_t, pwrite64, (int fd, const void *p, size_t n, off64_t at), (fd, p, n, at))
+OVER(int, rename, (const char *a, const char *b), (a, b))
+OVER(int, renameat2, (int d, const char *a, int e, const char *b, unsigned f), (d, a, e, b, f))
+OVER(int, link, (const char *a, const char *b), (a, b))
+OVER(int, unlink, (const char *a), (a))
+OVER(int, rmdir, (const char *a), (a))
+OVER(int, mkdir, (const char *a, mode_t m), (a, m))
+OVER(int, ftruncate, (int fd, off_t n), (fd, n))
+OVER(int, ftruncate64, (int fd, off64_t n), (fd, n))
+OVER(int, fsync, (int fd), (fd))
+OVER(int, fdatasync, (int fd), (fd))
+OVER(int, fclose, (FILE *f), (f))
+"""
+
+
+class Command:
+    def __init__(self, name, arguments):
+        self.name, self.arguments = name, arguments
+
+
+def commands():
+    table = [
+        Command("capture ref", ["capture", "ref", "model", *IDS, "--decode", "3", "-o", "out/a.h5", "--force"]),
+        Command("import .npz", ["import", "dump.npz", *IDS, "-o", "out/a.h5", "--force"]),
+        Command("import many", ["import", "many.npz", *IDS, "-o", "out/a.h5", "--force", "--unmapped", "keep"]),
+        Command("compare", ["compare", "ref.h5", "cand.h5", "--force", "-q", "-o", "out/r.json", "-o", "out/r.xml", "-o", "out/r.md",
+                            "-o", "out/r.html"]),
+        Command("compare --model", ["compare", "ref.h5", "cand.h5", "--model", "model", "--force", "-q", "-o", "out/r.json"]),
+        Command("compare folders", ["compare", "refs", "cands", "--force", "-q", "-o", "out/r.json"]),
+        Command("calibrate", ["calibrate", "ref.h5", "cand.h5", "-o", "out/l.yaml", "--force"]),
+        Command("synth", ["synth", "tiny", "-o", "out/m", "--force"]),
+        Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o", "out/e.json", "--force"]),
+    ]
+    if ALL:
+        table.append(Command("capture gpu", ["capture", "gpu", "model", *IDS, "-o", "out/a.h5", "--force"]))
+    return table
+
+
+def quietly(arguments, **more):
+    return subprocess.run([VERNIER, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **more)
+
+
+def content(path):
+    """What a file says, without what two runs of one command differ in: times, and the process's number."""
+    if os.path.isdir(path):
+        return [(name, content(os.path.join(path, name))) for name in sorted(os.listdir(path))]
+    if path.endswith((".h5", ".h5.partial")):
+        shown = quietly(["show", path, "--format", "json"])
+        if shown.returncode:
+            return "does not open: " + shown.stderr.decode()
+        told = json.loads(shown.stdout)
+        return told["complete"], [(t["name"], t.get("step"), t.get("digest")) for t in told["tensors"]]
+    with open(path, "rb") as f:
+        text = f.read().decode(errors="replace")
+    return re.sub(r'("?(seconds|created|measured_s|ms)"?: *)[0-9.e+-]+', r"\1", text) if not path.endswith((".safetensors",)) else text
+
+
+def all_content():
+    return {name: content(os.path.join("out", name)) for name in sorted(os.listdir("out"))}
+
+
+def of_session(sid):
+    """Processes of a session that still run."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                fields = f.read().rpartition(")")[2].split()
+            if int(fields[3]) == sid and fields[0] != "Z":
+                found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+class Tally:
+    def __init__(self):
+        self.kills, self.bad, self.left, self.states = 0, 0, collections.Counter(), collections.Counter()
+
+    def wrong(self, command, how, what):
+        self.bad += 1
+        print(f"{command.name}, killed {how}: {what}", flush=True)
+
+
+def begin(command, environment):
+    shutil.rmtree("out", ignore_errors=True)
+    shutil.rmtree("tmp", ignore_errors=True)
+    os.mkdir("out")
+    os.mkdir("tmp")
+    return subprocess.Popen([VERNIER, *command.arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            env={**os.environ, **environment}, start_new_session=True)
+
+
+def end(child, seconds=60):
+    """Exit status of what was begun, and whether anything of its session outlives it."""
+    try:
+        child.stderr.read()
+        status = child.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        status = None
+    for _ in range(100):
+        left = of_session(child.pid)
+        if not left:
+            return status, []
+        time.sleep(0.02)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    return status, left
+
+
+def look(command, how, status, orphans, right, tally):
+    if status is None:
+        tally.wrong(command, how, "the rest of it did not end")
+    if orphans:
+        tally.wrong(command, how, f"still running: {orphans}")
+    for name, now in all_content().items():
+        if name in right:
+            tally.states["whole"] += 1
+            if now != right[name]:
+                tally.wrong(command, how, f"{name} is not whole: {str(now)[:200]}")
+            continue
+        pattern = re.sub(r"\.\d+\.", ".PID.", name)
+        tally.left[pattern] += 1
+        base = re.sub(r"(\.\d+)?\.(partial|old)$", "", name)
+        if base not in right or base == name:
+            tally.wrong(command, how, f"an unknown name is left: {name}")
+        if name.endswith(".h5.partial"):
+            path = os.path.join("out", name)
+            with open(path, "rb") as f:
+                begun = f.read(8) == b"\x89HDF\r\n\x1a\n"  # the first thing that is written in its place
+            said = quietly(["show", path, "--format", "json"])
+            tally.states["partial, opens" if begun else "partial, not begun"] += 1
+            if begun and said.returncode:
+                tally.wrong(command, how, f"{name} does not open: {said.stderr.decode().strip()}")
+            elif begun and json.loads(said.stdout)["complete"]:
+                tally.states["partial, whole but for its name"] += 1
+                if content(path) != right[base]:
+                    tally.wrong(command, how, f"{name} says that it is complete, and is not")
+    for name in os.listdir("tmp"):
+        tally.left["TMPDIR/" + re.sub(r"[-.][A-Za-z0-9]{6}$", ".XXXXXX", name)] += 1
+    again = quietly(command.arguments, env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
+    if again.returncode not in (0, 1):
+        tally.wrong(command, how, f"run again: exit status {again.returncode}: {again.stderr.decode().strip()[-300:]}")
+    elif any(content(os.path.join("out", name)) != right[name] for name in right):
+        tally.wrong(command, how, "run again: other files")
+
+
+def kill_each(command, library, budget, tally):
+    environment = {"TMPDIR": os.path.abspath("tmp"), "LD_PRELOAD": library, "KILL_COUNT": os.path.abspath("count")}
+
+    def run(at):
+        if os.path.exists("count"):
+            os.unlink("count")
+        more = {"KILL_AT": str(at)} if at is not None else {}
+        start = time.monotonic()
+        status, orphans = end(begin(command, {**environment, **more}))
+        return status, orphans, time.monotonic() - start
+
+    status, orphans, seconds = run(None)
+    right = all_content()
+    if status not in (0, 1) or orphans or not right:
+        sys.exit(f"{command.name}: exit status {status} undisturbed")
+    with open("count", "rb") as f:
+        calls = int.from_bytes(f.read(8), "little")
+    moments = sorted(random.sample(range(calls), min(budget, calls)))
+    for at in moments:
+        status, orphans, _ = run(at)
+        tally.kills += 1
+        look(command, f"before call {at} of {calls}", status, orphans, right, tally)
+    for _ in range(max(2, budget // 4)):
+        after = random.uniform(0, seconds)
+        child = begin(command, {"TMPDIR": os.path.abspath("tmp")})
+        time.sleep(after)
+        child.send_signal(signal.SIGKILL)
+        tally.kills += 1
+        look(command, f"after {after:.3f} s", *end(child), right, tally)
+    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {max(2, budget // 4)} after a time", flush=True)
+
+
+def main():
+    seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
+    random.seed(seed)
+    folder = tempfile.mkdtemp(prefix="vernier-kills-")
+    tally = Tally()
+    try:
+        os.chdir(folder)
+        with open("count.c", "w") as f:
+            f.write(COUNTER)
+        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "count.c", "-o", "count.so", "-ldl"], check=True)
+        os.symlink(os.path.join(SOURCE, "fixtures", "qwen2-trained"), "model")
+        for name, precision in ("ref.h5", "f32"), ("cand.h5", "f16"):
+            subprocess.run([VERNIER, "capture", "ref", "model", *IDS, "--precision", precision, "-o", name], check=True, stderr=subprocess.DEVNULL)
+        for side, name in ("refs", "ref.h5"), ("cands", "cand.h5"):
+            os.mkdir(side)
+            for k in range(3):
+                shutil.copy(name, f"{side}/{k}.h5")
+        import numpy
+        numpy.savez("dump.npz", **{f"layer{i}.attn_out": numpy.ones((5, 8), "float32") for i in range(20)})
+        numpy.savez("many.npz", **{f"t{i}": numpy.ones(2, "float32") for i in range(1500)})
+        for command in commands():
+            kill_each(command, os.path.abspath("count.so"), 45 if ALL else 4, tally)
+    finally:
+        os.chdir("/")
+        shutil.rmtree(folder)
+    print("left behind:", ", ".join(f"{name} {n}" for name, n in sorted(tally.left.items())) or "nothing")
+    print("recordings:", ", ".join(f"{state} {n}" for state, n in sorted(tally.states.items())))
+    print(f"kills: {tally.kills}, wrong: {tally.bad} (SEED={seed})")
+    return tally.bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""many_names.py VERNIER [--all]: time is linear in the number of names of one step, of steps, and of layers.
+
+Imports dumps of n and of 4n tensors (a .safetensors file, a .npz file, a directory with a manifest), shows and compares what
+comes of them, and holds the seconds of processor to at most 6 times as many. 30,000 names in one step must pass.
+
+--all: also 1,000 and 10,000 tensors a step in 100 steps, with the seconds, the bytes and the peak memory of each command.
+"""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+import numpy
+
+VERNIER = os.path.abspath(sys.argv[1])
+ALL = "--all" in sys.argv[2:]
+MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 times as long
+FEW = 2000
+
+
+def safetensors(path, names, value=1.0):
+    head = {name: {"dtype": "F32", "shape": [2], "data_offsets": [8 * i, 8 * i + 8]} for i, name in enumerate(names)}
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + numpy.full(2 * len(names), value, "float32").tobytes())
+
+
+def directory(path, names):
+    """As vernier_record.h writes it: a manifest, and files of numbers."""
+    os.mkdir(path)
+    with open(os.path.join(path, "manifest.jsonl"), "w") as f:
+        f.write('{"vernier_dump":1}\n{"step":0,"ids":[1,2]}\n')
+        for i, name in enumerate(names):
+            file = f"{i:06}.npy"
+            numpy.save(os.path.join(path, file), numpy.ones(2, "float32"))
+            f.write(json.dumps({"tensor": name, "file": file, "dtype": "f32", "shape": [2]}) + "\n")
+        f.write(json.dumps({"complete": len(names)}) + "\n")
+
+
+# What a run is made of: names of one step; steps; layers.
+KINDS = {
+    "names of one step": lambda n: [f"other.{i}.name" for i in range(n)],
+    "names without dots": lambda n: [f"t{i}" for i in range(n)],
+    "steps": lambda n: [f"step.{i}/logits" for i in range(n // 4)],
+    "layers": lambda n: [f"layer{i}.{point}" for i in range(n // 4) for point in ("q_proj", "k_proj", "v_proj", "output")],
+}
+
+
+def ids_of(kind, n):
+    return ",".join(str(i % 100) for i in range(n // 4 if kind == "steps" else 2))
+
+
+class Measured:
+    def __init__(self, seconds, peak, out):
+        self.seconds, self.peak, self.out = seconds, peak, out
+
+
+def run(*arguments, expect=(0,)):
+    """Seconds of processor and peak of one command. A shell stands between, so that the peak is the command's own."""
+    script = 'import resource,subprocess,sys;r=subprocess.run(sys.argv[1:],stdout=subprocess.PIPE,stderr=subprocess.PIPE);' \
+             'u=resource.getrusage(resource.RUSAGE_CHILDREN);sys.stdout.buffer.write(r.stdout);' \
+             'sys.stderr.buffer.write(r.stderr+b"\\n%d %f %d" % (r.returncode,u.ru_utime+u.ru_stime,u.ru_maxrss))'
+    done = subprocess.run([sys.executable, "-c", script, VERNIER, *arguments], capture_output=True, timeout=1800)
+    err, _, tail = done.stderr.decode(errors="replace").rpartition("\n")
+    status, seconds, peak = tail.split()
+    if int(status) not in expect:
+        sys.exit(f"vernier {' '.join(arguments)[:200]}: exit status {status}: {err[-500:]}")
+    return Measured(float(seconds), int(peak) // 1024, done.stdout)
+
+
+def commands(kind, n, tag):
+    """What is measured, by its name; the first ones make what the later ones read."""
+    names, ids = KINDS[kind](n), ["--ids", ids_of(kind, n)]
+    safetensors(f"{tag}.safetensors", names)
+    yield "import .safetensors", ["import", f"{tag}.safetensors", "-o", f"{tag}.h5", *ids, "--unmapped", "keep"]
+    yield "import --dry-run", ["import", f"{tag}.safetensors", "-o", f"{tag}.x.h5", *ids, "--dry-run"]
+    if kind == "names of one step":
+        numpy.savez(f"{tag}.npz", **{name: numpy.ones(2, "float32") for name in names})
+        yield "import .npz", ["import", f"{tag}.npz", "-o", f"{tag}.z.h5", *ids, "--unmapped", "keep"]
+        directory(f"{tag}.dump", names)
+        yield "import a directory", ["import", f"{tag}.dump", "-o", f"{tag}.d.h5", "--unmapped", "keep"]
+    yield "show", ["show", f"{tag}.h5"]
+    yield "show --check", ["show", f"{tag}.h5", "--check"]
+    yield "show --format json", ["show", f"{tag}.h5", "--format", "json"]
+    safetensors(f"{tag}.other.safetensors", names, 1.0001)
+    yield "import another", ["import", f"{tag}.other.safetensors", "-o", f"{tag}.other.h5", *ids, "--unmapped", "keep"]
+    yield "compare", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1"]
+    yield "compare, all outside", ["compare", f"{tag}.h5", f"{tag}.other.h5", "--threads", "1"]
+    yield "compare, none there", ["compare", f"{tag}.h5", "one.h5", "--threads", "1"]
+    yield "compare, to html", ["compare", f"{tag}.h5", f"{tag}.other.h5", "--threads", "1", "--format", "html", "-o", f"{tag}.html"]
+    yield "compare --format json", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1", "--format", "json"]
+
+
+def look(kind, few):
+    """Seconds of each command at n and at 4n; returns how many are not linear."""
+    taken = {}
+    safetensors("one.safetensors", ["one"])
+    for n in few, 4 * few:
+        run("import", "one.safetensors", "-o", "one.h5", "--force", "--unmapped", "keep", "--ids", ids_of(kind, n))
+        for what, arguments in commands(kind, n, f"n{n}"):
+            taken.setdefault(what, []).append(run(*arguments, expect=(0, 1)).seconds)
+        for left in os.listdir("."):
+            if not left.startswith("one."):
+                (shutil.rmtree if os.path.isdir(left) else os.unlink)(left)
+    bad = 0
+    for what, (short, long) in taken.items():
+        ratio = long / max(short, 0.05)  # what takes less is the start of the program
+        linear = ratio <= MOST
+        bad += not linear
+        print(f"{kind:20} {what:22} {short:7.2f} s for {few}, {long:7.2f} s for {4 * few}: {ratio:5.2f} times{'' if linear else '  NOT LINEAR'}",
+              flush=True)
+    return bad
+
+
+def many_in_one_step(n):
+    safetensors("a.safetensors", KINDS["names of one step"](n))
+    safetensors("b.safetensors", KINDS["names of one step"](n), 1.0001)
+    for tag in "ab":
+        m = run("import", f"{tag}.safetensors", "-o", f"{tag}.h5", "--ids", "1,2", "--unmapped", "keep")
+    print(f"{n} names in one step: import {m.seconds:.1f} s, {m.peak} MB", end="")
+    m = run("show", "a.h5", "--format", "json")
+    assert len(json.loads(m.out)["tensors"]) == n
+    print(f"; show {m.seconds:.1f} s, {m.peak} MB", end="")
+    m = run("compare", "a.h5", "b.h5", expect=(0, 1))
+    print(f"; compare {m.seconds:.1f} s, {m.peak} MB", flush=True)
+    import h5py
+    with h5py.File("a.h5") as f:
+        step = f["step.0"]
+        assert len(step) == n and step[f"other.{n - 1}.name"][0] == 1.0
+
+
+def recording(tensors, steps):
+    """A recording of so many tensors in each of so many steps."""
+    names = [f"step.{k}/layer{i // 100}.other_{i % 100}" for k in range(steps) for i in range(tensors)]
+    ids = ",".join("7" for _ in range(steps))
+    for tag, value in ("a", 1.0), ("b", 1.0001):
+        safetensors("dump.safetensors", names, value)
+        m = run("import", "dump.safetensors", "-o", f"{tag}.h5", "--ids", ids, "--unmapped", "keep", "--force")
+    count, size = tensors * steps, os.path.getsize("a.h5")
+    print(f"{tensors} tensors x {steps} steps: {size / 1e6:.0f} MB, {size / count:.0f} bytes a tensor")
+    print(f"  import  {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor, {m.peak:6} MB, {1e6 * m.peak / count:6.0f} bytes a tensor")
+    for what, arguments in ("show", ["show", "a.h5"]), ("compare", ["compare", "a.h5", "b.h5"]):
+        m = run(*arguments, expect=(0, 1))
+        print(f"  {what:7} {m.seconds:8.1f} s, {1e6 * m.seconds / count:6.1f} us a tensor, {m.peak:6} MB, {1e6 * m.peak / count:6.0f} bytes a tensor",
+              flush=True)
+
+
+def main():
+    folder = tempfile.mkdtemp(prefix="vernier-many-")
+    try:
+        os.chdir(folder)
+        bad = sum(look(kind, FEW) for kind in KINDS)
+        many_in_one_step(30000)
+        if ALL:
+            recording(1000, 100)
+            recording(10000, 100)
+    finally:
+        os.chdir("/")
+        shutil.rmtree(folder)
+    print(f"many names: {bad} not linear")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
