@@ -144,6 +144,24 @@ static void apply(vn_edit *e, void *ctx)
 			numbers(e, x->m, &x->p[i]);
 }
 
+/* A copy: the child that edits does not see what this process has mapped or loaded of a recording. To be freed. */
+static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err)
+{
+	vn_tensor seen;
+	vn_status st = vn_entry_tensor(r, i, &seen, err);
+	if (st)
+		return st;
+	const size_t bytes = (size_t)vn_shape_count(&seen.shape) * vn_dtype_size(seen.dtype);
+	void        *data = malloc(bytes + 1);
+	if (!data)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a tensor of %zu bytes", bytes);
+	if (bytes)
+		memcpy(data, seen.data, bytes);
+	*t = seen;
+	t->data = data;
+	return VN_OK;
+}
+
 static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_patient *p, vn_error *err)
 {
 	vn_status st;
@@ -157,7 +175,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 	p->target = vn_recording_entry(r, i);
 	p->step = p->target->step;
 	vn_edit_path(p->step, p->target->name, p->at);
-	if ((st = vn_entry_tensor(r, i, &p->t, err)))
+	if ((st = copy_tensor(r, i, &p->t, err)))
 		return st;
 	p->T = p->t.shape.dim[0];
 	p->W = vn_columns(p->target);
@@ -169,7 +187,7 @@ static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry
 		return VN_OK;
 	p->other = vn_recording_entry(r, k);
 	vn_edit_path(p->other->step, p->other->name, p->there);
-	if (!(st = vn_entry_tensor(r, k, &p->u, err)))
+	if (!(st = copy_tensor(r, k, &p->u, err)))
 		vn_to_f64(p->y, p->u.data, p->u.dtype, (size_t)(p->T * p->W));
 	return st;
 }
@@ -203,8 +221,10 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patie
 	for (; !st && *n < all; ++*n) {
 		vn_patient *here = &(*p)[*n];
 		const int   i = vn_recording_find(r, step[*n], target->name);
-		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err)))
+		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err))) {
+			++*n;
 			break;
+		}
 		vn_to_f64(here->y, here->t.data, here->t.dtype, (size_t)wide);
 		for (int64_t k = 0; k < wide; k++)
 			size[k] += here->y[k] * here->y[k];
@@ -238,8 +258,11 @@ static vn_status mutate(const vn_mutation *m, vn_sides of, vn_recording *healthy
 		p[i].of = of;
 	if (!st && (st = vn_edit_file(to, apply, &(change) { m, p, n }, err)))
 		vn_context(err, st, "mutation %s", m->name);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		free(p[i].y);
+		free((void *)(uintptr_t)p[i].t.data);
+		free((void *)(uintptr_t)p[i].u.data);
+	}
 	free(steps);
 	return st;
 }
