@@ -126,7 +126,7 @@ static void warn_wrong(vn_comparison *c)
 
 void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
 {
-	if (c->options->allow & VN_ALLOW_DIGEST)
+	if (c->options && c->options->allow & VN_ALLOW_DIGEST)
 		vn_recording_allow_damage(r);
 }
 

@@ -215,7 +215,7 @@ typedef struct vn_comparison {
 
 /* Opens ref, cand and, unless NULL, floor. */
 vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err);
-/* As options->allow has it, of a recording that is opened for c: before anything is read of it. */
+/* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */
 void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
 /* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
  * happens, vn_comparison_finish afterwards. */
