@@ -1,6 +1,7 @@
 /* test_ops_gpt2.c: what GPT-2 needs beside the common operations, in both widths,
  * against plain loops in double: layer norm, positions, slices, gelu, and
  * products with matrices that are stored [in,out]. */
+#include "libref/ops/blas.h"
 #include "tests/suite.h"
 #include "tests/test_ops_help.h"
 
@@ -201,5 +202,11 @@ int main(void)
 		TEST(a_matrix_stored_the_other_way_gives_the_same_bits),
 		CU_TEST_INFO_NULL,
 	};
+	vn_error err = { "" };
+
+	if (vn_blas_prepare(2, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
 	return run_suite("ops_gpt2", tests);
 }

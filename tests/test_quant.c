@@ -2,6 +2,7 @@
  *
  * The digests come from fixtures/quant_blocks.py, which dequantises the same
  * blocks with the gguf package; the tables of values from specs/models.md. */
+#include "libref/ops/blas.h"
 #include "libref/base/digest.h"
 #include "libref/base/quant.h"
 #include "libref/base/stats.h"
@@ -244,5 +245,11 @@ int main(void)
 		TEST(a_quantised_matrix_computes_as_its_floats_do),
 		CU_TEST_INFO_NULL,
 	};
+	vn_error err = { "" };
+
+	if (vn_blas_prepare(2, &err)) {
+		fprintf(stderr, "%s\n", err.text);
+		return 1;
+	}
 	return run_suite("quant", tests);
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -185,17 +186,20 @@ static bool begun(const char *name)
 }
 
 /* A child writes steps as fast as it can, which go to disk ten times a second, and
- * is killed at a random moment. */
+ * is killed at a random moment: alone, so that the process which writes for it ends
+ * by itself, or both at once. */
 static void after_kill_9_the_partial_file_opens(void)
 {
 	enum { MOST = 20000 };
 	int opened = 0, tensors = 0, decoded = 0;
 
+	prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the child leaves behind is waited for, too */
 	srand(1);
 	for (int turn = 0; turn < 50; turn++) {
 		vn_plan *p = make_plan();
 		pid_t    child = fork();
 		if (child == 0) {
+			setpgid(0, 0);
 			vn_store   *s = begin_decoding(p, MOST);
 			const float x[T * D] = { 1 };
 			bool        want[64];
@@ -212,8 +216,10 @@ static void after_kill_9_the_partial_file_opens(void)
 			}
 		}
 		usleep((useconds_t)(rand() % 250000));
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
+		if (turn % 2 || kill(-child, SIGKILL) != 0)
+			kill(child, SIGKILL);
+		while (wait(NULL) > 0)
+			;
 		vn_plan_destroy(p);
 		struct stat   st;
 		vn_error      err = { 0 };

@@ -177,7 +177,9 @@ static vn_status load(vn_recording *r, int i, vn_error *err)
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err)
 {
 	pthread_mutex_lock(&one);
-	const vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
+	vn_status st = r->source[i].loaded.data ? VN_OK : load(r, i, err);
+	if (!st)
+		st = vn_proof_ask(r, i, err);
 	r->source[i].ahead = false;
 	*data = r->source[i].loaded.data;
 	pthread_mutex_unlock(&one);
