@@ -25,6 +25,10 @@ typedef struct vn_child {
 	char       *body;
 } vn_child;
 
+/* What a child sends last when the machine refused it something (libref/base/trouble.h): not the file is at fault.
+ * Also its exit status. */
+enum { VN_CHILD_TROUBLE = 250 };
+
 /* Runs work(ctx, pipe) in a child, which ends when work returns. */
 vn_status vn_child_start(vn_child *c, const char *path, void (*work)(void *ctx, int pipe), void *ctx, vn_error *err);
 /* Ends the child if it still runs; safe after a failed start. */
