@@ -29,8 +29,6 @@ enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
 /* Frames of a few hundred bytes each: one at a time, the two processes would
  * spend a sixth of their time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
-/* What a child sends last when the machine refused it something: not the file is at fault. Also its exit status. */
-enum { TROUBLE = 250 };
 static unsigned mark; /* vn_trouble_mark, when the child began */
 static const uint32_t MOST_FRAME = (uint32_t)1 << 30;
 /* Beyond what the parent had: far more than the metadata of any real file. */
@@ -168,7 +166,7 @@ static vn_status gone(vn_child *c, vn_error *err)
 	while ((pid = c->pid > 0 ? waitpid(c->pid, &status, 0) : 0) < 0 && errno == EINTR)
 		;
 	c->pid = -1;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == TROUBLE)
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it cannot say what it found", c->path);
 	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
 		return damaged(c, "reading it does not end", err);
@@ -282,7 +280,7 @@ vn_status vn_child_receive_any(vn_child *const *c, int n, int *which, int *kind,
 	*data = from->body;
 	from->body = NULL;
 	from->got = 0;
-	if (*kind == TROUBLE)
+	if (*kind == VN_CHILD_TROUBLE)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it failed: %.700s", from->path, (char *)*data);
 	return st;
 }
@@ -309,7 +307,7 @@ static void put(int pipe, const void *data, size_t bytes)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(TROUBLE);
+			_exit(VN_CHILD_TROUBLE);
 		from += n;
 		bytes -= (size_t)n;
 	}
@@ -342,10 +340,10 @@ static void end_in_trouble(int pipe)
 	vn_error err = { "" };
 	if (!vn_trouble_since(mark, "its findings", &err))
 		return;
-	const uint32_t head[2] = { TROUBLE, (uint32_t)strlen(err.text) };
+	const uint32_t head[2] = { VN_CHILD_TROUBLE, (uint32_t)strlen(err.text) };
 	put(pipe, head, sizeof head);
 	put(pipe, err.text, head[1]);
-	_exit(TROUBLE);
+	_exit(VN_CHILD_TROUBLE);
 }
 
 void vn_child_send(int pipe, int kind, const void *data, size_t bytes)

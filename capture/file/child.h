@@ -35,6 +35,10 @@ typedef struct vn_child {
 	char       *body;
 } vn_child;
 
+/* What a child sends last when the machine refused it something (libref/base/trouble.h): not the file is at fault.
+ * Also its exit status. */
+enum { VN_CHILD_TROUBLE = 250 };
+
 typedef struct vn_child_task {
 	const char *path;    /* the file at hand, for messages; must outlive the child */
 	const char *what;    /* what it should be, likewise; NULL: HDF5 */

@@ -1,10 +1,13 @@
 /* h5.c: see h5.h. */
 #include "capture/file/h5.h"
 
+#include "capture/file/child.h"
 #include "libref/base/room.h"
 #include "libref/base/trouble.h"
 
 #include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -27,19 +30,40 @@ static herr_t note(hid_t stack, void *ctx)
 	return 0;
 }
 
+static volatile sig_atomic_t starting; /* no file has been looked at yet */
+
+/* HDF5 crashes on damaged files, and where it gets no memory: as it starts, or in the clean-up behind the error that
+ * it says. */
+static void crashed(int number)
+{
+	bool starved = false;
+
+	signal(number, SIG_DFL); /* whatever goes wrong from here on */
+	if (starting)
+		_exit(VN_CHILD_TROUBLE);
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look, &starved);
+	if (starved)
+		_exit(VN_CHILD_TROUBLE);
+}
+
 void vn_h5_lock(void)
 {
 	static bool               ready;
 	static _Thread_local bool quiet; /* Debian's HDF5 keeps this for each thread */
 
 	pthread_mutex_lock(&lock);
-	if (!quiet)
-		quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0;
+	if (!ready) {
+		signal(SIGSEGV, crashed);
+		starting = true;
+	}
+	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0))
+		vn_trouble_note("HDF5 does not start");
 	if (!ready) {
 		/* We close everything ourselves, and HDF5's own closing at exit
 		 * would flush a half-written file of an aborted run. */
 		H5dont_atexit();
 		H5PLset_loading_state(0);
+		starting = false;
 		ready = true;
 	}
 }

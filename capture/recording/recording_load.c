@@ -48,7 +48,7 @@ static vn_status wait_for_numbers(const vn_recording *r, vn_child *child, int n,
 }
 
 /* One tensor, its shares read by children at the same time. */
-static vn_status load_alone(vn_recording *r, int i, vn_error *err)
+static vn_status load_once(vn_recording *r, int i, vn_error *err)
 {
 	vn_extent *s = &r->source[i];
 	vn_scan    scan = { .fd = r->fd, .path = r->path, .bytes = r->bytes, .children = children_for((size_t)s->bytes),
@@ -77,6 +77,13 @@ static vn_status load_alone(vn_recording *r, int i, vn_error *err)
 	s->loaded = scan.to;
 	r->in_files += s->loaded.file != 0;
 	return st;
+}
+
+/* HDF5 that crashes may have got no memory: only when it happens again is the file at fault. */
+static vn_status load_alone(vn_recording *r, int i, vn_error *err)
+{
+	const vn_status st = load_once(r, i, err);
+	return st == VN_ERR_FORMAT ? load_once(r, i, err) : st;
 }
 
 /* ---- many small ones ------------------------------------------------------------------------ */
