@@ -235,14 +235,15 @@ def kill_each(command, library, budget, tally):
         status, orphans, _ = run(at)
         tally.kills += 1
         look(command, f"before call {at} of {calls}", status, orphans, right, tally)
-    for _ in range(max(2, budget // 4)):
+    timed = max(budget // 4, 55 - len(moments) if ALL else 2)
+    for _ in range(timed):
         after = random.uniform(0, seconds)
         child = begin(command, {"TMPDIR": os.path.abspath("tmp")})
         time.sleep(after)
         child.send_signal(signal.SIGKILL)
         tally.kills += 1
         look(command, f"after {after:.3f} s", *end(child), right, tally)
-    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {max(2, budget // 4)} after a time", flush=True)
+    print(f"{command.name:16} {calls:5} calls, {len(moments)} killed before one of them, {timed} after a time", flush=True)
 
 
 def main():

@@ -19,7 +19,7 @@ import numpy
 VERNIER = os.path.abspath(sys.argv[1])
 ALL = "--all" in sys.argv[2:]
 MOST = 6.0  # times as long for 4 times as many; what is quadratic takes 16 times as long
-FEW = 2000
+FEW = 1000
 
 
 def safetensors(path, names, value=1.0):
