@@ -87,6 +87,8 @@ static void bits_relabelled(vn_edit *e, const vn_patient *p)
 		vn_edit_text(e, p->at, "dtype", "bf16");
 	if (t.dtype == VN_BF16)
 		vn_edit_text(e, p->at, "dtype", NULL);
+	else if (t.dtype != VN_F16)
+		vn_edit_text(e, p->at, "digest", NULL); /* it is of the numbers, which are others now, and not of the bytes */
 	t.dtype = t.dtype == VN_F16 ? VN_BF16 : t.dtype == VN_BF16 ? VN_F16 : t.dtype;
 	vn_edit_replace(e, p->at, &t, t.dtype == p->t.dtype ? VN_EDIT_BIG_ENDIAN : VN_EDIT_PLAIN);
 }
