@@ -50,7 +50,7 @@ enum { MEMORY = 1, FILES = 2, PROCESS = 4 };
 	X(read, FILES, EIO) X(pread, FILES, EIO) X(fread, FILES, EIO) X(getline, FILES, EIO) \
 	X(write, FILES, ENOSPC) X(pwrite, FILES, ENOSPC) X(fwrite, FILES, ENOSPC) X(fflush, FILES, ENOSPC) X(fclose, FILES, EIO) \
 	X(ftruncate, FILES, ENOSPC) X(fallocate, FILES, ENOSPC) X(fsync, FILES, EIO) X(rename, FILES, EIO) X(close, FILES, EIO) \
-	X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) \
+	X(fstat, FILES, EIO) X(stat, FILES, EIO) X(flock, FILES, ENOLCK) X(recv, FILES, EIO) X(send, FILES, ENOBUFS) X(mkdir, FILES, ENOSPC) X(mkstemp, FILES, ENOSPC) \
 	X(fork, PROCESS, EAGAIN) X(pipe, PROCESS, EMFILE) X(pthread_create, PROCESS, EAGAIN) X(poll, PROCESS, ENOMEM) \
 	X(dup2, PROCESS, EBUSY) X(mutex_init, PROCESS, ENOMEM) X(cond_init, PROCESS, ENOMEM)
 
@@ -192,6 +192,8 @@ PASS(ssize_t, __pread64_chk, pread, (int fd, void *to, size_t n, off64_t from, s
 PASS(ssize_t, write, write, (int fd, const void *from, size_t n), (fd, from, n), -1)
 PASS(ssize_t, pwrite, pwrite, (int fd, const void *from, size_t n, off_t to), (fd, from, n, to), -1)
 PASS(ssize_t, pwrite64, pwrite, (int fd, const void *from, size_t n, off64_t to), (fd, from, n, to), -1)
+PASS(ssize_t, recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
+PASS(ssize_t, send, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
 PASS(int, ftruncate, ftruncate, (int fd, off_t n), (fd, n), -1)
 PASS(int, ftruncate64, ftruncate, (int fd, off64_t n), (fd, n), -1)
 PASS(int, fallocate, fallocate, (int fd, int mode, off_t from, off_t n), (fd, mode, from, n), -1)

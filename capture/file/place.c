@@ -60,7 +60,7 @@ vn_status vn_place_check(const char *path, bool force, vn_error *err)
 	return s;
 }
 
-/* The process that wrote for one that was killed a moment ago (store/scribe.h) is about to end. */
+/* The process that wrote for one that was killed a moment ago (store/scribe.h) may still be about to end. */
 static bool locked(int fd)
 {
 	enum { TRIES = 50, WAIT_US = 10000 };

@@ -16,7 +16,8 @@
  *          NULL where something is needed (ids, a name, a shape, strides, data, a key, a value, a config) is such a failure.
  * Cut off  The file is PATH.partial until vernier_capture_commit. Whatever ends the program before, kill -9 included, leaves a
  *          .partial file that opens, holds whole tensors only and says that it is incomplete; and PATH untouched.
- * Threads  One at a time; one file at a time in a process is being written. A thread of the library's own does the writing.
+ * Threads  One at a time per file. A thread of the library's own does the writing, and a process of its own, forked by open, runs
+ *          HDF5: call open while no other thread of the program is inside HDF5.
  * Memory   Numbers are copied; they may change as soon as the call is back.
  */
 #ifndef VERNIER_CAPTURE_H

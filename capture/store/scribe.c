@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -92,8 +93,11 @@ static bool serve(vn_desk *d, int socket)
 	return send_all(socket, &a, sizeof a);
 }
 
-__attribute__((noreturn)) static void work(int socket, const vn_place *place)
+__attribute__((noreturn)) static void work(int socket, const vn_place *place, pid_t parent)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
 	settle_in();
 	vn_desk *d = vn_desk_create(place->fd, place->partial);
 	while (d && serve(d, socket))
@@ -110,10 +114,11 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	*s = (vn_scribe){ .pid = -1, .socket = -1, .path = place->partial };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
+	const pid_t parent = getpid();
 	s->pid = fork();
 	if (s->pid == 0) {
 		close(ends[0]);
-		work(ends[1], place);
+		work(ends[1], place, parent);
 	}
 	close(ends[1]);
 	s->socket = ends[0];

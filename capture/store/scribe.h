@@ -6,7 +6,8 @@
  * of its business: renaming is the store's (place.h). The numbers of tensors do not pass through here either;
  * the store writes them itself, at the place it is told.
  *
- * When the store's process ends, however, the scribe ends too, and the file stays as it was published last.
+ * When the store's process ends, however, the scribe is killed at once (PR_SET_PDEATHSIG), and the file stays as it
+ * was published last. The kernel takes the thread that forked it for its parent: start it in one that outlives it.
  *
  * Threads  one at a time per scribe.
  */

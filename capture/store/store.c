@@ -4,6 +4,7 @@
 
 #include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -92,46 +93,60 @@ vn_status vn_store_finish(vn_store *s, vn_message *m, int64_t bytes, vn_error *e
 	return st;
 }
 
+static void wait_for(sem_t *s)
+{
+	while (sem_wait(s) != 0 && errno == EINTR)
+		;
+}
+
 static vn_status make_file(vn_store *s, bool whole, vn_error *err)
 {
 	vn_message m = { 0 };
-	vn_status  st = vn_scribe_start(&s->scribe, &s->place, err);
 
 	vn_put_int(&m, (s->plan ? s->plan->layers : GUESSED_LAYERS) + VN_N_POINTS);
 	vn_put_int(&m, whole);
-	if (st)
-		vn_message_finish(&m);
-	return st ? st : vn_store_do(s, VN_SCRIBE_CREATE, &m, NULL, err);
+	return vn_store_do(s, VN_SCRIBE_CREATE, &m, NULL, err);
+}
+
+/* The storing thread, and the scribe that it forks. */
+static vn_status start_thread(vn_store *s, vn_error *err)
+{
+	sigset_t all, old;
+
+	if (!(s->queue = vn_queue_create(QUEUE_BUDGET)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->place.path);
+	/* Signals go to the threads that know what to do with them. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	s->started = pthread_create(&s->thread, NULL, vn_store_thread, s) == 0;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!s->started)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: cannot start a thread", s->place.path);
+	wait_for(&s->begun);
+	return vn_store_status(s, err);
 }
 
 static vn_status create(const char *path, bool force, bool whole, const vn_plan *plan, vn_store **store, vn_error *err)
 {
 	vn_store *s = *store = calloc(1, sizeof *s);
 	vn_status st;
-	sigset_t  all, old;
 
 	if (!s)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
 	*s = (vn_store){ .plan = plan, .place.fd = -1, .disk.direct = -1, .scribe = { .pid = -1, .socket = -1 } };
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_mutex_init(&s->asking, NULL);
+	sem_init(&s->begun, 0, 0);
+	sem_init(&s->quiet, 0, 0);
+	sem_init(&s->leave, 0, 0);
 	/* A file-size limit is an error like a full disk, not the end of us. */
 	signal(SIGXFSZ, SIG_IGN);
 	if (!(st = vn_place_open(&s->place, path, force, err))) {
-		st = make_file(s, whole, err);
 		vn_disk_open(&s->disk, s->place.fd, s->place.partial);
+		st = start_thread(s, err);
 	}
-	if (!st && !(s->queue = vn_queue_create(QUEUE_BUDGET)))
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory", path);
-	if (!st) {
-		/* Signals go to the threads that know what to do with them. */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		s->started = pthread_create(&s->thread, NULL, vn_store_thread, s) == 0;
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		if (!s->started)
-			st = vn_fail(err, VN_ERR_NOMEM, "%s: cannot start a thread", path);
-	}
+	if (!st)
+		st = make_file(s, whole, err);
 	if (st)
 		vn_store_abandon(store);
 	return st;
@@ -182,15 +197,25 @@ vn_status vn_store_aliases(vn_store *s, const bool *want, vn_error *err)
 
 /* ---- the end ----------------------------------------------------------------------- */
 
-static void stop_thread(vn_store *s)
+/* All that was posted is filed, and the last answer is there. The thread stays: the scribe ends with it. */
+static void come_to_rest(vn_store *s)
 {
 	if (s->started) {
 		vn_queue_close(s->queue);
+		wait_for(&s->quiet);
+	}
+	collect(s, NULL);
+	vn_block_free(s->filling);
+	s->filling = NULL;
+}
+
+static void stop_thread(vn_store *s)
+{
+	if (s->started) {
+		sem_post(&s->leave);
 		pthread_join(s->thread, NULL);
 	}
 	s->started = false;
-	vn_block_free(s->filling);
-	s->filling = NULL;
 }
 
 /* Everything to disk and the scribe away, also after a failure. Without complete the mark stays 0. */
@@ -204,6 +229,7 @@ static vn_status close_file(vn_store *s, bool complete, vn_error *err)
 		st = vn_scribe_do(&s->scribe, VN_SCRIBE_CLOSE, &m, NULL, err);
 	vn_message_finish(&m);
 	vn_scribe_end(&s->scribe);
+	stop_thread(s);
 	return st;
 }
 
@@ -216,6 +242,9 @@ static void release(vn_store **store)
 	vn_place_close(&s->place);
 	pthread_mutex_destroy(&s->lock);
 	pthread_mutex_destroy(&s->asking);
+	sem_destroy(&s->begun);
+	sem_destroy(&s->quiet);
+	sem_destroy(&s->leave);
 	free(s);
 	*store = NULL;
 }
@@ -225,8 +254,7 @@ vn_status vn_store_commit(vn_store **store, vn_error *err)
 	vn_store *s = *store;
 	vn_status st = s->open ? vn_fail(err, VN_ERR_SHAPE, "%s: a tensor is not ended", s->place.partial) : VN_OK;
 
-	stop_thread(s);
-	collect(s, NULL);
+	come_to_rest(s);
 	if (!st)
 		st = vn_store_status(s, err);
 	const bool whole = !st && !(st = vn_trouble_since(s->place.mark, s->place.partial, err));
@@ -261,8 +289,7 @@ void vn_store_abandon(vn_store **store)
 
 	if (!s)
 		return;
-	stop_thread(s);
-	collect(s, NULL);
+	come_to_rest(s);
 	close_file(s, false, NULL);
 	if (s->tensors == 0 && s->place.partial)
 		unlink(s->place.partial); /* still locked, so it is ours */

@@ -8,8 +8,7 @@
  * budget is unwritten.
  *
  * Owner    whoever creates a store commits or abandons it.
- * Threads  one thread at a time per store; one store at a time per process is
- *          writing (the HDF5 library is not thread-safe).
+ * Threads  one thread at a time per store. HDF5 runs in a process of its own (scribe.h), forked by create.
  * Errors   an error of the writing thread is reported by the next call and by
  *          commit. Check commit: a full disk often shows itself only there.
  */

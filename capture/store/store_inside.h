@@ -9,6 +9,7 @@
 #include "capture/store/store.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 
 struct vn_store {
 	const vn_plan *plan;
@@ -28,6 +29,7 @@ struct vn_store {
 	/* The storing thread's side. */
 	pthread_t thread;
 	bool      started;
+	sem_t     begun, quiet, leave; /* the scribe is there or has failed; all is filed; the thread may end */
 	struct {
 		bool          open;    /* its structure is begun */
 		vn_tensor_label      label;

@@ -4,6 +4,7 @@
 
 #include "capture/file/h5.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,9 +245,8 @@ static vn_status file_block(vn_store *s, const vn_block *b, vn_error *err)
 	return st || !b->last ? st : finish(s, err);
 }
 
-void *vn_store_thread(void *store)
+static void file_all(vn_store *s)
 {
-	vn_store *s = store;
 	vn_block *b;
 
 	while ((b = vn_queue_fetch(s->queue))) {
@@ -259,5 +259,21 @@ void *vn_store_thread(void *store)
 		vn_queue_give_back(s->queue, b);
 	}
 	drop(s);
+}
+
+/* The scribe is forked here and not by whoever creates the store: it ends with the thread that forked it. */
+void *vn_store_thread(void *store)
+{
+	vn_store *s = store;
+	vn_error  err;
+	vn_status st = vn_scribe_start(&s->scribe, &s->place, &err);
+
+	if (st)
+		vn_store_failed(s, st, &err);
+	sem_post(&s->begun);
+	file_all(s);
+	sem_post(&s->quiet);
+	while (sem_wait(&s->leave) != 0 && errno == EINTR)
+		;
 	return NULL;
 }
