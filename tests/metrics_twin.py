@@ -122,7 +122,9 @@ def cases(rng, rf, cf):
 
 
 def scores(rng, rf, cf):
-    unit = 10 if "i32" in (rf, cf) else 3
+    if "i32" in (rf, cf):
+        return  # logits are real numbers: whole ones are a finding, not a measure
+    unit = 3
     x = unit * rng.standard_normal((3, 70))
     yield x, x + 0.01 * rng.standard_normal(x.shape)
     yield x, unit * rng.standard_normal(x.shape)
