@@ -49,6 +49,17 @@ static void crashed(int number)
 		_exit(VN_CHILD_TROUBLE);
 }
 
+/* On a stack of its own: without memory HDF5 calls itself until there is none left of the usual one. */
+static void catch_crashes(void)
+{
+	static char   room[64 << 10];
+	const stack_t own = { .ss_sp = room, .ss_size = sizeof room };
+	struct sigaction act = { .sa_handler = crashed, .sa_flags = SA_ONSTACK };
+
+	if (sigaltstack(&own, NULL) == 0)
+		sigaction(SIGSEGV, &act, NULL);
+}
+
 void vn_h5_lock(void)
 {
 	static bool               ready;
@@ -56,7 +67,7 @@ void vn_h5_lock(void)
 
 	pthread_mutex_lock(&lock);
 	if (!ready) {
-		signal(SIGSEGV, crashed);
+		catch_crashes();
 		starting = true;
 	}
 	if (!quiet && !(quiet = H5Eset_auto2(H5E_DEFAULT, note, NULL) >= 0))
