@@ -114,15 +114,16 @@ static int finish(int status)
 {
 	vn_error err;
 
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		if (status != 2) /* else there is a line already */
+			fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
+		return 2;
+	}
 	if (status != 2 && vn_trouble_since(0, "vernier", &err)) {
 		fprintf(stderr, "%s\n", err.text);
-		status = 2;
+		return 2;
 	}
-	if (fflush(stdout) == 0 && !ferror(stdout))
-		return status;
-	if (status != 2) /* else there is a line already */
-		fprintf(stderr, "vernier: standard output cannot be written: %s\n", vn_printed_lost());
-	return 2;
+	return status;
 }
 
 static bool left_; /* by the door */

@@ -289,7 +289,7 @@ class Twin:
                                  ("worst_nmse_channel", "nmses_of_channels", "worst_channel_nmse"),
                                  ("worst_scale_channel", "scales_of_channels", "worst_channel_scale")):
             if key in point and hasattr(self, values):
-                here, there = getattr(self, values)[point[key]], self.found[end]
+                here, there = float(getattr(self, values)[point[key]]), float(self.found[end])  # beyond float64 all are inf
                 if not (here == there or abs(here - there) <= 1e-12 * max(1.0, abs(there))):
                     said.append(f"{key} {point[key]} has {here}, another {there}")
         counts = [[int(f(x).sum()) for x in self.raw] for f in (np.isnan, np.isinf)]

@@ -46,24 +46,31 @@ vn_status vn_output_open(vn_output *o, const char *path, bool force, vn_error *e
 
 vn_status vn_output_close(vn_output *o, bool good, vn_error *err)
 {
-	FILE *file = o->file;
-	bool  lost;
+	FILE     *file = o->file;
+	vn_status st = VN_OK;
 	o->file = NULL;
 	if (!file)
 		return VN_OK;
-	const vn_status whole = good ? vn_trouble_since(o->mark, o->path ? o->path : "the report", err) : VN_OK;
-	good = good && !whole;
-	if (!o->path) {
-		lost = fflush(file) != 0 || ferror(file);
-		return good && lost ? vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(errno)) : whole;
+	bool lost = fflush(file) != 0 || ferror(file);
+	int  failed = vn_printed_errno();
+	if (o->path) {
+		vn_temporary_forget(o->temporary);
+		if (fclose(file) != 0 && !lost) {
+			lost = true;
+			failed = errno;
+		}
 	}
-	vn_temporary_forget(o->temporary);
-	lost = ferror(file) != 0;
-	lost = fclose(file) != 0 || lost;
-	if (!good || lost) {
-		const int why = errno;
+	if (good && lost && !o->path)
+		st = vn_fail(err, VN_ERR_IO, "standard output cannot be written: %s", vn_printed_lost() ? vn_printed_lost() : strerror(failed));
+	else if (good && lost)
+		st = vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(failed));
+	else if (good)
+		st = vn_trouble_since(o->mark, o->path ? o->path : "the report", err);
+	if (!o->path)
+		return st;
+	if (!good || st) {
 		unlink(o->temporary);
-		return good ? vn_fail(err, VN_ERR_IO, "%s: %s", o->path, strerror(why)) : whole;
+		return st;
 	}
 	/* link, unlike rename, refuses a path that somebody has made meanwhile. */
 	const int moved = o->force ? rename(o->temporary, o->path) : link(o->temporary, o->path);
@@ -94,9 +101,8 @@ vn_status vn_output_report(const char *path, bool force, vn_output_writer *write
 	if (st)
 		return st;
 	st = write(context, out.file, err);
-	const int why = errno;
 	if (st == VN_ERR_IO && ferror(out.file)) /* who writes knows neither the file nor the reason */
-		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output", strerror(why));
+		vn_fail(err, st, "%s: the report cannot be written: %s", path ? path : "standard output", strerror(vn_printed_errno()));
 	const vn_status closed = vn_output_close(&out, st == VN_OK, &lost);
 	if (!st && closed && err)
 		*err = lost;

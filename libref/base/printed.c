@@ -21,6 +21,8 @@ typedef struct printed {
 	int    lost; /* errno of what could not be written; 0 */
 } printed;
 
+static _Thread_local int last_lost; /* errno of the last failure of any of them */
+
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
 static void put_all(printed *p, const char *text, size_t n)
@@ -28,7 +30,7 @@ static void put_all(printed *p, const char *text, size_t n)
 	while (n > 0 && !p->lost) {
 		const ssize_t k = write(p->fd, text, n);
 		if (k < 0 && errno != EINTR)
-			p->lost = errno;
+			p->lost = last_lost = errno;
 		text += k > 0 ? k : 0;
 		n -= k > 0 ? (size_t)k : 0;
 	}
@@ -181,4 +183,9 @@ const char *vn_printed_lost(void)
 {
 	const int why = standard_output ? standard_output->lost : 0;
 	return why == EBADF ? "it is closed" : why ? strerror(why) : NULL;
+}
+
+int vn_printed_errno(void)
+{
+	return last_lost ? last_lost : EIO;
 }

@@ -18,5 +18,7 @@ FILE *vn_printed_open(int fd, bool colour);
 bool  vn_printed_start(void);
 /* Why stdout could not be written ("it is closed", "No space left on device"); NULL: it could so far. */
 const char *vn_printed_lost(void);
+/* The error number of this thread's last failure to write to any such stream; EIO where there was none. */
+int         vn_printed_errno(void);
 
 #endif

@@ -62,7 +62,7 @@ verdict deep.h5 deep-half.h5 --limits deep.yaml --model "$M"
 verdict deep.h5 deep-half.h5 --limits deep.yaml
 
 echo "== what is no healthy run"
-say() { echo "\$ calibrate $*"; vernier calibrate "$@" 2>&1 | head -n 2; echo "[${PIPESTATUS[0]}]"; }
+say() { echo "\$ calibrate $*"; vernier calibrate "$@" 2>&1 | sed -n 1,2p; echo "[${PIPESTATUS[0]}]"; }
 cp half-p070.h5 bad.h5; $PYTHON -c "
 import editing as h5py
 h5py.File('bad.h5', 'r+')['step.0/layer1/q_rope'][3, 2, 1] = float('nan')"

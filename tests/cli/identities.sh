@@ -70,6 +70,6 @@ for name in 'q_proj', 'k_proj', 'v_proj', 'q_rope', 'k_rope', 'attn_context':
 vernier show bad.h5 --check | tail -n 1
 vernier compare bad.h5 bad.h5 --allow itself | grep -E 'by itself|^within limits'
 vernier compare q.h5 bad.h5 | grep -E 'by itself|^within limits'
-vernier show q.h5 --check --weights 2>&1 | head -n 1
+vernier show q.h5 --check --weights 2>&1 | sed -n 1p
 vernier show nowhere.h5 --check
 echo "[$?]"

@@ -71,7 +71,7 @@ for s, to in ((0, 'files/'), (1, 'files/step.1/')):
         np.save(to + k + '.npy', f[f'step.{s}'][k.replace('.', '/')])
 np.save('files/layer0.block_table.npy', np.arange(4))"
 vernier import files -o d.h5; echo "[$?]"
-vernier import files --dry-run | head -n 3
+vernier import files --dry-run | sed -n 1,3p
 vernier import files --ids 5,6,7,8,220 --engine stranger --precision f32 -o d.h5; vernier show d.h5 | grep -E 'engine|block_table|imported|step.1'
 vernier import files --ids 5 -o e.h5; echo "[$?]"
 echo "== folders are words of a name, the last layer may have one row, and a list is whole though an import is not"
@@ -103,7 +103,7 @@ echo "== cut off: what is whole, and the file says so"
 cp -r plain cut; head -n 20 plain/manifest.jsonl >cut/manifest.jsonl; printf '{"tensor":"layer0.q_ro' >>cut/manifest.jsonl
 head -c 100 plain/3.npy >cut/3.npy
 vernier import cut -o e.h5; echo "[$?]"
-vernier import cut --partial -o e.h5; echo "[$?]"; vernier show e.h5 | head -n 1
+vernier import cut --partial -o e.h5; echo "[$?]"; vernier show e.h5 | sed -n 1p
 echo "== pickles are not opened"
 touch x.pt; vernier import x.pt -o e.h5 2>&1 | cut -c 1-90
 echo "== bad files, one line each"

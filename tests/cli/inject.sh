@@ -18,7 +18,7 @@ a["step.0"].visititems(look)
 print("changed:", *(n for _, n in sorted(changed)))
 PY
 vernier compare sound.h5 faulty.h5 --format json | grep -o '"first_divergence": "[^"]*"'
-run -o decoded.h5 --decode 2 --inject A2@layer0 && vernier show decoded.h5 | head -n 1 | sed 's/ .*//'
+run -o decoded.h5 --decode 2 --inject A2@layer0 && vernier show decoded.h5 | sed -n 1p | sed 's/ .*//'
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R99@layer0
 try capture ref "$M" --ids 1,2 -o a.h5 --inject R1
 try capture ref "$M" --ids 1,2 -o a.h5 --inject 'R1@layer9.*'

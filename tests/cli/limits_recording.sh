@@ -41,9 +41,9 @@ vernier calibrate llama.h5 "$FIXTURES/foreign/hf-llama.h5" --names hf --allow mi
 vernier compare llama.h5 "$FIXTURES/foreign/hf-llama.h5" --names hf --allow missing,extra --limits hf.yaml | tail -n 1
 vernier calibrate "$FIXTURES/foreign/hf-llama.h5" llama.h5 --ref-names hf --allow missing,extra -o fh.yaml
 echo "== complaints"
-vernier limits own.yaml --names hf 2>&1 | head -n 1
-vernier limits own.yaml --dtype f16 2>&1 | head -n 1
-vernier limits own.yaml --recording ref.h5 --dtype q4_k 2>&1 | head -n 1
+vernier limits own.yaml --names hf 2>&1 | sed -n 1p
+vernier limits own.yaml --dtype f16 2>&1 | sed -n 1p
+vernier limits own.yaml --recording ref.h5 --dtype q4_k 2>&1 | sed -n 1p
 vernier limits own.yaml --recording own.yaml
 echo "== what a person may write and nobody can keep to, or break"
 vernier capture ref "$FIXTURES/qwen2-trained" --ids 1,2,3,4,5,6,7,8 -o eight.h5 2>/dev/null

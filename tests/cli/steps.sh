@@ -40,7 +40,7 @@ say ref.h5 ref.h5; say ref.h5 ./link.h5 --bitwise; say hard.h5 ref.h5; say one o
 say ref.h5 hard.h5 --allow itself
 echo "== what neither side recorded of the plan"
 for p in f32 f16; do vernier capture ref "$M" --ids 7,8 --points 'embed' --force --precision $p -o few.$p.h5 2>/dev/null; done
-vernier compare few.f32.h5 few.f16.h5 | grep -E '^(verdict|reference)'; vernier show few.f32.h5 | head -n 1
+vernier compare few.f32.h5 few.f16.h5 | grep -E '^(verdict|reference)'; vernier show few.f32.h5 | sed -n 1p
 vernier compare again.f32.h5 again.f16.h5 --points embed | grep '^verdict'
 both "del f['step.0/layer1/q_proj'], f['step.0/layer1/attn_out'], f['step.2/final_norm']"; say ref.x.h5 cand.x.h5; say ref.x.h5 cand.h5 --allow extra
 say ref.x.h5 cand.x.h5 --points '*_proj'
