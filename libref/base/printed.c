@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HELD = 8, PIECE = 1024 };
+enum { HELD = 8, PIECE = 1 << 16 };
 
 typedef struct printed {
 	int    fd, marks;
@@ -168,11 +168,12 @@ static printed *standard_output;
 
 bool vn_printed_start(void)
 {
+	static char buffer[1 << 16]; /* most answers leave in one piece, before whoever wants a line of them (head) has left */
 	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = vn_printed_open(STDERR_FILENO, isatty(STDERR_FILENO));
 
 	if (!out || !err)
 		return false;
-	setvbuf(out, NULL, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, BUFSIZ);
+	setvbuf(out, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
 	setvbuf(err, NULL, _IOLBF, BUFSIZ); /* a line is written in one go */
 	stdout = out;
 	stderr = err;
