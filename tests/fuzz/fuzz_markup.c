@@ -55,7 +55,6 @@ static void check_xml(const char *text)
 	MUST(n == 0 || fuzz_one_line(p->text));
 	MUST(vn_utf8_good(p->text, p->n) == p->n);
 	unquote(p->text);
-	MUST(vn_utf8_unescape(p->text) == n && memcmp(p->text, text, n) == 0);
 	free(p->text);
 }
 

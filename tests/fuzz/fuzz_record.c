@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 static size_t make_seed(int i, uint8_t *out)
 {
 	static const char *const seeds[] = { "device\0my \"gpu\"\n\0{\"model_type\": \"gpt2\"}", "k\0\xc3\xa4\\\x01\xff\0{}" };
-	static const size_t      sizes[] = { 43, 11 };
+	static const size_t      sizes[] = { 39, 10 };
 
 	for (int k = 0; k < CHOICES; k++)
 		out[k] = (uint8_t)(i ? 7 * k : k < 20 ? 3 : 255);
