@@ -164,12 +164,12 @@ FILE *vn_printed_open(int fd, bool colour)
 	return open_printed(fd, colour, &p);
 }
 
-static printed *standard_output;
+static printed *standard_output, *standard_error; /* kept to the end */
 
 bool vn_printed_start(void)
 {
 	static char buffer[1 << 16]; /* most answers leave in one piece, before whoever wants a line of them (head) has left */
-	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = vn_printed_open(STDERR_FILENO, isatty(STDERR_FILENO));
+	FILE *out = open_printed(STDOUT_FILENO, isatty(STDOUT_FILENO), &standard_output), *err = open_printed(STDERR_FILENO, isatty(STDERR_FILENO), &standard_error);
 
 	if (!out || !err)
 		return false;
