@@ -56,6 +56,7 @@ OPEN_AT_END = r"""
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 static pid_t own;
 __attribute__((constructor)) static void begin(void) { own = getpid(); }
@@ -73,6 +74,13 @@ __attribute__((destructor)) static void count(void)
 		fprintf(f, "%d", n - 3); /* . and .. and the folder itself */
 		fclose(f);
 	}
+}
+/* The program leaves without destructors. */
+void _exit(int status)
+{
+	count();
+	syscall(SYS_exit_group, status);
+	__builtin_unreachable();
 }
 """
 
