@@ -96,8 +96,8 @@ def commands(kind, n, tag):
     yield "compare --format json", ["compare", f"{tag}.h5", f"{tag}.h5", "--allow", "itself", "--threads", "1", "--format", "json"]
 
 
-def look(kind, few):
-    """Seconds of each command at n and at 4n; returns how many are not linear."""
+def measure(kind, few):
+    """Seconds of each command at few and at 4 * few, by the command's name."""
     taken = {}
     safetensors("one.safetensors", ["one"])
     for n in few, 4 * few:
@@ -107,13 +107,27 @@ def look(kind, few):
         for left in os.listdir("."):
             if not left.startswith("one."):
                 (shutil.rmtree if os.path.isdir(left) else os.unlink)(left)
+    return taken
+
+
+def times_as_long(seconds):
+    return seconds[1] / max(seconds[0], 0.05)  # what takes less is the start of the program
+
+
+def look(kind, few):
+    """Measures every command; returns how many are not linear. Beside other work a figure can be a few times too high,
+    so what seems not to be linear is measured again, and the smaller figures count."""
+    taken = measure(kind, few)
+    if any(times_as_long(seconds) > MOST for seconds in taken.values()):
+        again = measure(kind, few)
+        taken = {what: [min(pair) for pair in zip(seconds, again[what])] for what, seconds in taken.items()}
     bad = 0
-    for what, (short, long) in taken.items():
-        ratio = long / max(short, 0.05)  # what takes less is the start of the program
+    for what, seconds in taken.items():
+        ratio = times_as_long(seconds)
         linear = ratio <= MOST
         bad += not linear
-        print(f"{kind:20} {what:22} {short:7.2f} s for {few}, {long:7.2f} s for {4 * few}: {ratio:5.2f} times{'' if linear else '  NOT LINEAR'}",
-              flush=True)
+        print(f"{kind:20} {what:22} {seconds[0]:7.2f} s for {few}, {seconds[1]:7.2f} s for {4 * few}: {ratio:5.2f} times"
+              f"{'' if linear else '  NOT LINEAR'}", flush=True)
     return bad
 
 
