@@ -55,6 +55,8 @@ COMMANDS = {
     "compare_reports": ("compare IN/ref.h5 IN/bad.h5 --model MODEL --explain -o r.html -o r.xml -o r.md -o r.json",
                         ["r.html", "r.xml", "r.md", "r.json"]),
     "compare_baseline": ("compare IN/ref.h5 IN/bad.h5 --baseline IN/bad.json", []),
+    "compare_folders": ("compare IN/good IN/other", []),
+    "compare_ranks": ("compare IN/ref.h5 --shard IN/rank0.h5 IN/rank1.h5", []),
     "compare_names": ("compare IN/ref.h5 FIXTURES/foreign/llama.cpp-qwen2.h5 --names llama.cpp --allow token_ids,weights,config,missing", []),
     "import_npz": ("import IN/a.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
     "import_deflated": ("import IN/b.npz --ids 5,6,7 --precision f32 -o out.h5", ["out.h5"]),
@@ -70,6 +72,8 @@ COMMANDS = {
     "show_check": ("show IN/ref.h5 --check", []),
     "explain": ("explain IN/ref.h5 IN/bad.h5 --model MODEL", []),
     "evaluate": ("evaluate MODEL --ids 5,6,7,8,9,10 --candidate ref --decode 2 -o eval.json", ["eval.json"]),
+    "isolate": ("isolate MODEL --ids 5,6 --inject R1@layer1.q_rope -o isolated.txt", ["isolated.txt"]),
+    "devices": ("devices", []),
     "calibrate": ("calibrate IN/ref.h5 IN/half.h5 -o limits.yaml", ["limits.yaml"]),
     "limits": ("limits IN/limits.yaml --recording IN/ref.h5", []),
     "points": ("points MODEL", []),
@@ -275,6 +279,15 @@ def make_inputs(vernier, made):
     call("capture", "ref", MODEL, "--ids", "5,6,7", "--inject", "R1@layer1.q_rope", "-o", "bad.h5")
     subprocess.run([vernier, "compare", "ref.h5", "bad.h5", "-q", "-o", "bad.json"], cwd=made)
     call("calibrate", "ref.h5", "half.h5", "-o", "limits.yaml")
+
+    for folder, recordings in ("good", ("ref.h5", "ref.h5")), ("other", ("half.h5", "bad.h5")):
+        os.makedirs(path(folder))
+        for i, recording in enumerate(recordings):
+            shutil.copy(path(recording), path(f"{folder}/{i}.h5"))
+    for rank in 0, 1:
+        shutil.copy(path("ref.h5"), path(f"rank{rank}.h5"))
+        with h5py.File(path(f"rank{rank}.h5"), "r+") as f:
+            f["run"].attrs.update(rank=rank, world_size=2)
 
     tensors = {}
     with h5py.File(path("ref.h5")) as f:
