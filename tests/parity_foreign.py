@@ -260,6 +260,7 @@ def ranks():
         expect(f"{w} ranks of {family}", 0, f"{family}.h5", "--shard", *p[::-1], *keep, least=n, says=f"{w} ranks")
         p = write_ranks(family, g, w, partial=True, numbered=False, padded=w * 64 - 512 % (w * 64))
         expect(f"{w} ranks of {family}, partial sums, padded", 0, f"{family}.h5", "--shard", *p, *keep, least=n, says="taken as partial sums")
+        expect(f"{w} ranks of {family}, partial sums, padded, no warning", 0, f"{family}.h5", "--shard", *p, *keep, "--strict", least=n)
         if family in ("llama", "qwen2") and w == 2:
             p = write_ranks(family, g, w, fused=True)
             expect(f"{w} ranks of {family}, fused", 0, f"{family}.h5", "--shard", *p, *keep, least=n)

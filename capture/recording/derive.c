@@ -224,3 +224,12 @@ int vn_derive_origins(const vn_recording *r, int i, int *list, int room)
 {
 	return add_origins(r, i, list, 0, room);
 }
+
+bool vn_derive_is_sum(const vn_recording *r, int i)
+{
+	const vn_gathered *g = r->source[vn_recording_primary(r, i)].gathered;
+	bool sum = g && g->how == VN_JOIN_SUMMED;
+	for (int p = 0; g && !sum && p < (g->whole ? 0 : g->n); p++)
+		sum = vn_derive_is_sum(r->base[g->piece[p].base], g->piece[p].entry);
+	return sum || (g && g->whole && vn_derive_is_sum(r->base[g->base], g->entry));
+}

@@ -45,6 +45,9 @@ vn_status vn_derive_end(vn_recording *r, vn_error *err);
 /* Which tensors of the recording at the bottom, that is made of none, entry i is made of: each once, as many as there is
  * room for. Returns how many these are. Only the first source of each is followed. */
 int vn_derive_origins(const vn_recording *r, int i, int *list, int room);
+/* Is entry i, or a tensor that it is made of, a sum of several tensors (of the partial results of ranks)? Its numbers
+ * are then rounded in another order than those of the engine that recorded the parts. */
+bool vn_derive_is_sum(const vn_recording *r, int i);
 
 /* The source of that number; it stays r's. */
 vn_recording *vn_derive_base(const vn_recording *r, int base);

@@ -1,4 +1,5 @@
 /* identities.c: see identities.h. */
+#include "capture/recording/derive.h"
 #include "capture/show/identities_inside.h"
 #include "capture/view/residual.h"
 
@@ -39,6 +40,16 @@ static bool same_shape(const vn_parts *s)
 
 /* ---- the residual stream ----------------------------------------------------------------- */
 
+/* The engine added the partial results of its ranks in an order of its own: the sum is not the one it used, to the last
+ * bits. (Whether the parts add up at all is checked when the ranks are put together.) */
+static bool summed_by_us(const vn_parts *s)
+{
+	for (int k = 0; k < s->n; k++)
+		if (vn_derive_is_sum(s->w->r, s->entry[k]))
+			return true;
+	return false;
+}
+
 /* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
  * of its format times it, so most are seen to hold without asking for ULPs. */
 static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
@@ -46,7 +57,8 @@ static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
 	vn_parts s = { 0 };
 	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
 	int64_t count = 0, at = -1;
-	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)) {
+	if (vn_parts_load(w, &s, w->layer, whole) && vn_parts_load(w, &s, w->layer, a) && vn_parts_load(w, &s, w->layer, b) && same_shape(&s)
+	    && !summed_by_us(&s)) {
 		const int64_t n = vn_shape_count(&s.e[0]->shape);
 		double unit[VN_MOST_INPUTS];
 		w->found->checked++;
