@@ -1,12 +1,12 @@
 /* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
 #include "capture/run/arguments.h"
 #include "capture/commands.h"
-#include "capture/option_table.h"
+#include "capture/base/option_table.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/run/run.h"
 #include "capture/run/toggles.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 

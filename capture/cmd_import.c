@@ -1,8 +1,8 @@
 /* cmd_import.c: `vernier import`: somebody else's dump as a checkpoint file. */
 #include "capture/commands.h"
 #include "capture/import/import.h"
-#include "capture/option_table.h"
-#include "capture/warnings.h"
+#include "capture/base/option_table.h"
+#include "capture/base/warnings.h"
 #include "libref/base/text.h"
 
 #include <getopt.h>

@@ -1,6 +1,6 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "capture/run/misread.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"

@@ -2,7 +2,7 @@
 #include "capture/commands.h"
 #include "capture/recording/verify.h"
 #include "capture/show/show.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "libref/base/printed.h"
 
 #include <getopt.h>

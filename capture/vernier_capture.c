@@ -4,7 +4,7 @@
 #include "capture/view/dims.h"
 #include "capture/import/dump.h"
 #include "capture/store/store.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "libref/plan/point.h"
 
 #include <inttypes.h>

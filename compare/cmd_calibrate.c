@@ -7,7 +7,7 @@
 #include "compare/text/words.h"
 
 #include "capture/file/place.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"

@@ -8,7 +8,7 @@
 
 #include "capture/recording/derive.h"
 #include "capture/file/place.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 
 #include "libref/base/text.h"
 

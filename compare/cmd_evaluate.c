@@ -7,7 +7,7 @@
 #include "capture/run/interrupt.h"
 #include "capture/file/place.h"
 #include "capture/run/prompt.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "capture/run/misread.h"
 #include "capture/file/place.h"
 #include "capture/run/prompt.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "libref/base/glob.h"
 
 #include <stdlib.h>

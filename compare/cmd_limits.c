@@ -5,7 +5,7 @@
 #include "compare/options.h"
 #include "compare/match/sides.h"
 
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "libref/plan/point.h"
 
 #include <stdio.h>

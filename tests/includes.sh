@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # includes.sh: includes run one way, libref <- libgpu <- capture <- compare, and each room keeps its libraries to
 # itself: Vulkan in libgpu, HDF5 in capture, BLAS in libref, libyaml
-# in capture/yaml.c.
+# in capture/base/yaml.c.
 set -u
 cd "$(dirname "$0")/.."
 bad=0
@@ -46,9 +46,9 @@ forbid capture/file      '#include "capture/(store|recording|view|names|run|show
 forbid capture/recording '#include "capture/(store|view|names|run|show|edit|import)/'            "includes a room that stands on it"
 forbid capture/view      '#include "capture/(store|names|run|show|edit|import)/'                 "includes a room that stands on it"
 forbid capture/store     '#include "capture/(recording|view|names|run|show|edit|import)/'        "includes a room that stands on it"
-hits=$(grep -rlE '#include <yaml|\byaml_' capture | grep -v '^capture/yaml.c$')
+hits=$(grep -rlE '#include <yaml|\byaml_' capture | grep -v '^capture/base/yaml.c$')
 if [ -n "$hits" ]; then
-	echo "libyaml belongs to capture/yaml.c, not to:"
+	echo "libyaml belongs to capture/base/yaml.c, not to:"
 	echo "$hits"
 	bad=1
 fi

@@ -2,7 +2,7 @@
 #ifndef VN_TESTS_PLAN_HELP_H
 #define VN_TESTS_PLAN_HELP_H
 
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

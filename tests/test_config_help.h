@@ -5,8 +5,8 @@
 #ifndef VN_TESTS_TEST_CONFIG_HELP_H
 #define VN_TESTS_TEST_CONFIG_HELP_H
 
-#include "libref/model/config.h"
-#include "libref/plan/family.h"
+#include "libref/family/config.h"
+#include "libref/family/family.h"
 
 #include <CUnit/Basic.h>
 #include <math.h>

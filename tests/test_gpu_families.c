@@ -3,7 +3,7 @@
 #include "tests/test_gpu_truth.h"
 
 #include "libgpu/engine.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
 static vn_plan *plan_of(const char *text)
 {

@@ -1,6 +1,6 @@
 /* test_model.c: opening a model directory, and everything that can be wrong with one. */
 #include "libref/model/model.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "tests/suite.h"
 #include "tests/toy_model.h"
 

@@ -1,6 +1,6 @@
 /* test_slots.c: no two values that live at once share memory, by brute force. */
 #include "libref/exec/slots.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

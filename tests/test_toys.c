@@ -2,7 +2,7 @@
  * name, every number of the tables. Qwen2's is in test_ref.c, with all that is
  * asked of a run. */
 #include "libref/exec/ref.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "tests/suite.h"
 #include "tests/toy_model.h"
 

@@ -7,7 +7,7 @@
 #include "capture/store/label.h"
 #include "capture/recording/recording_inside.h"
 #include "libref/base/text.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

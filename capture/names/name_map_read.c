@@ -2,8 +2,8 @@
 #include "capture/names/name_map.h"
 
 #include "capture/view/dims.h"
-#include "capture/shipped.h"
-#include "capture/yaml.h"
+#include "capture/base/shipped.h"
+#include "capture/base/yaml.h"
 #include "libref/base/glob.h"
 
 #include <limits.h>

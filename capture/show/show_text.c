@@ -1,6 +1,6 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
 #include "capture/show/show.h"
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 

@@ -1,7 +1,7 @@
 /* limits.c: see limits.h. Reading a file is in limits_read.c. */
 #include "compare/limits/limits.h"
 
-#include "capture/shipped.h"
+#include "capture/base/shipped.h"
 #include "libref/base/glob.h"
 #include "libref/plan/point.h"
 
@@ -137,58 +137,4 @@ bool vn_limits_ask_floor(const vn_limits *l)
 			if (l->rule[i]->key[VN_OVER_FLOOR][m].state == VN_SAID)
 				return true;
 	return false;
-}
-
-vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
-{
-	static const char text[] = "version: 1\nname: bitwise\n"
-	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
-	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
-	/* Any number of them. Nobody may write that: in a file `none` is 0. */
-	if (!st)
-		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;
-	return st;
-}
-
-vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
-{
-	const vn_status st = vn_limits_parse(name, text, n, l, err);
-	while (!st && (*l)->n_warnings) /* nobody wrote them who could write others */
-		free((*l)->warning[--(*l)->n_warnings]);
-	for (int i = 0; !st && i < (*l)->n_rules; i++) {
-		vn_rule *r = (*l)->rule[i];
-		r->line = 0;
-		for (int f = 0; f < VN_N_FORMS; f++)
-			for (int m = 0; m < VN_N_METRICS; m++)
-				r->key[f][m].line = 0;
-	}
-	return st;
-}
-
-void vn_limits_destroy(vn_limits *l)
-{
-	if (!l)
-		return;
-	for (int i = 0; i < l->n_rules; i++) {
-		free(l->rule[i]->file);
-		free(l->rule[i]->match);
-		free(l->rule[i]->why);
-		for (int m = 0; m < VN_N_METRICS; m++) {
-			free(l->rule[i]->why_of[0][m]);
-			free(l->rule[i]->why_of[1][m]);
-		}
-		free(l->rule[i]);
-	}
-	for (int i = 0; i < l->n_warnings; i++)
-		free(l->warning[i]);
-	free(l->rule);
-	free(l->warning);
-	free(l->name);
-	free(l->path);
-	free(l);
-}
-
-vn_status vn_limits_find(const char *name, char *path, vn_error *err)
-{
-	return vn_shipped_find("limits", name, path, err);
 }

@@ -1,7 +1,7 @@
 /* limits_file.c: limits files on disk, and the files they extend. */
 #include "compare/limits/limits_read.h"
 
-#include "capture/yaml.h"
+#include "capture/base/yaml.h"
 
 #include <limits.h>
 #include <stdio.h>

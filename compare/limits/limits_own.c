@@ -1,9 +1,12 @@
-/* limits_own.c: vernier's own limits for a precision, see limits.h. */
+/* limits_own.c: limits that come with vernier: those for a precision, and those made of a text. See limits.h. */
 #include "compare/limits/limits.h"
 
+#include "capture/base/shipped.h"
 #include "libref/plan/policy.h"
 
 #include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Gated DeltaNet multiplies what a format costs. */
@@ -70,4 +73,58 @@ vn_status vn_limits_own(const char *precision, const char *family, vn_limits **l
 	const char *name = file_for(precision, has_gdn(family));
 	return name ? vn_limits_shipped(name, l, err)
 	            : vn_fail(err, VN_ERR_USAGE, "no limits of vernier's own for precision '%.40s'; give --limits FILE", precision);
+}
+
+vn_status vn_limits_bitwise(vn_limits **l, vn_error *err)
+{
+	static const char text[] = "version: 1\nname: bitwise\n"
+	                           "defaults: { differing: 0, nonfinite: 0, why: the same bits in every element }\n";
+	const vn_status st = vn_limits_built_in("--bitwise", text, sizeof text - 1, l, err);
+	/* Any number of them. Nobody may write that: in a file `none` is 0. */
+	if (!st)
+		(*l)->rule[0]->key[VN_PLAIN][VN_M_NONFINITE].value = (double)INFINITY;
+	return st;
+}
+
+vn_status vn_limits_built_in(const char *name, const char *text, size_t n, vn_limits **l, vn_error *err)
+{
+	const vn_status st = vn_limits_parse(name, text, n, l, err);
+	while (!st && (*l)->n_warnings) /* nobody wrote them who could write others */
+		free((*l)->warning[--(*l)->n_warnings]);
+	for (int i = 0; !st && i < (*l)->n_rules; i++) {
+		vn_rule *r = (*l)->rule[i];
+		r->line = 0;
+		for (int f = 0; f < VN_N_FORMS; f++)
+			for (int m = 0; m < VN_N_METRICS; m++)
+				r->key[f][m].line = 0;
+	}
+	return st;
+}
+
+void vn_limits_destroy(vn_limits *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < l->n_rules; i++) {
+		free(l->rule[i]->file);
+		free(l->rule[i]->match);
+		free(l->rule[i]->why);
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			free(l->rule[i]->why_of[0][m]);
+			free(l->rule[i]->why_of[1][m]);
+		}
+		free(l->rule[i]);
+	}
+	for (int i = 0; i < l->n_warnings; i++)
+		free(l->warning[i]);
+	free(l->rule);
+	free(l->warning);
+	free(l->name);
+	free(l->path);
+	free(l);
+}
+
+vn_status vn_limits_find(const char *name, char *path, vn_error *err)
+{
+	return vn_shipped_find("limits", name, path, err);
 }

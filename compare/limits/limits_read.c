@@ -2,11 +2,11 @@
  *
  * One function for each kind of thing a file may hold. What the language does not
  * have is refused where it stands: nesting beyond what a rule needs, keys twice,
- * words where a number belongs; and what capture/yaml.h refuses for everybody.
+ * words where a number belongs; and what capture/base/yaml.h refuses for everybody.
  */
 #include "compare/limits/limits_read.h"
 
-#include "capture/yaml.h"
+#include "capture/base/yaml.h"
 #include "libref/base/glob.h"
 
 #include <stdio.h>

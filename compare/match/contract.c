@@ -5,7 +5,7 @@
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
 #include "libref/base/json.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>

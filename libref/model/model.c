@@ -3,8 +3,8 @@
 
 #include "libref/base/glob.h"
 #include "libref/base/json.h"
-#include "libref/model/config.h"
-#include "libref/plan/family.h"
+#include "libref/family/config.h"
+#include "libref/family/family.h"
 
 #include <omp.h>
 #include <stdio.h>

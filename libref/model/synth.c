@@ -6,7 +6,7 @@
 #include "libref/base/progress.h"
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * and its outputs. A value *is* a checkpoint: it has a name ("layer3.q_rope"),
  * axes and a basis. Every engine and every tool walks plans; none of them knows
  * which family of models it is walking. A family is one page in
- * libref/plan/family_*.c that builds one.
+ * libref/family/family_*.c that builds one.
  *
  * Sizes   an axis of the tokens of a call has size VN_T, one of the keys
  *         (cached and new) VN_S; every other size is fixed. vn_value_shape

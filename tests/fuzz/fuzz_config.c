@@ -3,8 +3,8 @@
  * A config is refused with one line, or gives a plan that an engine may trust:
  * inputs before their readers, sizes positive, constants the kernels accept. */
 #include "libref/exec/slots.h"
-#include "libref/model/config.h"
-#include "libref/plan/family.h"
+#include "libref/family/config.h"
+#include "libref/family/family.h"
 #include "tests/fuzz/mutate.h"
 
 /* What the kernels rely on. Not asserts: release builds have none. */

@@ -6,7 +6,7 @@
  * back in. */
 #include "capture/file/plan_json.h"
 #include "libref/exec/slots.h"
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 #include "tests/fuzz/mutate.h"
 
 enum { LINES = 512 };

@@ -1,5 +1,5 @@
 /* decoder.c: see decoder.h. */
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 #include <math.h>
 #include <stdio.h>

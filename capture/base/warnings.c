@@ -1,5 +1,5 @@
 /* warnings.c: see warnings.h. */
-#include "capture/warnings.h"
+#include "capture/base/warnings.h"
 
 #include "libref/base/text.h"
 

@@ -3,9 +3,9 @@
  * A pre-norm decoder with layer norms and biases everywhere: learned positions
  * are added to the embedding, queries, keys and values come out of one product,
  * the feed-forward part has no gate. Its matrices are stored [in,out]. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/model/config.h"
+#include "libref/family/config.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* family_mistral.c: Mistral: the decoder without any bias, every layer with the
  * same sliding window, 4096 where the config does not speak of one. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 vn_status vn_plan_mistral(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

@@ -1,8 +1,8 @@
 /* family_qwen3.c: Qwen3: the decoder with a norm of each head's queries and
  * keys before rotation, and a head width of its own. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 vn_status vn_plan_qwen3(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

@@ -1,5 +1,5 @@
 /* yaml.c: see yaml.h. libyaml's events, and what we do not want of them. */
-#include "capture/yaml.h"
+#include "capture/base/yaml.h"
 
 #include "libref/base/utf8.h"
 

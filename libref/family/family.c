@@ -1,5 +1,5 @@
 /* family.c: see family.h. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
 #include "libref/base/json.h"
 

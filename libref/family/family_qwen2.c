@@ -1,7 +1,7 @@
 /* family_qwen2.c: Qwen2 and Qwen2.5: the decoder with biases on q, k and v alone. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 vn_status vn_plan_qwen2(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

@@ -1,5 +1,5 @@
 /* option_table.c: see option_table.h. */
-#include "capture/option_table.h"
+#include "capture/base/option_table.h"
 
 #include <assert.h>
 #include <getopt.h>

@@ -6,9 +6,9 @@
  * weight less one; a quarter of each head is rotated. The multimodal config
  * holds this one in its text_config; for text its three rows of positions are
  * one, and the keys that divide a head among them (mrope_*) mean nothing. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 #include <math.h>
 #include <stdio.h>

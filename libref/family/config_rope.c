@@ -1,6 +1,6 @@
 /* config_rope.c: the RoPE settings of config.json, see config.h. Rules: specs/models.md,
  * "config.json, common rules" and "RoPE scaling types". */
-#include "libref/model/config.h"
+#include "libref/family/config.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* config.c: see config.h. Rules: specs/models.md, "config.json, common rules". */
-#include "libref/model/config.h"
+#include "libref/family/config.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* family_llama.c: Llama 3.x: the decoder as it stands, no window, biases only
  * where the config asks for them. */
-#include "libref/plan/family.h"
+#include "libref/family/family.h"
 
-#include "libref/plan/decoder.h"
+#include "libref/family/decoder.h"
 
 vn_status vn_plan_llama(const char *path, const json_t *config, vn_plan **plan, vn_error *err)
 {

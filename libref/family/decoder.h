@@ -8,7 +8,7 @@
 #ifndef VN_LIBREF_PLAN_DECODER_H
 #define VN_LIBREF_PLAN_DECODER_H
 
-#include "libref/model/config.h"
+#include "libref/family/config.h"
 
 /* Of c only what a plan says of its own lists is changed (vn_config_lists). */
 vn_status vn_plan_decoder(const char *path, vn_config *c, vn_plan **plan, vn_error *err);

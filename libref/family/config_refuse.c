@@ -1,5 +1,5 @@
 /* config_refuse.c: what no family here has, see config.h. */
-#include "libref/model/config.h"
+#include "libref/family/config.h"
 
 #include "libref/base/json.h"
 

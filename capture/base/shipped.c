@@ -1,5 +1,5 @@
 /* shipped.c: see shipped.h. */
-#include "capture/shipped.h"
+#include "capture/base/shipped.h"
 
 #include <limits.h>
 #include <stdbool.h>

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""calls.py BUILD: calls go down. `includes.sh` sees what a file includes; this sees what it links to.
+
+Reads the symbols of every object file of the four rooms under BUILD (nm) and checks three rules:
+
+  - a file uses functions and data of its own folder or of a folder above it in ORDER, never of one below it
+  - no circle of folders
+  - no circle of more than two files within a folder
+
+Exit status 1: a rule is broken; each line names the file that calls, the symbol, and the file that defines it.
+"""
+import collections
+import glob
+import os
+import subprocess
+import sys
+
+# From the floor to the roof. A folder may use those before it. A room's top folder is the room's name.
+ORDER = """
+libref/base libref/plan libref/family libref/model libref/text libref/ops libref/exec libref
+libgpu
+capture/base capture/file capture/recording capture/view capture/names capture/store capture/run capture/import capture/show capture/edit capture
+compare/text compare/metrics compare/limits compare/weights compare/match compare/judge compare/floor compare/profile compare/replay
+compare/explain compare/report compare/evaluate compare/isolate compare/selftest compare
+""".split()
+SOURCE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FEWEST = 300  # object files: fewer mean that BUILD is not what we think it is
+
+
+def objects(build):
+    for room in "libref", "libgpu", "capture", "compare":
+        for path in glob.glob(f"{build}/{room}/CMakeFiles/vn_*.dir/**/*.o", recursive=True):
+            inside = path.split(".dir/", 1)[1]
+            if os.path.exists(os.path.join(SOURCE, room, inside[:-2])):  # not generated, and not of a file that is gone
+                yield f"{room}/{inside[:-2]}", path
+
+
+def symbols(build):
+    """Who defines each global symbol, and what each file uses."""
+    defined, used = {}, collections.defaultdict(set)
+    for file, path in objects(build):
+        for line in subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout.splitlines():
+            kind, name = line.split()[-2:]
+            if kind in "TDBRV":
+                defined[name] = file
+            elif kind == "U":
+                used[file].add(name)
+    return defined, used
+
+
+def circles(edges):
+    """Strongly connected components of more than one node (Tarjan)."""
+    index, low, on, stack, found = {}, {}, set(), [], []
+
+    def visit(v):
+        index[v] = low[v] = len(index)
+        stack.append(v)
+        on.add(v)
+        for w in sorted(edges[v]):
+            if w not in index:
+                visit(w)
+                low[v] = min(low[v], low[w])
+            elif w in on:
+                low[v] = min(low[v], index[w])
+        if low[v] == index[v]:
+            component = []
+            while not component or component[-1] != v:
+                component.append(stack.pop())
+                on.discard(component[-1])
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    for v in sorted(edges):
+        if v not in index:
+            visit(v)
+    return found
+
+
+def main():
+    defined, used = symbols(sys.argv[1])
+    files = {file for file, _ in objects(sys.argv[1])}
+    if len(files) < FEWEST:
+        sys.exit(f"{len(files)} object files under {sys.argv[1]}: is it a whole build?")
+    rank = {folder: i for i, folder in enumerate(ORDER)}
+    between_files, between_folders = collections.defaultdict(set), collections.defaultdict(set)
+    bad = calls = 0
+    for file in sorted(files):
+        folder = os.path.dirname(file)
+        if folder not in rank:
+            sys.exit(f"{file}: its folder has no place in ORDER")
+        for name in sorted(used[file]):
+            other = defined.get(name)
+            if not other or other == file:
+                continue
+            calls += 1
+            below = os.path.dirname(other)
+            if below == folder:
+                between_files[file].add(other)
+            else:
+                between_folders[folder].add(below)
+            if rank[below] > rank[folder]:
+                print(f"{file} uses {name} of {other}, which stands on it")
+                bad += 1
+    for circle in circles(between_folders):
+        print("folders use each other in a circle: " + ", ".join(circle))
+        bad += 1
+    for circle in circles(between_files):
+        if len(circle) > 2:
+            print(f"{len(circle)} files use each other in a circle: " + ", ".join(circle))
+            bad += 1
+    print(f"{len(files)} files, {calls} uses of another file's symbols, {bad} against the order")
+    return bad != 0
+
+
+if __name__ == "__main__":
+    sys.setrecursionlimit(10000)
+    sys.exit(main())
