@@ -138,3 +138,31 @@ bool vn_limits_ask_floor(const vn_limits *l)
 				return true;
 	return false;
 }
+
+void vn_limits_destroy(vn_limits *l)
+{
+	if (!l)
+		return;
+	for (int i = 0; i < l->n_rules; i++) {
+		free(l->rule[i]->file);
+		free(l->rule[i]->match);
+		free(l->rule[i]->why);
+		for (int m = 0; m < VN_N_METRICS; m++) {
+			free(l->rule[i]->why_of[0][m]);
+			free(l->rule[i]->why_of[1][m]);
+		}
+		free(l->rule[i]);
+	}
+	for (int i = 0; i < l->n_warnings; i++)
+		free(l->warning[i]);
+	free(l->rule);
+	free(l->warning);
+	free(l->name);
+	free(l->path);
+	free(l);
+}
+
+vn_status vn_limits_find(const char *name, char *path, vn_error *err)
+{
+	return vn_shipped_find("limits", name, path, err);
+}
