@@ -1,7 +1,7 @@
-/* numbers.h: the numbers of tensors of any size, a piece at a time.
+/* numbers.h: reads the numbers of a tensor of any size, a piece at a time.
  *
- * What is decided by content (replicas, partial sums, which of two names) and what is told of a tensor
- * that is wrong is read so: no more than a piece of each tensor is in memory, whatever their size.
+ * For decisions by content (are these replicas, partial sums, which of two names?) and for details of
+ * a wrong tensor: no more than one piece of each tensor is in memory.
  */
 #ifndef VN_CAPTURE_NUMBERS_H
 #define VN_CAPTURE_NUMBERS_H

@@ -1,7 +1,9 @@
-/* packed.h: several prompts one behind the other in one row, as engines with a continuous batch have them.
+/* packed.h: finds the prompts in a row that holds several, one after the other, as engines with
+ * continuous batching record them.
  *
- * /run/positions says where: in the first step a position that is not the one before plus one begins the next
- * prompt. Every later step has tokens of each of them, in the same order: one each, or runs as in the first.
+ * A prompt begins where a position of the first step (/run/positions) is not the previous one plus
+ * one. Every later step has tokens of every prompt, in the same order: one token each, or a run of
+ * consecutive positions each, as in the first step.
  */
 #ifndef VN_CAPTURE_PACKED_H
 #define VN_CAPTURE_PACKED_H

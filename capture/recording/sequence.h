@@ -1,8 +1,8 @@
-/* sequence.h: checkpoints in execution order, where not all of them say their place in it.
+/* sequence.h: puts checkpoints into execution order when not all of them state their place.
  *
- * A stranger's recording need not (specs/checkpoint.md, `order`), and the order of the alphabet puts layer10 before layer2
- * and the context of an attention before its queries. What a name means tells: layers by their number, points as the
- * table of points (libref/plan/point.c) has them, which is in the order in which a layer computes.
+ * The attribute `order` (specs/checkpoint.md) is optional, and sorting by name fails: layer10 would
+ * come before layer2, attn_context before q_proj. So names are understood: layers sort by number,
+ * points by the table in libref/plan/point.c, which has them in the order in which a layer computes.
  */
 #ifndef VN_CAPTURE_SEQUENCE_H
 #define VN_CAPTURE_SEQUENCE_H

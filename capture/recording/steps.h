@@ -1,8 +1,9 @@
-/* steps.h: do the steps of a run come one behind the other, and are all of them there?
+/* steps.h: checks that the steps of a run follow each other and that none is missing.
  *
- * /run says every token that went in, and each step which of them were its own. So a file
- * tells by itself when a step was lost, filed under another's number or copied: two recorders
- * with one mistake agree in it. A step of which nothing was kept is a group without tensors.
+ * /run lists every token of the run, and each step states which of them it processed. So a file by
+ * itself shows that a step was lost, copied, or stored under another number. A comparison would not
+ * show it if both recorders make the same mistake. A step of which nothing was kept is a group
+ * without tensors.
  */
 #ifndef VN_CAPTURE_STEPS_H
 #define VN_CAPTURE_STEPS_H

@@ -1,19 +1,16 @@
-/* hybrid.h: an engine that is made of several, each of which runs some of the nodes.
+/* hybrid.h: an engine that consists of several, its sides; each side runs some of the nodes.
  *
- * A side is the GPU engine or the reference in one precision. A plan is walked in
- * maximal runs of nodes of one side: before a run the side is given what its nodes
- * read and other sides made (submit, wait, read back; or out of memory), then it
- * computes, and so on. A value is rounded to the format of the side that it comes
- * to; nodes of one side keep their own format between them, so that neighbours
- * under f32@GLOB hand on float32.
+ * A side is the GPU engine, or the reference, in one precision. The plan is run in stretches of
+ * consecutive nodes of one side. Before a stretch, its side gets the values that it reads and other
+ * sides made (from the GPU: submit, wait, read back), rounded to its own format. Within a stretch,
+ * values keep the side's format: neighbours under f32@GLOB exchange float32.
  *
- * Where a node runs does not change between calls of a run, so what it keeps (keys
- * and values, a state) stays with its side. A checkpoint is handed over once, by
- * the side that made it, in that side's format and in execution order.
+ * A node stays on its side for the whole run, and so does its state (cached keys and values, ...).
+ * The side that makes a checkpoint hands it over, once, in its own format, in execution order.
  *
- * With all nodes on one side the bits are that side's.
+ * With all nodes on one side, the bits are that side's.
  *
- * Memory   that of its sides: a second precision on the GPU holds all weights again.
+ * Memory   that of all sides: a second precision on the GPU needs a second copy of all weights.
  */
 #ifndef VN_CAPTURE_HYBRID_H
 #define VN_CAPTURE_HYBRID_H

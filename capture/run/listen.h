@@ -1,9 +1,10 @@
-/* listen.h: what stands between an engine and a store: it passes on what was
- * asked for, keeps the scores of the last token for whoever chooses the next,
- * and ends the run at a signal.
+/* listen.h: the sink between an engine and a store.
  *
- * The scores may have to be heard where nobody asked for them: the engine is
- * then told to hand over more rows than go to the store, and they are cut here.
+ * A listener passes the selected tensors on to the store, keeps the last token's scores (logits) for
+ * whoever chooses the next token, and stops the run at a signal.
+ *
+ * If those scores were not selected for the store, the listener asks the engine for more rows than
+ * the store gets, and cuts the rest off.
  */
 #ifndef VN_CAPTURE_LISTEN_H
 #define VN_CAPTURE_LISTEN_H

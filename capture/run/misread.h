@@ -1,8 +1,9 @@
-/* misread.h: the mistakes of whoever records a run, made on purpose.
+/* misread.h: mistakes in recording a run, made on purpose.
  *
- * The faults of specs/models.md, 9.8, that no plan can hold: they lie between an engine and the file. Of the
- * checkpoints that are selected the bytes of another call are filed, or bytes taken for others, or some rows.
- * The engine computes as it should, and what is decoded does not change.
+ * These are the faults of specs/models.md 9.8 that a changed plan cannot express, because they happen
+ * between the engine and the file. For the selected checkpoints the file gets the bytes of another
+ * call, bytes read in another format, or only some rows. The engine itself computes correctly, and
+ * decodes the same tokens.
  *
  * Owner    the plan is borrowed and must outlive the reader.
  * Threads  as a sink's.

@@ -1,9 +1,13 @@
-/* batched.h: one prompt of a recording of several at once.
+/* batched.h: selects one prompt of a recording that holds several.
  *
- * In a batched recording /run/token_ids and /run/positions have a row a prompt, where a
- * position of -1 marks padding (on either side), and tensors have an axis `batch`
- * (specs/checkpoint.md). Or the prompts are one behind the other in one row (packed.h), and
- * so are the tokens and keys of tensors. Seen as one of them it is a recording like any other.
+ * Two layouts are known (specs/checkpoint.md):
+ *
+ *   batch    /run/token_ids and /run/positions have a row per prompt, where position -1 marks padding
+ *            on either side, and tensors have an axis `batch`
+ *   packed   the prompts follow each other in one row, as do their tokens and keys in the tensors
+ *            (packed.h)
+ *
+ * The result is a derived recording (derive.h) of that prompt alone.
  */
 #ifndef VN_CAPTURE_BATCHED_H
 #define VN_CAPTURE_BATCHED_H

@@ -1,8 +1,8 @@
-/* box.h: what a derived tensor keeps of one tensor of a source, axis by axis.
+/* box.h: describes, axis by axis, which part of a source tensor a derived tensor holds.
  *
- * A row of a batch, a cache out of its pages, one rank's share: each takes some axes of
- * a tensor as they are, some in part, one not at all. The axes that are begun with
- * vn_box_axis are those of the result, in that order; derive.h takes the piece.
+ * A batch row, a cache without its pages and one rank's share each keep some axes of the source
+ * whole, keep some in part, and drop others. Call vn_box_begin, then vn_box_axis for each axis of the
+ * result, in the result's order; `piece` is then what derive.h needs.
  */
 #ifndef VN_CAPTURE_BOX_H
 #define VN_CAPTURE_BOX_H

@@ -1,10 +1,10 @@
-/* calls.h: several calls of a run seen as one.
+/* calls.h: joins several calls of a run into one step, so that runs with different calls can be
+ * compared.
  *
- * One engine runs a prompt at once, another in chunks; what one decoded a token at a
- * time, another reads as a prompt. Each token's numbers are the same, only the steps are
- * others. Where both runs end a call at the same tokens, what lies between can be seen as
- * one step on either side: rows of tokens one behind the other, of a cache or a state what it is
- * behind the last call.
+ * One engine runs a prompt at once, another in chunks; one decodes token by token what another reads
+ * as a prompt. Both compute the same numbers for each token, in different steps. Where both runs end
+ * a call after the same token, all calls since the last such token become one step on either side:
+ * rows of tokens are put one behind the other; a cache or state is that after the last call.
  */
 #ifndef VN_CAPTURE_CALLS_H
 #define VN_CAPTURE_CALLS_H

@@ -1,8 +1,8 @@
-/* like.h: what checkpoints are meant to look like: their axes and how long these are.
+/* like.h: the axes and sizes that a checkpoint should have.
  *
- * A foreign tensor says little of itself. The other side of a comparison has the same
- * checkpoint with its axes, or a plan that knows all of them; whoever takes foreign
- * tensors apart or puts them together asks here.
+ * A tensor of another engine often states neither. They come from the same checkpoint in the other
+ * recording of the comparison, or from a plan. Code that splits, joins or reshapes foreign tensors
+ * asks here.
  */
 #ifndef VN_CAPTURE_LIKE_H
 #define VN_CAPTURE_LIKE_H

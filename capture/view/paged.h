@@ -1,10 +1,10 @@
-/* paged.h: a KV cache that lies in blocks, as the tokens it holds.
+/* paged.h: shows a paged KV cache as the keys and values of its tokens.
  *
- * A tensor with axes `block` and `slot` (blocks of so many slots, in any order of the other axes)
- * belongs to a block table of its step: an int32 tensor `block_table`, or `layer3.block_table`, with
- * the numbers of the blocks in the order of the tokens (specs/models.md 7.2). It is seen as the
- * same tensor with an axis `key`, as many as the step has cached and new tokens; what is behind
- * them in the last block is nobody's.
+ * A paged tensor has axes `block` and `slot`: blocks of a fixed number of slots, other axes in any
+ * order. Its step has a block table, an int32 tensor `block_table` or `layer3.block_table` with the
+ * block numbers in the order of the tokens (specs/models.md 7.2). The derived tensor has one axis
+ * `key` instead, as long as the step has cached and new tokens. Later slots of the last block are
+ * ignored.
  */
 #ifndef VN_CAPTURE_PAGED_H
 #define VN_CAPTURE_PAGED_H

@@ -1,10 +1,12 @@
-/* ranks.h: the recordings of the ranks of one tensor-parallel run as one recording.
+/* ranks.h: joins the recordings of all ranks of a tensor-parallel run into one recording.
  *
- * By the rules of specs/models.md, chapter 8: what is cut along an axis is put together
- * along it (fused products part by part), what every rank has is one, and must be the
- * same, and attn_out, down_proj and embeddings that are not the same are partial sums,
- * and are added, unless the residual stream behind them shows that one rank's alone was
- * added there. Scores that only some ranks have were gathered to them, and must be whole.
+ * The rules are those of specs/models.md, chapter 8:
+ *
+ *   sharded       concatenated along the axis that was cut (fused products part by part)
+ *   replicated    must be equal on all ranks, and is taken once
+ *   partial sums  attn_out, down_proj and embeddings that differ between ranks are added, unless the
+ *                 residual stream shows that the engine added one rank's tensor alone (residual.h)
+ *   gathered      scores that only some ranks have must be whole there
  */
 #ifndef VN_CAPTURE_RANKS_H
 #define VN_CAPTURE_RANKS_H

@@ -1,9 +1,10 @@
-/* residual.h: the residual stream, which tells what was added to it.
+/* residual.h: checks a tensor against the residual stream around it.
  *
  *   attn_residual = input + attn_out        output = attn_residual + down_proj
  *
- * (specs/models.md 2.8). A tensor that may be one thing or another is the one that the
- * stream before and after it has between them; identities.h counts where that fails.
+ * (specs/models.md 2.8.) Use it when it is unclear what a tensor holds, for example a rank's
+ * partial sum or the whole: the right reading is the one for which the equation holds. Joined ranks
+ * (ranks.h) and name maps ask here; identities.h reports where a recording breaks the equations.
  */
 #ifndef VN_CAPTURE_RESIDUAL_H
 #define VN_CAPTURE_RESIDUAL_H

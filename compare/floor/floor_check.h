@@ -1,7 +1,9 @@
-/* floor_check.h: is the floor one? What the files of the floor share.
+/* floor_check.h: checks that a floor is plausible; and what the files of the floor share.
  *
- * A checkpoint whose floor is none loses it, is outside (unfounded, with the reason in detail) and is judged by the
- * limits without a floor besides; with --allow floor it keeps it, and a warning tells.
+ * The floor of a checkpoint is the error that the number format alone causes there. It is wrong if,
+ * for example, the reference or the floor's own run has a fault. A checkpoint with a wrong floor is
+ * outside (`unfounded`, with the reason in `detail`), loses the floor, and is judged by the limits
+ * `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
 #define VN_COMPARE_FLOOR_CHECK_H

@@ -1,18 +1,18 @@
-/* isolate.h: the smallest sets of replacements that repair a run, by delta debugging.
+/* isolate.h: finds the smallest sets of replacements that repair a run, by delta debugging.
  *
- * There are n toggles, each of which replaces one operation, and an oracle that runs
- * with some of them on and says whether the outcome is good. A set is minimal when it
- * is good and no toggle can be left out of it (Zeller and Hildebrandt, "Simplifying and
- * isolating failure-inducing input", 2002: ddmin, here of what repairs instead of what
- * breaks). One of several toggles means that they only help together.
+ * There are n toggles, each of which replaces one operation, and an oracle, which runs with some of
+ * them on and says whether the outcome is good. A set is minimal if it is good and no toggle can be
+ * left out of it. (ddmin of Zeller and Hildebrandt, "Simplifying and isolating failure-inducing
+ * input", 2002, applied to what repairs instead of what breaks.) A minimal set of several toggles
+ * means that they only help together.
  *
- * A set that is found is taken out, and what is left is searched again, as long as it
- * repairs the run: so culprits that do without one another are all found, and when it
- * no longer does, every repair needs one of those that were.
+ * Each set that is found is removed, and the remaining toggles are searched again, as long as they
+ * can repair the run. So all disjoint alternatives are found; once the rest cannot repair the run,
+ * every repair needs a toggle of a found set.
  *
- * For one culprit of n about 2 log2 n runs; for k that must go together at most about
- * k^2 + k log2 n in practice. What was asked once is not asked again, but a found set is,
- * to see that the oracle answers the same twice.
+ * Cost: about 2 log2 n runs for one culprit of n; for k that must go together, at most about
+ * k^2 + k log2 n in practice. Answers are remembered, but a found set is asked about twice, to see
+ * that the oracle answers the same.
  */
 #ifndef VN_COMPARE_ISOLATE_H
 #define VN_COMPARE_ISOLATE_H

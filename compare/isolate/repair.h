@@ -1,8 +1,12 @@
-/* repair.h: which operations to replace to repair a run, and what that says.
+/* repair.h: which operations to replace to repair a run, and what that says about each.
  *
- * The run as it is; with everything replaced; the smallest sets that repair it
- * (isolate.h); what a member of such a set comes to when it alone is left out of it, and
- * the worst of the others when each is replaced alone; and the repair curve, the divergence of the logits after replacing the k worst.
+ * These runs are made and reported:
+ *
+ *   plain   the run as it is
+ *   whole   with everything replaced
+ *   found   the smallest sets of replacements that repair the run (isolate.h)
+ *   probe   a found set without one of its members; the worst other operations, each replaced alone
+ *   curve   the repair curve: divergence of the logits after replacing the k worst operations
  */
 #ifndef VN_COMPARE_REPAIR_H
 #define VN_COMPARE_REPAIR_H

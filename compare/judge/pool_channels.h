@@ -1,10 +1,12 @@
-/* pool_channels.h: the channels of steps of few tokens, judged together.
+/* pool_channels.h: judges the channels of several short steps together.
  *
- * Fewer than 8 different tokens have no channels to speak of (channels.c), so a decode would pass whatever becomes of one of
- * them. The rows of all such steps are to the channels what those of one tensor are: a sample of them is put under each other
- * and measured as one. What comes of it is charged to the first step that is off in that channel.
+ * A channel is one place before and behind the token axis, over all tokens. A step with fewer than 8
+ * different tokens is too short for metrics of single channels (channels.c), so a decode would pass
+ * whatever happens to one channel. Therefore a sample of the rows of all such steps is measured as one
+ * tensor, a pool, and the result is charged to the first step that is off in that channel.
  *
- * One step that is wrong as a whole would hide what the others say. So, where it is charged, the others make a pool of their own.
+ * A step that is wrong as a whole would hide the others. When the result is charged to such a step,
+ * the others form a pool of their own as well.
  */
 #ifndef VN_COMPARE_POOL_CHANNELS_H
 #define VN_COMPARE_POOL_CHANNELS_H

@@ -1,9 +1,9 @@
-/* limits_use.h: what a limits file comes to at a set of checkpoints: which rule
- * speaks of which, what finally holds there, and what is no limit at all.
+/* limits_use.h: what a limits file does at a set of checkpoints: which rule matches which, which
+ * limit finally holds there, and which limits are useless.
  *
- * With a recording the limits are tried on its tensors: on each one rounded to
- * the candidate's format, which no candidate in that format can better, and on
- * zeros in its place.
+ * With a recording, each limit is tried on the recording's tensors. A limit that a tensor breaks when
+ * it is merely rounded to the candidate's format cannot hold: no candidate in that format is closer.
+ * A limit that zeros in the tensor's place keep cannot fail.
  *
  * Owner   limits, recording and names are borrowed and must outlive it.
  */

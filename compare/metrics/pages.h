@@ -1,7 +1,8 @@
-/* pages.h: pages of mapped tensors, given back behind the pass.
+/* pages.h: gives the pages of mapped tensors back to the system, behind the measuring pass.
  *
- * A tensor of gigabytes, mapped, would count as memory to its last page. So its units are counted in stretches, and whoever ends the
- * last unit of a stretch gives the stretch back: nobody waits for a thread that is held up.
+ * Otherwise a mapped tensor of gigabytes would count as memory to its last page. Units of work are
+ * counted in stretches; the thread that ends the last unit of a stretch gives the stretch back, so
+ * nobody waits for a slow thread.
  */
 #ifndef VN_COMPARE_PAGES_H
 #define VN_COMPARE_PAGES_H

@@ -1,14 +1,12 @@
-/* layout.h: in which order of axes one tensor has the numbers of another.
+/* layout.h: finds the order of axes in which one tensor holds the numbers of another.
  *
- * Two tensors of as many numbers may be the same ones with axes permuted, one
- * axis taken apart, several merged, ones put between: whatever their shapes
- * say, each is a list of numbers, and the one list may be the other in the
- * order of some axes. Tried are all orders of up to five axes longer than one,
- * as the reference has them and with one of them taken apart where the
- * candidate's shape, or a half, suggests it. Decided on 512 numbers, confirmed
- * on all (of more than 16 MB on 262,144).
+ * Two tensors with the same number of elements may hold the same numbers with axes permuted, split,
+ * merged or inserted. Their shapes may hide this, but each tensor is a list of numbers, and one list
+ * may be the other in another order of axes. All orders of up to five axes longer than one are tried:
+ * the reference's axes, and these with one of them split where the candidate's shape, or halving,
+ * suggests it. 512 numbers decide; all numbers confirm (of more than 16 MB: 262,144).
  *
- * It is looked for to be told: nothing is seen otherwise for it.
+ * The result is reported only; nothing is rearranged.
  */
 #ifndef VN_COMPARE_LAYOUT_H
 #define VN_COMPARE_LAYOUT_H

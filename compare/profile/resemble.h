@@ -1,15 +1,18 @@
-/* resemble.h: what a tensor that is wrong may be right as.
+/* resemble.h: finds what a wrong tensor holds instead.
  *
- * A checkpoint outside its limits is held against what captures commonly hold in
- * its place: another checkpoint (taken before or after the right operation, a
- * stale or an overwritten buffer, the next value in place), its own axes or
- * the two halves of its columns in another order, its rows one or two tokens away or in reverse, its heads in
- * another order. A likeness is told only when it is real and far better than
- * what the file calls it: nmse at most 0.05, and at most a sixteenth of the nmse
- * under its own name. Candidates are found on 512 elements drawn alike from
- * every tensor and confirmed on all (axes of more than 16 MB on 262,144).
+ * A checkpoint outside its limits is compared with what recordings often hold by mistake:
  *
- * It is told, not judged: the checkpoint stays outside.
+ *   - another checkpoint: captured before or after the right operation, a stale or overwritten
+ *     buffer, the next value in place
+ *   - its own axes, or the two halves of its columns, in another order
+ *   - its rows one or two tokens away, or in reverse
+ *   - its heads in another order
+ *
+ * A resemblance counts if its nmse is at most 0.05, and at most a sixteenth of the nmse under the
+ * tensor's own name. Candidates are found on 512 elements, the same places in every tensor, and
+ * confirmed on all elements (with axes in another order, of more than 16 MB: on 262,144).
+ *
+ * It is reported, not judged: the checkpoint stays outside.
  */
 #ifndef VN_COMPARE_RESEMBLE_H
 #define VN_COMPARE_RESEMBLE_H

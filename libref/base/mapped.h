@@ -1,9 +1,9 @@
-/* mapped.h: which files are mapped, so that one that becomes shorter can be named.
+/* mapped.h: remembers which files are mapped, to name the one that another program truncates.
  *
- * What another program cuts off a file while it is mapped ends whoever reads it
- * there with SIGBUS. A program cannot go on from that, but it can say why.
+ * Reading a mapped page that is no longer in the file raises SIGBUS. The program cannot go on, but it
+ * can say which file it was.
  *
- * Threads  any. Of many files only some are remembered; then no name is said.
+ * Threads  any. If there are too many files, some are not remembered, and no name is given.
  */
 #ifndef VN_LIBREF_BASE_MAPPED_H
 #define VN_LIBREF_BASE_MAPPED_H

@@ -1,7 +1,7 @@
-/* room.h: whether there is memory yet to be had.
+/* room.h: asks whether memory or threads are available.
  *
- * For work done by libraries that crash, end the program or wait for ever where
- * they get none: ask before, and fail with a line. The answer holds for a moment. */
+ * Some libraries crash, end the program or wait for ever when they get none. Ask first, and fail with
+ * an error message. The answer is true for a moment only. */
 #ifndef VN_LIBREF_BASE_ROOM_H
 #define VN_LIBREF_BASE_ROOM_H
 

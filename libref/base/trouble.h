@@ -1,10 +1,11 @@
-/* trouble.h: whether the machine refused something: memory, a read, a write, a file, a process.
+/* trouble.h: notes what the machine refused (memory, a read, a write, a file, a process), so that no
+ * result is built on it.
  *
- * Most callers pass such a failure on, and the run ends with it. Some cannot, or take it for something else: a line
- * of a report that is dropped, a file that then looks damaged or absent. Nothing of that may become a result. So
- * every such failure is noted where it is seen: by vn_fail (error.h), by json.h for Jansson, by the program for
- * each call of its own (compare/watch.c). What is final asks here first: a recording or a report before it
- * gets its name, the program before its exit status.
+ * Most callers pass such a failure on, and the run ends. Some cannot, or mistake it for something
+ * else: a line is dropped from a report, a file looks damaged or absent. Therefore every refusal is
+ * noted where it is seen: by vn_fail (error.h), by json.h for Jansson, and by the program for each
+ * library call of its own (compare/watch.c). Before something becomes final (a recording or a report
+ * gets its name, the program chooses its exit status), the code asks vn_trouble_since.
  *
  * Threads  any.
  */
