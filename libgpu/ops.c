@@ -24,7 +24,7 @@ static void embed(vn_walk *w, const vn_node *n)
 static void rms_norm(vn_walk *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   G = v->size[v->rank - 1], N = n->c.norm.width ? n->c.norm.width : G;
+	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
 	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
 	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
 
@@ -58,7 +58,7 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
 			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
 			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .odd = norm_odd(n),
-			.keep_mean = (uint32_t)n->c.norm.keep_mean }, rows, 1);
+			.keep_mean = (uint32_t)n->x.norm.keep_mean }, rows, 1);
 	}
 }
 
@@ -67,7 +67,7 @@ static void positions(vn_walk *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->c.positions.step_zero ? 0 : w->past) * row,
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->x.positions.step_zero ? 0 : w->past) * row,
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
@@ -152,16 +152,16 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 /* A softmax that takes a kernel of its own. */
 static bool odd_softmax(const vn_node *n)
 {
-	return n->c.attention.form && n->c.attention.form != VN_ATTN_SCORES_F16;
+	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
 /* What an experiment changes, in one word (mask.glsl). */
 static uint32_t odd(const vn_walk *w, const vn_node *n)
 {
-	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
+	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
 
-	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (uint32_t)n->c.attention.blind << 9 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->c.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->c.attention.sinks << 20;
+	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
+	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
 }
 
 /* What the attention shaders share, for queries from row `row` on. */
@@ -176,8 +176,8 @@ static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int6
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale,
 		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
-		.ahead = n->c.attention.ahead, .head_map = (uint32_t)n->c.attention.head_map, .leak = (uint32_t)n->c.attention.leak,
-		.padding = (uint32_t)n->c.attention.padding, .odd = odd(w, n), .cache_block = (uint32_t)n->c.attention.cache_block,
+		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
+		.padding = (uint32_t)n->x.attention.padding, .odd = odd(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
 		.before = (uint32_t)row };
 }
 
@@ -267,7 +267,7 @@ static void turn_kept(vn_walk *w, const vn_node *n)
 
 void vn_ops_keep(vn_walk *w, const vn_node *n)
 {
-	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->c.attention.again)
+	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->x.attention.again)
 		turn_kept(w, n);
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
@@ -373,7 +373,7 @@ void vn_ops_encode(vn_walk *w, int node)
 			map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, VN_K_GATED, n->c.act.act, n->c.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
+		map(w, VN_K_GATED, n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
 		    buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ROWS:

@@ -46,7 +46,7 @@ static const char *causal(const vn_fault_row *r, const vn_plan *p, const vn_node
 	return !ATTN(n).causal ? "it has no causal mask" : vn_fault_const_why_not(r, p, n);
 }
 
-/* x: vn_consts.attention.blind, of a query without a key. */
+/* x: vn_variant.attention.blind, of a query without a key. */
 static vn_status hides_own(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_status st = vn_const_set(&f->plan->node[node], "ahead", -1, err);

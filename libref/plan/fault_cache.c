@@ -1,8 +1,6 @@
 /* fault_cache.c: faults of the cache of keys and values (specs/models.md, 9.9). */
 #include "libref/plan/fault_inside.h"
 
-#define ATTN(n) ((n)->c.attention)
-
 enum { BLOCK = 16 }; /* tokens, where blocks are mixed up */
 
 /* x of a row: which form, of what (cache_of), and whether in the first call, too. */
@@ -16,9 +14,9 @@ static int form(const vn_fault_row *r)
 static const char *fits(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	(void)p;
-	return ATTN(n).cache == form(r) && ATTN(n).cache_of == (int)r->x / 16 % 4 ? "it is so already"
-	     : form(r) == VN_CACHE_HEADS_FIRST && ATTN(n).kv_heads == 1         ? "there is one key head"
-	     : form(r) == VN_CACHE_RING && ATTN(n).window < 2                   ? "it has no window" : NULL;
+	return n->x.attention.cache == form(r) && n->x.attention.cache_of == (int)r->x / 16 % 4 ? "it is so already"
+	     : form(r) == VN_CACHE_HEADS_FIRST && n->c.attention.kv_heads == 1         ? "there is one key head"
+	     : form(r) == VN_CACHE_RING && n->c.attention.window < 2                   ? "it has no window" : NULL;
 }
 
 static vn_status make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
@@ -26,10 +24,10 @@ static vn_status make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *e
 	vn_node *n = &f->plan->node[node];
 
 	(void)err;
-	ATTN(n).cache = form(r);
-	ATTN(n).cache_of = (int)r->x / 16 % 4;
-	ATTN(n).cache_steps = (int)r->x / 64;
-	ATTN(n).cache_block = form(r) == VN_CACHE_RING ? ATTN(n).window : form(r) == VN_CACHE_NEXT || form(r) == VN_CACHE_PAST ? 1 : BLOCK;
+	n->x.attention.cache = form(r);
+	n->x.attention.cache_of = (int)r->x / 16 % 4;
+	n->x.attention.cache_steps = (int)r->x / 64;
+	n->x.attention.cache_block = form(r) == VN_CACHE_RING ? n->c.attention.window : form(r) == VN_CACHE_NEXT || form(r) == VN_CACHE_PAST ? 1 : BLOCK;
 	return VN_OK;
 }
 

@@ -130,6 +130,7 @@ void vn_fault_copy_of(vn_faulty *f, int node, int value)
 
 	n->op = VN_OP_SLICE;
 	memset(&n->c, 0, sizeof n->c);
+	memset(&n->x, 0, sizeof n->x);
 	n->c.slice.stride = n->c.slice.width = row;
 	n->n_in = 1;
 	n->in[0] = value;

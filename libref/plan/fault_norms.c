@@ -18,7 +18,7 @@ static vn_status layer_norm(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 {
 	(void)r, (void)err;
 	f->plan->node[node].op = VN_OP_LAYER_NORM;
-	NORM(&f->plan->node[node]).width = 0;
+	f->plan->node[node].x.norm.width = 0;
 	return VN_OK;
 }
 
@@ -184,6 +184,7 @@ static vn_status norm_after(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	vn_node *n = &f->plan->node[node + 1];
 	n->op = norm.op;
 	n->c = norm.c;
+	n->x = norm.x;
 	n->n_w = norm.n_w;
 	memcpy(n->w, norm.w, sizeof n->w);
 	n->in[0] = turned;
