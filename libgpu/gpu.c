@@ -107,7 +107,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, o->policy, o->paged, o->cache_dir, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
 		vn_gpu_destroy(g);
 		return st;

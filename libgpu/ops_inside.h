@@ -64,7 +64,7 @@ static inline float norm_divisor(const vn_node *n, int64_t usual)
 }
 
 /* root.glsl */
-static inline uint32_t norm_odd(const vn_node *n)
+static inline uint32_t norm_flags(const vn_node *n)
 {
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
