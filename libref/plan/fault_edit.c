@@ -45,12 +45,6 @@ const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
 	return t;
 }
 
-const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	(void)p;
-	return vn_fault_const(n, r->name) == r->x ? "it is so already" : NULL;
-}
-
 /* ---- changing ------------------------------------------------------------------------ */
 
 static vn_status no_memory(vn_error *err)
@@ -365,28 +359,22 @@ double vn_fault_times(const vn_fault_row *r, double x)
 	return x * r->x;
 }
 
-/* ---- for rows ------------------------------------------------------------------------- */
+/* ---- for rows of several chapters ---------------------------------------------------------- */
 
-const char *vn_fault_anywhere(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+vn_status vn_make_set(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	(void)r, (void)p, (void)n;
-	return NULL;
+	return vn_const_set(&f->plan->node[node], r->constant, r->x, err);
 }
 
-const char *vn_fault_biased(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	(void)r, (void)p;
-	return n->w[1] < 0 ? "it has no bias" : NULL;
-}
-
-vn_status vn_fault_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
 	f->plan->node[node].w[1] = -1;
 	return VN_OK;
 }
 
-vn_status vn_fault_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* A copy of its first input. */
+vn_status vn_make_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
 	vn_fault_copy_of(f, node, f->plan->node[node].in[0]);
