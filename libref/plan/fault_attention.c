@@ -75,29 +75,15 @@ vn_status vn_make_exchange_operands(const vn_fault_row *r, vn_faulty *f, int nod
 	return VN_OK;
 }
 
-/* The columns of the matrix behind an attention, for a context whose heads lie
- * innermost: W'[m, h K + k] = W[m, k H + h]. s: (M, N), or (N, M) transposed. */
-static void heads_inside(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int     H = (int)fabs(r->x);
-	const bool    transposed = r->x < 0;
-	const int64_t N = s->dim[!transposed], M = s->dim[transposed], K = N / H;
-
-	for (int64_t m = 0; m < M; m++)
-		for (int64_t n = 0; n < N; n++) {
-			const int64_t from = n % K * H + n / K;
-			y[transposed ? n * M + m : m * N + n] = x[transposed ? from * M + m : m * N + from];
-		}
-}
-
+/* The columns of the matrix behind an attention, for a context whose heads lie innermost: W'[m, h K + k] = W[m, k H + h]. */
 vn_status vn_make_inside_out(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = &f->plan->node[node];
-	const int      H = f->plan->value[n->in[0]].size[1];
-	vn_fault_row   with = *r;
+	const vn_node   *n = &f->plan->node[node];
+	const int       *size = f->plan->value[n->in[0]].size;
+	const vn_arrange inside = { VN_ARRANGE_TURNED, .a = size[2], .b = size[1] };
 
-	with.x = n->c.linear.transposed ? -H : H;
-	return vn_fault_change_weight(&with, f, node, 0, heads_inside, err);
+	(void)r;
+	return vn_fault_arrange(f, node, 0, !n->c.linear.transposed, &inside, err);
 }
 
 /* (H,T,K), read as (T,H K). */

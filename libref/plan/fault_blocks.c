@@ -51,9 +51,11 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 /* Byte i of a block holds elements i and i + 16; they are put at 2i and 2i + 1. */
 static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
+	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = BLOCK / 2, .period = BLOCK };
+
 	(void)r;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = x[i / BLOCK * BLOCK + i % BLOCK / 2 + i % 2 * (BLOCK / 2)];
+		y[i] = x[vn_arranged(&m, i, n)];
 }
 
 vn_status vn_make_nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

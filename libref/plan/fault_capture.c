@@ -135,42 +135,24 @@ vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return st;
 }
 
-/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1: of the M outputs, which lie last in a transposed matrix (x < 0). |x|: ranks. */
-static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t ranks = (int64_t)fabs(r->x), M = s->dim[last], N = vn_shape_count(s) / M, part = M / (3 * ranks);
-
-	for (int64_t m = 0; m < M; m++) {
-		const int64_t block = m / part, from = (block % 3 * ranks + block / 3) * part + m % part;
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
-	}
-}
-
+/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1. x: ranks. */
 vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
 
 	if (!(r->x >= 2) || M % (3 * (int)r->x))
 		return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share its rows", r->x);
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -r->x : r->x, by_ranks, err);
+	const vn_arrange by_ranks = { VN_ARRANGE_TURNED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
+	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
 
-/* The halves of the outputs exchanged, which lie last in a transposed matrix (x < 0). */
-static void other_rank(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t M = s->dim[last], N = vn_shape_count(s) / M;
-
-	for (int64_t m = 0; m < M; m++)
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + (m + M / 2) % M : (m + M / 2) % M * N + n];
-}
-
+/* The halves of the outputs exchanged. */
 vn_status vn_make_ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -1 : 1, other_rank, err);
+	const vn_arrange halves = { VN_ARRANGE_ROUND, .a = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]) / 2 };
+
+	(void)r;
+	return vn_fault_arrange_outputs(f, node, &halves, err);
 }
 
 vn_status vn_make_ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

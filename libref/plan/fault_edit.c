@@ -279,17 +279,16 @@ vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, in
 	return in_runs(r, f, node, slot, (size_t)s->dim[s->rank - 1], NULL, change, err);
 }
 
-vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err)
+vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[slot];
 	const vn_tensor from = f->weight[w];
 	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* which numbers do not leave by themselves */
 	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
-	const size_t    size = vn_dtype_size(as);
-	const int64_t   all = vn_shape_count(&from.shape);
-	unsigned char  *bytes = malloc((size_t)all * size + 1), *loose = blocks ? malloc((size_t)all * size + 1) : NULL;
-	const unsigned char *x = blocks ? loose : from.data;
-	bool            same = true;
+	const size_t    size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
+	size_t          outer = 1, n = 1, piece = size;
+	unsigned char  *bytes = malloc(all + 1), *loose = blocks ? malloc(all + 1) : NULL;
+	const void     *x = blocks ? loose : from.data;
 
 	if (!bytes || (blocks && !loose)) {
 		free(bytes);
@@ -297,23 +296,25 @@ vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, 
 		return no_memory(err);
 	}
 	if (blocks)
-		vn_to_f32((float *)(void *)loose, from.data, from.dtype, (size_t)all);
-	for (int64_t at = 0, n; at < all; at += n) {
-		const int64_t is = place(r, &from.shape, at, &n);
-		unsigned char *y = bytes + (size_t)at * size;
-		n = n < all - at ? n : all - at;
-		if (is < 0)
-			memset(y, 0, (size_t)n * size);
-		else
-			memcpy(y, x + (size_t)is * size, (size_t)n * size);
-		same = same && memcmp(y, x + (size_t)at * size, (size_t)n * size) == 0;
-	}
+		vn_to_f32((float *)(void *)loose, from.data, from.dtype, all / size);
+	for (int k = 0; k < from.shape.rank; k++)
+		*(axis < 0 || k == axis ? &n : k < axis ? &outer : &piece) *= (size_t)from.shape.dim[k];
+	vn_arrange_bytes(bytes, x, m, outer, n, piece);
+	const bool same = memcmp(bytes, x, all) == 0;
 	free(loose);
 	if (!same)
 		return instead(f, node, slot, w, as, bytes, err);
 	f->kept++;
 	free(bytes);
 	return VN_OK;
+}
+
+vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+	vn_status      st = vn_fault_arrange(f, node, 0, n->c.linear.transposed, m, err);
+
+	return !st && f->plan->node[node].w[1] >= 0 ? vn_fault_arrange(f, node, 1, 0, m, err) : st;
 }
 
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err)
@@ -339,18 +340,6 @@ vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, 
 	const vn_status st = vn_fault_weight(f, w, y, NULL, &new, err);
 	if (!st)
 		f->plan->node[node].w[slot] = new;
-	return st;
-}
-
-vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err)
-{
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = x;
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, change, err);
 	return st;
 }
 

@@ -47,18 +47,10 @@ vn_status vn_make_by_mean(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 
 /* ---- the convolution ----------------------------------------------------------------------------- */
 
-static void reversed(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int64_t J = s->dim[s->rank - 1];
-
-	(void)r;
-	for (int64_t i = 0; i < vn_shape_count(s); i++)
-		y[i] = x[i - i % J + J - 1 - i % J];
-}
-
 vn_status vn_make_reverse(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_weight(r, f, node, 0, reversed, err);
+	(void)r;
+	return vn_fault_arrange(f, node, 0, f->weight[f->plan->node[node].w[0]].shape.rank - 1, &(vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 }, err);
 }
 
 /* Queries and keys are the first channels. */
@@ -95,20 +87,11 @@ vn_status vn_make_channels_round(const vn_fault_row *r, vn_faulty *f, int node, 
 
 /* ---- gates --------------------------------------------------------------------------------------- */
 
-/* Rows by r->x on. */
-static void next_head(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int64_t n = vn_shape_count(s), by = ((int64_t)r->x * s->dim[1] + n) % n;
-
-	for (int64_t i = 0; i < n; i++)
-		y[i] = x[(i + by) % n];
-}
-
+/* x: how many heads on. */
 vn_status vn_make_another_head(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
 	const int      by = (int)r->x * f->plan->value[n->out[0]].size[2], all = (int)vn_value_row(&f->plan->value[n->out[0]]);
-	vn_fault_row   with = *r;
 
 	if (n->op == VN_OP_GATED_NORM) { /* which reads the gates of other heads than it norms */
 		const int z = n->in[1];
@@ -118,8 +101,7 @@ vn_status vn_make_another_head(const vn_fault_row *r, vn_faulty *f, int node, vn
 			f->plan->node[node + 1].in[1] = v;
 		return st;
 	}
-	with.x = by;
-	return vn_fault_change_weight(&with, f, node, 0, next_head, err);
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = by }, err);
 }
 
 vn_status vn_make_no_gate(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

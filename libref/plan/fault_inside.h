@@ -9,6 +9,8 @@
 
 #include "libref/plan/fault.h"
 
+#include "libref/base/arrange.h"
+
 struct vn_faulty {
 	const vn_plan *sound; /* what it was made of; its values and weights have the same numbers here */
 	vn_plan   *plan;   /* the copy */
@@ -135,11 +137,10 @@ vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, in
 /* Where the last axis, n numbers, is changed by itself: x, as it is; y, to be filled. */
 typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
 vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err);
-/* Where numbers only change places. Number `at` is that which was at the result, or 0 (less than 0), and so on for *n in a row. */
-typedef int64_t vn_fault_place(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n);
-vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err);
-/* vn_fault_change_weight of a product's matrix, and of its bias where there is one, with another r->x. */
-vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err);
+/* Where numbers only change places, along an axis of the weight; -1: all of them in a row. */
+vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
+/* The same of what a product makes: of its matrix, and of its bias where there is one. */
+vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
 
 /* y = x times r->x. */
 double vn_fault_times(const vn_fault_row *r, double x);

@@ -13,17 +13,9 @@ vn_status vn_make_by_width(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 }
 
 /* x: rows by which the table is moved; those at its end come round. */
-static int64_t other_row(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
-{
-	const int64_t V = s->dim[0], D = s->dim[1];
-
-	*n = D - at % D;
-	return (at / D + (int64_t)r->x + V) % V * D + at % D;
-}
-
 vn_status vn_make_moved_table(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_places(r, f, node, 0, other_row, err);
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = (int64_t)r->x }, err);
 }
 
 vn_status vn_make_of_embedding(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)

@@ -147,19 +147,13 @@ vn_status vn_make_values_too(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 }
 
 /* Rows of a head in the order that GGUF's llama files have, for neighbours to be pairs. */
-static void neighbours(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int64_t K = (int64_t)r->x, N = s->rank > 1 ? s->dim[1] : 1;
-
-	for (int64_t m = 0; m < s->dim[0]; m++) {
-		const int64_t d = m % K, from = m - d + (d % 2 ? d / 2 + K / 2 : d / 2);
-		memcpy(y + m * N, x + from * N, (size_t)N * sizeof *y);
-	}
-}
-
 vn_status vn_make_permuted(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_both(r, f, node, f->plan->value[f->plan->node[node].out[0]].size[2], neighbours, err);
+	const int        K = f->plan->value[f->plan->node[node].out[0]].size[2];
+	const vn_arrange neighbours = { VN_ARRANGE_TURNED, .a = 2, .b = K / 2, .period = K };
+
+	(void)r;
+	return vn_fault_arrange_outputs(f, node, &neighbours, err);
 }
 
 /* ---- what is cached ------------------------------------------------------------------------- */
@@ -192,16 +186,8 @@ vn_status vn_make_turned_again(const vn_fault_row *r, vn_faulty *f, int node, vn
 /* ---- learned positions ------------------------------------------------------------------- */
 
 /* Row p of the table is row p + 1. */
-static int64_t next_row(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
-{
-	const int64_t C = s->dim[0], D = s->dim[1];
-
-	(void)r;
-	*n = at < (C - 1) * D ? (C - 1) * D : D;
-	return at < (C - 1) * D ? at + D : at;
-}
-
 vn_status vn_make_next_positions(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_places(r, f, node, 0, next_row, err);
+	(void)r;
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_SHIFTED, .a = 1 }, err);
 }

@@ -31,23 +31,13 @@ vn_status vn_make_by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return VN_OK;
 }
 
-/* Parts a and b of three exchanged, of the M outputs, which lie last in a transposed matrix: x is 10 a + b, less than 0 for those. */
-static void exchanged(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int     pair = (int)fabs(r->x), a = pair / 10, b = pair % 10;
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t M = s->dim[last], N = vn_shape_count(s) / M, part = M / 3;
-
-	for (int64_t m = 0; m < M; m++) {
-		const int64_t is = m / part, from = m + (is == a ? b - a : is == b ? a - b : 0) * part;
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
-	}
-}
-
+/* Parts a and b of three exchanged: x is 10 a + b. */
 vn_status vn_make_exchange_parts(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -r->x : r->x, exchanged, err);
+	const int64_t    M = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
+	const vn_arrange exchanged = { VN_ARRANGE_EXCHANGED, .a = (int)r->x / 10, .b = (int)r->x % 10, .each = M / 3 };
+
+	return vn_fault_arrange_outputs(f, node, &exchanged, err);
 }
 
 /* The products of queries, keys and values of a layer (siblings), each by a matrix of its own, and which of them n is; -1: there are none such. */

@@ -63,13 +63,13 @@ vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, 
 	return VN_OK;
 }
 
-/* Which row of gate and up joined (M each) is taken for row i of the same: the two row by row, which were halves; halves, which were row by row; halves,
+/* Which row of gate and up joined (M each) is taken for each of the same: the two row by row, which were halves; halves, which were row by row; halves,
  * which were those of `how` ranks in turn. */
-static size_t joined_row(int how, size_t i, size_t M)
+static vn_arrange joined(int how, int64_t M)
 {
-	const size_t share = how < FUSED_BY_RANKS ? M : M / (size_t)how, block = share ? i / share : 0;
+	const int64_t ranks = how == FUSED_BY_HALVES ? M : how;
 
-	return how == FUSED_BY_ROWS ? i % M * 2 + i / M : how == FUSED_BY_HALVES ? i % 2 * M + i / 2 : block % 2 * M + block / 2 * share + i % share;
+	return how == FUSED_BY_ROWS ? (vn_arrange){ VN_ARRANGE_TURNED, .a = M, .b = 2 } : (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = ranks, .each = M / ranks };
 }
 
 /* x: how rows of gate and up are taken. */
@@ -86,9 +86,10 @@ vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_
 			return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share %zu rows", r->x, M);
 		double *first = vn_fault_numbers(f, up ? o->w[k] : n->w[k]), *second = vn_fault_numbers(f, up ? n->w[k] : o->w[k]);
 		double *y = vn_fault_numbers(f, n->w[k]);
+		const vn_arrange rows = joined((int)r->x, (int64_t)M);
 		int     new = -1;
 		for (size_t m = 0; first && second && y && m < M; m++) {
-			const size_t from = joined_row((int)r->x, m + (up ? M : 0), M);
+			const size_t from = (size_t)vn_arranged(&rows, (int64_t)(m + (up ? M : 0)), (int64_t)(2 * M));
 			memcpy(y + m * row, from < M ? first + from * row : second + (from - M) * row, row * sizeof *y);
 		}
 		if (!first || !second || !y) {
@@ -198,15 +199,6 @@ static double clamped(const vn_fault_row *r, double x)
 	return fabs(x) > 65504.0 ? copysign(65504.0, x) : fabs(x) < 0x1p-14 ? 0.0 : x;
 }
 
-/* Rows padded to a multiple of 16, and more, read as if they were not. */
-static int64_t sheared(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
-{
-	const int64_t N = s->dim[1], stride = N + (int64_t)r->x, column = at % stride;
-
-	*n = column < N ? N - column : stride - column;
-	return column < N ? at / stride * N + column : -1;
-}
-
 vn_status vn_make_truncate_all(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	return vn_fault_change_each(r, f, node, 0, truncated, err);
@@ -217,20 +209,17 @@ vn_status vn_make_clamp_all(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 	return vn_fault_change_each(r, f, node, 0, clamped, err);
 }
 
+/* Rows padded to a multiple of 16, and more, read as if they were not. */
 vn_status vn_make_shear(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_places(r, f, node, 0, sheared, err);
+	const vn_arrange unpadded = { VN_ARRANGE_PADDED, .a = f->weight[f->plan->node[node].w[0]].shape.dim[1], .b = (int64_t)r->x };
+
+	return vn_fault_arrange(f, node, 0, -1, &unpadded, err);
 }
 
 /* The two halves of a table, one for the other. */
-static int64_t halves(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n)
-{
-	(void)r;
-	*n = vn_shape_count(s) / 2;
-	return at < *n ? at + *n : at - *n;
-}
-
 vn_status vn_make_swap_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	return vn_fault_change_places(r, f, node, 0, halves, err);
+	(void)r;
+	return vn_fault_arrange(f, node, 0, 0, &(vn_arrange){ VN_ARRANGE_ROUND, .a = f->weight[f->plan->node[node].w[0]].shape.dim[0] / 2 }, err);
 }
