@@ -160,7 +160,7 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
 		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
 		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
-		if (k->n->c.attention.again)
+		if (k->n->x.attention.again)
 			st = turn_kept(r, k, step, k->kept[i], err);
 	}
 	return st;

@@ -2,6 +2,8 @@
  * (specs/models.md, 9.5; of RoPE 1.5, of value heads 4.6). */
 #include "compare/weights/weights_inside.h"
 
+#include "libref/base/arrange.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,34 +53,41 @@ static int64_t from_group(int64_t G, int64_t r, int64_t K, int64_t i)
 	return at < r * K ? g * r * K + at : at < (r + 1) * K ? (G * r + g) * K + at - r * K : (G * r + G + g) * K + at - (r + 1) * K;
 }
 
-int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+static vn_arrange rule_of(const vn_order *o, int64_t n)
 {
 	const int64_t *p = o->p;
 
 	switch (o->kind) {
-	case VN_ORDER_PAIRS: { /* p: period, columns that turn */
-		const int64_t k = i % p[0];
-		return k < p[1] ? i - k + k / 2 + k % 2 * (p[1] / 2) : i;
+	case VN_ORDER_PAIRS: /* p: period, columns that turn */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
+	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
+	case VN_ORDER_HALVES: /* p: heads, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
+	case VN_ORDER_TILED: /* p: what stands before, key heads, value heads a key head, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
+	case VN_ORDER_REVERSED:
+		return (vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 };
+	case VN_ORDER_SHARDS: /* p: how many, by how many they are turned; -1: the last one first */
+		return (vn_arrange){ p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]), .each = n / p[0] };
+	case VN_ORDER_EVERY_OTHER:
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
+	default:
+		return (vn_arrange){ VN_ARRANGE_ROUND, .a = 0 };
 	}
-	case VN_ORDER_BLOCKS:         return from_blocks(p, i);
-	case VN_ORDER_PARTS_BY_HEAD:  return i / p[1] % 3 * (p[0] * p[1]) + i / (3 * p[1]) * p[1] + i % p[1]; /* p: heads, width */
-	case VN_ORDER_PARTS_BY_GROUP: return from_group(p[0], p[1], p[2], i);
-	case VN_ORDER_HALVES: { /* p: heads, width, 1 where the second half comes first */
-		const int64_t half = p[0] * p[1], second = (i / half) ^ p[2];
-		return i % half / p[1] * 2 * p[1] + second * p[1] + i % p[1];
-	}
-	case VN_ORDER_TILED: { /* p: what stands before, key heads, value heads a key head, width */
-		const int64_t j = (i - p[0]) / p[3];
-		return i < p[0] ? i : p[0] + (j % p[1] * p[2] + j / p[1]) * p[3] + (i - p[0]) % p[3];
-	}
-	case VN_ORDER_REVERSED:       return n - 1 - i;
-	case VN_ORDER_SHARDS: { /* p: how many, by how many they are turned; -1: the last one first */
-		const int64_t len = n / p[0], k = i / len;
-		return (p[1] < 0 ? p[0] - 1 - k : (k + p[1]) % p[0]) * len + i % len;
-	}
-	case VN_ORDER_EVERY_OTHER:    return i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1;
-	default:                      return i;
-	}
+}
+
+int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+{
+	const vn_arrange m = rule_of(o, n);
+
+	if (o->kind == VN_ORDER_BLOCKS)
+		return from_blocks(o->p, i);
+	if (o->kind == VN_ORDER_PARTS_BY_GROUP)
+		return from_group(o->p[0], o->p[1], o->p[2], i);
+	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
+		i = (i + n / 2) % n;
+	return vn_arranged(&m, i, n);
 }
 
 /* ---- which there are ----------------------------------------------------------------- */

@@ -1,8 +1,5 @@
-// softmax.glsl: a score and a probability one at a time, for attn_probs.comp and attention_odd.comp: with any form of vn_attn_form.
-// Over queries or heads the other scores are made anew for each: slow, and an experiment's alone.
-const uint LANES = 128;
-
-shared float tops[LANES], sums[LANES];
+// softmax_experiment.glsl: a score and a probability one at a time, with any form of vn_attn_form, for 128 lanes that share tops and
+// sums. Over queries or heads the other scores are made anew for each, which is slow.
 
 // q holds the queries of the call from `before` on; i may be negative.
 float score(int i, uint h, uint j)
@@ -10,8 +7,8 @@ float score(int i, uint h, uint j)
 	const uint k = k_row(j, h), q = (uint(i + int(p.before)) * p.H + h) * p.K;
 	float s = 0.0;
 
-	for (uint d = 0; d < p.K && k != NOWHERE; d++)
-		s += float(p.q.v[q + d]) * kept(float(p.k.v[k + d]), 12);
+	for (uint d = 0; d < p.K && there(k); d++)
+		s += float(p.q.v[q + d]) * k_of(k, d);
 	return masked(uint(i), j, scaled(s));
 }
 
@@ -67,7 +64,7 @@ float probability(uint i, uint h, uint j)
 				if (visible(uint(other), j))
 					join(top, sum, score(other, h, j));
 	} else {
-		sum = with_padding(sums[0], top == -INFINITY ? 0.0 : top);
+		sum = whole(sums[0], top == -INFINITY ? 0.0 : top);
 	}
 	const float y = weight(s, top) / sum;
 	return form() == PROBS_F16 ? as_half(y) : form() == PROBS_BF16 ? as_bf16(y) : y;
