@@ -70,11 +70,9 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 /* Positions that count from another number than the reference's, as the recording says of itself. */
 static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 {
-	double  from = strcmp(h->id, "R3.plus") == 0 ? 1 : strcmp(h->id, "R3.minus") == 0 ? -1 : 0;
-	int64_t by;
+	const double from = h->finding == VN_OFFSET && !h->paired ? vn_constant_of(h, "offset") : strcmp(h->id, "R3.plus") == 0 ? 1 : strcmp(h->id, "R3.minus") == 0 ? -1 : 0;
+	int64_t      by;
 
-	for (int i = 0; strcmp(h->id, "R3") == 0 && i < h->made.n; i++)
-		from = strcmp(h->made.set[i].name, "offset") == 0 ? h->made.set[i].value : from;
 	return vn_positions_moved(c, &by) && from == (double)by;
 }
 
@@ -83,7 +81,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
 		return;
 	if (!x->n_fit) {
-		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
+		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->sound.limit_fraction)
 			vn_lines_add(lines, "the nearest, %s%s%s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
 			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
@@ -113,7 +111,7 @@ static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_expl
 	if (vn_local_is_order(&c->point[a->point]) || vn_local_is_order(&c->point[b->point]))
 		return vn_local_is_order(&c->point[a->point]) == vn_local_is_order(&c->point[b->point]) && c->point[a->point].replay.columns == c->point[b->point].replay.columns
 		    && strcmp(vn_say_lying(c, &c->point[a->point], one), vn_say_lying(c, &c->point[b->point], other)) == 0;
-	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
+	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 
 void vn_say_explanations(const vn_comparison *c, vn_lines *lines)

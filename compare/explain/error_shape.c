@@ -1,6 +1,5 @@
-/* explain_looks.c: the shape of an error that no known mistake makes (specs/models.md 9.2). */
-#include "compare/explain/explain_inside.h"
-
+/* error_shape.c: see error_shape.h. */
+#include "compare/explain/error_shape.h"
 #include "compare/profile/profile.h"
 
 #include <math.h>
@@ -54,7 +53,7 @@ static double with(const grid *g, shape s, int64_t i, int64_t j)
 	}
 }
 
-static void say_shape(vn_trial *t, const grid *g)
+static void add_best_shape(vn_trial *t, const grid *g)
 {
 	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
 	int    best = 0;
@@ -73,7 +72,7 @@ static void say_shape(vn_trial *t, const grid *g)
 		vn_lines_add(&t->x->looks, "%s explains all but %.2g %% of it", says[best], 100 * left[best] / whole);
 }
 
-static vn_status shapes(vn_trial *t, const vn_tensor *own, vn_error *err)
+static vn_status add_shape(vn_trial *t, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
@@ -89,14 +88,14 @@ static vn_status shapes(vn_trial *t, const vn_tensor *own, vn_error *err)
 	if (!g.r || !g.c || !g.row || !g.col)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the shape of an error");
 	else {
-		vn_to_f64(g.r, own->data, own->dtype, (size_t)n);
+		vn_to_f64(g.r, t->own.data, t->own.dtype, (size_t)n);
 		vn_to_f64(g.c, c->data, c->dtype, (size_t)n);
 		for (int64_t i = 0; i < g.rows; i++)
 			for (int64_t j = 0; j < g.cols; j++) {
 				add(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
 				add(&g.col[j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
 			}
-		say_shape(t, &g);
+		add_best_shape(t, &g);
 	}
 	free(g.r);
 	free(g.c);
@@ -107,7 +106,7 @@ static vn_status shapes(vn_trial *t, const vn_tensor *own, vn_error *err)
 
 /* An error as large as sums in float16 make. No more can be said: which term joins which sum first is the engine's, and the errors of another
  * order are others. */
-static vn_status half_sums(vn_trial *t, const vn_tensor *own, vn_error *err)
+static vn_status add_half_sums(vn_trial *t, vn_error *err)
 {
 	const vn_tensor *c = vn_probe_candidate(t->probe);
 	const vn_plan   *plan = vn_probe_plan(t->probe);
@@ -120,8 +119,8 @@ static vn_status half_sums(vn_trial *t, const vn_tensor *own, vn_error *err)
 	vn_status st = vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_HALF_SUMS, &z, err);
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	if (!(st = vn_measure(own, &z, vn_probe_axes(t->probe), false, t->c->options->threads, &half, err)) &&
-	    !(st = vn_measure(own, c, vn_probe_axes(t->probe), false, t->c->options->threads, &is, err))) {
+	if (!(st = vn_measure(&t->own, &z, vn_probe_axes(t->probe), false, t->c->options->threads, &half, err)) &&
+	    !(st = vn_measure(&t->own, c, vn_probe_axes(t->probe), false, t->c->options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);
@@ -130,13 +129,13 @@ static vn_status half_sums(vn_trial *t, const vn_tensor *own, vn_error *err)
 	return st;
 }
 
-vn_status vn_say_looks(vn_trial *t, const vn_tensor *own, vn_error *err)
+vn_status vn_error_shape(vn_trial *t, vn_error *err)
 {
 	vn_profile p;
-	vn_status  st = vn_profile_of(own, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
+	vn_status  st = vn_profile_of(&t->own, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);
 	vn_profile_free(&p);
-	return st || (st = shapes(t, own, err)) ? st : half_sums(t, own, err);
+	return st || (st = add_shape(t, err)) ? st : add_half_sums(t, err);
 }

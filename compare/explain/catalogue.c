@@ -1,5 +1,7 @@
-/* explain_catalogue.c: the faults of the catalogue as hypotheses: where each can be made, alone and at several operations at once. */
-#include "compare/explain/explain_inside.h"
+/* catalogue.c: see catalogue.h. */
+#include "compare/explain/catalogue.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
 
 #include "libref/plan/fault.h"
 
@@ -60,7 +62,7 @@ static bool could_be(const vn_trial *t, const vn_node *made)
 }
 
 /* Whose numbers stand in the place of a value's, where a faulty plan has a copy of another recorded. */
-static void say_held(const vn_plan *faulty, int root, vn_hypothesis *h)
+static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 {
 	const vn_node *n = &faulty->node[faulty->value[root].node];
 
@@ -73,21 +75,15 @@ static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_er
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
-	vn_hypothesis  h = { .node = node[0] };
+	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0 };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
 	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
 
 	if (st)
 		return st;
-	snprintf(h.id, sizeof h.id, "%s", vn_fault_id(fault));
-	snprintf(h.words, sizeof h.words, "%s", vn_fault_means(fault));
-	if (n == 2)
-		snprintf(h.also, sizeof h.also, " and %s", plan->value[plan->node[node[1]].out[0]].name);
-	else if (n > 2)
-		snprintf(h.also, sizeof h.also, " and %d more operations", n - 1);
 	for (int i = 0; !st && i < n; i++) {
-		snprintf(what, sizeof what, "%s@%s", h.id, plan->value[plan->node[node[i]].out[0]].name);
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
 		st = vn_faulty_inject(f, what, err);
 	}
 	if (st == VN_ERR_USAGE)
@@ -95,9 +91,9 @@ static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_er
 	else if (!st) {
 		const vn_plan *made = vn_faulty_plan(f);
 		h.capture = reads(plan, root) && !reads(made, root);
-		say_held(made, root, &h);
+		put_held(made, root, &h);
 		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) && could_be(t, &made->node[made->value[root].node]))
-			st = vn_try(t, made, vn_faulty_weights(f), &h, err);
+			st = vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
 	}
 	vn_faulty_destroy(f);
 	return st;
@@ -165,7 +161,7 @@ static int and_origins(const vn_trial *t, int *place, int n)
 	return n;
 }
 
-vn_status vn_try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
+vn_status vn_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
 {
 	const vn_plan *plan = vn_probe_plan(t->probe);
 	int            n;
@@ -182,7 +178,7 @@ vn_status vn_try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *er
 		bool wanted = !only;
 		int  fits = 0;
 		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
-			wanted = wanted || strcmp(only->by[i].id, vn_fault_id(f)) == 0;
+			wanted = wanted || vn_hypothesis_row(&only->by[i]) == f;
 		for (int k = 0; !st && wanted && k < n; k++) {
 			if (vn_fault_why_not(f, plan, place[k]))
 				continue;
@@ -196,4 +192,155 @@ vn_status vn_try_catalogue(vn_trial *t, const vn_explanation *only, vn_error *er
 	free(fit);
 	free(place);
 	return st;
+}
+
+/* ---- two at one operation --------------------------------------------------------------------------------- */
+
+/* Operations that cost little to compute some hundred times, and of which an engine has several things to get wrong. */
+static bool cheap(vn_op op)
+{
+	return op == VN_OP_ROPE || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM || op == VN_OP_L2_NORM;
+}
+
+/* Mistakes of the arithmetic and of the weights; two of buffers or formats at once would be no likeness of anything. */
+static bool may_join(const vn_trial *t, int fault, int node)
+{
+	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, vn_probe_plan(t->probe), node);
+}
+
+static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
+{
+	const vn_plan *plan = vn_probe_plan(t->probe);
+	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
+
+	if (st)
+		return st;
+	for (int i = 0; !st && i < 2; i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(i ? b : a), plan->value[plan->node[node].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (!st)
+		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
+	else if (st == VN_ERR_USAGE)
+		st = VN_OK; /* the second does not fit what the first left */
+	vn_faulty_destroy(f);
+	return st;
+}
+
+bool vn_catalogue_has_pairs(const vn_trial *t)
+{
+	int        n;
+	const int *span = vn_probe_span(t->probe, &n);
+
+	return n == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(vn_probe_plan(t->probe)->node[span[0]].op);
+}
+
+vn_status vn_catalogue_pairs(vn_trial *t, vn_error *err)
+{
+	const vn_plan *plan = vn_probe_plan(t->probe);
+	vn_status      st = VN_OK;
+	int            n;
+	const int     *span = vn_probe_span(t->probe, &n);
+
+	/* What makes other frequencies makes all of them; so of rotations in either order. */
+	const bool either = plan->node[span[0]].op == VN_OP_ROPE;
+	for (int a = 0; !st && a < vn_n_faults(); a++)
+		for (int b = either ? 0 : a + 1; !st && may_join(t, a, span[0]) && b < vn_n_faults(); b++)
+			if (b != a && may_join(t, b, span[0]))
+				st = try_pair(t, a, b, span[0], err);
+	return st;
+}
+
+/* ---- what does the same ----------------------------------------------------------------------------------- */
+
+static bool is_row(const vn_hypothesis *h, const char *id)
+{
+	const int row = vn_hypothesis_row(h);
+	return row >= 0 && strcmp(vn_fault_id(row), id) == 0;
+}
+
+/* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
+ * In a call of several tokens a cache would lack all of theirs. */
+static vn_status try_not_yet(vn_trial *t, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	vn_hypothesis h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
+	vn_status     st = VN_OK;
+
+	vn_constant_put(&h, "ahead", -1);
+	bool tried = !s || s->tokens != 1; /* or as what explains another step */
+	for (int i = 0; i < t->x->n; i++)
+		tried = tried || t->x->by[i].finding == h.finding;
+	for (int i = 0; !tried && i < t->x->n_alias; i++)
+		if (is_row(&t->x->by[i], "A3.strict") && !t->x->by[i].places && !t->x->by[i].heads) {
+			h.node = t->x->by[i].node;
+			tried = true;
+			if (!(st = vn_try(t, &h, err)))
+				vn_conclude(t);
+		}
+	return st;
+}
+
+/* Where queries and keys are turned alike, by whatever angle, their products are those of no rotation: what skipping it explains behind
+ * both, this explains as well. */
+static vn_status try_turned_alike(vn_trial *t, vn_error *err)
+{
+	const vn_plan *p = vn_probe_plan(t->probe);
+	vn_status      st = VN_OK;
+	const int      n = t->x->n_alias;
+	bool           found = false;
+
+	for (int i = 0; !st && i < n && !found; i++) {
+		const vn_hypothesis *skipped = &t->x->by[i];
+		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other };
+		if (!is_row(skipped, "R12") || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
+			continue;
+		found = true;
+		vn_constant_put(&h, "one_position", 1);
+		vn_constant_put(&h, "offset", 1);
+		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+			continue;
+		h.limit_fraction = skipped->limit_fraction; /* but for rounding, of which they make no two alike, it is the same */
+		vn_keep(t->x, &h);
+	}
+	if (found)
+		vn_conclude(t);
+	return st;
+}
+
+/* The number that an answer of the catalogue stands for, and others are as good: as what is fitted does, it says them. */
+static vn_status find_windows_beside(vn_trial *t, vn_error *err)
+{
+	vn_hypothesis *h = &t->x->by[0];
+	const vn_plan *p = vn_probe_plan(t->probe);
+	vn_hypothesis  as = { .node = h->node };
+	const char    *id = h->finding == VN_FAULT && t->x->n_fit ? vn_fault_id(h->fault[0] - 1) : "";
+	int64_t        first, last, now = 0;
+	vn_status      st;
+
+	if (h->places || h->fault[1] || p->node[h->node].op != VN_OP_ATTENTION || strncmp(id, "A5.", 3) != 0 || strcmp(id, "A5.missing") == 0)
+		return VN_OK;
+	now = p->node[h->node].c.attention.window;
+	for (int i = 0; !now && i < p->n_nodes; i++)
+		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
+	now += strcmp(id, "A5.wide") == 0 ? 1 : strcmp(id, "A5.narrow") == 0 ? -1 : 0;
+	vn_constant_put(&as, "window", (double)now);
+	if ((st = vn_as_good(t, &as, now, 1, vn_probe_tokens(t->probe), &first, &last, err)) || first == last)
+		return st;
+	h->first = first;
+	h->last = last;
+	return VN_OK;
+}
+
+vn_status vn_catalogue_alike(vn_trial *t, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = find_windows_beside(t, err)) || (st = try_turned_alike(t, err)))
+		return st;
+	return try_not_yet(t, err);
 }

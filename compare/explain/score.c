@@ -1,33 +1,33 @@
-/* explain_try.c: one hypothesis: what it leaves of a checkpoint, and whether that explains it. */
-#include "compare/explain/explain_inside.h"
+/* score.c: see score.h. */
+#include "compare/explain/score.h"
+#include "compare/explain/heads.h"
 #include "compare/replay/healthy.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 double vn_hypothesis_left(const vn_hypothesis *h)
 {
-	return h->used * VN_LOCAL_LIMIT;
+	return h->limit_fraction * VN_LOCAL_LIMIT;
 }
 
-static double told(const vn_hypothesis *h)
+static double residual_shown(const vn_hypothesis *h)
 {
 	const double left = vn_hypothesis_left(h);
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
-bool vn_trial_fits(const vn_trial *t, const vn_hypothesis *h)
+bool vn_fits(const vn_trial *t, const vn_hypothesis *h)
 {
 	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
-	return h->used <= 1 && !(h->used > t->x->sound.used / (t->x->fitted || t->x->sound.used < 4 ? 16 : 4)) &&
+	return h->limit_fraction <= 1 && !(h->limit_fraction > t->x->sound.limit_fraction / (t->x->fitted || t->x->sound.limit_fraction < 4 ? 16 : 4)) &&
 	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
 }
 
-bool vn_trial_answered(const vn_trial *t)
+bool vn_answered(const vn_trial *t)
 {
-	return t->x->n && vn_trial_fits(t, &t->x->by[0]);
+	return t->x->n && vn_fits(t, &t->x->by[0]);
 }
 
 /* ---- one hypothesis ------------------------------------------------------------------------- */
@@ -37,7 +37,7 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 {
 	int at = x->n;
 
-	while (at > 0 && (h->used < x->by[at - 1].used || isnan(x->by[at - 1].used)))
+	while (at > 0 && (h->limit_fraction < x->by[at - 1].limit_fraction || isnan(x->by[at - 1].limit_fraction)))
 		at--;
 	if (at == VN_EXPLAIN_KEPT)
 		return;
@@ -47,16 +47,16 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
-vn_status vn_weigh_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_local_measure(own, fine, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), t->c->policy.storage,
 	                                      t->c->options->threads, &h->local, err);
-	h->used = vn_local_used(&h->local, t->elements);
+	h->limit_fraction = vn_local_used(&h->local, t->elements);
 	return st;
 }
 
 /* A plan's node of a node of the span. */
-static int node_of(const vn_trial *t, const vn_plan *plan, int span)
+static int node_in(const vn_trial *t, const vn_plan *plan, int span)
 {
 	const int value = vn_probe_plan(t->probe)->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
 	return plan->value[value].node;
@@ -64,7 +64,7 @@ static int node_of(const vn_trial *t, const vn_plan *plan, int span)
 
 /* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
  * the plan makes in the reference's way. */
-static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
                            vn_error *err)
 {
 	const vn_policy policy = t->c->policy;
@@ -77,7 +77,7 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 	vn_status      st = vn_plan_clone(plan, &other, err);
 
 	for (int k = 0; !st && k < n; k++) {
-		vn_node  *node = &other->node[node_of(t, plan, span[k])];
+		vn_node  *node = &other->node[node_in(t, plan, span[k])];
 		const int others = vn_healthy_others(node, policy);
 		const int which = i < others ? i : others - 1;
 		if (!others)
@@ -100,7 +100,7 @@ static vn_status run_other(vn_trial *t, const vn_plan *plan, const vn_tensor *we
 }
 
 /* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
-static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
 {
 	const vn_replayed *r = &t->c->point[t->x->point].replay;
 	vn_replayed most = { 0 };
@@ -110,11 +110,11 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 	const int  *span = vn_probe_span(t->probe, &n);
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_healthy_others(&plan->node[node_of(t, plan, span[k])], t->c->policy);
+		const int of = vn_healthy_others(&plan->node[node_in(t, plan, span[k])], t->c->policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
-		st = run_other(t, plan, weights, i, own, &h->local, &most, &why);
+		st = allow_variant(t, plan, weights, i, own, &h->local, &most, &why);
 	if (st && st != VN_ERR_UNSUPPORTED) {
 		*err = why;
 		return st;
@@ -126,13 +126,13 @@ static vn_status allow(vn_trial *t, const vn_plan *plan, const vn_tensor *weight
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
 		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
 	}
-	h->used = vn_local_used(&h->local, t->elements);
+	h->limit_fraction = vn_local_used(&h->local, t->elements);
 	return VN_OK;
 }
 
 vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
-	const vn_status st = vn_weigh_numbers(t, own, fine, h, err);
+	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (!st)
 		vn_keep(t->x, h);
 	return st;
@@ -141,12 +141,12 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 /* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
 #define FAR 1e4
 
-vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
 
-	h->used = (double)NAN;
+	h->limit_fraction = (double)NAN;
 	if (!vn_probe_touched(t->probe, plan, weights))
 		return VN_OK;
 	st = vn_probe_run(t->probe, plan, weights, VN_PROBE_OWN, &own, err);
@@ -155,38 +155,60 @@ vn_status vn_weigh(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, v
 	if (st)
 		return st;
 	if (t->part) {
-		vn_part_splice(t->part, &own, t->part->own);
+		vn_part_splice(t->part, &own, &t->own);
 		memcpy(h->part, t->part->in, sizeof h->part);
-		snprintf(h->in_part, sizeof h->in_part, "%s", t->part->words);
+		h->heads = t->part->heads;
 	}
 	/* With itself for more precise numbers: the least floor that there is. */
-	if (!(st = vn_weigh_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
 	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
 		if (t->part)
-			vn_part_splice(t->part, &fine, t->part->fine);
+			vn_part_splice(t->part, &fine, &t->fine);
 		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
-		if (!(st = vn_weigh_numbers(t, &own, &fine, h, err)))
-			st = allow(t, plan, weights, &own, h, err);
+		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
+			st = allow_variants(t, plan, weights, &own, h, err);
 		free((void *)(uintptr_t)fine.data);
 	}
 	free((void *)(uintptr_t)own.data);
 	return st;
 }
 
-vn_status vn_try(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_score(vn_trial *t, vn_hypothesis *h, vn_error *err)
 {
-	const vn_status st = vn_weigh(t, plan, weights, h, err);
+	vn_made   made;
+	vn_status st = vn_hypothesis_apply(t, h, &made, err);
 
-	if (!st && !isnan(h->used))
+	h->limit_fraction = (double)NAN;
+	if (!st && made.plan)
+		st = vn_score_plan(t, made.plan, made.weights, h, err);
+	else if (!st && made.own.data)
+		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	vn_made_finish(&made);
+	return st;
+}
+
+static vn_status keep_scored(vn_trial *t, const vn_hypothesis *h, vn_status st)
+{
+	if (!st && !isnan(h->limit_fraction))
 		vn_keep(t->x, h);
 	return st;
 }
 
-vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+vn_status vn_try(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	return keep_scored(t, h, vn_score(t, h, err));
+}
+
+vn_status vn_try_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
+}
+
+vn_status vn_score_sound(vn_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->sound;
-	const vn_status st = vn_weigh_numbers(t, own, fine, h, err);
-	return st ? st : allow(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), own, h, err);
+	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
+	return st ? st : allow_variants(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &t->own, h, err);
 }
 
 /* ---- which of them explain it ------------------------------------------------------------------ */
@@ -194,14 +216,14 @@ vn_status vn_try_sound(vn_trial *t, const vn_tensor *own, const vn_tensor *fine,
 void vn_conclude(vn_trial *t)
 {
 	vn_explanation *x = t->x;
-	const double best = x->n ? told(&x->by[0]) : 0;
+	const double best = x->n ? residual_shown(&x->by[0]) : 0;
 
 	x->n_fit = x->n_alias = 0;
 	x->margin = (double)INFINITY;
-	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_trial_fits(t, &x->by[x->n_fit]))
+	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_fits(t, &x->by[x->n_fit]))
 		x->n_fit++;
-	while (x->n_alias < x->n_fit && told(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
 		x->n_alias++;
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
-		x->margin = told(&x->by[x->n_alias]) / best;
+		x->margin = residual_shown(&x->by[x->n_alias]) / best;
 }

@@ -1,14 +1,12 @@
-/* explain_slots.c: slots of a cache that hold nothing, or what other tokens have, or are not seen: the keys and values of some earlier tokens
- * are 0, those of as many others, or in no sum. Which, one step seldom tells, because a query hardly listens to most tokens: all
- * steps of the point are asked together.
+/* cache_slots.c: see cache_slots.h.
  *
  * With e_j = exp(s_j) of the sound scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
  * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
  * query's keys has every range. What is not seen leaves what comes before and behind it, which may be little beside it: summed up from both ends. */
-#include "compare/explain/explain_inside.h"
+#include "compare/explain/cache_slots.h"
+#include "compare/explain/score.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,30 +237,6 @@ static range *ranges(int64_t S, int *n)
 	return r;
 }
 
-static void say(vn_hypothesis *h, const range *r, int others)
-{
-	const long long a = r->from, b = r->from + r->n - 1, c = r->held, d = r->held + r->n - 1;
-
-	char few[40] = "";
-
-	if (r->held == NOT_SEEN) {
-		snprintf(few, sizeof few, others ? " or one of %d others" : "%.0d", others);
-		if (r->n > 1)
-			vn_hypothesis_say(h, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query listens to", a, b);
-		else
-			vn_hypothesis_say(h, "key %lld%s is not seen: masked or evicted, or its slot holds what no query listens to", a, few);
-	} else if (r->n > 1 && c < 0)
-		vn_hypothesis_say(h, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
-	else if (r->n > 1)
-		vn_hypothesis_say(h, "the cache holds tokens %lld-%lld in the place of tokens %lld-%lld", c, d, a, b);
-	else if (c < 0 && others)
-		vn_hypothesis_say(h, "the cache holds nothing of a token, %lld or one of %d others: its key and value are 0", a, others);
-	else if (c < 0)
-		vn_hypothesis_say(h, "the cache holds nothing of token %lld: its key and value are 0", a);
-	else
-		vn_hypothesis_say(h, "the cache holds token %lld in the place of token %lld%s", c, a, others ? ", as far as these numbers tell" : "");
-}
-
 /* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
 static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
@@ -270,8 +244,8 @@ static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, v
 	const int64_t  window = sound->node[sound->value[vn_probe_target(t->probe)].node].c.attention.window;
 	vn_hypothesis  h = { .node = sound->value[vn_probe_target(t->probe)].node };
 
-	vn_made_put(&h, "window", (double)((window && window < S ? window : S) - n));
-	return vn_made_plan(t, &h, p, err);
+	vn_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	return vn_hypothesis_plan(t, &h, p, err);
 }
 
 /* Which token each slot holds. What is not seen is put first of what the query sees: a narrower window hides it. */
@@ -288,7 +262,11 @@ static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = vn_probe_plan(t->probe);
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
-	vn_hypothesis  h = { .node = p->value[vn_probe_target(t->probe)].node };
+	vn_hypothesis  h = {
+		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
+		.node = p->value[vn_probe_target(t->probe)].node,
+		.change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
+	};
 	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
 	const int64_t  first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
 	range          r = *of;
@@ -304,7 +282,6 @@ static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	hold(&r, r.n, first, S, token);
-	say(&h, of, others);
 	t->elements = t->c->point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
@@ -364,7 +341,7 @@ static int as_good(const range *r, int n, int best)
 	return others;
 }
 
-vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
+vn_status vn_explain_cache_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
 {
 	int64_t   S = 0;
 	int       n_ranges;
@@ -377,7 +354,7 @@ vn_status vn_explain_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err
 		if (!s || s->position == 0)
 			return VN_OK; /* nothing is cached there, and it is wrong all the same */
 		S = s->position > S ? s->position : S;
-		clear = clear || x[i]->sound.used > CLEAR;
+		clear = clear || x[i]->sound.limit_fraction > CLEAR;
 	}
 	if (!clear)
 		return VN_OK;

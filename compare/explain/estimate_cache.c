@@ -1,11 +1,11 @@
-/* explain_keys.c: which keys and values an attention read in the place of its tokens', where the catalogue has another number: slots that are moved
+/* estimate_cache.c: which keys and values an attention read in the place of its tokens', where the catalogue has another number: slots that are moved
  * by several, blocks of another size exchanged in pairs or in any order, keys of padding. A few queries tell which it may be; that one is made in full. */
-#include "compare/explain/explain_inside.h"
+#include "compare/explain/estimate_attention.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ROWS = 4, HEADS = 8 };       /* queries that are asked, heads of each */
 enum { MOVED = 64, BLOCK = 256 };   /* slots, and tokens of a block, at most */
@@ -21,7 +21,7 @@ typedef struct keys {
 	vn_trial      *t;
 	const vn_node *n;
 	int            node;
-	int64_t        S, R, row[VN_TABLE_MOST]; /* tokens; rows of the checkpoint that are asked */
+	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; rows of the checkpoint that are asked */
 	int            H, head[HEADS];
 	double        *q, *k, *v;       /* (R, heads, K)  (S, G, K) each */
 	double        *s;               /* (R, H, S): scores of tokens */
@@ -98,18 +98,12 @@ static bool tells(keys *x, held as)
 
 static vn_status try_held(keys *x, held as, vn_error *err)
 {
-	static const char *const what[] = { "tokens", "keys", "values" }, *const alone[] = { "", ", keys alone", ", values alone" };
-	vn_hypothesis h = { .node = x->node };
+	vn_hypothesis h = { .finding = as.form == VN_CACHE_SWAPPED ? VN_BLOCKS_EXCHANGED : VN_SLOTS_MOVED, .node = x->node };
 
-	vn_made_put(&h, "cache_form", as.form);
-	vn_made_put(&h, "cache_of", as.of);
-	vn_made_put(&h, "cache_block", as.by);
-	if (as.form == VN_CACHE_SWAPPED)
-		vn_hypothesis_say(&h, "blocks of %d tokens exchanged in pairs%s", as.by, alone[as.of]);
-	else
-		vn_hypothesis_say(&h, "%s are written %d slot%s %s theirs", what[as.of], as.by, as.by > 1 ? "s" : "", as.form == VN_CACHE_NEXT ? "before" : "behind");
-	snprintf(h.id, sizeof h.id, "%s%s", as.form == VN_CACHE_SWAPPED ? "C4" : as.of ? "C3" : "C1", as.form == VN_CACHE_PAST ? ".after" : as.form == VN_CACHE_NEXT && !as.of ? ".before" : "");
-	return vn_try_made(x->t, &h, err);
+	vn_constant_put(&h, "cache_form", as.form);
+	vn_constant_put(&h, "cache_of", as.of);
+	vn_constant_put(&h, "cache_block", as.by);
+	return vn_try(x->t, &h, err);
 }
 
 static vn_status fit_slots(keys *x, vn_error *err)
@@ -121,7 +115,7 @@ static vn_status fit_slots(keys *x, vn_error *err)
 		for (int form = 0; form < 3; form++)
 			for (int by = 1; !st && by < x->S && by <= (form < 2 ? MOVED : BLOCK); by += form < 2 ? 1 : by) {
 				const held as = { forms[form], of, by };
-				if (!vn_trial_answered(x->t) && tells(x, as))
+				if (!vn_answered(x->t) && tells(x, as))
 					st = try_held(x, as, err);
 			}
 	return st;
@@ -180,43 +174,31 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 	return *moved;
 }
 
-static vn_status look(keys *x, const vn_tensor *own, vn_error *err);
+static vn_status look(keys *x, vn_error *err);
 static void      end(keys *x);
 
-static vn_status try_table(vn_trial *t, int node, const vn_block_table *b, vn_error *err)
-{
-	static const char *const alone[] = { "", " of keys", " of values" };
-	vn_hypothesis h = { .id = "C4", .node = node, .made.table = *b };
-	char          list[120] = "";
-
-	for (int i = 0; i < b->n && strlen(list) < sizeof list - 8; i++)
-		snprintf(list + strlen(list), sizeof list - strlen(list), " %d", b->from[i]);
-	vn_hypothesis_say(&h, "blocks of %d tokens%s lie in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
-	return vn_try_made(t, &h, err);
-}
-
 /* Of a call that is the whole sequence: every block has a query that sees it last. */
-static vn_status fit_table(const keys *of, const vn_tensor *own, vn_error *err)
+static vn_status fit_table(const keys *of, vn_error *err)
 {
 	vn_status st = VN_OK;
 	bool      moved;
 
 	if (vn_probe_first(of->t->probe) || vn_probe_candidate(of->t->probe)->shape.dim[0] != of->S || of->n->c.attention.window)
 		return VN_OK;
-	for (int B = BLOCK; !st && B >= 4 && !vn_trial_answered(of->t); B /= 2) { /* as few blocks as will do */
+	for (int B = BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
 		keys           x = { .t = of->t, .n = of->n, .node = of->node };
 		vn_block_table b = { .block = B, .n = (int)((of->S + B - 1) / B) };
-		if (b.n < 2 || b.n > VN_TABLE_MOST)
+		if (b.n < 2 || b.n > VN_BLOCKS_MOST)
 			continue;
 		x.R = b.n;
 		for (int i = 0; i < b.n; i++)
 			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
-		st = look(&x, own, err);
-		for (b.of = 0; !st && b.of < 3 && !vn_trial_answered(of->t); b.of++) {
+		st = look(&x, err);
+		for (b.of = 0; !st && b.of < 3 && !vn_answered(of->t); b.of++) {
 			for (int64_t j = 0; j < x.S; j++)
 				x.slot[j] = x.slot[x.S + j] = j;
 			if (read_table(&x, &b, &moved))
-				st = try_table(of->t, of->node, &b, err);
+				st = vn_try(of->t, &(vn_hypothesis) { .finding = VN_BLOCKS_REORDERED, .node = of->node, .change = { .kind = VN_BY_BLOCKS, .blocks = b } }, err);
 		}
 		end(&x);
 	}
@@ -251,9 +233,9 @@ static vn_status fit_padding(keys *x, vn_error *err)
 	const double n = gu / gg;
 	if (!(left <= LEFT * x->error) || !(n >= 0.5 && n < PADDING))
 		return VN_OK;
-	vn_hypothesis h = { .id = "A14", .node = x->node };
-	vn_made_put(&h, "padding", 0);
-	return vn_try_whole(x->t, &h, llround(n), 1, PADDING, "keys of padding are seen: %s", err);
+	vn_hypothesis h = { .finding = VN_KEYS_OF_PADDING, .node = x->node };
+	vn_constant_put(&h, "padding", 0);
+	return vn_fit_whole(x->t, &h, llround(n), 1, PADDING, err);
 }
 
 /* ---- what is looked at ----------------------------------------------------------------------------------- */
@@ -290,7 +272,7 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 		}
 }
 
-static vn_status look(keys *x, const vn_tensor *own, vn_error *err)
+static vn_status look(keys *x, vn_error *err)
 {
 	const int64_t    K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 	vn_tensor        q, k, v;
@@ -314,7 +296,7 @@ static vn_status look(keys *x, const vn_tensor *own, vn_error *err)
 	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
 	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	pick(x, own, vn_probe_candidate(x->t->probe), &q);
+	pick(x, &x->t->own, vn_probe_candidate(x->t->probe), &q);
 	return VN_OK;
 }
 
@@ -330,7 +312,7 @@ static void end(keys *x)
 	free(x->slot);
 }
 
-vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err)
+vn_status vn_estimate_keys(vn_trial *t, vn_error *err)
 {
 	const vn_plan *p = vn_probe_plan(t->probe);
 	const int      target = vn_probe_target(t->probe);
@@ -343,13 +325,13 @@ vn_status vn_fit_keys(vn_trial *t, const vn_tensor *own, vn_error *err)
 	x.R = T < ROWS ? T : ROWS;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
-	st = look(&x, own, err);
+	st = look(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);
-	if (!st && !vn_trial_answered(t))
+	if (!st && !vn_answered(t))
 		st = fit_padding(&x, err);
-	if (!st && !vn_trial_answered(t))
-		st = fit_table(&x, own, err);
+	if (!st && !vn_answered(t))
+		st = fit_table(&x, err);
 	end(&x);
 	return st;
 }

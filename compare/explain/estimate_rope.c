@@ -1,16 +1,17 @@
-/* explain_rope.c: what a rotation was, read off its input and its output.
+/* estimate_rope.c: see estimate_rope.h.
  *
  * A pair of columns is a complex number; output over input is af e^(i p f), p the position
  * (specs/models.md 9.2). Summed over the heads of a token that is z[p], whose turn from
  * token to token is f, as long as f is below pi; longer and longer lags make f more precise. Of one
  * token alone theta is what turns all its pairs so far. */
-#include "compare/explain/explain_inside.h"
+#include "compare/explain/estimate_rope.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
+#include "compare/explain/search.h"
 
 #include <complex.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TURN       6.283185307179586
 #define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
@@ -108,22 +109,22 @@ static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err
 
 /* ---- what may have made such turns ------------------------------------------------------------------ */
 
-static void made_by(vn_hypothesis *h, const vn_rope *rope)
+static void put_rope(vn_hypothesis *h, const vn_rope *rope)
 {
-	vn_made_put(h, "type", (double)rope->type);
-	vn_made_put(h, "rotary_dim", rope->rotary_dim);
-	vn_made_put(h, "pairing", rope->pairing);
-	vn_made_put(h, "one_position", rope->one_position);
-	vn_made_put(h, "step_offset", rope->step_offset);
-	vn_made_put(h, "turn", rope->turn);
-	vn_made_put(h, "theta", rope->theta);
-	vn_made_put(h, "factor", rope->factor);
+	vn_constant_put(h, "type", (double)rope->type);
+	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
+	vn_constant_put(h, "pairing", rope->pairing);
+	vn_constant_put(h, "one_position", rope->one_position);
+	vn_constant_put(h, "step_offset", rope->step_offset);
+	vn_constant_put(h, "turn", rope->turn);
+	vn_constant_put(h, "theta", rope->theta);
+	vn_constant_put(h, "factor", rope->factor);
 	if (rope->type == VN_ROPE_LLAMA3) {
-		vn_made_put(h, "low_freq_factor", rope->low_freq_factor);
-		vn_made_put(h, "high_freq_factor", rope->high_freq_factor);
-		vn_made_put(h, "original_context", rope->original_context);
+		vn_constant_put(h, "low_freq_factor", rope->low_freq_factor);
+		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
+		vn_constant_put(h, "original_context", rope->original_context);
 	}
-	vn_made_put(h, "offset", rope->offset);
+	vn_constant_put(h, "offset", rope->offset);
 }
 
 /* Columns that are paired otherwise too are a mistake of their own. */
@@ -132,19 +133,13 @@ static bool paired_otherwise(const vn_trial *t, int node, const vn_rope *rope)
 	return rope->pairing != vn_probe_plan(t->probe)->node[node].c.rope.rope.pairing;
 }
 
-#define AND_PAIRED "; and pairs columns 2i and 2i + 1"
-
-static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, const char *id, vn_hypothesis *h, vn_error *err)
+static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
 {
-	const bool both = paired_otherwise(t, node, rope);
-	const size_t n = strlen(h->words);
-
-	snprintf(h->id, sizeof h->id, "%s%s", both ? "R1+" : "", id);
-	if (both)
-		snprintf(h->words + n, sizeof h->words - n, AND_PAIRED);
+	h->finding = finding;
+	h->paired = paired_otherwise(t, node, rope);
 	h->node = node;
-	made_by(h, rope);
-	return vn_try_made(t, h, err);
+	put_rope(h, rope);
+	return vn_try(t, h, err);
 }
 
 /* Without scaling log f is linear in i. */
@@ -180,96 +175,84 @@ static double got(const vn_rope *rope, scaled_by what)
 	return x[what];
 }
 
-/* How far the frequencies of a rope with this number are from those that were seen: a sum of squares. room (pairs). */
-static double off_by(const turning *r, const vn_list *lists, scaled_by what, double x, float *room)
-{
-	vn_rope rope = r->rope;
-	double  sum = 0;
-	float   af;
-
-	set(&rope, what, x);
-	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
-		return (double)INFINITY;
-	vn_rope_frequencies(&rope, lists, r->tokens, room, &af);
-	for (int i = 0; i < r->pairs; i++)
-		sum += (r->f[i] - (double)room[i]) * (r->f[i] - (double)room[i]);
-	return sum;
-}
-
 #define THETA_MIN 1.01
 #define THETA_MAX 1e12
 #define THETA_MAX_OF_ONE 1e9 /* far above those of models; of one token pairs that hardly turn are met by any that is large enough */
 #define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
 #define NEAR_TWO 0.1 /* so is a factor */
 
-/* With scaling it depends on theta which frequencies are scaled: looked for, on a grid that is made finer around the best. The numbers of
- * Llama 3's scaling likewise. */
+/* What is held against the turns that were seen. sound, room (pairs) */
+typedef struct asked {
+	const turning *r;
+	const vn_list *lists;
+	scaled_by      what;
+	const float   *sound;
+	float         *room;
+} asked;
+
+/* How far the frequencies of a rope with this number are from those that were seen: a sum of squares. */
+static double off_by(const void *of, double x)
+{
+	const asked *a = of;
+	vn_rope      rope = a->r->rope;
+	double       sum = 0;
+	float        af;
+
+	set(&rope, a->what, x);
+	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
+		return (double)INFINITY;
+	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
+	for (int i = 0; i < a->r->pairs; i++)
+		sum += (a->r->f[i] - (double)a->room[i]) * (a->r->f[i] - (double)a->room[i]);
+	return sum;
+}
+
+/* With scaling it depends on theta which frequencies are scaled, so it is looked for; the numbers of Llama 3's scaling likewise. */
 static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
 {
-	enum { GRID = 512, FINER = 4 };
+	enum { GRID = 512, FINER = 3 };
 	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 }, most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
-	double low = log(least_of[what]), high = log(most_of[what]), best = low;
 
-	for (int k = 0; k < FINER; k++) {
-		const double step = (high - low) / (GRID - 1);
-		double       least = (double)INFINITY;
-		for (int i = 0; i < GRID; i++) {
-			const double off = off_by(r, lists, what, exp(low + i * step), room);
-			if (off < least) {
-				least = off;
-				best = low + i * step;
-			}
-		}
-		low = fmax(best - 2 * step, log(least_of[what]));
-		high = fmin(best + 2 * step, log(most_of[what]));
-	}
-	return exp(best);
+	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER, GRID).x;
 }
 
-/* One token says how far it is turned, but for whole turns: the theta whose pairs at its position are nearest to that together. */
+/* How far the one token's pairs are turned otherwise than with that theta, but for whole turns. */
+static double off_by_turns(const void *of, double theta)
+{
+	const asked   *a = of;
+	const turning *r = a->r;
+	vn_rope        rope = r->rope;
+	double         miss = 0;
+	float          af;
+
+	rope.theta = theta;
+	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
+	for (int f = 0; f < r->pairs; f++)
+		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->sound[f]) * (double)r->first);
+	return miss;
+}
+
+/* The theta whose pairs at the one token's position are nearest together; 0: none that a model has. */
 static double theta_of_one(const turning *r, const vn_list *lists, const float *sound, float *room)
 {
-	enum { GRID = 1 << 14, FINER = 4 };
-	double low = log(THETA_MIN), high = log(THETA_MAX), best = low; /* to the end, so that it is seen to be there */
-	int    n = GRID;
+	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
+	/* to the end, so that it is seen to be there */
+	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, sound, room }, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
 
-	for (int k = 0; k < FINER; k++, n = 128) {
-		const double step = (high - low) / (n - 1);
-		double       least = (double)INFINITY;
-		for (int i = 0; i < n; i++) {
-			vn_rope rope = r->rope;
-			double  miss = 0;
-			float   af;
-			rope.theta = exp(low + i * step);
-			vn_rope_frequencies(&rope, lists, r->first + r->tokens, room, &af);
-			for (int f = 0; f < r->pairs; f++)
-				miss += 1 - cos(r->apart[f] - ((double)room[f] - (double)sound[f]) * (double)r->first);
-			if (miss < least) {
-				least = miss;
-				best = low + i * step;
-			}
-		}
-		low = fmax(best - 2 * step, log(THETA_MIN));
-		high = fmin(best + 2 * step, log(THETA_MAX));
-	}
-	return best < log(THETA_MAX_OF_ONE) ? exp(best) : 0;
+	return theta < THETA_MAX_OF_ONE ? theta : 0;
 }
 
-static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, const char *how, vn_error *err)
+static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
 {
-	char      text[32];
 	vn_status st = VN_OK;
 
 	if (!(theta > THETA_MIN && theta < THETA_MAX))
 		return VN_OK;
-	for (int digits = 1; !st && digits <= 6 && !vn_trial_answered(t); digits++) { /* as few as will do: a person wrote it */
+	for (int digits = 1; !st && digits <= 6 && !vn_answered(t); digits++) { /* as few as will do: a person wrote it */
 		vn_hypothesis h = { 0 };
-		snprintf(text, sizeof text, "%.*g", digits, theta);
-		rope.theta = atof(text);
-		if (fabs(rope.theta / theta - 1) > 0.02)
+		if (!vn_may_be_meant(theta, digits, &rope.theta))
 			continue;
-		vn_hypothesis_say(&h, "RoPE with theta %g%s", rope.theta, how);
-		st = try_rope(t, node, &rope, "R2", &h, err);
+		st = try_rope(t, node, &rope, finding, &h, err);
 	}
 	return st;
 }
@@ -277,17 +260,15 @@ static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, co
 /* One number, where it is another than the model's; *fits: is it within the floor? */
 static vn_status try_scaled(vn_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
 {
-	static const char *const says[] = { "", "RoPE scaled as Llama 3's by a factor of %g", "RoPE scaled as Llama 3's, of an original context of %g",
-	                                    "RoPE scaled as Llama 3's, with a low frequency factor of %g", "RoPE scaled as Llama 3's, with a high frequency factor of %g" };
+	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
 	vn_hypothesis h = { 0 };
 	vn_status     st;
 
 	if (x == got(&rope, what))
 		return VN_OK;
 	set(&rope, what, x);
-	vn_hypothesis_say(&h, says[what], x);
-	st = try_rope(t, node, &rope, "R6", &h, err);
-	*fits = vn_trial_fits(t, &h);
+	st = try_rope(t, node, &rope, finding_of[what], &h, err);
+	*fits = vn_fits(t, &h);
 	return st;
 }
 
@@ -300,14 +281,12 @@ static vn_status fit_scaling(vn_trial *t, int node, const turning *r, const vn_l
 	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
 		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
 		bool         fits = false;
-		char         text[32];
+		double       meant;
 		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
 			st = try_scaled(t, node, r->rope, what, two, &fits, err);
-		for (int digits = 1; !st && digits <= 4 && !fits; digits++) {
-			snprintf(text, sizeof text, "%.*g", digits, x);
-			if (fabs(atof(text) / x - 1) <= 0.02)
-				st = try_scaled(t, node, r->rope, what, what == BY_CONTEXT ? round(atof(text)) : atof(text), &fits, err);
-		}
+		for (int digits = 1; !st && digits <= 4 && !fits; digits++)
+			if (vn_may_be_meant(x, digits, &meant))
+				st = try_scaled(t, node, r->rope, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
 	}
 	return st;
 }
@@ -316,18 +295,18 @@ static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_lis
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
-	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), "", err) : VN_OK;
+	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err) : VN_OK;
 
 	if (!st && r->rope.type == VN_ROPE_LLAMA3)
 		st = fit_scaling(t, node, r, lists, room, err);
 	plain.type = VN_ROPE_DEFAULT;
-	return st || vn_trial_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? " and without its scaling" : "", err);
+	return st || vn_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
 /* Positions that are c too high, of all tokens or of those behind the first call. sound (pairs). */
 static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
 {
-	vn_hypothesis h = { .id = "R3", .node = node }, later = { .id = "R3b", .node = node };
+	vn_hypothesis h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
 	vn_rope       rope = r->rope;
 	int           best = 0;
 	double        least = (double)INFINITY;
@@ -344,19 +323,12 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float
 	}
 	if (best == 0)
 		return VN_OK;
-	made_by(&h, &rope);
-	if (paired_otherwise(t, node, &rope)) {
-		snprintf(h.id, sizeof h.id, "R1+R3");
-		st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s" AND_PAIRED, err);
-	} else {
-		st = vn_try_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, "positions count from %s", err);
-	}
-	if (st || r->first == 0)
+	put_rope(&h, &rope);
+	h.paired = paired_otherwise(t, node, &rope);
+	if ((st = vn_fit_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, err)) || r->first == 0)
 		return st;
 	rope.step_offset = best;
-	later.made.later = true;
-	vn_hypothesis_say(&later, "positions behind the first call are %d too %s", abs(best), best > 0 ? "high" : "low");
-	return try_rope(t, node, &rope, "R3b", &later, err);
+	return try_rope(t, node, &rope, VN_OFFSET_LATER, &later, err);
 }
 
 /* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). sound (pairs). */
@@ -381,8 +353,7 @@ static vn_status fit_position(vn_trial *t, int node, const turning *r, const flo
 	if (!rope.offset)
 		return VN_OK;
 	rope.one_position = 1;
-	vn_hypothesis_say(&h, "every token is rotated as token %d", rope.offset);
-	return try_rope(t, node, &rope, "R3", &h, err);
+	return try_rope(t, node, &rope, VN_ONE_POSITION, &h, err);
 }
 
 static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
@@ -398,13 +369,12 @@ static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const floa
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
 		return VN_OK;
 	/* A person wrote it, or one over it; else as it was measured. */
-	const double as[] = { vn_three_digits(by), 1 / vn_three_digits(1 / by), by };
+	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
 	vn_status    st = VN_OK;
-	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_trial_answered(t); i++) {
+	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
 		vn_hypothesis h = { 0 };
 		rope.turn = (r->rope.turn != 0 ? r->rope.turn : 1) * as[i];
-		vn_hypothesis_say(&h, "every angle is %.5g times what it should be", rope.turn);
-		st = try_rope(t, node, &rope, "R5", &h, err);
+		st = try_rope(t, node, &rope, VN_STRETCH, &h, err);
 	}
 	return st;
 }
@@ -422,14 +392,14 @@ static vn_status fit_width(vn_trial *t, int node, vn_error *err)
 		rope.rotary_dim = K * part / 8;
 		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
 			continue;
-		vn_hypothesis_say(&h, "RoPE turns %d of %d columns", rope.rotary_dim, K);
-		st = try_rope(t, node, &rope, "R4", &h, err);
+		st = try_rope(t, node, &rope, VN_ROTARY_WIDTH, &h, err);
 	}
 	return st;
 }
 
-vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
+vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 {
+	const int      node = at->node;
 	const vn_plan *p = vn_probe_plan(t->probe);
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
 	turning       *r = calloc(1, sizeof *r);
@@ -445,15 +415,83 @@ vn_status vn_fit_rope(vn_trial *t, int node, vn_error *err)
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, sound, err)) || vn_trial_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, sound, err)) || vn_answered(t)))
 			break;
 		if (!(st = fit_offset(t, node, r, sound, err)) && r->tokens >= SEVERAL)
 			st = fit_stretch(t, node, r, sound, err);
-		else if (!st && r->tokens == 1 && r->first > 0 && !vn_trial_answered(t))
-			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, sound, room), "", err);
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
+			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, sound, room), VN_THETA, err);
 	}
 	free(sound);
 	free(room);
 	free(r);
 	return st ? st : fit_width(t, node, err);
+}
+
+/* ---- learned positions --------------------------------------------------------------------------------- */
+
+enum { ASKED = 8 }; /* tokens that are held against the rows of the table */
+
+/* Squares of what is left of token `at` of the candidate where its position is `by` rows further. own: of the sound table. */
+static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position, int64_t by, double *room)
+{
+	const int64_t D = table->shape.dim[1];
+	const int64_t from[4] = { at * D, at * D, position * D, (position + by) * D };
+	const vn_tensor *of[4] = { own, c, table, table };
+	double sum = 0;
+
+	for (int i = 0; i < 4; i++)
+		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype, (size_t)D);
+	for (int64_t d = 0; d < D; d++) {
+		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
+		sum += e * e;
+	}
+	return sum;
+}
+
+/* The shift that leaves least; 0: none does. */
+static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
+{
+	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = vn_probe_first(t->probe), some = rows < ASKED ? rows : ASKED;
+	double           least = (double)INFINITY;
+	int64_t          best = 0;
+
+	for (int64_t by = -first - rows; by < C - first; by++) {
+		double sum = 0;
+		for (int64_t i = 0; i < some; i++) {
+			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
+			/* A row that is not there is the table's own, as where the shift is made. */
+			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
+		}
+		if (sum < least) {
+			least = sum;
+			best = by;
+		}
+	}
+	return best;
+}
+
+vn_status vn_estimate_positions(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_plan   *p = vn_probe_plan(t->probe);
+	const vn_tensor *c = vn_probe_candidate(t->probe), *table = &vn_probe_weights(t->probe)[p->node[at->node].w[0]];
+	const int64_t    past = vn_recording_step(t->c->cand, t->c->point[t->x->point].step)->position;
+	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_status        st = VN_OK;
+
+	/* A row of it is to be what the checkpoint has, with or without what is added. */
+	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] || t->x->sound.local.bad)
+		return VN_OK;
+	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
+	if (!room)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a row of positions");
+	const int64_t by = shift_of(t, table, room);
+	free(room);
+	h.change.rows = later.change.rows = (int)by;
+	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
+		return st;
+	later.finding = VN_TABLE_OFFSET_LATER;
+	later.change.later = true;
+	return vn_try(t, &later, err);
 }

@@ -1,12 +1,11 @@
-/* explain_numbers.c: mistakes of a product that the catalogue has with another number: how often its bias was added, which ranks of
- * how many are there, what their shards were joined as, how far its rows are padded. The number is read off some rows and channels; then the
- * mistake is made with it, as any other is. */
-#include "compare/explain/explain_inside.h"
+/* estimate_linear.c: see estimate_linear.h. */
+#include "compare/explain/estimate_linear.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
 
 #include "libref/plan/fault.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,11 +50,9 @@ static double error_at(const product *p, int64_t row, int64_t channel)
 }
 
 /* What a mistake of that row makes with that number. */
-static vn_hypothesis with(const product *p, const char *id, double number)
+static vn_hypothesis with(const product *p, vn_finding finding, const char *id, double number)
 {
-	vn_hypothesis h = { .node = p->node, .made = { .fault = 1 + vn_fault_find(id), .number = number } };
-	snprintf(h.id, sizeof h.id, "%s", id);
-	return h;
+	return (vn_hypothesis) { .finding = finding, .node = p->node, .change = { .kind = VN_BY_NUMBER, .number = { vn_fault_find(id), number } } };
 }
 
 static bool fits_there(const product *p, const char *id)
@@ -83,8 +80,8 @@ static vn_status fit_bias(product *p, vn_error *err)
 	const double more = eb / bb;
 	if (!(ee - more * eb <= LEFT * ee))
 		return VN_OK;
-	vn_hypothesis h = with(p, "W7", 1 + more);
-	return vn_try_digits(p->t, &h, 1 + more, "bias added %.6g times", err);
+	vn_hypothesis h = with(p, VN_BIAS_TIMES, "W7", 1 + more);
+	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
 /* ---- ranks that are there ----------------------------------------------------------------------------- */
@@ -149,25 +146,11 @@ static bool is_whole(double x)
 	return fabs(x - round(x)) < WHOLE && round(x) >= 0 && round(x) <= 1;
 }
 
-static void say_ranks(vn_hypothesis *h, const double *missing, int n, int there)
-{
-	char list[120] = "";
-	const bool few = there <= n / 2;
-
-	for (int i = 0, said = 0; i < n; i++)
-		if ((missing[i] < 0.5) == few) {
-			const size_t used = strlen(list);
-			snprintf(list + used, sizeof list - used, "%s%d", said++ ? ", " : "", i);
-		}
-	vn_hypothesis_say(h, "%s of rank%s %s of %d%s%s", few ? there > 1 ? "the parts" : "the part" : n - there > 1 ? "the sum without the parts" : "the sum without the part",
-	                  (few ? there : n - there) > 1 ? "s" : "", list, n, few ? ", not the sum" : "", missing[n] > 0.5 ? "; and no bias" : "");
-}
-
 static vn_status fit_ranks(product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && fits_there(p, "P15") && !vn_trial_answered(p->t); n++) {
+	for (int n = 2; !st && n <= RANKS && fits_there(p, "P15") && !vn_answered(p->t); n++) {
 		double gone[RANKS + 1], mask = 0;
 		int    there = 0;
 		bool   clear = p->N % n == 0 && n < p->R * p->C && missing(p, n, gone);
@@ -178,10 +161,9 @@ static vn_status fit_ranks(product *p, vn_error *err)
 		}
 		if (!clear || !there || there == n)
 			continue;
-		vn_hypothesis h = with(p, "P15", (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		vn_hypothesis h = with(p, VN_RANKS_SUMMED, "P15", (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
 		h.capture = p->t->went == VN_NOT_WENT_ON;
-		say_ranks(&h, gone, n, there);
-		st = vn_try_made(p->t, &h, err);
+		st = vn_try(p->t, &h, err);
 	}
 	return st;
 }
@@ -213,9 +195,8 @@ static vn_status fit_shards(product *p, vn_error *err)
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
 		return VN_OK;
-	vn_hypothesis h = with(p, gate ? "P17.gate" : "P17", (double)ranks);
-	vn_hypothesis_say(&h, "shards of a fused %s joined rank by rank, of %lld ranks", gate ? "gate and up" : "product", (long long)ranks);
-	return vn_try_made(p->t, &h, err);
+	vn_hypothesis h = with(p, VN_SHARDS_JOINED, gate ? "P17.gate" : "P17", (double)ranks);
+	return vn_try(p->t, &h, err);
 }
 
 /* What n ranks make joined along the tokens: what is there at row t, channel c. */
@@ -244,9 +225,8 @@ static vn_status fit_axis(product *p, vn_error *err)
 			}
 		if (p->M % n || !(dd <= LEFT * ee))
 			continue;
-		vn_hypothesis h = with(p, "P18.axis", (double)n);
-		vn_hypothesis_say(&h, "what %lld ranks make of a product joined along the tokens", (long long)n);
-		return vn_try_made(p->t, &h, err);
+		vn_hypothesis h = with(p, VN_SHARDS_ALONG_TOKENS, "P18.axis", (double)n);
+		return vn_try(p->t, &h, err);
 	}
 	return VN_OK;
 }
@@ -292,14 +272,11 @@ static void *in_order(const product *p, const vn_tensor *z, int n, const int *fr
 static vn_status try_order(product *p, int n, const int *from, vn_error *err)
 {
 	vn_tensor     own = *p->own, fine = *p->fine;
-	vn_hypothesis h = { .id = "P18.order", .node = p->node };
-	char          list[RANKS * 4] = "";
+	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED, .node = p->node, .change = { .kind = VN_BY_RESULT, .result.n = n } };
 	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
 	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
 
-	for (int i = 0; i < n; i++)
-		snprintf(list + strlen(list), sizeof list - strlen(list), " %d", from[i]);
-	vn_hypothesis_say(&h, "what %d ranks make of a product joined in the wrong order:%s", n, list);
+	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
 	own.data = a;
 	fine.data = b;
 	st = st ? st : vn_try_numbers(p->t, &own, &fine, &h, err);
@@ -318,7 +295,7 @@ static vn_status fit_order(product *p, vn_error *err)
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += error_at(p, row_of(p, r), m) * error_at(p, row_of(p, r), m);
-	for (int n = 2; !st && n <= most && fits_there(p, "P18.order") && !vn_trial_answered(p->t); n++) {
+	for (int n = 2; !st && n <= most && fits_there(p, "P18.order") && !vn_answered(p->t); n++) {
 		int  from[RANKS];
 		bool moved = false;
 		if (p->M % n || !(nearest(p, n, from) <= LEFT * ee))
@@ -372,9 +349,8 @@ static vn_status fit_padding(product *p, vn_error *err)
 	free(w);
 	if (!(least <= LEFT * ee))
 		return VN_OK;
-	vn_hypothesis h = with(p, "W18", (double)best);
-	vn_hypothesis_say(&h, "padding of %lld behind each row of a matrix is ignored", (long long)best);
-	return vn_try_made(p->t, &h, err);
+	vn_hypothesis h = with(p, VN_ROWS_PADDED, "W18", (double)best);
+	return vn_try(p->t, &h, err);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------------------- */
@@ -433,17 +409,17 @@ static vn_status look(product *p, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_fit_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_error *err)
+vn_status vn_estimate_linear(vn_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = { fit_bias, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding };
 	const vn_plan *plan = vn_probe_plan(t->probe);
-	product        p = { .t = t, .own = own, .fine = fine, .cand = vn_probe_candidate(t->probe) };
+	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = vn_probe_candidate(t->probe) };
 	vn_status      st;
 
 	if (!is_product(&p, plan->value[vn_probe_target(t->probe)].node))
 		return VN_OK;
 	st = look(&p, err);
-	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_trial_answered(t); i++)
+	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
 		st = fits[i](&p, err);
 	free(p.x);
 	free(p.wc);

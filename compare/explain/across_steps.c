@@ -1,20 +1,10 @@
-/* explain_steps.c: what each step says of a point held against its other steps.
- *
- * A mistake of an engine is made in every step, unless it is of one kind of them by its nature
- * (what is cached, positions behind the first call): then it changes nothing in the others. So a mistake of the
- * catalogue that explains a checkpoint is made at the same point of other steps, too. A step that is
- * right, and would not be with it, speaks against it: it may be that the engine has other code for other steps, so it
- * stays the answer, with these words, where nothing else is one. A step of as many tokens that is wrong otherwise, and that
- * nothing explains, refutes it: what is wrong there looks like it here.
- *
- * What was fitted is made of constants, and made again by them; where nothing explains a step, what was fitted in another may.
- * What was recorded alone, and arrangements, are left out; where these have another number in another step, that is said. */
-#include "compare/explain/explain_inside.h"
-
-#include "libref/plan/fault.h"
+/* across_steps.c: see across_steps.h. */
+#include "compare/explain/across_steps.h"
+#include "compare/explain/cache_slots.h"
+#include "compare/explain/explain_point.h"
+#include "compare/explain/score.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,7 +20,7 @@ enum { RIGHT = 3 }; /* steps that came out right in which a hypothesis is made, 
 typedef struct verdict {
 	vn_hypothesis h;
 	int           point;
-	double        used; /* NaN: it changes nothing there */
+	double        limit_fraction; /* NaN: it changes nothing there */
 } verdict;
 
 /* The explanations of one point. */
@@ -55,14 +45,13 @@ static bool one_token(const vn_comparison *c, int point)
 	return s && s->tokens == 1;
 }
 
-/* The same mistake at the same places. */
-static bool same_mistake(const vn_hypothesis *a, const vn_hypothesis *b)
-{
-	return a->node == b->node && strcmp(a->id, b->id) == 0 && strcmp(a->also, b->also) == 0 && memcmp(a->part, b->part, sizeof a->part) == 0
-	       && (vn_is_made(a) ? vn_is_made(b) && strcmp(a->words, b->words) == 0 : !vn_is_made(b));
-}
-
 /* ---- a hypothesis in another step ----------------------------------------------------------------- */
+
+/* Of numbers from one to another these may be right, too; of two numbers not every pair is. */
+static bool has_others(const vn_hypothesis *h)
+{
+	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_WINDOW_AND_SINKS;
+}
 
 static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
 {
@@ -71,15 +60,15 @@ static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_
 	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
 
 	t->x = &there;
-	for (int k = 0; !st && k < (h->made.first != h->made.last ? 3 : 1); k++) { /* of numbers from one to another these, too */
+	for (int k = 0; !st && k < (has_others(h) ? 3 : 1); k++) {
 		vn_hypothesis with = *h;
 		if (k)
-			vn_made_number(&with, (double)(k == 1 ? h->made.first : h->made.last));
+			vn_number_put(&with, (double)(k == 1 ? h->first : h->last));
 		there.n = 0;
 		st = vn_explain_with(t, &with, err);
 		for (int i = 0; i < there.n; i++)
-			if (same_mistake(&there.by[i], h) && !(there.by[i].used >= v->used))
-				v->used = there.by[i].used;
+			if (vn_hypothesis_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction))
+				v->limit_fraction = there.by[i].limit_fraction;
 	}
 	t->x = here;
 	free(there.by);
@@ -88,12 +77,12 @@ static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_
 
 static vn_status used_there(group *g, const vn_hypothesis *h, int point, double *used, vn_error *err)
 {
-	verdict   v = { .h = *h, .point = point, .used = (double)NAN };
+	verdict   v = { .h = *h, .point = point, .limit_fraction = (double)NAN };
 	vn_status st;
 
 	for (int i = 0; i < g->n_known; i++)
-		if (g->known[i].point == point && same_mistake(&g->known[i].h, h)) {
-			*used = g->known[i].used;
+		if (g->known[i].point == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
+			*used = g->known[i].limit_fraction;
 			return VN_OK;
 		}
 	if (g->n_known == g->room) {
@@ -105,7 +94,7 @@ static vn_status used_there(group *g, const vn_hypothesis *h, int point, double 
 	}
 	if (!(st = make_there(g->t, h, &v, err)))
 		g->known[g->n_known++] = v;
-	*used = v.used;
+	*used = v.limit_fraction;
 	return st;
 }
 
@@ -136,7 +125,7 @@ static int right_ones(const vn_comparison *c, const vn_explanation *x, int point
 static bool answers(const vn_explanation *y, const vn_hypothesis *h)
 {
 	for (int i = 0; i < y->n_fit; i++)
-		if (same_mistake(&y->by[i], h))
+		if (vn_hypothesis_same_place(&y->by[i], h))
 			return true;
 	return false;
 }
@@ -145,26 +134,23 @@ static bool answers(const vn_explanation *y, const vn_hypothesis *h)
  * that of all steps, of those that have another answer, too. */
 static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
 {
-	if (y == x || *y->why_not || !(y->sound.used > (vn_is_made(h) ? WRONG : BEYOND)))
+	if (y == x || *y->why_not || !(y->sound.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
-	return vn_is_made(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+	return vn_hypothesis_is_fitted(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
 
 /* A window of h's with the first keys in sight, of a step of one token: that is a range of keys that one query does not see, and no window yet. */
 static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
 {
-	bool sinks = false;
-	for (int i = 0; i < h->made.n; i++)
-		sinks = sinks || strcmp(h->made.set[i].name, "sinks") == 0;
-	return sinks && one_token(c, x->point);
+	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->point);
 }
 
 /* Is y as wrong with h? NaN: h cannot be seen there; of what calls of as many tokens have in common it should be. */
 static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h, double used)
 {
-	if (!vn_is_made(h) || !isnan(used))
-		return used > BEYOND || (vn_is_made(h) && used > fmax(1, y->sound.used / 2));
-	return !h->made.later && !h->made.late && one_token(c, y->point) == one_token(c, x->point);
+	if (!vn_hypothesis_is_fitted(h) || !isnan(used))
+		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->sound.limit_fraction / 2));
+	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
 }
 
 static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
@@ -182,7 +168,8 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 		st = used_there(g, h, y->point, &used, err);
 		if (!st && stays_wrong(c, y, x, h, used)) {
 			h->refuted = true;
-			snprintf(h->against, sizeof h->against, "step %d is wrong too, and not so", c->point[y->point].step);
+			h->speaks_against = VN_WRONG_OTHERWISE;
+			h->against_step = c->point[y->point].step;
 		}
 	}
 	bool another = !of_one_query(c, x, h);
@@ -192,13 +179,15 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 	}
 	if (!another && !h->refuted) {
 		h->refuted = true;
-		snprintf(h->against, sizeof h->against, "read off one query, and no other step says so");
+		h->speaks_against = VN_ONE_QUERY;
 	}
 	const int n = h->refuted ? 0 : right_ones(c, x, point);
-	for (int i = 0; !st && !*h->against && i < n; i++) {
+	for (int i = 0; !st && !h->speaks_against && i < n; i++) {
 		st = used_there(g, h, point[i], &used, err);
-		if (!st && used > BEYOND)
-			snprintf(h->against, sizeof h->against, "step %d is right, which it would have changed", c->point[point[i]].step);
+		if (!st && used > BEYOND) {
+			h->speaks_against = VN_RIGHT_THERE;
+			h->against_step = c->point[point[i]].step;
+		}
 	}
 	return st;
 }
@@ -213,10 +202,10 @@ static void take_out(group *g, int which)
 	int  n = 0, gone = g->n_refuted[which];
 
 	for (int i = 0; i < x->n_alias; i++)
-		sound = sound || !*x->by[i].against;
+		sound = sound || !x->by[i].speaks_against;
 	for (int i = 0; i < x->n; i++) {
 		vn_hypothesis *h = &x->by[i];
-		h->refuted = h->refuted || (sound && *h->against);
+		h->refuted = h->refuted || (sound && h->speaks_against);
 		if (h->refuted && gone < VN_EXPLAIN_KEPT)
 			g->refuted[which][gone++] = *h;
 		if (!h->refuted)
@@ -237,13 +226,18 @@ static void put_last(group *g, int which)
 		x->by[x->n++] = g->refuted[which][i];
 }
 
+static bool is_one_fault(const vn_hypothesis *h)
+{
+	return h->finding == VN_FAULT && !h->fault[1];
+}
+
 static vn_status examine(group *g, int which, vn_error *err)
 {
 	vn_explanation *x = g->x[which];
 	vn_status       st = VN_OK;
 
 	for (int i = 0; !st && i < x->n_fit; i++)
-		if (!x->by[i].capture && (vn_is_made(&x->by[i]) || (vn_fault_find(x->by[i].id) >= 0 && (!x->fitted || *x->by[i].in_part))))
+		if (!x->by[i].capture && (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
 			st = hold_against(g, x, &x->by[i], err);
 	return st;
 }
@@ -293,7 +287,7 @@ static vn_status lend(group *g, int which, vn_error *err)
 		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
 			const vn_hypothesis *h = &g->x[i]->by[k];
 			double               used;
-			if (!vn_is_made(h) || *h->in_part || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+			if (!vn_hypothesis_is_fitted(h) || h->heads || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
 				continue;
 			g->t->x = x;
 			if (!(st = vn_explain_with(g->t, h, err)))
@@ -312,18 +306,23 @@ static bool another_number(const vn_explanation *x, const vn_explanation *y)
 	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
 	const double         open = sqrt(x->sound.local.floor) + sqrt(y->sound.local.floor);
 
-	return y->n_fit && y->fitted && !vn_is_made(b) && strcmp(a->id, b->id) == 0 && strcmp(a->words, b->words) != 0 && a->made.number != 0 &&
-	       b->made.number != 0 && !(fabs(a->made.number / b->made.number - 1) <= open);
+	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) || vn_hypothesis_same(a, b))
+		return false;
+	const double here = a->change.result.number, there = b->change.result.number;
+	return here != 0 && there != 0 && !(fabs(here / there - 1) <= open);
 }
 
 /* A temperature that is another in each step is right of its step; that it is, is said. */
-static void say_numbers(group *g)
+static void note_other_numbers(group *g)
 {
 	for (int i = 0; i < g->n; i++) {
 		vn_explanation *x = g->x[i];
-		for (int k = 0; k < g->n && x->n_fit && x->fitted && !vn_is_made(&x->by[0]) && !*x->by[0].against; k++)
-			if (another_number(x, g->x[k]))
-				snprintf(x->by[0].against, sizeof x->by[0].against, "another number in step %d: %.80s", g->t->c->point[g->x[k]->point].step, g->x[k]->by[0].words);
+		vn_hypothesis  *h = &x->by[0];
+		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->change.kind == VN_BY_RESULT && !h->speaks_against; k++)
+			if (another_number(x, g->x[k])) {
+				h->speaks_against = VN_ANOTHER_NUMBER;
+				h->against_step = g->t->c->point[g->x[k]->point].step;
+			}
 	}
 }
 
@@ -341,7 +340,7 @@ static bool unexplained(const group *g)
 static bool is_window(const group *g)
 {
 	for (int i = 0; i < g->n; i++)
-		if (g->x[i]->n_fit && vn_is_made(&g->x[i]->by[0]) && strcmp(g->x[i]->by[0].id, "A5") == 0 && one_token(g->t->c, g->x[i]->point))
+		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) && one_token(g->t->c, g->x[i]->point))
 			return true;
 	return false;
 }
@@ -360,14 +359,14 @@ static vn_status one_point(group *g, vn_error *err)
 		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
 			st = lend(g, i, err);
 	if (!st && (unexplained(g) || is_window(g)))
-		st = vn_explain_slots(g->t, g->x, g->n, err);
-	say_numbers(g);
+		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
+	note_other_numbers(g);
 	for (int i = 0; i < g->n; i++)
 		put_last(g, i);
 	return st;
 }
 
-vn_status vn_explain_steps(vn_trial *t, vn_explanations *x, vn_error *err)
+vn_status vn_explain_across_steps(vn_trial *t, vn_explanations *x, vn_error *err)
 {
 	const size_t n = (size_t)x->n + 1;
 	const vn_step *step;
