@@ -74,17 +74,18 @@ static inline void stand_at(explained *e, const char *name, int step)
 	CU_ASSERT_FATAL(e->x.point >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
 	e->t = (vn_trial) { .c = c, .x = &e->x, .elements = c->point[e->x.point].m.n };
-	CU_ASSERT_EQUAL_FATAL(vn_probe_create(c, &e->t.probe, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_probe_at(e->t.probe, e->x.point, &e->err), VN_OK);
-	const vn_plan *p = vn_probe_plan(e->t.probe);
-	CU_ASSERT_EQUAL_FATAL(vn_probe_run(e->t.probe, p, vn_probe_weights(e->t.probe), VN_PROBE_OWN, &e->t.own, &e->err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(vn_probe_run(e->t.probe, p, vn_probe_weights(e->t.probe), VN_PROBE_FINE, &e->t.fine, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
+	e->t.site = vn_recompute_site(e->t.recompute);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.point, &e->err), VN_OK);
+	const vn_plan *p = e->t.site->plan;
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_OWN_WIDTH, &e->t.own, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err), VN_OK);
 	CU_ASSERT_EQUAL_FATAL(vn_score_sound(&e->t, &e->err), VN_OK);
 }
 
 static inline int node_named(const explained *e, const char *name)
 {
-	const vn_plan *p = vn_probe_plan(e->t.probe);
+	const vn_plan *p = e->t.site->plan;
 	const int      v = vn_plan_find(p, name);
 	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 }
@@ -94,7 +95,7 @@ static inline void end_explained(explained *e)
 	free((void *)(uintptr_t)e->t.own.data);
 	free((void *)(uintptr_t)e->t.fine.data);
 	free(e->x.by);
-	vn_probe_destroy(e->t.probe);
+	vn_recompute_destroy(e->t.recompute);
 	finish(&e->compared);
 }
 

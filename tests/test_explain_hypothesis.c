@@ -128,7 +128,7 @@ static void a_constant_reaches_its_node_its_layer_or_all(void)
 	stand_at(&e, "layer1.q_rope", 0);
 	CU_ASSERT_EQUAL(reached(&e, VN_AT_NODE), 1);
 	CU_ASSERT_EQUAL(reached(&e, VN_IN_LAYER), 2);
-	CU_ASSERT_EQUAL(reached(&e, VN_EVERYWHERE), 2 * vn_probe_plan(e.t.probe)->layers);
+	CU_ASSERT_EQUAL(reached(&e, VN_EVERYWHERE), 2 * e.t.site->plan->layers);
 	end_explained(&e);
 }
 
@@ -150,7 +150,7 @@ static void what_comes_later_makes_nothing_in_the_first_call(void)
 			free((void *)(uintptr_t)e.t.own.data);
 			free((void *)(uintptr_t)e.t.fine.data);
 			free(e.x.by);
-			vn_probe_destroy(e.t.probe);
+			vn_recompute_destroy(e.t.recompute);
 		}
 	}
 	end_explained(&e);
@@ -184,7 +184,7 @@ static void what_is_read_moves_with_its_layer_or_not_at_all(void)
 	h.change.reads.weights = 1 + here;
 	vn_hypothesis up = h;
 	CU_ASSERT_FALSE(vn_hypothesis_move(&e.t, &up, here)); /* there is no layer 2 */
-	const vn_plan *p = vn_probe_plan(e.t.probe);
+	const vn_plan *p = e.t.site->plan;
 	const int      up_proj[] = { node_named(&e, "layer0.up_proj"), node_named(&e, "layer1.up_proj") };
 	h = (vn_hypothesis) { .node = up_proj[1], .change = { .kind = VN_BY_READS, .reads.in = { 1 + vn_plan_root(p, vn_plan_find(p, "layer1.attn_norm")) } } };
 	CU_ASSERT_TRUE(vn_hypothesis_move(&e.t, &h, up_proj[0]));

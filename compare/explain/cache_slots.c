@@ -179,8 +179,8 @@ static double *all_of(const vn_tensor *t)
 /* The node, where the probe stands at what attention gives, or at its scores, and its last query is there; NULL. */
 static const vn_node *attention_of(const vn_trial *t)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	const int      target = vn_probe_target(t->probe);
+	const vn_plan *p = t->site->plan;
+	const int      target = t->site->target;
 	const vn_node *n = &p->node[p->value[target].node];
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 
@@ -192,14 +192,14 @@ static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
-	const bool     scores = node->out[VN_ATTN_SCORES] == vn_probe_target(t->probe);
+	const bool     scores = node->out[VN_ATTN_SCORES] == t->site->target;
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
-	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const vn_tensor *c = &t->site->cand;
 	vn_tensor      q, k, v;
 	vn_status      st;
 
-	if ((st = vn_probe_input(t->probe, VN_ATTN_Q, VN_PROBE_FINE, &q, err)) || (st = vn_probe_input(t->probe, VN_ATTN_K, VN_PROBE_FINE, &k, err))
-	    || (st = vn_probe_input(t->probe, VN_ATTN_V, VN_PROBE_FINE, &v, err)))
+	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err))
+	    || (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const int64_t S = s->position + s->tokens;
 	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k), *nv = all_of(&v);
@@ -240,9 +240,9 @@ static range *ranges(int64_t S, int *n)
 /* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
 static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
-	const vn_plan *sound = vn_probe_plan(t->probe);
-	const int64_t  window = sound->node[sound->value[vn_probe_target(t->probe)].node].c.attention.window;
-	vn_hypothesis  h = { .node = sound->value[vn_probe_target(t->probe)].node };
+	const vn_plan *sound = t->site->plan;
+	const int64_t  window = sound->node[sound->value[t->site->target].node].c.attention.window;
+	vn_hypothesis  h = { .node = sound->value[t->site->target].node };
 
 	vn_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
 	return vn_hypothesis_plan(t, &h, p, err);
@@ -260,11 +260,11 @@ static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *t
 /* The range in the step of t->x: a hypothesis like any other. */
 static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 	vn_hypothesis  h = {
 		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
-		.node = p->value[vn_probe_target(t->probe)].node,
+		.node = p->value[t->site->target].node,
 		.change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
 	};
 	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
@@ -286,8 +286,8 @@ static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
 		p = narrow;
-	if (!st && !(st = vn_probe_run_slots(t->probe, p, token, token, VN_PROBE_OWN, &own, err))
-	    && !(st = vn_probe_run_slots(t->probe, p, token, token, VN_PROBE_FINE, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_OWN_WIDTH, &own, err))
+	    && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_FINE_WIDTH, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
 		vn_conclude(t);
 		if (t->x->n_fit)
 			vn_lines_free(&t->x->looks);
@@ -308,7 +308,7 @@ static vn_status each(vn_trial *t, vn_explanation **x, int n, range *r, int n_ra
 		if (*x[i]->why_not)
 			continue;
 		t->x = x[i];
-		if ((st = vn_probe_at(t->probe, x[i]->point, err)))
+		if ((st = vn_recompute_at(t->recompute, x[i]->point, err)))
 			break;
 		if (!attention_of(t))
 			return VN_OK;

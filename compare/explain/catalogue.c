@@ -40,7 +40,7 @@ static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
 /* A number format tells itself by the bits: who rounds to it makes no others. */
 static bool could_be(const vn_trial *t, const vn_node *made)
 {
-	const vn_tensor *cand = vn_probe_candidate(t->probe);
+	const vn_tensor *cand = &t->site->cand;
 	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
 	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
 
@@ -73,12 +73,12 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 /* One fault at n nodes at once. */
 static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_error *err)
 {
-	const vn_plan *plan = vn_probe_plan(t->probe);
+	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
 	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0 };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
 
 	if (st)
 		return st;
@@ -110,7 +110,7 @@ static bool of_query_or_key(const vn_plan *p, int node)
 static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_error *err)
 {
 	enum { FEW = 4 }; /* layers between captured tensors whose parts are tried */
-	const vn_plan *plan = vn_probe_plan(t->probe);
+	const vn_plan *plan = t->site->plan;
 	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
 	vn_status      st = n < 2 ? VN_OK : some ? try_fault(t, fault, fit, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
 
@@ -138,7 +138,7 @@ static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_
 vn_went vn_how_it_went(const vn_trial *t)
 {
 	const vn_checkpoint *p = &t->c->point[t->x->point];
-	return p->replay.captured ? VN_NOT_WENT_ON : went_on(t->c, vn_probe_plan(t->probe), t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
+	return p->replay.captured ? VN_NOT_WENT_ON : went_on(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
 }
 
 /* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
@@ -147,7 +147,7 @@ static int and_origins(const vn_trial *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
 	const vn_checkpoint *me = &c->point[t->x->point];
-	const vn_plan       *plan = vn_probe_plan(t->probe);
+	const vn_plan       *plan = t->site->plan;
 
 	for (int i = 0; i < c->n_origins && n < plan->n_nodes; i++) {
 		const vn_checkpoint *p = &c->point[c->origins[i]];
@@ -163,15 +163,14 @@ static int and_origins(const vn_trial *t, int *place, int n)
 
 vn_status vn_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
 {
-	const vn_plan *plan = vn_probe_plan(t->probe);
-	int            n;
-	const int     *span = vn_probe_span(t->probe, &n);
-	const int      spanned = n;
+	const vn_plan *plan = t->site->plan;
+	const int      spanned = t->site->n_span;
+	int            n = spanned;
 	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place), *fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
 	vn_status      st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
 
 	if (place) {
-		memcpy(place, span, (size_t)n * sizeof *place);
+		memcpy(place, t->site->span, (size_t)n * sizeof *place);
 		n = and_origins(t, place, n);
 	}
 	for (int f = 0; !st && f < vn_n_faults(); f++) {
@@ -205,16 +204,16 @@ static bool cheap(vn_op op)
 /* Mistakes of the arithmetic and of the weights; two of buffers or formats at once would be no likeness of anything. */
 static bool may_join(const vn_trial *t, int fault, int node)
 {
-	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, vn_probe_plan(t->probe), node);
+	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, t->site->plan, node);
 }
 
 static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
 {
-	const vn_plan *plan = vn_probe_plan(t->probe);
+	const vn_plan *plan = t->site->plan;
 	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
-	vn_status      st = vn_faulty_create(plan, vn_probe_weights(t->probe), &f, err);
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
 
 	if (st)
 		return st;
@@ -232,25 +231,21 @@ static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
 
 bool vn_catalogue_has_pairs(const vn_trial *t)
 {
-	int        n;
-	const int *span = vn_probe_span(t->probe, &n);
-
-	return n == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(vn_probe_plan(t->probe)->node[span[0]].op);
+	const vn_site *s = t->site;
+	return s->n_span == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(s->plan->node[s->span[0]].op);
 }
 
 vn_status vn_catalogue_pairs(vn_trial *t, vn_error *err)
 {
-	const vn_plan *plan = vn_probe_plan(t->probe);
-	vn_status      st = VN_OK;
-	int            n;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const int node = t->site->span[0];
+	vn_status st = VN_OK;
 
 	/* What makes other frequencies makes all of them; so of rotations in either order. */
-	const bool either = plan->node[span[0]].op == VN_OP_ROPE;
+	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
 	for (int a = 0; !st && a < vn_n_faults(); a++)
-		for (int b = either ? 0 : a + 1; !st && may_join(t, a, span[0]) && b < vn_n_faults(); b++)
-			if (b != a && may_join(t, b, span[0]))
-				st = try_pair(t, a, b, span[0], err);
+		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
+			if (b != a && may_join(t, b, node))
+				st = try_pair(t, a, b, node, err);
 	return st;
 }
 
@@ -288,7 +283,7 @@ static vn_status try_not_yet(vn_trial *t, vn_error *err)
  * both, this explains as well. */
 static vn_status try_turned_alike(vn_trial *t, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	vn_status      st = VN_OK;
 	const int      n = t->x->n_alias;
 	bool           found = false;
@@ -316,7 +311,7 @@ static vn_status try_turned_alike(vn_trial *t, vn_error *err)
 static vn_status find_windows_beside(vn_trial *t, vn_error *err)
 {
 	vn_hypothesis *h = &t->x->by[0];
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	vn_hypothesis  as = { .node = h->node };
 	const char    *id = h->finding == VN_FAULT && t->x->n_fit ? vn_fault_id(h->fault[0] - 1) : "";
 	int64_t        first, last, now = 0;
@@ -329,7 +324,7 @@ static vn_status find_windows_beside(vn_trial *t, vn_error *err)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
 	now += strcmp(id, "A5.wide") == 0 ? 1 : strcmp(id, "A5.narrow") == 0 ? -1 : 0;
 	vn_constant_put(&as, "window", (double)now);
-	if ((st = vn_as_good(t, &as, now, 1, vn_probe_tokens(t->probe), &first, &last, err)) || first == last)
+	if ((st = vn_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
 		return st;
 	h->first = first;
 	h->last = last;

@@ -74,12 +74,12 @@ static void add_best_shape(vn_trial *t, const grid *g)
 
 static vn_status add_shape(vn_trial *t, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
 	grid             g = { rows, n / rows, NULL, NULL, NULL, NULL };
 	vn_status        st = VN_OK;
 
-	if (strncmp(vn_probe_axes(t->probe), "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->sound.local.bad)
+	if (strncmp(t->site->axes, "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->sound.local.bad)
 		return VN_OK;
 	g.r = malloc((size_t)n * sizeof *g.r);
 	g.c = malloc((size_t)n * sizeof *g.c);
@@ -108,19 +108,19 @@ static vn_status add_shape(vn_trial *t, vn_error *err)
  * order are others. */
 static vn_status add_half_sums(vn_trial *t, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const vn_plan   *plan = vn_probe_plan(t->probe);
+	const vn_tensor *c = &t->site->cand;
+	const vn_plan   *plan = t->site->plan;
 	const vn_policy *policy = &t->c->policy;
 	vn_measured half, is;
 	vn_tensor   z;
 
-	if (plan->node[plan->value[vn_probe_target(t->probe)].node].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
+	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
 		return VN_OK;
-	vn_status st = vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_HALF_SUMS, &z, err);
+	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	if (!(st = vn_measure(&t->own, &z, vn_probe_axes(t->probe), false, t->c->options->threads, &half, err)) &&
-	    !(st = vn_measure(&t->own, c, vn_probe_axes(t->probe), false, t->c->options->threads, &is, err))) {
+	if (!(st = vn_measure(&t->own, &z, t->site->axes, false, t->c->options->threads, &half, err)) &&
+	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);
@@ -132,7 +132,7 @@ static vn_status add_half_sums(vn_trial *t, vn_error *err)
 vn_status vn_error_shape(vn_trial *t, vn_error *err)
 {
 	vn_profile p;
-	vn_status  st = vn_profile_of(&t->own, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
+	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes, VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);

@@ -53,7 +53,7 @@ static vn_status fit_row(vn_trial *t, const struct row *r, const vn_hypothesis *
 
 	h.finding = r->finding;
 	if (r->times_own) {
-		const double own = own_scale(&vn_probe_plan(t->probe)->node[at->node]);
+		const double own = own_scale(&t->site->plan->node[at->node]);
 		in.low = own / in.high;
 		in.high = own * in.high;
 	}
@@ -65,7 +65,7 @@ static vn_status fit_row(vn_trial *t, const struct row *r, const vn_hypothesis *
 /* The rows of the operation that `at` stands at; among: others lie between. */
 static vn_status fit_rows(vn_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
 {
-	const vn_op op = vn_probe_plan(t->probe)->node[at->node].op;
+	const vn_op op = t->site->plan->node[at->node].op;
 	vn_status   st = VN_OK;
 
 	for (size_t i = 0; !st && i < sizeof table / sizeof *table; i++) {
@@ -90,11 +90,10 @@ static bool is_shared(vn_op op)
 /* How many of the span h reaches, and another of them. */
 static void count_places(vn_trial *t, vn_hypothesis *h)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const vn_node *a = &p->node[h->node];
 	const vn_reach reach = h->change.constants.reach;
-	int            n;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const int      n = t->site->n_span, *span = t->site->span;
 
 	h->places = 0;
 	for (int i = 0; i < n; i++) {
@@ -111,9 +110,9 @@ static void count_places(vn_trial *t, vn_hypothesis *h)
 /* The first operation of each kind in the span, of a layer or (-1) of all. */
 static int first_of_kinds(vn_trial *t, int layer, int node[KINDS])
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	int            n, some = 0;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            some = 0;
 
 	for (int i = 0; i < n; i++) {
 		const vn_node *a = &p->node[span[i]];
@@ -144,9 +143,9 @@ static vn_status fit_each_kind(vn_trial *t, int layer, vn_error *err)
 /* Operations behind those that were tried in their own way, each alone, where these are few. */
 static vn_status fit_each_alone(vn_trial *t, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	int            n, of[VN_N_OPS] = { 0 };
-	const int     *span = vn_probe_span(t->probe, &n);
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            of[VN_N_OPS] = { 0 };
 	vn_status      st = VN_OK;
 
 	for (int i = 0; i < n; i++)
@@ -161,9 +160,9 @@ static vn_status fit_each_alone(vn_trial *t, vn_error *err)
 
 static vn_status fit_together(vn_trial *t, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	int            n, low = p->layers, high = -1;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            low = p->layers, high = -1;
 	vn_status      st;
 
 	for (int i = 0; i < n; i++) {
@@ -179,8 +178,7 @@ static vn_status fit_together(vn_trial *t, vn_error *err)
 
 vn_status vn_estimate(vn_trial *t, vn_error *err)
 {
-	int        n;
-	const int *span = vn_probe_span(t->probe, &n);
+	const int      n = t->site->n_span, *span = t->site->span;
 	vn_status  st = VN_OK;
 
 	for (int i = 0; !st && i < n && i < ALONE; i++)

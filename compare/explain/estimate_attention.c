@@ -84,8 +84,8 @@ static vn_status improve(vn_trial *t, const vn_hypothesis *of, sinks *s, bool wi
 /* Where to begin: numbers that add up to the first token that is off, or the model's own window; of a single token any window. */
 static vn_status begin(vn_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
 {
-	const int64_t own = vn_probe_plan(t->probe)->node[of->node].c.attention.window;
-	const bool    single = vn_probe_candidate(t->probe)->shape.dim[0] == 1 || vn_probe_first(t->probe) == first;
+	const int64_t own = t->site->plan->node[of->node].c.attention.window;
+	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
 	vn_status     st = VN_OK;
 
 	*best = (sinks) { .error = (double)INFINITY };
@@ -100,7 +100,7 @@ static vn_status begin(vn_trial *t, const vn_hypothesis *of, int64_t first, sink
 static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
 {
 	const double plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
-	const int64_t tokens = vn_probe_tokens(t->probe);
+	const int64_t tokens = t->site->tokens;
 	double       before = (double)INFINITY;
 	sinks        s;
 	vn_status    st;
@@ -115,7 +115,7 @@ static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, 
 			st = improve(t, of, &s, true, 1, first, err);
 	}
 	/* Of several queries two at least are to lose keys: one says which it lost, not that they move. */
-	if (vn_probe_candidate(t->probe)->shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
+	if (t->site->cand.shape.dim[0] > 1 && tokens - s.width - s.keys < 2)
 		return st;
 	vn_hypothesis h = both(of, &s, true), other = both(of, &s, false);
 	if (st || (st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1) || !(fmax(h.limit_fraction, VN_EXPLAIN_LEAST / 4) * VN_EXPLAIN_APART < plain))
@@ -133,20 +133,20 @@ static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, 
  * model's own, only that it is wider. */
 vn_status vn_estimate_window(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const int64_t    own = vn_probe_plan(t->probe)->node[at->node].c.attention.window;
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    own = t->site->plan->node[at->node].c.attention.window;
 	int64_t          best = 0;
 	int64_t          first;
 	double           error;
 	vn_status        st = VN_OK;
 
-	if ((first = first_apart(&t->own, c, vn_probe_axes(t->probe), VN_PEAK_LIMIT * t->x->sound.local.floor_token)) < 0)
+	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->sound.local.floor_token)) < 0)
 		return VN_OK;
-	first += vn_probe_first(t->probe);
+	first += t->site->first;
 	/* The first tokens that a narrower one makes otherwise may come out right all the same: they hardly listened to what they lost. */
 	for (int narrower = !(own && first >= own); !st && narrower < 2 && !vn_answered(t); narrower++) {
 		vn_hypothesis one = *at;
-		const int64_t low = narrower ? 1 : own + 1, high = !narrower ? vn_probe_tokens(t->probe) : own && first >= own ? own - 1 : first;
+		const int64_t low = narrower ? 1 : own + 1, high = !narrower ? t->site->tokens : own && first >= own ? own - 1 : first;
 		one.finding = VN_WINDOW;
 		vn_constant_put(&one, "window", (double)low);
 		if (high >= low && !(st = vn_best_whole(t, &one, low, high, &best, &error, err)) && isfinite(error))

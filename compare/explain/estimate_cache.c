@@ -41,7 +41,7 @@ static void seen(const keys *x, int64_t r, int64_t *first, int64_t *last)
 {
 	const int64_t window = x->n->c.attention.window;
 
-	*last = vn_probe_first(x->t->probe) + x->row[r];
+	*last = x->t->site->first + x->row[r];
 	*first = window && *last + 1 > window ? *last + 1 - window : 0;
 }
 
@@ -183,7 +183,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 	vn_status st = VN_OK;
 	bool      moved;
 
-	if (vn_probe_first(of->t->probe) || vn_probe_candidate(of->t->probe)->shape.dim[0] != of->S || of->n->c.attention.window)
+	if (of->t->site->first || of->t->site->cand.shape.dim[0] != of->S || of->n->c.attention.window)
 		return VN_OK;
 	for (int B = BLOCK; !st && B >= 4 && !vn_answered(of->t); B /= 2) { /* as few blocks as will do */
 		keys           x = { .t = of->t, .n = of->n, .node = of->node };
@@ -260,7 +260,7 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 			const double *q0 = x->q + to;
 			vn_to_f64(x->is + to, (const char *)c->data + (size_t)at * of[0], c->dtype, (size_t)K);
 			vn_to_f64(x->own + to, (const char *)own->data + (size_t)at * of[1], own->dtype, (size_t)K);
-			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + vn_probe_first(x->t->probe) * heads * K) * of[2], q->dtype, (size_t)K);
+			vn_to_f64(x->q + to, (const char *)q->data + (size_t)(at + x->t->site->first * heads * K) * of[2], q->dtype, (size_t)K);
 			for (int d = 0; d < K; d++)
 				x->error += (x->is[to + d] - x->own[to + d]) * (x->is[to + d] - x->own[to + d]);
 			for (int64_t j = 0; j < x->S; j++) {
@@ -278,12 +278,12 @@ static vn_status look(keys *x, vn_error *err)
 	vn_tensor        q, k, v;
 	vn_status        st;
 
-	x->S = vn_probe_tokens(x->t->probe);
+	x->S = x->t->site->tokens;
 	x->H = x->n->c.attention.heads < HEADS ? x->n->c.attention.heads : HEADS;
 	for (int h = 0; h < x->H; h++)
 		x->head[h] = x->n->c.attention.heads * h / x->H;
-	if ((st = vn_probe_input(x->t->probe, VN_ATTN_Q, VN_PROBE_FINE, &q, err)) || (st = vn_probe_input(x->t->probe, VN_ATTN_K, VN_PROBE_FINE, &k, err)) ||
-	    (st = vn_probe_input(x->t->probe, VN_ATTN_V, VN_PROBE_FINE, &v, err)))
+	if ((st = vn_recompute_input(x->t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(x->t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err)) ||
+	    (st = vn_recompute_input(x->t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
 		return st;
 	const size_t some = (size_t)(x->R * x->H * K) * sizeof(double) + 1;
 	x->k = part_of(&k, 0, x->S * G * K);
@@ -296,7 +296,7 @@ static vn_status look(keys *x, vn_error *err)
 	x->slot = malloc((size_t)(2 * x->S) * sizeof *x->slot + 1);
 	if (!x->slot || !x->k || !x->v || !x->q || !x->is || !x->own || !x->s || !x->e)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
-	pick(x, &x->t->own, vn_probe_candidate(x->t->probe), &q);
+	pick(x, &x->t->own, &x->t->site->cand, &q);
 	return VN_OK;
 }
 
@@ -314,14 +314,14 @@ static void end(keys *x)
 
 vn_status vn_estimate_keys(vn_trial *t, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	const int      target = vn_probe_target(t->probe);
+	const vn_plan *p = t->site->plan;
+	const int      target = t->site->target;
 	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
 	vn_status      st = VN_OK;
 
 	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part || t->x->sound.local.bad)
 		return VN_OK;
-	const int64_t T = vn_probe_candidate(t->probe)->shape.dim[0];
+	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < ROWS ? T : ROWS;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */

@@ -57,7 +57,7 @@ static vn_hypothesis with(const product *p, vn_finding finding, const char *id, 
 
 static bool fits_there(const product *p, const char *id)
 {
-	return !vn_fault_why_not(vn_fault_find(id), vn_probe_plan(p->t->probe), p->node);
+	return !vn_fault_why_not(vn_fault_find(id), p->t->site->plan, p->node);
 }
 
 /* ---- a bias ------------------------------------------------------------------------------------------- */
@@ -287,7 +287,7 @@ static vn_status try_order(product *p, int n, const int *from, vn_error *err)
 
 static vn_status fit_order(product *p, vn_error *err)
 {
-	const vn_value *y = &vn_probe_plan(p->t->probe)->value[p->n->out[0]];
+	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
 	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1 : RANKS; /* of one head each: heads in another order */
 	vn_status       st = VN_OK;
 	double          ee = 0;
@@ -357,7 +357,7 @@ static vn_status fit_padding(product *p, vn_error *err)
 
 static bool is_product(product *p, int node)
 {
-	const vn_plan *plan = vn_probe_plan(p->t->probe);
+	const vn_plan *plan = p->t->site->plan;
 	const vn_node *n = &plan->node[node];
 
 	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->sound.local.bad)
@@ -365,23 +365,23 @@ static bool is_product(product *p, int node)
 	p->n = n;
 	p->node = node;
 	p->point = plan->value[n->out[0]].point;
-	p->w = &vn_probe_weights(p->t->probe)[n->w[0]];
-	p->bias = n->w[1] >= 0 ? &vn_probe_weights(p->t->probe)[n->w[1]] : NULL;
+	p->w = &p->t->site->weights[n->w[0]];
+	p->bias = n->w[1] >= 0 ? &p->t->site->weights[n->w[1]] : NULL;
 	p->T = p->cand->shape.dim[0];
 	p->M = vn_value_row(&plan->value[n->out[0]]);
 	p->N = vn_value_row(&plan->value[n->in[0]]);
 	p->R = p->T < ROWS ? p->T : ROWS;
 	p->C = p->M < CHANNELS ? p->M : CHANNELS;
 	/* Of scores over a vocabulary there is a sample of rows, and none of these. */
-	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) && vn_probe_first(p->t->probe) + p->T <= vn_probe_tokens(p->t->probe)
+	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens
 	    && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
 }
 
 static vn_status look(product *p, vn_error *err)
 {
-	const int64_t first = vn_probe_first(p->t->probe);
+	const int64_t first = p->t->site->first;
 	vn_tensor     x;
-	vn_status     st = vn_probe_input(p->t->probe, 0, VN_PROBE_FINE, &x, err);
+	vn_status     st = vn_recompute_input(p->t->recompute, 0, VN_FINE_WIDTH, &x, err);
 
 	if (st)
 		return st;
@@ -412,11 +412,11 @@ static vn_status look(product *p, vn_error *err)
 vn_status vn_estimate_linear(vn_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = { fit_bias, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding };
-	const vn_plan *plan = vn_probe_plan(t->probe);
-	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = vn_probe_candidate(t->probe) };
+	const vn_plan *plan = t->site->plan;
+	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
 	vn_status      st;
 
-	if (!is_product(&p, plan->value[vn_probe_target(t->probe)].node))
+	if (!is_product(&p, plan->value[t->site->target].node))
 		return VN_OK;
 	st = look(&p, err);
 	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)

@@ -79,15 +79,15 @@ static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const 
 /* sound (pairs). */
 static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const vn_tensor *c = &t->site->cand;
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_tensor        x;
-	vn_status        st = vn_probe_input(t->probe, 0, VN_PROBE_OWN, &x, err);
+	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
 
 	if (st)
 		return st;
 	r->coherence = 0;
-	r->first = vn_probe_first(t->probe);
+	r->first = t->site->first;
 	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] || x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX
 	    || r->first + c->shape.dim[0] > x.shape.dim[0])
 		return VN_OK;
@@ -130,7 +130,7 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope)
 /* Columns that are paired otherwise too are a mistake of their own. */
 static bool paired_otherwise(const vn_trial *t, int node, const vn_rope *rope)
 {
-	return rope->pairing != vn_probe_plan(t->probe)->node[node].c.rope.rope.pairing;
+	return rope->pairing != t->site->plan->node[node].c.rope.rope.pairing;
 }
 
 static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
@@ -382,7 +382,7 @@ static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const floa
 /* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */
 static vn_status fit_width(vn_trial *t, int node, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
 	vn_status      st = VN_OK;
 
@@ -400,7 +400,7 @@ static vn_status fit_width(vn_trial *t, int node, vn_error *err)
 vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const int      node = at->node;
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
 	turning       *r = calloc(1, sizeof *r);
 	float         *sound = malloc(PAIRS_MAX * sizeof *sound), *room = malloc(PAIRS_MAX * sizeof *room), af;
@@ -410,7 +410,7 @@ vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 		r->rope = p->node[node].c.rope.rope;
 		r->rope.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
-		vn_rope_frequencies(&r->rope, p->list, vn_probe_tokens(t->probe), sound, &af);
+		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, sound, &af);
 		if ((st = look(t, r, sound, err)) || r->coherence < COHERENT)
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
@@ -452,8 +452,8 @@ static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tens
 /* The shift that leaves least; 0: none does. */
 static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = vn_probe_first(t->probe), some = rows < ASKED ? rows : ASKED;
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first, some = rows < ASKED ? rows : ASKED;
 	double           least = (double)INFINITY;
 	int64_t          best = 0;
 
@@ -474,8 +474,8 @@ static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
 
 vn_status vn_estimate_positions(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 {
-	const vn_plan   *p = vn_probe_plan(t->probe);
-	const vn_tensor *c = vn_probe_candidate(t->probe), *table = &vn_probe_weights(t->probe)[p->node[at->node].w[0]];
+	const vn_plan   *p = t->site->plan;
+	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
 	const int64_t    past = vn_recording_step(t->c->cand, t->c->point[t->x->point].step)->position;
 	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
 	vn_status        st = VN_OK;

@@ -133,8 +133,9 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		return VN_OK;
 	if (!(x->of = calloc((size_t)c->n_origins, sizeof *x->of)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->n_origins);
-	if ((st = vn_probe_create(c, &t.probe, err)))
+	if ((st = vn_recompute_create(c, &t.recompute, err)))
 		return st;
+	t.site = vn_recompute_site(t.recompute);
 	int nothing = 0; /* that nothing fits, one after the other */
 	for (int i = 0; !st && i < c->n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
@@ -148,7 +149,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);
-	vn_probe_destroy(t.probe);
+	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(c, x, &x->of[i]);
 	vn_put_sentences(c, x);

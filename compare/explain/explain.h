@@ -3,7 +3,7 @@
  * Every fault of the catalogue (libref/plan/fault.h) that can be made at the operation of
  * an origin, or at one between it and what was captured, is a hypothesis: the checkpoint is
  * computed with that fault on the candidate's own inputs, in the candidate's precision
- * (probe.h), and what the candidate has is held against it as a replay holds it against
+ * (recompute.h), and what the candidate has is held against it as a replay holds it against
  * the sound operation (local.h). A hypothesis explains the checkpoint when what is left
  * is within its floor, as of a healthy operation, and a quarter of the error at most (a sixteenth
  * of what was fitted, which has a number of its own to come near with, and of an error that is below 16 floors).

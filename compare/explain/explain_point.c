@@ -144,7 +144,7 @@ static vn_status turn_to(vn_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
 	vn_error  none = { "" };
-	vn_status st = vn_probe_at(t->probe, t->x->point, &none);
+	vn_status st = vn_recompute_at(t->recompute, t->x->point, &none);
 
 	t->own = t->fine = (vn_tensor) { 0 };
 	if (st == VN_ERR_UNSUPPORTED) {
@@ -157,9 +157,9 @@ static vn_status turn_to(vn_trial *t, vn_error *err)
 	}
 	t->elements = t->c->point[t->x->point].m.n;
 	t->went = vn_how_it_went(t);
-	plan = vn_probe_plan(t->probe);
-	st = vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_OWN, &t->own, err);
-	return st ? st : vn_probe_run(t->probe, plan, vn_probe_weights(t->probe), VN_PROBE_FINE, &t->fine, err);
+	plan = t->site->plan;
+	st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err);
+	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
 }
 
 static void leave(vn_trial *t)
@@ -172,7 +172,7 @@ static void leave(vn_trial *t)
 /* The operation of this checkpoint's layer that does what the node does in its own. */
 static int counterpart(const vn_trial *t, int node)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->point[t->x->point].name, *here = strchr(name, '.');
 	char           other[VN_NAME_MAX];
 

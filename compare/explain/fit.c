@@ -28,10 +28,10 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 	vn_number_put(f->h, x);
 	if ((st = vn_hypothesis_plan(t, f->h, &p, err)))
 		return st;
-	if (!(st = vn_probe_run(t->probe, p, vn_probe_weights(t->probe), VN_PROBE_OWN, &z, err))) {
+	if (!(st = vn_recompute_run(t->recompute, p, t->site->weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, &t->own);
-		st = vn_measure(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), false, t->c->options->threads, &m, err);
+		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->options->threads, &m, err);
 		free((void *)(uintptr_t)z.data);
 		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;

@@ -10,8 +10,8 @@
 /* The axis of heads; false: there is none, or one head, or too many. */
 static bool heads_of(const vn_trial *t, vn_part *part)
 {
-	const vn_shape *s = &vn_probe_candidate(t->probe)->shape;
-	const char     *axes = vn_probe_axes(t->probe);
+	const vn_shape *s = &t->site->cand.shape;
+	const char     *axes = t->site->axes;
 	int             axis = vn_axes_find(axes, "head");
 
 	axis = axis < 0 ? vn_axes_find(axes, "kv_head") : axis;
@@ -42,7 +42,7 @@ void vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tensor *so
 /* Of head h: of the candidate and of more precise numbers the squares of what they are otherwise, and those of what it should be. */
 static void add_squares(const vn_trial *t, const vn_part *part, int h, double *x, double *dd, double *ff, double *rr)
 {
-	const vn_tensor *of[3] = { &t->own, &t->fine, vn_probe_candidate(t->probe) };
+	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
 	const size_t     n = (size_t)part->inner;
 
 	*dd = *ff = *rr = 0;

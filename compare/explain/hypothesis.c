@@ -171,7 +171,7 @@ static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 vn_status vn_hypothesis_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)
 {
 	const vn_change *by = &h->change;
-	vn_status        st = vn_plan_clone(vn_probe_plan(t->probe), plan, err);
+	vn_status        st = vn_plan_clone(t->site->plan, plan, err);
 
 	if (!st && by->kind == VN_BY_READS) {
 		vn_node *n = &(*plan)->node[h->node];
@@ -210,7 +210,7 @@ static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, voi
 
 static vn_status apply_rows(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const int      w = p->node[h->node].w[0];
 
 	made->plan = p;
@@ -226,7 +226,7 @@ static vn_status apply_rows(const vn_trial *t, const vn_hypothesis *h, vn_made *
 
 static vn_status apply_number(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	vn_status      st;
 
 	if (vn_fault_why_not(h->change.number.row, p, h->node))
@@ -250,21 +250,21 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 static vn_status apply_blocks(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_block_table *b = &h->change.blocks;
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const vn_node *n = &p->node[h->node];
-	const int64_t  S = vn_probe_tokens(t->probe);
+	const int64_t  S = t->site->tokens;
 	int64_t       *token;
 	vn_status      st;
 
-	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != vn_probe_target(t->probe))
+	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
 		return VN_OK;
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	for (int64_t j = 0; j < S; j++)
 		token[j] = token_of(b, j, S);
 	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
-	if (!(st = vn_probe_run_slots(t->probe, p, keys, values, VN_PROBE_OWN, &made->own, err)))
-		st = vn_probe_run_slots(t->probe, p, keys, values, VN_PROBE_FINE, &made->fine, err);
+	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
+		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
 	free(token);
 	return st;
 }
@@ -312,7 +312,7 @@ static vn_status apply_recorded(const vn_trial *t, int point, vn_made *made, vn_
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for what the step before recorded");
 	else
 		vn_to_f64(copy, x.data, x.dtype, n);
-	if (!st && vn_shape_equal(&x.shape, &vn_probe_candidate(t->probe)->shape) && !is_one_number(copy, n))
+	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
@@ -323,14 +323,14 @@ static vn_status apply_recorded(const vn_trial *t, int point, vn_made *made, vn_
 /* What the operation should have made there: the probe turns to it, and back. */
 static vn_status apply_due(const vn_trial *t, int point, vn_made *made, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	vn_error       none = { "" };
-	vn_status      st = vn_probe_at(t->probe, point, &none);
+	vn_status      st = vn_recompute_at(t->recompute, point, &none);
 
-	if (!st && !(st = vn_probe_run(t->probe, p, made->weights, VN_PROBE_OWN, &made->own, &none)))
-		st = vn_probe_run(t->probe, p, made->weights, VN_PROBE_FINE, &made->fine, &none);
-	const vn_status back = vn_probe_at(t->probe, t->x->point, err);
-	if (st || back || !vn_shape_equal(&made->own.shape, &vn_probe_candidate(t->probe)->shape))
+	if (!st && !(st = vn_recompute_run(t->recompute, p, made->weights, VN_OWN_WIDTH, &made->own, &none)))
+		st = vn_recompute_run(t->recompute, p, made->weights, VN_FINE_WIDTH, &made->fine, &none);
+	const vn_status back = vn_recompute_at(t->recompute, t->x->point, err);
+	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
 		vn_made_finish(made);
 	if (st && st != VN_ERR_UNSUPPORTED)
 		*err = none;
@@ -346,12 +346,12 @@ static vn_status apply_step(const vn_trial *t, const vn_hypothesis *h, vn_made *
 /* Rows of the table by tokens `by` further on; 0 where there is none. x: of the checkpoint's rows. */
 static void embed(const vn_trial *t, const vn_tensor *table, int by, double *x)
 {
-	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = vn_probe_candidate(t->probe)->shape.dim[0];
+	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(t->c->cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
-		const int64_t at = vn_probe_first(t->probe) + i + by;
+		const int64_t at = t->site->first + i + by;
 		if (at >= 0 && at < n && ids[at] >= 0 && ids[at] < V)
 			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(ids[at] * D)), table->dtype, (size_t)D);
 		else
@@ -361,10 +361,10 @@ static void embed(const vn_trial *t, const vn_tensor *table, int by, double *x)
 
 static vn_status apply_tokens(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_plan   *p = vn_probe_plan(t->probe);
-	const vn_node   *node = &p->node[p->value[vn_probe_target(t->probe)].node];
+	const vn_plan   *p = t->site->plan;
+	const vn_node   *node = &p->node[p->value[t->site->target].node];
 	const vn_tensor *table = &made->weights[node->w[0]];
-	const vn_shape   s = vn_probe_candidate(t->probe)->shape;
+	const vn_shape   s = t->site->cand.shape;
 	const size_t     n = (size_t)vn_shape_count(&s);
 	const vn_dtype   as = t->c->policy.storage;
 
@@ -392,7 +392,7 @@ vn_status vn_hypothesis_apply(const vn_trial *t, const vn_hypothesis *h, vn_made
 	vn_error       none = { "" };
 	vn_status      st = VN_OK;
 
-	*made = (vn_made) { .weights = vn_probe_weights(t->probe) };
+	*made = (vn_made) { .weights = t->site->weights };
 	if (h->change.later && s && s->position == 0)
 		return VN_OK; /* the first call knows nothing of it */
 	switch (h->change.kind) {
@@ -436,16 +436,16 @@ void vn_made_finish(vn_made *made)
 
 bool vn_could_read(const vn_trial *t, const vn_node *n, int input, int value)
 {
-	const vn_plan  *p = vn_probe_plan(t->probe);
+	const vn_plan  *p = t->site->plan;
 	const int       own = vn_plan_root(p, n->in[input]);
 	const vn_value *a = &p->value[own], *b = &p->value[value];
 
-	if (b->alias_of >= 0 || value == own || value == vn_probe_target(t->probe) || b->node >= (int)(n - p->node) || a->rank != b->rank)
+	if (b->alias_of >= 0 || value == own || value == t->site->target || b->node >= (int)(n - p->node) || a->rank != b->rank)
 		return false;
 	for (int i = 0; i < a->rank; i++)
 		if (a->size[i] != b->size[i])
 			return false;
-	return vn_probe_has(t->probe, value);
+	return vn_recompute_has(t->recompute, value);
 }
 
 /* The value of the same point so many layers further on; -1: there is none. */
@@ -461,7 +461,7 @@ static int value_beside(const vn_plan *p, int value, int layers)
 
 bool vn_hypothesis_move(const vn_trial *t, vn_hypothesis *h, int node)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	const int      layers = p->node[node].layer - p->node[h->node].layer;
 
 	if (h->change.kind == VN_BY_READS && layers) {

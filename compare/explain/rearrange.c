@@ -33,8 +33,8 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 {
 	const vn_trial *t = r->t;
 	const vn_dtype  as = t->c->policy.storage;
-	const vn_plan  *plan = vn_probe_plan(t->probe);
-	const int       v = vn_probe_target(t->probe);
+	const vn_plan  *plan = t->site->plan;
+	const int       v = t->site->target;
 
 	h->node = plan->value[v].node;
 	h->change.kind = VN_BY_RESULT;
@@ -53,9 +53,9 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 /* Is the checkpoint made of heads, or of what they gave? Sizes of heads are no reason for a factor anywhere else. */
 static bool about_heads(const vn_trial *t)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	const vn_point at = p->value[vn_probe_target(t->probe)].point;
-	const char    *axes = vn_probe_axes(t->probe);
+	const vn_plan *p = t->site->plan;
+	const vn_point at = p->value[t->site->target].point;
+	const char    *axes = t->site->axes;
 
 	return vn_axes_find(axes, "head") >= 0 || vn_axes_find(axes, "kv_head") >= 0 || at == VN_POINT_ATTN_OUT || at == VN_POINT_C_ATTN;
 }
@@ -63,7 +63,7 @@ static bool about_heads(const vn_trial *t)
 /* The factor of this model's sizes, or of a power of two, that is so near; *name: its index in vn_factor_names, 0: none. */
 static double near_named(const vn_trial *t, double x, int *name)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	double K = 0, D = 0, group = 0;
 
 	for (int i = 0; about_heads(t) && i < p->n_nodes; i++)
@@ -96,8 +96,8 @@ static double near_named(const vn_trial *t, double x, int *name)
  * is exactly. */
 static bool meant(const vn_trial *t, double by, double *f, vn_hypothesis *h)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
-	const vn_point at = p->value[vn_probe_target(t->probe)].point;
+	const vn_plan *p = t->site->plan;
+	const vn_point at = p->value[t->site->target].point;
 	const double   over = 1 / by, plain = vn_in_digits(over, 3), ranks = round(by > 1 ? by : over);
 
 	if (at == VN_POINT_LOGITS && by > 0) {
@@ -225,9 +225,9 @@ static double best_cap(const curve *x)
 
 static vn_status capped(arranged *r, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(r->t->probe);
+	const vn_plan *p = r->t->site->plan;
 	const curve    x = { r->own, r->cand, r->n };
-	const double   c = p->value[vn_probe_target(r->t->probe)].point == VN_POINT_LOGITS && !r->t->x->sound.local.bad ? best_cap(&x) : 0;
+	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->sound.local.bad ? best_cap(&x) : 0;
 	vn_status      st = VN_OK;
 
 	for (int digits = 1; !st && c > 0 && digits <= DIGITS && !vn_answered(r->t); digits++) { /* a person wrote it */
@@ -362,8 +362,8 @@ static void permute(const vn_shape *s, const int *order, const double *x, double
 static vn_status turned_axes(arranged *r, vn_error *err)
 {
 	/* The bytes of an operation that the run went on with are no mistake of the recording. */
-	const vn_plan *plan = vn_probe_plan(r->t->probe);
-	const bool     joined = plan->node[plan->value[vn_probe_target(r->t->probe)].node].op == VN_OP_ATTENTION;
+	const vn_plan *plan = r->t->site->plan;
+	const bool     joined = plan->node[plan->value[r->t->site->target].node].op == VN_OP_ATTENTION;
 	static const int orders[][4] = { { 1, 0, 2, 3 }, { 0, 2, 1, 3 }, { 2, 1, 0, 3 }, { 1, 2, 0, 3 }, { 2, 0, 1, 3 } };
 	const vn_shape *s = &r->like->shape;
 	vn_status st = VN_OK;
@@ -402,7 +402,7 @@ static bool made_of(const vn_plan *p, int v, int of)
  * this one was copied into says nothing: a cache, or a rotation by nothing. */
 static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 {
-	const vn_plan *p = vn_probe_plan(r->t->probe);
+	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->point[r->t->x->point].name);
 	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
@@ -416,9 +416,9 @@ static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 /* Made behind this checkpoint: what overwrote it, not what was left from before. */
 static bool comes_later(const arranged *r, const vn_entry *e)
 {
-	const vn_plan *p = vn_probe_plan(r->t->probe);
+	const vn_plan *p = r->t->site->plan;
 	const int      v = vn_plan_find(p, e->name);
-	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[vn_probe_target(r->t->probe)].node;
+	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[r->t->site->target].node;
 }
 
 static vn_status another(arranged *r, vn_error *err)
@@ -452,8 +452,8 @@ static vn_status another(arranged *r, vn_error *err)
 
 vn_status vn_rearrange(vn_trial *t, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
-	const char      *axes = vn_probe_axes(t->probe);
+	const vn_tensor *c = &t->site->cand;
+	const char      *axes = t->site->axes;
 	arranged r = { t, vn_shape_count(&c->shape), doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c), doubles(c), c };
 	vn_status st = r.own && r.fine && r.cand && r.a && r.b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for arrangements");
 
@@ -540,9 +540,9 @@ static void list_rows(const tiles *x, vn_hypothesis *h)
 /* The rows of the operation, but for those that were not written. */
 static vn_status judge_tiles(tiles *x, const char *name, vn_error *err)
 {
-	const vn_plan  *plan = vn_probe_plan(x->t->probe);
+	const vn_plan  *plan = x->t->site->plan;
 	const vn_tensor a = { VN_F64, x->cand->shape, x->a }, b = { VN_F64, x->cand->shape, x->b };
-	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO, .node = plan->value[vn_probe_target(x->t->probe)].node,
+	vn_hypothesis   h = { .finding = name ? VN_PARTLY_OTHER : VN_PARTLY_ZERO, .node = plan->value[x->t->site->target].node,
 	                      .capture = x->t->went == VN_NOT_WENT_ON, .change.kind = VN_BY_RESULT };
 
 	for (int64_t i = 0; i < x->T * x->N; i++) {
@@ -590,13 +590,13 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 
 vn_status vn_rearrange_rows(vn_trial *t, vn_error *err)
 {
-	const vn_tensor *c = vn_probe_candidate(t->probe);
+	const vn_tensor *c = &t->site->cand;
 	const vn_entry  *e = vn_recording_entry(t->c->cand, t->c->point[t->x->point].cand);
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_status        st = VN_OK;
 
 	/* of rows that were sampled what is between them is not known */
-	if (c->shape.rank < 2 || strncmp(vn_probe_axes(t->probe), "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) || c->shape.dim[0] <= ROWS_MIN)
+	if (c->shape.rank < 2 || strncmp(t->site->axes, "token", 5) != 0 || !vn_shape_equal(&c->shape, &e->shape) || c->shape.dim[0] <= ROWS_MIN)
 		return VN_OK;
 	tiles x = { t, c, c->shape.dim[0], (int64_t)n / c->shape.dim[0], doubles(&t->own), doubles(&t->fine), doubles(c), doubles(c), doubles(c),
 	            malloc((size_t)c->shape.dim[0]), malloc((size_t)c->shape.dim[0]) };

@@ -28,7 +28,7 @@ static vn_status glance(vn_trial *t, const vn_hypothesis *h, double *off, vn_err
 	*off = (double)NAN;
 	if (st)
 		return st;
-	st = vn_probe_glance(t->probe, p, vn_probe_weights(t->probe), off, &none);
+	st = vn_recompute_glance(t->recompute, p, t->site->weights, off, &none);
 	vn_plan_destroy(p);
 	if (st && st != VN_ERR_UNSUPPORTED)
 		*err = none;
@@ -66,7 +66,7 @@ static vn_finding input_finding(const vn_node *n, int input)
 
 static vn_status other_inputs(nearest *near, int node, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(near->t->probe);
+	const vn_plan *p = near->t->site->plan;
 	const vn_node *n = &p->node[node];
 	vn_status      st = VN_OK;
 
@@ -84,7 +84,7 @@ static vn_status other_inputs(nearest *near, int node, vn_error *err)
 /* Of attentions of other layers, the keys together with the values. */
 static vn_status other_cache(nearest *near, int node, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(near->t->probe);
+	const vn_plan *p = near->t->site->plan;
 	const vn_node *n = &p->node[node];
 	vn_status      st = VN_OK;
 
@@ -105,7 +105,7 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 
 static vn_status other_weights(nearest *near, int node, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(near->t->probe);
+	const vn_plan *p = near->t->site->plan;
 	vn_status      st = VN_OK;
 
 	for (int layer = 0; !st && p->node[node].n_w && layer < p->layers; layer++) {
@@ -127,12 +127,11 @@ static bool cheap(vn_op op)
 
 vn_status vn_redirect(vn_trial *t, vn_error *err)
 {
-	const vn_plan *p = vn_probe_plan(t->probe);
+	const vn_plan *p = t->site->plan;
 	nearest        near = { .t = t };
-	int            n;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
-	vn_status      st = vn_probe_glance(t->probe, p, vn_probe_weights(t->probe), &near.sound, &none);
+	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.sound, &none);
 
 	if (st == VN_ERR_UNSUPPORTED || t->went == VN_NOT_WENT_ON)
 		return VN_OK;
@@ -166,7 +165,7 @@ static void keep_tokens(vn_trial *t, vn_hypothesis *h)
 
 static vn_status try_tokens(vn_trial *t, vn_error *err)
 {
-	const int node = vn_probe_plan(t->probe)->value[vn_probe_target(t->probe)].node;
+	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;
 	int       n = 0;
 
@@ -182,7 +181,7 @@ static vn_status try_tokens(vn_trial *t, vn_error *err)
 
 vn_status vn_redirect_in_time(vn_trial *t, vn_error *err)
 {
-	const int node = vn_probe_plan(t->probe)->value[vn_probe_target(t->probe)].node;
+	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;
 
 	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {

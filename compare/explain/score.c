@@ -49,7 +49,7 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 
 vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
-	const vn_status st = vn_local_measure(own, fine, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), t->c->policy.storage,
+	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->policy.storage,
 	                                      t->c->options->threads, &h->local, err);
 	h->limit_fraction = vn_local_used(&h->local, t->elements);
 	return st;
@@ -58,7 +58,7 @@ vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *f
 /* A plan's node of a node of the span. */
 static int node_in(const vn_trial *t, const vn_plan *plan, int span)
 {
-	const int value = vn_probe_plan(t->probe)->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
+	const int value = t->site->plan->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
 	return plan->value[value].node;
 }
 
@@ -70,8 +70,7 @@ static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor
 	const vn_policy policy = t->c->policy;
 	const int      threads = t->c->options->threads;
 	bool           alone = false;
-	int            n;
-	const int     *span = vn_probe_span(t->probe, &n);
+	const int      n = t->site->n_span, *span = t->site->span;
 	vn_plan       *other;
 	vn_tensor      z;
 	vn_status      st = vn_plan_clone(plan, &other, err);
@@ -87,12 +86,12 @@ static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor
 	}
 	if (st)
 		return st;
-	if (!(st = vn_probe_run(t->probe, other, weights, VN_PROBE_OWN, &z, err))) {
+	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, own);
 		/* What comes out as these numbers is their own: of few digits their floor hides a mistake, which they do not. */
-		if (!(st = vn_local_alone(&z, vn_probe_candidate(t->probe), vn_probe_axes(t->probe), threads, l, err)) && !alone)
-			st = vn_local_other(&z, own, vn_probe_axes(t->probe), threads, most, err);
+		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
+			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
 		free((void *)(uintptr_t)z.data);
 	}
 	vn_plan_destroy(other);
@@ -106,8 +105,8 @@ static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tenso
 	vn_replayed most = { 0 };
 	vn_error    why = { "" };
 	vn_status   st = VN_OK;
-	int         n, others = 0;
-	const int  *span = vn_probe_span(t->probe, &n);
+	const int     *span = t->site->span, n = t->site->n_span;
+	int         others = 0;
 
 	for (int k = 0; k < n; k++) {
 		const int of = vn_healthy_others(&plan->node[node_in(t, plan, span[k])], t->c->policy);
@@ -120,7 +119,7 @@ static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tenso
 		return st;
 	}
 	vn_local_allow(&h->local, &most);
-	if (plan->node[plan->value[vn_probe_target(t->probe)].node].op == VN_OP_DELTA_RULE) {
+	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
 		/* Nor does it do less than the replay found with the inputs drawn again. */
 		h->local.floor = fmax(h->local.floor, r->floor);
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
@@ -147,9 +146,9 @@ vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weigh
 	vn_status st;
 
 	h->limit_fraction = (double)NAN;
-	if (!vn_probe_touched(t->probe, plan, weights))
+	if (!vn_recompute_touched(t->recompute, plan, weights))
 		return VN_OK;
-	st = vn_probe_run(t->probe, plan, weights, VN_PROBE_OWN, &own, err);
+	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
 	if (st == VN_ERR_UNSUPPORTED)
 		return VN_OK;
 	if (st)
@@ -161,7 +160,7 @@ vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weigh
 	}
 	/* With itself for more precise numbers: the least floor that there is. */
 	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
-	    && !(st = vn_probe_run(t->probe, plan, weights, VN_PROBE_FINE, &fine, err))) {
+	    && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &fine, &t->fine);
 		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
@@ -208,7 +207,7 @@ vn_status vn_score_sound(vn_trial *t, vn_error *err)
 {
 	vn_hypothesis  *h = &t->x->sound;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
-	return st ? st : allow_variants(t, vn_probe_plan(t->probe), vn_probe_weights(t->probe), &t->own, h, err);
+	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, err);
 }
 
 /* ---- which of them explain it ------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 
 #include "compare/explain/explain.h"
 #include "compare/replay/local.h"
-#include "compare/replay/probe.h"
+#include "compare/replay/recompute.h"
 
 /* Did the run go on with the numbers that were recorded? By what reads them. */
 typedef enum vn_went { VN_WENT_UNKNOWN, VN_WENT_ON, VN_NOT_WENT_ON } vn_went;
@@ -18,7 +18,8 @@ typedef struct vn_part {
 
 typedef struct vn_trial {
 	vn_comparison  *c;
-	vn_probe       *probe; /* it stands at the checkpoint */
+	vn_recompute   *recompute; /* it stands at the checkpoint: */
+	const vn_site  *site;
 	vn_explanation *x;
 	vn_tensor       own, fine; /* what the sound operation makes, in the candidate's precision and in a finer one */
 	int64_t         elements;

@@ -1,6 +1,6 @@
-/* probe_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
+/* recompute_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
  * walks forwards, because of three hundred nodes one is asked for. */
-#include "compare/replay/probe_inside.h"
+#include "compare/replay/recompute_inside.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@ enum { ROWS = 64 }; /* of attention scores at a time */
 
 /* What a plan that is tried computes beside the sound one. */
 typedef struct run {
-	vn_probe        *p;
+	vn_recompute        *p;
 	const vn_plan   *plan;
 	const vn_tensor *weight;
-	vn_probe_width  *w;
+	vn_recompute_width  *w;
 	signed char     *touched; /* (values of the plan): -1 not known yet */
 	void           **made;    /* (values of the plan) that are touched */
 } run;
@@ -27,13 +27,13 @@ static bool same_weight(const vn_tensor *a, const vn_tensor *b)
 
 static bool same_node(const run *r, int value)
 {
-	const vn_probe *p = r->p;
-	const vn_node  *a = &p->plan->node[p->plan->value[value].node], *b = &r->plan->node[r->plan->value[value].node];
+	const vn_recompute *p = r->p;
+	const vn_node  *a = &p->site.plan->node[p->site.plan->value[value].node], *b = &r->plan->node[r->plan->value[value].node];
 	bool same = a->op == b->op && a->n_in == b->n_in && a->n_w == b->n_w && memcmp(&a->c, &b->c, sizeof a->c) == 0 &&
 	            memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
 
 	for (int i = 0; same && i < a->n_w; i++)
-		same = (a->w[i] < 0) == (b->w[i] < 0) && (a->w[i] < 0 || same_weight(&p->weight[a->w[i]], &r->weight[b->w[i]]));
+		same = (a->w[i] < 0) == (b->w[i] < 0) && (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
 	return same;
 }
 
@@ -44,11 +44,11 @@ static bool touched(run *r, int value)
 
 	if (r->touched[root] >= 0)
 		return r->touched[root];
-	if (vn_probe_known(r->p, root)) {
+	if (vn_recompute_known(r->p, root)) {
 		r->touched[root] = 0;
 		return false;
 	}
-	yes = root >= r->p->plan->n_values || !same_node(r, root);
+	yes = root >= r->p->site.plan->n_values || !same_node(r, root);
 	const vn_node *n = &r->plan->node[r->plan->value[root].node];
 	for (int i = 0; !yes && i < n->n_in; i++)
 		yes = touched(r, n->in[i]);
@@ -87,7 +87,7 @@ static vn_status make_states(run *r, call *k, vn_error *err)
 	for (int i = 0; i < k->n->n_state; i++) {
 		const vn_state *s = &r->plan->state[k->n->state[i]];
 		const bool grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
-		const size_t n = (size_t)(vn_state_row(s) * (grows ? r->p->tokens : 1));
+		const size_t n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
 		k->fixed = k->fixed || !grows;
 		if (grows && !others)
 			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* of all tokens, and only read */
@@ -101,7 +101,7 @@ static vn_args args_of(const run *r, const vn_node *n)
 {
 	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) };
 
-	if (r->w == &r->p->w[VN_PROBE_FINE] && r->p->n_span > 1) /* roundings that fall on the other side: as in a replay */
+	if (r->w == &r->p->w[VN_FINE_WIDTH] && r->p->site.n_span > 1) /* roundings that fall on the other side: as in a replay */
 		a.policy.products = VN_PRODUCTS_PLAIN;
 	for (int i = 0; i < n->n_w; i++)
 		a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
@@ -183,7 +183,7 @@ static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
 static vn_status first_output(run *r, call *k, int from, void **out, vn_error *err)
 {
 	const vn_value *v = &r->plan->value[k->n->out[0]];
-	void           *x = malloc((size_t)(r->p->tokens * vn_value_row(v)) * r->w->size + 1);
+	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
 	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 
 	*out = st ? NULL : x;
@@ -201,16 +201,16 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 	call      k = { 0 };
 	vn_status st = VN_OK;
 
-	if (!*at && !own && vn_probe_known(r->p, root))
-		st = vn_probe_load(r->p, r->w, root, at, err);
+	if (!*at && !own && vn_recompute_known(r->p, root))
+		st = vn_recompute_load(r->p, r->w, root, at, err);
 	else if (!*at && r->plan->node[r->plan->value[root].node].out[0] != root)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not what its operation makes first", r->plan->value[root].name);
 	else if (!*at) {
 		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
 			st = first_output(r, &k, 0, at, err);
 		end_call(&k);
-		if (!st && vn_probe_held(r->p, root) == VN_HELD_ROWS)
-			st = vn_probe_load(r->p, r->w, root, at, err);
+		if (!st && vn_recompute_held(r->p, root) == VN_HELD_ROWS)
+			st = vn_recompute_load(r->p, r->w, root, at, err);
 	}
 	*data = *at;
 	return st;
@@ -221,8 +221,8 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 /* Attention scores or probabilities of the checkpoint's rows. */
 static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
 {
-	const vn_probe *p = r->p;
-	const int64_t   S = p->tokens, heads = k->n->c.attention.heads, first = p->first - p->step[p->when].position;
+	const vn_recompute *p = r->p;
+	const int64_t   S = p->site.tokens, heads = k->n->c.attention.heads, first = p->site.first - p->step[p->when].position;
 	const vn_status st = turn_to(r, k, p->when, err);
 	int bad = 0;
 
@@ -249,11 +249,11 @@ static bool goes_alone(const vn_node *n)
  * rows alone, the rest whole: there it serves other plans, too. */
 static vn_status sampled(run *r, int value, void **out, vn_error *err)
 {
-	const vn_probe *p = r->p;
+	const vn_recompute *p = r->p;
 	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, value)];
 	const vn_node  *n = &r->plan->node[v->node];
 	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
-	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->target]);
+	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
 	vn_args         a = args_of(r, n);
 	const void     *all;
 	void           *x = NULL;
@@ -263,7 +263,7 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
 	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
 		return st;
-	if (!(*out = malloc(row * VN_PROBE_SAMPLE + 1)))
+	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
 	for (int i = 0; !st && !wide && i < p->n_sample; i++)
 		memcpy((char *)*out + (size_t)i * row, (const char *)all + (size_t)p->sample[i] * row, row);
@@ -279,15 +279,15 @@ static vn_status sampled(run *r, int value, void **out, vn_error *err)
 	return st;
 }
 
-static void keep_rows(const vn_probe *p, const run *r, int64_t row, void *x)
+static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
 {
-	memmove(x, (char *)x + (size_t)(p->first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
+	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
 }
 
 /* A state that the checkpoint shows: one that grows as the last call reads it, another as that leaves it. */
 static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
 {
-	const size_t n = (size_t)vn_shape_count(&r->p->cand.shape) * r->w->size;
+	const size_t n = (size_t)vn_shape_count(&r->p->site.cand.shape) * r->w->size;
 	int          i = 0;
 	vn_status    st;
 	void        *x;
@@ -313,8 +313,8 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 
 static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
 {
-	const vn_probe *p = r->p;
-	const vn_value *v = &r->plan->value[p->target];
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
 	vn_status       st;
 
 	if (v->state >= 0)
@@ -326,22 +326,22 @@ static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
 	}
 	if (k->n->op != VN_OP_ATTENTION)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is made by the way", v->name);
-	if (!(*out = malloc((size_t)vn_shape_count(&p->cand.shape) * r->w->size + 1)))
+	if (!(*out = malloc((size_t)vn_shape_count(&p->site.cand.shape) * r->w->size + 1)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
 	return rows_of(r, k, slot, *out, err);
 }
 
 static bool fits(const run *r, int slot)
 {
-	const vn_probe *p = r->p;
-	const vn_value *v = &r->plan->value[p->target];
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
 	const bool      state = v->state >= 0;
-	vn_shape s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->tokens);
+	vn_shape s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->site.tokens);
 
-	return (slot >= 0 || state) && vn_shape_equal(&s, &p->cand.shape);
+	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
 }
 
-static vn_status begin_run(run *r, vn_probe *p, const vn_plan *plan, const vn_tensor *weight, vn_probe_width *w, vn_error *err)
+static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w, vn_error *err)
 {
 	const size_t n = (size_t)plan->n_values + 1;
 
@@ -360,19 +360,19 @@ static void end_run(run *r)
 	free(r->touched);
 }
 
-bool vn_probe_touched(vn_probe *p, const vn_plan *plan, const vn_tensor *weights)
+bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
 {
 	run r;
 	vn_error none;
-	const bool yes = !begin_run(&r, p, plan, weights, &p->w[VN_PROBE_OWN], &none) && touched(&r, p->target);
+	const bool yes = !begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) && touched(&r, p->site.target);
 
 	end_run(&r);
 	return yes;
 }
 
-vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weights, vn_probe_as as, vn_tensor *out, vn_error *err)
+vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out, vn_error *err)
 {
-	const int node = plan->value[p->target].node;
+	const int node = plan->value[p->site.target].node;
 	int       slot = -1;
 	call      k = { 0 };
 	void     *data = NULL;
@@ -380,11 +380,11 @@ vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weight
 	vn_status st = begin_run(&r, p, plan, weights, &p->w[as], err);
 
 	for (int i = 0; i < plan->node[node].n_out; i++)
-		slot = plan->node[node].out[i] == p->target ? i : slot;
+		slot = plan->node[node].out[i] == p->site.target ? i : slot;
 	if (!st && !fits(&r, slot))
-		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s comes out in another shape", plan->value[p->target].name);
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s comes out in another shape", plan->value[p->site.target].name);
 	if (!st && p->n_sample)
-		st = sampled(&r, p->target, &data, err);
+		st = sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
 		st = make(&r, &k, slot, &data, err);
 	end_call(&k);
@@ -392,19 +392,19 @@ vn_status vn_probe_run(vn_probe *p, const vn_plan *plan, const vn_tensor *weight
 	if (st)
 		free(data);
 	else
-		*out = (vn_tensor) { r.w->eval->width, p->cand.shape, data };
+		*out = (vn_tensor) { r.w->eval->width, p->site.cand.shape, data };
 	return st;
 }
 
-vn_status vn_probe_input(vn_probe *p, int input, vn_probe_as as, vn_tensor *out, vn_error *err)
+vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)
 {
-	const int v = p->plan->node[p->plan->value[p->target].node].in[input];
+	const int v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
 	const void *data;
 	run r;
-	vn_status st = begin_run(&r, p, p->plan, p->weight, &p->w[as], err);
+	vn_status st = begin_run(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
 
 	if (!st && !(st = value_of(&r, v, &data, err)))
-		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->plan->value[v], p->tokens, p->tokens), data };
+		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens), data };
 	end_run(&r);
 	return st;
 }
@@ -416,7 +416,7 @@ static void unload(run *r, const vn_node *n, const bool *there)
 {
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(r->plan, n->in[i]);
-		if (root >= r->p->plan->n_values || there[i])
+		if (root >= r->p->site.plan->n_values || there[i])
 			continue;
 		free(r->w->sound[root]);
 		r->w->sound[root] = NULL;
@@ -426,9 +426,9 @@ static void unload(run *r, const vn_node *n, const bool *there)
 /* Squares of what the row of a token, a call of its own, is off, and those of the candidate's. */
 static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
 {
-	const vn_probe *p = r->p;
-	const vn_value *v = &r->plan->value[p->target];
-	const int64_t   row = vn_value_row(v), token = p->first + at;
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
+	const int64_t   row = vn_value_row(v), token = p->site.first + at;
 	double         *c = room, *x = c + row;
 	const int32_t  *ids;
 	vn_status       st;
@@ -441,7 +441,7 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 		k->a.in[i] = (const char *)k->in[i] + (size_t)(token * k->row[i]) * r->w->size;
 	if ((st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)))
 		return st;
-	vn_to_f64(c, (const char *)p->cand.data + (size_t)(at * row) * vn_dtype_size(p->cand.dtype), p->cand.dtype, (size_t)row);
+	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype), p->site.cand.dtype, (size_t)row);
 	for (int64_t i = 0; i < row; i++) {
 		const double z = r->w->size == 8 ? x[i] : (double)((float *)(void *)x)[i];
 		if (!isfinite(c[i]))
@@ -452,24 +452,24 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 	return VN_OK;
 }
 
-vn_status vn_probe_glance(vn_probe *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err)
+vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err)
 {
 	enum { GLANCE = 8 };
-	const vn_value *v = &plan->value[p->target];
+	const vn_value *v = &plan->value[p->site.target];
 	const vn_node  *n = &plan->node[v->node];
-	const bool      plain = n->out[0] == p->target && v->state < 0 && v->size[0] == VN_T && !p->n_sample && !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
+	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample && !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
 	const int64_t   some = p->rows < GLANCE ? p->rows : GLANCE;
 	void           *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
 	bool            there[VN_MAX_IN];
 	double          dd = 0, cc = 0;
 	call            k = { 0 };
 	run             r;
-	vn_status       st = begin_run(&r, p, plan, weights, &p->w[VN_PROBE_OWN], err);
+	vn_status       st = begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
 
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(plan, n->in[i]);
-		there[i] = root < p->plan->n_values && r.w->sound[root];
+		there[i] = root < p->site.plan->n_values && r.w->sound[root];
 	}
 	if (!st && !plain)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
