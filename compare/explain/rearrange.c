@@ -173,7 +173,7 @@ static vn_status offset(arranged *r, vn_error *err)
 
 static vn_status one_value(arranged *r, vn_error *err)
 {
-	vn_hypothesis h = { .finding = VN_ONE_VALUE, .change.result.number = r->cand[0] };
+	vn_hypothesis h = { .finding = r->cand[0] == 0 ? VN_ZERO : VN_ONE_VALUE, .change.result.number = r->cand[0] };
 
 	for (int64_t i = 0; i < r->n; i++) {
 		if (!(r->cand[i] == r->cand[0]))
@@ -319,7 +319,7 @@ static vn_status moved_rows(arranged *r, const char *axes, vn_error *err)
 
 	for (int by = -SHIFT_MAX; !st && T > 2 * SHIFT_MAX && strncmp(axes, "token", 5) == 0 && by <= SHIFT_MAX; by++)
 		for (int wrap = 0; !st && by && wrap < 3; wrap++) {
-			vn_hypothesis h = { .finding = VN_TOKENS_MOVED, .change.result = { .n = 1, .list = { by } } };
+			vn_hypothesis h = { .finding = VN_TOKENS_MOVED, .change.result.number = by };
 			for (int64_t i = 0; i < T; i++) {
 				const int64_t at = i + by;
 				from[i] = (int)(at >= 0 && at < T ? at : wrap == 0 ? -1 : wrap == 1 ? (at + T) % T : at < 0 ? 0 : T - 1);

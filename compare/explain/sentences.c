@@ -35,15 +35,6 @@ static const char *range(int64_t one, int64_t first, int64_t last, char text[64]
 	return text;
 }
 
-/* "2 0 1" */
-static const char *numbers(const int *list, int n, char *text, size_t size)
-{
-	*text = '\0';
-	for (int i = 0; i < n; i++)
-		vn_text_add(text, size, "%s%d", i ? " " : "", list[i]);
-	return text;
-}
-
 /* ---- findings that are more than a number ------------------------------------------------------------------- */
 
 static void say_fault(const sentence *s)
@@ -151,29 +142,15 @@ static void say_shards(const sentence *s)
 
 static void say_list(const sentence *s)
 {
-	const bool ranks = s->h->finding == VN_SHARDS_REORDERED;
-	const int  n = s->h->change.result.n;
-	char       list[160];
+	const int n = s->h->change.result.n;
+	char      list[160] = "";
 
-	numbers(s->h->change.result.list, n, list, sizeof list);
-	if (ranks)
+	for (int i = 0; i < n; i++)
+		vn_text_add(list, sizeof list, "%s%d", i ? " " : "", s->h->change.result.list[i]);
+	if (s->h->finding == VN_SHARDS_REORDERED)
 		PUT(s, "what %d ranks make of a product joined in the wrong order: %s", n, list);
 	else
 		PUT(s, "heads in another order: %s", list);
-}
-
-static void say_inverse(const sentence *s)
-{
-	const double x = 1 / s->h->change.result.number;
-	if (s->h->finding == VN_TEMPERATURE)
-		PUT(s, "logits at a temperature of %.6g", x);
-	else
-		PUT(s, "the average of %.0f ranks, not their sum", x);
-}
-
-static void say_cap(const sentence *s)
-{
-	PUT(s, "logits capped: %.6g tanh(x / %.6g)", s->h->change.result.number, s->h->change.result.number);
 }
 
 static void say_factor(const sentence *s)
@@ -190,19 +167,6 @@ static void say_factor(const sentence *s)
 	const char *name = names[s->h->change.result.list[0]];
 
 	PUT(s, "everything is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", " : "", name ? name : "");
-}
-
-static void say_value(const sentence *s)
-{
-	if (s->h->change.result.number == 0)
-		PUT(s, "all of it is 0: never written");
-	else
-		PUT(s, "all of it is %.6g", s->h->change.result.number);
-}
-
-static void say_moved(const sentence *s)
-{
-	PUT(s, "token t has what token t %+d should have", s->h->change.result.list[0]);
 }
 
 static void say_axes(const sentence *s)
@@ -259,10 +223,11 @@ static void say_token(const sentence *s)
 
 /* ---- one sentence for each finding ----------------------------------------------------------------------------- */
 
-/* A text, with a place for one number: of a constant, or (no name) that of the change; RANGE: with the whole numbers that are as good. */
+/* A text, with a place for one number: of a constant, or (no name) that of the change; INVERSE: one over it; RANGE: with the whole
+ * numbers that are as good. */
 static const struct row {
 	const char *words;
-	enum { TEXT, NUMBER, RANGE } with;
+	enum { TEXT, NUMBER, INVERSE, RANGE } with;
 	const char *constant;
 	void      (*say)(const sentence *s);
 } rows[VN_N_FINDINGS] = {
@@ -301,15 +266,16 @@ static const struct row {
 	[VN_SHARDS_ALONG_TOKENS] = { "what %.0f ranks make of a product joined along the tokens", NUMBER },
 	[VN_SHARDS_REORDERED] = { .say = say_list },
 	[VN_ROWS_PADDED] = { "padding of %.0f behind each row of a matrix is ignored", NUMBER },
-	[VN_TEMPERATURE] = { .say = say_inverse },
-	[VN_CAP] = { .say = say_cap },
+	[VN_TEMPERATURE] = { "logits at a temperature of %.6g", INVERSE },
+	[VN_CAP] = { "logits capped: %1$.6g tanh(x / %1$.6g)", NUMBER },
 	[VN_SUM_TIMES] = { "the sum of ranks is taken %.0f times", NUMBER },
-	[VN_AVERAGE] = { .say = say_inverse },
+	[VN_AVERAGE] = { "the average of %.0f ranks, not their sum", INVERSE },
 	[VN_FACTOR] = { .say = say_factor },
 	[VN_ADDEND] = { "%.6g is added to everything", NUMBER },
-	[VN_ONE_VALUE] = { .say = say_value },
+	[VN_ONE_VALUE] = { "all of it is %.6g", NUMBER },
+	[VN_ZERO] = { "all of it is 0: never written" },
 	[VN_HEADS_REORDERED] = { .say = say_list },
-	[VN_TOKENS_MOVED] = { .say = say_moved },
+	[VN_TOKENS_MOVED] = { "token t has what token t %+.0f should have", NUMBER },
 	[VN_TOKENS_REVERSED] = { "tokens in reverse order" },
 	[VN_AXES_RECORDED] = { .say = say_axes },
 	[VN_AXES_OF_HEADS] = { .say = say_axes },
@@ -344,6 +310,8 @@ static void put_words(const sentence *s)
 		PUT(s, "%s", r->words);
 	else if (r->with == NUMBER)
 		PUT(s, r->words, number_of(s->h, r->constant));
+	else if (r->with == INVERSE)
+		PUT(s, r->words, 1 / number_of(s->h, r->constant));
 	else
 		PUT(s, r->words, range((int64_t)number_of(s->h, r->constant), s->h->first, s->h->last, text));
 	if (s->h->paired)
