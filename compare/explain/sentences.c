@@ -44,7 +44,7 @@ static void say_fault(const sentence *s)
 
 	PUT(s, "%s%s%s", vn_fault_means(h->fault[0] - 1), h->fault[1] ? "; and " : "", h->fault[1] ? vn_fault_means(h->fault[1] - 1) : "");
 	if (h->last)
-		vn_text_add(s->text, s->size, "; one of %s keys is as good", range(0, h->first, h->last, text));
+		vn_text_add(s->text, s->size, "; a window of %s keys fits as well", range(0, h->first, h->last, text));
 }
 
 static void say_later(const sentence *s)
@@ -101,9 +101,9 @@ static void say_cache(const sentence *s)
 	if (others)
 		snprintf(few, sizeof few, " or one of %d others", others);
 	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
-		PUT(s, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query listens to", a, b);
+		PUT(s, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query attends to", a, b);
 	else if (s->h->finding == VN_KEYS_UNSEEN)
-		PUT(s, "key %lld%s is not seen: masked or evicted, or its slot holds what no query listens to", a, few);
+		PUT(s, "key %lld%s is not seen: masked or evicted, or its slot holds what no query attends to", a, few);
 	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
 		PUT(s, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
 	else if (s->h->finding == VN_CACHE_EMPTY)
@@ -241,7 +241,7 @@ static const struct row {
 	[VN_OFFSET] = { "positions count from %s", RANGE, "offset" },
 	[VN_OFFSET_LATER] = { .say = say_later },
 	[VN_ONE_POSITION] = { "every token is rotated as token %.0f", NUMBER, "offset" },
-	[VN_ANY_POSITION] = { "every token is rotated alike, whichever it is rotated as" },
+	[VN_ANY_POSITION] = { "every token is rotated alike, by whatever position" },
 	[VN_STRETCH] = { "every angle is %.5g times what it should be", NUMBER, "turn" },
 	[VN_ROTARY_WIDTH] = { .say = say_width },
 	[VN_TABLE_OFFSET] = { "learned positions count from %s", RANGE },
@@ -289,8 +289,8 @@ static const struct row {
 	[VN_OTHER_KEYS] = { .say = say_reads },
 	[VN_OTHER_VALUES] = { .say = say_reads },
 	[VN_OTHER_INPUT] = { .say = say_reads },
-	[VN_STEP_STALE] = { "what the step before has: it was not made anew" },
-	[VN_STEP_LATE] = { "what was due in the step before: it is a step late" },
+	[VN_STEP_STALE] = { "what the step before has: the buffer was not updated" },
+	[VN_STEP_LATE] = { "what was due in the step before: it is one step late" },
 	[VN_OTHER_TOKEN] = { .say = say_token },
 };
 
@@ -367,17 +367,17 @@ static void put_against(const vn_comparison *c, const vn_explanations *all, cons
 
 	switch (h->speaks_against) {
 	case VN_WRONG_OTHERWISE:
-		snprintf(h->against, sizeof h->against, "step %d is wrong too, and not so", h->against_step);
+		snprintf(h->against, sizeof h->against, "step %d is wrong too, but not by this mistake", h->against_step);
 		break;
 	case VN_RIGHT_THERE:
-		snprintf(h->against, sizeof h->against, "step %d is right, which it would have changed", h->against_step);
+		snprintf(h->against, sizeof h->against, "step %d is right, but this mistake would change it", h->against_step);
 		break;
 	case VN_ONE_QUERY:
-		snprintf(h->against, sizeof h->against, "read off one query, and no other step says so");
+		snprintf(h->against, sizeof h->against, "measured on a single query, and no other step confirms it");
 		break;
 	case VN_ANOTHER_NUMBER:
 		there = in_step(c, all, x, h);
-		snprintf(h->against, sizeof h->against, "another number in step %d: %.80s", h->against_step, there ? there->words : "");
+		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step, there ? there->words : "");
 		break;
 	case VN_NOTHING_AGAINST:
 		break;
@@ -437,17 +437,17 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	if (x->n_alias < 2)
 		return;
 	if ((name = uncaptured(c, x)))
-		snprintf(x->separate, sizeof x->separate, "a recording that has %s too", name);
+		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (by_capture(x))
-		snprintf(x->separate, sizeof x->separate, "a recording that has what reads %s too", id ? id + 1 : c->point[x->point].name);
+		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s", id ? id + 1 : c->point[x->point].name);
 	else if ((name = vn_counterpart(c, x, other, &beside)) && beside)
-		snprintf(x->separate, sizeof x->separate, "%s, which came out %s here", name, beside->origin ? "otherwise too" : "right");
+		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name, beside->origin ? "also wrong" : "right");
 	else if (name)
-		snprintf(x->separate, sizeof x->separate, "a recording that has %s too", name);
+		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (vn_recording_tokens(c->cand, NULL, NULL) < ENOUGH_TOKENS)
 		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TOKENS);
 	else
-		snprintf(x->separate, sizeof x->separate, "another layer or another model, if at all: here they come to the same numbers");
+		snprintf(x->separate, sizeof x->separate, "another layer or another model; in this one both compute the same numbers");
 }
 
 void vn_put_sentences(const vn_comparison *c, vn_explanations *x)
