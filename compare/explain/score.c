@@ -1,7 +1,7 @@
 /* score.c: see score.h. */
 #include "compare/explain/score.h"
 #include "compare/explain/heads.h"
-#include "compare/replay/healthy.h"
+#include "compare/replay/reference_variants.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *f
 {
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->policy.storage,
 	                                      t->c->options->threads, &h->local, err);
-	h->limit_fraction = vn_local_used(&h->local, t->elements);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	return st;
 }
 
@@ -77,12 +77,12 @@ static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor
 
 	for (int k = 0; !st && k < n; k++) {
 		vn_node  *node = &other->node[node_in(t, plan, span[k])];
-		const int others = vn_healthy_others(node, policy);
+		const int others = vn_variants_count(node, policy);
 		const int which = i < others ? i : others - 1;
 		if (!others)
 			continue;
-		alone = alone || vn_healthy_alone(node, which);
-		vn_healthy_other(node, policy, which);
+		alone = alone || vn_variant_judges_alone(node, which);
+		vn_variant_put(node, policy, which);
 	}
 	if (st)
 		return st;
@@ -109,7 +109,7 @@ static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tenso
 	int         others = 0;
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_healthy_others(&plan->node[node_in(t, plan, span[k])], t->c->policy);
+		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)
@@ -125,7 +125,7 @@ static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tenso
 		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
 		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
 	}
-	h->limit_fraction = vn_local_used(&h->local, t->elements);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	return VN_OK;
 }
 

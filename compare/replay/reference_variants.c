@@ -1,5 +1,5 @@
-/* healthy.c: see healthy.h. */
-#include "compare/replay/healthy.h"
+/* reference_variants.c: see reference_variants.h. */
+#include "compare/replay/reference_variants.h"
 #include "compare/replay/replay_inside.h"
 #include "libref/ops/ggml.h"
 #include "libref/ops/steps.h"
@@ -21,7 +21,7 @@ static bool in_blocks(const vn_node *n)
 	return n->c.linear.kept && vn_dtype_block((vn_dtype)(n->c.linear.kept - 1)) == 32;
 }
 
-int vn_healthy_others(const vn_node *n, vn_policy policy)
+int vn_variants_count(const vn_node *n, vn_policy policy)
 {
 	const vn_dtype storage = policy.storage;
 
@@ -48,7 +48,7 @@ int vn_healthy_others(const vn_node *n, vn_policy policy)
 	}
 }
 
-void vn_healthy_other(vn_node *n, vn_policy policy, int i)
+void vn_variant_put(vn_node *n, vn_policy policy, int i)
 {
 	const vn_dtype storage = policy.storage;
 	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
@@ -88,7 +88,7 @@ void vn_healthy_other(vn_node *n, vn_policy policy, int i)
 	}
 }
 
-bool vn_healthy_alone(const vn_node *n, int i)
+bool vn_variant_judges_alone(const vn_node *n, int i)
 {
 	/* Whose digit is another's is a matter of the processor, and the same everywhere. In float16 gelu_tanh's formula is as far off as gelu in its place is. */
 	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
@@ -207,7 +207,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 		if (!m)
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };
-		st = vn_healthy_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
+		st = vn_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
 		                               : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
 	}
 	return st;
@@ -217,7 +217,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 {
 	vn_replay_engine *e = &r->e[VN_OWN];
 	const int         k = (int)(node - r->plan->node);
-	const int         others = l->bad ? 0 : vn_healthy_others(node, e->policy);
+	const int         others = l->bad ? 0 : vn_variants_count(node, e->policy);
 	const vn_tensor   a = { own->dtype, own->shape, own->data };
 	const vn_replay_engine sound = *e;
 	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
@@ -230,7 +230,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 	memset(e->out, 0, sizeof e->out);
 	st = take_inputs(r, node, d, err);
 	for (int i = 0; !st && i < others; i++) {
-		vn_healthy_other(&r->other->node[k], e->policy, i);
+		vn_variant_put(&r->other->node[k], e->policy, i);
 		st = run_other(r, k, i, &j, d, err);
 		r->other->node[k] = *node;
 	}

@@ -1,4 +1,4 @@
-/* healthy.h: what other healthy implementations of an operation do to its numbers.
+/* reference_variants.h: what other healthy implementations of an operation do to its numbers.
  *
  * A floor says what the precision does in the reference's arithmetic, which computes an operation as one and
  * rounds once. Others write it as several, which is no fault and leaves more than that:
@@ -30,18 +30,18 @@
  * checkpoints. Without: 104 accused in 180 runs of 16 bits, by 4 to 10 floors. With it none; half of what is allowed at most
  * is used where it is taken into account everywhere.
  */
-#ifndef VN_COMPARE_HEALTHY_H
-#define VN_COMPARE_HEALTHY_H
+#ifndef VN_COMPARE_REFERENCE_VARIANTS_H
+#define VN_COMPARE_REFERENCE_VARIANTS_H
 
 #include "libref/plan/plan.h"
 #include "libref/plan/policy.h"
 
 /* How many other implementations there are of a node in that precision. */
-int  vn_healthy_others(const vn_node *n, vn_policy policy);
+int  vn_variants_count(const vn_node *n, vn_policy policy);
 /* Makes a plan's node that of other implementation i. */
-void vn_healthy_other(vn_node *n, vn_policy policy, int i);
+void vn_variant_put(vn_node *n, vn_policy policy, int i);
 /* Does i round so much that mistakes leave no more? Then only what is i's own number but for a floor is healthy; of others
  * whatever is no farther from the reference's. */
-bool vn_healthy_alone(const vn_node *n, int i);
+bool vn_variant_judges_alone(const vn_node *n, int i);
 
 #endif
