@@ -113,7 +113,7 @@ typedef enum vn_delta_form {
 	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_DELTA_BETA_KEYS, VN_DELTA_BETA_VALUES, VN_N_DELTA_FORMS
 } vn_delta_form;
 
-/* The arithmetic of other implementations, none of them a fault (compare/replay/healthy.h): what an operation makes on the way is kept
+/* The arithmetic of other implementations, none of them a fault (compare/replay/reference_variants.h): what an operation makes on the way is kept
  * as float16, bfloat16 or float32; the delta rule goes a chunk of 64 tokens at a time, in float32. */
 typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_steps;
 enum { VN_DELTA_CHUNK = 64 };
@@ -150,7 +150,7 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
-		int    steps;     /* a replay's (compare/replay/healthy.h): vn_steps of products, of scores, of probabilities */
+		int    steps;     /* a replay's (compare/replay/reference_variants.h): vn_steps of products, of scores, of probabilities */
 	} attention;
 	struct {
 		vn_act act;
