@@ -17,6 +17,7 @@ import fnmatch
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -141,7 +142,8 @@ def answers(program, args):
     said = {}
     for command, more in forms:
         done = run(program, command, *args, "--threads", "1", *more)
-        said[f"{command} {' '.join(more)}".strip()] = [done.returncode, done.stdout, done.stderr]
+        # The folder of limits is that of the source tree, or of the installation, that the program was built in.
+        said[f"{command} {' '.join(more)}".strip()] = [done.returncode, *(re.sub(r"/[^\s\"]*/limits/", "limits/", text) for text in (done.stdout, done.stderr))]
     return said
 
 
