@@ -11,7 +11,7 @@ enum { BEFORE, FORMER, SWAPPED, OTHER, MOVED, LAST, PADDED };
 enum { HEADER = 64, MULTIPLE = 16 }; /* bytes; rows */
 
 static const struct { const char *id, *means; int kind; bool logits; } table[] = {
-#define MISREADING(id, title, kind, logits) { id, title, kind, logits },
+#define MISREADING(name, id, title, kind, logits) { id, title, kind, logits },
 #include "libref/plan/catalogue.def"
 };
 

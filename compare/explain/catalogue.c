@@ -251,10 +251,9 @@ vn_status vn_catalogue_pairs(vn_trial *t, vn_error *err)
 
 /* ---- what does the same ----------------------------------------------------------------------------------- */
 
-static bool is_row(const vn_hypothesis *h, const char *id)
+static bool is(const vn_hypothesis *h, vn_mistake fault)
 {
-	const int row = vn_hypothesis_row(h);
-	return row >= 0 && strcmp(vn_fault_id(row), id) == 0;
+	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
 }
 
 /* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
@@ -270,7 +269,7 @@ static vn_status try_not_yet(vn_trial *t, vn_error *err)
 	for (int i = 0; i < t->x->n; i++)
 		tried = tried || t->x->by[i].finding == h.finding;
 	for (int i = 0; !tried && i < t->x->n_alias; i++)
-		if (is_row(&t->x->by[i], "A3.strict") && !t->x->by[i].places && !t->x->by[i].heads) {
+		if (is(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
 			h.node = t->x->by[i].node;
 			tried = true;
 			if (!(st = vn_try(t, &h, err)))
@@ -291,7 +290,7 @@ static vn_status try_turned_alike(vn_trial *t, vn_error *err)
 	for (int i = 0; !st && i < n && !found; i++) {
 		const vn_hypothesis *skipped = &t->x->by[i];
 		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other };
-		if (!is_row(skipped, "R12") || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
+		if (!is(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
 			continue;
 		found = true;
 		vn_constant_put(&h, "one_position", 1);
@@ -313,16 +312,18 @@ static vn_status find_windows_beside(vn_trial *t, vn_error *err)
 	vn_hypothesis *h = &t->x->by[0];
 	const vn_plan *p = t->site->plan;
 	vn_hypothesis  as = { .node = h->node };
-	const char    *id = h->finding == VN_FAULT && t->x->n_fit ? vn_fault_id(h->fault[0] - 1) : "";
+	const bool     fault = t->x->n_fit && h->finding == VN_FAULT && !h->fault[1];
+	const bool     wide = fault && is(h, VN_MISTAKE_A5_WIDE), narrow = fault && is(h, VN_MISTAKE_A5_NARROW);
+	const bool     window = wide || narrow || (fault && (is(h, VN_MISTAKE_A5_SINKS) || is(h, VN_MISTAKE_A5_LAYER)));
 	int64_t        first, last, now = 0;
 	vn_status      st;
 
-	if (h->places || h->fault[1] || p->node[h->node].op != VN_OP_ATTENTION || strncmp(id, "A5.", 3) != 0 || strcmp(id, "A5.missing") == 0)
+	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
 		return VN_OK;
 	now = p->node[h->node].c.attention.window;
 	for (int i = 0; !now && i < p->n_nodes; i++)
 		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
-	now += strcmp(id, "A5.wide") == 0 ? 1 : strcmp(id, "A5.narrow") == 0 ? -1 : 0;
+	now += wide ? 1 : narrow ? -1 : 0;
 	vn_constant_put(&as, "window", (double)now);
 	if ((st = vn_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
 		return st;

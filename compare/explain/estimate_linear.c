@@ -50,14 +50,14 @@ static double error_at(const product *p, int64_t row, int64_t channel)
 }
 
 /* What a mistake of that row makes with that number. */
-static vn_hypothesis with(const product *p, vn_finding finding, const char *id, double number)
+static vn_hypothesis with(const product *p, vn_finding finding, vn_mistake fault, double number)
 {
-	return (vn_hypothesis) { .finding = finding, .node = p->node, .change = { .kind = VN_BY_NUMBER, .number = { vn_fault_find(id), number } } };
+	return (vn_hypothesis) { .finding = finding, .node = p->node, .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
 }
 
-static bool fits_there(const product *p, const char *id)
+static bool fits_there(const product *p, vn_mistake fault)
 {
-	return !vn_fault_why_not(vn_fault_find(id), p->t->site->plan, p->node);
+	return !vn_fault_why_not(vn_mistake_fault(fault), p->t->site->plan, p->node);
 }
 
 /* ---- a bias ------------------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static vn_status fit_bias(product *p, vn_error *err)
 	const double more = eb / bb;
 	if (!(ee - more * eb <= LEFT * ee))
 		return VN_OK;
-	vn_hypothesis h = with(p, VN_BIAS_TIMES, "W7", 1 + more);
+	vn_hypothesis h = with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
 	return vn_fit_digits(p->t, &h, 1 + more, err);
 }
 
@@ -150,7 +150,7 @@ static vn_status fit_ranks(product *p, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int n = 2; !st && n <= RANKS && fits_there(p, "P15") && !vn_answered(p->t); n++) {
+	for (int n = 2; !st && n <= RANKS && fits_there(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
 		double gone[RANKS + 1], mask = 0;
 		int    there = 0;
 		bool   clear = p->N % n == 0 && n < p->R * p->C && missing(p, n, gone);
@@ -161,7 +161,7 @@ static vn_status fit_ranks(product *p, vn_error *err)
 		}
 		if (!clear || !there || there == n)
 			continue;
-		vn_hypothesis h = with(p, VN_RANKS_SUMMED, "P15", (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		vn_hypothesis h = with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
 		h.capture = p->t->went == VN_NOT_WENT_ON;
 		st = vn_try(p->t, &h, err);
 	}
@@ -185,17 +185,17 @@ static bool off(const product *p, int64_t channel)
 /* A rank's shard of a fused product is as long as what is right: from the first channel on, or (of the second half) up to the last. */
 static vn_status fit_shards(product *p, vn_error *err)
 {
-	const bool gate = fits_there(p, "P17.gate"), last = p->point == VN_POINT_UP_PROJ;
+	const bool gate = fits_there(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
 	int64_t    right = 0;
 
-	if (!gate && !fits_there(p, "P17"))
+	if (!gate && !fits_there(p, VN_MISTAKE_P17))
 		return VN_OK;
 	while (right < p->M && !off(p, last ? p->M - 1 - right : right))
 		right++;
 	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
 	if (ranks < 2 || ranks > RANKS || p->M % ranks)
 		return VN_OK;
-	vn_hypothesis h = with(p, VN_SHARDS_JOINED, gate ? "P17.gate" : "P17", (double)ranks);
+	vn_hypothesis h = with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17, (double)ranks);
 	return vn_try(p->t, &h, err);
 }
 
@@ -211,7 +211,7 @@ static vn_status fit_axis(product *p, vn_error *err)
 	const vn_step *s = vn_recording_step(p->t->c->cand, p->t->c->point[p->t->x->point].step);
 	double ee = 0;
 
-	if (!fits_there(p, "P18.axis") || p->T < 2 || !s || s->tokens != p->T)
+	if (!fits_there(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
 		return VN_OK;
 	for (int64_t i = 0; i < p->R * p->C; i++)
 		ee += p->error[i] * p->error[i];
@@ -225,7 +225,7 @@ static vn_status fit_axis(product *p, vn_error *err)
 			}
 		if (p->M % n || !(dd <= LEFT * ee))
 			continue;
-		vn_hypothesis h = with(p, VN_SHARDS_ALONG_TOKENS, "P18.axis", (double)n);
+		vn_hypothesis h = with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
 		return vn_try(p->t, &h, err);
 	}
 	return VN_OK;
@@ -295,7 +295,7 @@ static vn_status fit_order(product *p, vn_error *err)
 	for (int64_t r = 0; r < p->R; r++)
 		for (int64_t m = 0; m < p->M; m++)
 			ee += error_at(p, row_of(p, r), m) * error_at(p, row_of(p, r), m);
-	for (int n = 2; !st && n <= most && fits_there(p, "P18.order") && !vn_answered(p->t); n++) {
+	for (int n = 2; !st && n <= most && fits_there(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
 		int  from[RANKS];
 		bool moved = false;
 		if (p->M % n || !(nearest(p, n, from) <= LEFT * ee))
@@ -324,7 +324,7 @@ static vn_status fit_padding(product *p, vn_error *err)
 	double        least = (double)INFINITY, ee = 0;
 	int64_t       best = 0;
 
-	if (!fits_there(p, "W18") || rows * width > MATRIX_MOST || p->M < LOOKED_AT)
+	if (!fits_there(p, VN_MISTAKE_W18) || rows * width > MATRIX_MOST || p->M < LOOKED_AT)
 		return VN_OK;
 	double *w = malloc((size_t)(rows * width) * sizeof *w);
 	if (!w)
@@ -349,7 +349,7 @@ static vn_status fit_padding(product *p, vn_error *err)
 	free(w);
 	if (!(least <= LEFT * ee))
 		return VN_OK;
-	vn_hypothesis h = with(p, VN_ROWS_PADDED, "W18", (double)best);
+	vn_hypothesis h = with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
 	return vn_try(p->t, &h, err);
 }
 

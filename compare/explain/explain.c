@@ -38,7 +38,7 @@ static bool of_one_alone(const vn_comparison *c, const vn_explanation *x, const 
 	char                 id[VN_ID], name[VN_NAME_MAX];
 	const vn_checkpoint *beside;
 
-	return strcmp(vn_hypothesis_id(h, id), "C9") == 0 && vn_counterpart(c, x, name, &beside) && beside && beside->replayed && !beside->origin;
+	return strcmp(vn_hypothesis_id(h, id), vn_mistake_id(VN_MISTAKE_C9)) == 0 && vn_counterpart(c, x, name, &beside) && beside && beside->replayed && !beside->origin;
 }
 
 typedef struct rank {

@@ -3,6 +3,7 @@
 #include "compare/replay/local.h"
 #include "compare/text/words.h"
 #include "libref/base/text.h"
+#include "libref/plan/fault.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -70,7 +71,9 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 /* Positions that count from another number than the reference's, as the recording says of itself. */
 static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 {
-	const double from = h->finding == VN_OFFSET && !h->paired ? vn_constant_of(h, "offset") : strcmp(h->id, "R3.plus") == 0 ? 1 : strcmp(h->id, "R3.minus") == 0 ? -1 : 0;
+	const int    row = vn_hypothesis_row(h);
+	const double from = h->finding == VN_OFFSET && !h->paired ? vn_constant_of(h, "offset") : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS) ? 1
+	                  : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1 : 0;
 	int64_t      by;
 
 	return vn_positions_moved(c, &by) && from == (double)by;

@@ -13,27 +13,30 @@
 /* ---- what it is ----------------------------------------------------------------------------------------- */
 
 /* The id of the catalogue, and in how many digits its number is said: others of these digits are the same. */
-static const struct { const char *id; int digits; } findings[VN_N_FINDINGS] = {
-	[VN_THETA] = { "R2", 6 }, [VN_THETA_PLAIN] = { "R2", 6 }, [VN_ROPE_FACTOR] = { "R6", 6 }, [VN_ROPE_CONTEXT] = { "R6", 6 }, [VN_ROPE_LOW] = { "R6", 6 },
-	[VN_ROPE_HIGH] = { "R6", 6 }, [VN_OFFSET] = { "R3", 6 }, [VN_OFFSET_LATER] = { "R3b", 6 }, [VN_ONE_POSITION] = { "R3", 6 }, [VN_ANY_POSITION] = { "R3", 6 },
-	[VN_STRETCH] = { "R5", 5 }, [VN_ROTARY_WIDTH] = { "R4", 6 }, [VN_TABLE_OFFSET] = { "R15", 6 }, [VN_TABLE_OFFSET_LATER] = { "R15", 6 },
-	[VN_EPS] = { "N1", 4 }, [VN_EPS_OUTSIDE] = { "N2", 4 }, [VN_SCORE_SCALE] = { "A1", 6 }, [VN_DELTA_SCALE] = { "G6", 6 }, [VN_WINDOW] = { "A5", 6 },
-	[VN_WINDOW_AND_SINKS] = { "A5", 6 }, [VN_KEYS_OF_PADDING] = { "A14", 6 }, [VN_BLOCKS_EXCHANGED] = { "C4", 6 }, [VN_BLOCKS_REORDERED] = { "C4", 6 },
-	[VN_OWN_KEY_MISSING] = { "C5", 6 }, [VN_SHARDS_REORDERED] = { "P18.order", 6 }, [VN_TEMPERATURE] = { "M9", 6 }, [VN_CAP] = { "M9", 6 },
-	[VN_SUM_TIMES] = { "P16", 6 }, [VN_AVERAGE] = { "P16", 6 }, [VN_TOKENS_MOVED] = { "P14", 6 }, [VN_TOKENS_REVERSED] = { "P14", 6 },
-	[VN_AXES_RECORDED] = { "P11", 6 }, [VN_AXES_OF_HEADS] = { "A8", 6 }, [VN_RECORDED_LATER] = { "P7", 6 }, [VN_RECORDED_BEFORE] = { "P6", 6 },
-	[VN_PARTLY_ZERO] = { "P9", 6 }, [VN_PARTLY_OTHER] = { "P9", 6 }, [VN_OTHER_WEIGHTS] = { "W9", 6 }, [VN_OTHER_CACHE] = { "C9", 6 }, [VN_OTHER_KEYS] = { "C9", 6 },
-	[VN_OTHER_VALUES] = { "C9", 6 }, [VN_OTHER_INPUT] = { "P22", 6 }, [VN_STEP_STALE] = { "P8", 6 }, [VN_STEP_LATE] = { "P8", 6 }, [VN_OTHER_TOKEN] = { "M5", 6 },
+static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
+#define IS(name, digits) { VN_MISTAKE_##name, digits }
+	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
+	[VN_ROPE_LOW] = IS(R6, 6), [VN_ROPE_HIGH] = IS(R6, 6), [VN_OFFSET] = IS(R3, 6), [VN_OFFSET_LATER] = IS(R3B, 6),
+	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5), [VN_ROTARY_WIDTH] = IS(R4, 6),
+	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4), [VN_EPS_OUTSIDE] = IS(N2, 4),
+	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6), [VN_WINDOW_AND_SINKS] = IS(A5, 6),
+	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6), [VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
+	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6), [VN_SUM_TIMES] = IS(P16, 6),
+	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6), [VN_AXES_RECORDED] = IS(P11, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
+	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6),
 };
 
 /* Slots that are moved: of tokens, or of keys or values alone. */
-static const char *moved_id(const vn_hypothesis *h)
+static vn_mistake moved_slots(const vn_hypothesis *h)
 {
 	const bool alone = vn_constant_of(h, "cache_of") > 0;
 
 	if (vn_constant_of(h, "cache_form") == VN_CACHE_PAST)
-		return alone ? "C3.after" : "C1.after";
-	return alone ? "C3" : "C1.before";
+		return alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER;
+	return alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
 }
 
 const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
@@ -43,9 +46,9 @@ const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
 	else if (h->change.kind == VN_BY_NUMBER)
 		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
 	else if (h->finding == VN_SLOTS_MOVED)
-		snprintf(id, VN_ID, "%s", moved_id(h));
+		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
 	else
-		snprintf(id, VN_ID, "%s%s", h->paired ? "R1+" : "", findings[h->finding].id ? findings[h->finding].id : "");
+		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "", vn_mistake_id(findings[h->finding].id));
 	return id;
 }
 

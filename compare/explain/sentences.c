@@ -136,7 +136,7 @@ static void say_ranks(const sentence *s)
 
 static void say_shards(const sentence *s)
 {
-	const bool gate = s->h->change.number.row == vn_fault_find("P17.gate");
+	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
 	PUT(s, "shards of a fused %s joined rank by rank, of %.0f ranks", gate ? "gate and up" : "product", s->h->change.number.value);
 }
 

@@ -3,6 +3,7 @@
 
 #include "libref/base/glob.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 #define NEEDS3(a, b, c)  { VN_NEED_##a, VN_NEED_##b, VN_NEED_##c }
 
 static const vn_fault_row table[] = {
-#define FAULT(id, title, on, needs, make, constant, x) { id, title, on, needs, vn_make_##make, constant, x },
+#define FAULT(name, id, title, on, needs, make, constant, x) { id, title, on, needs, vn_make_##make, constant, x },
 #include "libref/plan/catalogue.def"
 };
 
@@ -33,24 +34,41 @@ static const struct { char letter; const char *words; } chapters[] = {
 #include "libref/plan/catalogue.def"
 };
 
-static const struct { const char *id, *title; } misreadings[] = {
-#define MISREADING(id, title, kind, logits) { id, title },
+static const struct { const char *id, *title; } mistakes[VN_N_MISTAKES] = {
+	[VN_NO_MISTAKE] = { "", "" },
+#define FAULT(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
+#define MISREADING(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
+#define FAMILY(name, id, title) [VN_MISTAKE_##name] = { id, title },
 #include "libref/plan/catalogue.def"
 };
+
+/* The faults come first, in the order of the table. */
+static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
 
 int         vn_n_faults(void)         { return (int)(sizeof table / sizeof *table); }
 const char *vn_fault_id(int fault)    { return table[fault].id; }
 const char *vn_fault_means(int fault) { return table[fault].title; }
+const char *vn_mistake_id(vn_mistake m) { return mistakes[m].id; }
+
+int vn_mistake_fault(vn_mistake m)
+{
+	const int fault = (int)m - 1;
+
+	return fault < vn_n_faults() ? fault : -1;
+}
 
 const char *vn_catalogue_title(const char *id)
 {
-	const int    fault = vn_fault_find(id);
 	const size_t n = strlen(id);
+	const char  *variant = NULL;
 
-	for (size_t i = 0; fault < 0 && n > 0 && i < sizeof misreadings / sizeof *misreadings; i++)
-		if (strncmp(misreadings[i].id, id, n) == 0 && (misreadings[i].id[n] == '\0' || misreadings[i].id[n] == '.'))
-			return misreadings[i].title;
-	return fault < 0 ? NULL : table[fault].title;
+	for (int m = VN_N_MISTAKES - 1; m > VN_NO_MISTAKE && n > 0; m--) {
+		if (strcmp(mistakes[m].id, id) == 0)
+			return mistakes[m].title;
+		if (strncmp(mistakes[m].id, id, n) == 0 && mistakes[m].id[n] == '.')
+			variant = mistakes[m].title;
+	}
+	return variant;
 }
 
 const char *vn_catalogue_chapter(const char *id)

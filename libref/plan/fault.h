@@ -18,13 +18,26 @@
 
 #include "libref/plan/plan.h"
 
+/* The ids of the catalogue, in C: faults, misreadings, and families of several, which are an id without a variant. */
+typedef enum vn_mistake {
+	VN_NO_MISTAKE,
+#define FAULT(name, ...)      VN_MISTAKE_##name,
+#define MISREADING(name, ...) VN_MISTAKE_##name,
+#define FAMILY(name, ...)     VN_MISTAKE_##name,
+#include "libref/plan/catalogue.def"
+	VN_N_MISTAKES
+} vn_mistake;
+
+const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; of VN_NO_MISTAKE "" */
+int         vn_mistake_fault(vn_mistake m); /* the fault that it is, for what follows; -1: it is none */
+
 int         vn_n_faults(void);
 const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault); /* its title, one line */
 /* By its id; an id without its variant is the first of them. -1: none. */
 int         vn_fault_find(const char *id);
 /* Of any id of the catalogue, that of a misreading (capture/run/misread.h) too: its title, and the section of specs/models.md,
- * "9.4 attention". NULL: there is none. An id without its variant is the first of them. */
+ * "9.4 attention". NULL: there is none. An id without its variant is a family, or the first of them. */
 const char *vn_catalogue_title(const char *id);
 const char *vn_catalogue_chapter(const char *id);
 /* Why a fault cannot be made at a node, half a sentence; NULL: it can. */

@@ -39,7 +39,7 @@ struct vn_fault_row {
 	double        x;
 };
 
-#define FAULT(id, title, on, needs, make, constant, x) vn_fault_make vn_make_##make;
+#define FAULT(name, id, title, on, needs, make, constant, x) vn_fault_make vn_make_##make;
 #include "libref/plan/catalogue.def"
 
 /* ---- x of a row --------------------------------------------------------------------- */
