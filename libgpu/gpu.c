@@ -38,7 +38,7 @@ static vn_status check_plan(const vn_plan *p, bool paged, vn_error *err)
 		const vn_node *n = &p->node[i];
 		const char    *name = p->value[n->out[0]].name;
 		const int      width = n->op == VN_OP_ATTENTION ? n->c.attention.head_dim : n->op == VN_OP_DELTA_RULE ? n->c.delta.key_dim : 0;
-		if (paged && n->op == VN_OP_ATTENTION && n->c.attention.again)
+		if (paged && n->op == VN_OP_ATTENTION && n->x.attention.again)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: keys that are turned in the cache: not in a paged one", name);
 		else if (width > KMAX)
 			st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s: heads are %d wide, and the GPU engine takes %d at most", name, width, KMAX);
@@ -66,7 +66,7 @@ static vn_status find_ropes(vn_gpu *g, vn_error *err)
 	for (int i = 0; i < p->n_nodes; i++) {
 		int r = 0;
 		g->rope_of[i] = -1;
-		if (p->node[i].op == VN_OP_ATTENTION && p->node[i].c.attention.again) {
+		if (p->node[i].op == VN_OP_ATTENTION && p->node[i].x.attention.again) {
 			g->rope_past[g->n_ropes] = true;
 			g->rope_of[i] = g->n_ropes;
 			g->rope_node[g->n_ropes++] = p->value[p->node[i].in[VN_ATTN_KEPT]].node;
@@ -107,7 +107,7 @@ vn_status vn_gpu_create(const vn_plan *plan, const vn_tensor *weights, const vn_
 	g->break_skip = g->break_overrun = -1;
 	if ((st = check_plan(plan, o->paged, err)) || (st = find_ropes(g, err)) ||
 	    (st = vn_device_open(&g->device, o->device, half_sums, o->validate, err)) ||
-	    (st = vn_kernels_create(&g->device, &g->kernels, o->policy, o->paged, o->cache_dir, err)) ||
+	    (st = vn_kernels_create(&g->device, &g->kernels, plan, o->policy, o->paged, o->cache_dir, err)) ||
 	    (st = vn_encoder_create(&g->device, &g->kernels, (uint32_t)plan->n_nodes + 1, &g->encoder, err))) {
 		vn_gpu_destroy(g);
 		return st;

@@ -12,8 +12,8 @@
 
 /* The blocks as GLSL lays them out (std430): an address is 8 bytes and aligned so. */
 static_assert(offsetof(vn_push_embed, T) == 24 && offsetof(vn_push_embed, D) == 28, "embed.comp");
-static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32 && offsetof(vn_push_rms_norm, G) == 48, "rms_norm.comp, l2_norm.comp");
-static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, odd) == 56, "layer_norm.comp");
+static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, eps) == 32 && offsetof(vn_push_rms_norm, divisor) == 40 && offsetof(vn_push_rms_norm, G) == 48, "rms_norm.comp, l2_norm.comp");
+static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, divisor) == 52, "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
               offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
@@ -22,28 +22,28 @@ static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
               offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108 && offsetof(vn_push_attention, before) == 120, "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
-static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, last) == 52, "causal_conv.comp");
+static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, linear) == 44, "causal_conv.comp");
 static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 && offsetof(vn_push_log_decay, form) == 40, "log_decay.comp");
 static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84 && offsetof(vn_push_delta_rule, P) == 100, "delta_rule.comp");
-static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 && offsetof(vn_push_gated_norm, odd) == 48 && offsetof(vn_push_gated_norm, gate_first) == 56, "gated_norm.comp");
+static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 && offsetof(vn_push_gated_norm, divisor) == 44 && offsetof(vn_push_gated_norm, gate_first) == 56, "gated_norm.comp");
 static_assert(sizeof(vn_push_attention) <= 128 && sizeof(vn_push_delta_rule) <= 128, "a device need not take more");
 static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 && offsetof(vn_push_map, form) == 32, "map.glsl");
 static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_RELU == 4 &&
               VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
-              VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 && VN_N_ACTS == 14, "map.glsl");
+              VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 && VN_N_ACTS == 14, "map.glsl, map_experiment.glsl");
 static_assert(VN_ROWS_SHIFTED == 1 && VN_ROWS_PARTS_FIRST == 2 && VN_ROWS_IN_TURN == 3 && VN_ROWS_TILES == 4 && VN_ROWS_LOG_SOFTMAX == 5 &&
               VN_ROWS_ROUND == 6 && VN_N_ROWS_FORMS == 7 && offsetof(vn_push_rows, T) == 24 && offsetof(vn_push_rows, inner) == 44, "rows.comp");
-static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map.glsl");
+static_assert(VN_GATE_PRODUCT == 1 && VN_GATE_BOTH == 2 && VN_N_GATE_FORMS == 3, "map_experiment.glsl");
 static_assert(VN_PAIR_NEIGHBOURS == 1 && VN_PAIR_ACROSS == 2 && VN_N_PAIRINGS == 3, "rope.comp");
 static_assert(VN_DECAY_POSITIVE == 1 && VN_DECAY_RAW == 2 && VN_DECAY_NEGATED == 3 && VN_DECAY_LINEAR == 4, "log_decay.comp");
 static_assert(VN_DELTA_NO_DECAY == 1 && VN_DELTA_FACTOR == 2 && VN_DELTA_DECAY_LATE == 3 && VN_DELTA_READ_FIRST == 4 &&
-              VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 && VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10, "delta_rule.comp");
-static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4, "mask.glsl");
+              VN_DELTA_MEMORY_FIRST == 5 && VN_DELTA_NO_DELTA == 6 && VN_DELTA_UNSOLVED == 7 && VN_DELTA_BETA_KEYS == 8 && VN_DELTA_BETA_VALUES == 9 && VN_N_DELTA_FORMS == 10, "delta_experiment.glsl");
+static_assert(VN_HEADS_MODULO == 1 && VN_HEADS_NONE == 2 && VN_HEADS_FLAT == 3 && VN_N_HEAD_MAPS == 4, "mask_experiment.glsl");
 static_assert(VN_ATTN_OVER_QUERIES == 1 && VN_ATTN_OVER_HEADS == 2 && VN_ATTN_NO_MAX == 3 && VN_ATTN_NO_MAX_F16 == 4 &&
-              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8, "mask.glsl");
+              VN_ATTN_PROBS_F16 == 5 && VN_ATTN_PROBS_BF16 == 6 && VN_ATTN_SCORES_F16 == 7 && VN_N_ATTN_FORMS == 8, "mask_experiment.glsl");
 static_assert(VN_CACHE_BLOCKLESS == 1 && VN_CACHE_NEXT == 2 && VN_CACHE_SWAPPED == 3 && VN_CACHE_HEADS_FIRST == 4 && VN_CACHE_LATE == 5 &&
               VN_CACHE_STALE == 6 && VN_CACHE_RING == 7 && VN_CACHE_F16 == 8 && VN_CACHE_F8 == 9 && VN_CACHE_FORMER == 10 &&
-              VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 && VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14, "mask.glsl");
+              VN_CACHE_SEEN == 11 && VN_CACHE_PAST == 12 && VN_CACHE_F8_WIDE == 13 && VN_N_CACHE_FORMS == 14, "mask_experiment.glsl");
 
 typedef struct code { const uint32_t *words; size_t bytes; } code;
 
@@ -55,44 +55,50 @@ static const struct row {
 	const char *name;
 	code        f16, acc16, f32;
 	uint32_t    push;
+	bool        experiment;
 } table[VN_N_KERNELS] = {
-	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed) },
-	[VN_K_RMS_NORM]     = { "rms_norm",     BOTH(rms_norm),    sizeof(vn_push_rms_norm) },
-	[VN_K_LAYER_NORM]   = { "layer_norm",   BOTH(layer_norm),  sizeof(vn_push_layer_norm) },
+/* An operation, and the same with an experiment: what is pushed to that alone begins at `from`. */
+#define PAIR(NAME, name, block, from) \
+	[VN_K_##NAME] = { #name, BOTH(name), offsetof(block, from), false }, \
+	[VN_K_##NAME##_EXPERIMENT] = { #name "_experiment", BOTH(name##_experiment), sizeof(block), true }
+	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed), false },
+	PAIR(RMS_NORM, rms_norm, vn_push_rms_norm, divisor),
+	PAIR(LAYER_NORM, layer_norm, vn_push_layer_norm, divisor),
 	[VN_K_LINEAR_TILE]  = { "linear_tile",  CODE(linear_tile_f16), CODE(linear_tile_acc16), CODE(linear_tile_f32),
-	                        sizeof(vn_push_linear) },
+	                        sizeof(vn_push_linear), false },
 	[VN_K_LINEAR_STRIP] = { "linear_strip", CODE(linear_strip_f16), CODE(linear_strip_acc16), CODE(linear_strip_f32),
-	                        sizeof(vn_push_linear) },
+	                        sizeof(vn_push_linear), false },
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
-	                        sizeof(vn_push_linear) },
-	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice) },
-	[VN_K_ROPE]         = { "rope",         BOTH(rope),        sizeof(vn_push_rope) },
-	[VN_K_ATTENTION]    = { "attention",    BOTH(attention),   sizeof(vn_push_attention) },
-	[VN_K_ATTN_SCORES]  = { "attn_scores",  BOTH(attn_scores), sizeof(vn_push_attention) },
-	[VN_K_ATTN_PROBS]   = { "attn_probs",   BOTH(attn_probs),  sizeof(vn_push_attention) },
-	[VN_K_ATTENTION_ODD] = { "attention_odd", BOTH(attention_odd), sizeof(vn_push_attention) },
-	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages) },
-	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages) },
-	[VN_K_ACT]          = { "act",          BOTH(act),         sizeof(vn_push_map) },
-	[VN_K_GATED]        = { "gated",        BOTH(gated),       sizeof(vn_push_map) },
-	[VN_K_ADD]          = { "add",          BOTH(add),         sizeof(vn_push_map) },
-	[VN_K_CAUSAL_CONV]         = { "causal_conv",         BOTH(causal_conv),        sizeof(vn_push_causal_conv) },
-	[VN_K_L2_NORM]      = { "l2_norm",      BOTH(l2_norm),     sizeof(vn_push_rms_norm) },
-	[VN_K_LOG_DECAY]    = { "log_decay",    BOTH(log_decay),   sizeof(vn_push_log_decay) },
-	[VN_K_DELTA_RULE]   = { "delta_rule",   BOTH(delta_rule),  sizeof(vn_push_delta_rule) },
-	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows) },
-	[VN_K_DELTA_UNSOLVED] = { "delta_unsolved", BOTH(delta_unsolved), sizeof(vn_push_delta_rule) },
-	[VN_K_GATED_NORM]   = { "gated_norm",   BOTH(gated_norm),  sizeof(vn_push_gated_norm) },
+	                        sizeof(vn_push_linear), false },
+	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
+	PAIR(ROPE, rope, vn_push_rope, pairing),
+	PAIR(ATTENTION, attention, vn_push_attention, ahead),
+	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
+	PAIR(ATTN_PROBS, attn_probs, vn_push_attention, ahead),
+	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
+	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), false },
+	PAIR(ACT, act, vn_push_map, form),
+	PAIR(GATED, gated, vn_push_map, form),
+	[VN_K_ADD]          = { "add",          BOTH(add),         offsetof(vn_push_map, form), false },
+	PAIR(CAUSAL_CONV, causal_conv, vn_push_causal_conv, linear),
+	PAIR(L2_NORM, l2_norm, vn_push_rms_norm, divisor),
+	PAIR(LOG_DECAY, log_decay, vn_push_log_decay, form),
+	PAIR(DELTA_RULE, delta_rule, vn_push_delta_rule, form),
+	PAIR(GATED_NORM, gated_norm, vn_push_gated_norm, divisor),
+	[VN_K_ROWS]         = { "rows",         BOTH(rows),        sizeof(vn_push_rows), true },
 };
 
 /* With a paged cache these are the code; where it is nothing, the table above. */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
-	[VN_K_ATTENTION]    = { CODE(attention_paged_f16),   CODE(attention_paged_f32) },
-	[VN_K_ATTN_SCORES]  = { CODE(attn_scores_paged_f16), CODE(attn_scores_paged_f32) },
-	[VN_K_ATTN_PROBS]   = { CODE(attn_probs_paged_f16),  CODE(attn_probs_paged_f32) },
-	[VN_K_ATTENTION_ODD] = { CODE(attention_odd_paged_f16), CODE(attention_odd_paged_f32) },
-	[VN_K_PAGED_PUT]    = { CODE(paged_put_f16),         CODE(paged_put_f32) },
-	[VN_K_PAGED_GET]    = { CODE(paged_get_f16),         CODE(paged_get_f32) },
+#define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
+	[VN_K_ATTENTION]              = PAGED(attention),
+	[VN_K_ATTENTION_EXPERIMENT]   = PAGED(attention_experiment),
+	[VN_K_ATTN_SCORES]            = PAGED(attn_scores),
+	[VN_K_ATTN_SCORES_EXPERIMENT] = PAGED(attn_scores_experiment),
+	[VN_K_ATTN_PROBS]             = PAGED(attn_probs),
+	[VN_K_ATTN_PROBS_EXPERIMENT]  = PAGED(attn_probs_experiment),
+	[VN_K_PAGED_PUT]              = { CODE(paged_put_f16), CODE(paged_put_f32) },
+	[VN_K_PAGED_GET]              = { CODE(paged_get_f16), CODE(paged_get_f32) },
 };
 
 const char *vn_kernel_name(vn_kernel k)
@@ -103,6 +109,20 @@ const char *vn_kernel_name(vn_kernel k)
 uint32_t vn_kernel_push_bytes(vn_kernel k)
 {
 	return table[k].push;
+}
+
+vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
+{
+	return vn_node_is_variant(n) ? (vn_kernel)(usual + 1) : usual;
+}
+
+static bool has_experiment(const vn_plan *p)
+{
+	bool has = false;
+
+	for (int i = 0; i < p->n_nodes; i++)
+		has = has || vn_node_is_variant(&p->node[i]);
+	return has;
 }
 
 static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_error *err)
@@ -127,11 +147,12 @@ static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code 
 	return VN_OK;
 }
 
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool paged, const char *cache_dir,
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err)
 {
-	vn_status st;
-	VkResult  r;
+	const bool experiment = has_experiment(plan);
+	vn_status  st;
+	VkResult   r;
 
 	*k = (vn_kernels){ 0 };
 	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
@@ -150,7 +171,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool 
 		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
 		if (paged && paged_code[i].f16.words)
 			c = policy.storage == VN_F32 ? &paged_code[i].f32 : &paged_code[i].f16;
-		if (c->words && (st = build(d, k, (vn_kernel)i, c, err)))
+		if (c->words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, c, err)))
 			goto fail;
 	}
 	vn_pipeline_cache_save(d, cache_dir, k->cache);

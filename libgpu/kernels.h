@@ -2,38 +2,43 @@
  *
  * Inside libgpu only. A row of the table in kernels.c is a shader: its name,
  * its code for each precision policy and the bytes it is pushed. A faster
- * variant for some device is another row.
+ * variant for some device is another row. So is the shader of an operation as
+ * an experiment has it (vn_variant), compiled of the same source: it stands right
+ * behind the usual one, and an engine whose plan has no experiment does not build it.
  */
 #ifndef VN_LIBGPU_KERNELS_H
 #define VN_LIBGPU_KERNELS_H
 
 #include "libgpu/device.h"
 
+#include "libref/plan/plan.h"
+#include "libref/plan/policy.h"
+
+#define VN_K_WITH_EXPERIMENT(name) VN_K_##name, VN_K_##name##_EXPERIMENT
+
 typedef enum vn_kernel {
 	VN_K_EMBED,
-	VN_K_RMS_NORM,
-	VN_K_LAYER_NORM,
+	VN_K_WITH_EXPERIMENT(RMS_NORM),
+	VN_K_WITH_EXPERIMENT(LAYER_NORM),
 	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
 	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
 	VN_K_LINEAR_VEC,   /* one token */
 	VN_K_SLICE,
-	VN_K_ROPE,
-	VN_K_ATTENTION,
-	VN_K_ATTN_SCORES,
-	VN_K_ATTN_PROBS,
-	VN_K_ATTENTION_ODD, /* attention with a softmax that is no family's */
+	VN_K_WITH_EXPERIMENT(ROPE),
+	VN_K_WITH_EXPERIMENT(ATTENTION),
+	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
+	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
 	VN_K_PAGED_GET,
-	VN_K_ACT,
-	VN_K_GATED,
+	VN_K_WITH_EXPERIMENT(ACT),
+	VN_K_WITH_EXPERIMENT(GATED),
 	VN_K_ADD,
-	VN_K_CAUSAL_CONV,
-	VN_K_L2_NORM,
-	VN_K_LOG_DECAY,
-	VN_K_DELTA_RULE,
-	VN_K_DELTA_UNSOLVED, /* an experiment's */
-	VN_K_GATED_NORM,
-	VN_K_ROWS,
+	VN_K_WITH_EXPERIMENT(CAUSAL_CONV),
+	VN_K_WITH_EXPERIMENT(L2_NORM),
+	VN_K_WITH_EXPERIMENT(LOG_DECAY),
+	VN_K_WITH_EXPERIMENT(DELTA_RULE),
+	VN_K_WITH_EXPERIMENT(GATED_NORM),
+	VN_K_ROWS, /* an experiment's */
 	VN_N_KERNELS
 } vn_kernel;
 
@@ -44,10 +49,13 @@ typedef struct vn_kernels {
 	bool             cache_hit; /* a valid file was read */
 } vn_kernels;
 
-/* Builds every pipeline of the policy, for a paged cache or a contiguous one; the
- * others stay NULL. cache_dir as in vn_gpu_options; a cache
+/* The shader of a node's operation: the experiment's where one changes the node. */
+vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
+
+/* Builds every pipeline of the policy, for a paged cache or a contiguous one, and of those of experiments where
+ * the plan has one; the others stay NULL. cache_dir as in vn_gpu_options; a cache
  * that cannot be read or written is no error. */
-vn_status vn_kernels_create(vn_device *d, vn_kernels *k, vn_policy policy, bool paged, const char *cache_dir,
+vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err);
 void      vn_kernels_destroy(vn_device *d, vn_kernels *k); /* safe on a zeroed one */
 
@@ -55,7 +63,8 @@ const char *vn_kernel_name(vn_kernel k);
 uint32_t    vn_kernel_push_bytes(vn_kernel k);
 
 /* The push blocks; letters as in the head of each shader. Addresses are
- * VkDeviceAddress. None is over 128 bytes, the least a device must have. */
+ * VkDeviceAddress. None is over 128 bytes, the least a device must have. What stands behind
+ * a comment "experiment" is pushed to the experiment's shader alone. */
 
 typedef struct vn_push_embed {
 	uint64_t w, ids, y;
@@ -65,8 +74,10 @@ typedef struct vn_push_embed {
 typedef struct vn_push_rms_norm {
 	uint64_t x, g, y;
 	uint32_t R, N;
-	float    eps, offset, divisor;
-	uint32_t odd, G, pad;
+	float    eps, offset;
+	/* experiment */
+	float    divisor;
+	uint32_t flags, G, pad;
 } vn_push_rms_norm;
 
 typedef struct vn_push_layer_norm {
@@ -74,8 +85,10 @@ typedef struct vn_push_layer_norm {
 	uint32_t R, N;
 	float    eps;
 	uint32_t has_bias;
-	float    offset, divisor;
-	uint32_t odd, keep_mean;
+	float    offset;
+	/* experiment */
+	float    divisor;
+	uint32_t flags, keep_mean;
 } vn_push_layer_norm;
 
 typedef struct vn_push_slice {
@@ -91,7 +104,8 @@ typedef struct vn_push_linear {
 
 typedef struct vn_push_rope {
 	uint64_t x, table, y;
-	uint32_t T, H, K, R, pairing, pad;
+	uint32_t T, H, K, R;
+	uint32_t pairing, pad; /* experiment */
 } vn_push_rope;
 
 typedef struct vn_push_attention {
@@ -102,9 +116,10 @@ typedef struct vn_push_attention {
 	uint32_t h0, j0, n_keys;
 	uint32_t B;
 	uint64_t table;
+	/* experiment */
 	int32_t  ahead;
 	uint32_t head_map, leak, padding;
-	uint32_t odd, cache_block, before; /* odd: form, from_zero << 8, blind << 9, cache << 12 of keys, << 16 of values */
+	uint32_t packed, cache_block, before; /* mask.glsl */
 } vn_push_attention;
 
 typedef struct vn_push_pages {
@@ -114,7 +129,8 @@ typedef struct vn_push_pages {
 
 typedef struct vn_push_map {
 	uint64_t a, b, y;
-	uint32_t n, act, form, pad;
+	uint32_t n, act;
+	uint32_t form, pad; /* experiment */
 } vn_push_map;
 
 typedef struct vn_push_rows {
@@ -126,26 +142,30 @@ typedef struct vn_push_rows {
 
 typedef struct vn_push_causal_conv {
 	uint64_t x, w, before, y;
-	uint32_t T, X, J, odd, ahead, last;
+	uint32_t T, X, J;
+	uint32_t linear, forgets, ahead, last, pad; /* experiment */
 } vn_push_causal_conv;
 
 typedef struct vn_push_log_decay {
 	uint64_t x, A, dt, y;
-	uint32_t T, N, form, pad;
+	uint32_t T, N;
+	uint32_t form, pad; /* experiment */
 } vn_push_log_decay;
 
 typedef struct vn_push_delta_rule {
 	uint64_t q, k, v, g, beta, before, after, y;
 	uint32_t T, nk, nv, dk, dv;
 	float    scale;
-	uint32_t form, head_map, restart, P;
+	uint32_t form, head_map, restart, P; /* experiment */
 } vn_push_delta_rule;
 
 typedef struct vn_push_gated_norm {
 	uint64_t x, z, g, y;
 	uint32_t R, N;
-	float    eps, divisor;
-	uint32_t odd, gate, gate_first, pad;
+	float    eps;
+	/* experiment */
+	float    divisor;
+	uint32_t flags, gate, gate_first, pad;
 } vn_push_gated_norm;
 
 #endif

@@ -24,7 +24,7 @@ static void embed(vn_walk *w, const vn_node *n)
 static void rms_norm(vn_walk *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
-	const int64_t   G = v->size[v->rank - 1], N = n->c.norm.width ? n->c.norm.width : G;
+	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
 	const int64_t   R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
 	vn_buffer      *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
 
@@ -33,10 +33,10 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_RMS_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_RMS_NORM, n), &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N,
 			.eps = (float)n->c.norm.eps, .offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N),
-			.odd = norm_odd(n), .G = (uint32_t)G }, rows, 1);
+			.flags = norm_flags(n), .G = (uint32_t)G }, rows, 1);
 	}
 }
 
@@ -54,11 +54,11 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 		if (bias >= 0)
 			vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_LAYER_NORM, &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LAYER_NORM, n), &(vn_push_layer_norm){ .x = in_buffer(w, x, r * N),
 			.g = in_weight(w, n->w[0], 0), .b = bias < 0 ? 0 : in_weight(w, bias, 0), .y = in_buffer(w, y, r * N),
 			.R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps, .has_bias = bias >= 0,
-			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .odd = norm_odd(n),
-			.keep_mean = (uint32_t)n->c.norm.keep_mean }, rows, 1);
+			.offset = (float)n->c.norm.offset, .divisor = norm_divisor(n, N), .flags = norm_flags(n),
+			.keep_mean = (uint32_t)n->x.norm.keep_mean }, rows, 1);
 	}
 }
 
@@ -67,7 +67,7 @@ static void positions(vn_walk *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
-	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->c.positions.step_zero ? 0 : w->past) * row,
+	vn_encode_copy(&w->g->encoder, weight_buffer(w, n->w[0]), w->g->weights.at[n->w[0]].offset + (VkDeviceSize)(n->x.positions.step_zero ? 0 : w->past) * row,
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
@@ -135,7 +135,7 @@ static void turn(vn_walk *w, const vn_node *n, const vn_value *v, int node, vn_b
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, &w->g->upload);
 	vn_encode_writes(&w->g->encoder, y);
-	vn_encode_dispatch(&w->g->encoder, VN_K_ROPE, &(vn_push_rope){ .x = in_buffer(w, x, from * H * K),
+	vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n), &(vn_push_rope){ .x = in_buffer(w, x, from * H * K),
 		.table = table + (uint64_t)(from * R) * 4, .y = in_buffer(w, y, to * H * K), .T = (uint32_t)rows,
 		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(rows * H * K, 64), 1);
 }
@@ -149,26 +149,26 @@ static void rope(vn_walk *w, const vn_node *n, int node)
 		turn(w, n, v, node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), t, smaller(step, w->tokens - t), t);
 }
 
-/* A softmax that takes a kernel of its own. */
-static bool odd_softmax(const vn_node *n)
+/* A softmax of an experiment, which goes row by row. */
+static bool other_softmax(const vn_node *n)
 {
-	return n->c.attention.form && n->c.attention.form != VN_ATTN_SCORES_F16;
+	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
 }
 
 /* What an experiment changes, in one word (mask.glsl). */
-static uint32_t odd(const vn_walk *w, const vn_node *n)
+static uint32_t packed(const vn_walk *w, const vn_node *n)
 {
-	const uint32_t cache = n->c.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->c.attention.cache;
+	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
 
-	return (uint32_t)n->c.attention.form | (uint32_t)n->c.attention.from_zero << 8 | (uint32_t)n->c.attention.blind << 9 | (n->c.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->c.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->c.attention.sinks << 20;
+	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
+	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
 }
 
 /* What the attention shaders share, for queries from row `row` on. */
 static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
-	const int64_t from = odd_softmax(n) ? 0 : row; /* other queries' scores, too */
+	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
 
 	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
 		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
@@ -176,8 +176,8 @@ static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int6
 		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
 		.scale = (float)n->c.attention.scale,
 		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
-		.ahead = n->c.attention.ahead, .head_map = (uint32_t)n->c.attention.head_map, .leak = (uint32_t)n->c.attention.leak,
-		.padding = (uint32_t)n->c.attention.padding, .odd = odd(w, n), .cache_block = (uint32_t)n->c.attention.cache_block,
+		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
+		.padding = (uint32_t)n->x.attention.padding, .packed = packed(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
 		.before = (uint32_t)row };
 }
 
@@ -201,8 +201,8 @@ static void attention(vn_walk *w, const vn_node *n)
 		reads_state(w, n, VN_ATTN_KEYS);
 		reads_state(w, n, VN_ATTN_VALUES);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, odd_softmax(n) ? VN_K_ATTENTION_ODD : VN_K_ATTENTION, &push,
-		                   odd_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTENTION, n), &push,
+		                   other_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
 	}
 }
 
@@ -267,7 +267,7 @@ static void turn_kept(vn_walk *w, const vn_node *n)
 
 void vn_ops_keep(vn_walk *w, const vn_node *n)
 {
-	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->c.attention.again)
+	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->x.attention.again)
 		turn_kept(w, n);
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
@@ -287,9 +287,9 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 	reads_state(w, n, VN_ATTN_KEYS);
 	vn_encode_writes(&w->g->encoder, &w->g->scratch);
 	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_SCORES, &push, groups(rows * cols, 64), 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, groups(rows * cols, 64), 1);
 	else
-		vn_encode_dispatch(&w->g->encoder, VN_K_ATTN_PROBS, &push, rows, 1);
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
@@ -315,7 +315,7 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
 
-	map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
+	map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, row * F + col, &w->g->scratch, 0, rows * cols);
 }
 
 /* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
@@ -370,10 +370,10 @@ void vn_ops_encode(vn_walk *w, int node)
 		break;
 	case VN_OP_ACT:
 		if (here)
-			map(w, VN_K_ACT, n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
+			map(w, vn_kernel_of(VN_K_ACT, n), n->c.act.act, 0, buffer_of(w, n->in[0]), NULL, 0, buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_GATED:
-		map(w, VN_K_GATED, n->c.act.act, n->c.act.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
+		map(w, vn_kernel_of(VN_K_GATED, n), n->c.act.act, n->x.gated.form, buffer_of(w, n->in[0]), buffer_of(w, n->in[1]), 0,
 		    buffer_of(w, n->out[0]), 0, all);
 		break;
 	case VN_OP_ROWS:

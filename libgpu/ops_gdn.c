@@ -36,10 +36,11 @@ static void conv(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, state);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_CAUSAL_CONV, &(vn_push_causal_conv){ .x = in_buffer(w, x, t * X),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_CAUSAL_CONV, n), &(vn_push_causal_conv){ .x = in_buffer(w, x, t * X),
 			.w = in_weight(w, n->w[0], 0), .before = t ? in_buffer(w, x, (t - (J - 1)) * X) : state->address,
 			.y = in_buffer(w, y, t * X), .T = (uint32_t)T, .X = (uint32_t)X, .J = (uint32_t)J,
-			.odd = (uint32_t)n->c.conv.linear << 1 | (w->past > 0 && t == 0 ? (uint32_t)n->c.conv.forgets : 0), .ahead = (uint32_t)n->c.conv.ahead, .last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
+			.linear = (uint32_t)n->x.conv.linear, .forgets = n->x.conv.forgets && w->past > 0 && t == 0, .ahead = (uint32_t)n->x.conv.ahead,
+			.last = (uint32_t)(w->tokens - t) }, groups(T * X, 64), 1);
 	}
 	keep_rows(w, n, x);
 }
@@ -54,9 +55,9 @@ static void l2_norm(vn_walk *w, const vn_node *n)
 		const int64_t rows = smaller(step, R - r);
 		vn_encode_reads(&w->g->encoder, x);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_L2_NORM, &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_L2_NORM, n), &(vn_push_rms_norm){ .x = in_buffer(w, x, r * N),
 			.y = in_floats(y, r * N), .R = (uint32_t)rows, .N = (uint32_t)N, .eps = (float)n->c.norm.eps,
-			.divisor = norm_divisor(n, 1), .odd = norm_odd(n) }, rows, 1);
+			.divisor = norm_divisor(n, 1), .flags = norm_flags(n) }, rows, 1);
 	}
 }
 
@@ -71,9 +72,9 @@ static void log_decay(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[1]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_LOG_DECAY, &(vn_push_log_decay){ .x = in_buffer(w, x, t * N),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_LOG_DECAY, n), &(vn_push_log_decay){ .x = in_buffer(w, x, t * N),
 			.A = in_weight(w, n->w[0], 0), .dt = in_weight(w, n->w[1], 0), .y = in_floats(y, t * N), .T = (uint32_t)T,
-			.N = (uint32_t)N, .form = (uint32_t)n->c.decay.form }, groups(T * N, 64), 1);
+			.N = (uint32_t)N, .form = (uint32_t)n->x.decay.form }, groups(T * N, 64), 1);
 	}
 }
 
@@ -92,13 +93,13 @@ static void delta_rule(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, before);
 		vn_encode_writes(&w->g->encoder, next);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, n->c.delta.form == VN_DELTA_UNSOLVED ? VN_K_DELTA_UNSOLVED : VN_K_DELTA_RULE, &(vn_push_delta_rule){
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_DELTA_RULE, n), &(vn_push_delta_rule){
 			.q = in_floats(in[VN_DELTA_Q], t * nk * dk), .k = in_floats(in[VN_DELTA_K], t * nk * dk),
 			.v = in_buffer(w, in[VN_DELTA_V], t * nv * dv), .g = in_floats(in[VN_DELTA_G], t * nv),
 			.beta = in_buffer(w, in[VN_DELTA_BETA], t * nv), .before = before->address, .after = next->address,
 			.y = in_buffer(w, y, t * nv * dv), .T = (uint32_t)smaller(step, w->tokens - t), .nk = (uint32_t)nk,
 			.nv = (uint32_t)nv, .dk = (uint32_t)dk, .dv = (uint32_t)dv, .scale = (float)n->c.delta.scale,
-			.form = (uint32_t)(n->c.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->c.delta.turned << 8 : 0)), .head_map = (uint32_t)n->c.delta.head_map, .restart = (uint32_t)n->c.delta.restart,
+			.form = (uint32_t)(n->x.delta.form | (w->tokens > 1 && t + step >= w->tokens ? n->x.delta.turned << 8 : 0)), .head_map = (uint32_t)n->x.delta.head_map, .restart = (uint32_t)n->x.delta.restart,
 			.P = (uint32_t)(w->past + t) },
 			groups(dv, 16), nv);
 	}
@@ -116,11 +117,11 @@ static void gated_norm(vn_walk *w, const vn_node *n)
 		vn_encode_reads(&w->g->encoder, z);
 		vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, VN_K_GATED_NORM, &(vn_push_gated_norm){ .x = in_buffer(w, x, r * N),
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_GATED_NORM, n), &(vn_push_gated_norm){ .x = in_buffer(w, x, r * N),
 			.z = in_buffer(w, z, r * N), .g = in_weight(w, n->w[0], 0), .y = in_buffer(w, y, r * N), .R = (uint32_t)rows,
 			.N = (uint32_t)N, .eps = (float)n->c.norm.eps, .divisor = norm_divisor(n, N),
-			.odd = norm_odd(n), .gate = (uint32_t)n->c.norm.gate,
-			.gate_first = (uint32_t)n->c.norm.gate_first }, rows, 1);
+			.flags = norm_flags(n), .gate = (uint32_t)n->x.norm.gate,
+			.gate_first = (uint32_t)n->x.norm.gate_first }, rows, 1);
 	}
 }
 

@@ -60,13 +60,13 @@ static inline int64_t groups(int64_t n, int64_t each)
 /* What a norm of rows of n divides the sum of squares by. */
 static inline float norm_divisor(const vn_node *n, int64_t usual)
 {
-	return (float)(n->c.norm.divisor ? n->c.norm.divisor : usual);
+	return (float)(n->x.norm.divisor ? n->x.norm.divisor : usual);
 }
 
 /* root.glsl */
-static inline uint32_t norm_odd(const vn_node *n)
+static inline uint32_t norm_flags(const vn_node *n)
 {
-	return (uint32_t)(n->c.norm.eps_outside | n->c.norm.sum_f16 << 1 | n->c.norm.first_f16 << 2);
+	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
 
 /* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */

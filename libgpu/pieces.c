@@ -38,7 +38,7 @@ VkDeviceSize vn_pieces_scratch(const vn_walk *w)
 	}
 	for (int i = 0; i < w->g->plan->n_nodes; i++) { /* an experiment's keys, turned */
 		const vn_node *n = &w->g->plan->node[i];
-		if (n->op == VN_OP_ATTENTION && n->c.attention.again && w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)
+		if (n->op == VN_OP_ATTENTION && n->x.attention.again && w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes > bytes)
 			bytes = w->g->cache.slot[n->state[VN_ATTN_KEYS]].row_bytes;
 	}
 	for (int v = 0; v < w->g->plan->n_values; v++) {

@@ -520,10 +520,33 @@ static void a_bad_pipeline_cache_is_ignored(void)
 	model_stop(&m);
 }
 
+/* Nor a branch for them in the others: shaders/mask.glsl. */
+static void a_plan_without_an_experiment_has_no_shader_of_one(void)
+{
+	const vn_gpu_options o = { .policy = F16, .device = devices_[0].index, .cache_dir = "" };
+	vn_error err = { "" };
+	model    m;
+
+	model_start(&m, block_plan(small), VN_F16);
+	for (int leak = 0; leak < 2; leak++) {
+		vn_gpu *g = NULL;
+		for (int i = 0; i < m.plan->n_nodes; i++)
+			if (m.plan->node[i].op == VN_OP_ATTENTION)
+				m.plan->node[i].x.attention.leak = leak;
+		CU_ASSERT_EQUAL_FATAL(vn_gpu_create(m.plan, m.weight, &o, &g, &err), VN_OK);
+		CU_ASSERT_PTR_NOT_NULL(g->kernels.pipeline[VN_K_ATTENTION]);
+		CU_ASSERT_EQUAL(g->kernels.pipeline[VN_K_ATTENTION_EXPERIMENT] != VK_NULL_HANDLE, leak);
+		CU_ASSERT_EQUAL(g->kernels.pipeline[VN_K_ROWS] != VK_NULL_HANDLE, leak);
+		vn_gpu_destroy(g);
+	}
+	model_stop(&m);
+}
+
 int main(void)
 {
 	CU_TestInfo tests[] = {
 		{ "a guarded run passes and gives the same bits", a_guarded_run_passes_and_gives_the_same_bits },
+		{ "a plan without an experiment has no shader of one", a_plan_without_an_experiment_has_no_shader_of_one },
 		{ "a value that was never written is named", a_value_that_was_never_written_is_named },
 		{ "a value that was overrun is named", a_value_that_was_overrun_is_named },
 		{ "a sink that fails ends the run and leaves the position", a_sink_that_fails_ends_the_run_and_leaves_the_position },

@@ -33,7 +33,8 @@ static void any_thread_without_memory_fails_the_call_and_never_hangs_it(void)
 	const vn_policy f16 = { VN_F16, VN_F32, 0 };
 	const vn_consts c = { .attention = { .scale = 1, .heads = H, .kv_heads = H, .head_dim = K, .causal = 1 } };
 	const vn_matrix matrix = vn_matrix_of(&stored, false);
-	const vn_attend_f32 at = { x, x, x, 0, T, &c, THREADS, VN_PRODUCTS_PLAIN };
+	const vn_variant none = { 0 };
+	const vn_attend_f32 at = { x, x, x, 0, T, &c, &none, THREADS, VN_PRODUCTS_PLAIN };
 
 	/* -1: all have memory; THREADS: none of the team is that thread */
 	for (poor = -1; poor <= THREADS; poor++) {

@@ -11,14 +11,8 @@ enum { BEFORE, FORMER, SWAPPED, OTHER, MOVED, LAST, PADDED };
 enum { HEADER = 64, MULTIPLE = 16 }; /* bytes; rows */
 
 static const struct { const char *id, *means; int kind; bool logits; } table[] = {
-	{ "M6", "logits of the last token alone are recorded", LAST, true },
-	{ "P8", "what the call before made is recorded, of its size", BEFORE, false },
-	{ "P8.prompt", "what a prompt before made is recorded in the first call, of its size: that of the ids backwards", FORMER, false },
-	{ "P12.swapped", "the bytes of numbers are recorded in the other order", SWAPPED, false },
-	{ "P12.dtype", "f16 is recorded as bf16, or bf16 as f16", OTHER, false },
-	{ "P12.offset", "64 bytes of a header are recorded, the last 64 are lost", MOVED, false },
-	{ "P13", "the last row alone is recorded", LAST, false },
-	{ "P13.padded", "rows are recorded up to a multiple of sixteen, the others 0", PADDED, false },
+#define MISREADING(name, id, title, kind, logits) { id, title, kind, logits },
+#include "libref/plan/catalogue.def"
 };
 
 struct vn_misreader {

@@ -3,6 +3,7 @@
 #include "compare/replay/local.h"
 #include "compare/text/words.h"
 #include "libref/base/text.h"
+#include "libref/plan/fault.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	else {
 		const vn_hypothesis *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
-		            *h->id && !h->capture && c->point[x->point].replay.captured ? "; so it was recorded, and the run went on otherwise" : "");
+		            *h->id && !h->capture && c->point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
 	}
 	return text;
 }
@@ -54,7 +55,7 @@ static void list_aliases(const vn_comparison *c, const vn_explanation *x, vn_lin
 	for (int i = 1; i < x->n_alias; i++) {
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s", i > 1 ? "; " : "", x->by[i].id, *x->by[i].id ? ", " : "", x->by[i].words, made_at(c, x, &x->by[i], at));
 	}
-	vn_lines_add(lines, "as good on these numbers: %s", text);
+	vn_lines_add(lines, "equally good on this data: %s", text);
 	if (*x->separate)
 		vn_lines_add(lines, "to tell them apart: %s", x->separate);
 }
@@ -64,17 +65,17 @@ static void list_refuted(const vn_explanation *x, vn_lines *lines)
 {
 	for (int i = x->n_alias; i < x->n; i++)
 		if (x->by[i].refuted)
-			vn_lines_add(lines, "not %s, which fits here: %s", x->by[i].id, x->by[i].against);
+			vn_lines_add(lines, "%s fits here too, but is ruled out: %s", *x->by[i].id ? x->by[i].id : x->by[i].words, x->by[i].against);
 }
 
 /* Positions that count from another number than the reference's, as the recording says of itself. */
 static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 {
-	double  from = strcmp(h->id, "R3.plus") == 0 ? 1 : strcmp(h->id, "R3.minus") == 0 ? -1 : 0;
-	int64_t by;
+	const int    row = vn_hypothesis_row(h);
+	const double from = h->finding == VN_OFFSET && !h->paired ? vn_constant_of(h, "offset") : row == vn_mistake_fault(VN_MISTAKE_R3_PLUS) ? 1
+	                  : row == vn_mistake_fault(VN_MISTAKE_R3_MINUS) ? -1 : 0;
+	int64_t      by;
 
-	for (int i = 0; strcmp(h->id, "R3") == 0 && i < h->made.n; i++)
-		from = strcmp(h->made.set[i].name, "offset") == 0 ? h->made.set[i].value : from;
 	return vn_positions_moved(c, &by) && from == (double)by;
 }
 
@@ -83,9 +84,9 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
 		return;
 	if (!x->n_fit) {
-		if (x->n && !x->by[0].refuted && x->by[0].used < x->sound.used)
-			vn_lines_add(lines, "the nearest, %s%s%s%s%s, leaves %.3g of %.3g floors (a healthy operation leaves %.0f at most)", x->by[0].id,
-			             *x->by[0].id ? ", " : "", x->by[0].words, *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
+		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->sound.limit_fraction / 2)
+			vn_lines_add(lines, "nearest: %s%s%s%s%s; residual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
+			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);
@@ -94,11 +95,11 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	char next[200] = "";
 	if (x->n > x->n_alias && !x->by[x->n_alias].refuted) {
 		const vn_hypothesis *h = &x->by[x->n_alias];
-		snprintf(next, sizeof next, "; the next best, %.60s, leaves %.3g times as much", *h->id ? h->id : h->words, x->margin);
+		snprintf(next, sizeof next, "; runner-up %.60s is %.3g times worse", *h->id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "it leaves %.3g of %.3g floors%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
 	if (as_recorded(c, &x->by[0]))
-		vn_lines_add(lines, "the candidate recorded such positions: a convention, unless steps disagree; products of queries and keys, and what follows, are the same");
+		vn_lines_add(lines, "the candidate's recorded positions have this offset: a convention, unless steps disagree; attention scores and what follows are unaffected");
 	if (*x->by[0].against)
 		vn_lines_add(lines, "not in every step: %s", x->by[0].against);
 	if (x->n_alias > 1)
@@ -113,7 +114,7 @@ static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_expl
 	if (vn_local_is_order(&c->point[a->point]) || vn_local_is_order(&c->point[b->point]))
 		return vn_local_is_order(&c->point[a->point]) == vn_local_is_order(&c->point[b->point]) && c->point[a->point].replay.columns == c->point[b->point].replay.columns
 		    && strcmp(vn_say_lying(c, &c->point[a->point], one), vn_say_lying(c, &c->point[b->point], other)) == 0;
-	return a->n_fit && b->n_fit && strcmp(a->by[0].id, b->by[0].id) == 0 && strcmp(a->by[0].words, b->by[0].words) == 0 && strcmp(a->by[0].in_part, b->by[0].in_part) == 0;
+	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 
 void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
@@ -143,8 +144,8 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 		vn_say_explained_more(c, x, lines);
 	}
 	if (left)
-		vn_lines_add(lines, "%d more origins have answers of their own: --format json has them", left);
+		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
 	if (c->why && c->why->left_out)
-		vn_lines_add(lines, "%d more origins were not looked at: %s", c->why->left_out, c->n_origins > c->n_points / 4
-		             ? "they are everywhere; is the precision what the candidate says (--floor-precision)?" : "there are too many");
+		vn_lines_add(lines, "%d more origins were not examined: %s", c->why->left_out, c->n_origins > c->n_points / 4
+		             ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)" : "there are too many");
 }

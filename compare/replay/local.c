@@ -77,7 +77,7 @@ vn_status vn_local_alone(const vn_tensor *z, const vn_tensor *c, const char *axe
 	other.local_token = value_of(&m, VN_M_WORST_TOKEN_NMSE);
 	other.local_max = value_of(&m, VN_M_MAX_ABS);
 	other.bad = one_side_bad(&m);
-	if (vn_local_used(&other, n) < vn_local_used(l, n))
+	if (vn_local_limit_fraction(&other, n) < vn_local_limit_fraction(l, n))
 		*l = other;
 	return VN_OK;
 }
@@ -107,7 +107,7 @@ double vn_local_worst(const vn_replayed *l)
 	return token > most ? token : most;
 }
 
-double vn_local_used(const vn_replayed *l, int64_t n)
+double vn_local_limit_fraction(const vn_replayed *l, int64_t n)
 {
 	/* Of so few numbers a floor may be next to nothing by luck (compare.h). */
 	const double loose = n < VN_FEW_NUMBERS ? 4 : 1, all = vn_local_ratio(l) / VN_LOCAL_LIMIT, peak = vn_local_worst(l) / VN_PEAK_LIMIT;
@@ -132,7 +132,7 @@ double vn_local_shown(const vn_checkpoint *p)
 
 bool vn_local_beyond(const vn_checkpoint *p)
 {
-	return p->replayed && !(vn_local_used(&p->replay, p->m.n) <= 1);
+	return p->replayed && !(vn_local_limit_fraction(&p->replay, p->m.n) <= 1);
 }
 
 bool vn_local_is_order(const vn_checkpoint *p)

@@ -37,7 +37,7 @@ double vn_local_ratio(const vn_replayed *l);
 /* The worst token's nmse, or the square of the worst element's error, in multiples of its floor: the larger. */
 double vn_local_worst(const vn_replayed *l);
 /* Both in one number: how much of what is allowed it uses; 1 is the limit. n: elements. */
-double vn_local_used(const vn_replayed *l, int64_t n);
+double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
 
 /* The same of a checkpoint. NaN: not replayed. */
 double vn_local_over_floor(const vn_checkpoint *p);

@@ -81,7 +81,7 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
 /* Never in memory, or made of what others put there. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);
 
-/* ---- healthy.c: what other healthy implementations do ------------------------------------------ */
+/* ---- reference_variants.c: what other healthy implementations do ------------------------------------------ */
 
 /* Judges a value that came out beyond its floor by them. own: what the node made of it; cand: what the candidate did. The node is
  * run again, and leaves what it had made. */

@@ -1,31 +1,56 @@
 /* selftest_places.c: the right numbers in the wrong places: of other tokens, heads, layers, points and steps. */
 #include "compare/selftest/selftest_change.h"
 
+#include "libref/base/arrange.h"
+
 #include <string.h>
 
-static void swap(double *a, double *b, int64_t n)
+/* (outer,n,piece), the axis n in another order. */
+static void arrange(const vn_patient *p, double *x, vn_arrange m, int64_t outer, int64_t n, int64_t piece)
 {
-	for (int64_t i = 0; i < n; i++) {
-		const double x = a[i];
-		a[i] = b[i];
-		b[i] = x;
+	memcpy(p->y, x, (size_t)(p->T * p->W) * sizeof *x); /* room of the same size */
+	vn_arrange_bytes(x, p->y, &m, (size_t)outer, (size_t)n, (size_t)piece * sizeof *x);
+}
+
+static void arrange_tokens(const vn_patient *p, double *x, vn_arrange m)
+{
+	arrange(p, x, m, 1, p->T, p->W);
+}
+
+static void arrange_heads(const vn_patient *p, double *x, vn_arrange m)
+{
+	arrange(p, x, m, p->T, p->H, p->K);
+}
+
+static void arrange_numbers(const vn_patient *p, double *x, vn_arrange m)
+{
+	arrange(p, x, m, 1, p->T * p->W, 1);
+}
+
+#define MOVED(name, what, ...) \
+	static void name(const vn_patient *p, double *x) \
+	{ \
+		arrange_##what(p, x, (vn_arrange){ __VA_ARGS__ }); \
 	}
+
+MOVED(rows_reversed, tokens, VN_ARRANGE_REVERSED, .each = 1)
+MOVED(tokens_late, tokens, VN_ARRANGE_SHIFTED, .a = -1)
+MOVED(tokens_early, tokens, VN_ARRANGE_SHIFTED, .a = 1)
+MOVED(tokens_swapped, tokens, VN_ARRANGE_EXCHANGED, .a = p->T / 2, .b = p->T / 2 - 1)
+MOVED(off_by_one, numbers, VN_ARRANGE_SHIFTED, .a = 1)
+MOVED(pairs_swapped, numbers, VN_ARRANGE_REVERSED, .each = 1, .period = 2)
+MOVED(heads_reversed, heads, VN_ARRANGE_REVERSED, .each = 1)
+MOVED(transposed, numbers, VN_ARRANGE_TURNED, .a = p->T, .b = p->W)
+MOVED(halves_interleaved, numbers, VN_ARRANGE_TURNED, .a = 2, .b = p->K / 2, .period = p->K)
+
+static void heads_first(const vn_patient *p, double *x)
+{
+	arrange(p, x, (vn_arrange){ VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
-static void rows_reversed(const vn_patient *p, double *x)
+void vn_change_heads_swapped(const vn_patient *p, double *x)
 {
-	for (int64_t t = 0; t < p->T / 2; t++)
-		swap(row(p, x, t), row(p, x, p->T - 1 - t), p->W);
-}
-
-static void tokens_late(const vn_patient *p, double *x)
-{
-	memmove(row(p, x, 1), x, (size_t)((p->T - 1) * p->W) * sizeof *x);
-}
-
-static void tokens_early(const vn_patient *p, double *x)
-{
-	memmove(x, row(p, x, 1), (size_t)((p->T - 1) * p->W) * sizeof *x);
+	arrange_heads(p, x, (vn_arrange){ VN_ARRANGE_EXCHANGED, .b = 1 });
 }
 
 static void row_copied(const vn_patient *p, double *x)
@@ -33,69 +58,9 @@ static void row_copied(const vn_patient *p, double *x)
 	memcpy(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), (size_t)p->W * sizeof *x);
 }
 
-static void tokens_swapped(const vn_patient *p, double *x)
-{
-	swap(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), p->W);
-}
-
 static void first_for_last(const vn_patient *p, double *x)
 {
 	memcpy(row(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
-}
-
-static void off_by_one(const vn_patient *p, double *x)
-{
-	memmove(x, x + 1, (size_t)(p->T * p->W - 1) * sizeof *x);
-}
-
-static void pairs_swapped(const vn_patient *p, double *x)
-{
-	for (int64_t i = 0; i + 1 < p->T * p->W; i += 2)
-		swap(&x[i], &x[i + 1], 1);
-}
-
-void vn_change_heads_swapped(const vn_patient *p, double *x)
-{
-	for (int64_t t = 0; t < p->T; t++)
-		swap(row(p, x, t), row(p, x, t) + p->K, p->K);
-}
-
-static void heads_reversed(const vn_patient *p, double *x)
-{
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t h = 0; h < p->H / 2; h++)
-			swap(row(p, x, t) + h * p->K, row(p, x, t) + (p->H - 1 - h) * p->K, p->K);
-}
-
-static void heads_first(const vn_patient *p, double *x)
-{
-	const vn_patient *q = p;
-	double *y = p->y; /* room of the same size */
-	memcpy(y, x, (size_t)(q->T * q->W) * sizeof *x);
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t h = 0; h < p->H; h++)
-			memcpy(x + (h * p->T + t) * p->K, y + (t * p->H + h) * p->K, (size_t)p->K * sizeof *x);
-}
-
-/* (T,W) as (W,T) in memory. */
-static void transposed(const vn_patient *p, double *x)
-{
-	double *y = p->y;
-	memcpy(y, x, (size_t)(p->T * p->W) * sizeof *x);
-	for (int64_t t = 0; t < p->T; t++)
-		for (int64_t i = 0; i < p->W; i++)
-			x[i * p->T + t] = y[t * p->W + i];
-}
-
-static void halves_interleaved(const vn_patient *p, double *x)
-{
-	double *y = p->y;
-	memcpy(y, x, (size_t)(p->T * p->W) * sizeof *x);
-	for (int64_t h = 0; h < p->T * p->H; h++)
-		for (int64_t i = 0; i < p->K / 2; i++) {
-			x[h * p->K + 2 * i] = y[h * p->K + i];
-			x[h * p->K + 2 * i + 1] = y[h * p->K + p->K / 2 + i];
-		}
 }
 
 void vn_change_to_others(const vn_patient *p, double *x)

@@ -96,7 +96,7 @@ typedef struct list {
 } list;
 
 __attribute__((format(printf, 7, 8)))
-static void add(list *l, vn_change_kind kind, vn_dtype as, double x, const char *id, const char *word, const char *format, ...)
+static void add(list *l, vn_change_kind kind, vn_dtype as, double x, vn_mistake id, const char *word, const char *format, ...)
 {
 	vn_change c = { .kind = kind, .as = as, .x = x, .id = id, .word = word };
 	va_list   args;
@@ -165,7 +165,7 @@ static void times(list *l, double factor, const char *name)
 	const double as_float = (double)(float)factor;
 	for (int k = 0; k < 2; k++)
 		if (k == 0 || as_float != factor)
-			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, "", "scaled", "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
+			add(l, VN_CHANGE_TIMES, l->b->dtype, k ? as_float : factor, VN_NO_MISTAKE, "scaled", "multiplied by %s%s%.6g", name, *name ? ", " : "", factor);
 }
 
 static void factors(list *l, const vn_heads *h)
@@ -197,26 +197,25 @@ static void formats(list *l)
 {
 	static const vn_dtype narrow[] = { VN_BF16, VN_F16 };
 	const vn_dtype from = l->a->dtype, to = l->b->dtype;
-	const char    *id = "W13";
 
 	for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
 		const char *name = vn_dtype_name(narrow[i]);
 		if (from != narrow[i]) {
 			if (to != narrow[i])
-				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, "", "rounded", "rounded to %s on the way", name);
-			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, id, "truncated", "truncated to %s, not rounded", name);
+				add(l, VN_CHANGE_ROUNDED, narrow[i], 0, VN_NO_MISTAKE, "rounded", "rounded to %s on the way", name);
+			add(l, VN_CHANGE_TRUNCATED, narrow[i], 0, VN_MISTAKE_W13, "truncated", "truncated to %s, not rounded", name);
 		}
 	}
 	if (from != VN_F16) {
-		add(l, VN_CHANGE_SATURATED, VN_F16, 0, "W14", "saturated", "what f16 cannot hold saturated at 65504");
+		add(l, VN_CHANGE_SATURATED, VN_F16, 0, VN_MISTAKE_W14, "saturated", "what f16 cannot hold saturated at 65504");
 		for (int sign = 0; sign < 2; sign++) {
-			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, "W14", "flushed", "what is below the normal numbers of f16 flushed to 0");
-			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, "W14", "flushed", "flushed to 0 below the normal numbers of f16, saturated at 65504");
+			add(l, VN_CHANGE_FLUSHED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "what is below the normal numbers of f16 flushed to 0");
+			add(l, VN_CHANGE_FLUSHED_SATURATED, VN_F16, sign, VN_MISTAKE_W14, "flushed", "flushed to 0 below the normal numbers of f16, saturated at 65504");
 		}
 	}
 	if (from == VN_F16 || from == VN_BF16) {
 		const vn_dtype other = from == VN_F16 ? VN_BF16 : VN_F16;
-		add(l, VN_CHANGE_RELABELLED, other, 0, "W12", "misread", "bits of %s read as %s", vn_dtype_name(from), vn_dtype_name(other));
+		add(l, VN_CHANGE_RELABELLED, other, 0, VN_MISTAKE_W12, "misread", "bits of %s read as %s", vn_dtype_name(from), vn_dtype_name(other));
 	}
 }
 
@@ -229,7 +228,7 @@ static void blocks(list *l)
 		return;
 	for (int d = VN_N_DTYPES; d < VN_N_WEIGHT_DTYPES; d++)
 		if (vn_quantises((vn_dtype)d))
-			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, "W15", "quantised", "quantised as %s and back", vn_dtype_name((vn_dtype)d));
+			add(l, VN_CHANGE_QUANTISED, (vn_dtype)d, 0, VN_MISTAKE_W15, "quantised", "quantised as %s and back", vn_dtype_name((vn_dtype)d));
 }
 
 int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_weight_row *b, const vn_heads *h, vn_change c[VN_MOST_CHANGES])
@@ -238,20 +237,20 @@ int vn_changes_of(const vn_weight_name *name, const vn_weight_row *a, const vn_w
 
 	if (vn_dtype_block(b->dtype) > 1) {
 		if (vn_quantises(b->dtype))
-			add(&l, VN_CHANGE_NONE, b->dtype, 0, "W15", "quantised", "quantised as %s", vn_dtype_name(b->dtype));
+			add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "quantised", "quantised as %s", vn_dtype_name(b->dtype));
 		return l.n;
 	}
 	if (vn_dtype_block(a->dtype) > 1) {
-		add(&l, VN_CHANGE_NONE, b->dtype, 0, "W15", "dequantised", "the numbers that blocks of %s stand for", vn_dtype_name(a->dtype));
+		add(&l, VN_CHANGE_NONE, b->dtype, 0, VN_MISTAKE_W15, "dequantised", "the numbers that blocks of %s stand for", vn_dtype_name(a->dtype));
 		return l.n;
 	}
 	formats(&l);
 	if (a->shape.rank == 1) {
-		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, "N6", "plus-one", "stored plus one: 1 + w for w");
-		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, "N6", "plus-one", "stored less one: w - 1 for w");
+		add(&l, VN_CHANGE_PLUS, b->dtype, 1.0, VN_MISTAKE_N6, "plus-one", "stored plus one: 1 + w for w");
+		add(&l, VN_CHANGE_PLUS, b->dtype, -1.0, VN_MISTAKE_N6, "plus-one", "stored less one: w - 1 for w");
 	}
 	if (name->part == VN_PART_GDN_LOG)
-		add(&l, VN_CHANGE_DECAY, b->dtype, 0, "G1", "decay", "-exp(A_log) in place of A_log");
+		add(&l, VN_CHANGE_DECAY, b->dtype, 0, VN_MISTAKE_G1, "decay", "-exp(A_log) in place of A_log");
 	factors(&l, h);
 	blocks(&l);
 	return keep_fitting(&l);

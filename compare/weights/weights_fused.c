@@ -112,7 +112,7 @@ bool vn_weight_fused(const vn_trial *t, vn_weight_difference *d, bool *same)
 		if (known && numbers_fit(t, numbers, n, whole, d, same))
 			return true;
 		if (statistics_fit(part, n, whole))
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", "", known ? "%s are in one, in an order of none of the known mistakes" :
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "fused", VN_NO_MISTAKE, known ? "%s are in one, in an order of none of the known mistakes" :
 			                    "%s are in one, in an order that numbers would tell", f ? "gate and up" : "q, k and v");
 	}
 	return false;

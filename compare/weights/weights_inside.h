@@ -5,6 +5,8 @@
 
 #include "compare/weights/weights.h"
 
+#include "libref/plan/fault.h"
+
 /* ---- names (weights_names.c) -------------------------------------------------- */
 
 typedef enum vn_part {
@@ -23,8 +25,8 @@ typedef struct vn_weight_name {
 
 vn_weight_name vn_weight_name_of(const char *name);
 bool           vn_part_is_norm(vn_part p);
-/* The catalogue's id of holding each other's numbers, "W4"; NULL: it has none. */
-const char    *vn_part_exchange(vn_part a, vn_part b);
+/* Of holding each other's numbers. */
+vn_mistake     vn_part_exchange(vn_part a, vn_part b);
 /* The row of this name; NULL. */
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
 
@@ -52,7 +54,8 @@ typedef struct vn_order {
 	int           axis;      /* 0: rows, 1: columns */
 	bool          back;      /* the other way round: these are the candidate's, the reference's follow */
 	int64_t       p[8];      /* what the kind needs */
-	const char   *id, *word; /* of the catalogue, of specs/weights.md */
+	vn_mistake    id;
+	const char   *word;      /* of specs/weights.md */
 	char          says[VN_WEIGHT_WORDS];
 } vn_order;
 
@@ -75,7 +78,8 @@ typedef struct vn_change {
 	vn_change_kind kind;
 	vn_dtype       as;       /* the format it went through */
 	double         x;        /* added, the factor, or 1 where zeros keep their sign */
-	const char    *id, *word;
+	vn_mistake     id;
+	const char    *word;
 	char           says[VN_WEIGHT_WORDS];
 } vn_change;
 
@@ -125,7 +129,7 @@ typedef struct vn_trial {
 } vn_trial;
 
 __attribute__((format(printf, 6, 7)))
-bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, const char *id, const char *format, ...);
+bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, vn_mistake id, const char *format, ...);
 
 /* The same, with what was measured of it. */
 bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);

@@ -122,7 +122,7 @@ static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
 	for (int k = 1; k >= 0; k--) {
 		const char *how = fresh(t->row[k]), *other = fresh(t->row[!k]);
 		if (how && !other && fabs(t->row[!k]->stats.rms / t->row[k]->stats.rms - 1.0) > 0.05)
-			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", "W11", "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
+			return vn_weight_is(d, VN_BY_STATISTICS, false, "random", VN_MISTAKE_W11, "%sfresh random numbers (%s): never loaded", k ? "" : "in the reference: ", how);
 	}
 	return false;
 }
@@ -132,11 +132,11 @@ static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
 static bool unrelated(const vn_trial *t, const vn_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
-		vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order, by none of the known mistakes");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order, by none of the known mistakes");
 	else if (fresh(t->row[1]) && !fresh(t->row[0]))
-		vn_weight_is(d, VN_BY_NUMBERS, true, "random", "W11", "fresh random numbers: never loaded");
+		vn_weight_is(d, VN_BY_NUMBERS, true, "random", VN_MISTAKE_W11, "fresh random numbers: never loaded");
 	else
-		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", "", "unrelated numbers");
+		vn_weight_is(d, VN_BY_NUMBERS, true, "unrelated", VN_NO_MISTAKE, "unrelated numbers");
 	return vn_weight_measures(d, "correlation", f->correlation);
 }
 
@@ -153,7 +153,7 @@ static bool quantised(const vn_trial *t, vn_weight_difference *d)
 
 	if (!(of_blocks(a) || here) || a->dtype == b->dtype)
 		return false;
-	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", "W15", "%squantised as %s%s", here ? "" : "in the reference: ",
+	return vn_weight_is(d, VN_BY_TABLE, true, here ? "quantised" : "dequantised", VN_MISTAKE_W15, "%squantised as %s%s", here ? "" : "in the reference: ",
 	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", and not plainly of these numbers" : "");
 }
 
@@ -166,17 +166,17 @@ static bool measured(const vn_trial *t, vn_weight_difference *d)
 	const vn_fit f = vn_fit_of(t->numbers[0], t->numbers[1]);
 	const double off = sqrt(f.nmse), unit = of_blocks(a) || of_blocks(b) ? 1e-3 : unit_of(a, b);
 	if (f.differing == 0.0)
-		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", "", "the same numbers in other bits");
+		return vn_weight_is(d, VN_BY_NUMBERS, true, "bits", VN_NO_MISTAKE, "the same numbers in other bits");
 	if (a->stats.n >= ENOUGH && fabs(f.correlation) < 6.0 / sqrt((double)a->stats.n))
 		return unrelated(t, &f, d);
 	if (quantised(t, d))
 		return vn_weight_measures(d, "apart", off);
 	if (fabs(f.factor - 1.0) > 2.0 * unit && sqrt(f.residual) < unit * fabs(f.factor))
-		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", "", "multiplied by %.6g", f.factor);
+		return vn_weight_is(d, VN_BY_NUMBERS, true, "scaled", VN_NO_MISTAKE, "multiplied by %.6g", f.factor);
 	if (off < 0.5 && f.correlation > 0.7)
-		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", "", "another revision, or rounded otherwise");
+		vn_weight_is(d, VN_BY_NUMBERS, false, "revision", VN_NO_MISTAKE, "another revision, or rounded otherwise");
 	else
-		vn_weight_is(d, VN_BY_NUMBERS, true, "other", "", "other numbers");
+		vn_weight_is(d, VN_BY_NUMBERS, true, "other", VN_NO_MISTAKE, "other numbers");
 	return vn_weight_measures(d, "apart", off);
 }
 
@@ -185,15 +185,15 @@ static bool measured(const vn_trial *t, vn_weight_difference *d)
 /* " (R1b or W1: the numbers would tell)", of the orders that there may be. */
 static void say_ids(const vn_order *list, int n, char text[64])
 {
-	const char *said = "";
-	size_t      used = 0;
+	vn_mistake said = VN_NO_MISTAKE;
+	size_t     used = 0;
 
 	*text = 0;
 	for (int i = 0; i < n; i++) {
-		if (list[i].kind == VN_ORDER_SHEARED || strcmp(list[i].id, said) == 0 || used > 40)
+		if (list[i].kind == VN_ORDER_SHEARED || list[i].id == said || used > 40)
 			continue;
 		said = list[i].id;
-		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", said);
+		used += (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " or " : " (", vn_mistake_id(said));
 	}
 	if (used)
 		snprintf(text + used, 64 - used, ": numbers decide)");
@@ -208,7 +208,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 		[VN_ORDER_SHARDS] = "its shards in another order", [VN_ORDER_EVERY_OTHER] = "rows of gate and up in another order",
 		[VN_ORDER_SHEARED] = "",
 	};
-	const char *says = o->kind == VN_ORDER_TURNED ? (o->id[2] ? "its bytes transposed, and taken for the old shape" : "transposed")
+	const char *says = o->kind == VN_ORDER_TURNED ? (o->id == VN_MISTAKE_W1B ? "its bytes transposed, and taken for the old shape" : "transposed")
 	                 : words[o->kind] ? words[o->kind] : o->says;
 	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
 }
@@ -225,17 +225,17 @@ static bool another_order(const vn_trial *t, vn_weight_difference *d)
 	if (!same_in_any_order(a, b))
 		return false;
 	if (t->numbers[0] || t->numbers[1])
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order, by none of the known mistakes");
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order, by none of the known mistakes");
 	for (int i = 0; i < n; i++) {
 		if (list[i].kind == VN_ORDER_SHEARED)
 			continue;
-		others = others || (first && strcmp(list[i].id, first->id) != 0);
+		others = others || (first && list[i].id != first->id);
 		first = first ? first : &list[i];
 	}
 	if (first && !others)
 		return one_of_them(d, first);
 	say_ids(list, n, ids);
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", "", "the same numbers in another order%s", ids);
+	return vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order%s", ids);
 }
 
 /* Of one number in many it takes more than that the ends fit. */
@@ -301,10 +301,10 @@ static bool of_another(const vn_trial *t, vn_weight_difference *d)
 	if (!found)
 		return false;
 	const vn_weight_name other = vn_weight_name_of(found->name);
-	const char          *id = strcmp(other.tail, t->name.tail) == 0 ? "W9" : vn_part_exchange(t->name.part, other.part);
-	if (id && strcmp(id, "W9") == 0)
-		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", "W9", "holds the weights of layer %d", other.layer);
-	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id ? id : "", "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+	const vn_mistake     id = strcmp(other.tail, t->name.tail) == 0 ? VN_MISTAKE_W9 : vn_part_exchange(t->name.part, other.part);
+	if (id == VN_MISTAKE_W9)
+		return vn_weight_is(d, VN_BY_STATISTICS, false, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other.layer);
+	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
 }
 
 bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d)
@@ -317,8 +317,8 @@ bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d)
 	const double ratio = y->rms / x->rms;
 	const bool   shape = vn_shape_equal(&a->shape, &b->shape);
 	if (shape && fabs(ratio - 1.0) < 0.1 && fabs(y->mean - x->mean) < 0.1 * x->rms && y->absmax < 1.5 * x->absmax && x->absmax < 1.5 * y->absmax)
-		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", "", "other numbers alike in size: another revision, perhaps");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "revision", VN_NO_MISTAKE, "other numbers alike in size: another revision, perhaps");
 	else
-		vn_weight_is(d, VN_BY_STATISTICS, false, "other", "", shape ? "other numbers" : "other numbers in another shape");
+		vn_weight_is(d, VN_BY_STATISTICS, false, "other", VN_NO_MISTAKE, shape ? "other numbers" : "other numbers in another shape");
 	return vn_weight_measures(d, "rms", ratio);
 }

@@ -24,11 +24,11 @@ static const struct {
 };
 
 static const struct {
-	vn_part     a, b;
-	const char *id;
+	vn_part    a, b;
+	vn_mistake id;
 } exchanges[] = {
-	{ VN_PART_GATE, VN_PART_UP, "W4" }, { VN_PART_NORM_Q, VN_PART_NORM_K, "N11" }, { VN_PART_NORM_IN, VN_PART_NORM_POST, "N12" },
-	{ VN_PART_GDN_B, VN_PART_GDN_A, "G3" }, { VN_PART_EMBED, VN_PART_HEAD, "W10" },
+	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 }, { VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 }, { VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
+	{ VN_PART_GDN_B, VN_PART_GDN_A, VN_MISTAKE_G3 }, { VN_PART_EMBED, VN_PART_HEAD, VN_MISTAKE_W10 },
 };
 
 /* ".layers.12." or ".h.12.", at the beginning of a name too: what is behind it. */
@@ -69,12 +69,12 @@ bool vn_part_is_norm(vn_part p)
 	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
 }
 
-const char *vn_part_exchange(vn_part a, vn_part b)
+vn_mistake vn_part_exchange(vn_part a, vn_part b)
 {
 	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++)
 		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))
 			return exchanges[i].id;
-	return NULL;
+	return VN_NO_MISTAKE;
 }
 
 /* What publishers put before the names of one and the same trunk. */

@@ -2,6 +2,8 @@
  * (specs/models.md, 9.5; of RoPE 1.5, of value heads 4.6). */
 #include "compare/weights/weights_inside.h"
 
+#include "libref/base/arrange.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,34 +53,41 @@ static int64_t from_group(int64_t G, int64_t r, int64_t K, int64_t i)
 	return at < r * K ? g * r * K + at : at < (r + 1) * K ? (G * r + g) * K + at - r * K : (G * r + G + g) * K + at - (r + 1) * K;
 }
 
-int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+static vn_arrange rule_of(const vn_order *o, int64_t n)
 {
 	const int64_t *p = o->p;
 
 	switch (o->kind) {
-	case VN_ORDER_PAIRS: { /* p: period, columns that turn */
-		const int64_t k = i % p[0];
-		return k < p[1] ? i - k + k / 2 + k % 2 * (p[1] / 2) : i;
+	case VN_ORDER_PAIRS: /* p: period, columns that turn */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 2, .b = p[1] / 2, .period = p[0] };
+	case VN_ORDER_PARTS_BY_HEAD: /* p: heads, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = 3, .b = p[0], .each = p[1] };
+	case VN_ORDER_HALVES: /* p: heads, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[0], .b = 2, .each = p[1] };
+	case VN_ORDER_TILED: /* p: what stands before, key heads, value heads a key head, width */
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = p[1], .b = p[2], .each = p[3], .before = p[0] };
+	case VN_ORDER_REVERSED:
+		return (vn_arrange){ VN_ARRANGE_REVERSED, .each = 1 };
+	case VN_ORDER_SHARDS: /* p: how many, by how many they are turned; -1: the last one first */
+		return (vn_arrange){ p[1] < 0 ? VN_ARRANGE_REVERSED : VN_ARRANGE_ROUND, .a = p[1] * (n / p[0]), .each = n / p[0] };
+	case VN_ORDER_EVERY_OTHER:
+		return (vn_arrange){ VN_ARRANGE_TURNED, .a = n / 2, .b = 2 };
+	default:
+		return (vn_arrange){ VN_ARRANGE_ROUND, .a = 0 };
 	}
-	case VN_ORDER_BLOCKS:         return from_blocks(p, i);
-	case VN_ORDER_PARTS_BY_HEAD:  return i / p[1] % 3 * (p[0] * p[1]) + i / (3 * p[1]) * p[1] + i % p[1]; /* p: heads, width */
-	case VN_ORDER_PARTS_BY_GROUP: return from_group(p[0], p[1], p[2], i);
-	case VN_ORDER_HALVES: { /* p: heads, width, 1 where the second half comes first */
-		const int64_t half = p[0] * p[1], second = (i / half) ^ p[2];
-		return i % half / p[1] * 2 * p[1] + second * p[1] + i % p[1];
-	}
-	case VN_ORDER_TILED: { /* p: what stands before, key heads, value heads a key head, width */
-		const int64_t j = (i - p[0]) / p[3];
-		return i < p[0] ? i : p[0] + (j % p[1] * p[2] + j / p[1]) * p[3] + (i - p[0]) % p[3];
-	}
-	case VN_ORDER_REVERSED:       return n - 1 - i;
-	case VN_ORDER_SHARDS: { /* p: how many, by how many they are turned; -1: the last one first */
-		const int64_t len = n / p[0], k = i / len;
-		return (p[1] < 0 ? p[0] - 1 - k : (k + p[1]) % p[0]) * len + i % len;
-	}
-	case VN_ORDER_EVERY_OTHER:    return i < n / 2 ? 2 * i : 2 * (i - n / 2) + 1;
-	default:                      return i;
-	}
+}
+
+int64_t vn_order_from(const vn_order *o, int64_t i, int64_t n)
+{
+	const vn_arrange m = rule_of(o, n);
+
+	if (o->kind == VN_ORDER_BLOCKS)
+		return from_blocks(o->p, i);
+	if (o->kind == VN_ORDER_PARTS_BY_GROUP)
+		return from_group(o->p[0], o->p[1], o->p[2], i);
+	if (o->kind == VN_ORDER_HALVES && o->p[2]) /* the second half comes first */
+		i = (i + n / 2) % n;
+	return vn_arranged(&m, i, n);
 }
 
 /* ---- which there are ----------------------------------------------------------------- */
@@ -89,7 +98,7 @@ typedef struct list {
 } list;
 
 __attribute__((format(printf, 6, 7)))
-static vn_order *add(list *l, vn_order_kind kind, int axis, const char *id, const char *word, const char *format, ...)
+static vn_order *add(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *format, ...)
 {
 	va_list args;
 
@@ -112,7 +121,7 @@ static void set(vn_order *o, int64_t a, int64_t b, int64_t c, int64_t d)
 }
 
 /* One and its inverse. */
-static void both(list *l, vn_order_kind kind, int axis, const char *id, const char *word, const char *says, const char *back,
+static void both(list *l, vn_order_kind kind, int axis, vn_mistake id, const char *word, const char *says, const char *back,
                  const int64_t p[4])
 {
 	set(add(l, kind, axis, id, word, "%s", says), p[0], p[1], p[2], p[3]);
@@ -130,12 +139,12 @@ static void pairs(list *l, const vn_heads *h, int64_t n, bool doubled)
 		const int64_t turn = k ? h->R : h->K;
 		if (turn < 4 || turn % 2 || turn > h->K || (k && turn == h->K))
 			continue;
-		both(l, VN_ORDER_PAIRS, 0, "R1b", "rope-rows", "rows permuted as RoPE of neighbours wants them",
+		both(l, VN_ORDER_PAIRS, 0, VN_MISTAKE_R1B, "rope-rows", "rows permuted as RoPE of neighbours wants them",
 		     "rows permuted as RoPE of halves wants them", (int64_t[]) { period, turn, 0, 0 });
 	}
 }
 
-static void blocks(list *l, int axis, const char *id, const int64_t size[3], const char *const name[3], int64_t n)
+static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], const char *const name[3], int64_t n)
 {
 	static const int orders[][3] = { { 0, 2, 1 }, { 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	if (size[0] <= 0 || size[1] <= 0 || size[2] <= 0 || size[0] + size[1] + size[2] != n)
@@ -155,15 +164,15 @@ static void fused(list *l, const vn_heads *h, vn_part part, int axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
 	if (part == VN_PART_C_ATTN) {
-		blocks(l, axis, "W2", (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
+		blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { n / 3, n / 3, n / 3 }, qkv, n);
 		if (h->H > 1 && 3 * q == n)
-			both(l, VN_ORDER_PARTS_BY_HEAD, axis, "W2", "parts", "q, k and v of each head together", "q, k and v each together, as if they were not",
+			both(l, VN_ORDER_PARTS_BY_HEAD, axis, VN_MISTAKE_W2, "parts", "q, k and v of each head together", "q, k and v each together, as if they were not",
 			     (int64_t[]) { h->H, h->K, 0, 0 });
 		return;
 	}
-	blocks(l, axis, "W2", (int64_t[]) { q, k, k }, qkv, n);
+	blocks(l, axis, VN_MISTAKE_W2, (int64_t[]) { q, k, k }, qkv, n);
 	if (h->G > 1 && h->H % h->G == 0 && q + 2 * k == n)
-		both(l, VN_ORDER_PARTS_BY_GROUP, axis, "W2", "parts", "q, k and v of each group of heads together",
+		both(l, VN_ORDER_PARTS_BY_GROUP, axis, VN_MISTAKE_W2, "parts", "q, k and v of each group of heads together",
 		     "q, k and v each together, as if they were not", (int64_t[]) { h->G, h->H / h->G, h->K, 0 });
 }
 
@@ -171,7 +180,7 @@ static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t 
 {
 	if (h->nk < 2 || h->nv <= h->nk || h->nv % h->nk || before + h->nv * width != n)
 		return;
-	both(l, VN_ORDER_TILED, axis, "G10", "value-heads", "value heads tiled, as GGUF has them", "value heads grouped, as if they had been tiled",
+	both(l, VN_ORDER_TILED, axis, VN_MISTAKE_G10, "value-heads", "value heads tiled, as GGUF has them", "value heads grouped, as if they had been tiled",
 	     (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
@@ -179,11 +188,11 @@ static void of_delta_rule(list *l, const vn_heads *h, vn_part part, int64_t M, i
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
-		blocks(l, 0, part == VN_PART_GDN_CONV ? "G14" : "W2", (int64_t[]) { keys, keys, values }, qkv, M);
+		blocks(l, 0, part == VN_PART_GDN_CONV ? VN_MISTAKE_G14 : VN_MISTAKE_W2, (int64_t[]) { keys, keys, values }, qkv, M);
 		tiled(l, h, 0, 2 * keys, h->dv, M);
 	}
 	if (part == VN_PART_GDN_CONV && N > 1)
-		add(l, VN_ORDER_REVERSED, 1, "G11", "taps", "taps of the convolution reversed");
+		add(l, VN_ORDER_REVERSED, 1, VN_MISTAKE_G11, "taps", "taps of the convolution reversed");
 	if (part == VN_PART_GDN_Z)
 		tiled(l, h, 0, 0, h->dv, M);
 	if (part == VN_PART_GDN_B || part == VN_PART_GDN_A || part == VN_PART_GDN_DT || part == VN_PART_GDN_LOG)
@@ -197,20 +206,20 @@ static void shards(list *l, int64_t n)
 	for (int64_t w = 2; w <= 8; w *= 2) {
 		if (n % w || n / w < 2)
 			continue;
-		set(add(l, VN_ORDER_SHARDS, 0, "W19", "shards", w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w), w, -1, 0, 0);
+		set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", w == 2 ? "its two halves exchanged" : "its %d shards in reverse order", (int)w), w, -1, 0, 0);
 		for (int64_t k = 1; w > 2 && k < w; k++)
-			set(add(l, VN_ORDER_SHARDS, 0, "W19", "shards", "its %d shards turned by %d", (int)w, (int)k), w, k, 0, 0);
+			set(add(l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W19, "shards", "its %d shards turned by %d", (int)w, (int)k), w, k, 0, 0);
 	}
 }
 
 static void whole(list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
-		set(add(l, VN_ORDER_TURNED, 0, "W1", "transposed", "transposed"), M, N, 0, 0);
+		set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
 		return;
 	}
-	set(add(l, VN_ORDER_TURNED, 0, "W1b", "reinterpreted", "transposed, and the bytes taken for the old shape"), M, N, 0, 0);
-	set(add(l, VN_ORDER_TURNED, 0, "W1b", "reinterpreted", "the bytes taken for those of the transposed shape"), N, M, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "transposed, and the bytes taken for the old shape"), M, N, 0, 0);
+	set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1B, "reinterpreted", "the bytes taken for those of the transposed shape"), N, M, 0, 0);
 }
 
 static void sheared(list *l, int64_t N)
@@ -222,9 +231,9 @@ static void sheared(list *l, int64_t N)
 		if (stride == N || stride == last)
 			continue;
 		last = stride;
-		set(add(l, VN_ORDER_SHEARED, 0, "W18", "stride", "rows padded to %d and read as if they were not", (int)stride), stride, 0, 0, 0);
+		set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "rows padded to %d and read as if they were not", (int)stride), stride, 0, 0, 0);
 	}
-	set(add(l, VN_ORDER_SHEARED, 0, "W18", "stride", "8 numbers of padding behind each row read as its own"), N + 8, 0, 0, 0);
+	set(add(l, VN_ORDER_SHEARED, 0, VN_MISTAKE_W18, "stride", "8 numbers of padding behind each row read as its own"), N + 8, 0, 0, 0);
 }
 
 int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order o[VN_MOST_ORDERS])
@@ -245,13 +254,13 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 		pairs(&l, h, M, part == VN_PART_Q && M == 2 * (int64_t)h->H * h->K);
 	if (part == VN_PART_Q && h->H > 0 && M == 2 * (int64_t)h->H * h->K)
 		for (int first = 0; first < 2; first++)
-			both(&l, VN_ORDER_HALVES, 0, "W3", "halves", first ? "all gates first, then all queries" : "all queries first, then all gates",
+			both(&l, VN_ORDER_HALVES, 0, VN_MISTAKE_W3, "halves", first ? "all gates first, then all queries" : "all queries first, then all gates",
 			     "queries and gates head by head, as if they were halves", (int64_t[]) { h->H, h->K, first, 0 });
 	if (part == VN_PART_QKV || part == VN_PART_C_ATTN)
 		fused(&l, h, part, part == VN_PART_C_ATTN && matrix, part == VN_PART_C_ATTN && matrix ? N : M);
 	if (part == VN_PART_GATE_UP && M % 2 == 0) {
-		set(add(&l, VN_ORDER_SHARDS, 0, "W4", "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
-		both(&l, VN_ORDER_EVERY_OTHER, 0, "W5", "interleaved", "rows of gate and up one by one read as halves",
+		set(add(&l, VN_ORDER_SHARDS, 0, VN_MISTAKE_W4, "exchanged", "gate and up exchanged"), 2, -1, 0, 0);
+		both(&l, VN_ORDER_EVERY_OTHER, 0, VN_MISTAKE_W5, "interleaved", "rows of gate and up one by one read as halves",
 		     "halves of gate and up read row by row", (int64_t[]) { 0, 0, 0, 0 });
 	}
 	of_delta_rule(&l, h, part, M, N);

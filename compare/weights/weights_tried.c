@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, const char *id, const char *format, ...)
+bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, vn_mistake id, const char *format, ...)
 {
 	va_list args;
 
 	d->proof = proof;
 	d->certain = certain;
 	d->kind = kind;
-	snprintf(d->id, sizeof d->id, "%s", id);
+	snprintf(d->id, sizeof d->id, "%s", vn_mistake_id(id));
 	va_start(args, format);
 	vsnprintf(d->words, sizeof d->words, format, args);
 	va_end(args);
@@ -43,14 +43,14 @@ static bool unsound(const vn_trial *t, vn_weight_difference *d, int k)
 	const char     *who = k ? "" : "in the reference: ";
 
 	if (s->inf && s->nan == 0 && other->inf == 0 && t->row[k]->dtype == VN_F16 && other->absmax > 65504.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", "W13", "%soverflowed f16 to infinity", who) && vn_weight_measures(d, "places", (double)s->inf);
+		return vn_weight_is(d, VN_BY_TABLE, true, "overflowed", VN_MISTAKE_W13, "%soverflowed f16 to infinity", who) && vn_weight_measures(d, "places", (double)s->inf);
 	if (s->nan + s->inf > other->nan + other->inf)
-		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", "", "%sNaN or infinite", who) && vn_weight_measures(d, "places", (double)(s->nan + s->inf));
+		return vn_weight_is(d, VN_BY_TABLE, true, "not-finite", VN_NO_MISTAKE, "%sNaN or infinite", who) && vn_weight_measures(d, "places", (double)(s->nan + s->inf));
 	if (!constant(s) || constant(other))
 		return false;
 	if (s->max == 0.0)
-		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? "W6" : "W11", "%sall zeros: never loaded", who);
-	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? "W6" : "W11", "%sall %.6g: never loaded", who, s->max);
+		return vn_weight_is(d, VN_BY_TABLE, true, "zeros", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11, "%sall zeros: never loaded", who);
+	return vn_weight_is(d, VN_BY_TABLE, true, "constant", t->name.bias ? VN_MISTAKE_W6 : VN_MISTAKE_W11, "%sall %.6g: never loaded", who, s->max);
 }
 
 /* The same but for dimensions of 1. */
@@ -75,9 +75,9 @@ static bool other_size(const vn_trial *t, vn_weight_difference *d)
 	if (vn_shape_count(a) == vn_shape_count(b))
 		return false;
 	if (table && a->rank == 2 && b->rank == 2 && a->dim[1] == b->dim[1])
-		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", "W19", "%lld rows %s", llabs(b->dim[0] - a->dim[0]),
+		return vn_weight_is(d, VN_BY_TABLE, true, "vocabulary", VN_MISTAKE_W19, "%lld rows %s", llabs(b->dim[0] - a->dim[0]),
 		                    b->dim[0] > a->dim[0] ? "more: a padded vocabulary" : "less: a vocabulary cut");
-	return vn_weight_is(d, VN_BY_TABLE, true, "size", "", "of another size");
+	return vn_weight_is(d, VN_BY_TABLE, true, "size", VN_NO_MISTAKE, "of another size");
 }
 
 bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d)
@@ -85,16 +85,16 @@ bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d)
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
 	if (!a)
-		return vn_weight_is(d, VN_BY_TABLE, true, "extra", "", "not in the reference");
+		return vn_weight_is(d, VN_BY_TABLE, true, "extra", VN_NO_MISTAKE, "not in the reference");
 	if (!b)
-		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? "W6" : "", "not in the candidate");
+		return vn_weight_is(d, VN_BY_TABLE, true, "missing", t->name.bias ? VN_MISTAKE_W6 : VN_NO_MISTAKE, "not in the candidate");
 	const bool same = *a->digest.hex && strcmp(a->digest.hex, b->digest.hex) == 0;
 	if (same && a->dtype != b->dtype && vn_shape_equal(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", "W12", "bits of %s read as %s", vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
+		return vn_weight_is(d, VN_BY_DIGEST, true, "misread", VN_MISTAKE_W12, "bits of %s read as %s", vn_dtype_name(a->dtype), vn_dtype_name(b->dtype));
 	if (same && a->dtype == b->dtype && same_but_ones(&a->shape, &b->shape))
-		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", "", "the same bytes, dimensions of 1 written or left out");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "shape", VN_NO_MISTAKE, "the same bytes, dimensions of 1 written or left out");
 	if (same && a->dtype == b->dtype)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", "W1b", "the same bytes taken for another shape");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "reinterpreted", VN_MISTAKE_W1B, "the same bytes taken for another shape");
 	return other_size(t, d) || unsound(t, d, 1) || unsound(t, d, 0);
 }
 
@@ -120,10 +120,10 @@ static int nearness(const vn_weight_name *own, const vn_weight_name *other)
 static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const vn_weight_name *other)
 {
 	if (other->layer == own->layer - 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of the layer before");
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the layer before");
 	if (other->layer == own->layer + 1)
-		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of the layer behind");
-	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", "W9", "holds the weights of layer %d", other->layer);
+		return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of the layer behind");
+	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other->layer);
 }
 
 bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
@@ -148,17 +148,17 @@ bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
 		return false;
 	if (best >= 3 && best <= 5)
 		return of_layer(d, &t->name, &other);
-	const char          *id = vn_part_exchange(t->name.part, other.part);
+	vn_mistake           id = vn_part_exchange(t->name.part, other.part);
 	const vn_weight_row *back = vn_weight_twin(cand->row, cand->n, found->name);
 	const bool           both = back && equal_bytes(back, t->row[0]);
 	if (t->name.bias && other.bias && !id)
-		id = "W8";
+		id = VN_MISTAKE_W8;
 	if (both) { /* in one order, whichever of the two it is */
 		const bool  first = strcmp(t->name.tail, other.tail) < 0;
-		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id ? id : "", "%.60s and %.60s exchanged", first ? t->name.tail : other.tail,
+		return vn_weight_is(d, VN_BY_DIGEST, true, "exchanged", id, "%.60s and %.60s exchanged", first ? t->name.tail : other.tail,
 		                    first ? other.tail : t->name.tail);
 	}
-	return vn_weight_is(d, VN_BY_DIGEST, true, "other-weight", id ? id : "", "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
+	return vn_weight_is(d, VN_BY_DIGEST, true, "other-weight", id, "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
 }
 
 /* ---- digests of the numbers changed ---------------------------------------------------------- */
@@ -252,7 +252,7 @@ static bool interleaved(const vn_trial *t, vn_weight_difference *d)
 		vn_order o = { .kind = VN_ORDER_EVERY_OTHER, .back = back };
 		o.p[7] = up ? m.rows[0] : 0;
 		found = has(t, 1, &m, &o, &unchanged, m.rows[0])
-		     && vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", "W5", back ? "rows of gate and up one by one read as halves" : "halves of gate and up read row by row");
+		     && vn_weight_is(d, VN_BY_DIGEST, true, "interleaved", VN_MISTAKE_W5, back ? "rows of gate and up one by one read as halves" : "halves of gate and up read row by row");
 	}
 	vn_numbers_free(&m);
 	return found;

@@ -40,9 +40,9 @@ void score_tile(uint i0, uint j0, uint keys, uint h)
 	const uint c = gl_LocalInvocationID.x % KEYS, r0 = gl_LocalInvocationID.x / KEYS * 4, j = j0 + c;
 	float s[4] = float[4](0.0, 0.0, 0.0, 0.0);
 
-	const uint row = j < keys ? k_row(j, h) : NOWHERE;
-	if (row != NOWHERE) {
-		if (p.K % 4 == 0 && p.odd == 0) {
+	const uint row = j < keys ? k_row(j, h) : 0;
+	if (j < keys && there(row)) {
+		if (p.K % 4 == 0 && as_kept()) {
 			for (uint d = 0; d < p.K; d += 4) {
 				const vec4 k = vec4(Real4(p.k).v[(row + d) / 4]);
 				[[unroll]] for (uint r = 0; r < 4; r++)
@@ -51,7 +51,7 @@ void score_tile(uint i0, uint j0, uint keys, uint h)
 			}
 		} else {
 			for (uint d = 0; d < p.K; d++) {
-				const float k = kept(float(p.k.v[row + d]), 12);
+				const float k = k_of(row, d);
 				[[unroll]] for (uint r = 0; r < 4; r++)
 					s[r] += qs[(r0 + r) * p.K + d] * k;
 			}
@@ -114,8 +114,7 @@ void block(uint i0, uint h)
 				[[unroll]] for (uint n = 0; n < QUERIES; n++)
 					acc[n][half_] *= rescale[n];
 				for (uint c = 0; c < n_keys; c++) {
-					const uint  row = v_row(j0 + c, h);
-					const float v = row != NOWHERE ? kept(float(p.v.v[row + d]), 16) : 0.0;
+					const float v = v_of(v_row(j0 + c, h), d);
 					[[unroll]] for (uint n = 0; n < QUERIES; n++)
 						if (visible(i0 + n, j0 + c))
 							acc[n][half_] += ps[n * KEYS + c] * v;
@@ -126,7 +125,7 @@ void block(uint i0, uint h)
 	}
 
 	if (lane == 0)
-		total[r] = with_padding(sum, top);
+		total[r] = whole(sum, top);
 	barrier();
 	[[unroll]] for (uint half_ = 0; half_ < 2; half_++) {
 		const uint d = id + half_ * LANES;
@@ -138,8 +137,18 @@ void block(uint i0, uint h)
 	barrier(); // qs and total are read above
 }
 
+#if EXPERIMENT
+#include "attention_experiment.glsl"
+#endif
+
 void main()
 {
+#if EXPERIMENT
+	if (other_softmax()) {
+		rows();
+		return;
+	}
+#endif
 	for (uint h = gl_WorkGroupID.y; h < p.H; h += gl_NumWorkGroups.y)
 		for (uint i0 = gl_WorkGroupID.x * QUERIES; i0 < p.T; i0 += gl_NumWorkGroups.x * QUERIES)
 			block(i0, h);

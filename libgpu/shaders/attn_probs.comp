@@ -14,30 +14,33 @@
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"
-#include "softmax.glsl"
 
-const uint KMAX = 256;
+const uint LANES = 128, KMAX = 256;
 layout(local_size_x = 128) in;
 
 shared float qs[KMAX];
+shared float tops[LANES], sums[LANES];
 
 float score(uint i, uint j)
 {
 	const uint k = k_row(j, p.h0);
 	float s = 0.0;
-	for (uint d = 0; d < p.K && k != NOWHERE; d++)
-		s += qs[d] * kept(float(p.k.v[k + d]), 12);
+	for (uint d = 0; d < p.K && there(k); d++)
+		s += qs[d] * k_of(k, d);
 	return masked(i, j, scaled(s));
 }
 
-// With a softmax that is no family's.
-void odd_row(uint i)
+#if EXPERIMENT
+#include "softmax_experiment.glsl"
+
+void other_row(uint i)
 {
 	row_sums(i, p.h0);
 	for (uint c = gl_LocalInvocationID.x; c < p.n_keys; c += LANES)
 		put(p.y, i * p.n_keys + c, visible(i, p.j0 + c) ? probability(i, p.h0, p.j0 + c) : 0.0);
 	barrier(); // tops and sums are read above
 }
+#endif
 
 void row(uint i)
 {
@@ -67,7 +70,7 @@ void row(uint i)
 		barrier();
 	}
 	top = tops[0] == -INFINITY ? 0.0 : tops[0];
-	sum = with_padding(sums[0], top);
+	sum = whole(sums[0], top);
 	for (uint c = lane; c < p.n_keys; c += LANES) {
 		const uint j = p.j0 + c;
 		put(p.y, i * p.n_keys + c, visible(i, j) ? exp_(score(i, j) - top) / sum : 0.0);
@@ -77,9 +80,13 @@ void row(uint i)
 
 void main()
 {
-	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x)
-		if (odd_softmax())
-			odd_row(i);
-		else
-			row(i);
+	for (uint i = gl_WorkGroupID.x; i < p.T; i += gl_NumWorkGroups.x) {
+#if EXPERIMENT
+		if (other_softmax()) {
+			other_row(i);
+			continue;
+		}
+#endif
+		row(i);
+	}
 }

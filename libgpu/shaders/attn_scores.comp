@@ -21,8 +21,8 @@ void main()
 		const uint q = (e / p.n_keys * p.H + p.h0) * p.K;
 		const uint k = k_row(p.j0 + e % p.n_keys, p.h0);
 		float s = 0.0;
-		for (uint d = 0; d < p.K && k != NOWHERE; d++)
-			s += float(p.q.v[q + d]) * kept(float(p.k.v[k + d]), 12);
+		for (uint d = 0; d < p.K && there(k); d++)
+			s += float(p.q.v[q + d]) * k_of(k, d);
 		put(p.y, e, scaled(s));
 	}
 }

@@ -15,8 +15,22 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real x, w, before, y;
 	uint T, X, J;
-	uint odd, ahead, last; // for experiments: 1 before is 0, beside twice vn_consts.conv.linear; taps further on; rows from x to the end of the call
+#if EXPERIMENT
+	uint linear, forgets, ahead; // vn_variant.conv
+	uint last;                   // rows from x to the end of the call
+#endif
 } p;
+
+// The row of r that meets tap j of token t, whether it is there, and what becomes of a sum of channel c.
+#if EXPERIMENT
+uint  row_of(uint t, uint j)       { return t + j + p.ahead; }
+bool  there(uint row)              { return row < p.last + p.J - 1 && (row >= p.J - 1 || p.forgets == 0); }
+float activated(uint c, float sum) { return p.linear != 0 && c + 1 >= p.linear ? sum : silu(sum); }
+#else
+uint  row_of(uint t, uint j)       { return t + j; }
+bool  there(uint row)              { return true; }
+float activated(uint c, float sum) { return silu(sum); }
+#endif
 
 void main()
 {
@@ -24,13 +38,13 @@ void main()
 		const uint t = e / p.X, c = e % p.X;
 		float sum = 0.0;
 		for (uint j = 0; j < p.J; j++) {
-			const uint  row = t + j + p.ahead; // of r
-			if (row >= p.last + p.J - 1 || row < p.J - 1 && (p.odd & 1u) != 0)
+			const uint row = row_of(t, j);
+			if (!there(row))
 				continue;
 			// each load made a float by itself: a choice between halves would be arithmetic in half
 			const float r = row < p.J - 1 ? float(p.before.v[row * p.X + c]) : float(p.x.v[(row - (p.J - 1)) * p.X + c]);
 			sum += float(p.w.v[c * p.J + j]) * r;
 		}
-		put(p.y, e, p.odd >= 2u && c + 1u >= p.odd / 2u ? sum : silu(sum));
+		put(p.y, e, activated(c, sum));
 	}
 }

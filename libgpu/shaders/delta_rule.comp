@@ -9,9 +9,6 @@
 //   push      vn_push_delta_rule
 //   dispatch  x: blocks of COLS columns, y: value heads; both in strides of the grid
 //
-// With UNSOLVED, an experiment's, m is read from a state that is S at every 64th token and decays between.
-// form & 256: after is (nv,dv,dk).
-//
 // dk is at most 256. Columns of a state never meet. A lane keeps every PARTS'th row of one column in
 // registers; the PARTS lanes of a column add what they have in a fixed order, so the order of a sum depends
 // on PARTS alone and a device repeats itself bit for bit. Two barriers a token: q and k of the next one
@@ -30,10 +27,23 @@ layout(push_constant) uniform Push {
 	Real  y;
 	uint  T, nk, nv, dk, dv;
 	float scale;
-	uint  form, head_map, restart, P; // for experiments: vn_delta_form, vn_head_map; P: the first token's position
+#if EXPERIMENT
+	uint  form, head_map, restart, P; // vn_variant.delta, form & 256: turned here; P: the first token's position
+#endif
 } p;
 
-const uint NO_DECAY = 1, FACTOR = 2, DECAY_LATE = 3, READ_FIRST = 4, MEMORY_FIRST = 5, NO_DELTA = 6, BETA_KEYS = 8, BETA_VALUES = 9;
+#if EXPERIMENT
+#include "delta_experiment.glsl"
+#else
+uint  key_head(uint h)                                           { return h / (p.nv / p.nk); }
+float kept(uint t, float s)                                      { return s; }             // of what the state was
+float first(float g)                                             { return exp_(g); }       // its factor before the update
+float late(float g)                                              { return 1.0; }           // and behind it
+float memory(uint t, uint i, float f, float before, float after) { return after; }         // that m is read from; f: first(g)
+float change(float beta, float v, float m)                       { return beta * (v - m); }
+float seen(float before, float after)                            { return after; }         // by the output
+uint  place(uint h, uint row, uint col)                          { return (h * p.dk + row) * p.dv + col; } // in after
+#endif
 
 shared float qs[2][DKMAX], ks[2][DKMAX];
 shared float fold_m[LANES], fold_o[LANES];
@@ -50,14 +60,9 @@ void load(uint t, uint head)
 void block(uint h, uint col0)
 {
 	const uint id = gl_LocalInvocationID.x, part = id / COLS, c = id % COLS, col = col0 + c;
-	const uint head = p.head_map == 1 ? h % p.nk : h / (p.nv / p.nk), state = h * p.dk * p.dv + col;
-	const uint form = p.form & 0xFFu;
-	const bool turned = (p.form & 0x100u) != 0;
+	const uint head = key_head(h), state = h * p.dk * p.dv + col;
 	const bool real_ = col < p.dv; // lanes without a column come along for the barriers
 	float s[MINE];
-#if UNSOLVED
-	float chunk[MINE];
-#endif
 
 	[[unroll]] for (uint i = 0; i < MINE; i++) {
 		const uint row = i * PARTS + part;
@@ -68,21 +73,14 @@ void block(uint h, uint col0)
 
 	for (uint t = 0; t < p.T; t++) {
 		const uint  at = t * p.nv + h, now = t % 2;
-		const float g = p.g.v[at], decay = form == NO_DECAY ? 1.0 : form == FACTOR ? g : exp_(g);
-		const float first = form == DECAY_LATE ? 1.0 : decay, late = form == DECAY_LATE ? decay : 1.0;
-		const bool  lost = p.restart != 0 && (p.P + t) % p.restart == 0;
+		const float g = p.g.v[at], decay = first(g), behind = late(g);
 		float m = 0.0, o = 0.0;
 
 		[[unroll]] for (uint i = 0; i < MINE; i++)
 			if (i * PARTS + part < p.dk) {
-				const float old = lost ? 0.0 : s[i];
-				s[i] = old * first;
-#if UNSOLVED
-				chunk[i] = (t % 64 == 0 ? old : chunk[i]) * first;
-				m += ks[now][i * PARTS + part] * chunk[i];
-				continue;
-#endif
-				m += ks[now][i * PARTS + part] * (form == MEMORY_FIRST ? old : s[i]);
+				const float old = kept(t, s[i]);
+				s[i] = old * decay;
+				m += ks[now][i * PARTS + part] * memory(t, i, decay, old, s[i]);
 			}
 		fold_m[id] = m;
 		if (t + 1 < p.T)
@@ -91,16 +89,14 @@ void block(uint h, uint col0)
 		m = 0.0;
 		for (uint n = 0; n < PARTS; n++)
 			m += fold_m[n * COLS + c];
-		if (form == NO_DELTA)
-			m = 0.0;
 		const float beta = float(p.beta.v[at]), v = real_ ? float(p.v.v[at * p.dv + col]) : 0.0;
-		const float d = !real_ ? 0.0 : form == BETA_KEYS ? v - beta * m : form == BETA_VALUES ? beta * v - m : beta * (v - m);
+		const float d = real_ ? change(beta, v, m) : 0.0;
 
 		[[unroll]] for (uint i = 0; i < MINE; i++)
 			if (i * PARTS + part < p.dk) {
 				const float old = s[i];
-				s[i] = (old + ks[now][i * PARTS + part] * d) * late;
-				o += qs[now][i * PARTS + part] * (form == READ_FIRST ? old : s[i]);
+				s[i] = (old + ks[now][i * PARTS + part] * d) * behind;
+				o += qs[now][i * PARTS + part] * seen(old, s[i]);
 			}
 		fold_o[id] = o;
 		barrier();
@@ -114,7 +110,7 @@ void block(uint h, uint col0)
 
 	[[unroll]] for (uint i = 0; i < MINE; i++)
 		if (real_ && i * PARTS + part < p.dk)
-			p.after.v[turned ? (h * p.dv + col) * p.dk + i * PARTS + part : state + (i * PARTS + part) * p.dv] = s[i];
+			p.after.v[place(h, i * PARTS + part, col)] = s[i];
 	barrier(); // qs and ks are read above and written by the next block
 }
 

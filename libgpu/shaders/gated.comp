@@ -2,7 +2,6 @@
 // gated: an activated gate times a value, element by element.
 //
 //   y[e] = f(gate[e]) * up[e]      f: map.glsl
-//   form: or f(gate[e] * up[e]), or f(gate[e]) * f(up[e])
 //
 //   a: gate (n) real in     b: up (n) real in     y (n) real out
 //   push      vn_push_map
@@ -15,8 +14,6 @@
 
 void main()
 {
-	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64) {
-		const float gate = float(p.a.v[e]), up = float(p.b.v[e]);
-		put(p.y, e, p.form == PRODUCT ? activate(gate * up) : activate(gate) * (p.form == BOTH ? activate(up) : up));
-	}
+	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
+		put(p.y, e, gated(float(p.a.v[e]), float(p.b.v[e])));
 }

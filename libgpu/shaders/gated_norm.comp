@@ -10,23 +10,29 @@
 // One rounding. Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "root.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real  x, z, g, y;
 	uint  R, N;
-	float eps, divisor;
-	uint  odd, gate, gate_first; // gate: 0 silu, 3 sigmoid
+	float eps;
+#if EXPERIMENT
+	float divisor;
+	uint  flags, gate, gate_first; // gate: 0 silu, 3 sigmoid
+#endif
 } p;
+#include "root.glsl"
+
+#if EXPERIMENT
+float gated(float z)            { return p.gate == 3 ? 1.0 / (1.0 + exp_(-z)) : silu(z); }
+float to_norm(float x, uint at) { return x * (p.gate_first != 0 ? gated(float(p.z.v[at])) : 1.0); }
+#else
+float gated(float z)            { return silu(z); }
+float to_norm(float x, uint at) { return x; }
+#endif
 
 shared float part[LANES];
-
-float gated(float z)
-{
-	return p.gate == 3 ? 1.0 / (1.0 + exp_(-z)) : silu(z);
-}
 
 void main()
 {
@@ -36,7 +42,7 @@ void main()
 		const uint row = r * p.N;
 		float ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES) {
-			const float x = float(p.x.v[row + n]) * (p.gate_first != 0 ? gated(float(p.z.v[row + n])) : 1.0);
+			const float x = to_norm(float(p.x.v[row + n]), row + n);
 			ss += x * x;
 		}
 		part[lane] = ss;
@@ -46,7 +52,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
+		const float root = root_of(part[0], float(p.N));
 		for (uint n = lane; n < p.N; n += LANES)
 			put(p.y, row + n, float(p.g.v[n]) * (float(p.x.v[row + n]) / root) * gated(float(p.z.v[row + n])));
 		barrier(); // part is read above and written by the next row

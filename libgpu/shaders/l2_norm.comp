@@ -10,7 +10,6 @@
 // Lane i sums n = i, i+LANES, ...; the lanes then fold in halves.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "root.glsl"
 
 const uint LANES = 64;
 layout(local_size_x = 64) in;
@@ -18,9 +17,13 @@ layout(push_constant) uniform Push {
 	Real  x, g;
 	Float y;
 	uint  R, N;
-	float eps, offset, divisor;
-	uint  odd;
+	float eps, offset;
+#if EXPERIMENT
+	float divisor;
+	uint  flags;
+#endif
 } p;
+#include "root.glsl"
 
 shared float part[LANES];
 
@@ -42,7 +45,7 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
+		const float root = root_of(part[0], 1.0);
 		for (uint n = lane; n < p.N; n += LANES)
 			p.y.v[row + n] = float(p.x.v[row + n]) / root;
 		barrier(); // part is read above and written by the next row

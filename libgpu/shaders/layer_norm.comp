@@ -12,7 +12,6 @@
 // order depends on LANES alone, so a device repeats itself bit for bit.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "root.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
@@ -21,9 +20,19 @@ layout(push_constant) uniform Push {
 	uint  R, N;
 	float eps;
 	uint  has_bias;
-	float offset, divisor;
-	uint  odd, keep_mean;
+	float offset;
+#if EXPERIMENT
+	float divisor;
+	uint  flags, keep_mean;
+#endif
 } p;
+#include "root.glsl"
+
+#if EXPERIMENT
+float mean_of(float sum) { return p.keep_mean != 0 ? 0.0 : sum / float(p.N); }
+#else
+float mean_of(float sum) { return sum / float(p.N); }
+#endif
 
 shared float part[LANES];
 
@@ -52,12 +61,12 @@ void main()
 		float sum = 0.0, ss = 0.0;
 		for (uint n = lane; n < p.N; n += LANES)
 			sum += float(p.x.v[row + n]);
-		const float all = fold(sum), mean = p.keep_mean != 0 ? 0.0 : all / float(p.N);
+		const float mean = mean_of(fold(sum));
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			ss += d * d;
 		}
-		const float root = root_of(fold(ss), p.divisor, p.eps, p.odd);
+		const float root = root_of(fold(ss), float(p.N));
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float d = float(p.x.v[row + n]) - mean;
 			put(p.y, row + n, (p.offset + float(p.g.v[n])) * (d / root) + (p.has_bias != 0 ? float(p.b.v[n]) : 0.0));

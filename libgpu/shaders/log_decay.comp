@@ -13,7 +13,10 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real  x, A, dt;
 	Float y;
-	uint  T, N, form; // vn_decay_form, 0 but for experiments
+	uint  T, N;
+#if EXPERIMENT
+	uint  form; // vn_decay_form
+#endif
 } p;
 
 // max(u,0) + log(1 + e), e = exp(-|u|) in [0,1]. Vulkan's log may be off by 2^-21 absolutely, which is all
@@ -32,12 +35,19 @@ float softplus(float u)
 	return (u > 0.0 ? u : 0.0) + 2.0 * s * a;
 }
 
+#if EXPERIMENT
+float decay(float A, float u)
+{
+	return (p.form == 1 ? exp_(A) : p.form == 2 ? A : p.form == 3 ? -A : -exp_(A)) * (p.form == 4 ? u : softplus(u));
+}
+#else
+float decay(float A, float u) { return -exp_(A) * softplus(u); }
+#endif
+
 void main()
 {
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.N; e += gl_NumWorkGroups.x * 64) {
 		const uint n = e % p.N;
-		const float A = float(p.A.v[n]), u = float(p.x.v[e]) + float(p.dt.v[n]);
-		const float rate = p.form == 1 ? exp_(A) : p.form == 2 ? A : p.form == 3 ? -A : -exp_(A);
-		p.y.v[e] = rate * (p.form == 4 ? u : softplus(u));
+		p.y.v[e] = decay(float(p.A.v[n]), float(p.x.v[e]) + float(p.dt.v[n]));
 	}
 }

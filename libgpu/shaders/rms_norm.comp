@@ -3,9 +3,7 @@
 //
 //   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
 //
-//   root.glsl has the root; g may be shorter than a row, and is then repeated
-//
-//   x (R,N) real in     g (G) real in     y (R,N) real out
+//   x (R,N) real in     g (N) real in     y (R,N) real out
 //   push      vn_push_rms_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
@@ -14,16 +12,25 @@
 // depends on LANES alone, so a device repeats itself bit for bit.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
-#include "root.glsl"
 
 const uint LANES = 128;
 layout(local_size_x = 128) in;
 layout(push_constant) uniform Push {
 	Real  x, g, y;
 	uint  R, N;
-	float eps, offset, divisor;
-	uint  odd, G;
+	float eps, offset;
+#if EXPERIMENT
+	float divisor;
+	uint  flags, G; // g is repeated
+#endif
 } p;
+#include "root.glsl"
+
+#if EXPERIMENT
+uint weight(uint n) { return n % p.G; }
+#else
+uint weight(uint n) { return n; }
+#endif
 
 shared float part[LANES];
 
@@ -45,10 +52,10 @@ void main()
 				part[lane] += part[lane + k];
 			barrier();
 		}
-		const float root = root_of(part[0], p.divisor, p.eps, p.odd);
+		const float root = root_of(part[0], float(p.N));
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float x = float(p.x.v[row + n]) / root;
-			put(p.y, row + n, (p.offset + float(p.g.v[n % p.G])) * ((p.odd & 4u) != 0 ? as_half(x) : x));
+			put(p.y, row + n, (p.offset + float(p.g.v[weight(n)])) * normed(x));
 		}
 		barrier(); // part is read above and written by the next row
 	}

@@ -1,8 +1,14 @@
-// root.glsl: what a norm divides by. divisor is the width of a row (l2_norm: 1) and eps
-// stands under the root, unless an experiment says otherwise, in odd: 1 eps is outside it, 2 the
-// sum of squares is a half, 4 what is normed is one before it meets the weight.
-float root_of(float sum, float divisor, float eps, uint odd)
+// root.glsl: what a norm divides by: the root of its mean square (l2_norm: of its sum) and eps; usual: the columns of that mean.
+#if EXPERIMENT
+// flags: 1 eps is outside the root, 2 the sum of squares is a half, 4 what is normed is one before it meets the weight.
+float root_of(float sum, float usual)
 {
-	sum = (odd & 2u) != 0 ? as_half(sum) : sum;
-	return (odd & 1u) != 0 ? sqrt(sum / divisor) + eps : sqrt(sum / divisor + eps);
+	sum = (p.flags & 2u) != 0 ? as_half(sum) : sum;
+	return (p.flags & 1u) != 0 ? sqrt(sum / p.divisor) + p.eps : sqrt(sum / p.divisor + p.eps);
 }
+
+float normed(float x) { return (p.flags & 4u) != 0 ? as_half(x) : x; }
+#else
+float root_of(float sum, float usual) { return sqrt(sum / usual + p.eps); }
+float normed(float x)                 { return x; }
+#endif

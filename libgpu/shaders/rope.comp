@@ -4,7 +4,6 @@
 //   i < R/2:  y[t,h,i]     = x[t,h,i] c[t,i]     - x[t,h,i+R/2] s[t,i]
 //             y[t,h,i+R/2] = x[t,h,i+R/2] c[t,i] + x[t,h,i] s[t,i]
 //   d >= R:   y[t,h,d]     = x[t,h,d]
-//   pairing: 0 these pairs, 1 (2i, 2i+1), 2 (i, i + K/2)
 //
 //   x (T,H,K) real in     table (T,R/2,2) float in: c, s     y (T,H,K) real out
 //   push      vn_push_rope
@@ -19,25 +18,36 @@ layout(push_constant) uniform Push {
 	Real  x;
 	Float table;
 	Real  y;
-	uint  T, H, K, R, pairing;
+	uint  T, H, K, R;
+#if EXPERIMENT
+	uint  pairing; // 0 these pairs, 1 (2i, 2i+1), 2 (i, i + K/2)
+#endif
 } p;
+
+// How far the two columns of a pair are apart; whether column d is the first; of which pair.
+#if EXPERIMENT
+uint apart()      { return p.pairing == 1 ? 1 : p.pairing == 2 ? p.K / 2 : p.R / 2; }
+bool low(uint d)  { return p.pairing == 1 ? d % 2 == 0 : d < apart(); }
+uint pair(uint d) { return p.pairing == 1 ? d / 2 : low(d) ? d : d - apart(); }
+#else
+uint apart()      { return p.R / 2; }
+bool low(uint d)  { return d < apart(); }
+uint pair(uint d) { return low(d) ? d : d - apart(); }
+#endif
 
 void main()
 {
 	const uint half_ = p.R / 2;
 
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.H * p.K; e += gl_NumWorkGroups.x * 64) {
-		const uint t = e / (p.H * p.K), d = e % p.K;
-		const uint apart = p.pairing == 1 ? 1 : p.pairing == 2 ? p.K / 2 : half_; // of the two of a pair
-		const bool low = p.pairing == 1 ? d % 2 == 0 : d < apart;
-		const uint i = p.pairing == 1 ? d / 2 : low ? d : d - apart;
+		const uint t = e / (p.H * p.K), d = e % p.K, i = pair(d);
 		if (i >= half_) {
 			p.y.v[e] = p.x.v[e];
 			continue;
 		}
 		const uint  at  = (t * half_ + i) * 2;
 		const float c = p.table.v[at], s = p.table.v[at + 1];
-		const float a = float(p.x.v[e]), b = float(p.x.v[low ? e + apart : e - apart]);
-		put(p.y, e, low ? a * c - b * s : a * c + b * s);
+		const float a = float(p.x.v[e]), b = float(p.x.v[low(d) ? e + apart() : e - apart()]);
+		put(p.y, e, low(d) ? a * c - b * s : a * c + b * s);
 	}
 }

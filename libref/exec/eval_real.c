@@ -65,17 +65,17 @@ static real *repeated(const vn_tensor *w, int64_t N, vn_policy policy)
 /* All norms with a weight. */
 static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 {
-	const int64_t  N = n->c.norm.width ? n->c.norm.width : a->w[0]->shape.dim[0], R = count / N;
+	const int64_t  N = n->x.norm.width ? n->x.norm.width : a->w[0]->shape.dim[0], R = count / N;
 	const vn_norm *c = &n->c.norm;
 	real          *g = repeated(a->w[0], N, a->policy), *bias = a->w[1] ? vector(a->w[1], a->policy) : NULL;
 	const bool     ok = g && (bias || !a->w[1]);
 
 	if (ok && n->op == VN_OP_LAYER_NORM)
-		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, a->threads);
+		REAL(vn_layer_norm)(out, a->in[0], g, bias, R, N, c, &n->x, a->threads);
 	else if (ok && n->op == VN_OP_GATED_NORM)
-		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, a->threads);
+		REAL(vn_gated_norm)(out, a->in[0], a->in[1], g, R, N, c, &n->x, a->threads);
 	else if (ok)
-		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, a->threads);
+		REAL(vn_rms_norm)(out, a->in[0], g, R, N, c, &n->x, a->threads);
 	free(g);
 	free(bias);
 	return ok;
@@ -84,7 +84,7 @@ static bool norm(const vn_node *n, const vn_args *a, int64_t count, real *out)
 static bool conv(const vn_node *n, const vn_args *a, real *out)
 {
 	real *w = vector(a->w[0], a->policy);
-	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, n->c.conv.forgets && a->past > 0, a->threads);
+	bool  ok = w && REAL(vn_causal_conv)(out, a->in[0], w, a->state[0], a->tokens, &n->c, &n->x, n->x.conv.forgets && a->past > 0, a->threads);
 
 	free(w);
 	return ok;
@@ -96,7 +96,7 @@ static bool log_decay(const vn_node *n, const vn_args *a, int64_t row, real *out
 	bool  ok = A_log && dt_bias;
 
 	if (ok)
-		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, n->c.decay.form);
+		REAL(vn_log_decay)(out, a->in[0], A_log, dt_bias, a->tokens, row, n->x.decay.form);
 	free(A_log);
 	free(dt_bias);
 	return ok;
@@ -106,13 +106,13 @@ static bool delta_rule(const vn_node *n, const vn_args *a, real *out)
 {
 	return REAL(vn_delta_rule)(out, &(REAL(vn_delta)){ a->in[VN_DELTA_Q], a->in[VN_DELTA_K], a->in[VN_DELTA_V],
 		a->in[VN_DELTA_G], a->in[VN_DELTA_BETA], a->state[0], a->tokens, n->c.delta.key_heads, n->c.delta.value_heads,
-		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->c.delta.form, n->c.delta.head_map, n->c.delta.turned, n->c.delta.restart,
+		n->c.delta.key_dim, n->c.delta.value_dim, n->c.delta.scale, a->past, n->x.delta.form, n->x.delta.head_map, n->x.delta.turned, n->x.delta.restart,
 		n->c.delta.chunked, a->threads });
 }
 
 static REAL(vn_attend) attend(const vn_node *n, const vn_args *a)
 {
-	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, a->threads, a->policy.products };
+	return (REAL(vn_attend)){ a->in[VN_ATTN_Q], a->state[VN_ATTN_KEYS], a->state[VN_ATTN_VALUES], a->past, a->tokens, &n->c, &n->x, a->threads, a->policy.products };
 }
 
 vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, int64_t dim, void *out, vn_error *err)
@@ -125,7 +125,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		REAL(vn_embed)(out, a->w[0], a->ids, a->tokens, row, a->policy);
 		break;
 	case VN_OP_POSITIONS:
-		REAL(vn_positions)(out, a->w[0], n->c.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
+		REAL(vn_positions)(out, a->w[0], n->x.positions.step_zero ? 0 : a->past, a->tokens, row, a->policy);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -147,14 +147,14 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		break;
 	}
 	case VN_OP_ACT:
-		REAL(vn_gated)(out, a->in[0], NULL, &n->c, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], NULL, &n->c, &n->x, count, a->threads);
 #if VN_REAL == 32
 		if (a->policy.products && n->c.act.act == VN_GELU_TANH && !n->c.act.steps)
 			vn_ggml_gelu(out, a->in[0], count);
 #endif
 		break;
 	case VN_OP_GATED:
-		REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, count, a->threads);
+		REAL(vn_gated)(out, a->in[0], a->in[1], &n->c, &n->x, count, a->threads);
 		break;
 	case VN_OP_ADD:
 		REAL(vn_add)(out, a->in[0], a->in[1], count, a->threads);
@@ -163,7 +163,7 @@ vn_status REAL(vn_eval_node)(const vn_node *n, const vn_args *a, int64_t row, in
 		ok = conv(n, a, out);
 		break;
 	case VN_OP_L2_NORM:
-		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, a->threads);
+		REAL(vn_l2_norm)(out, a->in[0], count / dim, dim, &n->c.norm, &n->x, a->threads);
 		break;
 	case VN_OP_LOG_DECAY:
 		ok = log_decay(n, a, row, out);

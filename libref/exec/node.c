@@ -210,7 +210,7 @@ static vn_status keep(vn_ref *r, const vn_node *n, const vn_args *a, vn_error *e
 
 	if (n->op != VN_OP_ATTENTION || n->n_in <= VN_ATTN_KEPT)
 		return VN_OK;
-	if (n->c.attention.again && r->position > 0 && (st = turn_kept(r, n, err)))
+	if (n->x.attention.again && r->position > 0 && (st = turn_kept(r, n, err)))
 		return st;
 	vn_states_append(&r->states, n->state[VN_ATTN_KEYS], a->in[VN_ATTN_KEPT]);
 	return VN_OK;

@@ -1,6 +1,8 @@
 /* gguf_convert.c: see gguf_convert.h. */
 #include "libref/model/gguf_convert.h"
 
+#include "libref/base/arrange.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,51 +47,38 @@ static vn_status to_floats(undo *u)
 	return VN_OK;
 }
 
-/* Seen as (outer, count, unit) elements: piece i of each outer one becomes what
- * was piece from[i]. */
-static vn_status gather(undo *u, size_t outer, size_t count, size_t unit, const size_t *from)
+/* Seen as (outer, n, unit) elements, the axis n in another order. */
+static vn_status arrange(undo *u, size_t outer, size_t n, size_t unit, const vn_arrange *m)
 {
 	vn_status st;
 
 	if (unit % vn_dtype_block(u->out->dtype) && (st = to_floats(u)))
 		return st;
-	const size_t piece = vn_dtype_bytes(u->out->dtype, unit), all = outer * count * piece;
-	char        *y = malloc(all + 1);
+	const size_t piece = vn_dtype_bytes(u->out->dtype, unit);
+	char        *y = malloc(outer * n * piece + 1);
 	if (!y)
 		return no_memory(u);
-	for (size_t o = 0; o < outer; o++)
-		for (size_t i = 0; i < count; i++)
-			memcpy(y + (o * count + i) * piece, (const char *)u->out->data + (o * count + from[i]) * piece, piece);
+	vn_arrange_bytes(y, u->out->data, m, outer, n, piece);
 	becomes(u, u->out->dtype, y);
 	return VN_OK;
 }
 
-/* Rows, or the numbers of a vector: `count` of them in the order of from. */
-static vn_status gather_rows(undo *u, const size_t *from)
+/* Rows, or the numbers of a vector. */
+static vn_status arrange_rows(undo *u, const vn_arrange *m)
 {
 	const vn_shape *s = &u->out->shape;
 	const size_t    rows = (size_t)s->dim[0], all = (size_t)vn_shape_count(s);
-	return rows ? gather(u, 1, rows, all / rows, from) : VN_OK;
+	return rows ? arrange(u, 1, rows, all / rows, m) : VN_OK;
 }
 
 /* Row i of a head was row 2i, row i + K/2 was 2i + 1. */
 static vn_status unrotate(undo *u, int64_t heads)
 {
 	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0, K = heads > 0 ? rows / heads : 0;
-	vn_status     st = VN_OK;
 
 	if (u->out->shape.rank < 1 || u->out->shape.rank > 2 || heads < 1 || rows % heads || K % 2)
 		return misfit(u, "rows for whole heads of even width");
-	size_t *from = malloc(((size_t)rows + 1) * sizeof *from);
-	if (!from)
-		return no_memory(u);
-	for (int64_t r = 0; r < rows; r++) {
-		const int64_t head = r / K, i = r % K;
-		from[r] = (size_t)(head * K + (i < K / 2 ? 2 * i : 2 * (i - K / 2) + 1));
-	}
-	st = gather_rows(u, from);
-	free(from);
-	return st;
+	return arrange_rows(u, &(vn_arrange){ VN_ARRANGE_TURNED, .a = K / 2, .b = 2, .period = K });
 }
 
 /* [out,in] to [in,out]. */
@@ -146,48 +135,29 @@ static vn_status log_of_decay(undo *u)
 	return st;
 }
 
-/* Value head h of HuggingFace is head tile(h) of the file. */
-static size_t tile(const vn_gguf_heads *h, size_t head)
+/* Value heads go group by group in HuggingFace, one of each group after the other in the file. */
+static vn_arrange grouped(const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
-	const size_t r = (size_t)(h->nv / h->nk);
-	return head % r * (size_t)h->nk + head / r;
+	return (vn_arrange){ VN_ARRANGE_TURNED, .a = h->nv / h->nk, .b = h->nk, .each = unit, .before = before };
 }
 
 /* Rows from `before` on belong to value heads, `unit` each. */
 static vn_status group_rows(undo *u, const vn_gguf_heads *h, int64_t before, int64_t unit)
 {
-	const int64_t rows = u->out->shape.rank ? u->out->shape.dim[0] : 0;
-	vn_status     st;
+	const vn_arrange m = grouped(h, before, unit);
 
-	if (rows != before + h->nv * unit)
+	if ((u->out->shape.rank ? u->out->shape.dim[0] : 0) != before + h->nv * unit)
 		return misfit(u, "rows for the value heads");
-	size_t *from = malloc(((size_t)rows + 1) * sizeof *from);
-	if (!from)
-		return no_memory(u);
-	for (int64_t i = 0; i < rows; i++)
-		from[i] = (size_t)i;
-	for (int64_t i = before; i < rows; i++)
-		from[i] = (size_t)before + tile(h, (size_t)((i - before) / unit)) * (size_t)unit + (size_t)((i - before) % unit);
-	st = gather_rows(u, from);
-	free(from);
-	return st;
+	return arrange_rows(u, &m);
 }
 
 static vn_status group_columns(undo *u, const vn_gguf_heads *h)
 {
-	vn_status st;
+	const vn_arrange m = grouped(h, 0, 1);
 
 	if (u->out->shape.rank != 2 || u->out->shape.dim[1] % h->nv || u->out->shape.dim[1] == 0)
 		return misfit(u, "columns for the value heads");
-	const size_t nv = (size_t)h->nv;
-	size_t      *from = malloc((nv + 1) * sizeof *from);
-	if (!from)
-		return no_memory(u);
-	for (size_t i = 0; i < nv; i++)
-		from[i] = tile(h, i);
-	st = gather(u, (size_t)u->out->shape.dim[0], nv, (size_t)u->out->shape.dim[1] / nv, from);
-	free(from);
-	return st;
+	return arrange(u, (size_t)u->out->shape.dim[0], (size_t)h->nv, (size_t)(u->out->shape.dim[1] / h->nv), &m);
 }
 
 static vn_status regroup(undo *u, vn_gguf_change change, const vn_gguf_heads *h)

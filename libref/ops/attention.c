@@ -70,7 +70,7 @@ static void gather_kept(double *dst, const REAL(vn_attend) *a, int of, int64_t h
 void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
 	const int    H = a->c->attention.heads, K = a->c->attention.head_dim;
-	const int    steps = a->c->attention.steps, first = a->c->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
+	const int    steps = a->c->attention.steps, first = a->x->attention.form == VN_ATTN_SCORES_F16 ? VN_STEPS_F16 : steps;
 	const double scale = a->c->attention.scale;
 
 	gather(m->q, a->q + row * H * K, rows, H, head, K);
@@ -86,7 +86,7 @@ static int64_t reach(const REAL(vn_attend) *a, int64_t row, int64_t rows)
 {
 	int64_t S = REAL(vn_kept_keys)(a), from, to;
 
-	if (a->c->attention.blind)
+	if (a->x->attention.blind)
 		return S;
 	REAL(vn_visible)(a, row + rows - 1, S, &from, &to);
 	return to > 1 ? to : 1;

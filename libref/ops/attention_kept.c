@@ -4,30 +4,31 @@
 #include <math.h>
 
 #define ATTN(a) ((a)->c->attention)
+#define X(a)    ((a)->x->attention)
 
 int64_t REAL(vn_key_head)(const REAL(vn_attend) *a, int64_t head)
 {
 	const int H = ATTN(a).heads, G = ATTN(a).kv_heads;
 
-	return ATTN(a).head_map == VN_HEADS_GROUPED ? head / (H / G) : ATTN(a).head_map == VN_HEADS_NONE ? head : head % G;
+	return X(a).head_map == VN_HEADS_GROUPED ? head / (H / G) : X(a).head_map == VN_HEADS_NONE ? head : head % G;
 }
 
 /* The cache form for keys or values in this call. */
 static int form_of(const REAL(vn_attend) *a, int of)
 {
-	const bool here = !ATTN(a).cache_of || ATTN(a).cache_of == (of == VN_ATTN_KEYS ? 1 : 2);
+	const bool here = !X(a).cache_of || X(a).cache_of == (of == VN_ATTN_KEYS ? 1 : 2);
 
-	return here && !(ATTN(a).cache_steps && a->past == 0) ? ATTN(a).cache : VN_CACHE_USUAL;
+	return here && !(X(a).cache_steps && a->past == 0) ? X(a).cache : VN_CACHE_USUAL;
 }
 
 bool REAL(vn_kept_elsewhere)(const REAL(vn_attend) *a)
 {
-	return ATTN(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
+	return X(a).head_map >= VN_HEADS_NONE || form_of(a, VN_ATTN_KEYS) || form_of(a, VN_ATTN_VALUES);
 }
 
 int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
 {
-	const int64_t S = a->past + a->tokens, B = ATTN(a).cache_block;
+	const int64_t S = a->past + a->tokens, B = X(a).cache_block;
 
 	return form_of(a, VN_ATTN_KEYS) == VN_CACHE_SEEN ? (S + B - 1) / B * B : S;
 }
@@ -35,7 +36,7 @@ int64_t REAL(vn_kept_keys)(const REAL(vn_attend) *a)
 /* The token and the key head in whose place (*j, *g) is read. Beyond the last token: there is nothing. */
 static void find(const REAL(vn_attend) *a, int form, int64_t *j, int64_t *g)
 {
-	const int64_t S = a->past + a->tokens, B = ATTN(a).cache_block, G = ATTN(a).kv_heads;
+	const int64_t S = a->past + a->tokens, B = X(a).cache_block, G = ATTN(a).kv_heads;
 
 	switch (form) {
 	case VN_CACHE_BLOCKLESS:
@@ -92,7 +93,7 @@ void REAL(vn_kept_row)(double *dst, const REAL(vn_attend) *a, int of, int64_t j,
 	const int     form = form_of(a, of);
 	int64_t       g = REAL(vn_key_head)(a, head);
 
-	if (ATTN(a).head_map == VN_HEADS_FLAT)
+	if (X(a).head_map == VN_HEADS_FLAT)
 		j += head / G;
 	find(a, form, &j, &g);
 	for (int64_t d = 0; d < K; d++)

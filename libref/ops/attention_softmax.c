@@ -8,11 +8,12 @@
 #include <string.h>
 
 #define ATTN(a) ((a)->c->attention)
+#define X(a)    ((a)->x->attention)
 
 /* By the mask, of the tokens among S keys. */
 static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
-	const int64_t p = (ATTN(a).from_zero ? 0 : a->past) + query, behind = p + 1 + ATTN(a).ahead;
+	const int64_t p = (X(a).from_zero ? 0 : a->past) + query, behind = p + 1 + X(a).ahead;
 	const int64_t n = S < a->past + a->tokens ? S : a->past + a->tokens;
 
 	*to = ATTN(a).causal && behind < n ? (behind > 0 ? behind : 0) : n;
@@ -22,8 +23,8 @@ static void allowed(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t 
 void REAL(vn_visible)(const REAL(vn_attend) *a, int64_t query, int64_t S, int64_t *from, int64_t *to)
 {
 	allowed(a, query, S, from, to);
-	const bool all = ATTN(a).leak || (ATTN(a).blind && *from >= *to);
-	*from = all || ATTN(a).sinks ? 0 : *from;
+	const bool all = X(a).leak || (X(a).blind && *from >= *to);
+	*from = all || X(a).sinks ? 0 : *from;
 	*to = all || S > a->past + a->tokens ? S : *to;
 }
 
@@ -38,11 +39,11 @@ static void mask(double *s, const REAL(vn_attend) *a, int64_t query, int64_t S, 
 	if (*from == first && *to == behind)
 		return;
 	for (int64_t j = *from; j < n; j++)
-		if (first >= behind && ATTN(a).blind)
-			s[j] = ATTN(a).blind == 1 ? 0.0 : (double)NAN;
-		else if (ATTN(a).leak && (j < first || j >= behind))
-			s[j] = ATTN(a).leak == 1 ? 0.0 : s[j] + 1.0;
-		else if (!ATTN(a).leak && (j >= behind || (j < first && j >= ATTN(a).sinks)))
+		if (first >= behind && X(a).blind)
+			s[j] = X(a).blind == 1 ? 0.0 : (double)NAN;
+		else if (X(a).leak && (j < first || j >= behind))
+			s[j] = X(a).leak == 1 ? 0.0 : s[j] + 1.0;
+		else if (!X(a).leak && (j >= behind || (j < first && j >= X(a).sinks)))
 			s[j] = -(double)INFINITY; /* what lies behind the tokens is seen, or before the window, these are not */
 }
 
@@ -161,7 +162,7 @@ static void softmax_over_heads(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, 
 
 bool REAL(vn_softmax_others)(const REAL(vn_attend) *a)
 {
-	return ATTN(a).form == VN_ATTN_OVER_QUERIES || ATTN(a).form == VN_ATTN_OVER_HEADS;
+	return X(a).form == VN_ATTN_OVER_QUERIES || X(a).form == VN_ATTN_OVER_HEADS;
 }
 
 void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t query, int64_t r, int64_t S)
@@ -188,7 +189,7 @@ void REAL(vn_flash_row)(real *context, REAL(vn_attn_room) *m, const REAL(vn_atte
 
 void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t head, int64_t row, int64_t rows, int64_t S)
 {
-	const int form = ATTN(a).form;
+	const int form = X(a).form;
 	double   *s = m->s;
 
 	if (form == VN_ATTN_OVER_QUERIES)
@@ -203,9 +204,9 @@ void REAL(vn_softmax)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64_t h
 		} else {
 			mask(s, a, row + r, S, &from, &to);
 			if (to > from && (form == VN_ATTN_NO_MAX || form == VN_ATTN_NO_MAX_F16))
-				softmax_plain(s + from, to - from, ATTN(a).padding, form == VN_ATTN_NO_MAX_F16);
+				softmax_plain(s + from, to - from, X(a).padding, form == VN_ATTN_NO_MAX_F16);
 			else if (to > from)
-				softmax_row(s + from, to - from, ATTN(a).padding);
+				softmax_row(s + from, to - from, X(a).padding);
 			rounded(s + from, to - from, form == VN_ATTN_PROBS_F16 ? VN_STEPS_F16 : form == VN_ATTN_PROBS_BF16 ? VN_STEPS_BF16 : ATTN(a).steps);
 		}
 		memset(s, 0, (size_t)(from < to ? from : to) * 8);

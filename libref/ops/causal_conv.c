@@ -23,10 +23,10 @@ static void act_by_steps(real *y, const double *sum, int64_t silu, int64_t n, co
 
 /* y (X), of them [from, from + n): one token. x: its row and the J-1 before it, oldest first; w: (J,X) taps. */
 VN_CLONES
-static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, int64_t from, int64_t n)
+static void channels(real *y, const real *const *x, const double *w, const vn_consts *k, const vn_variant *e, int64_t from, int64_t n)
 {
 	const int64_t X = k->conv.channels, J = k->conv.taps;
-	const int     linear = k->conv.linear;
+	const int     linear = e->conv.linear;
 	double        sum[SHARE];
 
 	memset(sum, 0, sizeof sum);
@@ -47,9 +47,9 @@ static void channels(real *y, const real *const *x, const double *w, const vn_co
 		y[from + c] = (real)(sum[c] / (1.0 + vn_exp(-sum[c])));
 }
 
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k, bool forgets, int threads)
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *k, const vn_variant *e, bool forgets, int threads)
 {
-	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = k->conv.ahead;
+	const int64_t X = k->conv.channels, J = k->conv.taps, ahead = e->conv.ahead;
 	const int64_t shares = (X + SHARE - 1) / SHARE;
 	double       *taps = malloc((size_t)(J * X) * sizeof *taps); /* (J,X) */
 	real         *none = ahead || forgets ? calloc((size_t)X, sizeof *none) : NULL; /* (X) */
@@ -80,7 +80,7 @@ bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, in
 				const int64_t at = t - (J - 1) + j + ahead;
 				row[j] = at >= T || (at < 0 && forgets) ? none : at < 0 ? state + (J - 1 + at) * X : x + at * X;
 			}
-			channels(y + t * X, row, taps, k, from, X - from < SHARE ? X - from : SHARE);
+			channels(y + t * X, row, taps, k, e, from, X - from < SHARE ? X - from : SHARE);
 		}
 		free(row);
 	}

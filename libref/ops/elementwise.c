@@ -117,7 +117,7 @@ static void share(real *y, const real *x, const real *up, vn_act act, int64_t n)
 
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads)
 {
-	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, n, threads);
+	REAL(vn_gated)(y, x, NULL, &(vn_consts) { .act.act = act }, &(vn_variant) { 0 }, n, threads);
 }
 
 static double value_by_steps(double u, const vn_consts *c)
@@ -132,25 +132,25 @@ static double value_by_steps(double u, const vn_consts *c)
 }
 
 /* One by one: only what came out otherwise is computed so. */
-static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n)
+static void share_by_steps(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
-		if (c->act.form == VN_GATE_PRODUCT)
+		if (e->gated.form == VN_GATE_PRODUCT)
 			y[i] = (real)value_by_steps(vn_stepped(g * u, c->act.steps), c);
 		else
-			y[i] = (real)(value_by_steps(g, c) * (c->act.form == VN_GATE_BOTH ? value_by_steps(u, c) : u));
+			y[i] = (real)(value_by_steps(g, c) * (e->gated.form == VN_GATE_BOTH ? value_by_steps(u, c) : u));
 	}
 }
 
 /* In another form what goes between is rounded to a real. */
-static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n)
+static void share_of(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n)
 {
 	if (c->act.steps) {
-		share_by_steps(y, gate, up, c, n);
-	} else if (c->act.form == VN_GATE_USUAL) {
+		share_by_steps(y, gate, up, c, e, n);
+	} else if (e->gated.form == VN_GATE_USUAL) {
 		share(y, gate, up, c->act.act, n);
-	} else if (c->act.form == VN_GATE_BOTH) {
+	} else if (e->gated.form == VN_GATE_BOTH) {
 		share(y, up, NULL, c->act.act, n);
 		share(y, gate, y, c->act.act, n);
 	} else {
@@ -160,11 +160,11 @@ static void share_of(real *y, const real *gate, const real *up, const vn_consts 
 	}
 }
 
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n, int threads)
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int64_t i = 0; i < n; i += SHARE)
-		share_of(y + i, gate + i, up ? up + i : NULL, c, n - i < SHARE ? n - i : SHARE);
+		share_of(y + i, gate + i, up ? up + i : NULL, c, e, n - i < SHARE ? n - i : SHARE);
 }
 
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads)

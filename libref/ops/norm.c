@@ -20,21 +20,21 @@ static double sum_of_squares(const real *x, int64_t N)
 }
 
 /* The root that a row is divided by; ss: its sum of squares, usual: what that is divided by when c does not say. */
-static double root(double ss, int64_t usual, const vn_norm *c)
+static double root(double ss, int64_t usual, const vn_norm *c, const vn_variant *e)
 {
-	const double sum = c->sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
-	const double mean = sum / (double)(c->divisor ? c->divisor : usual);
-	return c->eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
+	const double sum = e->norm.sum_f16 ? (double)vn_f16_to_f32(vn_f32_to_f16((float)ss)) : ss;
+	const double mean = sum / (double)(e->norm.divisor ? e->norm.divisor : usual);
+	return e->norm.eps_outside ? sqrt(mean) + c->eps : sqrt(mean + c->eps);
 }
 
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;  /* (N) */
 		real        *yr = y + r * N;  /* (N) */
-		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c);
-		const int    first = c->first_f16 ? VN_STEPS_F16 : c->steps;
+		const double scale = 1.0 / root(sum_of_squares(xr, N), N, c, e);
+		const int    first = e->norm.first_f16 ? VN_STEPS_F16 : c->steps;
 
 		for (int64_t n = 0; !first && n < N; n++)
 			yr[n] = (real)((double)xr[n] * scale * (double)((real)c->offset + g[n]));
@@ -51,54 +51,54 @@ static void gated_row(real *y, const real *x, const real *z, const real *g, int6
 }
 
 /* The gates of a row, when they are not silu's behind the norm or others round on the way: activated into y, and what is normed into y too. */
-static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c)
+static void other_gated_row(real *y, const real *x, const real *z, const real *g, int64_t N, const vn_norm *c, const vn_variant *e)
 {
-	REAL(vn_act_apply)(y, z, (vn_act)c->gate, N, 1);
-	if (c->gate_first)
+	REAL(vn_act_apply)(y, z, (vn_act)e->norm.gate, N, 1);
+	if (e->norm.gate_first)
 		for (int64_t n = 0; n < N; n++)
 			y[n] *= x[n];
-	const double scale = 1.0 / root(sum_of_squares(c->gate_first ? y : x, N), N, c);
+	const double scale = 1.0 / root(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
-		const double normed = vn_stepped((c->gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
-		y[n] = (real)(vn_stepped(normed * (double)g[n], c->steps) * (c->gate_first ? 1.0 : (double)y[n]));
+		const double normed = vn_stepped((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
+		y[n] = (real)(vn_stepped(normed * (double)g[n], c->steps) * (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
 
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads)
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++)
-		if (c->gate != VN_SILU || c->gate_first || c->steps)
-			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c);
+		if (e->norm.gate != VN_SILU || e->norm.gate_first || c->steps)
+			other_gated_row(y + r * N, x + r * N, z + r * N, g, N, c, e);
 		else
-			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c));
+			gated_row(y + r * N, x + r * N, z + r * N, g, N, 1.0 / root(sum_of_squares(x + r * N, N), N, c, e));
 }
 
 /* What a row is multiplied by for length one, every operation rounded. */
-static double factor_by_steps(const real *x, int64_t N, const vn_norm *c)
+static double factor_by_steps(const real *x, int64_t N, const vn_norm *c, const vn_variant *e)
 {
 	const int s = c->steps;
 	double    ss = 0.0;
 
 	for (int64_t n = 0; n < N; n++)
 		ss += vn_stepped((double)x[n] * (double)x[n], s);
-	ss = vn_stepped(ss, s) / (c->divisor ? c->divisor : 1);
-	return vn_stepped(1.0 / (c->eps_outside ? sqrt(ss) + c->eps : sqrt(vn_stepped(ss + c->eps, s))), s);
+	ss = vn_stepped(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
+	return vn_stepped(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_stepped(ss + c->eps, s))), s);
 }
 
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads)
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
 		const real  *xr = x + r * N;
-		const double scale = c->steps ? factor_by_steps(xr, N, c) : 1.0 / root(sum_of_squares(xr, N), 1, c);
+		const double scale = c->steps ? factor_by_steps(xr, N, c, e) : 1.0 / root(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
 			y[r * N + n] = (real)vn_stepped((double)xr[n] * scale, c->steps);
 	}
 }
 
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, int threads)
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
 {
 #pragma omp parallel for num_threads(threads) schedule(static)
 	for (int64_t r = 0; r < R; r++) {
@@ -109,11 +109,11 @@ void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias
 		double sum[4] = { 0.0, 0.0, 0.0, 0.0 }, ss[4] = { 0.0, 0.0, 0.0, 0.0 };
 		for (int64_t n = 0; n < N; n++)
 			sum[n % 4] += (double)xr[n];
-		const double mean = c->keep_mean ? 0.0 : ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
+		const double mean = e->norm.keep_mean ? 0.0 : ((sum[0] + sum[1]) + (sum[2] + sum[3])) / (double)N;
 		for (int64_t n = 0; n < N; n++)
 			ss[n % 4] += ((double)xr[n] - mean) * ((double)xr[n] - mean);
 
-		const double scale = 1.0 / root((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c);
+		const double scale = 1.0 / root((ss[0] + ss[1]) + (ss[2] + ss[3]), N, c, e);
 		for (int64_t n = 0; n < N; n++)
 			yr[n] = (real)(((double)xr[n] - mean) * scale * (double)((real)c->offset + g[n]) + (bias ? (double)bias[n] : 0.0));
 	}

@@ -2,7 +2,7 @@
  *
  * Formula, shapes and the reason for the order of summation stand with each.
  * Results are not rounded to a storage format here; exec/eval_real.c does that
- * for all alike. `threads` changes no bit of any result: work is cut into blocks
+ * for all alike. An experiment (vn_variant) is all 0 in a model. `threads` changes no bit of any result: work is cut into blocks
  * that depend on the shapes alone.
  */
 #ifndef VN_LIBREF_OPS_OPS_H
@@ -21,17 +21,17 @@ void REAL(vn_embed)(real *y, const vn_tensor *w, const int32_t *ids, int64_t T, 
 /* Root-mean-square norm over rows.   x, y (R,N)   g (N)   c->offset: 0, or 1 where weights are kept less one
  *   y[r,n] = (offset + g[n]) * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps)
  * offset + g[n] is a real: files exist that store this sum, and they mean the same model.
- * Of all norms c->divisor and c->eps_outside change the root as vn_norm says. */
-void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
+ * Of all norms e->norm.divisor and e->norm.eps_outside change the root as vn_variant says. */
+void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
 /* The same norm (offset 0), then a gate.   x, z, y (R,N)   g (N)
  *   y[r,n] = g[n] * x[r,n] / sqrt(mean_n(x[r,:]^2) + eps) * silu(z[r,n])
- * c->gate: another activation; c->gate_first: of x silu(z) in place of x, and no gate behind it. */
-void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, int threads);
+ * e->norm.gate: another activation; e->norm.gate_first: of x silu(z) in place of x, and no gate behind it. */
+void REAL(vn_gated_norm)(real *y, const real *x, const real *z, const real *g, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
 /* Rows of length one.   x, y (R,N)
  *   y[r,n] = x[r,n] / sqrt(sum_n(x[r,:]^2) + eps) */
-void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, int threads);
+void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
 /* Rows of a table from position past on.   w (C,D)   y (T,D)
  *   y[t,d] = w[past + t,d] */
@@ -44,7 +44,7 @@ void REAL(vn_slice)(real *y, const real *x, int64_t R, int64_t N, int64_t from, 
 
 /* Layer norm over rows.   x, y (R,N)   g (N)   bias (N) or NULL
  *   y[r,n] = (offset + g[n]) * (x[r,n] - mean) / sqrt(mean_n((x[r,:] - mean)^2) + eps) + bias[n]      offset as above */
-void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, int threads);
+void REAL(vn_layer_norm)(real *y, const real *x, const real *g, const real *bias, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads);
 
 /* A stored matrix (M,N). Transposed: it lies as (N,M). Products are the same to
  * the bit either way. */
@@ -88,6 +88,7 @@ typedef struct REAL(vn_attend) {
 	const real *q, *k, *v;
 	int64_t     past, tokens;
 	const vn_consts *c;
+	const vn_variant *x;
 	int         threads;
 	vn_products products; /* what is rounded before it meets what: policy.h */
 } REAL(vn_attend);
@@ -101,9 +102,9 @@ bool REAL(vn_attention_rows)(real *out, const REAL(vn_attend) *a, int want, int6
 /* Causal convolution of each channel, then silu.   x, y (T,X)   w (X,J)   state (J-1,X)
  *   y[t,c] = silu(sum_j w[c,j] x[t-(J-1)+j, c])
  * or, linear, without silu; forgets: with 0 for the rows that precede x; ahead: x[t-(J-1)+j+ahead], 0 behind the last.
- * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. c->conv but forgets,
+ * state: the rows that precede x, oldest first; becomes those that precede what follows x. false: no memory. e->conv but forgets,
  * which is said of the call. */
-bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c, bool forgets, int threads);
+bool REAL(vn_causal_conv)(real *y, const real *x, const real *w, real *state, int64_t T, const vn_consts *c, const vn_variant *e, bool forgets, int threads);
 
 /* How much a state forgets, as a logarithm.   x, y (T,N)   A_log, dt_bias (N)
  *   y[t,n] = -exp(A_log[n]) * softplus(x[t,n] + dt_bias[n])      softplus(u) = log(1 + exp(u)), u when u > 20 */
@@ -139,7 +140,7 @@ bool REAL(vn_delta_chunked)(real *y, const REAL(vn_delta) *a);
 /* Elementwise, n numbers. Activations (specs/models.md) are computed in double, but where c->act.steps says otherwise. */
 void REAL(vn_act_apply)(real *y, const real *x, vn_act act, int64_t n, int threads);
 /* As c->act says; up NULL: f(gate) alone. */
-void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, int64_t n, int threads);
+void REAL(vn_gated)(real *y, const real *gate, const real *up, const vn_consts *c, const vn_variant *e, int64_t n, int threads);
 void REAL(vn_add)(real *y, const real *a, const real *b, int64_t n, int threads);
 
 /* An experiment's change of rows: vn_rows_form.   x, other, y (T,N), behind `past` rows of earlier calls */

@@ -238,17 +238,17 @@ static vn_status check_attention(const walk *w, int i)
 	if (!isfinite(n->c.attention.scale) || (n->c.attention.causal & ~1) || n->c.attention.window < 0)
 		return node_bad(w, i, "scale %g, causal %d, window %d", n->c.attention.scale, n->c.attention.causal,
 		                n->c.attention.window);
-	if ((unsigned)n->c.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->c.attention.leak > 2 || n->c.attention.padding < 0 || (unsigned)n->c.attention.blind > 2 ||
-	    abs(n->c.attention.ahead) > 1 << 24 || (n->c.attention.from_zero & ~1) || (unsigned)n->c.attention.form >= VN_N_ATTN_FORMS)
-		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d, form %d", n->c.attention.head_map,
-		                n->c.attention.leak, n->c.attention.padding, n->c.attention.ahead, n->c.attention.blind, n->c.attention.from_zero, n->c.attention.form);
-	if ((n->c.attention.again & ~1) || (n->c.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
-		return node_bad(w, i, "again %d, and the keys that it keeps are not turned by a rope", n->c.attention.again);
-	if ((unsigned)n->c.attention.cache >= VN_N_CACHE_FORMS || n->c.attention.cache_block < (n->c.attention.cache != 0) ||
-	    n->c.attention.cache_block > 1 << 24 || (unsigned)n->c.attention.cache_of > (n->c.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
-	    (n->c.attention.cache_steps & ~1))
-		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->c.attention.cache, n->c.attention.cache_block,
-		                n->c.attention.cache_of, n->c.attention.cache_steps);
+	if ((unsigned)n->x.attention.head_map >= VN_N_HEAD_MAPS || (unsigned)n->x.attention.leak > 2 || n->x.attention.padding < 0 || (unsigned)n->x.attention.blind > 2 ||
+	    abs(n->x.attention.ahead) > 1 << 24 || (n->x.attention.from_zero & ~1) || (unsigned)n->x.attention.form >= VN_N_ATTN_FORMS)
+		return node_bad(w, i, "head_map %d, leak %d, padding %d, ahead %d, blind %d, from_zero %d, form %d", n->x.attention.head_map,
+		                n->x.attention.leak, n->x.attention.padding, n->x.attention.ahead, n->x.attention.blind, n->x.attention.from_zero, n->x.attention.form);
+	if ((n->x.attention.again & ~1) || (n->x.attention.again && (n->n_in <= VN_ATTN_KEPT || p->node[p->value[n->in[VN_ATTN_KEPT]].node].op != VN_OP_ROPE)))
+		return node_bad(w, i, "again %d, and the keys that it keeps are not turned by a rope", n->x.attention.again);
+	if ((unsigned)n->x.attention.cache >= VN_N_CACHE_FORMS || n->x.attention.cache_block < (n->x.attention.cache != 0) ||
+	    n->x.attention.cache_block > 1 << 24 || (unsigned)n->x.attention.cache_of > (n->x.attention.cache == VN_CACHE_SEEN ? 0 : 2) ||
+	    (n->x.attention.cache_steps & ~1))
+		return node_bad(w, i, "cache %d, cache_block %d, cache_of %d, cache_steps %d", n->x.attention.cache, n->x.attention.cache_block,
+		                n->x.attention.cache_of, n->x.attention.cache_steps);
 	return VN_OK;
 }
 
@@ -282,7 +282,7 @@ static bool conv_fits(const vn_node *n, const vn_value *x, const vn_value *y, co
 {
 	const int X = n->c.conv.channels, J = n->c.conv.taps;
 
-	return X > 0 && J > 1 && n->c.conv.linear >= 0 && n->c.conv.linear <= X && !(n->c.conv.forgets & ~1) && n->c.conv.ahead >= 0 && n->c.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
+	return X > 0 && J > 1 && n->x.conv.linear >= 0 && n->x.conv.linear <= X && !(n->x.conv.forgets & ~1) && n->x.conv.ahead >= 0 && n->x.conv.ahead <= 65536 && is(x, 2, VN_T, X, 0) && same(x, y) && w->rank == 3 && w->dim[0] == X && w->dim[1] == 1 &&
 	       w->dim[2] == J;
 }
 
@@ -301,8 +301,8 @@ static vn_status check_delta_rule(const walk *w, int i)
 		return node_bad(w, i, "%d key heads of width %d and %d value heads of width %d do not fit its inputs", nk, dk, nv, dv);
 	if (!isfinite(n->c.delta.scale))
 		return node_bad(w, i, "scale %g", n->c.delta.scale);
-	if ((unsigned)n->c.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->c.delta.head_map > VN_HEADS_MODULO || n->c.delta.restart < 0 || (n->c.delta.turned & ~1))
-		return node_bad(w, i, "form %d, head_map %d, restart %d", n->c.delta.form, n->c.delta.head_map, n->c.delta.restart);
+	if ((unsigned)n->x.delta.form >= VN_N_DELTA_FORMS || (unsigned)n->x.delta.head_map > VN_HEADS_MODULO || n->x.delta.restart < 0 || (n->x.delta.turned & ~1))
+		return node_bad(w, i, "form %d, head_map %d, restart %d", n->x.delta.form, n->x.delta.head_map, n->x.delta.restart);
 	return VN_OK;
 }
 
@@ -320,7 +320,7 @@ static vn_status fits(const walk *w, int i)
 		good = m->rank == 2 && m->dim[0] >= p->vocab && is(y, 2, VN_T, (int)m->dim[1], 0);
 		break;
 	case VN_OP_POSITIONS:
-		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) && !(n->c.positions.step_zero & ~1);
+		good = m->rank == 2 && m->dim[0] >= p->context && is(y, 2, VN_T, (int)m->dim[1], 0) && !(n->x.positions.step_zero & ~1);
 		break;
 	case VN_OP_RMS_NORM:
 	case VN_OP_LAYER_NORM:
@@ -331,15 +331,15 @@ static vn_status fits(const walk *w, int i)
 			return node_bad(w, i, "eps is %g", n->c.norm.eps);
 		if (good && !isfinite(n->c.norm.offset))
 			return node_bad(w, i, "offset is %g", n->c.norm.offset);
-		if (good && ((n->c.norm.eps_outside & ~1) || (n->c.norm.keep_mean & ~1) || (n->c.norm.gate_first & ~1) || n->c.norm.divisor < 0 ||
-		             (n->c.norm.sum_f16 & ~1) || (n->c.norm.first_f16 & ~1)))
-			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->c.norm.eps_outside, n->c.norm.keep_mean,
-			                n->c.norm.divisor);
-		if (good && n->op == VN_OP_GATED_NORM && n->c.norm.gate != VN_SILU && n->c.norm.gate != VN_SIGMOID)
+		if (good && ((n->x.norm.eps_outside & ~1) || (n->x.norm.keep_mean & ~1) || (n->x.norm.gate_first & ~1) || n->x.norm.divisor < 0 ||
+		             (n->x.norm.sum_f16 & ~1) || (n->x.norm.first_f16 & ~1)))
+			return node_bad(w, i, "eps_outside is %d, keep_mean %d, divisor %d", n->x.norm.eps_outside, n->x.norm.keep_mean,
+			                n->x.norm.divisor);
+		if (good && n->op == VN_OP_GATED_NORM && n->x.norm.gate != VN_SILU && n->x.norm.gate != VN_SIGMOID)
 			return node_bad(w, i, "no such activation");
-		if (good && n->c.norm.width && (n->op != VN_OP_RMS_NORM || n->c.norm.width < 1 || row(x) % n->c.norm.width ||
-		                                n->c.norm.width % x->size[x->rank - 1]))
-			return node_bad(w, i, "%d columns cannot be normed together", n->c.norm.width);
+		if (good && n->x.norm.width && (n->op != VN_OP_RMS_NORM || n->x.norm.width < 1 || row(x) % n->x.norm.width ||
+		                                n->x.norm.width % x->size[x->rank - 1]))
+			return node_bad(w, i, "%d columns cannot be normed together", n->x.norm.width);
 		break;
 	case VN_OP_LINEAR:
 		good = linear_fits(x, y, m, n->c.linear.transposed, bias);
@@ -358,7 +358,7 @@ static vn_status fits(const walk *w, int i)
 		good = conv_fits(n, x, y, m);
 		break;
 	case VN_OP_LOG_DECAY:
-		good = row(x) && (unsigned)n->c.decay.form < VN_N_DECAY_FORMS && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
+		good = row(x) && (unsigned)n->x.decay.form < VN_N_DECAY_FORMS && m->rank == 1 && is(x, 2, VN_T, (int)m->dim[0], 0) && vn_shape_equal(m, &p->weight[n->w[1]].shape) && same(x, y);
 		break;
 	case VN_OP_DELTA_RULE:
 		return check_delta_rule(w, i);
@@ -379,7 +379,7 @@ static vn_status fits(const walk *w, int i)
 	}
 	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.act >= VN_N_ACTS)
 		return node_bad(w, i, "no such activation");
-	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->c.act.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
+	if (good && (n->op == VN_OP_ACT || n->op == VN_OP_GATED) && (unsigned)n->x.gated.form >= (n->op == VN_OP_GATED ? VN_N_GATE_FORMS : 1u))
 		return node_bad(w, i, "no such form of a gated product");
 	return good ? VN_OK : node_bad(w, i, "its sizes do not fit together");
 }

@@ -3,42 +3,80 @@
 
 #include "libref/base/glob.h"
 
+#include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const vn_fault_chapter *const chapters[] = {
-	&vn_faults_rope, &vn_faults_attention, &vn_faults_split, &vn_faults_weights, &vn_faults_blocks, &vn_faults_norms, &vn_faults_mlp, &vn_faults_capture,
-	&vn_faults_numbers, &vn_faults_cache, &vn_faults_reads, &vn_faults_gdn,
+#define ON(op)         (1u << VN_OP_##op)
+#define PLAIN_NORMS    (ON(RMS_NORM) | ON(LAYER_NORM))
+#define WEIGHTED_NORMS (PLAIN_NORMS | ON(GATED_NORM))
+#define NORMS          (WEIGHTED_NORMS | ON(L2_NORM))
+#define ACTIVATIONS    (ON(ACT) | ON(GATED))
+#define HAS_WEIGHTS    (WEIGHTED_NORMS | ON(LINEAR) | ON(CAUSAL_CONV) | ON(LOG_DECAY))
+#define READERS        (WEIGHTED_NORMS | ACTIVATIONS | ON(LINEAR) | ON(SLICE) | ON(ROPE) | ON(ATTENTION) | ON(ADD))
+#define RECORDED       (READERS | ON(EMBED))
+#define STORED         ((RECORDED & ~ON(SLICE)) | ON(CAUSAL_CONV) | ON(DELTA_RULE))
+
+#define ANYWHERE         { VN_NEEDS_NOTHING }
+#define NEEDS(a)         { VN_NEED_##a }
+#define NEEDS2(a, b)     { VN_NEED_##a, VN_NEED_##b }
+#define NEEDS3(a, b, c)  { VN_NEED_##a, VN_NEED_##b, VN_NEED_##c }
+
+static const vn_fault_row table[] = {
+#define FAULT(name, id, title, on, needs, make, constant, x) { id, title, on, needs, vn_make_##make, constant, x },
+#include "libref/plan/catalogue.def"
 };
-enum { N_CHAPTERS = sizeof chapters / sizeof *chapters };
 
-static const vn_fault_row *row_of(int fault)
+static const struct { char letter; const char *words; } chapters[] = {
+#define CHAPTER(letter, section, title) { letter, section " " title },
+#include "libref/plan/catalogue.def"
+};
+
+static const struct { const char *id, *title; } mistakes[VN_N_MISTAKES] = {
+	[VN_NO_MISTAKE] = { "", "" },
+#define FAULT(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
+#define MISREADING(name, id, title, ...) [VN_MISTAKE_##name] = { id, title },
+#define FAMILY(name, id, title) [VN_MISTAKE_##name] = { id, title },
+#include "libref/plan/catalogue.def"
+};
+
+/* The faults come first, in the order of the table. */
+static_assert(sizeof table / sizeof *table == VN_MISTAKE_M6 - 1, "M6 is the first misreading");
+
+int         vn_n_faults(void)         { return (int)(sizeof table / sizeof *table); }
+const char *vn_fault_id(int fault)    { return table[fault].id; }
+const char *vn_fault_means(int fault) { return table[fault].title; }
+const char *vn_mistake_id(vn_mistake m) { return mistakes[m].id; }
+
+int vn_mistake_fault(vn_mistake m)
 {
-	int c = 0;
+	const int fault = (int)m - 1;
 
-	while (fault >= chapters[c]->n)
-		fault -= chapters[c++]->n;
-	return &chapters[c]->row[fault];
+	return fault < vn_n_faults() ? fault : -1;
 }
 
-int vn_n_faults(void)
+const char *vn_catalogue_title(const char *id)
 {
-	int n = 0;
+	const size_t n = strlen(id);
+	const char  *variant = NULL;
 
-	for (int c = 0; c < N_CHAPTERS; c++)
-		n += chapters[c]->n;
-	return n;
+	for (int m = VN_N_MISTAKES - 1; m > VN_NO_MISTAKE && n > 0; m--) {
+		if (strcmp(mistakes[m].id, id) == 0)
+			return mistakes[m].title;
+		if (strncmp(mistakes[m].id, id, n) == 0 && mistakes[m].id[n] == '.')
+			variant = mistakes[m].title;
+	}
+	return variant;
 }
 
-const char *vn_fault_id(int fault)
+const char *vn_catalogue_chapter(const char *id)
 {
-	return row_of(fault)->id;
-}
-
-const char *vn_fault_means(int fault)
-{
-	return row_of(fault)->means;
+	for (size_t i = 0; i < sizeof chapters / sizeof *chapters; i++)
+		if (*id == chapters[i].letter)
+			return chapters[i].words;
+	return NULL;
 }
 
 /* "A1" names A1.missing, the first of its variants, where no fault is called A1; "A" names nothing. */
@@ -62,14 +100,26 @@ int vn_fault_find(const char *id)
 	return find(id, strlen(id));
 }
 
+static const char *unmet(vn_fault_need need, const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+{
+	switch (need) {
+#define NEED(name, holds, why) case VN_NEED_##name: return (holds) ? NULL : why;
+#include "libref/plan/fault_needs.def"
+	case VN_NEEDS_NOTHING:
+		break;
+	}
+	return NULL;
+}
+
 const char *vn_fault_why_not(int fault, const vn_plan *p, int node)
 {
-	const vn_fault_row *r = row_of(fault);
+	const vn_fault_row *r = &table[fault];
 	const vn_node      *n = &p->node[node];
+	const char         *why = r->on >> n->op & 1 ? NULL : "it is for another operation";
 
-	if (!(r->ops >> n->op & 1))
-		return "it is for another operation";
-	return r->why_not ? r->why_not(r, p, n) : vn_fault_const_why_not(r, p, n);
+	for (size_t i = 0; !why && i < sizeof r->needs / sizeof *r->needs; i++)
+		why = unmet(r->needs[i], r, p, n);
+	return why ? why : r->constant && vn_fault_const(n, r->constant) == r->x ? "it is so already" : NULL;
 }
 
 int vn_fault_count(int fault, const vn_plan *p, const char **why)
@@ -80,7 +130,7 @@ int vn_fault_count(int fault, const vn_plan *p, const char **why)
 	for (int i = 0; i < p->n_nodes; i++) {
 		const char *not = vn_fault_why_not(fault, p, i);
 		n += !not;
-		if (not && (row_of(fault)->ops >> p->node[i].op & 1))
+		if (not && (table[fault].on >> p->node[i].op & 1))
 			last = not;
 	}
 	if (why)
@@ -170,14 +220,14 @@ static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, v
 
 static vn_status make(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
 {
-	const vn_status st = r->make ? r->make(r, f, node, err) : vn_const_set(&f->plan->node[node], r->name, r->x, err);
+	const vn_status st = r->make(r, f, node, err);
 
 	return st ? st : vn_plan_settle(f->plan, err);
 }
 
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err)
 {
-	vn_fault_row r = *row_of(fault);
+	vn_fault_row r = table[fault];
 
 	r.x = number;
 	return make(f, &r, node, err);
@@ -206,7 +256,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		st = fits_nothing(f, fault, what, err);
 	f->kept = 0;
 	for (int i = 0; !st && i < n; i++)
-		if ((st = make(f, row_of(fault), f->plan->value[target[i]].node, err)))
+		if ((st = make(f, &table[fault], f->plan->value[target[i]].node, err)))
 			st = vn_context(err, st, "%s: %s", what, f->plan->value[target[i]].name);
 	if (!st && f->kept && f->kept == n)
 		st = vn_fail(err, VN_ERR_USAGE, "%s: the weights there stay what they are", what);

@@ -1,6 +1,6 @@
 /* fault.h: the known mistakes of inference engines, made on purpose.
  *
- * The catalogue of specs/models.md, 9.3 to 9.9, as one table: an id ("R1"), with a
+ * The catalogue of specs/models.md, 9.3 to 9.9, is one table, catalogue.def: an id ("R1"), with a
  * variant where the catalogue has several ("A1.twice"), and one line in words. Every
  * fault is data: a changed copy of a plan and of the table of weights beside it
  * (a constant, an operation, an input, a weight). So whatever runs a plan runs a
@@ -18,11 +18,28 @@
 
 #include "libref/plan/plan.h"
 
+/* The ids of the catalogue, in C: faults, misreadings, and families of several, which are an id without a variant. */
+typedef enum vn_mistake {
+	VN_NO_MISTAKE,
+#define FAULT(name, ...)      VN_MISTAKE_##name,
+#define MISREADING(name, ...) VN_MISTAKE_##name,
+#define FAMILY(name, ...)     VN_MISTAKE_##name,
+#include "libref/plan/catalogue.def"
+	VN_N_MISTAKES
+} vn_mistake;
+
+const char *vn_mistake_id(vn_mistake m);    /* "R2.1e4"; of VN_NO_MISTAKE "" */
+int         vn_mistake_fault(vn_mistake m); /* the fault that it is, for what follows; -1: it is none */
+
 int         vn_n_faults(void);
 const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
-const char *vn_fault_means(int fault); /* one line */
+const char *vn_fault_means(int fault); /* its title, one line */
 /* By its id; an id without its variant is the first of them. -1: none. */
 int         vn_fault_find(const char *id);
+/* Of any id of the catalogue, that of a misreading (capture/run/misread.h) too: its title, and the section of specs/models.md,
+ * "9.4 attention". NULL: there is none. An id without its variant is a family, or the first of them. */
+const char *vn_catalogue_title(const char *id);
+const char *vn_catalogue_chapter(const char *id);
 /* Why a fault cannot be made at a node, half a sentence; NULL: it can. */
 const char *vn_fault_why_not(int fault, const vn_plan *p, int node);
 /* How many nodes of a plan it fits; *why (NULL: not asked): of the nodes of its kind

@@ -35,7 +35,7 @@ static void in_blocks(const vn_fault_row *r, const double *x, double *y, int64_t
 		quantised(y + i, x + i, n - i < BLOCK ? n - i : BLOCK, (int)r->x);
 }
 
-static vn_status quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_quantise(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	return vn_fault_change_rows(r, f, node, 0, in_blocks, err);
 }
@@ -51,12 +51,14 @@ static vn_status other_format(const vn_faulty *f, int w, vn_error *err)
 /* Byte i of a block holds elements i and i + 16; they are put at 2i and 2i + 1. */
 static void in_turn(const vn_fault_row *r, const double *x, double *y, int64_t n)
 {
+	const vn_arrange m = { VN_ARRANGE_TURNED, .a = 2, .b = BLOCK / 2, .period = BLOCK };
+
 	(void)r;
 	for (int64_t i = 0; i < n; i++)
-		y[i] = x[i / BLOCK * BLOCK + i % BLOCK / 2 + i % 2 * (BLOCK / 2)];
+		y[i] = x[vn_arranged(&m, i, n)];
 }
 
-static vn_status nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_nibbles_in_turn(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int w = f->plan->node[node].w[0];
 
@@ -75,15 +77,13 @@ static layout layout_of(vn_dtype d)
 	return d == VN_Q4_0 ? (layout){ 18, 2, 16 } : d == VN_Q4_1 ? (layout){ 20, 4, 16 } : d == VN_Q4_K ? (layout){ 144, 16, 128 } : (layout){ 0, 0, 0 };
 }
 
-enum { SWAPPED, LOW_SCALES, PLUS_MIN };
-
 /* x: what is done to the bytes of every block. */
-static vn_status blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_change_blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int      w = f->plan->node[node].w[0];
 	const vn_dtype d = f->weight[w].dtype;
 	const layout   l = layout_of(d);
-	const size_t   each = r->x == SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
+	const size_t   each = r->x == BLOCK_SWAPPED ? l.bytes : d == VN_Q4_K ? 144 : d == VN_Q5_K ? 176 : 0;
 	unsigned char *b;
 	int            new;
 	vn_status      st;
@@ -94,10 +94,10 @@ static vn_status blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	if ((st = vn_fault_bytes(f, w, &new, &b, err)))
 		return st;
 	for (size_t at = 0; at < all; at += each)
-		if (r->x == SWAPPED)
+		if (r->x == BLOCK_SWAPPED)
 			for (size_t i = 0; i < l.n; i++)
 				b[at + l.nibbles + i] = (unsigned char)(b[at + l.nibbles + i] << 4 | b[at + l.nibbles + i] >> 4);
-		else if (r->x == LOW_SCALES) /* their upper bits lie above those of the first four */
+		else if (r->x == BLOCK_LOW_SCALES) /* their upper bits lie above those of the first four */
 			for (size_t i = 0; i < 8; i++)
 				b[at + 4 + i] &= 63;
 		else
@@ -105,14 +105,3 @@ static vn_status blocks(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 	f->plan->node[node].w[0] = new;
 	return VN_OK;
 }
-
-static const vn_fault_row rows[] = {
-	{ "W15", "weights as Q8_0 holds them", VN_ON(LINEAR), vn_fault_anywhere, quantise, NULL, 8 },
-	{ "W15.q4", "weights as Q4_0 holds them", VN_ON(LINEAR), vn_fault_anywhere, quantise, NULL, 4 },
-	{ "W16", "the nibbles of a byte of Q4_0 or Q4_1 are put side by side", VN_ON(LINEAR), vn_fault_anywhere, nibbles_in_turn, NULL, 0 },
-	{ "W16.swapped", "the nibbles of a byte of Q4_0, Q4_1 or Q4_K exchanged", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, SWAPPED },
-	{ "W17", "scales and minima 4 to 7 of Q4_K or Q5_K without their upper bits", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, LOW_SCALES },
-	{ "W17.min", "minima of Q4_K or Q5_K added, not taken off", VN_ON(LINEAR), vn_fault_anywhere, blocks, NULL, PLUS_MIN },
-};
-
-const vn_fault_chapter vn_faults_blocks = { rows, sizeof rows / sizeof *rows };

@@ -24,62 +24,47 @@ static int neighbour(const vn_plan *p, const vn_node *n, int step)
 }
 
 /* What is recorded in its place. */
-enum { BEFORE, AFTER, CONTEXT, OUT, GATED, LAYER_BEFORE, FINAL, ONE_TILE };
 
-static int other(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+int vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
 {
 	const vn_point at = vn_fault_point(p, n);
 	int            v = -1;
 
 	switch ((int)r->x) {
-	case BEFORE:
-	case ONE_TILE:
+	case RECORD_BEFORE:
+	case RECORD_ONE_TILE:
 		return neighbour(p, n, -1);
-	case AFTER:
+	case RECORD_AFTER:
 		return neighbour(p, n, 1);
-	case CONTEXT:
+	case RECORD_CONTEXT:
 		v = at == VN_POINT_ATTN_OUT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_CONTEXT) : -1;
 		break;
-	case OUT:
+	case RECORD_OUT:
 		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_OUT) : -1;
 		break;
-	case GATED:
+	case RECORD_GATED:
 		v = at == VN_POINT_ATTN_CONTEXT ? vn_fault_value(p, n->layer, VN_POINT_ATTN_GATED) : -1;
 		break;
-	case LAYER_BEFORE:
+	case RECORD_LAYER_BEFORE:
 		v = n->layer > 0 ? vn_fault_value(p, n->layer - 1, at) : -1;
 		break;
-	case FINAL:
+	case RECORD_FINAL:
 		v = at == VN_POINT_OUTPUT && n->layer == p->layers - 1 ? vn_fault_value(p, -1, VN_POINT_FINAL_NORM) : -1;
 		break;
 	}
 	return v >= 0 && alike(p, n->out[0], v) ? v : -1;
 }
 
-static const char *there(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	return !vn_fault_plain(p, n) ? "it is made on demand, or stored in full width" : other(r, p, n) < 0 ? "there is no such checkpoint of its size" : NULL;
-}
-
-static vn_status record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_record_other(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_plan *p = f->plan;
-	const int      u = other(r, p, &p->node[node]), made = p->value[u].node, row = (int)vn_value_row(&p->value[u]);
+	const int      u = vn_fault_recorded(r, p, &p->node[node]), made = p->value[u].node, row = (int)vn_value_row(&p->value[u]);
 	const vn_node  copy = { .op = VN_OP_SLICE, .layer = p->node[node].layer, .c.slice = { row, 0, row }, .n_in = 1, .in = { u } };
 
 	return vn_fault_behind(f, node, made > node ? made : node, copy, true, err);
 }
 
-/* Its rows, recorded in another order; x: whether heads go first. */
-static const char *of_parts(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_value *y = &p->value[n->out[0]];
-
-	return !vn_fault_plain(p, n)                              ? "it is made on demand, or stored in full width"
-	     : r->x > 0 && (y->rank != 3 || y->size[1] == 1)          ? "it does not make several heads" : NULL;
-}
-
-static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node  *n = &f->plan->node[node];
 	const vn_value *y = &f->plan->value[n->out[0]];
@@ -87,45 +72,30 @@ static vn_status record_turned(const vn_fault_row *r, vn_faulty *f, int node, vn
 	return vn_fault_behind(f, node, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, r->x > 0 ? y->size[2] : 1, n->out[0]), true, err);
 }
 
-/* No mistake of the arithmetic: an engine without commands in flight refuses it. */
-static const char *waits(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	(void)r;
-	return n->early ? "it waits for nothing already" : !vn_fault_plain(p, n) || vn_value_streams(p, n->out[0]) ? "it is made on demand, in pieces, or stored in full width" : NULL;
-}
-
-static vn_status early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_early(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
 	f->plan->node[node].early = true;
 	return VN_OK;
 }
 
-/* Tiles of sixteen rows of what was there before, which later nodes read, too; x: BEFORE, every other, or ONE_TILE. */
-static vn_status in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* Tiles of sixteen rows of what was there before, which later nodes read, too; x: RECORD_BEFORE, every other, or RECORD_ONE_TILE. */
+vn_status vn_make_in_tiles(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
-	vn_node        tiles = vn_fault_rows(n->layer, VN_ROWS_TILES, 16, r->x == ONE_TILE ? 3 : 0, n->out[0]);
+	vn_node        tiles = vn_fault_rows(n->layer, VN_ROWS_TILES, 16, r->x == RECORD_ONE_TILE ? 3 : 0, n->out[0]);
 
-	tiles.in[1] = other(r, f->plan, n);
+	tiles.in[1] = vn_fault_recorded(r, f->plan, n);
 	return vn_fault_follow(f, node, tiles, err);
 }
 
-static vn_status mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_mixed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r;
 	return vn_fault_follow(f, node, vn_fault_rows(f->plan->node[node].layer, VN_ROWS_IN_TURN, 0, 0, f->plan->node[node].out[0]), err);
 }
 
 /* ---- ranks ------------------------------------------------------------------------------------------ */
-
-static const char *row_parallel(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_point at = vn_fault_point(p, n);
-	(void)r;
-	return at != VN_POINT_ATTN_OUT && at != VN_POINT_DOWN_PROJ      ? "it is for the products that ranks share: attn_out, down_proj"
-	     : vn_value_row(&p->value[n->in[0]]) % 2                    ? "two ranks cannot share its columns" : NULL;
-}
 
 /* The columns of those ranks that are there: W (M, N), or (N, M) when x < 0. x: of vn_faulty_make. */
 static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
@@ -137,7 +107,7 @@ static void some_ranks(const vn_fault_row *r, const vn_shape *s, const double *x
 			y[i * cols + k] = there >> (r->x < 0 ? i : k) / each & 1 ? x[i * cols + k] : 0.0;
 }
 
-static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_one_rank(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_fault_row with = *r;
 	vn_node      whole = f->plan->node[node], part = whole;
@@ -155,7 +125,7 @@ static vn_status partial(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	return vn_fault_behind(f, node, node, part, true, err);
 }
 
-static vn_status reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -165,64 +135,27 @@ static vn_status reduced(const vn_fault_row *r, vn_faulty *f, int node, vn_error
 	return st;
 }
 
-static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const int M = (int)vn_value_row(&p->value[n->out[0]]);
-	(void)r;
-	return vn_fault_point(p, n) != VN_POINT_C_ATTN ? "it is for queries, keys and values in one product" : M % 6 ? "two ranks cannot share its rows" : NULL;
-}
-
-/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1: of the M outputs, which lie last in a transposed matrix (x < 0). |x|: ranks. */
-static void by_ranks(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t ranks = (int64_t)fabs(r->x), M = s->dim[last], N = vn_shape_count(s) / M, part = M / (3 * ranks);
-
-	for (int64_t m = 0; m < M; m++) {
-		const int64_t block = m / part, from = (block % 3 * ranks + block / 3) * part + m % part;
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
-	}
-}
-
-static vn_status joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* q0 k0 v0 q1 k1 v1 for q0 q1 k0 k1 v0 v1. x: ranks. */
+vn_status vn_make_joined(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int M = (int)vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
 
 	if (!(r->x >= 2) || M % (3 * (int)r->x))
 		return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share its rows", r->x);
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -r->x : r->x, by_ranks, err);
+	const vn_arrange by_ranks = { VN_ARRANGE_TURNED, .a = 3, .b = (int)r->x, .each = M / (3 * (int)r->x) };
+	return vn_fault_arrange_outputs(f, node, &by_ranks, err);
 }
 
-/* Products whose columns ranks share: each makes half of them. */
-static const char *column_parallel(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+/* The halves of the outputs exchanged. */
+vn_status vn_make_ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	static const vn_point of[] = { VN_POINT_Q_PROJ, VN_POINT_K_PROJ, VN_POINT_V_PROJ, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ };
-	bool                  is = false;
+	const vn_arrange halves = { VN_ARRANGE_ROUND, .a = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]) / 2 };
 
 	(void)r;
-	for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-		is = is || vn_fault_point(p, n) == of[i];
-	return !is ? "it is for the products whose columns ranks share" : vn_value_row(&p->value[n->out[0]]) % 2 ? "two ranks cannot share its columns" : NULL;
+	return vn_fault_arrange_outputs(f, node, &halves, err);
 }
 
-/* The halves of the outputs exchanged, which lie last in a transposed matrix (x < 0). */
-static void other_rank(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t M = s->dim[last], N = vn_shape_count(s) / M;
-
-	for (int64_t m = 0; m < M; m++)
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + (m + M / 2) % M : (m + M / 2) % M * N + n];
-}
-
-static vn_status ranks_exchanged(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -1 : 1, other_rank, err);
-}
-
-static vn_status ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = &f->plan->node[node];
 	const int      row = (int)vn_value_row(&f->plan->value[n->out[0]]), ranks = (int)r->x;
@@ -231,31 +164,3 @@ static vn_status ranks_first(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 		return vn_fail(err, VN_ERR_USAGE, "%d ranks cannot share its columns", ranks);
 	return vn_fault_follow(f, node, vn_fault_rows(n->layer, VN_ROWS_PARTS_FIRST, 0, row / ranks, n->out[0]), err);
 }
-
-#define ANY (VN_ON(EMBED) | VN_ON(RMS_NORM) | VN_ON(LAYER_NORM) | VN_ON(LINEAR) | VN_ON(SLICE) | VN_ON(ROPE) | VN_ON(ATTENTION) | \
-             VN_ON(ACT) | VN_ON(GATED) | VN_ON(ADD) | VN_ON(GATED_NORM))
-
-static const vn_fault_row rows[] = {
-	{ "P6", "stale: the checkpoint before it, of its size, is recorded", ANY, there, record_other, NULL, BEFORE },
-	{ "P7", "overwritten: the checkpoint after it, of its size, is recorded", ANY, there, record_other, NULL, AFTER },
-	{ "P9", "partly written: every other tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, BEFORE },
-	{ "P9.tile", "partly written: the third tile of sixteen rows is that of the checkpoint before it, of its size", ANY, there, in_tiles, NULL, ONE_TILE },
-	{ "P9.barrier", "no barrier before its commands on the GPU: whether it reads what is not written yet, the device decides",
-	  ANY | VN_ON(CAUSAL_CONV) | VN_ON(DELTA_RULE), waits, early, NULL, 0 },
-	{ "P10.context", "what attention gives is recorded before its projection, not after", VN_ON(LINEAR), there, record_other, NULL, CONTEXT },
-	{ "P10.out", "what attention gives is recorded after its projection, not before", VN_ON(ATTENTION), there, record_other, NULL, OUT },
-	{ "P10.gated", "what attention gives is recorded after its gate, not before", VN_ON(ATTENTION), there, record_other, NULL, GATED },
-	{ "P11", "columns are recorded first, (D,T) for (T,D)", ANY, of_parts, record_turned, NULL, 0 },
-	{ "P11.heads", "heads are recorded first, (H,T,K) for (T,H,K)", ANY, of_parts, record_turned, NULL, 1 },
-	{ "P14", "tokens out of order: those of the first half and of the second in turn", VN_ON(EMBED), vn_fault_anywhere, mixed, NULL, 0 },
-	{ "P15", "the part of one rank of two is recorded, not the sum", VN_ON(LINEAR), row_parallel, partial, NULL, VN_RANKS_MOST + 2 },
-	{ "P16.twice", "the sum of two ranks is taken twice", VN_ON(LINEAR), row_parallel, reduced, NULL, 2 },
-	{ "P16.average", "the average of two ranks, not their sum", VN_ON(LINEAR), row_parallel, reduced, NULL, 0.5 },
-	{ "P17", "shards of a fused product joined rank by rank", VN_ON(LINEAR), fused, joined, NULL, 2 },
-	{ "P18.order", "what two ranks make of a product joined in the wrong order", VN_ON(LINEAR), column_parallel, ranks_exchanged, NULL, 0 },
-	{ "P18.axis", "what two ranks make of a product joined along the tokens", VN_ON(LINEAR), column_parallel, ranks_first, NULL, 2 },
-	{ "P20", "the layer before is recorded", ANY, there, record_other, NULL, LAYER_BEFORE },
-	{ "P21", "the last layer's output is recorded after the last norm", VN_ON(ADD), there, record_other, NULL, FINAL },
-};
-
-const vn_fault_chapter vn_faults_capture = { rows, sizeof rows / sizeof *rows };

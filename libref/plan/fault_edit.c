@@ -45,12 +45,6 @@ const vn_node *vn_fault_twin(const vn_plan *p, const vn_node *n, int layer)
 	return t;
 }
 
-const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	(void)p;
-	return vn_fault_const(n, r->name) == r->x ? "it is so already" : NULL;
-}
-
 /* ---- changing ------------------------------------------------------------------------ */
 
 static vn_status no_memory(vn_error *err)
@@ -130,6 +124,7 @@ void vn_fault_copy_of(vn_faulty *f, int node, int value)
 
 	n->op = VN_OP_SLICE;
 	memset(&n->c, 0, sizeof n->c);
+	memset(&n->x, 0, sizeof n->x);
 	n->c.slice.stride = n->c.slice.width = row;
 	n->n_in = 1;
 	n->in[0] = value;
@@ -284,17 +279,16 @@ vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, in
 	return in_runs(r, f, node, slot, (size_t)s->dim[s->rank - 1], NULL, change, err);
 }
 
-vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err)
+vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[slot];
 	const vn_tensor from = f->weight[w];
 	const bool      blocks = vn_dtype_block(from.dtype) > 1; /* which numbers do not leave by themselves */
 	const vn_dtype  as = blocks ? VN_F32 : from.dtype;
-	const size_t    size = vn_dtype_size(as);
-	const int64_t   all = vn_shape_count(&from.shape);
-	unsigned char  *bytes = malloc((size_t)all * size + 1), *loose = blocks ? malloc((size_t)all * size + 1) : NULL;
-	const unsigned char *x = blocks ? loose : from.data;
-	bool            same = true;
+	const size_t    size = vn_dtype_size(as), all = (size_t)vn_shape_count(&from.shape) * size;
+	size_t          outer = 1, n = 1, piece = size;
+	unsigned char  *bytes = malloc(all + 1), *loose = blocks ? malloc(all + 1) : NULL;
+	const void     *x = blocks ? loose : from.data;
 
 	if (!bytes || (blocks && !loose)) {
 		free(bytes);
@@ -302,23 +296,25 @@ vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, 
 		return no_memory(err);
 	}
 	if (blocks)
-		vn_to_f32((float *)(void *)loose, from.data, from.dtype, (size_t)all);
-	for (int64_t at = 0, n; at < all; at += n) {
-		const int64_t is = place(r, &from.shape, at, &n);
-		unsigned char *y = bytes + (size_t)at * size;
-		n = n < all - at ? n : all - at;
-		if (is < 0)
-			memset(y, 0, (size_t)n * size);
-		else
-			memcpy(y, x + (size_t)is * size, (size_t)n * size);
-		same = same && memcmp(y, x + (size_t)at * size, (size_t)n * size) == 0;
-	}
+		vn_to_f32((float *)(void *)loose, from.data, from.dtype, all / size);
+	for (int k = 0; k < from.shape.rank; k++)
+		*(axis < 0 || k == axis ? &n : k < axis ? &outer : &piece) *= (size_t)from.shape.dim[k];
+	vn_arrange_bytes(bytes, x, m, outer, n, piece);
+	const bool same = memcmp(bytes, x, all) == 0;
 	free(loose);
 	if (!same)
 		return instead(f, node, slot, w, as, bytes, err);
 	f->kept++;
 	free(bytes);
 	return VN_OK;
+}
+
+vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err)
+{
+	const vn_node *n = &f->plan->node[node];
+	vn_status      st = vn_fault_arrange(f, node, 0, n->c.linear.transposed, m, err);
+
+	return !st && f->plan->node[node].w[1] >= 0 ? vn_fault_arrange(f, node, 1, 0, m, err) : st;
 }
 
 vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_change *change, vn_error *err)
@@ -347,45 +343,27 @@ vn_status vn_fault_change_weight(const vn_fault_row *r, vn_faulty *f, int node, 
 	return st;
 }
 
-vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err)
-{
-	vn_fault_row with = *r;
-	vn_status    st = VN_OK;
-
-	with.x = x;
-	for (int k = 0; k < 2 && !st; k++)
-		if (f->plan->node[node].w[k] >= 0)
-			st = vn_fault_change_weight(&with, f, node, k, change, err);
-	return st;
-}
-
 double vn_fault_times(const vn_fault_row *r, double x)
 {
 	return x * r->x;
 }
 
-/* ---- for rows ------------------------------------------------------------------------- */
+/* ---- for rows of several chapters ---------------------------------------------------------- */
 
-const char *vn_fault_anywhere(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+vn_status vn_make_set(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	(void)r, (void)p, (void)n;
-	return NULL;
+	return vn_const_set(&f->plan->node[node], r->constant, r->x, err);
 }
 
-const char *vn_fault_biased(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	(void)r, (void)p;
-	return n->w[1] < 0 ? "it has no bias" : NULL;
-}
-
-vn_status vn_fault_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
 	f->plan->node[node].w[1] = -1;
 	return VN_OK;
 }
 
-vn_status vn_fault_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+/* A copy of its first input. */
+vn_status vn_make_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
 	vn_fault_copy_of(f, node, f->plan->node[node].in[0]);

@@ -9,6 +9,8 @@
 
 #include "libref/plan/fault.h"
 
+#include "libref/base/arrange.h"
+
 struct vn_faulty {
 	const vn_plan *sound; /* what it was made of; its values and weights have the same numbers here */
 	vn_plan   *plan;   /* the copy */
@@ -19,27 +21,39 @@ struct vn_faulty {
 };
 
 typedef struct vn_fault_row vn_fault_row;
+typedef vn_status vn_fault_make(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
 
+typedef enum vn_fault_need {
+	VN_NEEDS_NOTHING,
+#define NEED(name, holds, why) VN_NEED_##name,
+#include "libref/plan/fault_needs.def"
+} vn_fault_need;
+
+/* A row of catalogue.def. */
 struct vn_fault_row {
-	const char *id, *means;
-	unsigned    ops;      /* of the nodes that it is for: VN_ON(ROPE) | ... */
-	/* Beyond them; half a sentence, or NULL when it fits. NULL: as of a constant. */
-	const char *(*why_not)(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
-	/* NULL: constant `name` becomes x. */
-	vn_status   (*make)(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
-	const char *name;
-	double      x;        /* a parameter, whose meaning is the functions' */
+	const char   *id, *title;
+	unsigned      on;       /* of the nodes that it is for: bits of vn_op */
+	vn_fault_need needs[3];
+	vn_fault_make *make;
+	const char   *constant;
+	double        x;
 };
 
-#define VN_ON(op) (1u << VN_OP_##op)
+#define FAULT(name, id, title, on, needs, make, constant, x) vn_fault_make vn_make_##make;
+#include "libref/plan/catalogue.def"
 
-typedef struct vn_fault_chapter {
-	const vn_fault_row *row;
-	int                 n;
-} vn_fault_chapter;
+/* ---- x of a row --------------------------------------------------------------------- */
 
-extern const vn_fault_chapter vn_faults_rope, vn_faults_attention, vn_faults_weights, vn_faults_norms, vn_faults_mlp,
-	vn_faults_capture, vn_faults_numbers, vn_faults_cache, vn_faults_reads, vn_faults_gdn, vn_faults_blocks, vn_faults_split;
+enum { SCALE_MISSING, SCALE_TWICE, SCALE_BY_WIDTH, SCALE_BY_HEAD, SCALE_BY_ROTATED };
+enum { YARN_RAMP, YARN_CONTEXT, YARN_STRETCH, YARN_COLUMNS };
+enum { FUSED_BY_ROWS, FUSED_BY_HALVES, FUSED_BY_RANKS }; /* FUSED_BY_RANKS and more: of so many ranks */
+enum { BLOCK_SWAPPED, BLOCK_LOW_SCALES, BLOCK_PLUS_MIN };
+/* What is recorded in its place. */
+enum { RECORD_BEFORE, RECORD_AFTER, RECORD_CONTEXT, RECORD_OUT, RECORD_GATED, RECORD_LAYER_BEFORE, RECORD_FINAL, RECORD_ONE_TILE };
+/* vn_cache_form, of what (cache_of), and whether it is so from the second call on. */
+#define CACHE(form, of, steps) ((form) + 16 * (of) + 64 * (steps))
+#define CACHE_FORM(x) ((int)(x) % 16)
+#define CACHE_OF(x)   ((int)(x) / 16 % 4)
 
 /* ---- looking (fault_edit.c) --------------------------------------------------------- */
 
@@ -65,8 +79,28 @@ static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
 	return &f->sound->node[f->sound->value[f->plan->node[node].out[0]].node];
 }
 
-/* "it is so already" when constant r->name is r->x: for constants. */
-const char *vn_fault_const_why_not(const vn_fault_row *r, const vn_plan *p, const vn_node *n);
+/* ---- looking, for what a row needs ------------------------------------------------------- */
+
+bool   vn_fault_moves(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* another yarn or llama3 has other frequencies */
+double vn_fault_scale(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* SCALE_... of an attention */
+int    vn_fault_window(const vn_plan *p);                                         /* of the first layer that has one */
+int    vn_fault_part(const vn_fault_row *r, const vn_node *n);                    /* of three that are split otherwise: which stands in the place of this one */
+/* Of queries, keys and values by matrices of their own: the key heads, 0 when they do not divide the query heads. -1: they are not so. */
+int    vn_fault_groups(const vn_plan *p, const vn_node *n);
+/* The projection that stands beside this one, with weights of the same shape; NULL. */
+const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, vn_point b);
+const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* r->x layers on; 0: the first */
+int    vn_fault_embedding(const vn_plan *p);                                      /* the table of tokens */
+int    vn_fault_columns(const vn_plan *p, const vn_node *n);                      /* that a norm norms together */
+/* The norm whose weights a norm may be given by mistake: of keys for queries, or of the feed-forward part for attention, and back. */
+const vn_node *vn_fault_partner(const vn_plan *p, const vn_node *n, bool heads);
+int    vn_fault_norm_of_sum(const vn_plan *p, const vn_node *n);                  /* that reads what a sum of a layer adds to; -1 */
+int    vn_fault_norm_beside(const vn_plan *p, const vn_node *n);                  /* the same from either; -1 */
+int    vn_fault_first_base(const vn_plan *p, const vn_node *n);                   /* what the first sum of a layer adds to, of the second; -1 */
+int    vn_fault_recorded(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* RECORD_...; -1 */
+int    vn_fault_before(const vn_plan *p, int value);                              /* what the layer before has in its place; -1 */
+int    vn_fault_before_values(const vn_plan *p, const vn_node *n);                /* channels of a convolution before the values */
+int    vn_fault_behind_gate(const vn_plan *p, const vn_node *n);                  /* the projection whose sizes a gate fits; -1 */
 
 /* ---- changing (fault_edit.c) -------------------------------------------------------- */
 
@@ -103,20 +137,12 @@ vn_status vn_fault_change_each(const vn_fault_row *r, vn_faulty *f, int node, in
 /* Where the last axis, n numbers, is changed by itself: x, as it is; y, to be filled. */
 typedef void vn_fault_run(const vn_fault_row *r, const double *x, double *y, int64_t n);
 vn_status vn_fault_change_rows(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_run *change, vn_error *err);
-/* Where numbers only change places. Number `at` is that which was at the result, or 0 (less than 0), and so on for *n in a row. */
-typedef int64_t vn_fault_place(const vn_fault_row *r, const vn_shape *s, int64_t at, int64_t *n);
-vn_status vn_fault_change_places(const vn_fault_row *r, vn_faulty *f, int node, int slot, vn_fault_place *place, vn_error *err);
-/* vn_fault_change_weight of a product's matrix, and of its bias where there is one, with another r->x. */
-vn_status vn_fault_change_both(const vn_fault_row *r, vn_faulty *f, int node, double x, vn_fault_change *change, vn_error *err);
+/* Where numbers only change places, along an axis of the weight; -1: all of them in a row. */
+vn_status vn_fault_arrange(vn_faulty *f, int node, int slot, int axis, const vn_arrange *m, vn_error *err);
+/* The same of what a product makes: of its matrix, and of its bias where there is one. */
+vn_status vn_fault_arrange_outputs(vn_faulty *f, int node, const vn_arrange *m, vn_error *err);
 
 /* y = x times r->x. */
 double vn_fault_times(const vn_fault_row *r, double x);
-
-/* ---- for rows -------------------------------------------------------------------------- */
-
-const char *vn_fault_anywhere(const vn_fault_row *r, const vn_plan *p, const vn_node *n); /* NULL */
-const char *vn_fault_biased(const vn_fault_row *r, const vn_plan *p, const vn_node *n);   /* weight 1 is there */
-vn_status   vn_fault_no_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err);
-vn_status   vn_fault_skipped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err); /* a copy of input 0 */
 
 #endif

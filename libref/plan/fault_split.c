@@ -5,36 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of three that follow one another in a fused product. */
-static const char *of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_point at = vn_fault_point(p, n);
-	(void)r;
-	return n->c.slice.stride != 3 * n->c.slice.width || (at != VN_POINT_Q_PROJ && at != VN_POINT_K_PROJ && at != VN_POINT_V_PROJ)
-	           ? "it is for queries, keys and values out of one product" : NULL;
-}
-
 /* x: as digits, which part is taken for the first, the second and the third. */
-static int part(const vn_fault_row *r, const vn_node *n)
+int vn_fault_part(const vn_fault_row *r, const vn_node *n)
 {
 	const int order = (int)r->x, digit[] = { order / 100, order / 10 % 10, order % 10 };
 	return digit[n->c.slice.from / n->c.slice.width];
 }
 
-static const char *part_of_three(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const char *why = of_three(r, p, n);
-	return why ? why : part(r, n) == n->c.slice.from / n->c.slice.width ? "this part stays where it is" : NULL;
-}
-
-static vn_status other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_other_part(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node *n = &f->plan->node[node];
-	return vn_const_set(n, "from", part(r, n) * n->c.slice.width, err);
+	return vn_const_set(n, "from", vn_fault_part(r, n) * n->c.slice.width, err);
 }
 
 /* Head h of the product holds its queries, its keys, its values. */
-static vn_status by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node  *n = &f->plan->node[node];
 	const int K = f->plan->value[n->out[0]].size[2], which = n->c.slice.from / n->c.slice.width;
@@ -46,29 +31,13 @@ static vn_status by_heads(const vn_fault_row *r, vn_faulty *f, int node, vn_erro
 	return VN_OK;
 }
 
-static const char *fused(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+/* Parts a and b of three exchanged: x is 10 a + b. */
+vn_status vn_make_exchange_parts(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	(void)r;
-	return vn_fault_point(p, n) != VN_POINT_C_ATTN ? "it is for queries, keys and values in one product" : NULL;
-}
+	const int64_t    M = vn_value_row(&f->plan->value[f->plan->node[node].out[0]]);
+	const vn_arrange exchanged = { VN_ARRANGE_EXCHANGED, .a = (int)r->x / 10, .b = (int)r->x % 10, .each = M / 3 };
 
-/* Parts a and b of three exchanged, of the M outputs, which lie last in a transposed matrix: x is 10 a + b, less than 0 for those. */
-static void exchanged(const vn_fault_row *r, const vn_shape *s, const double *x, double *y)
-{
-	const int     pair = (int)fabs(r->x), a = pair / 10, b = pair % 10;
-	const bool    last = r->x < 0 && s->rank > 1;
-	const int64_t M = s->dim[last], N = vn_shape_count(s) / M, part = M / 3;
-
-	for (int64_t m = 0; m < M; m++) {
-		const int64_t is = m / part, from = m + (is == a ? b - a : is == b ? a - b : 0) * part;
-		for (int64_t n = 0; n < N; n++)
-			y[last ? n * M + m : m * N + n] = x[last ? n * M + from : from * N + n];
-	}
-}
-
-static vn_status exchange_parts(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
-{
-	return vn_fault_change_both(r, f, node, f->plan->node[node].c.linear.transposed ? -r->x : r->x, exchanged, err);
+	return vn_fault_arrange_outputs(f, node, &exchanged, err);
 }
 
 /* The products of queries, keys and values of a layer (siblings), each by a matrix of its own, and which of them n is; -1: there are none such. */
@@ -88,15 +57,13 @@ static int of_own(const vn_plan *p, const vn_node *n, const vn_node *sibling[3])
 	return which;
 }
 
-static const char *in_groups(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
+int vn_fault_groups(const vn_plan *p, const vn_node *n)
 {
 	const vn_node *s[3];
-	const int      which = vn_fault_point(p, n) == VN_POINT_LOGITS ? -1 : of_own(p, n, s), G = which < 0 ? 0 : p->value[s[1]->out[0]].size[1];
+	const int      which = vn_fault_point(p, n) == VN_POINT_LOGITS ? -1 : of_own(p, n, s);
+	const int      H = which < 0 ? 0 : p->value[s[0]->out[0]].size[1], G = which < 0 ? 0 : p->value[s[1]->out[0]].size[1];
 
-	(void)r;
-	return which < 0 ? "it is for queries, keys and values by matrices of their own"
-	     : G == 1    ? "with one key head groups follow one another as the whole does"
-	     : p->value[s[0]->out[0]].size[1] % G ? "its heads make no groups" : NULL;
+	return which < 0 ? -1 : G > 1 && H % G ? 0 : G;
 }
 
 /* Heads in a row, all queries, all keys, all values, or group by group, queries, key and value: where in the one order a place of the other is. */
@@ -110,7 +77,7 @@ static int other_place(int place, int H, int G, bool grouped)
 }
 
 /* x: 0: what lies in groups is taken for a row of heads; 1: back. */
-static vn_status regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *s[3], *n = vn_fault_sound(f, node);
 	const int      which = of_own(f->sound, n, s), H = f->sound->value[s[0]->out[0]].size[1], G = f->sound->value[s[1]->out[0]].size[1];
@@ -138,15 +105,7 @@ static vn_status regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 	return st;
 }
 
-/* Queries and gates of Qwen3.5, head by head in one product. */
-static const char *of_pairs(const vn_fault_row *r, const vn_plan *p, const vn_node *n)
-{
-	const vn_node *x = vn_fault_maker(p, n, 0);
-	return vn_fault_point(p, x) != VN_POINT_QG_PROJ ? "it is for queries and gates out of one product"
-	     : r->x > 0 && p->value[n->out[0]].size[1] == 1 ? "there is one head" : NULL;
-}
-
-static vn_status in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
+vn_status vn_make_in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	vn_node  *n = &f->plan->node[node];
 	const int all = (int)vn_value_row(&f->plan->value[n->out[0]]), K = n->c.slice.width;
@@ -159,20 +118,3 @@ static vn_status in_halves(const vn_fault_row *r, vn_faulty *f, int node, vn_err
 		n->c.slice.from = second ? 0 : K;
 	return VN_OK;
 }
-
-static const vn_fault_row rows[] = {
-	{ "A16", "a matrix of queries, keys and values in groups taken for all queries, all keys, all values", VN_ON(LINEAR), in_groups, regrouped, NULL, 0 },
-	{ "W2.qvk", "queries, keys and values split as q, v, k", VN_ON(SLICE), part_of_three, other_part, NULL, 21 },
-	{ "W2.kqv", "queries, keys and values split as k, q, v", VN_ON(SLICE), part_of_three, other_part, NULL, 102 },
-	{ "W2.kvq", "queries, keys and values split as k, v, q", VN_ON(SLICE), part_of_three, other_part, NULL, 201 },
-	{ "W2.vqk", "queries, keys and values split as v, q, k", VN_ON(SLICE), part_of_three, other_part, NULL, 120 },
-	{ "W2.vkq", "queries, keys and values split as v, k, q", VN_ON(SLICE), part_of_three, other_part, NULL, 210 },
-	{ "W2.heads", "queries, keys and values split head by head", VN_ON(SLICE), of_three, by_heads, NULL, 0 },
-	{ "W2.groups", "queries, keys and values split group by group: queries, key, value", VN_ON(LINEAR), in_groups, regrouped, NULL, 1 },
-	{ "W2.matrix_kv", "keys and values exchanged in the matrix of all", VN_ON(LINEAR), fused, exchange_parts, NULL, 12 },
-	{ "W2.matrix_qk", "queries and keys exchanged in the matrix of all", VN_ON(LINEAR), fused, exchange_parts, NULL, 1 },
-	{ "W3.halves", "queries and gates split in halves of the whole", VN_ON(SLICE), of_pairs, in_halves, NULL, 1 },
-	{ "W3.gate", "queries and gates split gate first", VN_ON(SLICE), of_pairs, in_halves, NULL, 0 },
-};
-
-const vn_fault_chapter vn_faults_split = { rows, sizeof rows / sizeof *rows };

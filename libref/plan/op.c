@@ -17,24 +17,26 @@ typedef struct row {
 	double      low, high; /* what vn_const_set accepts */
 } row;
 
-#define AT(field) offsetof(vn_consts, field)
+/* Those of an experiment stand behind those of a model, wherever they lie in a node. */
+#define AT(field) offsetof(vn_node, c.field)
+#define EX(field) offsetof(vn_node, x.field)
 
 static const row table[] = {
 	{ VN_OP_RMS_NORM,  "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_RMS_NORM,  "offset",               REAL,  AT(norm.offset), -1e6, 1e6 },
-	{ VN_OP_RMS_NORM,  "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
-	{ VN_OP_RMS_NORM,  "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
-	{ VN_OP_RMS_NORM,  "sum_f16",              FLAG,  AT(norm.sum_f16), 0, 1 },
-	{ VN_OP_RMS_NORM,  "first_f16",            FLAG,  AT(norm.first_f16), 0, 1 },
-	{ VN_OP_LAYER_NORM, "sum_f16",             FLAG,  AT(norm.sum_f16), 0, 1 },
-	{ VN_OP_L2_NORM,   "sum_f16",              FLAG,  AT(norm.sum_f16), 0, 1 },
-	{ VN_OP_GATED_NORM, "sum_f16",             FLAG,  AT(norm.sum_f16), 0, 1 },
-	{ VN_OP_RMS_NORM,  "width",                WHOLE, AT(norm.width), 0, 2147483647 },
+	{ VN_OP_RMS_NORM,  "eps_outside",          FLAG,  EX(norm.eps_outside), 0, 1 },
+	{ VN_OP_RMS_NORM,  "divisor",              WHOLE, EX(norm.divisor), 0, 2147483647 },
+	{ VN_OP_RMS_NORM,  "sum_f16",              FLAG,  EX(norm.sum_f16), 0, 1 },
+	{ VN_OP_RMS_NORM,  "first_f16",            FLAG,  EX(norm.first_f16), 0, 1 },
+	{ VN_OP_LAYER_NORM, "sum_f16",             FLAG,  EX(norm.sum_f16), 0, 1 },
+	{ VN_OP_L2_NORM,   "sum_f16",              FLAG,  EX(norm.sum_f16), 0, 1 },
+	{ VN_OP_GATED_NORM, "sum_f16",             FLAG,  EX(norm.sum_f16), 0, 1 },
+	{ VN_OP_RMS_NORM,  "width",                WHOLE, EX(norm.width), 0, 2147483647 },
 	{ VN_OP_LAYER_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
 	{ VN_OP_LAYER_NORM, "offset",              REAL,  AT(norm.offset), -1e6, 1e6 },
-	{ VN_OP_LAYER_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
-	{ VN_OP_LAYER_NORM, "divisor",             WHOLE, AT(norm.divisor), 0, 2147483647 },
-	{ VN_OP_LAYER_NORM, "keep_mean",           FLAG,  AT(norm.keep_mean), 0, 1 },
+	{ VN_OP_LAYER_NORM, "eps_outside",         FLAG,  EX(norm.eps_outside), 0, 1 },
+	{ VN_OP_LAYER_NORM, "divisor",             WHOLE, EX(norm.divisor), 0, 2147483647 },
+	{ VN_OP_LAYER_NORM, "keep_mean",           FLAG,  EX(norm.keep_mean), 0, 1 },
 	{ VN_OP_LINEAR,    "transposed",           FLAG,  AT(linear.transposed), 0, 1 },
 	{ VN_OP_SLICE,     "stride",               WHOLE, AT(slice.stride), 1, 2147483647 },
 	{ VN_OP_SLICE,     "from",                 WHOLE, AT(slice.from), 0, 2147483647 },
@@ -63,55 +65,55 @@ static const row table[] = {
 	{ VN_OP_ROPE,      "step_zero",            FLAG,  AT(rope.rope.step_zero), 0, 1 },
 	{ VN_OP_ROPE,      "sections",             FLAG,  AT(rope.rope.sections), 0, 1 },
 	{ VN_OP_ROPE,      "one_position",         FLAG,  AT(rope.rope.one_position), 0, 1 },
-	{ VN_OP_POSITIONS, "step_zero",            FLAG,  AT(positions.step_zero), 0, 1 },
+	{ VN_OP_POSITIONS, "step_zero",            FLAG,  EX(positions.step_zero), 0, 1 },
 	{ VN_OP_ATTENTION, "scale",                REAL,  AT(attention.scale), -1e30, 1e30 },
 	{ VN_OP_ATTENTION, "heads",                WHOLE, AT(attention.heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "kv_heads",             WHOLE, AT(attention.kv_heads), 1, 65536 },
 	{ VN_OP_ATTENTION, "head_dim",             WHOLE, AT(attention.head_dim), 1, 65536 },
 	{ VN_OP_ATTENTION, "causal",               FLAG,  AT(attention.causal), 0, 1 },
 	{ VN_OP_ATTENTION, "window",               WHOLE, AT(attention.window), 0, 2147483647 },
-	{ VN_OP_ATTENTION, "sinks",                WHOLE, AT(attention.sinks), 0, 4095 },
-	{ VN_OP_ATTENTION, "ahead",                WHOLE, AT(attention.ahead), -65536, 65536 },
-	{ VN_OP_ATTENTION, "head_map",             WHOLE, AT(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
-	{ VN_OP_ATTENTION, "blind",                WHOLE, AT(attention.blind), 0, 2 },
-	{ VN_OP_ATTENTION, "leak",                 WHOLE, AT(attention.leak), 0, 2 },
-	{ VN_OP_ATTENTION, "padding",              WHOLE, AT(attention.padding), 0, 65536 },
-	{ VN_OP_ATTENTION, "from_zero",            FLAG,  AT(attention.from_zero), 0, 1 },
-	{ VN_OP_ATTENTION, "form",                 WHOLE, AT(attention.form), 0, VN_N_ATTN_FORMS - 1 },
-	{ VN_OP_ATTENTION, "cache_form",           WHOLE, AT(attention.cache), 0, VN_N_CACHE_FORMS - 1 },
-	{ VN_OP_ATTENTION, "cache_block",          WHOLE, AT(attention.cache_block), 0, 16777216 },
-	{ VN_OP_ATTENTION, "cache_of",             WHOLE, AT(attention.cache_of), 0, 2 },
-	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  AT(attention.cache_steps), 0, 1 },
-	{ VN_OP_ATTENTION, "again",                FLAG,  AT(attention.again), 0, 1 },
+	{ VN_OP_ATTENTION, "sinks",                WHOLE, EX(attention.sinks), 0, 4095 },
+	{ VN_OP_ATTENTION, "ahead",                WHOLE, EX(attention.ahead), -65536, 65536 },
+	{ VN_OP_ATTENTION, "head_map",             WHOLE, EX(attention.head_map), 0, VN_N_HEAD_MAPS - 1 },
+	{ VN_OP_ATTENTION, "blind",                WHOLE, EX(attention.blind), 0, 2 },
+	{ VN_OP_ATTENTION, "leak",                 WHOLE, EX(attention.leak), 0, 2 },
+	{ VN_OP_ATTENTION, "padding",              WHOLE, EX(attention.padding), 0, 65536 },
+	{ VN_OP_ATTENTION, "from_zero",            FLAG,  EX(attention.from_zero), 0, 1 },
+	{ VN_OP_ATTENTION, "form",                 WHOLE, EX(attention.form), 0, VN_N_ATTN_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_form",           WHOLE, EX(attention.cache), 0, VN_N_CACHE_FORMS - 1 },
+	{ VN_OP_ATTENTION, "cache_block",          WHOLE, EX(attention.cache_block), 0, 16777216 },
+	{ VN_OP_ATTENTION, "cache_of",             WHOLE, EX(attention.cache_of), 0, 2 },
+	{ VN_OP_ATTENTION, "cache_steps",          FLAG,  EX(attention.cache_steps), 0, 1 },
+	{ VN_OP_ATTENTION, "again",                FLAG,  EX(attention.again), 0, 1 },
 	{ VN_OP_ACT,       "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
 	{ VN_OP_GATED,     "act",                  WHOLE, AT(act.act), 0, VN_N_ACTS - 1 },
-	{ VN_OP_GATED,     "form",                 WHOLE, AT(act.form), 0, VN_N_GATE_FORMS - 1 },
+	{ VN_OP_GATED,     "form",                 WHOLE, EX(gated.form), 0, VN_N_GATE_FORMS - 1 },
 	{ VN_OP_CAUSAL_CONV,      "channels",             WHOLE, AT(conv.channels), 1, 2147483647 },
 	{ VN_OP_CAUSAL_CONV,      "taps",                 WHOLE, AT(conv.taps), 2, 65536 },
-	{ VN_OP_CAUSAL_CONV,      "linear",               WHOLE, AT(conv.linear), 0, 2147483647 },
-	{ VN_OP_CAUSAL_CONV,      "forgets",              FLAG,  AT(conv.forgets), 0, 1 },
-	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, AT(conv.ahead), 0, 65536 },
-	{ VN_OP_LOG_DECAY, "form",                 WHOLE, AT(decay.form), 0, VN_N_DECAY_FORMS - 1 },
+	{ VN_OP_CAUSAL_CONV,      "linear",               WHOLE, EX(conv.linear), 0, 2147483647 },
+	{ VN_OP_CAUSAL_CONV,      "forgets",              FLAG,  EX(conv.forgets), 0, 1 },
+	{ VN_OP_CAUSAL_CONV,      "ahead",                WHOLE, EX(conv.ahead), 0, 65536 },
+	{ VN_OP_LOG_DECAY, "form",                 WHOLE, EX(decay.form), 0, VN_N_DECAY_FORMS - 1 },
 	{ VN_OP_L2_NORM,   "eps",                  REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_L2_NORM,   "eps_outside",          FLAG,  AT(norm.eps_outside), 0, 1 },
-	{ VN_OP_L2_NORM,   "divisor",              WHOLE, AT(norm.divisor), 0, 2147483647 },
+	{ VN_OP_L2_NORM,   "eps_outside",          FLAG,  EX(norm.eps_outside), 0, 1 },
+	{ VN_OP_L2_NORM,   "divisor",              WHOLE, EX(norm.divisor), 0, 2147483647 },
 	{ VN_OP_DELTA_RULE, "scale",               REAL,  AT(delta.scale), -1e30, 1e30 },
 	{ VN_OP_DELTA_RULE, "key_heads",           WHOLE, AT(delta.key_heads), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_heads",         WHOLE, AT(delta.value_heads), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "key_dim",             WHOLE, AT(delta.key_dim), 1, 65536 },
 	{ VN_OP_DELTA_RULE, "value_dim",           WHOLE, AT(delta.value_dim), 1, 65536 },
-	{ VN_OP_DELTA_RULE, "form",                WHOLE, AT(delta.form), 0, VN_N_DELTA_FORMS - 1 },
-	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, AT(delta.head_map), 0, VN_HEADS_MODULO },
-	{ VN_OP_DELTA_RULE, "turned",              FLAG,  AT(delta.turned), 0, 1 },
-	{ VN_OP_DELTA_RULE, "restart",             WHOLE, AT(delta.restart), 0, 2147483647 },
+	{ VN_OP_DELTA_RULE, "form",                WHOLE, EX(delta.form), 0, VN_N_DELTA_FORMS - 1 },
+	{ VN_OP_DELTA_RULE, "head_map",            WHOLE, EX(delta.head_map), 0, VN_HEADS_MODULO },
+	{ VN_OP_DELTA_RULE, "turned",              FLAG,  EX(delta.turned), 0, 1 },
+	{ VN_OP_DELTA_RULE, "restart",             WHOLE, EX(delta.restart), 0, 2147483647 },
 	{ VN_OP_ROWS,      "form",                 WHOLE, AT(rows.form), 0, VN_N_ROWS_FORMS - 1 },
 	{ VN_OP_ROWS,      "by",                   WHOLE, AT(rows.by), -16777216, 16777216 },
 	{ VN_OP_ROWS,      "inner",                WHOLE, AT(rows.inner), 0, 2147483647 },
 	{ VN_OP_GATED_NORM, "eps",                 REAL,  AT(norm.eps), 0, 1e6 },
-	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  AT(norm.eps_outside), 0, 1 },
-	{ VN_OP_GATED_NORM, "gate",                WHOLE, AT(norm.gate), 0, VN_N_ACTS - 1 },
-	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  AT(norm.gate_first), 0, 1 },
-	{ VN_OP_GATED_NORM, "divisor",             WHOLE, AT(norm.divisor), 0, 2147483647 },
+	{ VN_OP_GATED_NORM, "eps_outside",         FLAG,  EX(norm.eps_outside), 0, 1 },
+	{ VN_OP_GATED_NORM, "gate",                WHOLE, EX(norm.gate), 0, VN_N_ACTS - 1 },
+	{ VN_OP_GATED_NORM, "gate_first",          FLAG,  EX(norm.gate_first), 0, 1 },
+	{ VN_OP_GATED_NORM, "divisor",             WHOLE, EX(norm.divisor), 0, 2147483647 },
 };
 
 static const char *const op_names[VN_N_OPS] = {
@@ -171,23 +173,20 @@ bool vn_const_is_list(vn_op op, int i)
 
 bool vn_const_is_optional(vn_op op, int i)
 {
-	static const char *const later[] = {
-		"offset", "transposed", "short_factor", "long_factor", "eps_outside", "divisor", "keep_mean", "width", "pairing", "turn", "half_angles",
-		"ahead", "blind", "head_map", "leak", "padding", "form", "linear", "restart", "gate", "gate_first",
-		"from_zero", "sinks", "cache_form", "cache_block", "cache_of", "cache_steps", "again", "step_offset", "step_zero",
-		"sections", "one_position", "sum_f16", "first_f16", "forgets", "turned", "by", "inner",
-	};
+	static const char *const later[] = { "transposed", "short_factor", "long_factor", "pairing", "offset", "turn", "half_angles", "step_offset", "step_zero",
+	                                     "sections", "one_position" };
+	const row *r = find(op, i);
+	bool       is = r->at >= offsetof(vn_node, x) || op == VN_OP_ROWS;
 
 	for (size_t k = 0; k < sizeof later / sizeof *later; k++)
-		if (strcmp(later[k], vn_const_name(op, i)) == 0)
-			return op != VN_OP_SLICE; /* whose width has always been there */
-	return false;
+		is = is || strcmp(later[k], r->name) == 0;
+	return is;
 }
 
 double vn_const_get(const vn_node *n, int i)
 {
 	const row  *r = find(n->op, i);
-	const char *p = (const char *)&n->c + r->at;
+	const char *p = (const char *)n + r->at;
 	double      real;
 	int         whole;
 	bool        truth;
@@ -209,7 +208,7 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 		if (!(value >= r->low && value <= r->high) || (r->kind != REAL && value != floor(value)) || odd)
 			return vn_fail(err, VN_ERR_USAGE, "%s of %s: %g is not %s from %g to %g", name, op_names[n->op], value,
 			               r->kind == REAL ? "a number" : odd ? "an even number" : "a whole number", r->low, r->high);
-		char *p = (char *)&n->c + r->at;
+		char *p = (char *)n + r->at;
 		int   whole = r->kind == REAL ? 0 : (int)value;
 		bool  truth = value != 0;
 		if (r->kind == REAL)
@@ -221,4 +220,14 @@ vn_status vn_const_set(vn_node *n, const char *name, double value, vn_error *err
 		return VN_OK;
 	}
 	return vn_fail(err, VN_ERR_USAGE, "%s has no constant named %s", op_names[n->op], name);
+}
+
+bool vn_node_is_variant(const vn_node *n)
+{
+	const vn_rope *r = &n->c.rope.rope;
+	bool           is = n->op == VN_OP_ROWS || ((n->op == VN_OP_ACT || n->op == VN_OP_GATED) && n->c.act.act >= VN_RELU);
+
+	for (size_t j = 0; j < sizeof table / sizeof *table; j++)
+		is = is || (table[j].op == n->op && table[j].at >= offsetof(vn_node, x) && *(const int *)(const void *)((const char *)n + table[j].at) != 0);
+	return is || (n->op == VN_OP_ROPE && (r->pairing || r->offset || r->turn != 0 || r->half_angles || r->step_offset || r->step_zero || r->sections || r->one_position));
 }

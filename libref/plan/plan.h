@@ -113,7 +113,7 @@ typedef enum vn_delta_form {
 	VN_DELTA_NO_DELTA, VN_DELTA_UNSOLVED, VN_DELTA_BETA_KEYS, VN_DELTA_BETA_VALUES, VN_N_DELTA_FORMS
 } vn_delta_form;
 
-/* The arithmetic of other implementations, none of them a fault (compare/replay/healthy.h): what an operation makes on the way is kept
+/* The arithmetic of other implementations, none of them a fault (compare/replay/reference_variants.h): what an operation makes on the way is kept
  * as float16, bfloat16 or float32; the delta rule goes a chunk of 64 tokens at a time, in float32. */
 typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_steps;
 enum { VN_DELTA_CHUNK = 64 };
@@ -121,14 +121,6 @@ enum { VN_DELTA_CHUNK = 64 };
 typedef struct vn_norm {
 	double eps;
 	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
-	int    eps_outside; /* 1: eps joins the root, not what is under it */
-	int    divisor;     /* of the sum of squares; 0: the width (of l2_norm: 1) */
-	int    gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
-	int    gate_first;  /* gated_norm: 1: x is gated, then normed */
-	int    keep_mean;   /* layer_norm: 1: the mean is not subtracted */
-	int    sum_f16;     /* 1: the sum of squares is rounded to float16 */
-	int    first_f16;   /* rms_norm: 1: what is normed is rounded to float16 before it meets the weight */
-	int    width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
 	/* A replay's: vn_steps. rms_norm and gated_norm: what is normed, and of gated_norm that times the weight; l2_norm: squares,
 	 * their sum, that and eps, the factor. */
 	int    steps;
@@ -141,9 +133,7 @@ enum { VN_ATTN_KEYS, VN_ATTN_VALUES };
 /* Those of VN_OP_DELTA_RULE. */
 enum { VN_DELTA_Q, VN_DELTA_K, VN_DELTA_V, VN_DELTA_G, VN_DELTA_BETA };
 
-/* Constants, by operation: what an experiment can change. Further constants join
- * here when an experiment needs them. One that is there for experiments alone (fault.h)
- * is 0 in every family: 0 is then the usual formula, bit for bit. */
+/* Constants of a model, by operation. What only an experiment sets: vn_variant. */
 typedef union vn_consts {
 	vn_norm norm;
 	struct {
@@ -155,62 +145,81 @@ typedef union vn_consts {
 	 * such blocks (heads); what is taken of them follows one another. */
 	struct { int stride, from, width; } slice;
 	struct { vn_rope rope; } rope;
-	struct { int step_zero; } positions; /* for experiments: 1: every call counts positions from 0 */
 	struct {
 		double scale;     /* multiplies q.k; head_dim^-1/2 */
 		int    heads, kv_heads, head_dim;
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
-		/* For experiments: */
-		int    sinks;     /* so many keys, from the first on, no window hides */
-		int    ahead;     /* causal: key j is visible to query i when j <= i + ahead */
-		int    blind;     /* a query that sees none: 0: context 0; 1: all keys alike; 2: NaN */
-		int    head_map;  /* vn_head_map */
-		int    leak;      /* a key out of sight is seen: 1: with score 0; 2: with 1 added to its score */
-		int    padding;   /* further keys of score 0, of value 0 */
-		int    from_zero; /* 1: for the mask, the first query of every call stands at position 0 */
-		int    form;      /* vn_attn_form */
-		int    cache;     /* vn_cache_form */
-		int    cache_block; /* tokens, where the form has blocks; at least 1 */
-		int    cache_of;  /* 0: of keys and values, 1: of keys alone, 2: of values alone */
-		int    cache_steps; /* 1: not in the first call */
-		int    again;     /* 1: behind every call the keys of earlier calls become what the maker of `kept`, a rope, makes of them */
-		int    steps;     /* a replay's (compare/replay/healthy.h): vn_steps of products, of scores, of probabilities */
+		int    steps;     /* a replay's (compare/replay/reference_variants.h): vn_steps of products, of scores, of probabilities */
 	} attention;
 	struct {
 		vn_act act;
-		int    form; /* VN_OP_GATED: vn_gate_form */
 		/* A replay's: */
 		int    steps;   /* vn_steps of f(...) before it meets up */
 		int    formula; /* 1: and of every operation of f's formula (ops/steps.h) */
 	} act; /* VN_OP_ACT and VN_OP_GATED */
 	struct {
 		int channels, taps;
-		/* For experiments: */
-		int linear;       /* without silu from channel linear - 1 on; 0: with it */
-		int forgets;      /* 1: what earlier calls left is 0 */
-		int ahead;        /* the last tap falls on the token so many further on, 0 behind the last of the call */
 		/* A replay's, as of an activation: of the convolution before silu; of silu's formula. */
 		int steps, formula;
 	} conv;
 	struct { int form, by, inner; } rows; /* vn_rows_form */
-	struct { int form; } decay; /* for experiments: vn_decay_form */
 	struct {
 		double scale;         /* multiplies q; key_dim^-1/2 */
 		int    key_heads, value_heads, key_dim, value_dim;
-		/* For experiments: */
-		int    form;      /* vn_delta_form */
-		int    head_map;  /* vn_head_map, of the value heads */
-		int    turned;    /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
-		int    restart;   /* the state is lost before every token whose position is a multiple of it; 0: never */
 		int    chunked;   /* a replay's: 1: chunks of VN_DELTA_CHUNK tokens in float32; the rest as it is usual */
 	} delta;
 } vn_consts;
+
+/* What an experiment (fault.h) changes in the formula of an operation. All 0 in every model: the usual formula, bit for bit.
+ * Those of VN_OP_ROPE stand in vn_rope. */
+typedef union vn_variant {
+	struct {
+		int eps_outside; /* 1: eps joins the root, not what is under it */
+		int divisor;     /* of the sum of squares; 0: the width (of l2_norm: 1) */
+		int gate;        /* gated_norm: the vn_act of the gate, VN_SILU or VN_SIGMOID */
+		int gate_first;  /* gated_norm: 1: x is gated, then normed */
+		int keep_mean;   /* layer_norm: 1: the mean is not subtracted */
+		int sum_f16;     /* 1: the sum of squares is rounded to float16 */
+		int first_f16;   /* rms_norm: 1: what is normed is rounded to float16 before it meets the weight */
+		int width;       /* rms_norm: columns normed together, the weight repeated over them; 0: the last axis */
+	} norm;
+	struct { int step_zero; } positions; /* 1: every call counts positions from 0 */
+	struct {
+		int sinks;       /* so many keys, from the first on, no window hides */
+		int ahead;       /* causal: key j is visible to query i when j <= i + ahead */
+		int blind;       /* a query that sees none: 0: context 0; 1: all keys alike; 2: NaN */
+		int head_map;    /* vn_head_map */
+		int leak;        /* a key out of sight is seen: 1: with score 0; 2: with 1 added to its score */
+		int padding;     /* further keys of score 0, of value 0 */
+		int from_zero;   /* 1: for the mask, the first query of every call stands at position 0 */
+		int form;        /* vn_attn_form */
+		int cache;       /* vn_cache_form */
+		int cache_block; /* tokens, where the form has blocks; at least 1 */
+		int cache_of;    /* 0: of keys and values, 1: of keys alone, 2: of values alone */
+		int cache_steps; /* 1: not in the first call */
+		int again;       /* 1: behind every call the keys of earlier calls become what the maker of `kept`, a rope, makes of them */
+	} attention;
+	struct { int form; } gated; /* vn_gate_form */
+	struct {
+		int linear;      /* without silu from channel linear - 1 on; 0: with it */
+		int forgets;     /* 1: what earlier calls left is 0 */
+		int ahead;       /* the last tap falls on the token so many further on, 0 behind the last of the call */
+	} conv;
+	struct { int form; } decay; /* vn_decay_form */
+	struct {
+		int form;        /* vn_delta_form */
+		int head_map;    /* vn_head_map, of the value heads */
+		int turned;      /* 1: a call of several tokens leaves the state as (dv,dk), and the next takes it for (dk,dv) */
+		int restart;     /* the state is lost before every token whose position is a multiple of it; 0: never */
+	} delta;
+} vn_variant;
 
 typedef struct vn_node {
 	vn_op     op;
 	int       layer; /* -1 outside layers */
 	vn_consts c;
+	vn_variant x; /* all 0: none */
 	int       n_in, n_w, n_out, n_state;
 	int       in[VN_MAX_IN];   /* values */
 	int       w[VN_MAX_W];     /* weights; -1: an optional one that is absent */
@@ -369,5 +378,8 @@ bool        vn_const_is_list(vn_op op, int i);
 bool        vn_const_is_optional(vn_op op, int i); /* files of before it was there have none: 0 */
 double      vn_const_get(const vn_node *n, int i);
 vn_status   vn_const_set(vn_node *n, const char *name, double value, vn_error *err);
+/* Does a node compute something that no model of our families does: a constant of an experiment is not 0, or its activation, its
+ * pairs or its operation are no family's? */
+bool        vn_node_is_variant(const vn_node *n);
 
 #endif

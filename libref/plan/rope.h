@@ -39,7 +39,7 @@ typedef enum vn_rope_type {
  * i + K/2 (K the width of the head). Models of our families have the first. */
 typedef enum vn_pairing { VN_PAIR_HALVES, VN_PAIR_NEIGHBOURS, VN_PAIR_ACROSS, VN_N_PAIRINGS } vn_pairing;
 
-/* How other implementations round an angle, none of them a fault (compare/replay/healthy.h): as torch does; frequency and product
+/* How other implementations round an angle, none of them a fault (compare/replay/reference_variants.h): as torch does; frequency and product
  * in double; the frequency in double, rounded once, and a product of floats; each pair's angle that of the pair before times one float. */
 typedef enum vn_angles { VN_ANGLES_TORCH, VN_ANGLES_WIDE, VN_ANGLES_ONCE, VN_ANGLES_CHAIN, VN_N_ANGLES } vn_angles;
 

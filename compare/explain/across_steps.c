@@ -1,0 +1,394 @@
+/* across_steps.c: see across_steps.h. */
+#include "compare/explain/across_steps.h"
+#include "compare/explain/cache_slots.h"
+#include "compare/explain/explain_point.h"
+#include "compare/explain/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OTHERWISE = 16 }; /* steps of another answer that one is held against, at most */
+enum { RIGHT = 3 }; /* steps that came out right in which a hypothesis is made, at most */
+
+/* In another step it leaves, or would have left, more than what a floor that is a little too small explains. */
+#define BEYOND 4.0
+/* A step that is wrong by so much is wrong for a reason; what was fitted elsewhere and leaves half of it is not that. */
+#define WRONG 2.0
+
+/* What became of a hypothesis at a checkpoint. */
+typedef struct verdict {
+	vn_hypothesis h;
+	int           point;
+	double        limit_fraction; /* NaN: it changes nothing there */
+} verdict;
+
+/* The explanations of one point. */
+typedef struct group {
+	vn_trial        *t;
+	vn_explanation **x; /* (n) */
+	int              n;
+	verdict         *known;
+	int              n_known, room;
+	vn_hypothesis  (*refuted)[VN_EXPLAIN_KEPT]; /* (n): taken out of x->by, to stand last there */
+	int             *n_refuted;
+} group;
+
+static const char *name_of(const vn_comparison *c, const vn_explanation *x)
+{
+	return c->point[x->point].name;
+}
+
+static bool one_token(const vn_comparison *c, int point)
+{
+	const vn_step *s = vn_recording_step(c->cand, c->point[point].step);
+	return s && s->tokens == 1;
+}
+
+/* ---- a hypothesis in another step ----------------------------------------------------------------- */
+
+/* Of numbers from one to another these may be right, too; of two numbers not every pair is. */
+static bool has_others(const vn_hypothesis *h)
+{
+	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_WINDOW_AND_SINKS;
+}
+
+static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
+{
+	vn_explanation  there = { .point = v->point, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
+	vn_explanation *here = t->x;
+	vn_status       st = there.by ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+
+	t->x = &there;
+	for (int k = 0; !st && k < (has_others(h) ? 3 : 1); k++) {
+		vn_hypothesis with = *h;
+		if (k)
+			vn_number_put(&with, (double)(k == 1 ? h->first : h->last));
+		there.n = 0;
+		st = vn_explain_with(t, &with, err);
+		for (int i = 0; i < there.n; i++)
+			if (vn_hypothesis_same_place(&there.by[i], h) && !(there.by[i].limit_fraction >= v->limit_fraction))
+				v->limit_fraction = there.by[i].limit_fraction;
+	}
+	t->x = here;
+	free(there.by);
+	return st;
+}
+
+static vn_status used_there(group *g, const vn_hypothesis *h, int point, double *used, vn_error *err)
+{
+	verdict   v = { .h = *h, .point = point, .limit_fraction = (double)NAN };
+	vn_status st;
+
+	for (int i = 0; i < g->n_known; i++)
+		if (g->known[i].point == point && vn_hypothesis_same_place(&g->known[i].h, h)) {
+			*used = g->known[i].limit_fraction;
+			return VN_OK;
+		}
+	if (g->n_known == g->room) {
+		verdict *more = realloc(g->known, (size_t)(2 * g->room + 16) * sizeof *more);
+		if (!more)
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
+		g->known = more;
+		g->room = 2 * g->room + 16;
+	}
+	if (!(st = make_there(g->t, h, &v, err)))
+		g->known[g->n_known++] = v;
+	*used = v.limit_fraction;
+	return st;
+}
+
+/* ---- steps that speak against it -------------------------------------------------------------------- */
+
+/* The first step in which the point came out right, the last one, and the one before x. */
+static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
+{
+	const int step = c->point[x->point].step;
+	int first = -1, last = -1, before = -1, n = 0;
+
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns || strcmp(p->name, name_of(c, x)) != 0)
+			continue;
+		first = first < 0 || p->step < c->point[first].step ? i : first;
+		last = last < 0 || p->step > c->point[last].step ? i : last;
+		before = p->step < step && (before < 0 || p->step > c->point[before].step) ? i : before;
+	}
+	const int all[RIGHT] = { first, before, last };
+	for (int i = 0; i < RIGHT; i++)
+		if (all[i] >= 0 && (i < 1 || all[i] != all[0]) && (i < 2 || all[i] != all[1]))
+			point[n++] = all[i];
+	return n;
+}
+
+/* Is h among the answers of y? */
+static bool answers(const vn_explanation *y, const vn_hypothesis *h)
+{
+	for (int i = 0; i < y->n_fit; i++)
+		if (vn_hypothesis_same_place(&y->by[i], h))
+			return true;
+	return false;
+}
+
+/* Does a step that is wrong, y, say whether h is what is wrong with x? What was fitted came near with a number of its own, which is to be
+ * that of all steps, of those that have another answer, too. */
+static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
+{
+	if (y == x || *y->why_not || !(y->sound.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
+		return false;
+	return vn_hypothesis_is_fitted(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
+}
+
+/* A window of h's with the first keys in sight, of a step of one token: that is a range of keys that one query does not see, and no window yet. */
+static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h)
+{
+	return h->finding == VN_WINDOW_AND_SINKS && one_token(c, x->point);
+}
+
+/* Is y as wrong with h? NaN: h cannot be seen there; of what calls of as many tokens have in common it should be. */
+static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h, double used)
+{
+	if (!vn_hypothesis_is_fitted(h) || !isnan(used))
+		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->sound.limit_fraction / 2));
+	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
+}
+
+static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *h, vn_error *err)
+{
+	const vn_comparison *c = g->t->c;
+	int       point[RIGHT];
+	double    used;
+	int       otherwise = 0;
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && !h->refuted && i < g->n; i++) {
+		const vn_explanation *y = g->x[i];
+		if (!has_a_say(c, y, x, h) || (y->n_fit && ++otherwise > OTHERWISE))
+			continue;
+		st = used_there(g, h, y->point, &used, err);
+		if (!st && stays_wrong(c, y, x, h, used)) {
+			h->refuted = true;
+			h->speaks_against = VN_WRONG_OTHERWISE;
+			h->against_step = c->point[y->point].step;
+		}
+	}
+	bool another = !of_one_query(c, x, h);
+	for (int i = 0; !st && !h->refuted && !another && i < g->n; i++) {
+		if (g->x[i] != x && !*g->x[i]->why_not && !(st = used_there(g, h, g->x[i]->point, &used, err)))
+			another = used <= 1;
+	}
+	if (!another && !h->refuted) {
+		h->refuted = true;
+		h->speaks_against = VN_ONE_QUERY;
+	}
+	const int n = h->refuted ? 0 : right_ones(c, x, point);
+	for (int i = 0; !st && !h->speaks_against && i < n; i++) {
+		st = used_there(g, h, point[i], &used, err);
+		if (!st && used > BEYOND) {
+			h->speaks_against = VN_RIGHT_THERE;
+			h->against_step = c->point[point[i]].step;
+		}
+	}
+	return st;
+}
+
+/* ---- one explanation ----------------------------------------------------------------------------------- */
+
+/* Where something explains x as well that nothing speaks against, what something speaks against does not. */
+static void take_out(group *g, int which)
+{
+	vn_explanation *x = g->x[which];
+	bool sound = false;
+	int  n = 0, gone = g->n_refuted[which];
+
+	for (int i = 0; i < x->n_alias; i++)
+		sound = sound || !x->by[i].speaks_against;
+	for (int i = 0; i < x->n; i++) {
+		vn_hypothesis *h = &x->by[i];
+		h->refuted = h->refuted || (sound && h->speaks_against);
+		if (h->refuted && gone < VN_EXPLAIN_KEPT)
+			g->refuted[which][gone++] = *h;
+		if (!h->refuted)
+			x->by[n++] = *h;
+	}
+	x->n = n;
+	g->n_refuted[which] = gone;
+}
+
+/* In the place of what is farthest from an answer, where the list is full. */
+static void put_last(group *g, int which)
+{
+	vn_explanation *x = g->x[which];
+	const int       n = g->n_refuted[which], most = VN_EXPLAIN_KEPT - n > x->n_fit ? VN_EXPLAIN_KEPT - n : x->n_fit;
+
+	x->n = x->n < most ? x->n : most;
+	for (int i = 0; i < n && x->n < VN_EXPLAIN_KEPT; i++)
+		x->by[x->n++] = g->refuted[which][i];
+}
+
+static bool is_one_fault(const vn_hypothesis *h)
+{
+	return h->finding == VN_FAULT && !h->fault[1];
+}
+
+static vn_status examine(group *g, int which, vn_error *err)
+{
+	vn_explanation *x = g->x[which];
+	vn_status       st = VN_OK;
+
+	for (int i = 0; !st && i < x->n_fit; i++)
+		if (!x->by[i].capture && (vn_hypothesis_is_fitted(&x->by[i]) || (is_one_fault(&x->by[i]) && (!x->fitted || x->by[i].heads))))
+			st = hold_against(g, x, &x->by[i], err);
+	return st;
+}
+
+/* Without what was refuted. */
+static bool answered(group *g, int which)
+{
+	take_out(g, which);
+	if (g->n_refuted[which])
+		vn_conclude(g->t);
+	return g->x[which]->n_fit || !g->n_refuted[which];
+}
+
+static vn_status conclude(group *g, int which, vn_error *err)
+{
+	vn_explanation *x = g->x[which];
+	const bool      fitted = x->fitted;
+	vn_status       st = VN_OK;
+
+	g->t->x = x;
+	if (answered(g, which))
+		return VN_OK;
+	x->like = -1;
+	/* What is found then is to hold, too; in some heads alone it would be found again. */
+	for (int again = 0; !st && again < 2; again++) {
+		g->t->whole = again > 0;
+		if ((st = vn_explain_further(g->t, fitted || again, err)) || !x->n_fit || (st = examine(g, which, err)))
+			break;
+		g->t->x = x;
+		if (answered(g, which))
+			break;
+	}
+	g->t->whole = false;
+	return st;
+}
+
+/* ---- an answer of another step -------------------------------------------------------------------------- */
+
+/* What was fitted in another step, where nothing explains this one, which may have too few numbers to read it off. */
+static vn_status lend(group *g, int which, vn_error *err)
+{
+	vn_explanation *x = g->x[which];
+	vn_status       st = VN_OK;
+
+	g->t->x = x;
+	for (int i = 0; !st && !x->n_fit && i < g->n; i++)
+		for (int k = 0; !st && !x->n_fit && g->x[i] != x && k < g->x[i]->n_alias; k++) {
+			const vn_hypothesis *h = &g->x[i]->by[k];
+			double               used;
+			if (!vn_hypothesis_is_fitted(h) || h->heads || (st = used_there(g, h, x->point, &used, err)) || !(used <= 1))
+				continue;
+			g->t->x = x;
+			if (!(st = vn_explain_with(g->t, h, err)))
+				vn_conclude(g->t);
+		}
+	if (x->n_fit)
+		vn_lines_free(&x->looks);
+	return st;
+}
+
+/* ---- arrangements ------------------------------------------------------------------------------------- */
+
+/* Of arrangements, which are not made again: does y have the same with another number, beyond what the precision leaves open? */
+static bool another_number(const vn_explanation *x, const vn_explanation *y)
+{
+	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
+	const double         open = sqrt(x->sound.local.floor) + sqrt(y->sound.local.floor);
+
+	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) || vn_hypothesis_same(a, b))
+		return false;
+	const double here = a->change.result.number, there = b->change.result.number;
+	return here != 0 && there != 0 && !(fabs(here / there - 1) <= open);
+}
+
+/* A temperature that is another in each step is right of its step; that it is, is said. */
+static void note_other_numbers(group *g)
+{
+	for (int i = 0; i < g->n; i++) {
+		vn_explanation *x = g->x[i];
+		vn_hypothesis  *h = &x->by[0];
+		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->change.kind == VN_BY_RESULT && !h->speaks_against; k++)
+			if (another_number(x, g->x[k])) {
+				h->speaks_against = VN_ANOTHER_NUMBER;
+				h->against_step = g->t->c->point[g->x[k]->point].step;
+			}
+	}
+}
+
+/* ---- one point --------------------------------------------------------------------------------------------- */
+
+static bool unexplained(const group *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
+			return true;
+	return false;
+}
+
+/* A window that was read off steps of one token: keys that are not seen may be it as well. */
+static bool is_window(const group *g)
+{
+	for (int i = 0; i < g->n; i++)
+		if (g->x[i]->n_fit && (g->x[i]->by[0].finding == VN_WINDOW || g->x[i]->by[0].finding == VN_WINDOW_AND_SINKS) && one_token(g->t->c, g->x[i]->point))
+			return true;
+	return false;
+}
+
+static vn_status one_point(group *g, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	g->n_known = 0;
+	for (int i = 0; !st && i < g->n; i++)
+		st = examine(g, i, err);
+	/* Only then: what is refuted meanwhile leaves a step without an answer, which speaks against no other. */
+	for (int i = 0; !st && i < g->n; i++)
+		st = conclude(g, i, err);
+	for (int i = 0; !st && i < g->n; i++)
+		if (!g->x[i]->n_fit && !*g->x[i]->why_not)
+			st = lend(g, i, err);
+	if (!st && (unexplained(g) || is_window(g)))
+		st = vn_explain_cache_slots(g->t, g->x, g->n, err);
+	note_other_numbers(g);
+	for (int i = 0; i < g->n; i++)
+		put_last(g, i);
+	return st;
+}
+
+vn_status vn_explain_across_steps(vn_trial *t, vn_explanations *x, vn_error *err)
+{
+	const size_t n = (size_t)x->n + 1;
+	const vn_step *step;
+	group      g = { .t = t, .x = calloc(n, sizeof *g.x), .refuted = calloc(n, sizeof *g.refuted), .n_refuted = calloc(n, sizeof *g.n_refuted) };
+	bool      *done = calloc(n, sizeof *done);
+	vn_status  st = g.x && g.refuted && g.n_refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
+
+	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->cand, &step) > 1; i++) {
+		if (done[i])
+			continue;
+		g.n = 0;
+		for (int k = i; k < x->n; k++)
+			if (!vn_local_is_order(&t->c->point[x->of[k].point]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+				g.x[g.n++] = &x->of[k];
+				done[k] = true;
+			}
+		st = g.n ? one_point(&g, err) : VN_OK;
+	}
+	free(g.x);
+	free(g.refuted);
+	free(g.n_refuted);
+	free(g.known);
+	free(done);
+	return st;
+}

@@ -1,0 +1,375 @@
+/* cache_slots.c: see cache_slots.h.
+ *
+ * With e_j = exp(s_j) of the sound scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
+ * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
+ * query's keys has every range. What is not seen leaves what comes before and behind it, which may be little beside it: summed up from both ends. */
+#include "compare/explain/cache_slots.h"
+#include "compare/explain/score.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 256 }; /* tokens of a range: 1, 2, 4, to this, each from a multiple of it on, as blocks lie */
+#define FAR 12.0 /* a score that no query of the window sees is so far above the others at most: its sums are not to swallow theirs */
+/* An error of fewer floors than this in every step is easily made less by one of so many ranges. */
+#define CLEAR 4.0
+enum { PAIRS = 1 << 16 }; /* ranges of one length in the place of others of it, at most */
+
+enum { NOTHING = -1, NOT_SEEN = -2 };
+
+typedef struct range {
+	int64_t from, held, n; /* held: the first token in their place; NOTHING: 0; NOT_SEEN: in no sum */
+	double  left; /* in floors, of the step that it leaves most in */
+} range;
+
+/* One query of one head: its scores, and sums over keys up to j. */
+typedef struct sums {
+	double *s, *e, *v; /* (S)  (S + 1)  (S + 1, K) */
+	double *e_end, *v_end; /* the same from key j on */
+	double  zero;  /* exp of a score of 0, in the same units */
+} sums;
+
+typedef struct step_of {
+	const vn_node *n;
+	const double  *q, *cand; /* (H, K) of the last query; of the candidate, or its scores (H, S) */
+	bool           scores;
+	const double  *k, *v;    /* (S, G, K) */
+	int64_t S, past, first;  /* keys; those of earlier calls; the first that the query sees */
+	bool           single;   /* it is the only query */
+} step_of;
+
+static void add_up(const step_of *s, int head, sums *to)
+{
+	const int     K = s->n->c.attention.head_dim, G = s->n->c.attention.kv_heads, g = head / (s->n->c.attention.heads / G);
+	double        top = 0;
+
+	to->e[0] = 0;
+	memset(to->v, 0, (size_t)K * sizeof *to->v);
+	for (int64_t j = 0; j < s->S; j++) {
+		double dot = 0;
+		for (int d = 0; d < K; d++)
+			dot += s->q[head * K + d] * s->k[(j * G + g) * K + d];
+		to->s[j] = dot * s->n->c.attention.scale;
+		top = j >= s->first && to->s[j] > top ? to->s[j] : top;
+	}
+	for (int64_t j = 0; j < s->S; j++) {
+		const double e = exp(fmin(to->s[j] - top, FAR));
+		to->e[j + 1] = to->e[j] + e;
+		for (int d = 0; d < K; d++)
+			to->v[(j + 1) * K + d] = to->v[j * K + d] + e * s->v[(j * G + g) * K + d];
+	}
+	to->zero = exp(-top);
+	to->e_end[s->S] = 0;
+	memset(to->v_end + s->S * K, 0, (size_t)K * sizeof *to->v_end);
+	for (int64_t j = s->S; j-- > 0;) {
+		const double e = exp(fmin(to->s[j] - top, FAR));
+		to->e_end[j] = to->e_end[j + 1] + e;
+		for (int d = 0; d < K; d++)
+			to->v_end[j * K + d] = to->v_end[(j + 1) * K + d] + e * s->v[(j * G + g) * K + d];
+	}
+}
+
+/* Tokens of the range that the step reads otherwise: those that are cached; none where what is there in their place has not come yet. */
+static int64_t end_of(const step_of *s, const range *r)
+{
+	const int64_t end = r->from + r->n;
+	return r->held + r->n > s->S ? r->from : end < s->past ? end : s->past;
+}
+
+/* The squared error of the head's context where the range is not seen; of several queries that is not looked at. */
+static double unseen_error(const step_of *s, const sums *m, int head, const range *r)
+{
+	const int     K = s->n->c.attention.head_dim;
+	const int64_t a = r->from > s->first ? r->from : s->first, end = end_of(s, r), b = end > a ? end : a;
+	const double  sum = m->e[a] - m->e[s->first] + m->e_end[b];
+	double        dd = 0;
+
+	for (int i = 0; i < K; i++) {
+		const double e = (m->v[a * K + i] - m->v[s->first * K + i] + m->v_end[b * K + i]) / sum - s->cand[head * K + i];
+		dd += e * e;
+	}
+	return s->single ? dd : (double)INFINITY;
+}
+
+/* The squared error of the head's context where the range is otherwise. */
+static double error_of(const step_of *s, const sums *m, int head, const range *r)
+{
+	const int     K = s->n->c.attention.head_dim;
+	const int64_t a = r->from > s->first ? r->from : s->first, b = end_of(s, r), n = b > a ? b - a : 0;
+	const int64_t c = n && r->held >= 0 ? r->held + (a - r->from) : 0, d = r->held >= 0 ? c + n : 0; /* in the place of a to b */
+	const double  sum = m->e[s->S] - m->e[s->first] + (n ? m->e[a] - m->e[b] : 0) + m->e[d] - m->e[c] + (r->held < 0 ? (double)n * m->zero : 0);
+	double        dd = 0;
+
+	for (int i = 0; i < K; i++) {
+		const double v = m->v[s->S * K + i] - m->v[s->first * K + i] + (n ? m->v[a * K + i] - m->v[b * K + i] : 0) + m->v[d * K + i] - m->v[c * K + i];
+		const double e = v / sum - s->cand[head * K + i];
+		dd += e * e;
+	}
+	return dd;
+}
+
+/* The same of its scores. */
+static double scores_error(const step_of *s, const sums *m, int head, const range *r)
+{
+	const double *there = s->cand + head * s->S;
+	const int64_t end = end_of(s, r);
+	double        dd = 0;
+
+	if (r->held == NOT_SEEN)
+		return (double)INFINITY; /* of scores it is the mask's, which comes behind them */
+	for (int64_t j = s->first; j < s->S; j++) {
+		const bool   in = j >= r->from && j < end;
+		const double e = (in ? r->held < 0 ? 0 : m->s[r->held + (j - r->from)] : m->s[j]) - there[j];
+		dd += e * e;
+	}
+	return dd;
+}
+
+static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int n, vn_error *err)
+{
+	const int K = s->n->c.attention.head_dim, H = s->n->c.attention.heads;
+	double   *error = calloc((size_t)n + 1, sizeof *error), size = 0;
+	const size_t all = (size_t)(H * (s->scores ? s->S : K));
+	const size_t keys = ((size_t)s->S + 1) * sizeof(double);
+	sums      m = { malloc(keys), malloc(keys), malloc(keys * (size_t)K), malloc(keys), malloc(keys * (size_t)K), 0 };
+	vn_status st = error && m.s && m.e && m.v && m.e_end && m.v_end ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld keys", (long long)s->S);
+
+	for (size_t i = 0; i < all; i++)
+		size += s->cand[i] * s->cand[i];
+	for (int h = 0; !st && h < H; h++) {
+		add_up(s, h, &m);
+		for (int i = 0; i < n; i++)
+			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
+	}
+	for (int i = 0; !st && i < n; i++) {
+		const double left = error[i] / (size > 0 ? size : 1) / x->sound.local.floor;
+		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
+	}
+	free(error);
+	free(m.s);
+	free(m.e);
+	free(m.v);
+	free(m.e_end);
+	free(m.v_end);
+	return st;
+}
+
+/* The last row of each of `outer` blocks. */
+static double *last_rows(const vn_tensor *t, int64_t outer, int64_t row)
+{
+	const int64_t n = vn_shape_count(&t->shape) / outer;
+	double       *x = malloc((size_t)(outer * row) * sizeof *x + 1);
+
+	for (int64_t i = 0; x && i < outer; i++)
+		vn_to_f64(x + i * row, (const char *)t->data + (size_t)((i + 1) * n - row) * vn_dtype_size(t->dtype), t->dtype, (size_t)row);
+	return x;
+}
+
+static double *all_of(const vn_tensor *t)
+{
+	const size_t n = (size_t)vn_shape_count(&t->shape);
+	double      *x = malloc(n * sizeof *x + 1);
+
+	if (x)
+		vn_to_f64(x, t->data, t->dtype, n);
+	return x;
+}
+
+/* The node, where the probe stands at what attention gives, or at its scores, and its last query is there; NULL. */
+static const vn_node *attention_of(const vn_trial *t)
+{
+	const vn_plan *p = t->site->plan;
+	const int      target = t->site->target;
+	const vn_node *n = &p->node[p->value[target].node];
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+
+	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) && n->c.attention.causal && s && s->first_row + s->rows == s->tokens ? n : NULL;
+}
+
+/* What each range leaves in the step of t->x. */
+static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
+{
+	const vn_node *node = attention_of(t);
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const bool     scores = node->out[VN_ATTN_SCORES] == t->site->target;
+	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
+	const vn_tensor *c = &t->site->cand;
+	vn_tensor      q, k, v;
+	vn_status      st;
+
+	if ((st = vn_recompute_input(t->recompute, VN_ATTN_Q, VN_FINE_WIDTH, &q, err)) || (st = vn_recompute_input(t->recompute, VN_ATTN_K, VN_FINE_WIDTH, &k, err))
+	    || (st = vn_recompute_input(t->recompute, VN_ATTN_V, VN_FINE_WIDTH, &v, err)))
+		return st;
+	const int64_t S = s->position + s->tokens;
+	double *nq = last_rows(&q, 1, row), *nc = scores ? last_rows(c, H, S) : last_rows(c, 1, row), *nk = all_of(&k), *nv = all_of(&v);
+	step_of one = { node, nq, nc, scores, nk, nv, S, s->position, window && S > window ? S - window : 0, s->tokens == 1 };
+	st = nq && nc && nk && nv ? weigh(&one, t->x, r, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+	free(nq);
+	free(nc);
+	free(nk);
+	free(nv);
+	return st;
+}
+
+/* Each range below S, as zeros and as each other of its length, and, of any length where these are not too many, not seen; *n of them. */
+static range *ranges(int64_t S, int *n)
+{
+	size_t room = 0;
+	for (int64_t size = 1; size <= LONGEST; size *= 2)
+		room += (size_t)(S / size * (S / size <= PAIRS / (S / size + 1) ? S / size : 1));
+	const bool any = S * (S + 1) / 2 <= PAIRS;
+	range *r = malloc((room + (size_t)(any ? S * (S + 1) / 2 : 2 * S) + 1) * sizeof *r);
+
+	*n = 0;
+	for (int64_t size = 1; r && size <= (any ? S : LONGEST); size = any ? size + 1 : 2 * size)
+		for (int64_t i = 0; i + size <= S; i += any ? 1 : size)
+			r[(*n)++] = (range) { i, NOT_SEEN, size, 0 };
+	for (int64_t size = 1; r && size <= LONGEST; size *= 2) {
+		const int64_t some = S / size;
+		for (int64_t i = 0; i < some; i++)
+			r[(*n)++] = (range) { i * size, NOTHING, size, 0 };
+		for (int64_t i = 0; some <= PAIRS / (some + 1) && i < some; i++)
+			for (int64_t k = 0; k < some; k++)
+				if (i != k)
+					r[(*n)++] = (range) { i * size, k * size, size, 0 };
+	}
+	return r;
+}
+
+/* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
+static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+{
+	const vn_plan *sound = t->site->plan;
+	const int64_t  window = sound->node[sound->value[t->site->target].node].c.attention.window;
+	vn_hypothesis  h = { .node = sound->value[t->site->target].node };
+
+	vn_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
+	return vn_hypothesis_plan(t, &h, p, err);
+}
+
+/* Which token each slot holds. What is not seen is put first of what the query sees: a narrower window hides it. */
+static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *token)
+{
+	for (int64_t j = 0; j < S; j++)
+		token[j] = j < r->from || j >= r->from + n ? j : r->held < 0 ? -1 : r->held + j - r->from;
+	for (int64_t j = first; r->held == NOT_SEEN && j < r->from + n; j++)
+		token[j] = j < first + n ? r->from + j - first : j - n;
+}
+
+/* The range in the step of t->x: a hypothesis like any other. */
+static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	vn_hypothesis  h = {
+		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
+		.node = p->value[t->site->target].node,
+		.change = { .kind = VN_BY_RESULT, .result = { .n = 4, .list = { (int)of->from, (int)of->n, (int)of->held, others } } },
+	};
+	const int64_t  S = s->position + s->tokens, window = p->node[h.node].c.attention.window;
+	const int64_t  first = of->held == NOT_SEEN && window && S > window ? S - window : 0;
+	range          r = *of;
+	vn_plan       *narrow = NULL;
+	vn_tensor      own = { 0 }, fine = { 0 };
+	vn_status      st = VN_OK;
+	int64_t       *token;
+
+	r.n = (r.from + r.n < s->position ? r.from + r.n : s->position) - (r.from > first ? r.from : first);
+	r.from = r.from > first ? r.from : first;
+	if (r.n < 1 || r.held + r.n > S || (r.held == NOT_SEEN && s->tokens != 1))
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	hold(&r, r.n, first, S, token);
+	t->elements = t->c->point[t->x->point].m.n;
+	t->x->fitted = t->x->fitted || !t->x->n_fit;
+	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
+		p = narrow;
+	if (!st && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_OWN_WIDTH, &own, err))
+	    && !(st = vn_recompute_run_slots(t->recompute, p, token, token, VN_FINE_WIDTH, &fine, err)) && !(st = vn_try_numbers(t, &own, &fine, &h, err))) {
+		vn_conclude(t);
+		if (t->x->n_fit)
+			vn_lines_free(&t->x->looks);
+	}
+	vn_plan_destroy(narrow);
+	free(token);
+	free((void *)(uintptr_t)own.data);
+	free((void *)(uintptr_t)fine.data);
+	return st;
+}
+
+/* The probe at each of them in turn: asked where r is NULL, else given the answer. */
+static vn_status each(vn_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best, int others, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n; i++) {
+		if (*x[i]->why_not)
+			continue;
+		t->x = x[i];
+		if ((st = vn_recompute_at(t->recompute, x[i]->point, err)))
+			break;
+		if (!attention_of(t))
+			return VN_OK;
+		st = best ? make(t, best, others, err) : ask(t, r, n_ranges, err);
+	}
+	return st;
+}
+
+/* Of those that stand for the same kind of mistake the one that leaves least, where it may be the answer; of what is not seen as few keys
+ * as leave no more than a healthy operation does. -1: none. */
+static int best_of(const range *r, int n, bool unseen)
+{
+	int best = -1;
+
+	for (int i = 0; i < n; i++) {
+		if ((r[i].held == NOT_SEEN) != unseen || !(r[i].left <= VN_LOCAL_LIMIT * VN_LOCAL_LIMIT) || !(r[i].left > 0))
+			continue;
+		const bool within = unseen && best >= 0 && r[best].left <= VN_LOCAL_LIMIT && r[best].n < r[i].n;
+		best = best < 0 || (!within && r[i].left < r[best].left) ? i : best;
+	}
+	return best;
+}
+
+/* Of one key, how many others leave as little. */
+static int as_good(const range *r, int n, int best)
+{
+	int others = 0;
+	for (int i = 0; i < n; i++)
+		others += i != best && r[i].n == 1 && (r[i].held < 0 ? r[i].held == r[best].held : r[best].held >= 0) && r[i].left <= VN_LOCAL_LIMIT;
+	return others;
+}
+
+vn_status vn_explain_cache_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
+{
+	int64_t   S = 0;
+	int       n_ranges;
+	bool      clear = false;
+	range    *r;
+	vn_status st;
+
+	for (int i = 0; i < n; i++) {
+		const vn_step *s = vn_recording_step(t->c->cand, t->c->point[x[i]->point].step);
+		if (!s || s->position == 0)
+			return VN_OK; /* nothing is cached there, and it is wrong all the same */
+		S = s->position > S ? s->position : S;
+		clear = clear || x[i]->sound.limit_fraction > CLEAR;
+	}
+	if (!clear)
+		return VN_OK;
+	if (!(r = ranges(S, &n_ranges)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	st = each(t, x, n, r, n_ranges, NULL, 0, err);
+	const int unseen = best_of(r, n_ranges, true);
+	/* Of so many tokens one in the place of another comes nearer by chance: none is named where none does as well. */
+	for (int i = 0; unseen >= 0 && r[unseen].left <= VN_LOCAL_LIMIT && i < n_ranges; i++)
+		r[i].left = r[i].held >= 0 ? (double)INFINITY : r[i].left;
+	const int all[] = { best_of(r, n_ranges, false), unseen };
+	/* A step whose floor is small by chance leaves more of it, and is judged for itself. */
+	for (int i = 0; !st && i < 2; i++)
+		if (all[i] >= 0)
+			st = each(t, x, n, NULL, 0, &r[all[i]], as_good(r, n_ranges, all[i]), err);
+	free(r);
+	return st;
+}

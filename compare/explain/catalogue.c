@@ -1,0 +1,342 @@
+/* catalogue.c: see catalogue.h. */
+#include "compare/explain/catalogue.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool reads(const vn_plan *p, int root)
+{
+	for (int i = 0; i < p->n_nodes; i++)
+		for (int k = 0; k < p->node[i].n_in; k++)
+			if (vn_plan_root(p, p->node[i].in[k]) == root)
+				return true;
+	return false;
+}
+
+/* Who reads it, as the model's plan has it, was found right on these numbers: the run did go on with them. */
+static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
+{
+	const int root = vn_plan_root(plan, vn_plan_find(plan, c->point[point].name));
+
+	for (int i = 0; i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->step != c->point[point].step || !p->replayed || vn_local_beyond(p))
+			continue;
+		const int v = vn_plan_find(plan, p->name);
+		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
+		for (int k = 0; n && k < n->n_in; k++)
+			if (vn_plan_root(plan, n->in[k]) == root)
+				return true;
+	}
+	return false;
+}
+
+/* A number format tells itself by the bits: who rounds to it makes no others. */
+static bool could_be(const vn_trial *t, const vn_node *made)
+{
+	const vn_tensor *cand = &t->site->cand;
+	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
+	const vn_dtype   format = as == VN_AS_BF16_CUT ? VN_BF16 : VN_F16;
+
+	if (as != VN_AS_BF16_CUT && as != VN_AS_F16_CUT)
+		return true;
+	const vn_shape *s = &cand->shape;
+	const int64_t   n = vn_shape_count(s);
+	float           x[256], y[256];
+	for (int64_t at = 0; at < n; at += 256) {
+		const size_t some = (size_t)(n - at < 256 ? n - at : 256);
+		vn_to_f32(x, (const char *)cand->data + (size_t)at * vn_dtype_size(cand->dtype), cand->dtype, some);
+		memcpy(y, x, sizeof y);
+		vn_round_f32(y, format, some);
+		for (size_t i = 0; i < some; i++)
+			if (isfinite(x[i]) && x[i] != y[i])
+				return false;
+	}
+	return true;
+}
+
+/* Whose numbers stand in the place of a value's, where a faulty plan has a copy of another recorded. */
+static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
+{
+	const vn_node *n = &faulty->node[faulty->value[root].node];
+
+	if (h->capture && n->op == VN_OP_SLICE && n->c.slice.from == 0 && n->c.slice.width == n->c.slice.stride)
+		snprintf(h->holds, sizeof h->holds, "%s", faulty->value[n->in[0]].name);
+}
+
+/* One fault at n nodes at once. */
+static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
+	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0 };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+
+	if (st)
+		return st;
+	for (int i = 0; !st && i < n; i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(fault), plan->value[plan->node[node[i]].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (st == VN_ERR_USAGE)
+		st = VN_OK; /* weights that stay what they are, or are not of the format */
+	else if (!st) {
+		const vn_plan *made = vn_faulty_plan(f);
+		h.capture = reads(plan, root) && !reads(made, root);
+		put_held(made, root, &h);
+		if ((t->went == VN_WENT_UNKNOWN || h.capture == (t->went == VN_NOT_WENT_ON)) && could_be(t, &made->node[made->value[root].node]))
+			st = vn_try_plan(t, made, vn_faulty_weights(f), &h, err);
+	}
+	vn_faulty_destroy(f);
+	return st;
+}
+
+static bool of_query_or_key(const vn_plan *p, int node)
+{
+	const char *dot = strchr(p->value[p->node[node].out[0]].name, '.');
+	return dot && (strncmp(dot + 1, "q_", 2) == 0 || strncmp(dot + 1, "k_", 2) == 0);
+}
+
+/* An engine makes a mistake wherever it does the same: at the n nodes that it fits everywhere, in each layer, and in each layer's queries
+ * and keys. */
+static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_error *err)
+{
+	enum { FEW = 4 }; /* layers between captured tensors whose parts are tried */
+	const vn_plan *plan = t->site->plan;
+	int           *some = malloc(((size_t)n + 1) * sizeof *some), low = plan->layers, high = 0;
+	vn_status      st = n < 2 ? VN_OK : some ? try_fault(t, fault, fit, n, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", n);
+
+	for (int i = 0; i < n; i++) {
+		const int layer = plan->node[fit[i]].layer;
+		low = layer >= 0 && layer < low ? layer : low;
+		high = layer > high ? layer : high;
+	}
+	for (int layer = low; !st && n >= 2 && layer <= high && high - low < FEW; layer++)
+		for (int pair = 0; !st && pair < 2; pair++) {
+			int k = 0, all = 0;
+			for (int i = 0; i < n; i++) {
+				const bool here = plan->node[fit[i]].layer == layer;
+				all += here;
+				if (here && (!pair || of_query_or_key(plan, fit[i])))
+					some[k++] = fit[i];
+			}
+			if (k >= 2 && k < n && !(pair && k == all))
+				st = try_fault(t, fault, some, k, err);
+		}
+	free(some);
+	return st;
+}
+
+vn_went vn_how_it_went(const vn_trial *t)
+{
+	const vn_checkpoint *p = &t->c->point[t->x->point];
+	return p->replay.captured ? VN_NOT_WENT_ON : went_on(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
+}
+
+/* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
+ * layer, behind the n that are in `place`. */
+static int and_origins(const vn_trial *t, int *place, int n)
+{
+	const vn_comparison *c = t->c;
+	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_plan       *plan = t->site->plan;
+
+	for (int i = 0; i < c->n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &c->point[c->origins[i]];
+		const int v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
+		bool      there = v < 0;
+		for (int k = 0; !there && k < n; k++)
+			there = place[k] == plan->value[vn_plan_root(plan, v)].node;
+		if (!there)
+			place[n++] = plan->value[vn_plan_root(plan, v)].node;
+	}
+	return n;
+}
+
+vn_status vn_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	const int      spanned = t->site->n_span;
+	int            n = spanned;
+	int           *place = malloc(((size_t)plan->n_nodes + 1) * sizeof *place), *fit = malloc(((size_t)plan->n_nodes + 1) * sizeof *fit);
+	vn_status      st = place && fit ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", plan->n_nodes);
+
+	if (place) {
+		memcpy(place, t->site->span, (size_t)n * sizeof *place);
+		n = and_origins(t, place, n);
+	}
+	for (int f = 0; !st && f < vn_n_faults(); f++) {
+		bool wanted = !only;
+		int  fits = 0;
+		for (int i = 0; only && i < only->n && i <= only->n_alias; i++)
+			wanted = wanted || vn_hypothesis_row(&only->by[i]) == f;
+		for (int k = 0; !st && wanted && k < n; k++) {
+			if (vn_fault_why_not(f, plan, place[k]))
+				continue;
+			fit[fits++] = place[k];
+			st = try_fault(t, f, &place[k], 1, err);
+		}
+		t->x->n_tried += fits > 0;
+		if (!st && spanned > 1 && fits > 1)
+			st = try_together(t, f, fit, fits, err);
+	}
+	free(fit);
+	free(place);
+	return st;
+}
+
+/* ---- two at one operation --------------------------------------------------------------------------------- */
+
+/* Operations that cost little to compute some hundred times, and of which an engine has several things to get wrong. */
+static bool cheap(vn_op op)
+{
+	return op == VN_OP_ROPE || op == VN_OP_RMS_NORM || op == VN_OP_LAYER_NORM || op == VN_OP_GATED_NORM || op == VN_OP_L2_NORM;
+}
+
+/* Mistakes of the arithmetic and of the weights; two of buffers or formats at once would be no likeness of anything. */
+static bool may_join(const vn_trial *t, int fault, int node)
+{
+	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, t->site->plan, node);
+}
+
+static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
+{
+	const vn_plan *plan = t->site->plan;
+	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
+	char           what[VN_NAME_MAX + 40];
+	vn_faulty     *f;
+	vn_status      st = vn_faulty_create(plan, t->site->weights, &f, err);
+
+	if (st)
+		return st;
+	for (int i = 0; !st && i < 2; i++) {
+		snprintf(what, sizeof what, "%s@%s", vn_fault_id(i ? b : a), plan->value[plan->node[node].out[0]].name);
+		st = vn_faulty_inject(f, what, err);
+	}
+	if (!st)
+		st = vn_try_plan(t, vn_faulty_plan(f), vn_faulty_weights(f), &h, err);
+	else if (st == VN_ERR_USAGE)
+		st = VN_OK; /* the second does not fit what the first left */
+	vn_faulty_destroy(f);
+	return st;
+}
+
+bool vn_catalogue_has_pairs(const vn_trial *t)
+{
+	const vn_site *s = t->site;
+	return s->n_span == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(s->plan->node[s->span[0]].op);
+}
+
+vn_status vn_catalogue_pairs(vn_trial *t, vn_error *err)
+{
+	const int node = t->site->span[0];
+	vn_status st = VN_OK;
+
+	/* What makes other frequencies makes all of them; so of rotations in either order. */
+	const bool either = t->site->plan->node[node].op == VN_OP_ROPE;
+	for (int a = 0; !st && a < vn_n_faults(); a++)
+		for (int b = either ? 0 : a + 1; !st && may_join(t, a, node) && b < vn_n_faults(); b++)
+			if (b != a && may_join(t, b, node))
+				st = try_pair(t, a, b, node, err);
+	return st;
+}
+
+/* ---- what does the same ----------------------------------------------------------------------------------- */
+
+static bool is(const vn_hypothesis *h, vn_mistake fault)
+{
+	return vn_hypothesis_row(h) == vn_mistake_fault(fault);
+}
+
+/* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
+ * In a call of several tokens a cache would lack all of theirs. */
+static vn_status try_not_yet(vn_trial *t, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	vn_hypothesis h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
+	vn_status     st = VN_OK;
+
+	vn_constant_put(&h, "ahead", -1);
+	bool tried = !s || s->tokens != 1; /* or as what explains another step */
+	for (int i = 0; i < t->x->n; i++)
+		tried = tried || t->x->by[i].finding == h.finding;
+	for (int i = 0; !tried && i < t->x->n_alias; i++)
+		if (is(&t->x->by[i], VN_MISTAKE_A3_STRICT) && !t->x->by[i].places && !t->x->by[i].heads) {
+			h.node = t->x->by[i].node;
+			tried = true;
+			if (!(st = vn_try(t, &h, err)))
+				vn_conclude(t);
+		}
+	return st;
+}
+
+/* Where queries and keys are turned alike, by whatever angle, their products are those of no rotation: what skipping it explains behind
+ * both, this explains as well. */
+static vn_status try_turned_alike(vn_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	vn_status      st = VN_OK;
+	const int      n = t->x->n_alias;
+	bool           found = false;
+
+	for (int i = 0; !st && i < n && !found; i++) {
+		const vn_hypothesis *skipped = &t->x->by[i];
+		vn_hypothesis        h = { .finding = VN_ANY_POSITION, .node = skipped->node, .places = skipped->places, .other = skipped->other };
+		if (!is(skipped, VN_MISTAKE_R12) || !skipped->places || p->node[skipped->node].op != VN_OP_ROPE)
+			continue;
+		found = true;
+		vn_constant_put(&h, "one_position", 1);
+		vn_constant_put(&h, "offset", 1);
+		h.change.constants.reach = skipped->places > 2 ? VN_EVERYWHERE : VN_IN_LAYER;
+		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+			continue;
+		h.limit_fraction = skipped->limit_fraction; /* but for rounding, of which they make no two alike, it is the same */
+		vn_keep(t->x, &h);
+	}
+	if (found)
+		vn_conclude(t);
+	return st;
+}
+
+/* The number that an answer of the catalogue stands for, and others are as good: as what is fitted does, it says them. */
+static vn_status find_windows_beside(vn_trial *t, vn_error *err)
+{
+	vn_hypothesis *h = &t->x->by[0];
+	const vn_plan *p = t->site->plan;
+	vn_hypothesis  as = { .node = h->node };
+	const bool     fault = t->x->n_fit && h->finding == VN_FAULT && !h->fault[1];
+	const bool     wide = fault && is(h, VN_MISTAKE_A5_WIDE), narrow = fault && is(h, VN_MISTAKE_A5_NARROW);
+	const bool     window = wide || narrow || (fault && (is(h, VN_MISTAKE_A5_SINKS) || is(h, VN_MISTAKE_A5_LAYER)));
+	int64_t        first, last, now = 0;
+	vn_status      st;
+
+	if (h->places || !window || p->node[h->node].op != VN_OP_ATTENTION)
+		return VN_OK;
+	now = p->node[h->node].c.attention.window;
+	for (int i = 0; !now && i < p->n_nodes; i++)
+		now = p->node[i].op == VN_OP_ATTENTION ? p->node[i].c.attention.window : 0; /* that of another layer */
+	now += wide ? 1 : narrow ? -1 : 0;
+	vn_constant_put(&as, "window", (double)now);
+	if ((st = vn_as_good(t, &as, now, 1, t->site->tokens, &first, &last, err)) || first == last)
+		return st;
+	h->first = first;
+	h->last = last;
+	return VN_OK;
+}
+
+vn_status vn_catalogue_alike(vn_trial *t, vn_error *err)
+{
+	vn_status st;
+
+	if ((st = find_windows_beside(t, err)) || (st = try_turned_alike(t, err)))
+		return st;
+	return try_not_yet(t, err);
+}

@@ -1,0 +1,141 @@
+/* error_shape.c: see error_shape.h. */
+#include "compare/explain/error_shape.h"
+#include "compare/profile/profile.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A shape is told that leaves at most so much of the error, and less than the shapes of fewer numbers. */
+#define LEFT 0.05
+enum { AS_MUCH = 4 }; /* in nmse: the same terms in another order, or products that are rounded too */
+enum { ROWS = 8 }; /* fewer rows are explained by a number each channel in any case */
+
+typedef struct sums {
+	double rr, rc, d; /* r.r, r.c, sum of c - r */
+} sums;
+
+typedef struct grid {
+	int64_t rows, cols;
+	double *r, *c;     /* (rows, cols): what it should be, what is there */
+	sums   *row, *col;
+} grid;
+
+static void add(sums *s, double r, double c)
+{
+	s->rr += r * r;
+	s->rc += r * c;
+	s->d += c - r;
+}
+
+static double factor_of(const sums *s)
+{
+	return s->rr > 0 ? s->rc / s->rr : 1;
+}
+
+typedef enum shape { COL_SUM, COL_FACTOR, ROW_SUM, ROW_FACTOR, N_SHAPES } shape;
+
+static const char *const says[N_SHAPES] = {
+	"a number for each channel, the same in every token, is added (a bias, say)",
+	"a factor for each channel, the same in every token (the weight of a norm, say)",
+	"a number for each token, the same in every channel, is added (a mean, say)",
+	"a factor for each token, the same in every channel (the statistics of a norm, say)",
+};
+
+static double with(const grid *g, shape s, int64_t i, int64_t j)
+{
+	const double r = g->r[i * g->cols + j];
+	switch (s) {
+	case COL_SUM:    return r + g->col[j].d / (double)g->rows;
+	case COL_FACTOR: return r * factor_of(&g->col[j]);
+	case ROW_SUM:    return r + g->row[i].d / (double)g->cols;
+	default:         return r * factor_of(&g->row[i]);
+	}
+}
+
+static void add_best_shape(vn_trial *t, const grid *g)
+{
+	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
+	int    best = 0;
+
+	for (int64_t i = 0; i < g->rows; i++)
+		for (int64_t j = 0; j < g->cols; j++) {
+			const double c = g->c[i * g->cols + j], d = c - g->r[i * g->cols + j];
+			whole += d * d;
+			there += c * c;
+			for (int s = 0; s < N_SHAPES; s++)
+				left[s] += (c - with(g, (shape)s, i, j)) * (c - with(g, (shape)s, i, j));
+		}
+	for (int s = 1; s < N_SHAPES; s++)
+		best = left[s] < left[best] ? s : best;
+	if (whole > 0 && left[best] <= LEFT * whole && left[best] <= LEFT * there)
+		vn_lines_add(&t->x->looks, "%s explains all but %.2g %% of it", says[best], 100 * left[best] / whole);
+}
+
+static vn_status add_shape(vn_trial *t, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
+	grid             g = { rows, n / rows, NULL, NULL, NULL, NULL };
+	vn_status        st = VN_OK;
+
+	if (strncmp(t->site->axes, "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->sound.local.bad)
+		return VN_OK;
+	g.r = malloc((size_t)n * sizeof *g.r);
+	g.c = malloc((size_t)n * sizeof *g.c);
+	g.row = calloc((size_t)g.rows, sizeof *g.row);
+	g.col = calloc((size_t)g.cols, sizeof *g.col);
+	if (!g.r || !g.c || !g.row || !g.col)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the shape of an error");
+	else {
+		vn_to_f64(g.r, t->own.data, t->own.dtype, (size_t)n);
+		vn_to_f64(g.c, c->data, c->dtype, (size_t)n);
+		for (int64_t i = 0; i < g.rows; i++)
+			for (int64_t j = 0; j < g.cols; j++) {
+				add(&g.row[i], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+				add(&g.col[j], g.r[i * g.cols + j], g.c[i * g.cols + j]);
+			}
+		add_best_shape(t, &g);
+	}
+	free(g.r);
+	free(g.c);
+	free(g.row);
+	free(g.col);
+	return st;
+}
+
+/* An error as large as sums in float16 make. No more can be said: which term joins which sum first is the engine's, and the errors of another
+ * order are others. */
+static vn_status add_half_sums(vn_trial *t, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+	const vn_plan   *plan = t->site->plan;
+	const vn_policy *policy = &t->c->policy;
+	vn_measured half, is;
+	vn_tensor   z;
+
+	if (plan->node[plan->value[t->site->target].node].op != VN_OP_LINEAR || policy->storage != VN_F16 || policy->sums == VN_F16)
+		return VN_OK;
+	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
+	if (st)
+		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+	if (!(st = vn_measure(&t->own, &z, t->site->axes, false, t->c->options->threads, &half, err)) &&
+	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->options->threads, &is, err))) {
+		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
+		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
+			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);
+	}
+	free((void *)(uintptr_t)z.data);
+	return st;
+}
+
+vn_status vn_error_shape(vn_trial *t, vn_error *err)
+{
+	vn_profile p;
+	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes, VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
+
+	for (int i = 0; !st && i < p.words.n; i++)
+		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);
+	vn_profile_free(&p);
+	return st || (st = add_shape(t, err)) ? st : add_half_sums(t, err);
+}

@@ -1,0 +1,187 @@
+/* estimate.c: see estimate.h.
+ *
+ * Of the first operations each is tried in its own way. Then, where others lie between the checkpoint and what was captured,
+ * an engine takes one number for several of them: it is fitted for all of a kind, for those of a layer, and for one alone.
+ */
+#include "compare/explain/estimate.h"
+#include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_rope.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
+
+#include <string.h>
+
+enum { ALONE = 4 }; /* operations, from the checkpoint's own on, that each is tried alone in its own way */
+enum { FEW = 4 };   /* layers between captured tensors, and operations of a kind, that are tried each */
+enum { KINDS = 8 };
+
+typedef vn_status (*reader)(vn_trial *t, const vn_hypothesis *at, vn_error *err);
+
+#define OF(op) (UINT64_C(1) << VN_OP_##op)
+#define NORMS (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
+
+/* What is fitted at an operation: by a function that reads it off, or a constant, in the range where the operation stands alone and in that
+ * where others lie between (no steps: not there). Rows of an operation are tried in order until one answers, but `beside` is tried in any case. */
+static const struct row {
+	uint64_t    ops;
+	vn_finding  finding;
+	const char *constant;
+	vn_range    alone, among;
+	bool        times_own; /* the range is one over high to high times the model's number */
+	bool        beside;
+	reader      read_alone, read_among;
+} table[] = {
+	{ OF(ROPE), .read_alone = vn_estimate_rope },
+	{ OF(ROPE), VN_THETA, "theta", .among = { 10, 1e9, 73, true } },
+	{ OF(POSITIONS), .read_alone = vn_estimate_positions },
+	{ NORMS, VN_EPS, "eps", { 1e-13, 10, 17, false }, .among = { 1e-9, 10, 33, true } },
+	/* beside the root, which of rows that are alike comes to the same as another under it */
+	{ NORMS, VN_EPS_OUTSIDE, "eps", { 1e-13, 10, 17, false }, .beside = true },
+	{ OF(ATTENTION), .read_alone = vn_estimate_window, .read_among = vn_estimate_window },
+	{ OF(ATTENTION), VN_SCORE_SCALE, "scale", { 0, 100, 17, false }, { 0, 100, 33, true }, .times_own = true },
+	{ OF(DELTA_RULE), VN_DELTA_SCALE, "scale", { 0, 100, 17, false }, .times_own = true },
+};
+
+static double own_scale(const vn_node *n)
+{
+	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
+}
+
+static vn_status fit_row(vn_trial *t, const struct row *r, const vn_hypothesis *at, vn_range in, vn_error *err)
+{
+	vn_hypothesis h = *at;
+
+	h.finding = r->finding;
+	if (r->times_own) {
+		const double own = own_scale(&t->site->plan->node[at->node]);
+		in.low = own / in.high;
+		in.high = own * in.high;
+	}
+	if (r->finding == VN_EPS_OUTSIDE)
+		vn_constant_put(&h, "eps_outside", 1);
+	return vn_fit_constant(t, &h, r->constant, in, err);
+}
+
+/* The rows of the operation that `at` stands at; among: others lie between. */
+static vn_status fit_rows(vn_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
+{
+	const vn_op op = t->site->plan->node[at->node].op;
+	vn_status   st = VN_OK;
+
+	for (size_t i = 0; !st && i < sizeof table / sizeof *table; i++) {
+		const struct row *r = &table[i];
+		const vn_range    in = among ? r->among : r->alone;
+		const reader      read = among ? r->read_among : r->read_alone;
+		if (!(r->ops >> op & 1) || (vn_answered(t) && !r->beside && i && table[i - 1].ops == r->ops))
+			continue;
+		st = read ? read(t, at, err) : in.steps ? fit_row(t, r, at, in, err) : VN_OK;
+	}
+	return st;
+}
+
+/* ---- several at once ------------------------------------------------------------------------------------ */
+
+/* Is one number of it taken for several? */
+static bool is_shared(vn_op op)
+{
+	return (NORMS | OF(ROPE) | OF(ATTENTION)) >> op & 1;
+}
+
+/* How many of the span h reaches, and another of them. */
+static void count_places(vn_trial *t, vn_hypothesis *h)
+{
+	const vn_plan *p = t->site->plan;
+	const vn_node *a = &p->node[h->node];
+	const vn_reach reach = h->change.constants.reach;
+	const int      n = t->site->n_span, *span = t->site->span;
+
+	h->places = 0;
+	for (int i = 0; i < n; i++) {
+		const vn_node *b = &p->node[span[i]];
+		if (b->op != a->op || (reach == VN_IN_LAYER && b->layer != a->layer) || (reach == VN_AT_NODE && b != a))
+			continue;
+		h->other = span[i] != h->node ? span[i] : h->other;
+		h->places++;
+	}
+	if (h->places < 2)
+		h->places = h->other = 0;
+}
+
+/* The first operation of each kind in the span, of a layer or (-1) of all. */
+static int first_of_kinds(vn_trial *t, int layer, int node[KINDS])
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            some = 0;
+
+	for (int i = 0; i < n; i++) {
+		const vn_node *a = &p->node[span[i]];
+		bool           known = (layer >= 0 && a->layer != layer) || !is_shared(a->op);
+		for (int k = 0; k < some; k++)
+			known = known || p->node[node[k]].op == a->op;
+		if (!known && some < KINDS)
+			node[some++] = span[i];
+	}
+	return some;
+}
+
+static vn_status fit_each_kind(vn_trial *t, int layer, vn_error *err)
+{
+	int       node[KINDS];
+	const int n = first_of_kinds(t, layer, node);
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+		vn_hypothesis h = { .node = node[i], .change = { .kind = VN_BY_CONSTANTS, .constants.reach = layer < 0 ? VN_EVERYWHERE : VN_IN_LAYER } };
+		count_places(t, &h);
+		if (h.places)
+			st = fit_rows(t, &h, true, err);
+	}
+	return st;
+}
+
+/* Operations behind those that were tried in their own way, each alone, where these are few. */
+static vn_status fit_each_alone(vn_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            of[VN_N_OPS] = { 0 };
+	vn_status      st = VN_OK;
+
+	for (int i = 0; i < n; i++)
+		of[p->node[span[i]].op]++;
+	for (int i = 0; !st && i < n && !vn_answered(t); i++) {
+		const vn_op op = p->node[span[i]].op;
+		if (is_shared(op) && of[op] <= FEW && (i >= ALONE || (op == VN_OP_ROPE && i)))
+			st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, true, err);
+	}
+	return st;
+}
+
+static vn_status fit_together(vn_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int            low = p->layers, high = -1;
+	vn_status      st;
+
+	for (int i = 0; i < n; i++) {
+		const int layer = p->node[span[i]].layer;
+		low = layer >= 0 && layer < low ? layer : low;
+		high = layer > high ? layer : high;
+	}
+	st = fit_each_kind(t, -1, err);
+	for (int layer = low; !st && high > low && high - low < FEW && layer <= high && !vn_answered(t); layer++)
+		st = fit_each_kind(t, layer, err);
+	return st || vn_answered(t) ? st : fit_each_alone(t, err);
+}
+
+vn_status vn_estimate(vn_trial *t, vn_error *err)
+{
+	const int      n = t->site->n_span, *span = t->site->span;
+	vn_status  st = VN_OK;
+
+	for (int i = 0; !st && i < n && i < ALONE; i++)
+		st = fit_rows(t, &(vn_hypothesis) { .node = span[i] }, false, err);
+	return st || vn_answered(t) || n < 2 || t->brief ? st : fit_together(t, err);
+}

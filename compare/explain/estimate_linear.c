@@ -1,0 +1,428 @@
+/* estimate_linear.c: see estimate_linear.h. */
+#include "compare/explain/estimate_linear.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 8, CHANNELS = 128 };    /* of a product that are looked at */
+enum { RANKS = 32, PADDED = 512 };    /* the most that are tried */
+enum { MATRIX_MOST = 1 << 24 };       /* numbers of a matrix that is looked at whole */
+#define LEFT 0.05 /* of the error: more than what a number that was read off leaves */
+#define WHOLE 0.1 /* so near at 0 or 1 a rank is missing, or there */
+
+typedef struct product {
+	vn_trial        *t;
+	const vn_node   *n;
+	const vn_tensor *own, *fine, *cand, *w, *bias; /* bias NULL: none */
+	int     node;
+	vn_point point;
+	int64_t T, N, M;   /* rows of the checkpoint, columns of its input, channels */
+	int64_t R, C;      /* of them are looked at */
+	double *x, *wc;    /* (R, N)  (C, N) */
+	double *error;     /* (R, C): what is there less what should be */
+} product;
+
+static double at(const vn_tensor *t, int64_t i)
+{
+	double x;
+	vn_to_f64(&x, (const char *)t->data + (size_t)i * vn_dtype_size(t->dtype), t->dtype, 1);
+	return x;
+}
+
+static int64_t row_of(const product *p, int64_t i)
+{
+	return p->R < 2 ? 0 : (p->T - 1) * i / (p->R - 1);
+}
+
+static int64_t channel_of(const product *p, int64_t c)
+{
+	return p->M * c / p->C;
+}
+
+static double error_at(const product *p, int64_t row, int64_t channel)
+{
+	return at(p->cand, row * p->M + channel) - at(p->own, row * p->M + channel);
+}
+
+/* What a mistake of that row makes with that number. */
+static vn_hypothesis with(const product *p, vn_finding finding, vn_mistake fault, double number)
+{
+	return (vn_hypothesis) { .finding = finding, .node = p->node, .change = { .kind = VN_BY_NUMBER, .number = { vn_mistake_fault(fault), number } } };
+}
+
+static bool fits_there(const product *p, vn_mistake fault)
+{
+	return !vn_fault_why_not(vn_mistake_fault(fault), p->t->site->plan, p->node);
+}
+
+/* ---- a bias ------------------------------------------------------------------------------------------- */
+
+static vn_status fit_bias(product *p, vn_error *err)
+{
+	double eb = 0, bb = 0, ee = 0;
+
+	if (!p->bias)
+		return VN_OK;
+	for (int64_t m = 0; m < p->M; m++) {
+		const double b = at(p->bias, m);
+		for (int64_t t = 0; t < p->T; t++) {
+			const double e = error_at(p, t, m);
+			eb += e * b;
+			bb += b * b;
+			ee += e * e;
+		}
+	}
+	const double more = eb / bb;
+	if (!(ee - more * eb <= LEFT * ee))
+		return VN_OK;
+	vn_hypothesis h = with(p, VN_BIAS_TIMES, VN_MISTAKE_W7, 1 + more);
+	return vn_fit_digits(p->t, &h, 1 + more, err);
+}
+
+/* ---- ranks that are there ----------------------------------------------------------------------------- */
+
+/* Solves the n equations a x = b; false: they say too little. */
+static bool solve(double *a, double *b, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int best = i;
+		for (int k = i + 1; k < n; k++)
+			best = fabs(a[k * n + i]) > fabs(a[best * n + i]) ? k : best;
+		if (!(fabs(a[best * n + i]) > 0))
+			return false;
+		for (int k = 0; k <= n; k++) {
+			double *u = k < n ? &a[i * n + k] : &b[i], *v = k < n ? &a[best * n + k] : &b[best];
+			const double z = *u;
+			*u = *v;
+			*v = z;
+		}
+		for (int k = i + 1; k < n; k++) {
+			const double f = a[k * n + i] / a[i * n + i];
+			for (int j = i; j < n; j++)
+				a[k * n + j] -= f * a[i * n + j];
+			b[k] -= f * b[i];
+		}
+	}
+	for (int i = n - 1; i >= 0; i--) {
+		for (int k = i + 1; k < n; k++)
+			b[i] -= a[i * n + k] * b[k];
+		b[i] /= a[i * n + i];
+	}
+	return true;
+}
+
+/* How much of each of n ranks' part, and (the last) of the bias, is missing: the least squares. part (n + 1). */
+static bool missing(const product *p, int n, double missing[RANKS + 1])
+{
+	const int     k = n + (p->bias != NULL);
+	const int64_t each = p->N / n;
+	double        a[(RANKS + 1) * (RANKS + 1)] = { 0 }, part[RANKS + 1];
+
+	memset(missing, 0, (size_t)(n + 1) * sizeof *missing);
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++) {
+			for (int i = 0; i < n; i++) {
+				part[i] = 0;
+				for (int64_t j = i * each; j < (i + 1) * each; j++)
+					part[i] += p->x[r * p->N + j] * p->wc[c * p->N + j];
+			}
+			part[n] = p->bias ? at(p->bias, channel_of(p, c)) : 0;
+			for (int i = 0; i < k; i++) {
+				missing[i] -= part[i] * p->error[r * p->C + c];
+				for (int j = 0; j < k; j++)
+					a[i * k + j] += part[i] * part[j];
+			}
+		}
+	return solve(a, missing, k);
+}
+
+static bool is_whole(double x)
+{
+	return fabs(x - round(x)) < WHOLE && round(x) >= 0 && round(x) <= 1;
+}
+
+static vn_status fit_ranks(product *p, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int n = 2; !st && n <= RANKS && fits_there(p, VN_MISTAKE_P15) && !vn_answered(p->t); n++) {
+		double gone[RANKS + 1], mask = 0;
+		int    there = 0;
+		bool   clear = p->N % n == 0 && n < p->R * p->C && missing(p, n, gone);
+		for (int i = 0; clear && i <= n; i++) {
+			clear = is_whole(gone[i]);
+			there += i < n && gone[i] < 0.5;
+			mask += i < n && gone[i] < 0.5 ? ldexp(1, i) : 0;
+		}
+		if (!clear || !there || there == n)
+			continue;
+		vn_hypothesis h = with(p, VN_RANKS_SUMMED, VN_MISTAKE_P15, (gone[n] > 0.5 ? -1 : 1) * (VN_RANKS_MOST * mask + n));
+		h.capture = p->t->went == VN_NOT_WENT_ON;
+		st = vn_try(p->t, &h, err);
+	}
+	return st;
+}
+
+/* ---- shards joined ------------------------------------------------------------------------------------ */
+
+static bool off(const product *p, int64_t channel)
+{
+	double dd = 0, yy = 0;
+
+	for (int64_t t = 0; t < p->T; t++) {
+		const double e = error_at(p, t, channel), y = at(p->own, t * p->M + channel);
+		dd += e * e;
+		yy += y * y;
+	}
+	return !(dd <= VN_PEAK_LIMIT * p->t->x->sound.local.floor_token * yy);
+}
+
+/* A rank's shard of a fused product is as long as what is right: from the first channel on, or (of the second half) up to the last. */
+static vn_status fit_shards(product *p, vn_error *err)
+{
+	const bool gate = fits_there(p, VN_MISTAKE_P17_GATE), last = p->point == VN_POINT_UP_PROJ;
+	int64_t    right = 0;
+
+	if (!gate && !fits_there(p, VN_MISTAKE_P17))
+		return VN_OK;
+	while (right < p->M && !off(p, last ? p->M - 1 - right : right))
+		right++;
+	const int64_t ranks = right ? p->M / (gate ? right : 3 * right) : 0;
+	if (ranks < 2 || ranks > RANKS || p->M % ranks)
+		return VN_OK;
+	vn_hypothesis h = with(p, VN_SHARDS_JOINED, gate ? VN_MISTAKE_P17_GATE : VN_MISTAKE_P17, (double)ranks);
+	return vn_try(p->t, &h, err);
+}
+
+/* What n ranks make joined along the tokens: what is there at row t, channel c. */
+static int64_t joined(const product *p, int64_t n, int64_t t, int64_t c)
+{
+	const int64_t each = p->M / n, e = t * p->M + c, rank = e / (each * p->T);
+	return e / each % p->T * p->M + rank * each + e % each;
+}
+
+static vn_status fit_axis(product *p, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(p->t->c->cand, p->t->c->point[p->t->x->point].step);
+	double ee = 0;
+
+	if (!fits_there(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)
+		return VN_OK;
+	for (int64_t i = 0; i < p->R * p->C; i++)
+		ee += p->error[i] * p->error[i];
+	for (int64_t n = 2; n <= RANKS; n++) {
+		double dd = 0;
+		for (int64_t r = 0; r < p->R && p->M % n == 0; r++)
+			for (int64_t c = 0; c < p->C; c++) {
+				const int64_t t = row_of(p, r), m = channel_of(p, c);
+				const double  d = at(p->cand, t * p->M + m) - at(p->own, joined(p, n, t, m));
+				dd += d * d;
+			}
+		if (p->M % n || !(dd <= LEFT * ee))
+			continue;
+		vn_hypothesis h = with(p, VN_SHARDS_ALONG_TOKENS, VN_MISTAKE_P18_AXIS, (double)n);
+		return vn_try(p->t, &h, err);
+	}
+	return VN_OK;
+}
+
+/* What ranks make in another order: in the place of each of n blocks of channels the one that is nearest. */
+static double nearest(const product *p, int n, int from[RANKS])
+{
+	const int64_t each = p->M / n;
+	double        left = 0;
+
+	for (int i = 0; i < n; i++) {
+		double least = (double)INFINITY;
+		from[i] = i;
+		for (int j = 0; j < n; j++) {
+			double dd = 0;
+			for (int64_t r = 0; r < p->R && dd < least; r++)
+				for (int64_t m = 0; m < each; m++) {
+					const int64_t row = row_of(p, r) * p->M;
+					const double  d = at(p->cand, row + i * each + m) - at(p->own, row + j * each + m);
+					dd += d * d;
+				}
+			if (dd < least) {
+				least = dd;
+				from[i] = j;
+			}
+		}
+		left += least;
+	}
+	return left;
+}
+
+/* The numbers of own or fine in that order; NULL: no memory. */
+static void *in_order(const product *p, const vn_tensor *z, int n, const int *from)
+{
+	const size_t each = (size_t)(p->M / n) * vn_dtype_size(z->dtype);
+	char        *x = malloc((size_t)(p->T * n) * each + 1);
+
+	for (int64_t i = 0; x && i < p->T * n; i++)
+		memcpy(x + (size_t)i * each, (const char *)z->data + (size_t)(i / n * n + from[i % n]) * each, each);
+	return x;
+}
+
+static vn_status try_order(product *p, int n, const int *from, vn_error *err)
+{
+	vn_tensor     own = *p->own, fine = *p->fine;
+	vn_hypothesis h = { .finding = VN_SHARDS_REORDERED, .node = p->node, .change = { .kind = VN_BY_RESULT, .result.n = n } };
+	void         *a = in_order(p, &own, n, from), *b = in_order(p, &fine, n, from);
+	vn_status     st = a && b ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for ranks in order");
+
+	memcpy(h.change.result.list, from, (size_t)n * sizeof *from);
+	own.data = a;
+	fine.data = b;
+	st = st ? st : vn_try_numbers(p->t, &own, &fine, &h, err);
+	free(a);
+	free(b);
+	return st;
+}
+
+static vn_status fit_order(product *p, vn_error *err)
+{
+	const vn_value *y = &p->t->site->plan->value[p->n->out[0]];
+	const int       most = y->rank == 3 && y->size[1] <= RANKS ? y->size[1] - 1 : RANKS; /* of one head each: heads in another order */
+	vn_status       st = VN_OK;
+	double          ee = 0;
+
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t m = 0; m < p->M; m++)
+			ee += error_at(p, row_of(p, r), m) * error_at(p, row_of(p, r), m);
+	for (int n = 2; !st && n <= most && fits_there(p, VN_MISTAKE_P18_ORDER) && !vn_answered(p->t); n++) {
+		int  from[RANKS];
+		bool moved = false;
+		if (p->M % n || !(nearest(p, n, from) <= LEFT * ee))
+			continue;
+		for (int i = 0; i < n; i++)
+			moved = moved || from[i] != i;
+		st = moved ? try_order(p, n, from, err) : VN_OK;
+	}
+	return st;
+}
+
+/* ---- padded rows -------------------------------------------------------------------------------------- */
+
+/* Rows of a matrix as its bytes lie, padded by some and read as if they were not: its first rows, or (transposed) all, in w. */
+static double padded(const double *w, int64_t width, int64_t by, int64_t i)
+{
+	const int64_t stride = width + by;
+	return i % stride < width ? w[i / stride * width + i % stride] : 0;
+}
+
+static vn_status fit_padding(product *p, vn_error *err)
+{
+	enum { LOOKED_AT = 4 };
+	const bool    turned = p->n->c.linear.transposed;
+	const int64_t width = turned ? p->M : p->N, rows = turned ? p->N : LOOKED_AT < p->M ? LOOKED_AT : p->M;
+	double        least = (double)INFINITY, ee = 0;
+	int64_t       best = 0;
+
+	if (!fits_there(p, VN_MISTAKE_W18) || rows * width > MATRIX_MOST || p->M < LOOKED_AT)
+		return VN_OK;
+	double *w = malloc((size_t)(rows * width) * sizeof *w);
+	if (!w)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a matrix");
+	vn_to_f64(w, p->w->data, p->w->dtype, (size_t)(rows * width));
+	for (int64_t by = 0; by <= PADDED; by++) { /* 0: as it should be */
+		double dd = 0;
+		for (int64_t m = 1; m < LOOKED_AT; m++)
+			for (int64_t r = 0; r < p->R; r++) {
+				double y = p->bias ? at(p->bias, m) : 0;
+				for (int64_t k = 0; k < p->N; k++)
+					y += p->x[r * p->N + k] * padded(w, width, by, turned ? k * width + m : m * width + k);
+				y -= at(p->cand, row_of(p, r) * p->M + m);
+				dd += y * y;
+			}
+		ee = by ? ee : dd;
+		if (by && dd < least) {
+			least = dd;
+			best = by;
+		}
+	}
+	free(w);
+	if (!(least <= LEFT * ee))
+		return VN_OK;
+	vn_hypothesis h = with(p, VN_ROWS_PADDED, VN_MISTAKE_W18, (double)best);
+	return vn_try(p->t, &h, err);
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------- */
+
+static bool is_product(product *p, int node)
+{
+	const vn_plan *plan = p->t->site->plan;
+	const vn_node *n = &plan->node[node];
+
+	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->sound.local.bad)
+		return false;
+	p->n = n;
+	p->node = node;
+	p->point = plan->value[n->out[0]].point;
+	p->w = &p->t->site->weights[n->w[0]];
+	p->bias = n->w[1] >= 0 ? &p->t->site->weights[n->w[1]] : NULL;
+	p->T = p->cand->shape.dim[0];
+	p->M = vn_value_row(&plan->value[n->out[0]]);
+	p->N = vn_value_row(&plan->value[n->in[0]]);
+	p->R = p->T < ROWS ? p->T : ROWS;
+	p->C = p->M < CHANNELS ? p->M : CHANNELS;
+	/* Of scores over a vocabulary there is a sample of rows, and none of these. */
+	return p->point != VN_POINT_LOGITS && p->T * p->M == vn_shape_count(&p->cand->shape) && p->t->site->first + p->T <= p->t->site->tokens
+	    && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
+}
+
+static vn_status look(product *p, vn_error *err)
+{
+	const int64_t first = p->t->site->first;
+	vn_tensor     x;
+	vn_status     st = vn_recompute_input(p->t->recompute, 0, VN_FINE_WIDTH, &x, err);
+
+	if (st)
+		return st;
+	double *row = malloc((size_t)(p->M > p->N ? p->M : p->N) * sizeof *row);
+	p->x = malloc((size_t)(p->R * p->N) * sizeof *p->x);
+	p->wc = malloc((size_t)(p->C * p->N) * sizeof *p->wc);
+	p->error = malloc((size_t)(p->R * p->C) * sizeof *p->error);
+	if (!row || !p->x || !p->wc || !p->error) {
+		free(row);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of a product");
+	}
+	for (int64_t r = 0; r < p->R; r++)
+		vn_to_f64(p->x + r * p->N, (const char *)x.data + (size_t)((first + row_of(p, r)) * p->N) * vn_dtype_size(x.dtype), x.dtype, (size_t)p->N);
+	for (int64_t c = 0; !p->n->c.linear.transposed && c < p->C; c++)
+		vn_to_f64(p->wc + c * p->N, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(channel_of(p, c) * p->N)), p->w->dtype, (size_t)p->N);
+	for (int64_t k = 0; p->n->c.linear.transposed && k < p->N; k++) {
+		vn_to_f64(row, (const char *)p->w->data + vn_dtype_bytes(p->w->dtype, (size_t)(k * p->M)), p->w->dtype, (size_t)p->M);
+		for (int64_t c = 0; c < p->C; c++)
+			p->wc[c * p->N + k] = row[channel_of(p, c)];
+	}
+	for (int64_t r = 0; r < p->R; r++)
+		for (int64_t c = 0; c < p->C; c++)
+			p->error[r * p->C + c] = error_at(p, row_of(p, r), channel_of(p, c));
+	free(row);
+	return VN_OK;
+}
+
+vn_status vn_estimate_linear(vn_trial *t, vn_error *err)
+{
+	static vn_status (*const fits[])(product *, vn_error *) = { fit_bias, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding };
+	const vn_plan *plan = t->site->plan;
+	product        p = { .t = t, .own = &t->own, .fine = &t->fine, .cand = &t->site->cand };
+	vn_status      st;
+
+	if (!is_product(&p, plan->value[t->site->target].node))
+		return VN_OK;
+	st = look(&p, err);
+	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
+		st = fits[i](&p, err);
+	free(p.x);
+	free(p.wc);
+	free(p.error);
+	return st;
+}

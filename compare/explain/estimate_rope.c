@@ -1,0 +1,497 @@
+/* estimate_rope.c: see estimate_rope.h.
+ *
+ * A pair of columns is a complex number; output over input is af e^(i p f), p the position
+ * (specs/models.md 9.2). Summed over the heads of a token that is z[p], whose turn from
+ * token to token is f, as long as f is below pi; longer and longer lags make f more precise. Of one
+ * token alone theta is what turns all its pairs so far. */
+#include "compare/explain/estimate_rope.h"
+#include "compare/explain/fit.h"
+#include "compare/explain/score.h"
+#include "compare/explain/search.h"
+
+#include <complex.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define TURN       6.283185307179586
+#define COHERENT   0.98  /* |z| over the sizes of input and output, of the pairing that it was */
+#define SLOWEST   1e-7  /* a frequency below it is none */
+#define STILL     0.1   /* radians from the first token to the last: all tokens are turned alike */
+enum { PAIRS_MAX = 1024, OFFSETS = 4096 };
+enum { SEVERAL = 3 }; /* tokens, of which a turn from one to the next is told */
+
+typedef struct turning {
+	vn_rope rope;
+	int     pairs;
+	int64_t tokens;
+	double complex *z;          /* (tokens) of one pair */
+	double  f[PAIRS_MAX];       /* radians a token */
+	double  start[PAIRS_MAX];   /* and at the first of the tokens */
+	double  apart[PAIRS_MAX];   /* how far a token is turned otherwise than the sound rotation turns it */
+	int64_t first;              /* token, of those that the rotation's input has */
+	double  coherence;          /* the least of all pairs */
+} turning;
+
+static double real_at(const vn_tensor *t, int64_t at)
+{
+	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
+}
+
+/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. sound: radians a token that it should be. */
+static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const double *y, int i, double sound)
+{
+	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
+	double  ex = 0, ey = 0, sum = 0;
+	int64_t a, b;
+	double complex all = 0, apart = 0;
+
+	vn_rope_pair(&r->rope, K, i, &a, &b);
+	for (int64_t p = 0; p < r->tokens; p++) {
+		r->z[p] = 0;
+		for (int64_t h = 0; h < H; h++) {
+			const int64_t at = ((r->first + p) * H + h) * K, to = (p * H + h) * K;
+			const double complex u = real_at(x, at + a) + I * real_at(x, at + b), v = y[to + a] + I * y[to + b];
+			if (part && !part->in[h])
+				continue;
+			r->z[p] += v * conj(u);
+			ex += creal(u * conj(u));
+			ey += creal(v * conj(v));
+		}
+		sum += cabs(r->z[p]);
+		apart += r->z[p] * cexp(-I * sound * (double)(r->first + p));
+	}
+	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
+	r->apart[i] = carg(apart);
+	double f = 0;
+	for (int64_t lag = 1; lag < r->tokens; lag *= 2) {
+		double complex turn = 0;
+		for (int64_t p = 0; p + lag < r->tokens; p++)
+			turn += r->z[p + lag] * conj(r->z[p]);
+		const double seen = carg(turn);
+		f = (seen + TURN * round((f * (double)lag - seen) / TURN)) / (double)lag;
+	}
+	r->f[i] = f;
+	for (int64_t p = 0; p < r->tokens; p++)
+		all += r->z[p] * cexp(-I * f * (double)p);
+	r->start[i] = carg(all);
+}
+
+/* sound (pairs). */
+static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err)
+{
+	const vn_tensor *c = &t->site->cand;
+	const size_t     n = (size_t)vn_shape_count(&c->shape);
+	vn_tensor        x;
+	vn_status        st = vn_recompute_input(t->recompute, 0, VN_OWN_WIDTH, &x, err);
+
+	if (st)
+		return st;
+	r->coherence = 0;
+	r->first = t->site->first;
+	if (x.shape.rank != 3 || c->shape.rank != 3 || x.shape.dim[1] != c->shape.dim[1] || x.shape.dim[2] != c->shape.dim[2] || r->pairs > PAIRS_MAX
+	    || r->first + c->shape.dim[0] > x.shape.dim[0])
+		return VN_OK;
+	r->tokens = c->shape.dim[0];
+	double *y = malloc(n * sizeof *y);
+	r->z = malloc((size_t)r->tokens * sizeof *r->z);
+	if (!y || !r->z)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	else {
+		vn_to_f64(y, c->data, c->dtype, n);
+		r->coherence = 1;
+		for (int i = 0; i < r->pairs; i++)
+			one_pair(r, t->part, &x, y, i, (double)sound[i]);
+	}
+	free(y);
+	free(r->z);
+	return st;
+}
+
+/* ---- what may have made such turns ------------------------------------------------------------------ */
+
+static void put_rope(vn_hypothesis *h, const vn_rope *rope)
+{
+	vn_constant_put(h, "type", (double)rope->type);
+	vn_constant_put(h, "rotary_dim", rope->rotary_dim);
+	vn_constant_put(h, "pairing", rope->pairing);
+	vn_constant_put(h, "one_position", rope->one_position);
+	vn_constant_put(h, "step_offset", rope->step_offset);
+	vn_constant_put(h, "turn", rope->turn);
+	vn_constant_put(h, "theta", rope->theta);
+	vn_constant_put(h, "factor", rope->factor);
+	if (rope->type == VN_ROPE_LLAMA3) {
+		vn_constant_put(h, "low_freq_factor", rope->low_freq_factor);
+		vn_constant_put(h, "high_freq_factor", rope->high_freq_factor);
+		vn_constant_put(h, "original_context", rope->original_context);
+	}
+	vn_constant_put(h, "offset", rope->offset);
+}
+
+/* Columns that are paired otherwise too are a mistake of their own. */
+static bool paired_otherwise(const vn_trial *t, int node, const vn_rope *rope)
+{
+	return rope->pairing != t->site->plan->node[node].c.rope.rope.pairing;
+}
+
+static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
+{
+	h->finding = finding;
+	h->paired = paired_otherwise(t, node, rope);
+	h->node = node;
+	put_rope(h, rope);
+	return vn_try(t, h, err);
+}
+
+/* Without scaling log f is linear in i. */
+static double plain_theta(const turning *r)
+{
+	double xy = 0, xx = 0;
+
+	for (int i = 1; i < r->pairs; i++)
+		if (r->f[i] > SLOWEST) {
+			const double x = 2.0 * i / r->rope.rotary_dim, w = r->f[i] * r->f[i]; /* what turns fast is known best */
+			xy -= w * x * log(r->f[i]);
+			xx += w * x * x;
+		}
+	return xx > 0 ? exp(xy / xx) : 0;
+}
+
+/* A number of a scaling that is read off the frequencies. */
+typedef enum scaled_by { BY_THETA, BY_FACTOR, BY_CONTEXT, BY_LOW, BY_HIGH, N_SCALED_BY } scaled_by;
+
+static void set(vn_rope *rope, scaled_by what, double x)
+{
+	double *const at[] = { &rope->theta, &rope->factor, NULL, &rope->low_freq_factor, &rope->high_freq_factor };
+
+	if (at[what])
+		*at[what] = x;
+	else
+		rope->original_context = (int)lround(x);
+}
+
+static double got(const vn_rope *rope, scaled_by what)
+{
+	const double x[] = { rope->theta, rope->factor, rope->original_context, rope->low_freq_factor, rope->high_freq_factor };
+	return x[what];
+}
+
+#define THETA_MIN 1.01
+#define THETA_MAX 1e12
+#define THETA_MAX_OF_ONE 1e9 /* far above those of models; of one token pairs that hardly turn are met by any that is large enough */
+#define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
+#define NEAR_TWO 0.1 /* so is a factor */
+
+/* What is held against the turns that were seen. sound, room (pairs) */
+typedef struct asked {
+	const turning *r;
+	const vn_list *lists;
+	scaled_by      what;
+	const float   *sound;
+	float         *room;
+} asked;
+
+/* How far the frequencies of a rope with this number are from those that were seen: a sum of squares. */
+static double off_by(const void *of, double x)
+{
+	const asked *a = of;
+	vn_rope      rope = a->r->rope;
+	double       sum = 0;
+	float        af;
+
+	set(&rope, a->what, x);
+	if (rope.type == VN_ROPE_LLAMA3 && !(rope.low_freq_factor < rope.high_freq_factor))
+		return (double)INFINITY;
+	vn_rope_frequencies(&rope, a->lists, a->r->tokens, a->room, &af);
+	for (int i = 0; i < a->r->pairs; i++)
+		sum += (a->r->f[i] - (double)a->room[i]) * (a->r->f[i] - (double)a->room[i]);
+	return sum;
+}
+
+/* With scaling it depends on theta which frequencies are scaled, so it is looked for; the numbers of Llama 3's scaling likewise. */
+static double scaled_number(const turning *r, const vn_list *lists, scaled_by what, float *room)
+{
+	enum { GRID = 512, FINER = 3 };
+	static const double least_of[] = { THETA_MIN, THETA_MIN, 16, 0.01, 0.01 }, most_of[] = { THETA_MAX, THETA_MAX, 1e8, 1e4, 1e4 };
+
+	return vn_search_grid(off_by, &(asked) { r, lists, what, NULL, room }, least_of[what], most_of[what], GRID, FINER, GRID).x;
+}
+
+/* How far the one token's pairs are turned otherwise than with that theta, but for whole turns. */
+static double off_by_turns(const void *of, double theta)
+{
+	const asked   *a = of;
+	const turning *r = a->r;
+	vn_rope        rope = r->rope;
+	double         miss = 0;
+	float          af;
+
+	rope.theta = theta;
+	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
+	for (int f = 0; f < r->pairs; f++)
+		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->sound[f]) * (double)r->first);
+	return miss;
+}
+
+/* The theta whose pairs at the one token's position are nearest together; 0: none that a model has. */
+static double theta_of_one(const turning *r, const vn_list *lists, const float *sound, float *room)
+{
+	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
+	/* to the end, so that it is seen to be there */
+	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, sound, room }, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
+
+	return theta < THETA_MAX_OF_ONE ? theta : 0;
+}
+
+static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	if (!(theta > THETA_MIN && theta < THETA_MAX))
+		return VN_OK;
+	for (int digits = 1; !st && digits <= 6 && !vn_answered(t); digits++) { /* as few as will do: a person wrote it */
+		vn_hypothesis h = { 0 };
+		if (!vn_may_be_meant(theta, digits, &rope.theta))
+			continue;
+		st = try_rope(t, node, &rope, finding, &h, err);
+	}
+	return st;
+}
+
+/* One number, where it is another than the model's; *fits: is it within the floor? */
+static vn_status try_scaled(vn_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
+{
+	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
+	vn_hypothesis h = { 0 };
+	vn_status     st;
+
+	if (x == got(&rope, what))
+		return VN_OK;
+	set(&rope, what, x);
+	st = try_rope(t, node, &rope, finding_of[what], &h, err);
+	*fits = vn_fits(t, &h);
+	return st;
+}
+
+/* Llama 3's scaling by another number: the power of two beside what was read off for a factor or a context, else as few digits as will do. Where few
+ * pairs turn far enough for their frequencies to be known, another theta, or another of these numbers, does as well: all are tried. */
+static vn_status fit_scaling(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (scaled_by what = BY_FACTOR; !st && what < N_SCALED_BY; what++) {
+		const double x = scaled_number(r, lists, what, room), two = exp2(round(log2(x)));
+		bool         fits = false;
+		double       meant;
+		if (what <= BY_CONTEXT && fabs(two / x - 1) < (what == BY_CONTEXT ? FROM_TWO : NEAR_TWO))
+			st = try_scaled(t, node, r->rope, what, two, &fits, err);
+		for (int digits = 1; !st && digits <= 4 && !fits; digits++)
+			if (vn_may_be_meant(x, digits, &meant))
+				st = try_scaled(t, node, r->rope, what, what == BY_CONTEXT ? round(meant) : meant, &fits, err);
+	}
+	return st;
+}
+
+static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+{
+	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
+	vn_rope    plain = r->rope;
+	vn_status  st = scaled ? try_theta(t, node, r->rope, scaled_number(r, lists, BY_THETA, room), VN_THETA, err) : VN_OK;
+
+	if (!st && r->rope.type == VN_ROPE_LLAMA3)
+		st = fit_scaling(t, node, r, lists, room, err);
+	plain.type = VN_ROPE_DEFAULT;
+	return st || vn_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
+}
+
+/* Positions that are c too high, of all tokens or of those behind the first call. sound (pairs). */
+static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_hypothesis h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
+	vn_rope       rope = r->rope;
+	int           best = 0;
+	double        least = (double)INFINITY;
+	vn_status     st;
+
+	for (int c = -OFFSETS; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->apart[i] - c * (double)sound[i]);
+		if (miss < least - 1e-9) {
+			least = miss;
+			best = c;
+		}
+	}
+	if (best == 0)
+		return VN_OK;
+	put_rope(&h, &rope);
+	h.paired = paired_otherwise(t, node, &rope);
+	if ((st = vn_fit_whole(t, &h, rope.offset + best, rope.offset - OFFSETS, rope.offset + OFFSETS, err)) || r->first == 0)
+		return st;
+	rope.step_offset = best;
+	return try_rope(t, node, &rope, VN_OFFSET_LATER, &later, err);
+}
+
+/* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). sound (pairs). */
+static vn_status fit_position(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_rope       rope = r->rope;
+	vn_hypothesis h = { 0 };
+	double        least = (double)INFINITY;
+
+	for (int i = 0; i < r->pairs; i++)
+		if (fabs(r->f[i]) * (double)r->tokens > STILL)
+			return VN_OK;
+	for (int c = 0; c <= OFFSETS; c++) {
+		double miss = 0;
+		for (int i = 0; i < r->pairs; i++)
+			miss += 1 - cos(r->start[i] - c * (double)sound[i]);
+		if (miss < least) {
+			least = miss;
+			rope.offset = c;
+		}
+	}
+	if (!rope.offset)
+		return VN_OK;
+	rope.one_position = 1;
+	return try_rope(t, node, &rope, VN_ONE_POSITION, &h, err);
+}
+
+static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+{
+	vn_rope rope = r->rope;
+	double  xy = 0, xx = 0;
+
+	for (int i = 0; i < r->pairs; i++) {
+		xy += r->f[i] * (double)sound[i];
+		xx += (double)sound[i] * (double)sound[i];
+	}
+	const double by = xy / xx;
+	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
+		return VN_OK;
+	/* A person wrote it, or one over it; else as it was measured. */
+	const double as[] = { vn_in_digits(by, 3), 1 / vn_in_digits(1 / by, 3), by };
+	vn_status    st = VN_OK;
+	for (size_t i = 0; !st && i < sizeof as / sizeof *as && !vn_answered(t); i++) {
+		vn_hypothesis h = { 0 };
+		rope.turn = (r->rope.turn != 0 ? r->rope.turn : 1) * as[i];
+		st = try_rope(t, node, &rope, VN_STRETCH, &h, err);
+	}
+	return st;
+}
+
+/* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */
+static vn_status fit_width(vn_trial *t, int node, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
+	vn_status      st = VN_OK;
+
+	for (int part = 1; !st && part <= 8; part++) {
+		vn_rope rope = p->node[node].c.rope.rope;
+		vn_hypothesis h = { 0 };
+		rope.rotary_dim = K * part / 8;
+		if (rope.rotary_dim < 2 || rope.rotary_dim % 2 || rope.rotary_dim == now || (K * part) % 8)
+			continue;
+		st = try_rope(t, node, &rope, VN_ROTARY_WIDTH, &h, err);
+	}
+	return st;
+}
+
+vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const int      node = at->node;
+	const vn_plan *p = t->site->plan;
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
+	turning       *r = calloc(1, sizeof *r);
+	float         *sound = malloc(PAIRS_MAX * sizeof *sound), *room = malloc(PAIRS_MAX * sizeof *room), af;
+	vn_status      st = r && sound && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+
+	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node && p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX; pairing++) {
+		r->rope = p->node[node].c.rope.rope;
+		r->rope.pairing = pairing;
+		r->pairs = r->rope.rotary_dim / 2;
+		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, sound, &af);
+		if ((st = look(t, r, sound, err)) || r->coherence < COHERENT)
+			continue;
+		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
+			break;
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, sound, err)) || vn_answered(t)))
+			break;
+		if (!(st = fit_offset(t, node, r, sound, err)) && r->tokens >= SEVERAL)
+			st = fit_stretch(t, node, r, sound, err);
+		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
+			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, sound, room), VN_THETA, err);
+	}
+	free(sound);
+	free(room);
+	free(r);
+	return st ? st : fit_width(t, node, err);
+}
+
+/* ---- learned positions --------------------------------------------------------------------------------- */
+
+enum { ASKED = 8 }; /* tokens that are held against the rows of the table */
+
+/* Squares of what is left of token `at` of the candidate where its position is `by` rows further. own: of the sound table. */
+static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position, int64_t by, double *room)
+{
+	const int64_t D = table->shape.dim[1];
+	const int64_t from[4] = { at * D, at * D, position * D, (position + by) * D };
+	const vn_tensor *of[4] = { own, c, table, table };
+	double sum = 0;
+
+	for (int i = 0; i < 4; i++)
+		vn_to_f64(room + i * D, (const char *)of[i]->data + (size_t)from[i] * vn_dtype_size(of[i]->dtype), of[i]->dtype, (size_t)D);
+	for (int64_t d = 0; d < D; d++) {
+		const double e = room[d] - room[2 * D + d] + room[3 * D + d] - room[D + d];
+		sum += e * e;
+	}
+	return sum;
+}
+
+/* The shift that leaves least; 0: none does. */
+static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
+{
+	const vn_tensor *c = &t->site->cand;
+	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first, some = rows < ASKED ? rows : ASKED;
+	double           least = (double)INFINITY;
+	int64_t          best = 0;
+
+	for (int64_t by = -first - rows; by < C - first; by++) {
+		double sum = 0;
+		for (int64_t i = 0; i < some; i++) {
+			const int64_t at = some < 2 ? 0 : (rows - 1) * i / (some - 1), position = first + at;
+			/* A row that is not there is the table's own, as where the shift is made. */
+			sum += row_off_by(&t->own, c, table, at, position, position + by >= 0 && position + by < C ? by : 0, room);
+		}
+		if (sum < least) {
+			least = sum;
+			best = by;
+		}
+	}
+	return best;
+}
+
+vn_status vn_estimate_positions(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+{
+	const vn_plan   *p = t->site->plan;
+	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
+	const int64_t    past = vn_recording_step(t->c->cand, t->c->point[t->x->point].step)->position;
+	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
+	vn_status        st = VN_OK;
+
+	/* A row of it is to be what the checkpoint has, with or without what is added. */
+	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] || t->x->sound.local.bad)
+		return VN_OK;
+	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
+	if (!room)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a row of positions");
+	const int64_t by = shift_of(t, table, room);
+	free(room);
+	h.change.rows = later.change.rows = (int)by;
+	if (by == 0 || (st = vn_fit_whole(t, &h, by, -table->shape.dim[0], table->shape.dim[0], err)) || past == 0)
+		return st;
+	later.finding = VN_TABLE_OFFSET_LATER;
+	later.change.later = true;
+	return vn_try(t, &later, err);
+}

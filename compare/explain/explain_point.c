@@ -1,0 +1,274 @@
+/* explain_point.c: see explain_point.h. A new kind of mistake is a finding (hypothesis.h), its words, and a strategy here or a row of
+ * estimate.c. */
+#include "compare/explain/explain_point.h"
+#include "compare/explain/catalogue.h"
+#include "compare/explain/error_shape.h"
+#include "compare/explain/estimate.h"
+#include "compare/explain/estimate_attention.h"
+#include "compare/explain/estimate_linear.h"
+#include "compare/explain/heads.h"
+#include "compare/explain/rearrange.h"
+#include "compare/explain/redirect.h"
+#include "compare/explain/score.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- strategies ------------------------------------------------------------------------------------------- */
+
+/* What a strategy found stays only where it explains the checkpoint. */
+typedef struct kept {
+	vn_hypothesis by[VN_EXPLAIN_KEPT];
+	int           n;
+	bool          fitted;
+} kept;
+
+static void remember(const vn_explanation *x, kept *k)
+{
+	memcpy(k->by, x->by, sizeof k->by);
+	k->n = x->n;
+	k->fitted = x->fitted;
+}
+
+static void restore(vn_trial *t, const kept *k)
+{
+	memcpy(t->x->by, k->by, sizeof k->by);
+	t->x->n = k->n;
+	t->x->fitted = k->fitted;
+	vn_conclude(t);
+}
+
+/* Where some heads alone came out otherwise. */
+static vn_status try_in_some_heads(vn_trial *t, vn_error *err)
+{
+	const int tried = t->x->n_tried;
+	vn_part  part;
+	bool      some = false;
+	vn_status st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
+
+	if (st || !some)
+		return st;
+	t->part = &part;
+	st = vn_catalogue(t, NULL, err);
+	if (!st && !vn_answered(t))
+		st = vn_estimate(t, err);
+	t->part = NULL;
+	t->x->n_tried = tried;
+	return st;
+}
+
+/* A buffer that the operation goes on to change, as a sum its bias is added to, holds what a mistake of the run would leave. */
+static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
+{
+	kept      before;
+	vn_status st;
+
+	if (t->went != VN_NOT_WENT_ON)
+		return VN_OK;
+	remember(t->x, &before);
+	t->went = VN_WENT_ON;
+	t->x->fitted = false;
+	if ((st = vn_catalogue(t, NULL, err)))
+		return st;
+	vn_conclude(t);
+	if (!t->x->n_fit)
+		restore(t, &before);
+	return VN_OK;
+}
+
+static vn_status try_pairs(vn_trial *t, vn_error *err)
+{
+	enum { IN_VAIN = 4 }; /* so many origins that no pair explains are enough */
+	kept      before;
+	vn_status st;
+
+	if (t->pairs_in_vain >= IN_VAIN || !vn_catalogue_has_pairs(t))
+		return VN_OK;
+	remember(t->x, &before);
+	if ((st = vn_catalogue_pairs(t, err)))
+		return st;
+	vn_conclude(t);
+	if (!t->x->n_fit) {
+		t->pairs_in_vain++;
+		restore(t, &before);
+	}
+	return VN_OK;
+}
+
+/* Where no row of the catalogue explains it: in this order, until one does. */
+static const struct strategy {
+	vn_status (*try)(vn_trial *t, vn_error *err);
+	bool unless_again;  /* other steps refuted an answer: it would be found again */
+	bool unless_fitted; /* they refuted what was fitted */
+	bool in_any_case;   /* where there is an answer, it may be another */
+} strategies[] = {
+	{ vn_estimate, .unless_fitted = true },
+	{ vn_estimate_linear, .unless_fitted = true },
+	{ vn_estimate_keys, .unless_fitted = true },
+	{ vn_rearrange, .unless_fitted = true, .in_any_case = true },
+	{ .try = vn_rearrange_rows },
+	{ vn_redirect, .unless_fitted = true },
+	{ .try = try_in_some_heads },
+	{ try_what_was_recorded, .unless_again = true },
+	{ .try = try_pairs },
+	{ .try = vn_error_shape },
+};
+
+static vn_status try_strategies(vn_trial *t, bool again, bool fitted, vn_error *err)
+{
+	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
+	vn_status              st = VN_OK;
+
+	t->x->fitted = true;
+	if (!fitted) {
+		if ((st = vn_redirect_in_time(t, err)))
+			return st;
+		vn_conclude(t);
+		if (t->x->n_fit)
+			return VN_OK;
+	}
+	for (const struct strategy *s = strategies; !st && s < last; s++) {
+		if ((s->unless_again && again) || (s->unless_fitted && fitted) || (t->x->n_fit && !s->in_any_case))
+			continue;
+		if (!(st = s->try(t, err)))
+			vn_conclude(t);
+	}
+	return st;
+}
+
+/* ---- a checkpoint --------------------------------------------------------------------------------------------- */
+
+/* The probe turned to t->x->point, and what the sound operation makes there; leave() ends it. t->x->why_not: it cannot be computed. */
+static vn_status turn_to(vn_trial *t, vn_error *err)
+{
+	const vn_plan *plan;
+	vn_error  none = { "" };
+	vn_status st = vn_recompute_at(t->recompute, t->x->point, &none);
+
+	t->own = t->fine = (vn_tensor) { 0 };
+	if (st == VN_ERR_UNSUPPORTED) {
+		snprintf(t->x->why_not, sizeof t->x->why_not, "%.199s", none.text);
+		return VN_OK;
+	}
+	if (st) {
+		*err = none;
+		return st;
+	}
+	t->elements = t->c->point[t->x->point].m.n;
+	t->went = vn_how_it_went(t);
+	plan = t->site->plan;
+	st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err);
+	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
+}
+
+static void leave(vn_trial *t)
+{
+	free((void *)(uintptr_t)t->own.data);
+	free((void *)(uintptr_t)t->fine.data);
+	t->own = t->fine = (vn_tensor) { 0 };
+}
+
+/* The operation of this checkpoint's layer that does what the node does in its own. */
+static int counterpart(const vn_trial *t, int node)
+{
+	const vn_plan *p = t->site->plan;
+	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->point[t->x->point].name, *here = strchr(name, '.');
+	char           other[VN_NAME_MAX];
+
+	if (!dot || !here)
+		return node;
+	snprintf(other, sizeof other, "%.*s%s", (int)(here - name), name, dot);
+	const int v = vn_plan_find(p, other);
+	return v < 0 ? node : p->value[vn_plan_root(p, v)].node;
+}
+
+/* What was found where like is: its answers, and of the catalogue the next best; in the heads that it is made in. */
+static vn_status try_like(vn_trial *t, const vn_explanation *like, vn_error *err)
+{
+	const vn_hypothesis *best = &like->by[0];
+	vn_status st = VN_OK;
+	vn_part  part;
+
+	t->x->fitted = like->fitted;
+	t->part = vn_part_of(t, best, &part) ? &part : NULL;
+	for (int i = 0; !st && i < like->n_alias; i++) {
+		vn_hypothesis h = like->by[i];
+		if (!vn_hypothesis_is_fitted(&h) || h.change.kind == VN_BY_ROWS || h.places || !vn_hypothesis_move(t, &h, counterpart(t, h.node)))
+			continue;
+		h.speaks_against = VN_NOTHING_AGAINST;
+		st = vn_try(t, &h, err);
+	}
+	if (!st && (!like->fitted || (best->heads && !vn_hypothesis_is_fitted(best))))
+		st = vn_catalogue(t, like, err);
+	t->part = NULL;
+	return st;
+}
+
+vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err)
+{
+	vn_hypothesis  with = *h;
+	vn_explanation like = { .by = &with, .n = 1 };
+	vn_explanation *x = t->x;
+	vn_part  part;
+	vn_status st = turn_to(t, err);
+
+	with.speaks_against = VN_NOTHING_AGAINST;
+	with.refuted = false;
+	if (!st && !*x->why_not && !(st = vn_score_sound(t, err))) {
+		t->part = vn_part_of(t, h, &part) ? &part : NULL;
+		x->fitted = vn_hypothesis_is_fitted(h);
+		st = x->fitted ? vn_try(t, &with, err) : vn_catalogue(t, &like, err);
+		t->part = NULL;
+	}
+	leave(t);
+	return st;
+}
+
+#define POOR 0.5 /* of the limit: the answer leaves more than a healthy operation mostly does */
+
+/* What explains it hardly: a number that is fitted may do so twice as well. */
+static vn_status look_beside(vn_trial *t, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	const double    best = x->by[0].limit_fraction;
+	kept            before;
+	vn_status       st;
+
+	if (!(best > POOR) || t->brief)
+		return VN_OK;
+	remember(x, &before);
+	x->fitted = true;
+	if ((st = vn_estimate(t, err)))
+		return st;
+	vn_conclude(t);
+	if (!x->n_fit || !(x->by[0].limit_fraction * VN_EXPLAIN_APART < best))
+		restore(t, &before);
+	return VN_OK;
+}
+
+vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err)
+{
+	vn_explanation *x = t->x;
+	vn_status       st = turn_to(t, err);
+
+	if (!st && !*x->why_not && !(st = vn_score_sound(t, err)) && !(st = like ? try_like(t, like, err) : vn_catalogue(t, NULL, err))) {
+		vn_conclude(t);
+		if (!x->n_fit && !like)
+			st = try_strategies(t, false, false, err);
+		else if (x->n_fit && (like || !(st = look_beside(t, err))))
+			st = vn_catalogue_alike(t, err);
+	}
+	leave(t);
+	return st;
+}
+
+vn_status vn_explain_further(vn_trial *t, bool fitted, vn_error *err)
+{
+	vn_status st = turn_to(t, err);
+
+	if (!st && !*t->x->why_not)
+		st = try_strategies(t, true, fitted, err);
+	leave(t);
+	return st;
+}

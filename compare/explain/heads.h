@@ -1,0 +1,14 @@
+/* heads.h: some heads alone that came out otherwise: a mistake that the others are spared. */
+#ifndef VN_COMPARE_HEADS_H
+#define VN_COMPARE_HEADS_H
+
+#include "compare/explain/trial.h"
+
+/* Heads that came out otherwise; *some: they are some, and not all. */
+vn_status vn_part_find(const vn_trial *t, vn_part *part, bool *some, vn_error *err);
+/* Those that h is made in, at this checkpoint; false: it is made in all. */
+bool      vn_part_of(const vn_trial *t, const vn_hypothesis *h, vn_part *part);
+/* Heads of z that are in no part become those of `sound`. */
+void      vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tensor *sound);
+
+#endif

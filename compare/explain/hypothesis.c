@@ -1,0 +1,486 @@
+/* hypothesis.c: see hypothesis.h. */
+#include "compare/explain/search.h"
+#include "compare/explain/trial.h"
+
+#include "libref/plan/fault.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what it is ----------------------------------------------------------------------------------------- */
+
+/* The id of the catalogue, and in how many digits its number is said: others of these digits are the same. */
+static const struct { vn_mistake id; int digits; } findings[VN_N_FINDINGS] = {
+#define IS(name, digits) { VN_MISTAKE_##name, digits }
+	[VN_THETA] = IS(R2, 6), [VN_THETA_PLAIN] = IS(R2, 6), [VN_ROPE_FACTOR] = IS(R6, 6), [VN_ROPE_CONTEXT] = IS(R6, 6),
+	[VN_ROPE_LOW] = IS(R6, 6), [VN_ROPE_HIGH] = IS(R6, 6), [VN_OFFSET] = IS(R3, 6), [VN_OFFSET_LATER] = IS(R3B, 6),
+	[VN_ONE_POSITION] = IS(R3, 6), [VN_ANY_POSITION] = IS(R3, 6), [VN_STRETCH] = IS(R5, 5), [VN_ROTARY_WIDTH] = IS(R4, 6),
+	[VN_TABLE_OFFSET] = IS(R15, 6), [VN_TABLE_OFFSET_LATER] = IS(R15, 6), [VN_EPS] = IS(N1, 4), [VN_EPS_OUTSIDE] = IS(N2, 4),
+	[VN_SCORE_SCALE] = IS(A1, 6), [VN_DELTA_SCALE] = IS(G6, 6), [VN_WINDOW] = IS(A5, 6), [VN_WINDOW_AND_SINKS] = IS(A5, 6),
+	[VN_KEYS_OF_PADDING] = IS(A14, 6), [VN_BLOCKS_EXCHANGED] = IS(C4, 6), [VN_BLOCKS_REORDERED] = IS(C4, 6), [VN_OWN_KEY_MISSING] = IS(C5, 6),
+	[VN_SHARDS_REORDERED] = IS(P18_ORDER, 6), [VN_TEMPERATURE] = IS(M9, 6), [VN_CAP] = IS(M9, 6), [VN_SUM_TIMES] = IS(P16, 6),
+	[VN_AVERAGE] = IS(P16, 6), [VN_TOKENS_MOVED] = IS(P14, 6), [VN_TOKENS_REVERSED] = IS(P14, 6), [VN_AXES_RECORDED] = IS(P11, 6),
+	[VN_AXES_OF_HEADS] = IS(A8, 6), [VN_RECORDED_LATER] = IS(P7, 6), [VN_RECORDED_BEFORE] = IS(P6, 6), [VN_PARTLY_ZERO] = IS(P9, 6),
+	[VN_PARTLY_OTHER] = IS(P9, 6), [VN_OTHER_WEIGHTS] = IS(W9, 6), [VN_OTHER_CACHE] = IS(C9, 6), [VN_OTHER_KEYS] = IS(C9, 6),
+	[VN_OTHER_VALUES] = IS(C9, 6), [VN_OTHER_INPUT] = IS(P22, 6), [VN_STEP_STALE] = IS(P8, 6), [VN_STEP_LATE] = IS(P8, 6),
+	[VN_OTHER_TOKEN] = IS(M5, 6),
+};
+
+/* Slots that are moved: of tokens, or of keys or values alone. */
+static vn_mistake moved_slots(const vn_hypothesis *h)
+{
+	const bool alone = vn_constant_of(h, "cache_of") > 0;
+
+	if (vn_constant_of(h, "cache_form") == VN_CACHE_PAST)
+		return alone ? VN_MISTAKE_C3_AFTER : VN_MISTAKE_C1_AFTER;
+	return alone ? VN_MISTAKE_C3 : VN_MISTAKE_C1_BEFORE;
+}
+
+const char *vn_hypothesis_id(const vn_hypothesis *h, char id[VN_ID])
+{
+	if (h->finding == VN_FAULT)
+		snprintf(id, VN_ID, "%s%s%s", vn_fault_id(h->fault[0] - 1), h->fault[1] ? "+" : "", h->fault[1] ? vn_fault_id(h->fault[1] - 1) : "");
+	else if (h->change.kind == VN_BY_NUMBER)
+		snprintf(id, VN_ID, "%s", vn_fault_id(h->change.number.row));
+	else if (h->finding == VN_SLOTS_MOVED)
+		snprintf(id, VN_ID, "%s", vn_mistake_id(moved_slots(h)));
+	else
+		snprintf(id, VN_ID, "%s%s%s", h->paired ? vn_mistake_id(VN_MISTAKE_R1) : "", h->paired ? "+" : "", vn_mistake_id(findings[h->finding].id));
+	return id;
+}
+
+int vn_hypothesis_row(const vn_hypothesis *h)
+{
+	char      id[VN_ID];
+	const int row = *vn_hypothesis_id(h, id) ? vn_fault_find(id) : -1;
+
+	return row >= 0 && strcmp(vn_fault_id(row), id) == 0 ? row : -1;
+}
+
+bool vn_hypothesis_is_fitted(const vn_hypothesis *h)
+{
+	return h->change.kind != VN_BY_CATALOGUE && h->change.kind != VN_BY_RESULT;
+}
+
+/* ---- sameness ----------------------------------------------------------------------------------------------- */
+
+static bool same_number(double a, double b, int digits)
+{
+	return vn_in_digits(a, digits) == vn_in_digits(b, digits);
+}
+
+static bool same_constants(const vn_hypothesis *a, const vn_hypothesis *b, int digits)
+{
+	const vn_change *x = &a->change, *y = &b->change;
+	bool             same = x->constants.reach == y->constants.reach && x->constants.n == y->constants.n;
+
+	for (int i = 0; same && i < x->constants.n; i++)
+		same = strcmp(x->constants.set[i].name, y->constants.set[i].name) == 0
+		       && (a->last || same_number(x->constants.set[i].value, y->constants.set[i].value, digits));
+	return same;
+}
+
+static bool same_change(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	const vn_change *x = &a->change, *y = &b->change;
+	const int        digits = findings[a->finding].digits ? findings[a->finding].digits : 6;
+
+	if (x->kind != y->kind || x->later != y->later)
+		return false;
+	switch (x->kind) {
+	case VN_BY_NUMBER:    return x->number.row == y->number.row && same_number(x->number.value, y->number.value, digits);
+	case VN_BY_CONSTANTS: return same_constants(a, b, digits);
+	case VN_BY_ROWS:      return a->last || x->rows == y->rows;
+	case VN_BY_READS:     return memcmp(&x->reads, &y->reads, sizeof x->reads) == 0;
+	case VN_BY_BLOCKS:
+		return x->blocks.block == y->blocks.block && x->blocks.of == y->blocks.of && x->blocks.n == y->blocks.n
+		       && memcmp(x->blocks.from, y->blocks.from, (size_t)x->blocks.n * sizeof *x->blocks.from) == 0;
+	case VN_BY_STEP:      return x->step.due == y->step.due;
+	case VN_BY_TOKENS:    return x->tokens == y->tokens;
+	case VN_BY_RESULT:
+		return same_number(x->result.number, y->result.number, digits) && x->result.n == y->result.n
+		       && memcmp(x->result.list, y->result.list, (size_t)x->result.n * sizeof *x->result.list) == 0;
+	default:              return true;
+	}
+}
+
+static bool same_part(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->heads == b->heads && memcmp(a->part, b->part, sizeof a->part) == 0;
+}
+
+bool vn_hypothesis_same(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	return a->finding == b->finding && a->paired == b->paired && a->fault[0] == b->fault[0] && a->fault[1] == b->fault[1] && a->first == b->first
+	       && a->last == b->last && a->first_also == b->first_also && a->last_also == b->last_also && same_part(a, b) && same_change(a, b);
+}
+
+bool vn_hypothesis_same_place(const vn_hypothesis *a, const vn_hypothesis *b)
+{
+	const bool fitted = vn_hypothesis_is_fitted(a);
+	char       id[VN_ID], other[VN_ID];
+
+	if (a->node != b->node || a->places != b->places || (a->places == 2 && a->other != b->other) || fitted != vn_hypothesis_is_fitted(b) || !same_part(a, b))
+		return false;
+	return fitted ? vn_hypothesis_same(a, b) : strcmp(vn_hypothesis_id(a, id), vn_hypothesis_id(b, other)) == 0;
+}
+
+/* ---- its numbers ---------------------------------------------------------------------------------------------- */
+
+void vn_constant_put(vn_hypothesis *h, const char *name, double value)
+{
+	int i = 0;
+
+	h->change.kind = VN_BY_CONSTANTS;
+	while (i < h->change.constants.n && strcmp(h->change.constants.set[i].name, name) != 0)
+		i++;
+	assert(i < VN_CONSTANTS_MOST);
+	h->change.constants.set[i].name = name;
+	h->change.constants.set[i].value = value;
+	h->change.constants.n = i == h->change.constants.n ? i + 1 : h->change.constants.n;
+}
+
+double vn_constant_of(const vn_hypothesis *h, const char *name)
+{
+	for (int i = 0; h->change.kind == VN_BY_CONSTANTS && i < h->change.constants.n; i++)
+		if (strcmp(h->change.constants.set[i].name, name) == 0)
+			return h->change.constants.set[i].value;
+	return (double)NAN;
+}
+
+void vn_number_put(vn_hypothesis *h, double number)
+{
+	if (h->change.kind == VN_BY_NUMBER)
+		h->change.number.value = number;
+	else if (h->change.kind == VN_BY_CONSTANTS)
+		h->change.constants.set[h->change.constants.n - 1].value = number;
+	else if (h->change.kind == VN_BY_ROWS)
+		h->change.rows = (int)number;
+}
+
+/* ---- a plan --------------------------------------------------------------------------------------------------- */
+
+static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
+{
+	const vn_node *a = &p->node[h->node], *n = &p->node[node];
+	const vn_reach reach = h->change.constants.reach;
+
+	return reach == VN_AT_NODE ? node == h->node : n->op == a->op && (reach == VN_EVERYWHERE || n->layer == a->layer);
+}
+
+vn_status vn_hypothesis_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)
+{
+	const vn_change *by = &h->change;
+	vn_status        st = vn_plan_clone(t->site->plan, plan, err);
+
+	if (!st && by->kind == VN_BY_READS) {
+		vn_node *n = &(*plan)->node[h->node];
+		if (by->reads.weights)
+			memcpy(n->w, (*plan)->node[by->reads.weights - 1].w, sizeof n->w);
+		for (int i = 0; i < VN_MAX_IN; i++)
+			n->in[i] = by->reads.in[i] ? by->reads.in[i] - 1 : n->in[i];
+	}
+	for (int i = 0; !st && by->kind == VN_BY_CONSTANTS && i < (*plan)->n_nodes; i++)
+		for (int k = 0; !st && k < by->constants.n && reached(*plan, h, i); k++)
+			st = vn_const_set(&(*plan)->node[i], by->constants.set[k].name, by->constants.set[k].value, err);
+	if (st) {
+		vn_plan_destroy(*plan);
+		*plan = NULL;
+	}
+	return st;
+}
+
+/* The table of learned positions with its rows moved; those that would come from without stay. */
+static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, void **rows, vn_error *err)
+{
+	const int64_t C = table->shape.dim[0];
+	const size_t  row = (size_t)(vn_shape_count(&table->shape) / C) * vn_dtype_size(table->dtype);
+	char         *x = *rows = malloc((size_t)C * row + 1);
+
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for a table of positions");
+	for (int64_t p = 0; p < C; p++) {
+		const int64_t from = p + by >= 0 && p + by < C ? p + by : p;
+		memcpy(x + (size_t)p * row, (const char *)table->data + (size_t)from * row, row);
+	}
+	*moved = *table;
+	moved->data = x;
+	return VN_OK;
+}
+
+static vn_status apply_rows(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	const int      w = p->node[h->node].w[0];
+
+	made->plan = p;
+	if (w < 0)
+		return VN_OK;
+	if (!(made->table = malloc((size_t)p->n_weights * sizeof *made->table)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d weights", p->n_weights);
+	memcpy(made->table, made->weights, (size_t)p->n_weights * sizeof *made->table);
+	const vn_status st = move_rows(&made->weights[w], h->change.rows, &made->table[w], &made->rows, err);
+	made->weights = made->table;
+	return st;
+}
+
+static vn_status apply_number(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	vn_status      st;
+
+	if (vn_fault_why_not(h->change.number.row, p, h->node))
+		return VN_OK;
+	if ((st = vn_faulty_create(p, made->weights, &made->faulty, err)) || (st = vn_faulty_make(made->faulty, h->change.number.row, h->node, h->change.number.value, err)))
+		return st;
+	made->plan = vn_faulty_plan(made->faulty);
+	made->weights = vn_faulty_weights(made->faulty);
+	return VN_OK;
+}
+
+/* ---- numbers -------------------------------------------------------------------------------------------------- */
+
+/* The token whose numbers slot j holds; blocks that the table does not have are where they should be. */
+static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
+{
+	const int64_t block = j / b->block, at = block < b->n ? b->from[block] * b->block + j % b->block : j;
+	return at < S ? at : -1;
+}
+
+static vn_status apply_blocks(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_block_table *b = &h->change.blocks;
+	const vn_plan *p = t->site->plan;
+	const vn_node *n = &p->node[h->node];
+	const int64_t  S = t->site->tokens;
+	int64_t       *token;
+	vn_status      st;
+
+	if (t->part || n->op != VN_OP_ATTENTION || n->out[VN_ATTN_CONTEXT] != t->site->target)
+		return VN_OK;
+	if (!(token = malloc((size_t)S * sizeof *token)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
+	for (int64_t j = 0; j < S; j++)
+		token[j] = token_of(b, j, S);
+	const int64_t *keys = b->of == 2 ? NULL : token, *values = b->of == 1 ? NULL : token;
+	if (!(st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_OWN_WIDTH, &made->own, err)))
+		st = vn_recompute_run_slots(t->recompute, p, keys, values, VN_FINE_WIDTH, &made->fine, err);
+	free(token);
+	return st;
+}
+
+/* The same checkpoint in the step before, of the same shape; -1. */
+static int point_before(const vn_trial *t)
+{
+	const vn_comparison *c = t->c;
+	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_step       *step;
+	const int            n = vn_recording_steps(c->cand, &step);
+	int                  before = -1;
+
+	for (int i = 1; i < n; i++)
+		before = step[i].number == me->step ? step[i - 1].number : before;
+	for (int i = 0; before >= 0 && i < c->n_points; i++) {
+		const vn_checkpoint *p = &c->point[i];
+		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0
+		    && vn_shape_equal(&vn_recording_entry(c->cand, p->cand)->shape, &vn_recording_entry(c->cand, me->cand)->shape))
+			return i;
+	}
+	return -1;
+}
+
+/* One number everywhere, 0 mostly, is what was never written, in each step anew. */
+static bool is_one_number(const double *x, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		if (!(x[i] == x[0]))
+			return false;
+	return true;
+}
+
+static vn_status apply_recorded(const vn_trial *t, int point, vn_made *made, vn_error *err)
+{
+	const int entry = t->c->point[point].cand;
+	vn_tensor x;
+	vn_status st = vn_entry_tensor(t->c->cand, entry, &x, err);
+
+	if (st)
+		return st;
+	const size_t n = (size_t)vn_shape_count(&x.shape);
+	double      *copy = malloc(n * sizeof *copy + 1);
+	if (!copy)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for what the step before recorded");
+	else
+		vn_to_f64(copy, x.data, x.dtype, n);
+	if (!st && vn_shape_equal(&x.shape, &t->site->cand.shape) && !is_one_number(copy, n))
+		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
+	else
+		free(copy);
+	vn_recording_release(t->c->cand, entry);
+	return st;
+}
+
+/* What the operation should have made there: the probe turns to it, and back. */
+static vn_status apply_due(const vn_trial *t, int point, vn_made *made, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	vn_error       none = { "" };
+	vn_status      st = vn_recompute_at(t->recompute, point, &none);
+
+	if (!st && !(st = vn_recompute_run(t->recompute, p, made->weights, VN_OWN_WIDTH, &made->own, &none)))
+		st = vn_recompute_run(t->recompute, p, made->weights, VN_FINE_WIDTH, &made->fine, &none);
+	const vn_status back = vn_recompute_at(t->recompute, t->x->point, err);
+	if (st || back || !vn_shape_equal(&made->own.shape, &t->site->cand.shape))
+		vn_made_finish(made);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return back ? back : st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+static vn_status apply_step(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const int before = point_before(t);
+	return before < 0 ? VN_OK : h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
+}
+
+/* Rows of the table by tokens `by` further on; 0 where there is none. x: of the checkpoint's rows. */
+static void embed(const vn_trial *t, const vn_tensor *table, int by, double *x)
+{
+	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
+	const int32_t *ids;
+	const int64_t  n = vn_recording_tokens(t->c->cand, &ids, NULL);
+
+	for (int64_t i = 0; i < rows; i++) {
+		const int64_t at = t->site->first + i + by;
+		if (at >= 0 && at < n && ids[at] >= 0 && ids[at] < V)
+			vn_to_f64(x + i * D, (const char *)table->data + vn_dtype_bytes(table->dtype, (size_t)(ids[at] * D)), table->dtype, (size_t)D);
+		else
+			memset(x + i * D, 0, (size_t)D * sizeof *x);
+	}
+}
+
+static vn_status apply_tokens(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_plan   *p = t->site->plan;
+	const vn_node   *node = &p->node[p->value[t->site->target].node];
+	const vn_tensor *table = &made->weights[node->w[0]];
+	const vn_shape   s = t->site->cand.shape;
+	const size_t     n = (size_t)vn_shape_count(&s);
+	const vn_dtype   as = t->c->policy.storage;
+
+	if (node->op != VN_OP_EMBED || s.rank != 2 || table->shape.dim[1] != s.dim[1])
+		return VN_OK; /* it is not made of a table by its tokens alone */
+	double *fine = malloc(n * sizeof *fine + 1), *own = malloc(n * sizeof *own + 1);
+	made->own = (vn_tensor) { VN_F64, s, own };
+	made->fine = (vn_tensor) { VN_F64, s, fine };
+	if (!fine || !own)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for embeddings");
+	embed(t, table, h->change.tokens, fine);
+	for (size_t i = 0; i < n; i++) {
+		float x = (float)fine[i];
+		vn_round_f32(&x, as, as != VN_F64);
+		own[i] = as == VN_F64 ? fine[i] : (double)x;
+	}
+	return VN_OK;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------------------------- */
+
+vn_status vn_hypothesis_apply(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+{
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	vn_error       none = { "" };
+	vn_status      st = VN_OK;
+
+	*made = (vn_made) { .weights = t->site->weights };
+	if (h->change.later && s && s->position == 0)
+		return VN_OK; /* the first call knows nothing of it */
+	switch (h->change.kind) {
+	case VN_BY_NUMBER:
+		st = apply_number(t, h, made, &none);
+		break;
+	case VN_BY_CONSTANTS:
+	case VN_BY_READS:
+		st = vn_hypothesis_plan(t, h, &made->copy, &none);
+		made->plan = made->copy;
+		break;
+	case VN_BY_ROWS:
+		return apply_rows(t, h, made, err);
+	case VN_BY_BLOCKS:
+		return apply_blocks(t, h, made, err);
+	case VN_BY_STEP:
+		return t->part || t->x->sound.local.bad ? VN_OK : apply_step(t, h, made, err);
+	case VN_BY_TOKENS:
+		return t->part || t->x->sound.local.bad ? VN_OK : apply_tokens(t, h, made, err);
+	default:
+		break;
+	}
+	if (st && st != VN_ERR_USAGE)
+		*err = none;
+	return st == VN_ERR_USAGE ? VN_OK : st; /* a number that does not fit makes nothing */
+}
+
+void vn_made_finish(vn_made *made)
+{
+	if (made->fine.data != made->own.data)
+		free((void *)(uintptr_t)made->fine.data);
+	free((void *)(uintptr_t)made->own.data);
+	free(made->rows);
+	free(made->table);
+	vn_plan_destroy(made->copy);
+	vn_faulty_destroy(made->faulty);
+	*made = (vn_made) { 0 };
+}
+
+/* ---- in another layer -------------------------------------------------------------------------------------------- */
+
+bool vn_could_read(const vn_trial *t, const vn_node *n, int input, int value)
+{
+	const vn_plan  *p = t->site->plan;
+	const int       own = vn_plan_root(p, n->in[input]);
+	const vn_value *a = &p->value[own], *b = &p->value[value];
+
+	if (b->alias_of >= 0 || value == own || value == t->site->target || b->node >= (int)(n - p->node) || a->rank != b->rank)
+		return false;
+	for (int i = 0; i < a->rank; i++)
+		if (a->size[i] != b->size[i])
+			return false;
+	return vn_recompute_has(t->recompute, value);
+}
+
+/* The value of the same point so many layers further on; -1: there is none. */
+static int value_beside(const vn_plan *p, int value, int layers)
+{
+	int found = -1;
+
+	for (int k = 0; p->value[value].layer >= 0 && k < p->n_values; k++)
+		if (p->value[k].alias_of < 0 && p->value[k].point == p->value[value].point && p->value[k].layer == p->value[value].layer + layers)
+			found = k;
+	return found;
+}
+
+bool vn_hypothesis_move(const vn_trial *t, vn_hypothesis *h, int node)
+{
+	const vn_plan *p = t->site->plan;
+	const int      layers = p->node[node].layer - p->node[h->node].layer;
+
+	if (h->change.kind == VN_BY_READS && layers) {
+		for (int i = 0; i < VN_MAX_IN; i++) {
+			const int to = h->change.reads.in[i] ? value_beside(p, h->change.reads.in[i] - 1, layers) : -1;
+			if (h->change.reads.in[i] && (to < 0 || !vn_could_read(t, &p->node[node], i, to)))
+				return false;
+			h->change.reads.in[i] = 1 + to;
+		}
+		if (h->change.reads.weights) {
+			const vn_node *twin = vn_fault_twin(p, &p->node[node], p->node[h->change.reads.weights - 1].layer + layers);
+			if (!twin)
+				return false;
+			h->change.reads.weights = 1 + (int)(twin - p->node);
+		}
+	}
+	h->node = node;
+	return true;
+}

@@ -1,0 +1,193 @@
+/* redirect.c: see redirect.h. */
+#include "compare/explain/redirect.h"
+#include "compare/explain/score.h"
+
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { NEAREST = 3 }; /* that are computed in full */
+enum { SPANNED = 6 }; /* operations between the checkpoint and what was captured, that are looked at */
+#define LEAVES 0.25   /* of what the rows are off as they should be, at most */
+
+typedef struct nearest {
+	vn_trial     *t;
+	double        sound;       /* nmse of the rows, as they should be */
+	double        off[NEAREST];
+	vn_hypothesis h[NEAREST];
+	int           n;
+} nearest;
+
+static vn_status glance(vn_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+{
+	vn_error  none = { "" };
+	vn_plan  *p;
+	vn_status st = vn_hypothesis_plan(t, h, &p, err);
+
+	*off = (double)NAN;
+	if (st)
+		return st;
+	st = vn_recompute_glance(t->recompute, p, t->site->weights, off, &none);
+	vn_plan_destroy(p);
+	if (st && st != VN_ERR_UNSUPPORTED)
+		*err = none;
+	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
+}
+
+static vn_status look(nearest *near, const vn_hypothesis *h, vn_error *err)
+{
+	double          off;
+	const vn_status st = glance(near->t, h, &off, err);
+	int             at = near->n;
+
+	if (st || !(off < LEAVES * near->sound))
+		return st;
+	while (at > 0 && off < near->off[at - 1])
+		at--;
+	if (at == NEAREST)
+		return VN_OK;
+	near->n += near->n < NEAREST;
+	for (int i = near->n - 1; i > at; i--) {
+		near->off[i] = near->off[i - 1];
+		near->h[i] = near->h[i - 1];
+	}
+	near->off[at] = off;
+	near->h[at] = *h;
+	return VN_OK;
+}
+
+/* ---- what it may read --------------------------------------------------------------------------------- */
+
+static vn_finding input_finding(const vn_node *n, int input)
+{
+	return n->op != VN_OP_ATTENTION || !input ? VN_OTHER_INPUT : input == VN_ATTN_V ? VN_OTHER_VALUES : VN_OTHER_KEYS;
+}
+
+static vn_status other_inputs(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < n->n_in; i++)
+		for (int v = 0; !st && v < p->n_values; v++) {
+			vn_hypothesis h = { .finding = input_finding(n, i), .node = node, .change.kind = VN_BY_READS };
+			if (!vn_could_read(near->t, n, i, v))
+				continue;
+			h.change.reads.in[i] = 1 + v;
+			st = look(near, &h, err);
+		}
+	return st;
+}
+
+/* Of attentions of other layers, the keys together with the values. */
+static vn_status other_cache(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	const vn_node *n = &p->node[node];
+	vn_status      st = VN_OK;
+
+	for (int i = 0; !st && i < node; i++) {
+		const vn_node *o = &p->node[i];
+		vn_hypothesis  h = { .finding = VN_OTHER_CACHE, .node = node, .change.kind = VN_BY_READS };
+		if (o->op != VN_OP_ATTENTION)
+			continue;
+		const int k = vn_plan_root(p, o->in[VN_ATTN_K]), v = vn_plan_root(p, o->in[VN_ATTN_V]);
+		if (!vn_could_read(near->t, n, VN_ATTN_K, k) || !vn_could_read(near->t, n, VN_ATTN_V, v))
+			continue;
+		h.change.reads.in[VN_ATTN_K] = 1 + k;
+		h.change.reads.in[VN_ATTN_V] = 1 + v;
+		st = look(near, &h, err);
+	}
+	return st;
+}
+
+static vn_status other_weights(nearest *near, int node, vn_error *err)
+{
+	const vn_plan *p = near->t->site->plan;
+	vn_status      st = VN_OK;
+
+	for (int layer = 0; !st && p->node[node].n_w && layer < p->layers; layer++) {
+		const vn_node *twin = vn_fault_twin(p, &p->node[node], layer);
+		vn_hypothesis  h = { .finding = VN_OTHER_WEIGHTS, .node = node, .change.kind = VN_BY_READS };
+		if (!twin)
+			continue;
+		h.change.reads.weights = 1 + (int)(twin - p->node);
+		st = look(near, &h, err);
+	}
+	return st;
+}
+
+/* What is computed whole for every one that is looked at is to cost little, where it is not the checkpoint's own. */
+static bool cheap(vn_op op)
+{
+	return op != VN_OP_LINEAR && op != VN_OP_ATTENTION && op != VN_OP_DELTA_RULE && op != VN_OP_EMBED;
+}
+
+vn_status vn_redirect(vn_trial *t, vn_error *err)
+{
+	const vn_plan *p = t->site->plan;
+	nearest        near = { .t = t };
+	const int      n = t->site->n_span, *span = t->site->span;
+	vn_error       none = { "" };
+	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.sound, &none);
+
+	if (st == VN_ERR_UNSUPPORTED || t->went == VN_NOT_WENT_ON)
+		return VN_OK;
+	if (st)
+		*err = none;
+	for (int i = 0; !st && i < n && i < SPANNED; i++) {
+		if (i && !cheap(p->node[span[i]].op))
+			continue;
+		if (!(st = other_inputs(&near, span[i], err)) && !(st = other_weights(&near, span[i], err)) && p->node[span[i]].op == VN_OP_ATTENTION)
+			st = other_cache(&near, span[i], err);
+	}
+	for (int i = 0; !st && i < near.n; i++)
+		st = vn_try(t, &near.h[i], err);
+	return st;
+}
+
+/* ---- in time ------------------------------------------------------------------------------------------------ */
+
+enum { AWAY = 16, SOME = 3 }; /* tokens that an embedding's is before or behind its own, at most; of these the nearest that fit */
+
+/* By the others, where ids come again: other steps say which. */
+static void keep_tokens(vn_trial *t, vn_hypothesis *h)
+{
+	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+
+	for (int later = 0; later < (s && s->position > 0 ? 2 : 1); later++) {
+		h->change.later = later;
+		vn_keep(t->x, h);
+	}
+}
+
+static vn_status try_tokens(vn_trial *t, vn_error *err)
+{
+	const int node = t->site->plan->value[t->site->target].node;
+	vn_status st = VN_OK;
+	int       n = 0;
+
+	for (int i = 2; !st && n < SOME && i < 2 * AWAY + 2; i++) { /* 1 before, 1 behind, 2 before... */
+		vn_hypothesis h = { .finding = VN_OTHER_TOKEN, .node = node, .change = { .kind = VN_BY_TOKENS, .tokens = i % 2 ? i / 2 : -(i / 2) } };
+		if ((st = vn_score(t, &h, err)) || !(h.limit_fraction <= 1))
+			continue;
+		n++;
+		keep_tokens(t, &h);
+	}
+	return st;
+}
+
+vn_status vn_redirect_in_time(vn_trial *t, vn_error *err)
+{
+	const int node = t->site->plan->value[t->site->target].node;
+	vn_status st = VN_OK;
+
+	for (int due = 0; !st && due < 2 && !vn_answered(t); due++) {
+		vn_hypothesis h = { .finding = due ? VN_STEP_LATE : VN_STEP_STALE, .node = node, .capture = t->went == VN_NOT_WENT_ON,
+		                    .change = { .kind = VN_BY_STEP, .step.due = due } };
+		st = vn_try(t, &h, err);
+	}
+	return st ? st : try_tokens(t, err); /* which is the same of single tokens, and shows in the first of them, too */
+}

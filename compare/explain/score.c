@@ -1,0 +1,228 @@
+/* score.c: see score.h. */
+#include "compare/explain/score.h"
+#include "compare/explain/heads.h"
+#include "compare/replay/reference_variants.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double vn_hypothesis_left(const vn_hypothesis *h)
+{
+	return h->limit_fraction * VN_LOCAL_LIMIT;
+}
+
+static double residual_shown(const vn_hypothesis *h)
+{
+	const double left = vn_hypothesis_left(h);
+	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
+}
+
+bool vn_fits(const vn_trial *t, const vn_hypothesis *h)
+{
+	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
+	return h->limit_fraction <= 1 && !(h->limit_fraction > t->x->sound.limit_fraction / (t->x->fitted || t->x->sound.limit_fraction < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
+}
+
+bool vn_answered(const vn_trial *t)
+{
+	return t->x->n && vn_fits(t, &t->x->by[0]);
+}
+
+/* ---- one hypothesis ------------------------------------------------------------------------- */
+
+/* Keeps the list sorted, those that leave least first, and as long as it may be. */
+void vn_keep(vn_explanation *x, const vn_hypothesis *h)
+{
+	int at = x->n;
+
+	while (at > 0 && (h->limit_fraction < x->by[at - 1].limit_fraction || isnan(x->by[at - 1].limit_fraction)))
+		at--;
+	if (at == VN_EXPLAIN_KEPT)
+		return;
+	const int move = (x->n < VN_EXPLAIN_KEPT ? x->n : VN_EXPLAIN_KEPT - 1) - at;
+	memmove(x->by + at + 1, x->by + at, (size_t)move * sizeof *x->by);
+	x->by[at] = *h;
+	x->n += x->n < VN_EXPLAIN_KEPT;
+}
+
+vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->policy.storage,
+	                                      t->c->options->threads, &h->local, err);
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	return st;
+}
+
+/* A plan's node of a node of the span. */
+static int node_in(const vn_trial *t, const vn_plan *plan, int span)
+{
+	const int value = t->site->plan->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
+	return plan->value[value].node;
+}
+
+/* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
+ * the plan makes in the reference's way. */
+static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+                           vn_error *err)
+{
+	const vn_policy policy = t->c->policy;
+	const int      threads = t->c->options->threads;
+	bool           alone = false;
+	const int      n = t->site->n_span, *span = t->site->span;
+	vn_plan       *other;
+	vn_tensor      z;
+	vn_status      st = vn_plan_clone(plan, &other, err);
+
+	for (int k = 0; !st && k < n; k++) {
+		vn_node  *node = &other->node[node_in(t, plan, span[k])];
+		const int others = vn_variants_count(node, policy);
+		const int which = i < others ? i : others - 1;
+		if (!others)
+			continue;
+		alone = alone || vn_variant_judges_alone(node, which);
+		vn_variant_put(node, policy, which);
+	}
+	if (st)
+		return st;
+	if (!(st = vn_recompute_run(t->recompute, other, weights, VN_OWN_WIDTH, &z, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &z, own);
+		/* What comes out as these numbers is their own: of few digits their floor hides a mistake, which they do not. */
+		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
+			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
+		free((void *)(uintptr_t)z.data);
+	}
+	vn_plan_destroy(other);
+	return st;
+}
+
+/* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
+static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+{
+	const vn_replayed *r = &t->c->point[t->x->point].replay;
+	vn_replayed most = { 0 };
+	vn_error    why = { "" };
+	vn_status   st = VN_OK;
+	const int     *span = t->site->span, n = t->site->n_span;
+	int         others = 0;
+
+	for (int k = 0; k < n; k++) {
+		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->policy);
+		others = of > others ? of : others;
+	}
+	for (int i = 0; !st && i < others; i++)
+		st = allow_variant(t, plan, weights, i, own, &h->local, &most, &why);
+	if (st && st != VN_ERR_UNSUPPORTED) {
+		*err = why;
+		return st;
+	}
+	vn_local_allow(&h->local, &most);
+	if (plan->node[plan->value[t->site->target].node].op == VN_OP_DELTA_RULE) {
+		/* Nor does it do less than the replay found with the inputs drawn again. */
+		h->local.floor = fmax(h->local.floor, r->floor);
+		h->local.floor_token = fmax(h->local.floor_token, r->floor_token);
+		h->local.floor_max = fmax(h->local.floor_max, r->floor_max);
+	}
+	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
+	return VN_OK;
+}
+
+vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+{
+	const vn_status st = vn_score_numbers(t, own, fine, h, err);
+	if (!st)
+		vn_keep(t->x, h);
+	return st;
+}
+
+/* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
+#define FAR 1e4
+
+vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	vn_tensor own, fine;
+	vn_status st;
+
+	h->limit_fraction = (double)NAN;
+	if (!vn_recompute_touched(t->recompute, plan, weights))
+		return VN_OK;
+	st = vn_recompute_run(t->recompute, plan, weights, VN_OWN_WIDTH, &own, err);
+	if (st == VN_ERR_UNSUPPORTED)
+		return VN_OK;
+	if (st)
+		return st;
+	if (t->part) {
+		vn_part_splice(t->part, &own, &t->own);
+		memcpy(h->part, t->part->in, sizeof h->part);
+		h->heads = t->part->heads;
+	}
+	/* With itself for more precise numbers: the least floor that there is. */
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	    && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
+		if (t->part)
+			vn_part_splice(t->part, &fine, &t->fine);
+		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
+		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
+			st = allow_variants(t, plan, weights, &own, h, err);
+		free((void *)(uintptr_t)fine.data);
+	}
+	free((void *)(uintptr_t)own.data);
+	return st;
+}
+
+vn_status vn_score(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	vn_made   made;
+	vn_status st = vn_hypothesis_apply(t, h, &made, err);
+
+	h->limit_fraction = (double)NAN;
+	if (!st && made.plan)
+		st = vn_score_plan(t, made.plan, made.weights, h, err);
+	else if (!st && made.own.data)
+		st = vn_score_numbers(t, &made.own, &made.fine, h, err);
+	vn_made_finish(&made);
+	return st;
+}
+
+static vn_status keep_scored(vn_trial *t, const vn_hypothesis *h, vn_status st)
+{
+	if (!st && !isnan(h->limit_fraction))
+		vn_keep(t->x, h);
+	return st;
+}
+
+vn_status vn_try(vn_trial *t, vn_hypothesis *h, vn_error *err)
+{
+	return keep_scored(t, h, vn_score(t, h, err));
+}
+
+vn_status vn_try_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+{
+	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
+}
+
+vn_status vn_score_sound(vn_trial *t, vn_error *err)
+{
+	vn_hypothesis  *h = &t->x->sound;
+	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
+	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, err);
+}
+
+/* ---- which of them explain it ------------------------------------------------------------------ */
+
+void vn_conclude(vn_trial *t)
+{
+	vn_explanation *x = t->x;
+	const double best = x->n ? residual_shown(&x->by[0]) : 0;
+
+	x->n_fit = x->n_alias = 0;
+	x->margin = (double)INFINITY;
+	while (x->n_fit < x->n && !x->by[x->n_fit].refuted && vn_fits(t, &x->by[x->n_fit]))
+		x->n_fit++;
+	while (x->n_alias < x->n_fit && residual_shown(&x->by[x->n_alias]) < VN_EXPLAIN_APART * best)
+		x->n_alias++;
+	if (x->n > x->n_alias && !x->by[x->n_alias].refuted)
+		x->margin = residual_shown(&x->by[x->n_alias]) / best;
+}

@@ -1,0 +1,470 @@
+/* sentences.c: see sentences.h. */
+#include "compare/explain/sentences.h"
+#include "compare/explain/rearrange.h"
+
+#include "libref/base/text.h"
+#include "libref/plan/fault.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct sentence {
+	const vn_comparison *c;
+	const vn_explanation *x;
+	const vn_plan       *p;
+	const vn_hypothesis *h;
+	char                *text;
+	size_t               size;
+} sentence;
+
+#define PUT(s, ...) snprintf((s)->text, (s)->size, __VA_ARGS__)
+
+static const char *name_of(const vn_plan *p, int value)
+{
+	return p->value[value].name;
+}
+
+/* "40", "40 or 41", "40 to 42" */
+static const char *range(int64_t one, int64_t first, int64_t last, char text[64])
+{
+	if (!last && !first)
+		first = last = one;
+	snprintf(text, 64, first == last ? "%lld" : last == first + 1 ? "%lld or %lld" : "%lld to %lld", (long long)first, (long long)last);
+	return text;
+}
+
+/* ---- findings that are more than a number ------------------------------------------------------------------- */
+
+static void say_fault(const sentence *s)
+{
+	const vn_hypothesis *h = s->h;
+	char                 text[64];
+
+	PUT(s, "%s%s%s", vn_fault_means(h->fault[0] - 1), h->fault[1] ? "; and " : "", h->fault[1] ? vn_fault_means(h->fault[1] - 1) : "");
+	if (h->last)
+		vn_text_add(s->text, s->size, "; a window of %s keys fits as well", range(0, h->first, h->last, text));
+}
+
+static void say_later(const sentence *s)
+{
+	const int by = s->h->change.kind == VN_BY_ROWS ? s->h->change.rows : (int)vn_constant_of(s->h, "step_offset");
+	PUT(s, "%spositions behind the first call are %d too %s", s->h->change.kind == VN_BY_ROWS ? "learned " : "", abs(by), by > 0 ? "high" : "low");
+}
+
+static void say_width(const sentence *s)
+{
+	PUT(s, "RoPE turns %.0f of %d columns", vn_constant_of(s->h, "rotary_dim"), s->p->value[s->p->node[s->h->node].out[0]].size[2]);
+}
+
+static void say_sinks(const sentence *s)
+{
+	const vn_hypothesis *h = s->h;
+	char                 width[64], keys[64];
+
+	PUT(s, "a sliding window of %s keys and the first %s of all (attention sinks)", range(0, h->first, h->last, width), range(0, h->first_also, h->last_also, keys));
+}
+
+static void say_slots(const sentence *s)
+{
+	static const char *const what[] = { "tokens", "keys", "values" };
+	const int by = (int)vn_constant_of(s->h, "cache_block"), of = (int)vn_constant_of(s->h, "cache_of");
+
+	PUT(s, "%s are written %d slot%s %s theirs", what[of], by, by > 1 ? "s" : "", vn_constant_of(s->h, "cache_form") == VN_CACHE_NEXT ? "before" : "behind");
+}
+
+static void say_exchanged(const sentence *s)
+{
+	static const char *const alone[] = { "", ", keys alone", ", values alone" };
+	PUT(s, "blocks of %.0f tokens exchanged in pairs%s", vn_constant_of(s->h, "cache_block"), alone[(int)vn_constant_of(s->h, "cache_of")]);
+}
+
+static void say_blocks(const sentence *s)
+{
+	static const char *const alone[] = { "", " of keys", " of values" };
+	const vn_block_table *b = &s->h->change.blocks;
+	char                  list[120] = "";
+	size_t                used = 0;
+
+	for (int i = 0; i < b->n && (used = strlen(list)) < sizeof list - 8; i++)
+		vn_text_add(list, sizeof list, " %d", b->from[i]);
+	PUT(s, "blocks of %d tokens%s lie in another order:%s%s", b->block, alone[b->of], list, strlen(list) < sizeof list - 8 ? "" : "...");
+}
+
+static void say_cache(const sentence *s)
+{
+	const int      *list = s->h->change.result.list, n = list[1], others = list[3];
+	const long long a = list[0], b = a + n - 1, c = list[2], d = c + n - 1;
+	char            few[40] = "";
+
+	if (others)
+		snprintf(few, sizeof few, " or one of %d others", others);
+	if (s->h->finding == VN_KEYS_UNSEEN && n > 1)
+		PUT(s, "keys %lld-%lld are not seen: masked or evicted, or their slots hold what no query attends to", a, b);
+	else if (s->h->finding == VN_KEYS_UNSEEN)
+		PUT(s, "key %lld%s is not seen: masked or evicted, or its slot holds what no query attends to", a, few);
+	else if (s->h->finding == VN_CACHE_EMPTY && n > 1)
+		PUT(s, "the cache holds nothing of tokens %lld-%lld: their keys and values are 0", a, b);
+	else if (s->h->finding == VN_CACHE_EMPTY)
+		PUT(s, "the cache holds nothing of %s %lld%s: its key and value are 0", others ? "a token," : "token", a, few);
+	else if (n > 1)
+		PUT(s, "the cache holds tokens %lld-%lld in the place of tokens %lld-%lld", c, d, a, b);
+	else
+		PUT(s, "the cache holds token %lld in the place of token %lld%s", c, a, others ? ", as far as these numbers tell" : "");
+}
+
+/* Which ranks of how many: those that are there where they are few, else those that are not. */
+static void say_ranks(const sentence *s)
+{
+	const double number = s->h->change.number.value;
+	const int    n = (int)fmod(fabs(number), VN_RANKS_MOST);
+	const double mask = (fabs(number) - n) / VN_RANKS_MOST;
+	char         list[120] = "";
+	int          there = 0;
+
+	for (int i = 0; i < n; i++)
+		there += fmod(floor(ldexp(mask, -i)), 2) != 0;
+	const bool few = there <= n / 2;
+	const int  some = few ? there : n - there;
+	for (int i = 0, said = 0; i < n; i++)
+		if ((fmod(floor(ldexp(mask, -i)), 2) != 0) == few)
+			vn_text_add(list, sizeof list, "%s%d", said++ ? ", " : "", i);
+	PUT(s, "%s %s of rank%s %s of %d%s%s", few ? "the" : "the sum without the", some > 1 ? "parts" : "part", some > 1 ? "s" : "", list, n, few ? ", not the sum" : "",
+	    number < 0 ? "; and no bias" : "");
+}
+
+static void say_shards(const sentence *s)
+{
+	const bool gate = s->h->change.number.row == vn_mistake_fault(VN_MISTAKE_P17_GATE);
+	PUT(s, "shards of a fused %s joined rank by rank, of %.0f ranks", gate ? "gate and up" : "product", s->h->change.number.value);
+}
+
+static void say_list(const sentence *s)
+{
+	const int n = s->h->change.result.n;
+	char      list[160] = "";
+
+	for (int i = 0; i < n; i++)
+		vn_text_add(list, sizeof list, "%s%d", i ? " " : "", s->h->change.result.list[i]);
+	if (s->h->finding == VN_SHARDS_REORDERED)
+		PUT(s, "what %d ranks make of a product joined in the wrong order: %s", n, list);
+	else
+		PUT(s, "heads in another order: %s", list);
+}
+
+static void say_factor(const sentence *s)
+{
+	static const char *const names[VN_N_FACTOR_NAMES] = {
+		[VN_HEAD_WIDTH] = "the width of a head", [VN_OVER_HEAD_WIDTH] = "one over the width of a head", [VN_ROOT_HEAD_WIDTH] = "the root of the width of a head",
+		[VN_OVER_ROOT_HEAD_WIDTH] = "one over the root of the width of a head", [VN_MODEL_WIDTH] = "the model's width",
+		[VN_OVER_MODEL_WIDTH] = "one over the model's width", [VN_ROOT_MODEL_WIDTH] = "the root of the model's width",
+		[VN_OVER_ROOT_MODEL_WIDTH] = "one over the root of the model's width", [VN_ROOT_MODEL_OVER_HEAD] = "the root of the model's width over a head's",
+		[VN_ROOT_HEAD_OVER_MODEL] = "the root of a head's width over the model's", [VN_QUERY_HEADS] = "the query heads of a key head",
+		[VN_OVER_QUERY_HEADS] = "one over the query heads of a key head", [VN_127_OVER_128] = "127/128", [VN_128_OVER_127] = "128/127",
+		[VN_OVER_LAYERS_AND_ONE] = "one over the layers and one", [VN_ROOT_2] = "the root of 2", [VN_OVER_ROOT_2] = "one over the root of 2",
+	};
+	const char *name = names[s->h->change.result.list[0]];
+
+	PUT(s, "everything is multiplied by %.6g%s%s", s->h->change.result.number, name ? ", " : "", name ? name : "");
+}
+
+static void say_axes(const sentence *s)
+{
+	const char *axes = vn_entry_axes(vn_recording_entry(s->c->ref, s->c->point[s->x->point].ref));
+	char        order[80] = "";
+
+	for (int k = 0; k < s->h->change.result.n; k++) {
+		size_t      n;
+		const char *word = vn_axes_word(axes, s->h->change.result.list[k], &n);
+		vn_text_add(order, sizeof order, "%s%.*s", k ? " " : "", (int)n, word);
+	}
+	PUT(s, "its bytes are those of (%s)%s", order, s->h->finding == VN_AXES_OF_HEADS ? ": heads joined innermost, column k H + h" : "");
+}
+
+/* "partly written: tokens 32-47, 64-79 are 0" */
+static void say_rows(const sentence *s)
+{
+	const int *list = s->h->change.result.list, n = s->h->change.result.n;
+	char       rows[120] = "";
+
+	for (int i = 0; i + 1 < n; i += 2)
+		vn_text_add(rows, sizeof rows, list[i + 1] > list[i] ? "%s%d-%d" : "%s%d", i ? ", " : "", list[i], list[i + 1]);
+	PUT(s, "partly written: tokens %s%s are %s", rows, n % 2 ? "..." : "", s->h->finding == VN_PARTLY_ZERO ? "0" : "another checkpoint's, bit for bit");
+}
+
+static void say_reads(const sentence *s)
+{
+	const vn_plan *p = s->p;
+	const vn_node *n = &p->node[s->h->node];
+	const int     *in = s->h->change.reads.in;
+	int            input = 0;
+
+	while (input < VN_MAX_IN - 1 && !in[input])
+		input++;
+	if (s->h->finding == VN_OTHER_WEIGHTS)
+		PUT(s, "weights of layer %d", p->node[s->h->change.reads.weights - 1].layer);
+	else if (s->h->finding == VN_OTHER_CACHE)
+		PUT(s, "it reads the keys and values of layer %d: %s and %s", p->value[in[VN_ATTN_K] - 1].layer, name_of(p, in[VN_ATTN_K] - 1), name_of(p, in[VN_ATTN_V] - 1));
+	else if (s->h->finding == VN_OTHER_INPUT)
+		PUT(s, "it reads %s in the place of %s", name_of(p, in[input] - 1), name_of(p, vn_plan_root(p, n->in[input])));
+	else
+		PUT(s, "it reads %s in the place of %s of its own layer", name_of(p, in[input] - 1), s->h->finding == VN_OTHER_VALUES ? "the values" : "the keys");
+}
+
+static void say_token(const sentence *s)
+{
+	const int by = s->h->change.tokens;
+	char      which[40];
+
+	snprintf(which, sizeof which, abs(by) == 1 ? "the token" : "the token %d", abs(by));
+	PUT(s, "the embedding of %s %s%s", which, by < 0 ? "before" : "behind", s->h->change.later ? ", behind the first call" : "");
+}
+
+/* ---- one sentence for each finding ----------------------------------------------------------------------------- */
+
+/* A text, with a place for one number: of a constant, or (no name) that of the change; INVERSE: one over it; RANGE: with the whole
+ * numbers that are as good. */
+static const struct row {
+	const char *words;
+	enum { TEXT, NUMBER, INVERSE, RANGE } with;
+	const char *constant;
+	void      (*say)(const sentence *s);
+} rows[VN_N_FINDINGS] = {
+	[VN_FAULT] = { .say = say_fault },
+	[VN_THETA] = { "RoPE with theta %g", NUMBER, "theta" },
+	[VN_THETA_PLAIN] = { "RoPE with theta %g and without its scaling", NUMBER, "theta" },
+	[VN_ROPE_FACTOR] = { "RoPE scaled as Llama 3's by a factor of %g", NUMBER, "factor" },
+	[VN_ROPE_CONTEXT] = { "RoPE scaled as Llama 3's, of an original context of %g", NUMBER, "original_context" },
+	[VN_ROPE_LOW] = { "RoPE scaled as Llama 3's, with a low frequency factor of %g", NUMBER, "low_freq_factor" },
+	[VN_ROPE_HIGH] = { "RoPE scaled as Llama 3's, with a high frequency factor of %g", NUMBER, "high_freq_factor" },
+	[VN_OFFSET] = { "positions count from %s", RANGE, "offset" },
+	[VN_OFFSET_LATER] = { .say = say_later },
+	[VN_ONE_POSITION] = { "every token is rotated as token %.0f", NUMBER, "offset" },
+	[VN_ANY_POSITION] = { "every token is rotated alike, by whatever position" },
+	[VN_STRETCH] = { "every angle is %.5g times what it should be", NUMBER, "turn" },
+	[VN_ROTARY_WIDTH] = { .say = say_width },
+	[VN_TABLE_OFFSET] = { "learned positions count from %s", RANGE },
+	[VN_TABLE_OFFSET_LATER] = { .say = say_later },
+	[VN_EPS] = { "eps is %.4g", NUMBER, "eps" },
+	[VN_EPS_OUTSIDE] = { "eps is added to the root, not under it, and is %.4g", NUMBER, "eps" },
+	[VN_SCORE_SCALE] = { "scores scaled by %.6g", NUMBER, "scale" },
+	[VN_DELTA_SCALE] = { "queries of the delta rule scaled by %.6g", NUMBER, "scale" },
+	[VN_WINDOW] = { "a sliding window of %s keys", RANGE, "window" },
+	[VN_WINDOW_AND_SINKS] = { .say = say_sinks },
+	[VN_KEYS_OF_PADDING] = { "keys of padding are seen: %s", RANGE, "padding" },
+	[VN_SLOTS_MOVED] = { .say = say_slots },
+	[VN_BLOCKS_EXCHANGED] = { .say = say_exchanged },
+	[VN_BLOCKS_REORDERED] = { .say = say_blocks },
+	[VN_OWN_KEY_MISSING] = { "a token's own key and value are not yet in the cache when it is read" },
+	[VN_KEYS_UNSEEN] = { .say = say_cache },
+	[VN_CACHE_EMPTY] = { .say = say_cache },
+	[VN_CACHE_OTHER_TOKENS] = { .say = say_cache },
+	[VN_BIAS_TIMES] = { "bias added %.6g times", NUMBER },
+	[VN_RANKS_SUMMED] = { .say = say_ranks },
+	[VN_SHARDS_JOINED] = { .say = say_shards },
+	[VN_SHARDS_ALONG_TOKENS] = { "what %.0f ranks make of a product joined along the tokens", NUMBER },
+	[VN_SHARDS_REORDERED] = { .say = say_list },
+	[VN_ROWS_PADDED] = { "padding of %.0f behind each row of a matrix is ignored", NUMBER },
+	[VN_TEMPERATURE] = { "logits at a temperature of %.6g", INVERSE },
+	[VN_CAP] = { "logits capped: %1$.6g tanh(x / %1$.6g)", NUMBER },
+	[VN_SUM_TIMES] = { "the sum of ranks is taken %.0f times", NUMBER },
+	[VN_AVERAGE] = { "the average of %.0f ranks, not their sum", INVERSE },
+	[VN_FACTOR] = { .say = say_factor },
+	[VN_ADDEND] = { "%.6g is added to everything", NUMBER },
+	[VN_ONE_VALUE] = { "all of it is %.6g", NUMBER },
+	[VN_ZERO] = { "all of it is 0: never written" },
+	[VN_HEADS_REORDERED] = { .say = say_list },
+	[VN_TOKENS_MOVED] = { "token t has what token t %+.0f should have", NUMBER },
+	[VN_TOKENS_REVERSED] = { "tokens in reverse order" },
+	[VN_AXES_RECORDED] = { .say = say_axes },
+	[VN_AXES_OF_HEADS] = { .say = say_axes },
+	[VN_AXES] = { .say = say_axes },
+	[VN_RECORDED_LATER] = { "another checkpoint is recorded, bit for bit" },
+	[VN_RECORDED_BEFORE] = { "another checkpoint is recorded, bit for bit" },
+	[VN_PARTLY_ZERO] = { .say = say_rows },
+	[VN_PARTLY_OTHER] = { .say = say_rows },
+	[VN_OTHER_WEIGHTS] = { .say = say_reads },
+	[VN_OTHER_CACHE] = { .say = say_reads },
+	[VN_OTHER_KEYS] = { .say = say_reads },
+	[VN_OTHER_VALUES] = { .say = say_reads },
+	[VN_OTHER_INPUT] = { .say = say_reads },
+	[VN_STEP_STALE] = { "what the step before has: the buffer was not updated" },
+	[VN_STEP_LATE] = { "what was due in the step before: it is one step late" },
+	[VN_OTHER_TOKEN] = { .say = say_token },
+};
+
+static double number_of(const vn_hypothesis *h, const char *constant)
+{
+	return constant ? vn_constant_of(h, constant) : h->change.kind == VN_BY_NUMBER ? h->change.number.value : h->change.kind == VN_BY_ROWS ? h->change.rows : h->change.result.number;
+}
+
+static void put_words(const sentence *s)
+{
+	const struct row *r = &rows[s->h->finding];
+	char              text[64];
+
+	if (r->say)
+		r->say(s);
+	else if (r->with == TEXT)
+		PUT(s, "%s", r->words);
+	else if (r->with == NUMBER)
+		PUT(s, r->words, number_of(s->h, r->constant));
+	else if (r->with == INVERSE)
+		PUT(s, r->words, 1 / number_of(s->h, r->constant));
+	else
+		PUT(s, r->words, range((int64_t)number_of(s->h, r->constant), s->h->first, s->h->last, text));
+	if (s->h->paired)
+		vn_text_add(s->text, s->size, "; and pairs columns 2i and 2i + 1");
+}
+
+/* ---- where, and what speaks against it --------------------------------------------------------------------------- */
+
+static void put_also(const vn_plan *p, vn_hypothesis *h)
+{
+	if (h->places == 2)
+		snprintf(h->also, sizeof h->also, " and %s", name_of(p, p->node[h->other].out[0]));
+	else if (h->places > 2)
+		snprintf(h->also, sizeof h->also, " and %d more operations", h->places - 1);
+}
+
+/* "in heads 1, 4-7 of 8 alone" */
+static void put_part(vn_hypothesis *h)
+{
+	char which[40] = "";
+	int  n = 0;
+
+	for (int i = 0; i < h->heads; i++) {
+		int last = i;
+		n += h->part[i];
+		if (!h->part[i] || (i && h->part[i - 1]))
+			continue;
+		while (last + 1 < h->heads && h->part[last + 1])
+			last++;
+		vn_text_add(which, sizeof which, last > i ? "%s%d-%d" : "%s%d", *which ? ", " : "", i, last);
+	}
+	if (strlen(which) >= sizeof which - 1)
+		snprintf(h->in_part, sizeof h->in_part, "in %d of %d heads alone", n, h->heads);
+	else if (h->heads)
+		snprintf(h->in_part, sizeof h->in_part, "in head%s %s of %d alone", n > 1 ? "s" : "", which, h->heads);
+}
+
+/* The answer of that step at the same point that is the same but for its number. */
+static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
+{
+	for (int i = 0; i < all->n; i++) {
+		const vn_checkpoint *p = &c->point[all->of[i].point];
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->point[x->point].name) == 0 && k < all->of[i].n_alias; k++)
+			if (vn_hypothesis_same_place(&all->of[i].by[k], h) && !vn_hypothesis_same(&all->of[i].by[k], h))
+				return &all->of[i].by[k];
+	}
+	return NULL;
+}
+
+static void put_against(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, vn_hypothesis *h)
+{
+	const vn_hypothesis *there;
+
+	switch (h->speaks_against) {
+	case VN_WRONG_OTHERWISE:
+		snprintf(h->against, sizeof h->against, "step %d is wrong too, but not by this mistake", h->against_step);
+		break;
+	case VN_RIGHT_THERE:
+		snprintf(h->against, sizeof h->against, "step %d is right, but this mistake would change it", h->against_step);
+		break;
+	case VN_ONE_QUERY:
+		snprintf(h->against, sizeof h->against, "measured on a single query, and no other step confirms it");
+		break;
+	case VN_ANOTHER_NUMBER:
+		there = in_step(c, all, x, h);
+		snprintf(h->against, sizeof h->against, "different in step %d: %.80s", h->against_step, there ? there->words : "");
+		break;
+	case VN_NOTHING_AGAINST:
+		break;
+	}
+}
+
+/* ---- what would tell answers apart -------------------------------------------------------------------------------- */
+
+enum { ENOUGH_TOKENS = 70 }; /* from which masks, windows and chunks show (specs/models.md 9.10) */
+
+const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char text[VN_NAME_MAX], const vn_checkpoint **found)
+{
+	char *at;
+
+	*found = NULL;
+	snprintf(text, VN_NAME_MAX, "%s", c->point[x->point].name);
+	if ((at = strstr(text, "q_rope")) || (at = strstr(text, "k_rope")))
+		*at = *at == 'q' ? 'k' : 'q';
+	else if ((at = strstr(text, "k_cache")) || (at = strstr(text, "v_cache")))
+		*at = *at == 'k' ? 'v' : 'k';
+	for (int i = 0; at && i < c->n_points; i++)
+		if (c->point[i].step == c->point[x->point].step && strcmp(c->point[i].name, text) == 0)
+			*found = &c->point[i];
+	return at ? text : NULL;
+}
+
+static bool by_capture(const vn_explanation *x)
+{
+	for (int i = 1; i < x->n_alias; i++)
+		if (x->by[i].capture != x->by[0].capture)
+			return true;
+	return false;
+}
+
+/* Where they are made at other places: one that is not the checkpoint's own operation. */
+static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
+{
+	const vn_plan *p = vn_model_plan(c->model);
+	const int      v = vn_plan_find(p, c->point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
+	bool           apart = x->by[0].node != own; /* what it makes itself is the most telling */
+	int            other = -1;
+
+	for (int i = 0; i < x->n_alias; i++) {
+		apart = apart || x->by[i].node != x->by[0].node || x->by[i].places != x->by[0].places || x->by[i].other != x->by[0].other;
+		other = other < 0 && x->by[i].node != own ? x->by[i].node : other;
+	}
+	return apart && other >= 0 ? p->value[p->node[other].out[0]].name : NULL;
+}
+
+static void put_separate(const vn_comparison *c, vn_explanation *x)
+{
+	char        other[VN_NAME_MAX];
+	const char *name;
+	const vn_checkpoint *beside;
+	const char *id = strchr(c->point[x->point].name, '.');
+
+	if (x->n_alias < 2)
+		return;
+	if ((name = uncaptured(c, x)))
+		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
+	else if (by_capture(x))
+		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s", id ? id + 1 : c->point[x->point].name);
+	else if ((name = vn_counterpart(c, x, other, &beside)) && beside)
+		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name, beside->origin ? "also wrong" : "right");
+	else if (name)
+		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
+	else if (vn_recording_tokens(c->cand, NULL, NULL) < ENOUGH_TOKENS)
+		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TOKENS);
+	else
+		snprintf(x->separate, sizeof x->separate, "another layer or another model; in this one both compute the same numbers");
+}
+
+void vn_put_sentences(const vn_comparison *c, vn_explanations *x)
+{
+	const vn_plan *p = vn_model_plan(c->model);
+
+	for (int i = 0; i < x->n; i++) {
+		for (int k = 0; k < x->of[i].n; k++) {
+			vn_hypothesis *h = &x->of[i].by[k];
+			vn_hypothesis_id(h, h->id);
+			put_words(&(sentence) { c, &x->of[i], p, h, h->words, sizeof h->words });
+			put_also(p, h);
+			put_part(h);
+		}
+		put_separate(c, &x->of[i]);
+	}
+	for (int i = 0; i < x->n; i++) /* which may quote one of another step */
+		for (int k = 0; k < x->of[i].n; k++)
+			put_against(c, x, &x->of[i], &x->of[i].by[k]);
+}

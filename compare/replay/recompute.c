@@ -1,0 +1,273 @@
+/* recompute.c: see recompute.h: what was captured, turning to a checkpoint, and its life. The computing is in
+ * recompute_run.c. */
+#include "compare/replay/candidate.h"
+#include "compare/replay/recompute_inside.h"
+
+#include "libref/ops/blas.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MANY = 1 << 25 }; /* elements of scores over a vocabulary above which rows are sampled */
+
+/* ---- what was captured -------------------------------------------------------------------- */
+
+static int captured(const vn_recompute *p, int step, int root)
+{
+	return p->point[(size_t)step * (size_t)p->site.plan->n_values + (size_t)root];
+}
+
+vn_held vn_recompute_held(const vn_recompute *p, int root)
+{
+	const vn_value *v = &p->site.plan->value[root];
+	vn_held         held = VN_HELD_ALL;
+
+	if (root >= p->site.plan->n_values || root == p->site.target || v->state >= 0 || vn_value_streams(p->site.plan, root))
+		return VN_HELD_NOT;
+	for (int i = 0; i <= p->when; i++) {
+		const int point = captured(p, i, root);
+		if (point < 0 || p->c->point[point].replay.captured)
+			return VN_HELD_NOT;
+		const vn_shape *is = &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape;
+		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
+		if (!vn_shape_equal(&some, is))
+			return VN_HELD_NOT;
+		if (!vn_shape_equal(&all, is))
+			held = VN_HELD_ROWS;
+	}
+	return held;
+}
+
+bool vn_recompute_has(const vn_recompute *p, int value)
+{
+	return vn_recompute_held(p, vn_plan_root(p->site.plan, value)) == VN_HELD_ALL;
+}
+
+bool vn_recompute_known(const vn_recompute *p, int root)
+{
+	const vn_held held = vn_recompute_held(p, root);
+	return held == VN_HELD_ALL || (held == VN_HELD_ROWS && p->narrow);
+}
+
+vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, void **data, vn_error *err)
+{
+	const int64_t row = vn_value_row(&p->site.plan->value[root]);
+	const vn_dtype as = vn_policy_dtype(w->policy, vn_value_wide(p->site.plan, root));
+	char     *x = *data ? *data : calloc((size_t)(p->site.tokens * row) + 1, w->size);
+	vn_status st = x ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", p->site.plan->value[root].name);
+
+	*data = x;
+	for (int i = 0; !st && i <= p->when; i++) {
+		const vn_step *s = &p->step[i];
+		const vn_checkpoint *k = &p->c->point[captured(p, i, root)];
+		const size_t   n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
+		unsigned char *own;
+		vn_tensor t;
+		if ((st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &own, err)))
+			break;
+		if (w->size == 8)
+			vn_to_f64((double *)(void *)x + at, t.data, t.dtype, n);
+		else
+			vn_to_f32_as((float *)(void *)x + at, t.data, t.dtype, as, n);
+		free(own);
+		vn_recording_release(p->c->cand, k->cand);
+	}
+	return st;
+}
+
+/* ---- turning to a checkpoint ---------------------------------------------------------------------- */
+
+static void forget(vn_recompute *p)
+{
+	for (int w = 0; w < VN_N_WIDTHS; w++)
+		for (int v = 0; p->w[w].sound && v < p->site.plan->n_values; v++) {
+			free(p->w[w].sound[v]);
+			p->w[w].sound[v] = NULL;
+		}
+	if (p->at >= 0 && !p->own)
+		vn_recording_release(p->c->cand, p->c->point[p->at].cand);
+	free(p->own);
+	p->own = NULL;
+	p->at = -1;
+	p->n_sample = 0;
+}
+
+static vn_status take_candidate(vn_recompute *p, vn_error *err)
+{
+	const vn_checkpoint *k = &p->c->point[p->at];
+	const vn_value *v = &p->site.plan->value[p->site.target];
+	const vn_step  *s = &p->step[p->when];
+	unsigned char *sorted;
+	vn_tensor t;
+	vn_status st = vn_replay_candidate(p->c, k, k->replay.columns, &t, &sorted, err);
+
+	p->site.first = s->position + s->first_row;
+	p->rows = s->rows;
+	if (st)
+		return st;
+	p->site.cand = t;
+	if (sorted) {
+		p->own = sorted;
+		vn_recording_release(p->c->cand, k->cand);
+		return VN_OK;
+	}
+	if (v->size[0] != VN_T || p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 || p->site.plan->node[v->node].op != VN_OP_LINEAR)
+		return VN_OK;
+	const size_t row = (size_t)vn_value_row(v) * vn_dtype_size(t.dtype);
+	char        *x = p->own = malloc(row * VN_RECOMPUTE_SAMPLE);
+	if (!x)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+	for (int i = 0; i < VN_RECOMPUTE_SAMPLE; i++) {
+		const int64_t at = (p->rows - 1) * i / (VN_RECOMPUTE_SAMPLE - 1);
+		p->sample[i] = p->site.first + at;
+		memcpy(x + (size_t)i * row, (const char *)t.data + (size_t)at * row, row);
+	}
+	p->n_sample = VN_RECOMPUTE_SAMPLE;
+	p->site.cand.data = x;
+	p->site.cand.shape.dim[0] = VN_RECOMPUTE_SAMPLE;
+	vn_recording_release(p->c->cand, k->cand);
+	return VN_OK;
+}
+
+/* Does a token of what the operation makes come of other tokens of this input, too? */
+static bool mixes(const vn_node *n, int input)
+{
+	switch (n->op) {
+	case VN_OP_ATTENTION:   return input != VN_ATTN_Q;
+	case VN_OP_CAUSAL_CONV:
+	case VN_OP_DELTA_RULE:
+	case VN_OP_ROWS:        return true;
+	default:                return false;
+	}
+}
+
+/* all: of every token, not those of the checkpoint alone. */
+static void find_span(vn_recompute *p, int value, bool all)
+{
+	enum { ROWS = 1, ALL };
+	const int root = vn_plan_root(p->site.plan, value), node = p->site.plan->value[root].node;
+	const vn_held held = vn_recompute_held(p, root);
+
+	if (p->seen[node] >= (all ? ALL : ROWS) || held == VN_HELD_ALL || (held == VN_HELD_ROWS && !all))
+		return;
+	if (!p->seen[node])
+		p->site.span[p->site.n_span++] = node;
+	p->seen[node] = all ? ALL : ROWS;
+	p->narrow = p->narrow && held != VN_HELD_ROWS;
+	for (int i = 0; i < p->site.plan->node[node].n_in; i++)
+		find_span(p, p->site.plan->node[node].in[i], all || mixes(&p->site.plan->node[node], i));
+}
+
+static bool follow(const vn_recompute *p, int upto)
+{
+	const int32_t *at;
+	const int64_t  n = vn_recording_tokens(p->c->cand, NULL, &at);
+	int64_t        position = 0, by;
+
+	vn_positions_moved(p->c, &by);
+	for (int i = 0; i <= upto; position += p->step[i++].tokens)
+		if (p->step[i].position != position || p->step[i].tokens <= 0 || p->step[i].tokens > n - position)
+			return false;
+	for (int64_t t = 0; t < position; t++)
+		if (at[t] != t + by)
+			return false;
+	return true;
+}
+
+vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
+{
+	const vn_checkpoint *k = &p->c->point[point];
+	const int root = vn_names_root(&p->names, k->name);
+
+	forget(p);
+	p->when = 0;
+	while (p->when < p->n_steps && p->step[p->when].number != k->step)
+		p->when++;
+	if (root < 0 || p->when == p->n_steps || !k->m.n || !follow(p, p->when))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s cannot be computed again", k->name);
+	p->at = point;
+	p->site.target = root;
+	p->site.tokens = p->step[p->when].position + p->step[p->when].tokens;
+	p->site.n_span = 0;
+	p->narrow = true;
+	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
+	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->ref, p->c->point[point].ref));
+	find_span(p, root, p->site.plan->value[root].state >= 0);
+	return take_candidate(p, err);
+}
+
+const vn_site *vn_recompute_site(const vn_recompute *p)
+{
+	return &p->site;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------- */
+
+/* Of two names of a value the one that is outside, as a replay takes it. */
+static void find_points(vn_recompute *p)
+{
+	const vn_comparison *c = p->c;
+	const size_t values = (size_t)p->site.plan->n_values;
+
+	for (size_t i = 0; i < (size_t)p->n_steps * values; i++)
+		p->point[i] = -1;
+	for (int i = 0; i < c->n_points; i++) {
+		const int root = c->point[i].m.n ? vn_names_root(&p->names, c->point[i].name) : -1;
+		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
+			int *at = &p->point[(size_t)s * values + (size_t)root];
+			if (p->step[s].number == c->point[i].step && (*at < 0 || c->point[*at].status != VN_OUTSIDE))
+				*at = i;
+		}
+	}
+}
+
+vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *err)
+{
+	vn_recompute *p = *probe = calloc(1, sizeof *p);
+	vn_status st;
+
+	if (!p)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory");
+	p->c = c;
+	p->at = -1;
+	p->site.plan = vn_model_plan(c->model);
+	p->site.weights = vn_model_weights(c->model);
+	p->n_steps = vn_recording_steps(c->cand, &p->step);
+	p->threads = c->options->threads > 0 ? c->options->threads : omp_get_num_procs();
+	p->w[VN_OWN_WIDTH].policy = c->policy;
+	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->policy);
+	p->w[VN_HALF_SUMS].policy = c->policy;
+	p->w[VN_HALF_SUMS].policy.sums = VN_F16;
+	st = vn_names_init(&p->names, p->site.plan, err);
+	for (int i = 0; !st && i < VN_N_WIDTHS; i++) {
+		p->w[i].eval = vn_eval_for(p->w[i].policy);
+		p->w[i].size = vn_dtype_size(p->w[i].eval->width);
+		if (!(p->w[i].sound = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].sound)))
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
+	}
+	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->site.plan->n_values * sizeof *p->point + 1))
+	            || !(p->site.span = malloc(((size_t)p->site.plan->n_nodes + 1) * sizeof *p->site.span)) || !(p->seen = malloc((size_t)p->site.plan->n_nodes + 1))))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
+	if (!st && !(st = vn_blas_prepare(p->threads, err)))
+		find_points(p);
+	if (st) {
+		vn_recompute_destroy(p);
+		*probe = NULL;
+	}
+	return st;
+}
+
+void vn_recompute_destroy(vn_recompute *p)
+{
+	if (!p)
+		return;
+	forget(p);
+	vn_names_finish(&p->names);
+	for (int i = 0; i < VN_N_WIDTHS; i++)
+		free(p->w[i].sound);
+	free(p->point);
+	free(p->site.span);
+	free(p->seen);
+	free(p);
+}

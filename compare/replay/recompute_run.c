@@ -1,0 +1,491 @@
+/* recompute_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
+ * walks forwards, because of three hundred nodes one is asked for. */
+#include "compare/replay/recompute_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 64 }; /* of attention scores at a time */
+
+/* What a plan that is tried computes beside the sound one. */
+typedef struct run {
+	vn_recompute        *p;
+	const vn_plan   *plan;
+	const vn_tensor *weight;
+	vn_recompute_width  *w;
+	signed char     *touched; /* (values of the plan): -1 not known yet */
+	void           **made;    /* (values of the plan) that are touched */
+} run;
+
+/* ---- what a plan has otherwise ---------------------------------------------------------------- */
+
+static bool same_weight(const vn_tensor *a, const vn_tensor *b)
+{
+	return a->data == b->data && a->dtype == b->dtype && vn_shape_equal(&a->shape, &b->shape);
+}
+
+static bool same_node(const run *r, int value)
+{
+	const vn_recompute *p = r->p;
+	const vn_node  *a = &p->site.plan->node[p->site.plan->value[value].node], *b = &r->plan->node[r->plan->value[value].node];
+	bool same = a->op == b->op && a->n_in == b->n_in && a->n_w == b->n_w && memcmp(&a->c, &b->c, sizeof a->c) == 0 &&
+	            memcmp(&a->x, &b->x, sizeof a->x) == 0 && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0;
+
+	for (int i = 0; same && i < a->n_w; i++)
+		same = (a->w[i] < 0) == (b->w[i] < 0) && (a->w[i] < 0 || same_weight(&p->site.weights[a->w[i]], &r->weight[b->w[i]]));
+	return same;
+}
+
+static bool touched(run *r, int value)
+{
+	const int root = vn_plan_root(r->plan, value);
+	bool yes;
+
+	if (r->touched[root] >= 0)
+		return r->touched[root];
+	if (vn_recompute_known(r->p, root)) {
+		r->touched[root] = 0;
+		return false;
+	}
+	yes = root >= r->p->site.plan->n_values || !same_node(r, root);
+	const vn_node *n = &r->plan->node[r->plan->value[root].node];
+	for (int i = 0; !yes && i < n->n_in; i++)
+		yes = touched(r, n->in[i]);
+	r->touched[root] = yes;
+	return yes;
+}
+
+/* ---- computing --------------------------------------------------------------------------------- */
+
+static vn_status value_of(run *r, int value, const void **data, vn_error *err);
+
+/* A node, call by call as the steps were: tokens that were cached count otherwise than those of the call in some plans. */
+typedef struct call {
+	const vn_node *n;
+	vn_args     a;                 /* of the call at hand */
+	const void *in[VN_MAX_IN];     /* for all tokens */
+	int64_t     row[VN_MAX_IN];    /* elements of one token's row of them */
+	char       *kept[VN_MAX_STATE]; /* states of fixed size; those that grow where others read what calls leave than what they made */
+	bool        fixed;             /* some state has a fixed size: every call is needed for the next */
+} call;
+
+static void end_call(call *k)
+{
+	for (int i = 0; i < VN_MAX_STATE; i++)
+		free(k->kept[i]);
+}
+
+/* Keys that later calls find in the place of those of this one. */
+static bool keeps_others(const call *k)
+{
+	return k->n->op == VN_OP_ATTENTION && k->n->n_in > VN_ATTN_KEPT;
+}
+
+static vn_status make_states(run *r, call *k, vn_error *err)
+{
+	for (int i = 0; i < k->n->n_state; i++) {
+		const vn_state *s = &r->plan->state[k->n->state[i]];
+		const bool grows = s->input >= 0, others = grows && s->input == VN_ATTN_K && keeps_others(k);
+		const size_t n = (size_t)(vn_state_row(s) * (grows ? r->p->site.tokens : 1));
+		k->fixed = k->fixed || !grows;
+		if (grows && !others)
+			k->a.state[i] = (void *)(uintptr_t)k->in[s->input]; /* of all tokens, and only read */
+		else if (!(k->a.state[i] = k->kept[i] = calloc(n + 1, r->w->size)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+	}
+	return VN_OK;
+}
+
+static vn_args args_of(const run *r, const vn_node *n)
+{
+	vn_args a = { .policy = r->w->policy, .threads = r->p->threads, .lists = r->plan->list, .wide = vn_value_wide(r->plan, n->out[0]) };
+
+	if (r->w == &r->p->w[VN_FINE_WIDTH] && r->p->site.n_span > 1) /* roundings that fall on the other side: as in a replay */
+		a.policy.products = VN_PRODUCTS_PLAIN;
+	for (int i = 0; i < n->n_w; i++)
+		a.w[i] = n->w[i] >= 0 ? &r->weight[n->w[i]] : NULL;
+	return a;
+}
+
+static vn_status begin_call(run *r, int node, call *k, vn_error *err)
+{
+	const vn_node *n = &r->plan->node[node];
+	vn_status      st = VN_OK;
+
+	*k = (call) { .n = n, .a = args_of(r, n) };
+	for (int i = 0; !st && i < n->n_in; i++) {
+		st = value_of(r, n->in[i], &k->in[i], err);
+		k->row[i] = vn_value_row(&r->plan->value[n->in[i]]);
+	}
+	return st ? st : make_states(r, k, err);
+}
+
+/* An experiment's: keys of the calls before the last become what a rope makes of them, once for every call since. */
+static vn_status turn_kept(run *r, const call *k, int step, char *rows, vn_error *err)
+{
+	const vn_node *maker = &r->plan->node[r->plan->value[k->n->in[VN_ATTN_KEPT]].node];
+	const int64_t  row = k->row[VN_ATTN_K];
+	char          *turned = malloc((size_t)(r->p->step[step].position * row) * r->w->size + 1);
+	vn_args        a = { .policy = k->a.policy, .threads = k->a.threads, .lists = k->a.lists, .in = { rows } };
+	vn_status      st = turned ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for keys");
+
+	for (int i = step - 1; !st && i > 0; i--) {
+		a.tokens = r->p->step[i].position;
+		if (!(st = r->w->eval->node(maker, &a, row, k->n->c.attention.head_dim, turned, err)))
+			memcpy(rows, turned, (size_t)(a.tokens * row) * r->w->size);
+	}
+	free(turned);
+	return st;
+}
+
+/* The call turns to a step. Of keys that are kept otherwise: the kept ones of the calls before, and this call's own. */
+static vn_status turn_to(run *r, call *k, int step, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	const vn_step *s = &r->p->step[step];
+	const int32_t *ids;
+
+	vn_recording_tokens(r->p->c->cand, &ids, NULL);
+	k->a.ids = ids + s->position;
+	k->a.past = s->position;
+	k->a.tokens = s->tokens;
+	for (int i = 0; i < k->n->n_in; i++)
+		k->a.in[i] = (const char *)k->in[i] + (size_t)(s->position * k->row[i]) * r->w->size;
+	for (int i = 0; !st && i < k->n->n_state; i++) {
+		const int from = r->plan->state[k->n->state[i]].input;
+		if (from < 0 || !k->kept[i])
+			continue;
+		const size_t row = (size_t)k->row[from] * r->w->size, past = (size_t)s->position * row;
+		memcpy(k->kept[i], k->in[VN_ATTN_KEPT], past);
+		memcpy(k->kept[i] + past, (const char *)k->in[from] + past, (size_t)s->tokens * row);
+		if (k->n->x.attention.again)
+			st = turn_kept(r, k, step, k->kept[i], err);
+	}
+	return st;
+}
+
+/* The first output for the tokens of steps [from, the checkpoint's], into x, which has room for all tokens. */
+static vn_status walk(run *r, call *k, int from, void *x, vn_error *err)
+{
+	const vn_value *v = &r->plan->value[k->n->out[0]];
+	const int64_t   row = vn_value_row(v);
+	vn_status       st = VN_OK;
+
+	for (int i = from; !st && i <= r->p->when; i++) {
+		if (!(st = turn_to(r, k, i, err)))
+			st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], (char *)x + (size_t)(k->a.past * row) * r->w->size, err);
+	}
+	return st;
+}
+
+static vn_status first_output(run *r, call *k, int from, void **out, vn_error *err)
+{
+	const vn_value *v = &r->plan->value[k->n->out[0]];
+	void           *x = malloc((size_t)(r->p->site.tokens * vn_value_row(v)) * r->w->size + 1);
+	const vn_status st = x ? walk(r, k, k->fixed ? 0 : from, x, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+
+	*out = st ? NULL : x;
+	if (st)
+		free(x);
+	return st;
+}
+
+/* A value for all tokens: captured, made for a plan before this one, or made now. */
+static vn_status value_of(run *r, int value, const void **data, vn_error *err)
+{
+	const int root = vn_plan_root(r->plan, value);
+	const bool own = touched(r, root);
+	void    **at = own ? &r->made[root] : &r->w->sound[root];
+	call      k = { 0 };
+	vn_status st = VN_OK;
+
+	if (!*at && !own && vn_recompute_known(r->p, root))
+		st = vn_recompute_load(r->p, r->w, root, at, err);
+	else if (!*at && r->plan->node[r->plan->value[root].node].out[0] != root)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not what its operation makes first", r->plan->value[root].name);
+	else if (!*at) {
+		if (!(st = begin_call(r, r->plan->value[root].node, &k, err)))
+			st = first_output(r, &k, 0, at, err);
+		end_call(&k);
+		if (!st && vn_recompute_held(r->p, root) == VN_HELD_ROWS)
+			st = vn_recompute_load(r->p, r->w, root, at, err);
+	}
+	*data = *at;
+	return st;
+}
+
+/* ---- the checkpoint ---------------------------------------------------------------------------- */
+
+/* Attention scores or probabilities of the checkpoint's rows. */
+static vn_status rows_of(run *r, call *k, int slot, void *out, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const int64_t   S = p->site.tokens, heads = k->n->c.attention.heads, first = p->site.first - p->step[p->when].position;
+	const vn_status st = turn_to(r, k, p->when, err);
+	int bad = 0;
+
+	if (st)
+		return st;
+#pragma omp parallel for collapse(2) num_threads(p->threads)
+	for (int64_t h = 0; h < heads; h++)
+		for (int64_t i = 0; i < p->rows; i += ROWS)
+			if (r->w->eval->rows(k->n, &k->a, slot, h, first + i, p->rows - i < ROWS ? p->rows - i : ROWS,
+			                     (char *)out + (size_t)((h * p->rows + i) * S) * r->w->size, NULL)) {
+#pragma omp atomic write
+				bad = 1;
+			}
+	return bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows") : VN_OK;
+}
+
+/* Do its tokens know nothing of each other, and does it read one value alone? */
+static bool goes_alone(const vn_node *n)
+{
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || (n->op == VN_OP_ROWS && n->c.rows.form == VN_ROWS_LOG_SOFTMAX);
+}
+
+/* The rows that are sampled of a value, into *out, which is the caller's to free. What is as wide as the checkpoint is made of those
+ * rows alone, the rest whole: there it serves other plans, too. */
+static vn_status sampled(run *r, int value, void **out, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[vn_plan_root(r->plan, value)];
+	const vn_node  *n = &r->plan->node[v->node];
+	const size_t    row = (size_t)vn_value_row(v) * r->w->size;
+	const bool      wide = vn_value_row(v) == vn_value_row(&r->plan->value[p->site.target]);
+	vn_args         a = args_of(r, n);
+	const void     *all;
+	void           *x = NULL;
+	vn_status       st;
+
+	if (wide && (!goes_alone(n) || n->out[0] != vn_plan_root(r->plan, value)))
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	if ((st = wide ? sampled(r, n->in[0], &x, err) : value_of(r, value, &all, err)))
+		return st;
+	if (!(*out = malloc(row * VN_RECOMPUTE_SAMPLE + 1)))
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for rows of %s", v->name);
+	for (int i = 0; !st && !wide && i < p->n_sample; i++)
+		memcpy((char *)*out + (size_t)i * row, (const char *)all + (size_t)p->sample[i] * row, row);
+	if (!st && wide) {
+		a.in[0] = x;
+		a.tokens = p->n_sample;
+		if ((st = r->w->eval->node(n, &a, vn_value_row(v), v->size[v->rank - 1], *out, err))) {
+			free(*out);
+			*out = NULL;
+		}
+	}
+	free(x);
+	return st;
+}
+
+static void keep_rows(const vn_recompute *p, const run *r, int64_t row, void *x)
+{
+	memmove(x, (char *)x + (size_t)(p->site.first * row) * r->w->size, (size_t)(p->rows * row) * r->w->size);
+}
+
+/* A state that the checkpoint shows: one that grows as the last call reads it, another as that leaves it. */
+static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_error *err)
+{
+	const size_t n = (size_t)vn_shape_count(&r->p->site.cand.shape) * r->w->size;
+	int          i = 0;
+	vn_status    st;
+	void        *x;
+
+	while (i < k->n->n_state && &r->plan->state[k->n->state[i]] != s)
+		i++;
+	if (i == k->n->n_state)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "no state is kept");
+	if (s->input >= 0) {
+		if ((st = turn_to(r, k, r->p->when, err)))
+			return st;
+		if (!(*out = malloc(n + 1)))
+			return vn_fail(err, VN_ERR_NOMEM, "no memory for a state");
+		memcpy(*out, k->a.state[i], n);
+		return VN_OK;
+	}
+	st = first_output(r, k, 0, &x, err);
+	free(x);
+	*out = k->kept[i];
+	k->kept[i] = NULL;
+	return st;
+}
+
+static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
+	vn_status       st;
+
+	if (v->state >= 0)
+		return state_of(r, k, &r->plan->state[v->state], out, err);
+	if (slot == 0) {
+		if (!(st = first_output(r, k, p->when, out, err)))
+			keep_rows(p, r, vn_value_row(v), *out);
+		return st;
+	}
+	if (k->n->op != VN_OP_ATTENTION)
+		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s is made by the way", v->name);
+	if (!(*out = malloc((size_t)vn_shape_count(&p->site.cand.shape) * r->w->size + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %s", v->name);
+	return rows_of(r, k, slot, *out, err);
+}
+
+static bool fits(const run *r, int slot)
+{
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
+	const bool      state = v->state >= 0;
+	vn_shape s = vn_value_shape(v, p->n_sample ? p->n_sample : p->rows, p->site.tokens);
+
+	return (slot >= 0 || state) && vn_shape_equal(&s, &p->site.cand.shape);
+}
+
+static vn_status begin_run(run *r, vn_recompute *p, const vn_plan *plan, const vn_tensor *weight, vn_recompute_width *w, vn_error *err)
+{
+	const size_t n = (size_t)plan->n_values + 1;
+
+	*r = (run) { p, plan, weight, w, malloc(n), calloc(n, sizeof *r->made) };
+	if (!r->touched || !r->made)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", plan->n_values);
+	memset(r->touched, -1, n);
+	return VN_OK;
+}
+
+static void end_run(run *r)
+{
+	for (int v = 0; r->made && v < r->plan->n_values; v++)
+		free(r->made[v]);
+	free(r->made);
+	free(r->touched);
+}
+
+bool vn_recompute_touched(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights)
+{
+	run r;
+	vn_error none;
+	const bool yes = !begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], &none) && touched(&r, p->site.target);
+
+	end_run(&r);
+	return yes;
+}
+
+vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, vn_recompute_as as, vn_tensor *out, vn_error *err)
+{
+	const int node = plan->value[p->site.target].node;
+	int       slot = -1;
+	call      k = { 0 };
+	void     *data = NULL;
+	run       r;
+	vn_status st = begin_run(&r, p, plan, weights, &p->w[as], err);
+
+	for (int i = 0; i < plan->node[node].n_out; i++)
+		slot = plan->node[node].out[i] == p->site.target ? i : slot;
+	if (!st && !fits(&r, slot))
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s comes out in another shape", plan->value[p->site.target].name);
+	if (!st && p->n_sample)
+		st = sampled(&r, p->site.target, &data, err);
+	else if (!st && !(st = begin_call(&r, node, &k, err)))
+		st = make(&r, &k, slot, &data, err);
+	end_call(&k);
+	end_run(&r);
+	if (st)
+		free(data);
+	else
+		*out = (vn_tensor) { r.w->eval->width, p->site.cand.shape, data };
+	return st;
+}
+
+vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err)
+{
+	const int v = p->site.plan->node[p->site.plan->value[p->site.target].node].in[input];
+	const void *data;
+	run r;
+	vn_status st = begin_run(&r, p, p->site.plan, p->site.weights, &p->w[as], err);
+
+	if (!st && !(st = value_of(&r, v, &data, err)))
+		*out = (vn_tensor) { r.w->eval->width, vn_value_shape(&p->site.plan->value[v], p->site.tokens, p->site.tokens), data };
+	end_run(&r);
+	return st;
+}
+
+/* ---- a few rows --------------------------------------------------------------------------------------- */
+
+/* Inputs that the sound plan does not read, and that were loaded for this one: there may be hundreds of them. */
+static void unload(run *r, const vn_node *n, const bool *there)
+{
+	for (int i = 0; i < n->n_in; i++) {
+		const int root = vn_plan_root(r->plan, n->in[i]);
+		if (root >= r->p->site.plan->n_values || there[i])
+			continue;
+		free(r->w->sound[root]);
+		r->w->sound[root] = NULL;
+	}
+}
+
+/* Squares of what the row of a token, a call of its own, is off, and those of the candidate's. */
+static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, double *cc, vn_error *err)
+{
+	const vn_recompute *p = r->p;
+	const vn_value *v = &r->plan->value[p->site.target];
+	const int64_t   row = vn_value_row(v), token = p->site.first + at;
+	double         *c = room, *x = c + row;
+	const int32_t  *ids;
+	vn_status       st;
+
+	vn_recording_tokens(p->c->cand, &ids, NULL);
+	k->a.ids = ids + token;
+	k->a.past = token;
+	k->a.tokens = 1;
+	for (int i = 0; i < k->n->n_in; i++)
+		k->a.in[i] = (const char *)k->in[i] + (size_t)(token * k->row[i]) * r->w->size;
+	if ((st = r->w->eval->node(k->n, &k->a, row, v->size[v->rank - 1], x, err)))
+		return st;
+	vn_to_f64(c, (const char *)p->site.cand.data + (size_t)(at * row) * vn_dtype_size(p->site.cand.dtype), p->site.cand.dtype, (size_t)row);
+	for (int64_t i = 0; i < row; i++) {
+		const double z = r->w->size == 8 ? x[i] : (double)((float *)(void *)x)[i];
+		if (!isfinite(c[i]))
+			continue;
+		*dd += isfinite(z) ? (z - c[i]) * (z - c[i]) : (double)INFINITY;
+		*cc += c[i] * c[i];
+	}
+	return VN_OK;
+}
+
+vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err)
+{
+	enum { GLANCE = 8 };
+	const vn_value *v = &plan->value[p->site.target];
+	const vn_node  *n = &plan->node[v->node];
+	const bool      plain = n->out[0] == p->site.target && v->state < 0 && v->size[0] == VN_T && !p->n_sample && !keeps_others(&(call) { .n = n }) && n->op != VN_OP_ROWS;
+	const int64_t   some = p->rows < GLANCE ? p->rows : GLANCE;
+	void           *room = plain ? malloc((size_t)(2 * vn_value_row(v)) * 8 + 1) : NULL;
+	bool            there[VN_MAX_IN];
+	double          dd = 0, cc = 0;
+	call            k = { 0 };
+	run             r;
+	vn_status       st = begin_run(&r, p, plan, weights, &p->w[VN_OWN_WIDTH], err);
+
+	*off = (double)NAN;
+	for (int i = 0; i < n->n_in; i++) {
+		const int root = vn_plan_root(plan, n->in[i]);
+		there[i] = root < p->site.plan->n_values && r.w->sound[root];
+	}
+	if (!st && !plain)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	else if (!st && !room)
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory for a row");
+	if (!st)
+		st = begin_call(&r, v->node, &k, err);
+	if (!st && k.fixed)
+		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);
+	for (int64_t i = 0; !st && i < some; i++)
+		st = off_by(&r, &k, some < 2 ? 0 : (p->rows - 1) * i / (some - 1), room, &dd, &cc, err);
+	if (!st)
+		*off = cc > 0 ? dd / cc : dd > 0 ? (double)INFINITY : 0;
+	end_call(&k);
+	unload(&r, n, there);
+	end_run(&r);
+	free(room);
+	return st;
+}

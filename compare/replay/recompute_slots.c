@@ -1,0 +1,41 @@
+/* recompute_slots.c: a checkpoint as a plan makes it of a cache some of whose slots hold something else. */
+#include "compare/replay/recompute_inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+vn_status vn_recompute_run_slots(vn_recompute *p, const vn_plan *plan, const int64_t *keys, const int64_t *values, vn_recompute_as as, vn_tensor *out, vn_error *err)
+{
+	static const int     of[2] = { VN_ATTN_K, VN_ATTN_V };
+	const int64_t *const token[2] = { keys, values };
+	char     *all[2], *kept[2] = { NULL };
+	size_t    bytes[2];
+	int       taken = 0;
+	vn_status st = VN_OK;
+
+	for (; !st && taken < 2; taken += !st) {
+		vn_tensor x;
+		if ((st = vn_recompute_input(p, of[taken], as, &x, err)))
+			break;
+		const size_t row = (size_t)(vn_shape_count(&x.shape) / x.shape.dim[0]) * p->w[as].size;
+		all[taken] = (char *)(uintptr_t)x.data; /* the probe's own, and put back below */
+		bytes[taken] = (size_t)p->site.tokens * row;
+		if (!(kept[taken] = malloc(bytes[taken] + 1)))
+			st = vn_fail(err, VN_ERR_NOMEM, "no memory for keys and values");
+		else
+			memcpy(kept[taken], all[taken], bytes[taken]);
+		for (int64_t j = 0; !st && token[taken] && j < p->site.tokens; j++) {
+			if (token[taken][j] < 0)
+				memset(all[taken] + (size_t)j * row, 0, row);
+			else
+				memcpy(all[taken] + (size_t)j * row, kept[taken] + (size_t)token[taken][j] * row, row);
+		}
+	}
+	if (!st)
+		st = vn_recompute_run(p, plan, p->site.weights, as, out, err);
+	for (int i = 0; i < taken; i++)
+		memcpy(all[i], kept[i], bytes[i]);
+	free(kept[0]);
+	free(kept[1]);
+	return st;
+}

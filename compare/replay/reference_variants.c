@@ -1,0 +1,243 @@
+/* reference_variants.c: see reference_variants.h. */
+#include "compare/replay/reference_variants.h"
+#include "compare/replay/replay_inside.h"
+#include "libref/ops/ggml.h"
+#include "libref/ops/steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DRAWS = 8 }; /* of few tokens, one may be small by luck */
+
+static bool narrow(vn_dtype storage)
+{
+	return storage == VN_F16 || storage == VN_BF16;
+}
+
+/* Blocks of 32: the processor's way to their scale is seen in the last digit of a few. */
+static bool in_blocks(const vn_node *n)
+{
+	return n->c.linear.kept && vn_dtype_block((vn_dtype)(n->c.linear.kept - 1)) == 32;
+}
+
+int vn_variants_count(const vn_node *n, vn_policy policy)
+{
+	const vn_dtype storage = policy.storage;
+
+	switch (n->op) {
+	case VN_OP_LINEAR:
+		return policy.products && in_blocks(n);
+	case VN_OP_DELTA_RULE:
+		return 1;
+	case VN_OP_ATTENTION:
+		return narrow(storage) || storage == VN_F32;
+	case VN_OP_ROPE: /* the angles, and in 16 bits what is rounded on the way */
+		return narrow(storage) ? VN_N_ANGLES : storage == VN_F32 ? VN_N_ANGLES - 1 : 0;
+	case VN_OP_RMS_NORM:
+	case VN_OP_GATED_NORM:
+	case VN_OP_L2_NORM:
+		return narrow(storage);
+	case VN_OP_ACT:
+		return narrow(storage) && vn_act_has_steps(n->c.act.act);
+	case VN_OP_GATED:
+	case VN_OP_CAUSAL_CONV:
+		return narrow(storage) ? 2 : 0;
+	default:
+		return 0;
+	}
+}
+
+void vn_variant_put(vn_node *n, vn_policy policy, int i)
+{
+	const vn_dtype storage = policy.storage;
+	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
+
+	switch (n->op) {
+	case VN_OP_LINEAR:
+		n->c.linear.inverse = VN_GGML_INVERTED;
+		break;
+	case VN_OP_DELTA_RULE:
+		n->c.delta.chunked = 1;
+		break;
+	case VN_OP_ATTENTION:
+		n->c.attention.steps = (int)steps;
+		break;
+	case VN_OP_ROPE:
+		if (narrow(storage) && i == 0)
+			n->c.rope.rope.steps = (int)steps;
+		else
+			n->c.rope.rope.angles = i + !narrow(storage);
+		break;
+	case VN_OP_RMS_NORM:
+	case VN_OP_GATED_NORM:
+	case VN_OP_L2_NORM:
+		n->c.norm.steps = (int)steps;
+		break;
+	case VN_OP_ACT:
+	case VN_OP_GATED:
+		n->c.act.steps = (int)steps;
+		n->c.act.formula = n->op == VN_OP_ACT || i > 0;
+		break;
+	case VN_OP_CAUSAL_CONV:
+		n->c.conv.steps = (int)steps;
+		n->c.conv.formula = i > 0;
+		break;
+	default:
+		break;
+	}
+}
+
+bool vn_variant_judges_alone(const vn_node *n, int i)
+{
+	/* Whose digit is another's is a matter of the processor, and the same everywhere. In float16 gelu_tanh's formula is as far off as gelu in its place is. */
+	return n->op == VN_OP_LINEAR || n->op == VN_OP_ACT || ((n->op == VN_OP_GATED || n->op == VN_OP_CAUSAL_CONV) && i > 0);
+}
+
+/* From -1/2 to 1/2, by a hash of the number: the rounding of a token that comes again is the same every time, and adds up. */
+static float draw(float x, uint32_t seed)
+{
+	uint32_t d;
+
+	memcpy(&d, &x, sizeof d);
+	d = (d ^ seed * 0x9e3779b9u) * 0x85ebca6bu;
+	d = (d ^ d >> 13) * 0xc2b2ae35u;
+	d ^= d >> 16;
+	return (float)(d >> 8) * 0x1p-24f - 0.5f;
+}
+
+/* Each number within half an ulp; and the rows (of `width`) within as much of 1 as a whole, since what norms them may have rounded
+ * the factor. */
+static void redraw(float *x, size_t n, size_t width, vn_dtype storage, uint32_t seed)
+{
+	const int digits = vn_dtype_digits(storage);
+
+	for (size_t r = 0; r < n; r += width) {
+		const float row = 1.0f + ldexpf(draw(x[r], seed + DRAWS), -digits);
+		for (size_t i = r; i < r + width && i < n; i++) {
+			int exponent;
+			if (!isnormal(x[i]))
+				continue;
+			frexpf(x[i], &exponent);
+			x[i] = row * (x[i] + ldexpf(draw(x[i], seed), exponent - 1 - digits));
+		}
+	}
+}
+
+/* ---- in a replay ------------------------------------------------------------------------------- */
+
+typedef struct drawn {
+	int    value; /* an input of the engine's */
+	size_t n;     /* 0: none */
+	float *was, *now;
+} drawn;
+
+/* Queries and keys of the delta rule are normed within the kernel that reads them. */
+static vn_status take_inputs(vn_replay *r, const vn_node *node, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 2 && node->op == VN_OP_DELTA_RULE && narrow(r->e[VN_OWN].policy.storage); i++) {
+		const int      v = node->in[i ? VN_DELTA_K : VN_DELTA_Q];
+		const vn_shape s = vn_replay_shape(r, v);
+		const size_t   n = (size_t)vn_shape_count(&s);
+		d[i] = (drawn) { v, n, malloc(n * sizeof(float) + 1), malloc(n * sizeof(float) + 1) };
+		st = d[i].was && d[i].now ? vn_ref_read(r->e[VN_OWN].ref, v, d[i].was, err) : vn_fail(err, VN_ERR_NOMEM, "no memory to replay a node");
+	}
+	return st;
+}
+
+static vn_status draw_again(vn_replay *r, drawn d[2], size_t width, uint32_t seed, vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; !st && i < 2 && d[i].n; i++) {
+		memcpy(d[i].now, d[i].was, d[i].n * sizeof(float));
+		redraw(d[i].now, d[i].n, width, r->e[VN_OWN].policy.storage, seed);
+		st = vn_ref_write(r->e[VN_OWN].ref, d[i].value, d[i].now, err);
+	}
+	return st;
+}
+
+static vn_status put_back(vn_replay *r, drawn d[2], vn_error *err)
+{
+	vn_status st = VN_OK;
+
+	for (int i = 0; i < 2; i++) {
+		if (d[i].n && !st)
+			st = vn_ref_write(r->e[VN_OWN].ref, d[i].value, d[i].was, err);
+		free(d[i].was);
+		free(d[i].now);
+	}
+	return st;
+}
+
+static vn_status run_own(vn_replay *r, int k, vn_error *err)
+{
+	r->e[VN_OWN].n_out = 0;
+	return vn_ref_run(r->e[VN_OWN].ref, k, k + 1, err);
+}
+
+static const vn_made *made(const vn_replay_engine *e, int value)
+{
+	for (int i = 0; i < e->n_out; i++)
+		if (e->out[i].value == value)
+			return &e->out[i];
+	return NULL;
+}
+
+typedef struct judged {
+	int              value;
+	const vn_tensor *own, *cand; /* what the node makes of it in the reference's way, and what the candidate has */
+	const char      *axes;
+	vn_replayed     *l, most;    /* its own; what others are from own */
+} judged;
+
+/* The node is other implementation i. */
+static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
+{
+	const vn_node *node = &r->plan->node[k];
+	const int      threads = r->c->options->threads;
+	vn_status      st = VN_OK;
+
+	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
+		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
+			break;
+		const vn_made *m = made(&r->e[VN_OWN], j->value);
+		if (!m)
+			continue;
+		const vn_tensor z = { m->dtype, m->shape, m->data };
+		st = vn_variant_judges_alone(node, i) ? vn_local_alone(&z, j->cand, j->axes, threads, j->l, err)
+		                               : vn_local_other(&z, j->own, j->axes, threads, &j->most, err);
+	}
+	return st;
+}
+
+vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own, const vn_tensor *cand, const char *axes, vn_replayed *l, vn_error *err)
+{
+	vn_replay_engine *e = &r->e[VN_OWN];
+	const int         k = (int)(node - r->plan->node);
+	const int         others = l->bad ? 0 : vn_variants_count(node, e->policy);
+	const vn_tensor   a = { own->dtype, own->shape, own->data };
+	const vn_replay_engine sound = *e;
+	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
+	drawn             d[2] = { { 0 }, { 0 } };
+	vn_error          none;
+	vn_status         st;
+
+	if (!others)
+		return VN_OK;
+	memset(e->out, 0, sizeof e->out);
+	st = take_inputs(r, node, d, err);
+	for (int i = 0; !st && i < others; i++) {
+		vn_variant_put(&r->other->node[k], e->policy, i);
+		st = run_other(r, k, i, &j, d, err);
+		r->other->node[k] = *node;
+	}
+	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
+		vn_made_free(&e->out[i]);
+	memcpy(e->out, sound.out, sizeof e->out);
+	vn_local_allow(l, &j.most);
+	const vn_status back = put_back(r, d, st ? &none : err);
+	return st ? st : back ? back : run_own(r, k, err);
+}

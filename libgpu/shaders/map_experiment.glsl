@@ -1,0 +1,58 @@
+// map_experiment.glsl: the activations and the gated products that are no family's (vn_act from VN_RELU on, vn_gate_form).
+const uint RELU = 4, QUICK_GELU = 5, IDENTITY = 6, TWO_SIGMOID = 7, SOFT_CAP = 8, AS_F16 = 9, AS_F16_SATURATED = 10, AS_F16_FLUSHED = 11,
+           AS_F16_CUT = 12, AS_BF16_CUT = 13;
+const uint PRODUCT = 1, BOTH = 2;
+
+// tanh(x), without a difference of numbers that are alike: by its series near 0.
+float tanh_(float x)
+{
+	const float a = abs(x), s = x * x;
+
+	if (a < 0.25)
+		return x * (1.0 - s * (1.0 / 3.0 - s * (2.0 / 15.0 - s * (17.0 / 315.0 - s * (62.0 / 2835.0)))));
+	return sign(x) * (1.0 - 2.0 / (exp_(2.0 * a) + 1.0));
+}
+
+// As float16, towards 0: a step back where rounding went away from it.
+float as_half_cut(float x)
+{
+	const float y = as_half(x);
+	const uint  e = max(floatBitsToUint(x) >> 23 & 0xFFu, 113u); // 2^-14
+
+	if (isnan(x) || isinf(x) || abs(y) <= abs(x))
+		return y;
+	return isinf(y) ? sign(x) * 65504.0 : y - sign(x) * uintBitsToFloat(e - 10u << 23);
+}
+
+float activate(float x)
+{
+	switch (p.act) {
+	case RELU: // a NaN stays one
+		return x < 0.0 ? 0.0 : x;
+	case QUICK_GELU:
+		return x / (1.0 + exp_(-1.702 * x));
+	case IDENTITY:
+		return x;
+	case TWO_SIGMOID:
+		return 2.0 / (1.0 + exp_(-x));
+	case SOFT_CAP:
+		return 30.0 * tanh_(x / 30.0);
+	case AS_F16:
+		return as_half(x);
+	case AS_F16_SATURATED:
+		return isnan(x) ? x : clamp(as_half(x), -65504.0, 65504.0);
+	case AS_F16_FLUSHED:
+		return abs(as_half(x)) < 6.103515625e-5 ? 0.0 : as_half(x);
+	case AS_F16_CUT:
+		return as_half_cut(x);
+	case AS_BF16_CUT:
+		return isnan(x) ? x : uintBitsToFloat(floatBitsToUint(x) & 0xFFFF0000u);
+	default:
+		return of_model(x);
+	}
+}
+
+float gated(float gate, float up)
+{
+	return p.form == PRODUCT ? activate(gate * up) : activate(gate) * (p.form == BOTH ? activate(up) : up);
+}

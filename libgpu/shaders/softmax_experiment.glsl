@@ -1,0 +1,71 @@
+// softmax_experiment.glsl: a score and a probability one at a time, with any form of vn_attn_form, for 128 lanes that share tops and
+// sums. Over queries or heads the other scores are made anew for each, which is slow.
+
+// q holds the queries of the call from `before` on; i may be negative.
+float score(int i, uint h, uint j)
+{
+	const uint k = k_row(j, h), q = (uint(i + int(p.before)) * p.H + h) * p.K;
+	float s = 0.0;
+
+	for (uint d = 0; d < p.K && there(k); d++)
+		s += float(p.q.v[q + d]) * k_of(k, d);
+	return masked(uint(i), j, scaled(s));
+}
+
+// exp(s - top), or as an experiment has it.
+float weight(float s, float top)
+{
+	return form() == NO_MAX_F16 ? as_half(exp_(s)) : form() == NO_MAX ? exp_(s) : exp_(s - (top == -INFINITY ? 0.0 : top));
+}
+
+void join(inout float top, inout float sum, float s)
+{
+	const float most = form() == NO_MAX || form() == NO_MAX_F16 ? 0.0 : max(top, s);
+
+	sum = sum * (top == most ? 1.0 : weight(top, most)) + weight(s, most);
+	top = most;
+}
+
+// tops[0] and sums[0]: of query i of head h. Every lane comes here.
+void row_sums(uint i, uint h)
+{
+	const uint lane = gl_LocalInvocationID.x;
+	float top = -INFINITY, sum = 0.0;
+
+	for (uint j = keys_begin(i) + lane; j < keys_end(i); j += LANES)
+		join(top, sum, score(int(i), h, j));
+	tops[lane] = top;
+	sums[lane] = sum;
+	barrier();
+	for (uint k = LANES / 2; k > 0; k /= 2) {
+		if (lane < k) {
+			const float most = max(tops[lane], tops[lane + k]);
+			sums[lane] = sums[lane] * (tops[lane] == most ? 1.0 : weight(tops[lane], most)) +
+			             sums[lane + k] * (tops[lane + k] == most ? 1.0 : weight(tops[lane + k], most));
+			tops[lane] = most;
+		}
+		barrier();
+	}
+}
+
+float probability(uint i, uint h, uint j)
+{
+	const float s = score(int(i), h, j);
+	float top = tops[0], sum;
+
+	if (form() == OVER_QUERIES || form() == OVER_HEADS) {
+		top = -INFINITY;
+		sum = 0.0;
+		if (form() == OVER_HEADS)
+			for (uint other = 0; other < p.H; other++)
+				join(top, sum, score(int(i), other, j));
+		else
+			for (int other = -int(p.before); other < int(p.S - p.P); other++)
+				if (visible(uint(other), j))
+					join(top, sum, score(other, h, j));
+	} else {
+		sum = whole(sums[0], top == -INFINITY ? 0.0 : top);
+	}
+	const float y = weight(s, top) / sum;
+	return form() == PROBS_F16 ? as_half(y) : form() == PROBS_BF16 ? as_bf16(y) : y;
+}

@@ -1,0 +1,57 @@
+/* arrange.c: see arrange.h. */
+#include "libref/base/arrange.h"
+
+#include <string.h>
+
+static int64_t clamped(int64_t i, int64_t n)
+{
+	return i < 0 ? 0 : i < n ? i : n - 1;
+}
+
+/* Of index i of a period of n. */
+static int64_t within(const vn_arrange *m, int64_t i, int64_t n)
+{
+	const int64_t each = m->each ? m->each : 1, piece = i / each, at = i % each;
+
+	switch (m->rule) {
+	case VN_ARRANGE_TURNED:
+		return piece < m->a * m->b ? (piece % m->a * m->b + piece / m->a) * each + at : i;
+	case VN_ARRANGE_ROUND:
+		return ((i + m->a) % n + n) % n;
+	case VN_ARRANGE_REVERSED:
+		return (n / each - 1 - piece) * each + at;
+	case VN_ARRANGE_EXCHANGED:
+		return (piece == m->a ? m->b : piece == m->b ? m->a : piece) * each + at;
+	case VN_ARRANGE_SHIFTED:
+		return clamped(i + m->a, n);
+	case VN_ARRANGE_PADDED:
+		return i % (m->a + m->b) < m->a ? i / (m->a + m->b) * m->a + i % (m->a + m->b) : -1;
+	}
+	return i;
+}
+
+int64_t vn_arranged(const vn_arrange *m, int64_t i, int64_t n)
+{
+	const int64_t period = m->period ? m->period : n - m->before;
+
+	const int64_t at = i < m->before ? 0 : (i - m->before) % period;
+
+	if (i < m->before || i - at + period > n)
+		return i;
+	const int64_t from = within(m, at, period);
+	return from < 0 ? -1 : i - at + from;
+}
+
+void vn_arrange_bytes(void *y, const void *x, const vn_arrange *m, size_t outer, size_t n, size_t piece)
+{
+	for (size_t i = 0; i < n; i++) {
+		const int64_t from = vn_arranged(m, (int64_t)i, (int64_t)n);
+		for (size_t o = 0; o < outer; o++) {
+			char *at = (char *)y + (o * n + i) * piece;
+			if (from < 0)
+				memset(at, 0, piece);
+			else
+				memcpy(at, (const char *)x + (o * n + (size_t)from) * piece, piece);
+		}
+	}
+}

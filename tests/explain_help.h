@@ -1,0 +1,102 @@
+/* explain_help.h: a run of the trained llama with a fault, compared, and a trial that stands at one of its checkpoints. */
+#ifndef VN_TESTS_EXPLAIN_HELP_H
+#define VN_TESTS_EXPLAIN_HELP_H
+
+#include "capture/run/engine.h"
+#include "capture/run/run.h"
+#include "compare/explain/score.h"
+#include "libref/plan/fault.h"
+#include "tests/suite.h"
+#include "tests/trial.h"
+
+#define LLAMA VERNIER_SOURCE "/fixtures/llama-trained"
+#define LOOSE "version: 1\ndefaults: { nmse: 1.0e-8 }\n"
+
+enum { PROMPT = 17, TOKENS = 19 }; /* in steps of one behind the prompt */
+
+/* fault: "R1@layer1.q_rope"; NULL: none. */
+static inline vn_status record_llama(const char *name, const char *fault, vn_error *err)
+{
+	static const char *const every = "*";
+	int32_t           id[TOKENS];
+	vn_engine_options o = { .device = -1, .threads = 1, .quiet = true };
+	vn_engine         e = { 0 };
+	vn_model         *m = NULL;
+	vn_faulty        *f = NULL;
+	vn_recorded       done;
+	vn_status         st;
+
+	for (int i = 0; i < TOKENS; i++)
+		id[i] = (7 + 37 * i) % 200;
+	const vn_recipe r = {
+		.path = at(name), .force = true, .ids = id, .n_ids = PROMPT, .decode = TOKENS - PROMPT, .forced = id + PROMPT, .pattern = &every, .n_patterns = 1,
+		.first_layer = -1, .last_layer = -1, .precision = "f32", .command = "test", .threads = 1,
+	};
+	vn_policy_from_name("f32", &o.policy);
+	if (!(st = vn_model_open(LLAMA, &m, err)) && !(st = vn_faulty_create(vn_model_plan(m), vn_model_weights(m), &f, err)) &&
+	    !(st = fault ? vn_faulty_inject(f, fault, err) : VN_OK)) {
+		o.faulty = fault ? f : NULL;
+		if (!(st = vn_engine_open(&e, m, &o, err)))
+			st = vn_record(&r, m, &e, &done, err);
+	}
+	vn_engine_close(&e);
+	vn_faulty_destroy(f);
+	vn_model_close(m);
+	return st;
+}
+
+typedef struct explained {
+	trial          compared;
+	vn_explanation x;
+	vn_trial       t;
+	vn_error       err;
+} explained;
+
+/* Compares a run with that fault with a sound one. explain: vn_compare does that, too. */
+static inline void compare_llama(explained *e, const char *fault, bool explain)
+{
+	*e = (explained) { .compared.o = { .model = LLAMA, .replay = true, .explain = explain, .threads = 1 } };
+	CU_ASSERT_EQUAL_FATAL(record_llama("sound.h5", NULL, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(record_llama("faulty.h5", fault, &e->err), VN_OK);
+	judge(&e->compared, "sound.h5", "faulty.h5", NULL, LOOSE);
+	CU_ASSERT_EQUAL_FATAL(e->compared.st, VN_OK);
+}
+
+/* A trial that stands at that checkpoint of a step, with what the sound operation makes. */
+static inline void stand_at(explained *e, const char *name, int step)
+{
+	vn_comparison *c = &e->compared.c;
+
+	e->x.point = -1;
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].step == step && strcmp(c->point[i].name, name) == 0)
+			e->x.point = i;
+	CU_ASSERT_FATAL(e->x.point >= 0);
+	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
+	e->t = (vn_trial) { .c = c, .x = &e->x, .elements = c->point[e->x.point].m.n };
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
+	e->t.site = vn_recompute_site(e->t.recompute);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.point, &e->err), VN_OK);
+	const vn_plan *p = e->t.site->plan;
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_OWN_WIDTH, &e->t.own, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_recompute_run(e->t.recompute, p, e->t.site->weights, VN_FINE_WIDTH, &e->t.fine, &e->err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_score_sound(&e->t, &e->err), VN_OK);
+}
+
+static inline int node_named(const explained *e, const char *name)
+{
+	const vn_plan *p = e->t.site->plan;
+	const int      v = vn_plan_find(p, name);
+	return v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
+}
+
+static inline void end_explained(explained *e)
+{
+	free((void *)(uintptr_t)e->t.own.data);
+	free((void *)(uintptr_t)e->t.fine.data);
+	free(e->x.by);
+	vn_recompute_destroy(e->t.recompute);
+	finish(&e->compared);
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* test_arrange.c: the orders of arrange.h, each written out. */
+#include "libref/base/arrange.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+static void each_rule_takes_its_numbers_from_where_it_says(void)
+{
+	static const struct { vn_arrange m; const char *x, *y; } row[] = {
+		{ { VN_ARRANGE_TURNED, .a = 2, .b = 3 }, "ABCDEF", "ADBECF" },                            /* (2,3) as (3,2) */
+		{ { VN_ARRANGE_TURNED, .a = 3, .b = 2 }, "ADBECF", "ABCDEF" },                            /* and back */
+		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .each = 2 }, "AaBbCcDd", "AaCcBbDd" },
+		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .period = 5 }, "ABCDxEFGHy", "ACBDxEGFHy" },       /* x and y stay: RoPE in part */
+		{ { VN_ARRANGE_TURNED, .a = 2, .b = 2, .before = 2 }, "xyABCD", "xyACBD" },
+		{ { VN_ARRANGE_ROUND, .a = 2 }, "ABCDE", "CDEAB" },
+		{ { VN_ARRANGE_ROUND, .a = -1 }, "ABCDE", "EABCD" },
+		{ { VN_ARRANGE_REVERSED, .each = 1 }, "ABCDE", "EDCBA" },
+		{ { VN_ARRANGE_REVERSED, .each = 2, .period = 4 }, "AaBbCcDd", "BbAaDdCc" },
+		{ { VN_ARRANGE_REVERSED, .each = 1, .period = 2 }, "ABCDE", "BADCE" },                    /* E has no other */
+		{ { VN_ARRANGE_EXCHANGED, .a = 0, .b = 2, .each = 2 }, "QqKkVv", "VvKkQq" },
+		{ { VN_ARRANGE_SHIFTED, .a = 1 }, "ABCDE", "BCDEE" },
+		{ { VN_ARRANGE_SHIFTED, .a = -1 }, "ABCDE", "AABCD" },
+		{ { VN_ARRANGE_PADDED, .a = 2, .b = 1 }, "ABCDEF", "AB.CD." },                            /* E and F fall behind the end */
+	};
+
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const size_t n = strlen(row[i].x);
+		char         y[16] = "", twice[64] = "";
+		vn_arrange_bytes(y, row[i].x, &row[i].m, 1, n, 1);
+		for (size_t k = 0; k < n; k++)
+			y[k] = y[k] ? y[k] : '.';
+		CU_ASSERT_STRING_EQUAL(y, row[i].y);
+		/* An axis in the midst: two of it, in pieces of two. */
+		char x[64] = "", want[64] = "";
+		for (size_t k = 0; k < 2 * n; k++)
+			x[2 * k] = row[i].x[k % n], x[2 * k + 1] = k < n ? '1' : '2';
+		for (size_t k = 0; k < 2 * n; k++) {
+			const int64_t from = vn_arranged(&row[i].m, (int64_t)(k % n), (int64_t)n);
+			memcpy(want + 2 * k, from < 0 ? "\0\0" : x + 2 * ((size_t)from + k / n * n), 2);
+		}
+		vn_arrange_bytes(twice, x, &row[i].m, 2, n, 2);
+		CU_ASSERT_EQUAL(memcmp(twice, want, 4 * n), 0);
+	}
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(each_rule_takes_its_numbers_from_where_it_says),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("arrange", tests);
+}

@@ -1,0 +1,158 @@
+/* test_explain_score.c: tests compare/explain/score.c. */
+#include "tests/explain_help.h"
+
+#include <math.h>
+
+static vn_hypothesis leaving(double limit_fraction, double nmse)
+{
+	return (vn_hypothesis) { .limit_fraction = limit_fraction, .local.local = nmse };
+}
+
+static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
+{
+	vn_hypothesis  by[VN_EXPLAIN_KEPT];
+	vn_explanation x = { .by = by };
+	const double   in_turn[] = { 5, (double)NAN, 3, 9, 1, 7, 2, 8, 4, 6, 0.5, 1 };
+
+	for (size_t i = 0; i < sizeof in_turn / sizeof *in_turn; i++) {
+		const vn_hypothesis h = leaving(in_turn[i], 0);
+		vn_keep(&x, &h);
+	}
+	const double kept[] = { 0.5, 1, 1, 2, 3, 4, 5, 6 };
+	CU_ASSERT_EQUAL_FATAL(x.n, VN_EXPLAIN_KEPT);
+	for (int i = 0; i < x.n; i++)
+		CU_ASSERT_EQUAL(by[i].limit_fraction, kept[i]);
+}
+
+/* With what the sound operation leaves, does what is left explain it? */
+static bool fits(double sound, bool fitted, double left, double share_of_nmse)
+{
+	vn_explanation      x = { .fitted = fitted, .sound = leaving(sound, 1) };
+	const vn_trial      t = { .x = &x };
+	const vn_hypothesis h = leaving(left, share_of_nmse);
+
+	return vn_fits(&t, &h);
+}
+
+static void an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error(void)
+{
+	CU_ASSERT_TRUE(fits(1e6, false, 1, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, 1.01, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, (double)NAN, 0.1));
+	CU_ASSERT_FALSE(fits(1e6, false, 0.5, 0.6)); /* a wide floor of its own */
+	CU_ASSERT_TRUE(fits(4, false, 1, 0.1));      /* a quarter */
+	CU_ASSERT_FALSE(fits(4, true, 1, 0.1));      /* a sixteenth of what is fitted */
+	CU_ASSERT_TRUE(fits(4, true, 0.25, 0.1));
+	CU_ASSERT_FALSE(fits(3.9, false, 0.9, 0.1)); /* and of little */
+}
+
+static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void)
+{
+	vn_hypothesis  by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.5, 0), leaving(0.7, 0), leaving(30, 0) };
+	vn_explanation x = { .by = by, .n = 4, .sound = leaving(1e6, 1) };
+	vn_trial       t = { .x = &x };
+
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 3);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+	CU_ASSERT_DOUBLE_EQUAL(x.margin, 0.7 / 0.3, 1e-12);
+	CU_ASSERT_TRUE(vn_answered(&t));
+	by[1].refuted = true;
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 1);
+	by[0].limit_fraction = 2;
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_fit, 0);
+	CU_ASSERT_FALSE(vn_answered(&t));
+	/* what is next to nothing is not told apart from nothing */
+	by[0] = leaving(0, 0);
+	by[1] = leaving(0.1, 0);
+	vn_conclude(&t);
+	CU_ASSERT_EQUAL(x.n_alias, 2);
+}
+
+static void the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much(void)
+{
+	vn_hypothesis right = { .finding = VN_THETA }, wrong;
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	right.node = node_named(&e, "layer1.q_rope");
+	vn_constant_put(&right, "theta", 1e4);
+	wrong = right;
+	vn_constant_put(&wrong, "theta", 1e3);
+	CU_ASSERT_TRUE(e.x.sound.limit_fraction > 1000);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &wrong, &e.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &right, &e.err), VN_OK);
+	CU_ASSERT_TRUE(right.limit_fraction <= 1 && wrong.limit_fraction > 1000);
+	CU_ASSERT_EQUAL(e.x.n, 2);
+	vn_conclude(&e.t);
+	CU_ASSERT_EQUAL(e.x.n_alias, 1);
+	CU_ASSERT_EQUAL(vn_constant_of(&e.x.by[0], "theta"), 1e4);
+	end_explained(&e);
+}
+
+static void what_changes_nothing_here_is_no_hypothesis(void)
+{
+	vn_hypothesis h = { .finding = VN_EPS };
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 0);
+	h.node = node_named(&e, "layer1.mlp_norm"); /* behind it */
+	vn_constant_put(&h, "eps", 3);
+	CU_ASSERT_EQUAL(vn_try(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(isnan(h.limit_fraction));
+	CU_ASSERT_EQUAL(e.x.n, 0);
+	end_explained(&e);
+}
+
+static void what_the_step_before_recorded_is_held_against_this_one(void)
+{
+	vn_hypothesis h = { .finding = VN_STEP_STALE, .change.kind = VN_BY_STEP };
+	explained     e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", false);
+	stand_at(&e, "layer1.q_rope", 2);
+	h.node = node_named(&e, "layer1.q_rope");
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(h.limit_fraction > 1000);
+	h.change.step.due = true;
+	CU_ASSERT_EQUAL(vn_score(&e.t, &h, &e.err), VN_OK);
+	CU_ASSERT_TRUE(h.limit_fraction > 1000);
+	CU_ASSERT_TRUE(e.t.site->first == TOKENS - 1); /* and the probe is back */
+	end_explained(&e);
+}
+
+/* All of it: a comparison that is asked to explain. */
+static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
+{
+	explained e;
+
+	compare_llama(&e, "R2.1e4@layer1.q_rope", true);
+	const vn_explanations *why = e.compared.c.why;
+	CU_ASSERT_EQUAL_FATAL(why->n, 3);
+	for (int i = 0; i < why->n; i++) {
+		const vn_hypothesis *best = &why->of[i].by[0];
+		CU_ASSERT_EQUAL(why->of[i].n_alias, 1);
+		CU_ASSERT_STRING_EQUAL(best->id, "R2.1e4");
+		CU_ASSERT_STRING_EQUAL(best->words, "RoPE with theta 10000");
+		CU_ASSERT_EQUAL(best->speaks_against, VN_NOTHING_AGAINST);
+	}
+	finish(&e.compared);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(those_that_leave_least_stand_first_and_the_rest_are_dropped), TEST(an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_error),
+		TEST(aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none), TEST(the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_much),
+		TEST(what_changes_nothing_here_is_no_hypothesis), TEST(what_the_step_before_recorded_is_held_against_this_one),
+		TEST(an_origin_is_explained_in_every_step_by_id_and_in_words), CU_TEST_INFO_NULL,
+	};
+	if (!make_folder())
+		return 1;
+	const int failed = run_suite("score", tests);
+	return !remove_folder() || failed;
+}
