@@ -15,29 +15,6 @@
 
 #define LEFT 0.0625 /* of the error as it is labelled, at most, in another order */
 
-static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
-{
-	const int64_t width = t->shape.dim[t->shape.rank - 1], n = vn_shape_count(&t->shape);
-	const size_t  size = vn_dtype_size(t->dtype);
-
-	for (int64_t i = 0; i < n; i++)
-		memcpy(to + (size_t)i * size, (const unsigned char *)t->data + (size_t)(i - i % width + vn_column_at(lie, width, i % width)) * size, size);
-}
-
-vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
-{
-	const vn_status st = vn_entry_tensor(c->cand, p->cand, t, err);
-
-	*own = NULL;
-	if (st || lie == VN_COLUMNS_SAME)
-		return st;
-	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
-	undo(t, lie, *own);
-	t->data = *own;
-	return VN_OK;
-}
-
 /* Does the candidate's tensor hold what both engines made, its columns in that order? */
 static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, const vn_made *b, const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
 {

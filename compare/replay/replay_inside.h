@@ -1,4 +1,4 @@
-/* replay_inside.h: what replay.c and replay_node.c share. */
+/* replay_inside.h: what the files of replay/ share; nobody else includes it. */
 #ifndef VN_COMPARE_REPLAY_INSIDE_H
 #define VN_COMPARE_REPLAY_INSIDE_H
 
@@ -65,14 +65,17 @@ static inline vn_shape vn_replay_shape(const vn_replay *r, int value)
 	return vn_value_shape(&r->plan->value[value], r->step->tokens, r->step->position + r->step->tokens);
 }
 
-/* ---- replay_node.c: one node ---------------------------------------------------------------- */
+/* ---- made.c: what a node hands over ----------------------------------------------------------- */
 
 /* Where engine e puts what it makes. */
 vn_sink   vn_replay_sink(vn_replay_engine *e);
+/* What e made of that value in the node it ran last; NULL: nothing. */
+const vn_made *vn_replay_made(const vn_replay_engine *e, int value);
 void      vn_made_free(vn_made *m);
-/* Node k of the step: run by both engines, judged, and the candidate's numbers put in the place of what it made. */
-vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
+/* ---- replay_measure.c: the steps of one node ---------------------------------------------------- */
+
+/* Node k of the step, run by both engines. */
 vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err);
 /* What the candidate has of it, its columns lying so, against what the engines made: p->replay, but span, behind and columns. */
 vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err);
@@ -80,6 +83,11 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err);
 /* Never in memory, or made of what others put there. */
 bool      vn_replay_no_place(const vn_plan *plan, int value);
+
+/* ---- replay_node.c: one node ---------------------------------------------------------------- */
+
+/* Node k of the step: run by both engines, judged, and the candidate's numbers put in the place of what it made. */
+vn_status vn_replay_node(vn_replay *r, int k, vn_error *err);
 
 /* ---- reference_variants.c: what other healthy implementations do ------------------------------------------ */
 

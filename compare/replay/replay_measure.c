@@ -1,0 +1,163 @@
+/* replay_measure.c: the steps that a replay of one node is made of: both engines run it, what they made is measured
+ * against what the candidate made, and the candidate's numbers take its place. */
+#include "compare/floor/floor_check.h"
+#include "compare/replay/replay_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the candidate's numbers, their columns in order ------------------------------------------ */
+
+static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
+{
+	const int64_t width = t->shape.dim[t->shape.rank - 1], n = vn_shape_count(&t->shape);
+	const size_t  size = vn_dtype_size(t->dtype);
+
+	for (int64_t i = 0; i < n; i++)
+		memcpy(to + (size_t)i * size, (const unsigned char *)t->data + (size_t)(i - i % width + vn_column_at(lie, width, i % width)) * size, size);
+}
+
+vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
+{
+	const vn_status st = vn_entry_tensor(c->cand, p->cand, t, err);
+
+	*own = NULL;
+	if (st || lie == VN_COLUMNS_SAME)
+		return st;
+	if (!(*own = malloc((size_t)vn_shape_count(&t->shape) * vn_dtype_size(t->dtype) + 1)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", p->name);
+	undo(t, lie, *own);
+	t->data = *own;
+	return VN_OK;
+}
+
+/* ---- what it added itself -------------------------------------------------------------------- */
+
+/* The inputs' relative errors together; NaN where none is known. */
+static double error_in(const vn_replay *r, const vn_node *node)
+{
+	double sum = 0;
+	bool   known = false;
+	for (int i = 0; i < node->n_in; i++) {
+		const double x = r->error[vn_plan_root(r->plan, node->in[i])];
+		known = known || !isnan(x);
+		sum += isnan(x) ? 0 : x * x;
+	}
+	return known ? sqrt(sum) : (double)NAN;
+}
+
+/* A reference of no more digits than the candidate's rounded here as well. Of that B knows nothing, so it is in B - R and came with
+ * no input: taken off, and where little else is left nothing can be said of a gain. Nor can it where B itself rounds what goes in. */
+static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l)
+{
+	vn_policy of_ref;
+
+	if (node->op == VN_OP_LINEAR && r->c->policy.products)
+		return true;
+	vn_policy_of_recording(r->c->ref, &of_ref);
+	if (vn_policy_finer(of_ref, r->e[VN_OWN].policy))
+		return false;
+	const bool most = l->inherited < 4 * l->floor;
+	l->inherited = fmax(0, l->inherited - l->floor);
+	return most;
+}
+
+vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *own, vn_column_order lie, vn_checkpoint *p, vn_error *err)
+{
+	const vn_made *fine = vn_replay_made(&r->e[VN_FINE], own->value);
+	const double   in = error_in(r, node);
+	vn_comparison *c = r->c;
+	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
+	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
+	const int   threads = c->options->threads;
+	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->cand, p->cand) && vn_recording_mapped(c->ref, p->ref);
+	unsigned char *sorted = NULL;
+	vn_tensor   cand, ref;
+	vn_measured given;
+	vn_status   st;
+
+	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
+	    || (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay, err))
+	    || (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
+		goto done;
+	p->replayed = true;
+	if (vn_local_beyond(p) && (st = vn_replay_allow(r, node, own, &cand, axes, &p->replay, err)))
+		goto done;
+	p->replay.inherited = given.finite ? given.value[VN_M_NMSE] : 0;
+	p->replay.behind = -1;
+	const bool hidden = own_rounding(r, node, &p->replay);
+	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
+	vn_recording_release(c->cand, p->cand);
+	vn_recording_release(c->ref, p->ref);
+done:
+	free(sorted);
+	return st;
+}
+
+/* ---- the candidate's numbers in its place ---------------------------------------------------------- */
+
+bool vn_replay_no_place(const vn_plan *plan, int value)
+{
+	const vn_value *v = &plan->value[value];
+	return v->on_demand || vn_value_streams(plan, value) || (v->state >= 0 && plan->state[v->state].input >= 0);
+}
+
+static vn_status put(vn_replay_engine *e, const vn_plan *plan, int value, const vn_tensor *t, size_t from, size_t all, vn_error *err)
+{
+	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(plan, value));
+	const size_t   n = (size_t)vn_shape_count(&t->shape);
+	double        *x = malloc((n + 1) * sizeof *x);
+	unsigned char *y = malloc((all + 1) * vn_dtype_size(as));
+	vn_status st = x && y ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to replay %s", plan->value[value].name);
+	if (!st && n < all) /* the rows that were not captured stay as they were computed */
+		st = vn_ref_read(e->ref, value, y, err);
+	if (!st) {
+		vn_to_f64(x, t->data, t->dtype, n);
+		vn_from_f64(y + from * vn_dtype_size(as), as, x, n);
+		st = vn_ref_write(e->ref, value, y, err);
+	}
+	free(x);
+	free(y);
+	return st;
+}
+
+vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
+{
+	const vn_checkpoint *p = &r->c->point[r->point[value]];
+	const vn_shape whole = vn_replay_shape(r, value);
+	unsigned char *own;
+	vn_tensor t;
+	vn_status st = vn_replay_candidate(r->c, p, p->replay.columns, &t, &own, err);
+
+	if (st)
+		return st;
+	const bool   rows = !vn_shape_equal(&t.shape, &whole);
+	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
+	for (int i = 0; !st && i < VN_N_ENGINES; i++)
+		st = put(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
+	free(own);
+	vn_recording_release(r->c->cand, p->cand);
+	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
+	return st;
+}
+
+/* Numbers that the candidate rounded are known to the bit where they were captured. Of others a few fall on the other side, of which
+ * there may be none in ours: there what all of these roundings do is the floor. */
+static void round_alike(vn_replay *r, const vn_node *node)
+{
+	const bool known = node->op != VN_OP_LINEAR || vn_trace_kept(&r->trace, r->at, vn_plan_root(r->plan, node->in[0])) == VN_KEPT_ALL;
+
+	vn_ref_products(r->e[VN_FINE].ref, known ? r->e[VN_FINE].policy.products : VN_PRODUCTS_PLAIN);
+}
+
+vn_status vn_replay_run_node(vn_replay *r, int k, vn_error *err)
+{
+	vn_status st = VN_OK;
+	round_alike(r, &r->plan->node[k]);
+	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
+		r->e[i].n_out = 0;
+		st = vn_ref_run(r->e[i].ref, k, k + 1, err);
+	}
+	return st;
+}
