@@ -4,7 +4,10 @@
 #include "compare/options.h"
 #include "compare/text/output.h"
 #include "compare/match/sides.h"
-#include "compare/text/words.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/judge/judge.h"
 
 #include "capture/file/place.h"
 #include "capture/base/warnings.h"

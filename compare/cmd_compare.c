@@ -1,5 +1,7 @@
 /* cmd_compare.c: vernier compare REF CAND: one recording judged by another. */
 #include "compare/commands.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/match/folders.h"
 #include "compare/options.h"
 #include "compare/text/output.h"

@@ -1,5 +1,6 @@
 /* cmd_isolate.c: vernier isolate MODEL: which operations to replace to repair a run. */
 #include "compare/commands.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/options.h"
 #include "compare/text/output.h"
 #include "compare/isolate/repair.h"

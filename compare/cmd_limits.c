@@ -1,6 +1,7 @@
 /* cmd_limits.c: vernier limits FILE: check a limits file and show what it
  * comes to for a set of checkpoints. */
 #include "compare/commands.h"
+#include "compare/chapters/compare.h"
 #include "compare/limits/limits_use.h"
 #include "compare/options.h"
 #include "compare/match/sides.h"

@@ -1,5 +1,6 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
 #include "compare/text/json.h"
+#include "compare/weights/weights.h"
 #include "compare/commands.h"
 
 #include "compare/options.h"

@@ -1,5 +1,6 @@
 /* options.c: see options.h. */
 #include "compare/options.h"
+#include "compare/comparison/checkpoint.h"
 
 #include "capture/run/arguments.h"
 #include "libref/base/glob.h"

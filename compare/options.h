@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_OPTIONS_H
 #define VN_COMPARE_OPTIONS_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 #include <getopt.h>
 

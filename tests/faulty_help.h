@@ -3,7 +3,7 @@
 #ifndef VN_TESTS_FAULTY_HELP_H
 #define VN_TESTS_FAULTY_HELP_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 #include "tests/suite.h"
 #include "tests/trial.h"
 

@@ -28,24 +28,6 @@ forbid libref  '\b(Vk[A-Z]|hid_t|yaml_)'                   "names a type of anot
 forbid libgpu  '\b(hid_t|cblas_|yaml_)'                    "names a type of another room"
 forbid capture '\b(Vk[A-Z][A-Za-z]+|cblas_)'               "names a type of another room"
 forbid compare '\b(hid_t|Vk[A-Z][A-Za-z]+|cblas_|yaml_)'   "names a type of another room"
-# Rooms within a room: what is measured, matched, judged, replayed, explained and reported stands in that order.
-below() { # a room, what it may not include
-	forbid "compare/$1" "#include \"compare/($2)/" "includes a room that stands on it"
-}
-below metrics 'limits|weights|match|floor|judge|replay|explain|profile|report|evaluate|isolate|selftest|text'
-below limits  'weights|match|floor|judge|replay|explain|profile|report|evaluate|isolate|selftest'
-below weights 'match|floor|judge|replay|explain|profile|report|evaluate|isolate|selftest'
-below match   'floor|judge|replay|explain|profile|report|evaluate|isolate|selftest'
-below judge   'floor|replay|explain|profile|report|evaluate|isolate|selftest'
-below floor   'replay|explain|profile|report|evaluate|isolate|selftest'
-below replay  'explain|profile|report|evaluate|isolate|selftest'
-below profile 'explain|report|evaluate|isolate|selftest'
-below explain 'report|evaluate|isolate|selftest'
-below report  'evaluate|isolate|selftest'
-forbid capture/file      '#include "capture/(store|recording|view|names|run|show|edit|import)/'  "includes a room that stands on it"
-forbid capture/recording '#include "capture/(store|view|names|run|show|edit|import)/'            "includes a room that stands on it"
-forbid capture/view      '#include "capture/(store|names|run|show|edit|import)/'                 "includes a room that stands on it"
-forbid capture/store     '#include "capture/(recording|view|names|run|show|edit|import)/'        "includes a room that stands on it"
 hits=$(grep -rlE '#include <yaml|\byaml_' capture | grep -v '^capture/base/yaml.c$')
 if [ -n "$hits" ]; then
 	echo "libyaml belongs to capture/base/yaml.c, not to:"

@@ -1,5 +1,8 @@
 /* test_compare.c: whole comparisons, of runs of the trained model in fixtures/ with faults put in. */
 #include "tests/faulty_help.h"
+#include "compare/chapters/compare.h"
+#include "compare/judge/judge.h"
+#include "compare/judge/localise.h"
 
 static void a_run_is_within_limits_of_itself(void)
 {

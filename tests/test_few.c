@@ -1,5 +1,6 @@
 /* test_few.c: small tensors of steps of one token share their multiple of the floor. */
 #include "tests/pool_help.h"
+#include "compare/judge/localise.h"
 
 static const char ratios[] = "version: 1\ndefaults: { nmse_over_floor: 4, worst_token_nmse_over_floor: 16 }\n";
 

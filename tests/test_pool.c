@@ -1,7 +1,7 @@
 /* test_pool.c: the metrics of logits in steps of one token are judged together, where
  * one row says nothing. */
 #include "compare/judge/count.h"
-#include "compare/text/words.h"
+#include "compare/comparison/comparison.h"
 #include "tests/pool_help.h"
 
 static const char over[] = "version: 1\nrules: [ { match: logits, kl_mean_over_floor: 4, without_floor: { kl_mean: 1.0e-2 }, why: w } ]\n";

@@ -1,7 +1,8 @@
 /* test_pool_channels.c: channels of steps of few tokens are judged together, and charged to the step where it starts. */
 #include "compare/judge/pool_channels.h"
 #include "compare/metrics/average.h"
-#include "compare/text/words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
 #include "tests/pool_help.h"
 
 static const char caps[] = "version: 1\ndefaults: { worst_channel_nmse: 1.0e-2, worst_channel_scale: 2.0e-2 }\n";

@@ -1,5 +1,6 @@
 /* test_report.c: what reports say of comparisons, and the manual of the commands. */
 #include "compare/commands.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/report/report.h"
 #include "tests/faulty_help.h"
 

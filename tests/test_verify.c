@@ -4,7 +4,7 @@
 #include "capture/recording/verify.h"
 #include "capture/view/box.h"
 #include "capture/view/view.h"
-#include "compare/compare.h"
+#include "compare/chapters/compare.h"
 #include "tests/recording_help.h"
 
 #include <errno.h>

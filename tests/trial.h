@@ -5,7 +5,7 @@
 #ifndef VN_TESTS_TRIAL_H
 #define VN_TESTS_TRIAL_H
 
-#include "compare/compare.h"
+#include "compare/chapters/compare.h"
 
 #include <CUnit/Basic.h>
 #include <limits.h>

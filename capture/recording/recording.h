@@ -106,4 +106,7 @@ vn_status vn_recording_read(vn_recording *r, int i, int64_t from, int64_t n, voi
 /* Pages of mapped files that were read count as memory until this. Data that was handed out stays valid. */
 void      vn_recording_forget(vn_recording *r);
 
+/* The tensor of an entry, whole: dtype, shape and numbers, which are the recording's; vn_recording_release gives them back. */
+vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
+
 #endif

@@ -117,3 +117,10 @@ void vn_recording_forget(vn_recording *r)
 			vn_scratch_forget(&r->source[i].view->made);
 	}
 }
+
+vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err)
+{
+	const vn_entry *e = vn_recording_entry(r, entry);
+	*t = (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
+	return vn_recording_data(r, entry, &t->data, err);
+}

@@ -1,7 +1,9 @@
 /* explain_words.c: see explain_words.h. */
 #include "compare/explain/explain_words.h"
 #include "compare/replay/local.h"
-#include "compare/text/words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/match/contract.h"
+#include "compare/replay/replay_words.h"
 #include "libref/base/text.h"
 #include "libref/plan/fault.h"
 

@@ -6,7 +6,7 @@
 #ifndef VN_COMPARE_HYPOTHESIS_H
 #define VN_COMPARE_HYPOTHESIS_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 #include "libref/plan/plan.h"
 
 enum { VN_CONSTANTS_MOST = 13, VN_BLOCKS_MOST = 64, VN_HEADS_MOST = 256, VN_LIST_MOST = 256, VN_ID = 32 };

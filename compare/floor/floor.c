@@ -2,6 +2,12 @@
  * the reference engine in the candidate's precision, measured against the
  * reference. From a recording of such a run, or run here and now (floor_run.c). */
 #include "compare/floor/floor_channels.h"
+#include "compare/floor/floor.h"
+#include "compare/floor/precision.h"
+#include "compare/judge/judge.h"
+#include "compare/match/align.h"
+#include "compare/match/batch.h"
+#include "compare/match/contract.h"
 #include "compare/floor/floor_check.h"
 
 #include <math.h>
@@ -10,12 +16,6 @@
 #include <string.h>
 
 /* ---- from a recording ----------------------------------------------------- */
-
-static const char *precision_of(const vn_recording *r)
-{
-	const char *p = vn_facts_get(vn_recording_run(r), "precision");
-	return p ? p : "unknown";
-}
 
 /* "torch.float16" and "f16" are one precision; a word that nobody knows is itself. */
 static const char *plain_precision(const char *word)
@@ -26,7 +26,7 @@ static const char *plain_precision(const char *word)
 
 static const char *wanted(const vn_comparison *c)
 {
-	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : plain_precision(precision_of(c->cand));
+	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : plain_precision(vn_precision_of(c->cand));
 }
 
 /* Another part of the run has another floor, even where the shapes are the same. */
@@ -51,17 +51,20 @@ static void floor_unread(vn_checkpoint *p, const char *why)
 	(void)why;
 }
 
-static vn_status from_recording(vn_comparison *c, vn_error *err)
+vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st = vn_contract(c->ref, c->floor, "floor", c->options, NULL, &c->notes, &c->refusals, err);
+	vn_status st = c->floor ? VN_OK : VN_ERR_NOTFOUND;
+	if (st)
+		return VN_OK;
+	st = vn_contract(c->ref, c->floor, "floor", c->options, NULL, &c->notes, &c->refusals, err);
 	if (st)
 		return st;
 	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
 		vn_lines_add(&c->warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
-	if (strcmp(plain_precision(precision_of(c->floor)), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
+	if (strcmp(plain_precision(vn_precision_of(c->floor)), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
 		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
-		             precision_of(c->floor), wanted(c));
+		             vn_precision_of(c->floor), wanted(c));
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
 		               vn_recording_path(c->cand));
 	}
@@ -72,36 +75,11 @@ static vn_status from_recording(vn_comparison *c, vn_error *err)
 		return st;
 	if (!c->options->model)
 		vn_policy_of_recording(c->floor, &c->policy);
-	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), precision_of(c->floor));
+	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), vn_precision_of(c->floor));
 	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
-	return st ? st : vn_floor_check_file(c, precision_of(c->floor), err);
-}
-
-bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
-{
-	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
-
-	if (vn_policy_from_word(precision_of(r), policy))
-		return true;
-	for (int i = 0; i < vn_recording_count(r); i++)
-		in[vn_recording_entry(r, i)->dtype]++;
-	for (int d = 0; d < VN_N_DTYPES; d++)
-		if (in[d] > in[most] && vn_policy_from_name(vn_dtype_name((vn_dtype)d), policy))
-			most = d;
-	vn_policy_from_name(vn_dtype_name((vn_dtype)most), policy);
-	return false;
-}
-
-void vn_assume_policy(vn_comparison *c)
-{
-	if (c->options->floor_policy)
-		c->policy = *c->options->floor_policy;
-	if (c->options->floor_policy || vn_policy_of_recording(c->cand, &c->policy))
-		return;
-	vn_lines_add(&c->notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
-	             vn_recording_path(c->cand), precision_of(c->cand), vn_policy_names, vn_policy_name(c->policy));
+	return st ? st : vn_floor_check_file(c, vn_precision_of(c->floor), err);
 }
 
 /* Where the floor says nothing, looser limits hold: nobody should learn that by chance. */
@@ -119,20 +97,14 @@ static void warn_of_gaps(vn_comparison *c)
 		             first);
 }
 
-vn_status vn_floor(vn_comparison *c, vn_error *err)
+void vn_floor_finish(vn_comparison *c)
 {
-	vn_status st = VN_OK;
-	if (c->floor)
-		st = from_recording(c, err);
-	else if (c->options->model)
-		st = vn_floor_run(c, err);
-	for (int i = 0; !st && i < c->n_points; i++)
+	for (int i = 0; i < c->n_points; i++)
 		for (int m = 0; m < VN_N_METRICS && c->point[i].has_floor; m++)
 			if (!isnan(c->point[i].floor[m])) /* not known stays so */
 				c->point[i].floor[m] = fmax(c->point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
-	if (!st && *c->floor_from)
+	if (*c->floor_from)
 		warn_of_gaps(c);
-	if (!st && (c->floor || c->policy.storage == VN_F64)) /* nothing is finer than f64 */
+	if (c->floor || c->policy.storage == VN_F64) /* nothing is finer than f64 */
 		vn_floor_drop_equal(c);
-	return st;
 }

@@ -1,5 +1,8 @@
 /* floor_channels.c: see floor_channels.h. */
 #include "compare/floor/floor_channels.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/judge.h"
+#include "compare/judge/pool_channels.h"
 
 #include "compare/metrics/average.h"
 

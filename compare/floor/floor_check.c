@@ -2,6 +2,8 @@
  * be no larger than a format makes it. A wrong reference is far from whatever is run beside it, and so is a floor that is
  * a run of something else: taken for a unit, either would excuse any candidate. */
 #include "compare/judge/count.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/floor/precision.h"
 #include "compare/floor/floor_check.h"
 #include "compare/text/output.h"
 
@@ -81,23 +83,6 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */
-
-void vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
-{
-	char    why[200];
-	va_list args;
-	c->n_unfounded++;
-	if (c->first_unfounded < 0)
-		c->first_unfounded = (int)(p - c->point);
-	va_start(args, format);
-	vsnprintf(why, sizeof why, format, args);
-	va_end(args);
-	vn_checkpoint_say(p, "%s", why);
-	if (c->options->allow & VN_ALLOW_FLOOR)
-		return;
-	p->unfounded = true;
-	p->has_floor = false;
-}
 
 /* The limits that hold where there is no floor: what the person says, else vernier's own. A run that broke them would
  * be outside by itself. */
@@ -190,11 +175,6 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 }
 
 /* ---- a run of the model ------------------------------------------------------------------- */
-
-bool vn_policy_finer(vn_policy a, vn_policy b)
-{
-	return vn_policy_digits(a) > vn_policy_digits(b);
-}
 
 /* What another order of sums may leave, in nmse: fp32.yaml's limit; in float64 what norms in float32 leave, which transformers has there,
  * too; in 16 bits more than healthy runs were ever apart. */

@@ -8,13 +8,7 @@
 #ifndef VN_COMPARE_FLOOR_CHECK_H
 #define VN_COMPARE_FLOOR_CHECK_H
 
-#include "compare/compare.h"
-
-/* The floor by running options->model. */
-vn_status vn_floor_run(vn_comparison *c, vn_error *err);
-
-/* What a recording says it ran in, or else (false) the format that most of its tensors are in. */
-bool      vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
+#include "compare/comparison/comparison.h"
 
 /* Before it is measured. VN_ERR_MISMATCH: the floor is the candidate, was run with a fault, or does not say which
  * weights and config it was run with where the reference does. */
@@ -22,9 +16,6 @@ vn_status vn_floor_contract(vn_comparison *c, vn_error *err);
 
 /* After: a recording in `precision` must keep to the limits without a floor. VN_ERR_MISMATCH: it holds the candidate's numbers. */
 vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error *err);
-
-/* Does a keep more digits than b? */
-bool      vn_policy_finer(vn_policy a, vn_policy b);
 
 /* After runs of the model: is the reference what the model computes? own: (points) nmse and worst token's nmse of a run in
  * the reference's own precision against it. Where that is finer than the candidate's, no more than a tenth of what the floor is without it; two_runs, where

@@ -3,10 +3,14 @@
  * context behind it. A tensor that is wrong in one of the two files alone (captured at the wrong place, changed after) is
  * far from the other one, and neither its inputs nor its readers are. */
 #include "compare/floor/floor_check.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/localise.h"
 
 #include "libref/plan/point.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { N_KINDS = 2 };
@@ -75,4 +79,21 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	free(input);
 	vn_comparison_drop_graph(c);
 	return st;
+}
+
+void vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
+{
+	char    why[200];
+	va_list args;
+	c->n_unfounded++;
+	if (c->first_unfounded < 0)
+		c->first_unfounded = (int)(p - c->point);
+	va_start(args, format);
+	vsnprintf(why, sizeof why, format, args);
+	va_end(args);
+	vn_checkpoint_say(p, "%s", why);
+	if (c->options->allow & VN_ALLOW_FLOOR)
+		return;
+	p->unfounded = true;
+	p->has_floor = false;
 }

@@ -6,7 +6,7 @@
  * digits is seen in it, whatever it is stored in: f16 results written out as float32 still end
  * in 13 zeros. So the first numbers of some tensors are looked at, and most of them decide.
  */
-#include "compare/compare.h"
+#include "compare/floor/precision.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
@@ -124,4 +124,40 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	else
 		vn_lines_add(&c->refusals, "precision: %s", text);
 	return VN_OK;
+}
+
+const char *vn_precision_of(const vn_recording *r)
+{
+	const char *p = vn_facts_get(vn_recording_run(r), "precision");
+	return p ? p : "unknown";
+}
+
+bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
+{
+	int in[VN_N_DTYPES] = { 0 }, most = VN_F32;
+
+	if (vn_policy_from_word(vn_precision_of(r), policy))
+		return true;
+	for (int i = 0; i < vn_recording_count(r); i++)
+		in[vn_recording_entry(r, i)->dtype]++;
+	for (int d = 0; d < VN_N_DTYPES; d++)
+		if (in[d] > in[most] && vn_policy_from_name(vn_dtype_name((vn_dtype)d), policy))
+			most = d;
+	vn_policy_from_name(vn_dtype_name((vn_dtype)most), policy);
+	return false;
+}
+
+void vn_assume_policy(vn_comparison *c)
+{
+	if (c->options->floor_policy)
+		c->policy = *c->options->floor_policy;
+	if (c->options->floor_policy || vn_policy_of_recording(c->cand, &c->policy))
+		return;
+	vn_lines_add(&c->notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
+	             vn_recording_path(c->cand), vn_precision_of(c->cand), vn_policy_names, vn_policy_name(c->policy));
+}
+
+bool vn_policy_finer(vn_policy a, vn_policy b)
+{
+	return vn_policy_digits(a) > vn_policy_digits(b);
 }

@@ -4,7 +4,8 @@
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
 #include "compare/match/sides.h"
-#include "compare/text/words.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
 #include "libref/base/temporary.h"
 
 #include <math.h>

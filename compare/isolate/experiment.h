@@ -15,7 +15,7 @@
 #define VN_COMPARE_EXPERIMENT_H
 
 #include "capture/run/run.h"
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 #include <limits.h>
 

@@ -1,7 +1,7 @@
 /* baseline.c: see baseline.h. */
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
-#include "compare/text/words.h"
+#include "compare/comparison/checkpoint.h"
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"

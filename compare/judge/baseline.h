@@ -8,7 +8,7 @@
 #ifndef VN_COMPARE_BASELINE_H
 #define VN_COMPARE_BASELINE_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 /* A broken metric may be worse by this share of itself. The limits are four times the rounding of a healthy run
  * or more, and over a thousand numbers that varies by 4.5 % from one order of sums to another: a fault's value moves

@@ -1,7 +1,8 @@
 /* calibrate.c: see calibrate.h. */
 #include "compare/judge/calibrate.h"
 #include "compare/text/output.h"
-#include "compare/text/words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
 
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"

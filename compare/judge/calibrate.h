@@ -11,7 +11,7 @@
 #ifndef VN_COMPARE_CALIBRATE_H
 #define VN_COMPARE_CALIBRATE_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 /* How many different tokens the rows of a checkpoint stand for, or those of all steps that it is judged with: the same token
  * over and over makes the same row, and the same rounding. rows: how many rows there are. 1 of 1 where no step says. */

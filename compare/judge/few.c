@@ -3,6 +3,8 @@
  * Their steps are to the ratio what the rows of one tensor are: sums of squares
  * are added, the worst step stands for the worst token. */
 #include "compare/judge/count.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/few.h"
 #include "compare/metrics/measure.h"
 
 #include <math.h>

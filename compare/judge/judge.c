@@ -1,6 +1,9 @@
 /* judge.c: one measured checkpoint against its limits. Every check says what
  * passes, so that a NaN, an unknown floor or an undefined metric does not. */
 #include "compare/judge/count.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/few.h"
+#include "compare/judge/judge.h"
 #include "compare/judge/pool_channels.h"
 
 #include <math.h>
@@ -33,11 +36,6 @@ void vn_floor_join(vn_checkpoint *p, const vn_measured *m)
 	for (int i = 0; i < VN_N_METRICS && p->has_floor; i++)
 		if (vn_metric_get((vn_metric)i)->over_floor)
 			p->floor[i] = m->has[i] ? vn_floor_sum((vn_metric)i, p->floor[i], m->value[i]) : (double)NAN;
-}
-
-double vn_floor_value(const vn_checkpoint *p, vn_metric m)
-{
-	return p->has_floor ? p->floor[m] : (double)NAN;
 }
 
 static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, double value, const char *note)
@@ -200,17 +198,6 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		add(p, m, VN_WITHOUT_FLOOR, &set->limit[VN_WITHOUT_FLOOR][m], s.value, NULL);
 	p->check[p->n_checks - 1].steps = s.steps;
 	return true;
-}
-
-double vn_check_used(const vn_check *k)
-{
-	if (!(fabs(k->value) <= 1.7976931348623157e308))
-		return (double)INFINITY;
-	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
-	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
-	if (!(far > 0))
-		return 0;
-	return near > 0 ? far / near : (double)INFINITY;
 }
 
 /* A limit that rounding to the candidate's format breaks by itself. */

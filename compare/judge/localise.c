@@ -3,7 +3,8 @@
  * graph of the plan, are all inside: the graph decides, not the list, so that
  * a bad v is not attn_out's fault. An error that goes on near the limits falls
  * within and comes out of them many times; where it does, nothing starts. */
-#include "compare/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/localise.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/judge/reach.h"
 

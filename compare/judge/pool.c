@@ -1,6 +1,7 @@
 /* pool.c: the metrics of logits over all steps of one token; see vn_pool. */
 #include "compare/metrics/average.h"
-#include "compare/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/pool.h"
 #include "compare/judge/count.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@
 #ifndef VN_COMPARE_POOL_CHANNELS_H
 #define VN_COMPARE_POOL_CHANNELS_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 #include "compare/metrics/channels.h"
 
 enum { VN_CHANNEL_METRICS = 2 }; /* worst_channel_nmse, worst_channel_scale: in this order below */
@@ -52,5 +52,8 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err);
 /* One row of a tensor of the pool's form. */
 void      vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t row, unsigned char *to);
+
+/* channel_pool: worst_channel_* of steps of few tokens, together, charged to the first that is off. */
+vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* limits_use.c: see limits_use.h. */
 #include "compare/limits/limits_use.h"
 
-#include "compare/compare.h"
+#include "capture/recording/recording.h"
 #include "libref/base/glob.h"
 #include "libref/plan/point.h"
 

@@ -1,7 +1,7 @@
 /* align.c: what both files declare differently and mean alike, before tensors are
  * matched: rows that only one of them kept, axes in another order. Nothing is
  * guessed from shapes, and every step taken is a note in the report. */
-#include "compare/compare.h"
+#include "compare/match/align.h"
 
 #include "capture/view/view.h"
 #include "libref/base/text.h"

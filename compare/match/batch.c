@@ -7,7 +7,7 @@
  * is measured (pages.h) counts an eighth, that a person sees the batches pass. What is larger than
  * WHOLE_BYTES and not in the files as it is measured is read in parts (window.h).
  */
-#include "compare/compare.h"
+#include "compare/match/batch.h"
 
 #include "compare/metrics/pages.h"
 

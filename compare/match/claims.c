@@ -1,7 +1,7 @@
 /* claims.c: what each tensor of a recording says of itself, against the plan of its
  * file: a tensor under a name that is another's measures something else than the
  * name means, however close its numbers come. */
-#include "compare/compare.h"
+#include "compare/match/contract.h"
 #include "compare/match/names.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* contract.c: may these two recordings be compared at all? Same tokens, same
  * config, same weights. What a file does not say is noted, not refused. */
-#include "compare/compare.h"
+#include "compare/match/contract.h"
 
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
@@ -10,34 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const struct {
-	const char *word;
-	vn_allow    bit;
-} words[] = {
-	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
-	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
-	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
-	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
-	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
-};
-const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
-
-const char *vn_allow_parse(const char *list, unsigned *set)
-{
-	while (*list) {
-		const size_t n = strcspn(list, ",");
-		unsigned bit = 0;
-		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-			if (strlen(words[i].word) == n && memcmp(words[i].word, list, n) == 0)
-				bit = words[i].bit;
-		if (!bit)
-			return list;
-		*set |= bit;
-		list += n + (list[n] == ',');
-	}
-	return NULL;
-}
 
 typedef struct contract {
 	const vn_recording *a, *b;
@@ -148,11 +120,6 @@ static vn_plan *plan_of(const json_t *config)
 	if (vn_family_find("config", config, &family, NULL) || family->plan("config", config, &plan, NULL))
 		return NULL;
 	return plan;
-}
-
-vn_plan *vn_contract_plan(const char *config)
-{
-	return vn_family_plan(config, NULL);
 }
 
 /* Two spellings of one model: RoPE settings in the words of transformers 4 and

@@ -1,31 +1,12 @@
 /* contract_weights.c: have two recordings the same weights? Where not, which, and how. */
-#include "compare/compare.h"
+#include "compare/match/contract.h"
+#include "compare/weights/weights.h"
+#include "libref/family/family.h"
 #include "compare/weights/weights_report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Two statistics that rounding to the coarser format can explain. */
-static bool near(double x, double y, double room)
-{
-	return fabs(x - y) <= room || (isnan(x) && isnan(y));
-}
-
-bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y)
-{
-	if (x->dtype == y->dtype && *x->digest.hex && *y->digest.hex)
-		return strcmp(x->digest.hex, y->digest.hex) == 0;
-	/* Quantising is not rounding to a grid: other numbers, however close. */
-	if (vn_dtype_block(x->dtype) > 1 || vn_dtype_block(y->dtype) > 1)
-		return x->dtype == y->dtype && memcmp(&x->stats, &y->stats, sizeof x->stats) == 0;
-	const vn_dtype grid = vn_dtype_digits(x->dtype) < vn_dtype_digits(y->dtype) ? x->dtype : y->dtype;
-	const vn_stats *a = &x->stats, *b = &y->stats;
-	const double tiny = vn_dtype_ulp(grid, 0.0), unit = ldexp(1.0, -vn_dtype_digits(grid));
-	const double room = unit * fmax(fabs(a->min), fabs(a->max)) + tiny;
-	return a->nan == b->nan && a->inf == b->inf && near(a->min, b->min, room) && near(a->max, b->max, room)
-	    && near(a->mean, b->mean, unit * a->rms + tiny) && near(a->rms, b->rms, unit * a->rms + tiny);
-}
 
 /* Once more, with the numbers of a model that is one side's, or nearly: it decides what the tables leave open. */
 static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *o, vn_weights **w, vn_error *err)
@@ -85,7 +66,7 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 	}
 	for (int k = 0; k < 2; k++)
 		if (!side[k].plan && vn_recording_config(both[k]))
-			side[k].plan = made[k] = vn_contract_plan(vn_recording_config(both[k]));
+			side[k].plan = made[k] = vn_family_plan(vn_recording_config(both[k]), NULL);
 	st = vn_weights_compare(&side[0], &side[1], o->threads, &w, err);
 	if (!st && o->model && w->n_found + w->rounded > 0)
 		st = with_numbers(side, o, &w, err);

@@ -1,7 +1,7 @@
 /* hollow.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
  * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use, another step's what reading too early does; and a token
  * whose scores are all masked has no softmax. */
-#include "compare/compare.h"
+#include "compare/match/match.h"
 
 #include "libref/plan/point.h"
 

@@ -1,6 +1,7 @@
 /* match.c: which tensors of two recordings belong together: by name, and
  * nothing is broadcast, cut or reshaped to make them fit. */
-#include "compare/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/match/match.h"
 #include "compare/match/names.h"
 
 #include "capture/view/dims.h"
@@ -14,23 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const status_text[VN_N_STATUS_WORDS] = {
-	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
-	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
-};
-
-const char *vn_status_text(vn_status_word s)
-{
-	return status_text[s];
-}
-
-vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err)
-{
-	const vn_entry *e = vn_recording_entry(r, entry);
-	*t = (vn_tensor) { .dtype = e->dtype, .shape = e->shape };
-	return vn_recording_data(r, entry, &t->data, err);
-}
 
 static bool selected(const vn_comparison *c, const char *name)
 {
@@ -58,17 +42,6 @@ static void unfit(vn_checkpoint *p, vn_status_word status)
 {
 	p->status = status;
 	p->fails = true;
-}
-
-void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
-{
-	char text[200];
-	va_list args;
-	va_start(args, format);
-	vn_text_print(text, sizeof text, format, args);
-	va_end(args);
-	free(p->detail);
-	p->detail = strdup(text); /* axes and basis come from strangers */
 }
 
 /* What a tensor says of its axes: as many words as it has axes, none twice. false: it is told. */

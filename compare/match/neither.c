@@ -1,5 +1,5 @@
 /* neither.c: what the plan computes and neither side recorded: a comparison is within its limits however little it was given. */
-#include "compare/compare.h"
+#include "compare/match/match.h"
 
 #include "libref/base/glob.h"
 

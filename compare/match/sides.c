@@ -1,5 +1,7 @@
 /* sides.c: see sides.h. */
 #include "compare/match/sides.h"
+#include "compare/comparison/checkpoint.h"
+#include "libref/family/family.h"
 
 #include "compare/text/output.h"
 
@@ -242,7 +244,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	const vn_plan *plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(rank[0]);
 	if (!plan) {
 		const char *config = vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(rank[0]);
-		plan = own = config ? vn_contract_plan(config) : NULL;
+		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
 	if ((st = settle(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))

@@ -7,7 +7,7 @@
 #ifndef VN_COMPARE_SIDES_H
 #define VN_COMPARE_SIDES_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 enum { VN_MOST_MAPS = 8, VN_MOST_RANKS = 256 };
 

@@ -3,7 +3,7 @@
  * A shape or axes that are not the reference's are a finding whatever the numbers are: nothing is reshaped because it
  * would fit. But the numbers say what it is: the reference's in another order of axes, which a name map can declare, or
  * those of another checkpoint (captured before o_proj, not behind it). */
-#include "compare/compare.h"
+#include "compare/profile/misshapen.h"
 #include "compare/profile/layout.h"
 
 #include "capture/view/dims.h"

@@ -4,7 +4,7 @@
 
 #include "capture/recording/numbers.h"
 #include "compare/text/columns.h"
-#include "compare/text/words.h"
+#include "compare/comparison/checkpoint.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/point.h"

@@ -17,7 +17,7 @@
 #ifndef VN_COMPARE_RESEMBLE_H
 #define VN_COMPARE_RESEMBLE_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 typedef enum vn_likeness {
 	VN_LIKE_NOTHING,

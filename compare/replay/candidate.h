@@ -2,7 +2,7 @@
 #ifndef VN_COMPARE_CANDIDATE_H
 #define VN_COMPARE_CANDIDATE_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 /* lie: how the candidate's columns lie; VN_COLUMNS_SAME: as they were captured. In another order t->data is *own, the caller's to free
  * (else NULL); the entry is the caller's to release (vn_recording_release). */

@@ -5,6 +5,11 @@
  * engines of one format is the roundings of both: a run of each format is measured against one more precise, and the two
  * are joined. Either way a run in the reference's own precision tells whether the reference is the model's. */
 #include "compare/floor/floor_channels.h"
+#include "compare/floor/precision.h"
+#include "compare/judge/judge.h"
+#include "compare/match/contract.h"
+#include "compare/replay/replay.h"
+#include "compare/weights/weights.h"
 #include "compare/floor/floor_check.h"
 #include "compare/match/names.h"
 #include "compare/replay/replay_inside.h"

@@ -9,7 +9,7 @@
 #ifndef VN_COMPARE_LOCAL_H
 #define VN_COMPARE_LOCAL_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 /* A local error beyond so many of its floors is the operation's own: nmse; and that of the worst token, or the square of the
  * worst element's error, where nmse does not see what is wrong with one token of thousands, or with one channel. Healthy

@@ -1,6 +1,7 @@
 /* recompute.c: see recompute.h: what was captured, turning to a checkpoint, and its life. The computing is in
  * recompute_run.c. */
 #include "compare/replay/candidate.h"
+#include "compare/match/contract.h"
 #include "compare/replay/recompute_inside.h"
 
 #include "libref/ops/blas.h"

@@ -18,7 +18,7 @@
 #ifndef VN_COMPARE_RECOMPUTE_H
 #define VN_COMPARE_RECOMPUTE_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 
 typedef struct vn_recompute vn_recompute;
 

@@ -33,4 +33,8 @@
  * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
 
+/* The floor by running options->model: measures the run in the candidate's precision against the reference, and fills floor
+ * and has_floor. Sets c->model and c->policy. */
+vn_status vn_floor_run(vn_comparison *c, vn_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* replay_measure.c: the steps that a replay of one node is made of: both engines run it, what they made is measured
  * against what the candidate made, and the candidate's numbers take its place. */
 #include "compare/floor/floor_check.h"
+#include "compare/floor/precision.h"
 #include "compare/replay/replay_inside.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* report.c: facts about a comparison that several forms of report give; see report.h. */
 #include "compare/report/report.h"
+#include "compare/comparison/checkpoint.h"
 
 #include <string.h>
 

@@ -6,10 +6,9 @@
 #ifndef VN_COMPARE_REPORT_H
 #define VN_COMPARE_REPORT_H
 
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 #include "compare/profile/profile.h"
 #include "compare/profile/resemble.h"
-#include "compare/text/words.h"
 
 #include <stdio.h>
 

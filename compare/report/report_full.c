@@ -1,5 +1,8 @@
 /* report_full.c: one checkpoint with everything that is known of it, in lines. */
 #include "compare/explain/explain_words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/replay/replay_words.h"
 #include "compare/report/report.h"
 
 #include <inttypes.h>

@@ -7,6 +7,9 @@
  * escaped, by vn_html_text, and as strings in that JSON, which the script makes text
  * nodes of. */
 #include "compare/explain/explain_words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/page.h"
 #include "compare/report/report.h"

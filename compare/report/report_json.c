@@ -2,6 +2,8 @@
  *
  * report_json_told.c writes what is told in full. */
 #include "compare/judge/baseline.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/report/words.h"
 
 #include "compare/replay/replay.h"
 #include "compare/report/report_json.h"

@@ -1,5 +1,6 @@
 /* report_json_told.c: a divergence in full, as JSON: values, statistics, inputs, likeness, profile. */
 #include "compare/report/report_json.h"
+#include "compare/comparison/checkpoint.h"
 
 #include <math.h>
 

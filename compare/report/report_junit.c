@@ -7,6 +7,10 @@
  * unique in its suite, and one checkpoint has the same name in every run: that is how
  * they know a test again. */
 #include "compare/judge/baseline.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/replay/replay_words.h"
+#include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/report.h"
 #include "compare/text/output.h"

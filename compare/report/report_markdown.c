@@ -5,6 +5,9 @@
  * table as there is room for, and the rest is counted. What comes from files stands in
  * code spans and fenced blocks, where nothing is markup, a mention or a link. */
 #include "compare/explain/explain_words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/replay/replay.h"
 #include "compare/report/report.h"

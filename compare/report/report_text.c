@@ -1,5 +1,8 @@
 /* report_text.c: a comparison for a person at a terminal, or reading a log. */
 #include "compare/judge/baseline.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
+#include "compare/report/words.h"
 #include "compare/explain/explain_words.h"
 #include "compare/replay/replay.h"
 #include "compare/report/report.h"

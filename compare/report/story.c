@@ -1,5 +1,6 @@
 /* story.c: the details of what failed, read once for all reports; see report.h. */
 #include "compare/report/report.h"
+#include "compare/judge/localise.h"
 
 #include "libref/base/text.h"
 #include "libref/plan/point.h"

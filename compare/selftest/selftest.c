@@ -1,5 +1,7 @@
 /* selftest.c: see selftest.h. */
 #include "capture/view/calls.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/selftest/selftest_inside.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@
 #define VN_COMPARE_SELFTEST_H
 
 #include "capture/edit/edit.h"
-#include "compare/compare.h"
+#include "compare/comparison/comparison.h"
 #include "compare/profile/resemble.h"
 
 /* What a mutation must find in a recording. */

@@ -1,5 +1,6 @@
 /* weights.c: see weights.h. */
 #include "compare/weights/weights_inside.h"
+#include "compare/weights/weights.h"
 
 #include "compare/metrics/team.h"
 

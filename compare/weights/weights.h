@@ -82,4 +82,7 @@ const char *vn_weight_line_proof(const vn_weights *w, const vn_weight_line *l);
 /* Of all that were looked at, half a sentence: "3 of 26 differ", "26, all the same". */
 char       *vn_weights_summary(const vn_weights *w, char text[VN_WEIGHT_WORDS]);
 
+/* Are these the same numbers? By digest, or between formats by statistics. */
+bool vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
+
 #endif

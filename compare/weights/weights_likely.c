@@ -2,7 +2,7 @@
  * both sides' numbers, else by statistics alone, and then it is likely and no more. */
 #include "compare/weights/weights_inside.h"
 
-#include "compare/compare.h"
+#include "compare/weights/weights.h"
 
 #include "libref/base/quantise.h"
 

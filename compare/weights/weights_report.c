@@ -1,5 +1,6 @@
 /* weights_report.c: see weights_report.h. */
 #include "compare/weights/weights_report.h"
+#include "compare/weights/weights.h"
 
 #include "compare/text/json.h"
 #include "compare/text/markup.h"

@@ -1,7 +1,8 @@
 /* weights_side.c: see weights_side.h. */
 #include "compare/weights/weights_side.h"
 
-#include "compare/compare.h"
+#include "capture/recording/recording.h"
+#include "libref/family/family.h"
 #include "compare/metrics/team.h"
 
 #include <stdio.h>
@@ -76,7 +77,7 @@ static vn_status of_model(const char *path, int threads, vn_opened_weights *w, v
 	if (n == 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: holds no weight that can be read", path);
 	vn_team_each(threads, n, sum_up_row, w);
-	w->plan = vn_contract_plan(w->source->config);
+	w->plan = vn_family_plan(w->source->config, NULL);
 	w->side = (vn_weight_side) { .row = w->rows, .n = n, .numbers = w->numbers, .plan = w->plan, .gguf = strncmp(w->source->format, "gguf", 4) == 0 };
 	return VN_OK;
 }
@@ -93,7 +94,7 @@ static vn_status of_recording(const char *path, vn_opened_weights *w, vn_error *
 	w->side.plan = vn_recording_plan(w->recording);
 	w->side.gguf = vn_recording_format(w->recording) && strncmp(vn_recording_format(w->recording), "gguf", 4) == 0;
 	if (!w->side.plan && vn_recording_config(w->recording))
-		w->side.plan = w->plan = vn_contract_plan(vn_recording_config(w->recording));
+		w->side.plan = w->plan = vn_family_plan(vn_recording_config(w->recording), NULL);
 	return VN_OK;
 }
 

@@ -1,6 +1,7 @@
 /* fuzz_baseline.c: any bytes as the report of an earlier comparison: taken for a baseline, or refused
  * with one line; and what fails is what is not known. */
 #include "compare/judge/baseline.h"
+#include "compare/chapters/compare.h"
 #include "compare/report/report.h"
 #include "tests/fuzz/mutate.h"
 

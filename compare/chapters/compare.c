@@ -1,5 +1,19 @@
 /* compare.c: see compare.h. */
 #include "compare/judge/count.h"
+#include "compare/chapters/compare.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/floor/floor.h"
+#include "compare/floor/precision.h"
+#include "compare/judge/few.h"
+#include "compare/judge/judge.h"
+#include "compare/judge/localise.h"
+#include "compare/judge/pool.h"
+#include "compare/match/align.h"
+#include "compare/match/batch.h"
+#include "compare/match/contract.h"
+#include "compare/match/match.h"
+#include "compare/profile/misshapen.h"
+#include "compare/weights/weights.h"
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/explain/explain.h"
@@ -122,12 +136,6 @@ static void warn_wrong(vn_comparison *c)
 {
 	wrong w = { .to = &c->warnings, .before = "allowed (digest): ", .behind = "" };
 	tell_wrong(c, &w);
-}
-
-void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
-{
-	if (c->options && c->options->allow & VN_ALLOW_DIGEST)
-		vn_recording_allow_damage(r);
 }
 
 /* Minus infinity on both sides of attention scores is a mask, and nobody should learn by chance that it was left out. */
@@ -305,6 +313,14 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
+static vn_status floor_of(vn_comparison *c, vn_error *err)
+{
+	const vn_status st = c->floor ? vn_floor_of_file(c, err) : c->options->model ? vn_floor_run(c, err) : VN_OK;
+	if (!st)
+		vn_floor_finish(c);
+	return st;
+}
+
 /* Everything but what is known at the end. */
 static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
@@ -318,7 +334,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	c->hidden = vn_count_hidden(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
-	    || (st = vn_floor(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))
+	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))
 		return st;
 	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)

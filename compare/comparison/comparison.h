@@ -1,16 +1,13 @@
-/* compare.h: one recording judged by another.
+/* comparison.h: the types of a comparison; no function.
  *
- * vn_compare runs the chapters of a comparison in order (contract, match,
- * measure, judge, localise) and leaves everything a report needs in a
- * vn_comparison. It fails closed: whatever is missing, extra, empty, misshapen,
- * unreadable or not finite is a finding, and a finding is outside the limits
- * unless a person allowed it by name.
+ * A vn_comparison holds the request (two recordings, limits, options), and what each chapter of vn_compare
+ * (compare/chapters/compare.h) found out about it. A vn_checkpoint is one tensor name in one step: where it is in
+ * both recordings, what was measured, and how it was judged. A report needs nothing else.
  *
- * Owner    recordings, limits and options are borrowed and must outlive it.
- * Errors   VN_ERR_MISMATCH: not comparable; `refusals` says why, a line each.
+ * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  */
-#ifndef VN_COMPARE_COMPARE_H
-#define VN_COMPARE_COMPARE_H
+#ifndef VN_COMPARE_COMPARISON_H
+#define VN_COMPARE_COMPARISON_H
 
 #include "capture/recording/recording.h"
 #include "capture/recording/verify.h"
@@ -38,10 +35,6 @@ typedef enum vn_allow {
 	VN_ALLOW_DIGEST     = 1 << 13, /* numbers that are not those of their digest */
 } vn_allow;
 
-/* "token_ids,missing" into a set; the word that is none, else NULL. */
-const char *vn_allow_parse(const char *list, unsigned *set);
-extern const char *const vn_allow_names; /* "token_ids|config|...", for help */
-
 typedef enum vn_status_word {
 	VN_WITHIN,     /* measured, inside all its limits */
 	VN_OUTSIDE,    /* measured, outside at least one */
@@ -53,8 +46,6 @@ typedef enum vn_status_word {
 	VN_UNREADABLE,
 	VN_N_STATUS_WORDS
 } vn_status_word;
-
-const char *vn_status_text(vn_status_word s);
 
 /* What became of a checkpoint since the baseline (baseline.h), the worse the later. */
 typedef enum vn_since {
@@ -80,10 +71,6 @@ typedef struct vn_check {
 	const char    *note;         /* why there is no value; NULL */
 	int            steps;        /* of so many steps together; 0: of this checkpoint alone */
 } vn_check;
-
-/* How much of its limit a value uses: 1 is the limit, more is outside; INFINITY where
- * the value is none, or the limit is 0 and the value is not. */
-double vn_check_used(const vn_check *k);
 
 /* What came of computing it again on the candidate's own inputs (replay.h); nmse but where it says otherwise. */
 typedef struct vn_replayed {
@@ -157,12 +144,6 @@ typedef struct vn_few {
 	double *nmse, *below;         /* (n) of the steps, least first; and of that many of them together */
 } vn_few;
 
-/* Is this one taken over the steps of a small tensor? */
-bool vn_few_have(vn_metric m);
-/* All together break a limit of so many floors: is a step of that nmse one that they do so by? It is where the smaller ones together break none,
- * and with it they do, or where it is twice as far off as all. A healthy step's own ratio is luck, whatever another one does. */
-bool vn_few_by_it(const vn_few *g, double nmse, double floors);
-
 typedef struct vn_compare_options {
 	const char *const *points; /* globs, each of which must match something; none: everything */
 	int         n_points;
@@ -212,111 +193,5 @@ typedef struct vn_comparison {
 	bool           within;
 	bool           strict;     /* it would be within, but for its warnings */
 } vn_comparison;
-
-/* Opens ref, cand and, unless NULL, floor. */
-vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand, const char *floor, vn_error *err);
-/* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */
-void      vn_comparison_allow(const vn_comparison *c, vn_recording *r);
-/* c: zeroed, with ref, cand, floor, limits and options filled in. Whatever
- * happens, vn_comparison_finish afterwards. */
-vn_status vn_compare(vn_comparison *c, vn_error *err);
-/* The same where one of the two is nothing (vn_derive_nothing): all that the other holds is missing, or extra. */
-vn_status vn_compare_alone(vn_comparison *c, vn_error *err);
-void      vn_comparison_finish(vn_comparison *c);
-/* The same, and limits and recordings are closed. */
-void      vn_comparison_close(vn_comparison *c);
-
-/* ---- the chapters --------------------------------------------------------- */
-
-/* Are b's tokens, config and weights a's? who: what b is, for the lines. *weights: what
- * vn_contract_weights found; NULL: not asked. */
-vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
-                      vn_lines *notes, vn_lines *refusals, vn_error *err);
-/* The weights alone, by their tables and, with o->model, by the numbers of that model as far as it is the one
- * or the other's. *weights: the table, the caller's, NULL where a side lists none; weights NULL: not asked. */
-vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **weights,
-                              vn_lines *notes, vn_lines *refusals, vn_error *err);
-/* The same of two configs alone, as text; NULL: not known. */
-void      vn_contract_config(const char *ref, const char *other, const char *who, unsigned allow, vn_lines *notes,
-                             vn_lines *refusals);
-/* The plan that a config.json means, the caller's; NULL: none that is known. */
-vn_plan  *vn_contract_plan(const char *config);
-/* Is every tensor of r what its own plan says of that name? */
-vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned allow, vn_lines *notes, vn_lines *refusals, vn_error *err);
-/* Are the candidate's positions the reference's, which count from 0, and one number more (*by; else 0)? A replay then computes with the
- * reference's: which positions an engine gives its tokens is what such a comparison is to tell. */
-bool      vn_positions_moved(const vn_comparison *c, int64_t *by);
-/* Do the steps of the recordings follow each other, and has one side at least every token that went in? What does not hold is a
- * refusal, and it is not an error yet. */
-vn_status vn_check_steps(vn_comparison *c, vn_error *err);
-/* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
- * refusal, and it is not an error yet. */
-vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
-/* Are these the same numbers? By digest, or between formats by statistics. */
-bool      vn_weights_same(const vn_weight_row *x, const vn_weight_row *y);
-/* Sees other as the reference is, where both declare what they have: axes in another
- * order, rows of tokens that only one of them kept (those are left out of both). */
-vn_status vn_align(vn_comparison *c, vn_recording *other, const char *who, vn_error *err);
-/* The same of a floor: what is compared already stays as it is, so rows are cut from the floor alone. */
-vn_status vn_align_to(vn_comparison *c, vn_recording *floor, const char *who, vn_error *err);
-/* Fills point: names, entries, and the status of those that cannot be measured. */
-vn_status vn_match(vn_comparison *c, vn_error *err);
-/* n_neither, of what was matched and asked for. */
-vn_status vn_count_neither(vn_comparison *c, vn_error *err);
-/* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
-void      vn_assume_policy(vn_comparison *c);
-/* hollow of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */
-vn_status vn_hollow(vn_comparison *c, vn_error *err);
-/* floor of every measured checkpoint, from the recording c->floor or from a run
- * of the reference engine on options->model; nothing when there is neither. */
-vn_status vn_floor(vn_comparison *c, vn_error *err);
-/* pool, of what is measured. */
-vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
-/* channel_pool: worst_channel_* of steps of few tokens, together, to the first that is off. */
-vn_status vn_pool_channels(vn_comparison *c, vn_error *err);
-/* few, of what is measured and has a floor. */
-vn_status vn_take_few(vn_comparison *c, vn_error *err);
-/* status, checks and fails of a measured checkpoint. */
-vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err);
-/* holds of misshapen checkpoints. Errors: memory. */
-vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err);
-/* first and origins. */
-vn_status vn_localise(vn_comparison *c, vn_error *err);
-/* graph, of what is measured: for vn_inputs_of. Stays NULL where the steps are too many. */
-vn_status vn_graph_build(vn_comparison *c, vn_error *err);
-void      vn_comparison_drop_graph(vn_comparison *c);
-
-/* Measure pairs of checkpoints, many at a time: other's tensors against the
- * reference's. Entry i of other belongs to point i; -1: not this one. done is
- * called for each that was measured; unread for each whose numbers cannot be
- * read, with the reason. */
-typedef struct vn_batch {
-	vn_recording *other;
-	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);
-	void        (*done)(vn_checkpoint *p, const vn_measured *m);
-	void        (*unread)(vn_checkpoint *p, const char *why);
-} vn_batch;
-vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
-
-/* The tensor of an entry; vn_recording_release gives it back. */
-vn_status vn_entry_tensor(vn_recording *r, int entry, vn_tensor *t, vn_error *err);
-/* Fill floor from what the floor run was measured to be. Without memory for it it is not known, and what is limited by it fails. */
-void      vn_floor_set(vn_checkpoint *p, const vn_measured *m);
-/* To the floor comes what another run, whose errors have nothing to do with the first one's, was measured to be. */
-void      vn_floor_join(vn_checkpoint *p, const vn_measured *m);
-/* Two runs' errors in this metric together. */
-double    vn_floor_sum(vn_metric m, double x, double y);
-double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
-/* Where products alone round more than float32 does (vn_products), no floor is less than what another order of sums in float32 leaves:
- * what comes before the first of them, or behind a weight of float32, has no other. 0: of another precision, or metric. */
-double    vn_floor_of_sums(const vn_comparison *c, vn_metric m);
-/* What keeps it from being measured, at most 199 bytes and fit to be shown. Without memory nothing. */
-__attribute__((format(printf, 2, 3)))
-void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
-
-/* The recorded values a checkpoint was computed from: indices into point of
- * the nearest ancestors that were compared, through those that were not.
- * Returns how many (at most max); -1 when no plan knows it. After vn_localise. */
-int       vn_inputs_of(const vn_comparison *c, int point, int *input, int max);
 
 #endif

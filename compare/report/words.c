@@ -1,6 +1,7 @@
 /* words.c: see words.h. */
-#include "compare/text/words.h"
-#include "compare/text/columns.h"
+#include "compare/report/words.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/check_words.h"
 
 #include "compare/replay/replay.h"
 #include "libref/base/text.h"
@@ -11,17 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *vn_label(const vn_checkpoint *p, char *text)
-{
-	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */
-	if (p->step == 0)
-		snprintf(text, VN_LABEL, "%s", name ? name : p->name);
-	else
-		snprintf(text, VN_LABEL, "step.%d/%s", p->step, name ? name : p->name);
-	free(name);
-	return vn_text_clean(text, VN_LABEL);
-}
 
 /* ---- the verdict ---------------------------------------------------------------- */
 
@@ -140,16 +130,6 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 	return text;
 }
 
-const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
-{
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
-	char map[240];
-	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
-	snprintf(text, VN_WORDS, p->replay.wrong_so ? "its columns lie as %s, as elsewhere in this run, and in the reference's order it is wrong, too; %s"
-	                                            : "its columns lie as %s, and what reads it is right so: an order, no mistake; %s", vn_columns_name(p->replay.columns), map);
-	return text;
-}
-
 const char *vn_say_origin(const vn_comparison *c)
 {
 	if (c->n_origins && other_orders(c) == c->n_origins)
@@ -162,43 +142,6 @@ const char *vn_say_origin(const vn_comparison *c)
 		return c->n_origins > 1 ? "computed again on the candidate's own inputs they come out otherwise"
 		                        : "computed again on the candidate's own inputs it comes out otherwise";
 	return c->n_origins > 1 ? "what each was computed from is within limits" : "what that was computed from is within limits";
-}
-
-/* Of its inputs those that were captured wrongly. */
-static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
-{
-	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->point), input, VN_MAX_IN), said = 0;
-	char label[VN_LABEL];
-	for (int i = 0; i < n; i++)
-		if (c->point[input[i]].replay.captured)
-			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; right on what ", vn_label(&c->point[input[i]], label));
-	vn_text_add(text, VN_WORDS, said ? " should be" : "; right on what %s should be", vn_label(&c->point[p->replay.behind], label));
-}
-
-const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
-{
-	char label[VN_LABEL], lying[VN_WORDS];
-	text[0] = 0;
-	if (!p->replayed)
-		return text;
-	vn_text_add(text, VN_WORDS, "itself nmse %.2g (%.3g x floor)", p->replay.local, vn_local_over_floor(p));
-	if (vn_local_peak(p) > VN_PEAK_LIMIT)
-		vn_text_add(text, VN_WORDS, ", worst token %.3g x and worst element %.3g x floor", p->replay.local_token / p->replay.floor_token,
-		            p->replay.local_max / p->replay.floor_max);
-	vn_text_add(text, VN_WORDS, ", inherited %.2g", p->replay.inherited);
-	if (!isnan(p->replay.gain))
-		vn_text_add(text, VN_WORDS, ", which is %.2g times what came in", p->replay.gain);
-	if (p->replay.span > 1)
-		vn_text_add(text, VN_WORDS, "; of the %d operations between captured tensors and here", p->replay.span);
-	if (p->replay.columns)
-		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
-	if (p->replay.captured)
-		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
-	if (p->replay.behind >= 0 && c->point[p->replay.behind].replay.captured)
-		say_should(c, p, text);
-	else if (p->replay.behind >= 0)
-		vn_text_add(text, VN_WORDS, "; the error of %s may be all of it", vn_label(&c->point[p->replay.behind], label));
-	return text;
 }
 
 static bool magnifies(const vn_checkpoint *p)
@@ -226,85 +169,6 @@ void vn_say_cleared(const vn_comparison *c, vn_lines *lines)
 		vn_lines_add(lines, "%s only magnifies what it was given, %.2g times", vn_label(&c->point[named[i]], label), c->point[named[i]].replay.gain);
 	if (all > n)
 		vn_lines_add(lines, "%d more that magnify and add nothing themselves", all - n);
-}
-
-/* ---- one check ------------------------------------------------------------------- */
-
-/* A limit as it was written: the fewest digits that read back as it. */
-static const char *say_limit(double limit, char *text, size_t room)
-{
-	for (int digits = 3; digits <= 17; digits++) {
-		snprintf(text, room, "%.*g", digits, limit);
-		if (strtod(text, NULL) == limit)
-			break;
-	}
-	return text;
-}
-
-/* A value with as many digits as it takes to see on which side of the limit it is. */
-static const char *say_value(double value, double limit, int digits, char *text, size_t room)
-{
-	for (; digits <= 17; digits++) {
-		snprintf(text, room, "%.*g", digits, value);
-		const double shown = strtod(text, NULL);
-		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
-			break;
-	}
-	return text;
-}
-
-/* Of the rule's path the last part: the head of a report has the folder. */
-const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
-{
-	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
-	char key[VN_KEY_TEXT], value[40], limit[40];
-	const vn_metric_info *info = vn_metric_get(k->metric);
-	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
-	vn_limit_key(k->form, k->metric, key);
-	text[0] = 0;
-	if (k->note)
-		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
-	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
-		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
-		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
-		            say_limit(k->limit, limit, sizeof limit));
-	if (k->rule && k->rule->key[k->form][k->metric].deep)
-		vn_text_add(text, VN_WORDS, " (by depth, %s to %s)",
-		            say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
-		            say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
-	if (k->steps)
-		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
-	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
-	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
-	if (token >= 0 && !k->note && !k->steps)
-		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
-	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE ? p->m.worst_nmse_channel
-	                      : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel : -1;
-	if (channel >= 0 && !k->note)
-		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
-	if (k->rule && k->line == 0)
-		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
-	else if (k->rule)
-		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
-	else
-		vn_text_add(text, VN_WORDS, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
-		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
-	return text;
-}
-
-const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
-{
-	if (p->worst >= 0) {
-		vn_say_check(p, &p->check[p->worst], text);
-		if (p->since > VN_FIXED && isfinite(p->was))
-			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
-		else if (p->since == VN_NEW)
-			vn_text_add(text, VN_WORDS, "; not so in the baseline");
-		return text;
-	}
-	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",
-	         p->holds ? p->holds : "");
-	return text;
 }
 
 /* ---- the baseline ------------------------------------------------------------------- */

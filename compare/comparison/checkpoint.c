@@ -1,0 +1,93 @@
+/* checkpoint.c: see checkpoint.h. */
+#include "compare/comparison/checkpoint.h"
+
+#include "libref/base/text.h"
+#include "libref/base/utf8.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *word;
+	vn_allow    bit;
+} words[] = {
+	{ "token_ids", VN_ALLOW_TOKEN_IDS }, { "positions", VN_ALLOW_TOKEN_IDS }, { "config", VN_ALLOW_CONFIG },
+	{ "weights", VN_ALLOW_WEIGHTS }, { "incomplete", VN_ALLOW_INCOMPLETE }, { "missing", VN_ALLOW_MISSING },
+	{ "extra", VN_ALLOW_EXTRA }, { "precision", VN_ALLOW_PRECISION }, { "replicas", VN_ALLOW_REPLICAS },
+	{ "claims", VN_ALLOW_CLAIMS }, { "floor", VN_ALLOW_FLOOR }, { "ranks", VN_ALLOW_RANKS },
+	{ "steps", VN_ALLOW_STEPS }, { "itself", VN_ALLOW_ITSELF }, { "digest", VN_ALLOW_DIGEST },
+};
+const char *const vn_allow_names = "token_ids|positions|config|weights|incomplete|missing|extra|precision|replicas|claims|floor|ranks|steps|itself|digest";
+
+const char *vn_allow_parse(const char *list, unsigned *set)
+{
+	while (*list) {
+		const size_t n = strcspn(list, ",");
+		unsigned bit = 0;
+		for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+			if (strlen(words[i].word) == n && memcmp(words[i].word, list, n) == 0)
+				bit = words[i].bit;
+		if (!bit)
+			return list;
+		*set |= bit;
+		list += n + (list[n] == ',');
+	}
+	return NULL;
+}
+
+static const char *const status_text[VN_N_STATUS_WORDS] = {
+	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
+	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
+};
+
+const char *vn_status_text(vn_status_word s)
+{
+	return status_text[s];
+}
+
+void vn_checkpoint_say(vn_checkpoint *p, const char *format, ...)
+{
+	char text[200];
+	va_list args;
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	free(p->detail);
+	p->detail = strdup(text); /* axes and basis come from strangers */
+}
+
+double vn_check_used(const vn_check *k)
+{
+	if (!(fabs(k->value) <= 1.7976931348623157e308))
+		return (double)INFINITY;
+	const bool higher = k->form != VN_OVER_FLOOR && vn_metric_get(k->metric)->better == VN_HIGHER;
+	const double far = higher ? 1 - k->value : k->value, near = higher ? 1 - k->limit : k->limit;
+	if (!(far > 0))
+		return 0;
+	return near > 0 ? far / near : (double)INFINITY;
+}
+
+double vn_floor_value(const vn_checkpoint *p, vn_metric m)
+{
+	return p->has_floor ? p->floor[m] : (double)NAN;
+}
+
+void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
+{
+	if (c->options && c->options->allow & VN_ALLOW_DIGEST)
+		vn_recording_allow_damage(r);
+}
+
+const char *vn_label(const vn_checkpoint *p, char *text)
+{
+	char *name = vn_utf8_escape(p->name, strlen(p->name)); /* two names stay two */
+	if (p->step == 0)
+		snprintf(text, VN_LABEL, "%s", name ? name : p->name);
+	else
+		snprintf(text, VN_LABEL, "step.%d/%s", p->step, name ? name : p->name);
+	free(name);
+	return vn_text_clean(text, VN_LABEL);
+}

@@ -1,0 +1,23 @@
+/* precision.h: the number format that a recording was computed in: what it declares, and what its numbers show. */
+#ifndef VN_COMPARE_PRECISION_H
+#define VN_COMPARE_PRECISION_H
+
+#include "compare/comparison/comparison.h"
+
+/* Are r's numbers of the precision that it says it ran in? Where most of what is looked at is coarser, a warning; where finer, a
+ * refusal, and it is not an error yet. */
+vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
+
+/* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
+void      vn_assume_policy(vn_comparison *c);
+
+/* What a recording says it ran in, or else (false) the format that most of its tensors are in. */
+bool      vn_policy_of_recording(const vn_recording *r, vn_policy *policy);
+
+/* Does a keep more digits than b? */
+bool      vn_policy_finer(vn_policy a, vn_policy b);
+
+/* What the recording says of its precision, "unknown" where it says nothing; the recording's. */
+const char *vn_precision_of(const vn_recording *r);
+
+#endif

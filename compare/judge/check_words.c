@@ -1,0 +1,88 @@
+/* check_words.c: see check_words.h. */
+#include "compare/judge/check_words.h"
+#include "compare/comparison/checkpoint.h"
+
+#include "libref/base/text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A limit as it was written: the fewest digits that read back as it. */
+static const char *say_limit(double limit, char *text, size_t room)
+{
+	for (int digits = 3; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, limit);
+		if (strtod(text, NULL) == limit)
+			break;
+	}
+	return text;
+}
+
+/* A value with as many digits as it takes to see on which side of the limit it is. */
+static const char *say_value(double value, double limit, int digits, char *text, size_t room)
+{
+	for (; digits <= 17; digits++) {
+		snprintf(text, room, "%.*g", digits, value);
+		const double shown = strtod(text, NULL);
+		if (value > limit ? shown > limit : value < limit ? shown < limit : true)
+			break;
+	}
+	return text;
+}
+
+/* Of the rule's path the last part: the head of a report has the folder. */
+const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN_WORDS])
+{
+	const char *slash = k->rule ? strrchr(k->rule->file, '/') : NULL;
+	char key[VN_KEY_TEXT], value[40], limit[40];
+	const vn_metric_info *info = vn_metric_get(k->metric);
+	const bool higher = k->form != VN_OVER_FLOOR && info->better == VN_HIGHER;
+	vn_limit_key(k->form, k->metric, key);
+	text[0] = 0;
+	if (k->note)
+		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
+	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
+		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
+		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
+		            say_limit(k->limit, limit, sizeof limit));
+	if (k->rule && k->rule->key[k->form][k->metric].deep)
+		vn_text_add(text, VN_WORDS, " (by depth, %s to %s)",
+		            say_limit(k->rule->key[k->form][k->metric].value, value, sizeof value),
+		            say_limit(k->rule->key[k->form][k->metric].last, limit, sizeof limit));
+	if (k->steps)
+		vn_text_add(text, VN_WORDS, " over %d steps", k->steps);
+	const int64_t token = k->metric == VN_M_WORST_TOKEN_COSINE ? p->m.worst_token
+	                    : k->metric == VN_M_WORST_TOKEN_NMSE ? p->m.worst_nmse_token : -1;
+	if (token >= 0 && !k->note && !k->steps)
+		vn_text_add(text, VN_WORDS, " at token %" PRId64, token);
+	const int64_t channel = k->metric == VN_M_WORST_CHANNEL_NMSE ? p->m.worst_nmse_channel
+	                      : k->metric == VN_M_WORST_CHANNEL_SCALE ? p->m.worst_scale_channel : -1;
+	if (channel >= 0 && !k->note)
+		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
+	if (k->rule && k->line == 0)
+		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
+	else if (k->rule)
+		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
+	else
+		vn_text_add(text, VN_WORDS, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
+		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
+	return text;
+}
+
+const char *vn_say_failure(const vn_checkpoint *p, char text[VN_WORDS])
+{
+	if (p->worst >= 0) {
+		vn_say_check(p, &p->check[p->worst], text);
+		if (p->since > VN_FIXED && isfinite(p->was))
+			vn_text_add(text, VN_WORDS, "; %.3g in the baseline", p->was);
+		else if (p->since == VN_NEW)
+			vn_text_add(text, VN_WORDS, "; not so in the baseline");
+		return text;
+	}
+	snprintf(text, VN_WORDS, "%s%s%s%s%s", vn_status_text(p->status), p->detail ? ": " : "", p->detail ? p->detail : "", p->holds ? "; " : "",
+	         p->holds ? p->holds : "");
+	return text;
+}

@@ -1,0 +1,19 @@
+/* batch.h: measures many pairs of checkpoints, several at a time. */
+#ifndef VN_COMPARE_BATCH_H
+#define VN_COMPARE_BATCH_H
+
+#include "compare/comparison/comparison.h"
+
+/* Measure pairs of checkpoints, many at a time: other's tensors against the
+ * reference's. Entry i of other belongs to point i; -1: not this one. done is
+ * called for each that was measured; unread for each whose numbers cannot be
+ * read, with the reason. */
+typedef struct vn_batch {
+	vn_recording *other;
+	int         (*entry)(vn_comparison *c, const vn_checkpoint *p);
+	void        (*done)(vn_checkpoint *p, const vn_measured *m);
+	void        (*unread)(vn_checkpoint *p, const char *why);
+} vn_batch;
+vn_status vn_measure_points(vn_comparison *c, const vn_batch *batch, vn_error *err);
+
+#endif
