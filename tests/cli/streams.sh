@@ -32,8 +32,8 @@ try synth --help
 try --version
 try help
 echo "== a reader that leaves in the middle"
-vernier capture ref "$model" --ids 1,2,3 --points '*' --decode 4 -o e.h5 2>/dev/null
-vernier show e.h5 --format json | wc -c | awk '{ print ($1 > 65536 ? "more than a pipe holds" : "too little to tell") }'
+vernier capture ref "$model" --ids 1,2,3 --points '*' --decode 12 -o e.h5 2>/dev/null
+vernier show e.h5 --format json | wc -c | awk '{ print ($1 > 131072 ? "more than a pipe holds" : "too little to tell") }'
 "$VERNIER" show e.h5 --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
 cp e.h5 f.h5; "$VERNIER" compare e.h5 f.h5 --all --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
 rm e.h5 f.h5
