@@ -1,14 +1,14 @@
 /* scribe.c: see scribe.h. The process and its messages; no HDF5. */
 #include "capture/store/scribe.h"
 
+#include "capture/file/sandbox.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -71,20 +71,13 @@ static size_t receive(int socket, void *data, size_t least, size_t most)
 
 /* ---- the child -------------------------------------------------------------------------------- */
 
-/* What a terminal sends to all is the store's to heed; what HDF5 or the C library say on the way down is not ours. */
+/* What a terminal sends to all is the store's to heed. */
 static void settle_in(void)
 {
-	const struct rlimit none = { 0, 0 };
-	const int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t            all;
+	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	setrlimit(RLIMIT_CORE, &none);
-	if (null >= 0) {
-		dup2(null, 1);
-		dup2(null, 2);
-	}
 }
 
 /* A message as it comes in: nobody sends the next before this one is answered, so what is there belongs to it. */
@@ -126,7 +119,10 @@ __attribute__((noreturn)) static void work(int socket, const vn_place *place, pi
 	if (getppid() != parent)
 		_exit(1);
 	settle_in();
-	vn_desk *d = vn_desk_create(place->fd, place->partial);
+	const vn_sandbox box = { .pipe = socket, .file = place->fd, .writes = true, .talks = true };
+	vn_sandbox_begin(&box);
+	vn_desk *d = vn_desk_create(place->fd, place->partial); /* HDF5 comes up */
+	vn_sandbox_close(&box);
 	while (d && serve(d, socket))
 		;
 	_exit(d ? 0 : 1);
@@ -180,6 +176,10 @@ static vn_status gone(vn_scribe *s, vn_error *err)
 	while ((pid = waitpid(s->pid, &status, 0)) < 0 && errno == EINTR)
 		;
 	s->pid = -1;
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, for want of memory as a rule", s->path);
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		return vn_fail(err, VN_ERR_IO, "%s: writing it was stopped: the process that writes it asked for what no writing needs", s->path);
 	if (pid > 0 && WIFSIGNALED(status))
 		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), for want of memory as a rule", s->path, WTERMSIG(status));
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, for want of memory as a rule", s->path);
