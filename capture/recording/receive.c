@@ -5,6 +5,7 @@
 #include "capture/recording/recording_inside.h"
 
 #include "capture/file/child.h"
+#include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
@@ -282,11 +283,9 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
-	memcpy(e.name, t.name, sizeof e.name);
-	memcpy(e.point, t.point, sizeof e.point);
-	memcpy(e.op, t.op, sizeof e.op);
-	memcpy(e.basis, t.basis, sizeof e.basis);
-	memcpy(e.axes, t.axes, sizeof e.axes);
+	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) || !(e.basis = vn_intern(t.basis)) ||
+	    !(e.axes = vn_intern(t.axes)))
+		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
 	if (e.has_stats)
 		e.stats = (vn_stats){ .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
