@@ -109,7 +109,8 @@ static int run(const char *name, int argc, char **argv)
 }
 
 /* What could not be printed was not done: a full disk behind > is trouble. So is a run in which the machine
- * refused something, wherever it did: the answer may lack a piece (trouble.h). */
+ * refused something, wherever it did: the answer may lack a piece (trouble.h). A reader that has left (head) is none, and
+ * gets no verdict either. */
 static int finish(int status)
 {
 	vn_error err;
@@ -123,6 +124,8 @@ static int finish(int status)
 		fprintf(stderr, "%s\n", err.text);
 		return 2;
 	}
+	if (status != 2 && vn_printed_left())
+		vn_printed_leave();
 	return status;
 }
 
@@ -178,7 +181,6 @@ static int enter(int argc, char **argv)
 #ifndef SANITIZED /* its reports are worth more */
 	vn_crash_explain();
 #endif
-	signal(SIGPIPE, SIG_IGN); /* a reader that left is trouble like a full disk: exit status 2, and a line */
 	if (!vn_printed_start()) {
 		fputs("vernier: no memory for its output\n", stderr);
 		return 2;

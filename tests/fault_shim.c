@@ -201,6 +201,7 @@ PASS(ssize_t, pwrite, pwrite, (int fd, const void *from, size_t n, off_t to), (f
 PASS(ssize_t, pwrite64, pwrite, (int fd, const void *from, size_t n, off64_t to), (fd, from, n, to), -1)
 PASS(ssize_t, recv, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags), -1)
 PASS(ssize_t, send, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags), -1)
+PASS(ssize_t, sendmsg, send, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1)
 PASS(int, ftruncate, ftruncate, (int fd, off_t n), (fd, n), -1)
 PASS(int, ftruncate64, ftruncate, (int fd, off64_t n), (fd, n), -1)
 PASS(int, fallocate, fallocate, (int fd, int mode, off_t from, off_t n), (fd, mode, from, n), -1)

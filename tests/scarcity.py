@@ -2,8 +2,8 @@
 """scarcity.py VERNIER [--all]: every command under a limit on memory (ulimit -v) and on threads (ulimit -u).
 
 A command that has too little ends within seconds, with the right answer, or with exit status 2 and a line that says so, or,
-where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, and a file under
-the name that was asked for opens and holds the right numbers.
+where the loader itself cannot map the libraries, with the loader's 127. It never hangs, never crashes, never calls a good file
+damaged, and a file under the name that was asked for opens and holds the right numbers.
 
 --all: limits in smaller steps, and the GPU engine.
 """
@@ -117,6 +117,8 @@ def wrong(got, right):
         if out != right[1]:
             return "ends well with another text on standard output"
         return None if written == right[3] else "ends well with another file"
+    if "damaged" in err:
+        return f"says that a good file is damaged: {err.strip()[-300:]}"
     if written is not None and written != right[3]:
         return f"fails and leaves a file under the name asked for: {str(written)[:200]}"
     if status == 127:

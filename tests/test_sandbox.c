@@ -379,6 +379,48 @@ static void a_file_of_our_own_may_be_changed_and_no_other(void)
 	vn_child_end(&child);
 }
 
+/* ---- who writes a checkpoint file (scribe.h) -------------------------------------------------------- */
+
+static int in_a_scribe(const struct action *a)
+{
+	int  ends[2], why = -1, status;
+	bool told;
+
+	CU_ASSERT_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	const pid_t pid = fork();
+	CU_ASSERT_FATAL(pid >= 0);
+	if (pid == 0) {
+		const vn_sandbox box = { .pipe = ends[1], .file = file, .writes = true, .talks = true };
+		vn_sandbox_begin(&box);
+		vn_sandbox_close(&box);
+		why = a->run();
+		struct iovec  part = { &why, sizeof why };
+		struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+		_exit(sendmsg(ends[1], &m, MSG_NOSIGNAL) != sizeof why);
+	}
+	close(ends[1]);
+	told = recv(ends[0], &why, sizeof why, MSG_WAITALL) == sizeof why;
+	close(ends[0]);
+	CU_ASSERT_FATAL(waitpid(pid, &status, 0) == pid);
+	return told ? why ? REFUSED : COULD : WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? ENDED : BROKEN;
+}
+
+static void who_writes_a_file_can_do_no_more_than_that(void)
+{
+	for (int i = 0; i < N_ACTIONS; i++) {
+		const struct action *a = &action[i];
+		char what[160];
+
+		if (!possible[i] || (missing & S))
+			continue;
+		set_out();
+		const int found = in_a_scribe(a);
+		snprintf(what, sizeof what, "%s: %d", a->name, found);
+		const int right = a->run == write_file || a->run == cut_own_file ? COULD : a->ends ? ENDED : REFUSED;
+		CU_assertImplementation(found == right, __LINE__, what, __FILE__, __func__, CU_FALSE);
+	}
+}
+
 /* ---- what the parent has read ------------------------------------------------------------------------ */
 
 static void look_at_number(void *ctx, int pipe)
@@ -504,7 +546,8 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_process_without_the_sandbox_can_do_it), TEST(a_child_can_do_none_of_it), TEST(seccomp_holds_without_landlock),
 		TEST(landlock_holds_without_seccomp), TEST(the_rest_holds_without_either), TEST(what_nobody_refuses_goes_through),
-		TEST(legitimate_work_goes_on), TEST(a_file_of_our_own_may_be_changed_and_no_other), TEST(numbers_of_another_recording_are_out_of_sight),
+		TEST(legitimate_work_goes_on), TEST(a_file_of_our_own_may_be_changed_and_no_other),
+		TEST(who_writes_a_file_can_do_no_more_than_that), TEST(numbers_of_another_recording_are_out_of_sight),
 		TEST(landlock_keeps_the_network_from_a_socket_that_is_left), CU_TEST_INFO_NULL
 	};
 	if (!prepare()) {

@@ -157,9 +157,9 @@ static void what_is_gathered_is_checked_where_it_comes_from(void)
 	                      vn_box_whole(0, find(base, "bad"), vn_recording_entry(base, find(base, "bad"))) };
 	vn_entry e = *vn_recording_entry(base, find(base, "good"));
 	CU_ASSERT_EQUAL_FATAL(vn_derive(path, &base, 1, &r, NULL), VN_OK);
-	strcpy(e.name, "kept");
+	e.name = "kept";
 	CU_ASSERT_EQUAL(vn_derive_keep(r, &e, 0, piece[0].entry, NULL), VN_OK);
-	strcpy(e.name, "two");
+	e.name = "two";
 	e.shape.dim[0] = 4;
 	piece[1].to[0] = 2;
 	CU_ASSERT_EQUAL(vn_derive_add(r, &e, piece, 2, VN_JOIN_PLACED, NULL), VN_OK);

@@ -154,6 +154,21 @@ static vn_status damaged(const vn_child *c, const char *how, vn_error *err)
 	return vn_fail(err, VN_ERR_FORMAT, "%s: damaged %s structure (%s)", c->path, c->what, how);
 }
 
+/* Whoever sends these has not looked at the file: the kernel, which needs memory, or a person. */
+static bool from_outside(int number)
+{
+	return number == SIGKILL || number == SIGXCPU || number == SIGTERM || number == SIGINT || number == SIGHUP;
+}
+
+static vn_status killed(const vn_child *c, int number, vn_error *err)
+{
+	if (number == SIGKILL)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed, for want of memory as a rule; the file may be good", c->path);
+	if (number == SIGXCPU)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was killed at the limit of processor time (ulimit -t); the file may be good", c->path);
+	return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it was ended by signal %d; the file may be good", c->path, number);
+}
+
 /* The pipe ended early: why? */
 static vn_status gone(vn_child *c, vn_error *err)
 {
@@ -167,14 +182,17 @@ static vn_status gone(vn_child *c, vn_error *err)
 		;
 	c->pid = -1;
 	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == VN_CHILD_TROUBLE)
-		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it cannot say what it found", c->path);
-	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: the process that reads it ended, for want of memory as a rule; the file may be good", c->path);
+	const int number = pid > 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	if (from_outside(number))
+		return killed(c, number, err);
+	if (number == SIGPROF)
 		return damaged(c, "reading it does not end", err);
-	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+	if (number == SIGSYS)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader ask for what no reading needs; it may be an attack",
 		               c->path);
-	if (pid > 0 && WIFSIGNALED(status))
-		snprintf(how, sizeof how, "%s crashes on it: signal %d", c->what, WTERMSIG(status));
+	if (number)
+		snprintf(how, sizeof how, "%s crashes on it: signal %d", c->what, number);
 	return damaged(c, how, err);
 }
 

@@ -57,7 +57,8 @@ vn_status vn_child_adopt(vn_child *c, const char *path, int pipe, vn_error *err)
 void      vn_child_end(vn_child *c);
 
 /* One frame: its kind and its bytes, NUL behind them, by malloc. A child that
- * died, fell silent or talks nonsense is VN_ERR_FORMAT. */
+ * crashed, fell silent or talks nonsense is VN_ERR_FORMAT; one that was killed,
+ * or got no memory, VN_ERR_NOMEM: the file may be good. */
 vn_status vn_child_receive(vn_child *c, int *kind, void **data, size_t *bytes, vn_error *err);
 /* The next frame of any of n children, at most VN_CHILDREN, those without a pipe
  * left out; *which: whose it is, or whose fault. */

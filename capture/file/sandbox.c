@@ -231,6 +231,12 @@ static void add_rule(program *p, const rule *r)
 	add_return(p, SECCOMP_RET_ALLOW);
 }
 
+static void add_rules(program *p, const rule *r, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		add_rule(p, &r[i]);
+}
+
 static bool enter_seccomp(const vn_sandbox *s)
 {
 	const unsigned pipe = (unsigned)s->pipe, file = (unsigned)s->file, self = (unsigned)getpid();
@@ -251,12 +257,10 @@ static bool enter_seccomp(const vn_sandbox *s)
 		{ SYS_rt_sigprocmask, ALWAYS, 0, 0 },
 		{ SYS_tgkill, IS, 0, self },
 		{ SYS_exit_group, ALWAYS, 0, 0 },
-		/* Only with `writes`: */
-		{ SYS_pwrite64, IS, 0, file },
-		{ SYS_ftruncate, IS, 0, file },
 	};
-	const size_t n = sizeof allowed / sizeof *allowed - (s->writes ? 0 : 2);
-	program      p = { .n = 0 };
+	const rule writing[] = { { SYS_pwrite64, IS, 0, file }, { SYS_ftruncate, IS, 0, file }, { SYS_lseek, IS, 0, file } };
+	const rule talking[] = { { SYS_sendmsg, IS, 0, pipe }, { SYS_recvfrom, IS, 0, pipe } };
+	program    p = { .n = 0 };
 
 	add_load(&p, offsetof(struct seccomp_data, arch));
 	add(&p, BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0);
@@ -264,8 +268,11 @@ static bool enter_seccomp(const vn_sandbox *s)
 	add_load(&p, offsetof(struct seccomp_data, nr));
 	add(&p, BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1);
 	add_return(&p, SECCOMP_RET_KILL_PROCESS);
-	for (size_t i = 0; i < n; i++)
-		add_rule(&p, &allowed[i]);
+	add_rules(&p, allowed, sizeof allowed / sizeof *allowed);
+	if (s->writes)
+		add_rules(&p, writing, sizeof writing / sizeof *writing);
+	if (s->talks)
+		add_rules(&p, talking, sizeof talking / sizeof *talking);
 	for (size_t i = 0; i < sizeof never / sizeof *never; i++) {
 		add(&p, BPF_JMP | BPF_JEQ | BPF_K, never[i], 0, 1);
 		add_return(&p, SECCOMP_RET_KILL_PROCESS);

@@ -1,4 +1,4 @@
-/* sandbox.h: what is taken from a process before it reads a stranger's file (child.h).
+/* sandbox.h: what is taken from a process before it reads a stranger's file (child.h), or writes one of ours (scribe.h).
  *
  * A library that crashes on a file made for it may as well run the code in that file. A process in here keeps:
  * the descriptor of that file, for reading; the writing end of its pipe; memory; the processor, for some seconds.
@@ -28,6 +28,7 @@ typedef struct vn_sandbox {
 	int  pipe;     /* the only descriptor for writing */
 	int  file;     /* the only one for reading; -1: none */
 	bool writes;   /* it is for writing too: an own file that is changed */
+	bool talks;    /* pipe is a socket: sendmsg and recv */
 	int  without;  /* layers left out: for tests alone, which see each of the others hold by itself */
 } vn_sandbox;
 

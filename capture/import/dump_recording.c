@@ -3,6 +3,7 @@
 
 #include "capture/view/dims.h"
 #include "capture/recording/recording_inside.h"
+#include "libref/base/intern.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,12 +31,14 @@ vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value
 	return VN_OK;
 }
 
+/* Its name is NULL where there is no memory. */
 static vn_entry entry_of(const vn_array *a, int i)
 {
 	vn_entry e = { .step = a->step, .order = i, .layer = vn_name_layer(a->name), .dtype = a->laid.dtype, .shape = a->shape, .same_as = -1 };
-	strcpy(e.name, a->name);
-	strcpy(e.axes, a->axes);
-	strcpy(e.op, a->op);
+	e.point = e.basis = "";
+	e.axes = vn_intern(a->axes);
+	e.op = vn_intern(a->op);
+	e.name = e.axes && e.op ? vn_intern(a->name) : NULL;
 	return e;
 }
 
@@ -77,6 +80,10 @@ vn_status vn_dump_recording(vn_dump *d, vn_recording **out, vn_error *err)
 		if ((st = check_dims(d, a, err)))
 			break;
 		r->entry[r->n_entries] = entry_of(a, i);
+		if (!r->entry[r->n_entries].name) {
+			st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d names", d->path, d->n);
+			break;
+		}
 		r->source[r->n_entries++] = (vn_extent) { .offset = -1, .address = (uint64_t)i + 1, .foreign = i + 1, .parts = vn_laid_plain(&a->laid),
 			.bytes = vn_shape_count(&a->shape) * (int64_t)vn_dtype_size(a->laid.dtype) };
 	}

@@ -6,6 +6,7 @@
 #include "capture/recording/packed.h"
 #include "capture/store/label.h"
 #include "capture/recording/recording_inside.h"
+#include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"
 
@@ -221,14 +222,15 @@ static int words_of(const char *axes)
 }
 
 /* A tensor that nobody named the axes of has its checkpoint's, if it has as many. */
-static void name_axes(vn_import *i)
+static vn_status name_axes(vn_import *i, vn_error *err)
 {
 	for (int k = 0; k < i->r->n_entries; k++) {
 		vn_entry *e = &i->r->entry[k];
 		const vn_point_info *p = *e->axes ? NULL : vn_label_point(e->name);
-		if (p && words_of(p->axes) == e->shape.rank)
-			snprintf(e->axes, sizeof e->axes, "%s", p->axes);
+		if (p && words_of(p->axes) == e->shape.rank && !(e->axes = vn_intern(p->axes)))
+			return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", i->r->path, e->name);
 	}
+	return VN_OK;
 }
 
 /* Engines that are asked for the logits of some tokens, or of none, may go on with their rows alone in the last layer: llama.cpp does. */
@@ -335,9 +337,8 @@ static vn_status check(vn_import *i, vn_error *err)
 {
 	const char *first = NULL;
 	char        near[VN_NAME_MAX], text[VN_NAME_MAX];
-	name_axes(i);
-	vn_status st = leave_out_alone(i, err);
-	if (st || (st = unless_dry(i, vn_recording_check_rows(i->r, err), err)))
+	vn_status   st = name_axes(i, err);
+	if (st || (st = leave_out_alone(i, err)) || (st = unless_dry(i, vn_recording_check_rows(i->r, err), err)))
 		return st;
 	for (int k = 0; k < vn_recording_count(i->r); k++) {
 		const vn_entry *e = vn_recording_entry(i->r, k);

@@ -22,21 +22,19 @@ static vn_entry named(const vn_entry *from, const char *name)
 	const char *dot = strchr(name, '.');
 	vn_entry e = *from;
 	vn_point p;
-	snprintf(e.name, sizeof e.name, "%s", name);
-	e.point[0] = e.op[0] = e.basis[0] = '\0';
+	e.name = name;
+	e.point = e.op = e.basis = "";
 	e.layer = vn_name_layer(name);
 	if (vn_point_from_name(dot ? dot + 1 : name, &p)) {
-		snprintf(e.point, sizeof e.point, "%s", vn_point_get(p)->name);
-		snprintf(e.basis, sizeof e.basis, "%s", vn_point_get(p)->basis);
+		e.point = vn_point_get(p)->name;
+		e.basis = vn_point_get(p)->basis;
 	}
 	return e;
 }
 
 static void label(vn_entry *e, const char *axes)
 {
-	const size_t n = strlen(axes) < sizeof e->axes ? strlen(axes) : 0; /* none is better than half */
-	memcpy(e->axes, axes, n);
-	e->axes[n] = '\0';
+	e->axes = strlen(axes) < VN_AXES_MAX ? axes : ""; /* none is better than half */
 	e->rows_off = false; /* that was said of the file's own */
 }
 

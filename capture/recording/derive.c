@@ -1,6 +1,7 @@
 /* derive.c: see derive.h. */
 #include "capture/recording/derive.h"
 #include "capture/recording/recording_inside.h"
+#include "libref/base/intern.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,8 +109,13 @@ void vn_derive_forget_model(vn_recording *r)
 	r->has_plan = false;
 }
 
-static vn_status add(vn_recording *r, const vn_entry *e, const vn_extent *s, vn_error *err)
+static vn_status add(vn_recording *r, const vn_entry *of, const vn_extent *s, vn_error *err)
 {
+	vn_entry e = *of;
+
+	if (!(e.name = vn_intern(of->name)) || !(e.point = vn_intern(of->point)) || !(e.op = vn_intern(of->op)) || !(e.basis = vn_intern(of->basis)) ||
+	    !(e.axes = vn_intern(of->axes)))
+		return no_memory(r, err);
 	if (r->n_entries == r->room_entries) {
 		const int room = r->room_entries ? 2 * r->room_entries : 256;
 		vn_entry *entries = realloc(r->entry, (size_t)room * sizeof *entries);
@@ -121,7 +127,7 @@ static vn_status add(vn_recording *r, const vn_entry *e, const vn_extent *s, vn_
 		r->source = sources;
 		r->room_entries = room;
 	}
-	r->entry[r->n_entries] = *e;
+	r->entry[r->n_entries] = e;
 	r->entry[r->n_entries].same_as = -1;
 	r->source[r->n_entries++] = *s;
 	return VN_OK;

@@ -33,7 +33,7 @@ vn_status vn_derive(const char *path, vn_recording *const *base, int n, vn_recor
 /* One that nobody made: no tensor, no token, nothing said. path: where it was looked for. */
 vn_status vn_derive_nothing(const char *path, vn_recording **r, vn_error *err);
 /* One more tensor: e's name, step, axes, dtype and shape... count; its digest and
- * statistics do not unless it is a whole tensor of a source. The pieces are copied.
+ * statistics do not unless it is a whole tensor of a source. The pieces are copied, and its words.
  * Every element must be covered, once unless summed. The dtype is the pieces' (a sum
  * is made in double and kept in f64 for f64, else in f32). */
 vn_status vn_derive_add(vn_recording *r, const vn_entry *e, const vn_piece *piece, int n, vn_joined how, vn_error *err);

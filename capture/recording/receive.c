@@ -5,6 +5,7 @@
 #include "capture/recording/recording_inside.h"
 
 #include "capture/file/child.h"
+#include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 #include "libref/plan/point.h"
@@ -36,7 +37,8 @@ static void *grow(void *list, int n, int *room, size_t size)
 	return p;
 }
 
-/* As many objects as the child goes through, and what its frames of one file may come to; no honest one sends more. */
+/* As many steps, lines and rows as the child goes through, and what its frames of one file may come to, those of tensors excepted
+ * (vn_scan_most); no honest one sends more. */
 enum { MOST_OBJECTS = 1000000, MOST_WORDS = 1000, MOST_INFLATION = 1100, MOST_STEP = 999999999 };
 static const uint64_t MOST_BYTES = UINT64_C(4) << 30;
 
@@ -262,7 +264,7 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	vn_seen_tensor t;
 	int64_t        size;
 
-	if (bytes != sizeof t || r->n_entries == MOST_OBJECTS)
+	if (bytes != sizeof t || r->n_entries >= vn_scan_most(r->bytes))
 		return astray(r, err);
 	memcpy(&t, data, sizeof t);
 	if (!ENDED(t.name) || !ENDED(t.point) || !ENDED(t.op) || !ENDED(t.basis) || !ENDED(t.axes) || !ENDED(t.digest) ||
@@ -282,11 +284,9 @@ static vn_status take_tensor(vn_recording *r, const void *data, size_t bytes, vn
 	    (e.has_stats && (t.nan < 0 || t.inf < 0)))
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s: order %" PRId64 ", layer %" PRId64 ", digest '%s', nan %" PRId64
 		               ", inf %" PRId64, r->path, t.name, t.order, t.layer, t.digest, t.nan, t.inf);
-	memcpy(e.name, t.name, sizeof e.name);
-	memcpy(e.point, t.point, sizeof e.point);
-	memcpy(e.op, t.op, sizeof e.op);
-	memcpy(e.basis, t.basis, sizeof e.basis);
-	memcpy(e.axes, t.axes, sizeof e.axes);
+	if (!(e.name = vn_intern(t.name)) || !(e.point = vn_intern(t.point)) || !(e.op = vn_intern(t.op)) || !(e.basis = vn_intern(t.basis)) ||
+	    !(e.axes = vn_intern(t.axes)))
+		return no_memory(r, err);
 	memcpy(e.shape.dim, t.dim, (size_t)t.rank * sizeof *t.dim);
 	if (e.has_stats)
 		e.stats = (vn_stats){ .n = vn_shape_count(&e.shape), .nan = t.nan, .inf = t.inf, .min = t.min, .max = t.max,
@@ -374,6 +374,11 @@ static vn_status start(incoming *in, const vn_recording *r)
 	                               &in->why);
 }
 
+static uint64_t most_bytes(const vn_recording *r)
+{
+	return MOST_BYTES + (uint64_t)vn_scan_most(r->bytes) * (2 * sizeof(uint32_t) + sizeof(vn_seen_tensor));
+}
+
 /* Frames of all of them, until each is done or refused; how many come before the first that is refused. */
 static int receive(incoming *in, vn_recording *const *r, int n)
 {
@@ -390,7 +395,7 @@ static int receive(incoming *in, vn_recording *const *r, int n)
 		vn_status st = vn_child_receive_any(child, n, &i, &kind, &data, &bytes, &why);
 		in[i].bytes += 8 + bytes;
 		if (!st)
-			st = in[i].bytes > MOST_BYTES ? astray(r[i], &why) : take(r[i], kind, &data, bytes, &why);
+			st = in[i].bytes > most_bytes(r[i]) ? astray(r[i], &why) : take(r[i], kind, &data, bytes, &why);
 		free(data);
 		if (!st && kind != VN_FRAME_DONE)
 			continue;

@@ -100,36 +100,41 @@ static int by_step(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Entry i becomes what entry list[i] was; in place, since of millions a second copy is a good part of all memory. list is used up. */
+static void permute(vn_recording *r, int *list)
+{
+	for (int i = 0; i < r->n_entries; i++) {
+		const vn_entry  entry = r->entry[i];
+		const vn_extent source = r->source[i];
+		int             at = i;
+		while (list[at] >= 0) { /* round the circle that begins at i */
+			const int from = list[at];
+			list[at] = -1;
+			r->entry[at] = from == i ? entry : r->entry[from];
+			r->source[at] = from == i ? source : r->source[from];
+			at = from;
+		}
+	}
+}
+
 vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 {
 	const size_t n = (size_t)r->n_entries;
 	int         *list = malloc((n + 1) * sizeof *list);
-	vn_entry    *entry = malloc((n + 1) * sizeof *entry);
-	vn_extent   *source = malloc((n + 1) * sizeof *source);
-	vn_status    st = VN_OK;
+	vn_status    st = list ? in_order(r, list, err) : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
 
-	if (!list || !entry || !source)
-		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d tensors", r->path, r->n_entries);
-	if (st || (st = in_order(r, list, err))) {
+	if (st) {
 		free(list);
-		free(entry);
-		free(source);
 		return st;
 	}
-	for (size_t i = 0; i < n; i++) {
-		entry[i] = r->entry[list[i]];
-		source[i] = r->source[list[i]];
+	permute(r, list);
+	for (size_t i = 0; i < n; i++)
 		list[i] = (int)i;
-	}
-	free(r->entry);
-	free(r->source);
-	r->entry = entry;
-	r->source = source;
 
 	qsort_r(list, n, sizeof *list, in_file_order, r);
 	for (size_t i = 1, first = 0; i < n; i++) {
-		if (source[list[i]].address == source[list[first]].address)
-			entry[list[i]].same_as = list[first];
+		if (r->source[list[i]].address == r->source[list[first]].address)
+			r->entry[list[i]].same_as = list[first];
 		else
 			first = i;
 	}
@@ -137,8 +142,8 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err)
 	qsort_r(list, n, sizeof *list, in_name_order, r);
 	for (size_t i = 1; i < n && !st; i++)
 		if (in_name_order(&list[i - 1], &list[i], r) == 0)
-			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is there twice in step %d", r->path, entry[list[i]].name,
-			             entry[list[i]].step);
+			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is there twice in step %d", r->path, r->entry[list[i]].name,
+			             r->entry[list[i]].step);
 	return st;
 }
 
@@ -347,7 +352,7 @@ void vn_recording_close(vn_recording *r)
 		r->foreign.close(r->foreign.context);
 	free(r->entry);
 	free(r->source);
-	free(r->proof);
+	vn_proofs_free(r);
 	free(r->by_name);
 	free(r->path);
 	free(r);

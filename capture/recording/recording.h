@@ -19,19 +19,21 @@
 
 typedef struct vn_recording vn_recording;
 
+enum { VN_WORD_MAX = 32, VN_AXES_MAX = 64 };
+
 typedef struct vn_step {
 	int     number;
 	int64_t position, tokens; /* cached before, new in this call */
 	int64_t first_row, rows;  /* which rows of the call are here */
 } vn_step;
 
-/* One tensor under one name. */
+/* One tensor under one name. Of the words there is one copy, however many tensors have it (libref/base/intern.h). */
 typedef struct vn_entry {
-	char      name[VN_NAME_MAX]; /* "layer3.q_rope" */
+	const char *name;            /* "layer3.q_rope"; less than VN_NAME_MAX bytes */
+	const char *point, *op, *basis, *axes; /* "" when the file does not say; less than VN_WORD_MAX and, axes, VN_AXES_MAX */
 	int       step;              /* number of its step */
 	int       order;             /* place in the execution order; -1: the file does not say */
 	int       layer;             /* -1 outside layers */
-	char      point[32], op[32], basis[32], axes[64]; /* empty when the file does not say */
 	vn_dtype  dtype;
 	vn_shape  shape;
 	vn_digest digest;            /* as the file claims; empty when it does not */

@@ -116,6 +116,7 @@ void      vn_recording_end(vn_recording *r, vn_scratch *s);
 
 /* Once a checkpoint file's entries are in order. */
 vn_status vn_proofs_make(vn_recording *r, vn_error *err);
+void      vn_proofs_free(vn_recording *r);
 /* Before numbers of a primary entry that is no view and not gathered are handed out, loaded where HDF5 reads it; any thread. */
 vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err);
 /* The same for one that lies in the file as it is and is lent (vn_recording_lend). */

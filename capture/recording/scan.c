@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_TENSORS = 1000000, MOST_GROUPS = 100000 };
+enum { MOST_LINES = 1000000 }; /* of a table or a list */
 
 /* The walk: what was seen, so that no group is entered twice. */
 typedef struct walk {
@@ -57,8 +57,9 @@ static void enter(walk *w, haddr_t at, const char *object)
 	haddr_t *slot = slot_of(w->group, w->room, at + 1); /* an address may be 0 */
 	if (*slot)
 		vn_refuse(w->s, object, "a group with two names");
-	if (w->n_groups++ == MOST_GROUPS)
-		vn_refuse(w->s, object, "more than %d groups", MOST_GROUPS);
+	const int64_t most = vn_scan_most(w->s->bytes) / 10;
+	if ((int64_t)w->n_groups++ == most)
+		vn_refuse(w->s, object, "more than %" PRId64 " groups in %" PRId64 " bytes", most, w->s->bytes);
 	*slot = at + 1;
 }
 
@@ -165,8 +166,8 @@ static void scan_lines(const vn_scan *s, hid_t in, const char *name, const char 
 	if (d < 0)
 		vn_refuse(s, object, "it is missing");
 	char **line = vn_scan_lines(s, d, object, &n);
-	if (n > MOST_TENSORS)
-		vn_refuse(s, object, "more than %d lines", MOST_TENSORS);
+	if (n > MOST_LINES)
+		vn_refuse(s, object, "more than %d lines", MOST_LINES);
 	for (int64_t i = 0; i < n; i++)
 		vn_child_send(s->pipe, frame, line[i], strlen(line[i]));
 	H5Oclose(d);
@@ -213,7 +214,7 @@ static void scan_weights(const vn_scan *s, hid_t model)
 	if (type < 0 || H5Tget_class(type) != H5T_COMPOUND)
 		vn_refuse(s, object, "not a table");
 	vn_extent e = vn_scan_extent(s, d, type, object);
-	if (e.rank != 1 || e.count > MOST_TENSORS)
+	if (e.rank != 1 || e.count > MOST_LINES)
 		vn_refuse(s, object, "rank %d with %" PRId64 " rows", e.rank, e.count);
 	if (e.count == 0)
 		return;
@@ -286,8 +287,9 @@ static void scan_plan(walk *w)
 
 static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
 {
-	if (++w->tensors > MOST_TENSORS)
-		vn_refuse(w->s, object, "more than %d tensors", MOST_TENSORS);
+	const int64_t most = vn_scan_most(w->s->bytes);
+	if (++w->tensors > most)
+		vn_refuse(w->s, object, "more than %" PRId64 " tensors in %" PRId64 " bytes", most, w->s->bytes);
 	vn_child_send(w->s->pipe, VN_FRAME_TENSOR, t, sizeof *t);
 }
 
@@ -295,20 +297,25 @@ static void send_tensor(walk *w, const vn_seen_tensor *t, const char *object)
 typedef struct place {
 	walk       *w;
 	const char *prefix, *object;
+	char        last[VN_NAME_MAX]; /* link */
 } place;
 
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object);
 
 static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void *ctx)
 {
-	const place *p = ctx;
-	walk        *w = p->w;
-	char         name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
+	place *p = ctx;
+	walk  *w = p->w;
+	char   name[VN_NAME_MAX], object[2 * VN_NAME_MAX];
 
 	check_link(w->s, p->object, link, info);
+	/* HDF5 goes by names, and says one twice where nodes of a damaged tree are one: a small file must not have many. */
+	if (strcmp(p->last, link) >= 0)
+		vn_refuse(w->s, p->object, "its links are not in order: %.40s before %.40s", p->last, link);
 	if (snprintf(name, sizeof name, "%s%s%s", p->prefix, *p->prefix ? "." : "", link) >= (int)sizeof name)
 		vn_refuse(w->s, p->object, "a name of more than %d bytes", VN_NAME_MAX - 1);
 	snprintf(object, sizeof object, "%s/%s", p->object, link);
+	snprintf(p->last, sizeof p->last, "%s", link);
 
 	vn_seen_tensor t = { .step = w->step.number, .order = VN_NOT_SAID, .layer = VN_NOT_SAID, .address = info->u.address };
 	strcpy(t.name, name);
@@ -335,7 +342,7 @@ static herr_t visit(hid_t group, const char *link, const H5L_info_t *info, void 
 
 static void walk_group(walk *w, hid_t group, const char *prefix, const char *object)
 {
-	place p = { w, prefix, object };
+	place p = { .w = w, .prefix = prefix, .object = object };
 	if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, NULL, visit, &p) < 0)
 		vn_refuse(w->s, object, "its links cannot be read");
 }

@@ -83,6 +83,16 @@ typedef struct vn_scan {
 	int            pipe;
 } vn_scan;
 
+/* How many tensors a file of so many bytes may have, second names included; a group of them is at least ten. Each takes some hundred
+ * bytes of memory and, in files as they are written, at least as many in the file (ours: 800). So memory is a few times the
+ * file at most, whoever made it, and never more than some 10 GB. */
+static inline int64_t vn_scan_most(int64_t file_bytes)
+{
+	enum { ALWAYS = 1000000, NEVER_MORE = 1 << 24, BYTES_EACH = 256 };
+	const int64_t most = file_bytes / BYTES_EACH;
+	return most < ALWAYS ? ALWAYS : most < NEVER_MORE ? most : NEVER_MORE;
+}
+
 /* Work for vn_child_start, ctx a vn_scan: everything but the tensors' numbers;
  * and the numbers of one tensor, in native order,
  * or the share of one child in them. All end with DONE or FAILED. */

@@ -24,9 +24,10 @@ typedef enum state {
 
 /* A stored tensor. The views of one tensor share it. */
 struct vn_proof {
+	vn_digest  *found;   /* where it is WRONG; else NULL */
 	int         entry;   /* of its file */
-	vn_digest   written, found;
 	_Atomic int state;
+	vn_digest   written; /* which a view takes from its entry */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,13 +46,21 @@ vn_status vn_proofs_make(vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
+void vn_proofs_free(vn_recording *r)
+{
+	for (int i = 0; r->proof && i < r->n_entries; i++)
+		free(r->proof[i].found);
+	free(r->proof);
+	r->proof = NULL;
+}
+
 /* ---- one tensor -------------------------------------------------------------------------------- */
 
 static void words_of(const vn_recording *r, const vn_proof *p, char *words, size_t room)
 {
 	const vn_entry *e = &r->entry[p->entry];
 	snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
-	         r->path, e->step, e->name, p->written.hex, p->found.hex);
+	         r->path, e->step, e->name, p->written.hex, p->found ? p->found->hex : "unknown");
 }
 
 static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_error *err)
@@ -63,9 +72,14 @@ static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_er
 	return vn_fail(err, VN_ERR_DAMAGED, "%s", words);
 }
 
-static int judged(vn_proof *p)
+/* Wrong ones are few, so that nobody has room for what was found of each. */
+static int judged(vn_proof *p, const vn_digest *found)
 {
-	return strcmp(p->found.hex, p->written.hex) == 0 ? RIGHT : WRONG;
+	if (strcmp(found->hex, p->written.hex) == 0)
+		return RIGHT;
+	if (!p->found && (p->found = malloc(sizeof *p->found)))
+		*p->found = *found;
+	return WRONG;
 }
 
 /* Of bytes that are in memory: scratch, or NULL. */
@@ -129,8 +143,9 @@ static vn_status prove(const vn_recording *r, int i, vn_proof *p, vn_error *err)
 	pthread_mutex_unlock(&lock);
 	if (now > BUSY)
 		return answer(r, p, now, err);
-	const vn_status st = take(r, i, &p->found, err);
-	now = leave(p, st ? now : judged(p));
+	vn_digest found;
+	const vn_status st = take(r, i, &found, err);
+	now = leave(p, st ? now : judged(p, &found));
 	return st ? st : answer(r, p, now, err);
 }
 
@@ -176,8 +191,7 @@ void vn_recording_vouch(vn_recording *r, int i, const vn_digest *found)
 	vn_proof *p = proof_of(&r, i);
 	pthread_mutex_lock(&lock);
 	if (p->state == LENT) { /* nobody is at it, or was */
-		p->found = *found;
-		p->state = judged(p);
+		p->state = judged(p, found);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -202,7 +216,7 @@ vn_status vn_recording_found(vn_recording *r, int i, vn_digest *found, vn_error 
 	const vn_status st = vn_recording_data(r, i, &data, err);
 	vn_recording_release(r, i);
 	vn_proof *p = proof_of(&r, i);
-	*found = p && p->state == WRONG ? p->found : (vn_digest) { "" };
+	*found = p && p->state == WRONG && p->found ? *p->found : (vn_digest) { "" };
 	return st == VN_ERR_DAMAGED ? VN_OK : st;
 }
 

@@ -1,19 +1,21 @@
 /* scribe.c: see scribe.h. The process and its messages; no HDF5. */
 #include "capture/store/scribe.h"
 
+#include "capture/file/sandbox.h"
+
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SILENCE_MS = 600000 }; /* as in child.c: however slow the disk */
+enum { SILENCE_S = 600 }; /* as in child.c: however slow the disk */
 
 typedef struct head {
 	int64_t errand;
@@ -28,69 +30,87 @@ typedef struct answer {
 
 /* ---- both ends ------------------------------------------------------------------------------ */
 
-static bool send_all(int socket, const void *data, size_t bytes)
+/* Two pieces, of which one may be empty, in one call as a rule. */
+static bool send_all(int socket, const void *first, size_t first_bytes, const void *second, size_t second_bytes)
 {
-	const char *from = data;
-	while (bytes > 0) {
-		const ssize_t n = send(socket, from, bytes, MSG_NOSIGNAL);
+	struct iovec  part[2] = { { (void *)(uintptr_t)first, first_bytes }, { (void *)(uintptr_t)second, second_bytes } };
+	struct msghdr m = { .msg_iov = part, .msg_iovlen = 2 };
+
+	while (part[0].iov_len + part[1].iov_len > 0) {
+		ssize_t n = sendmsg(socket, &m, MSG_NOSIGNAL);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return false;
-		from += n;
-		bytes -= (size_t)n;
+		for (int i = 0; i < 2; i++) {
+			const size_t gone = (size_t)n < part[i].iov_len ? (size_t)n : part[i].iov_len;
+			part[i].iov_base = (char *)part[i].iov_base + gone;
+			part[i].iov_len -= gone;
+			n -= (ssize_t)gone;
+		}
 	}
 	return true;
 }
 
-static bool receive_all(int socket, void *data, size_t bytes)
+/* So many bytes and, as far as they are there, more; how many, 0: the other end is gone, or says nothing in time. */
+static size_t receive(int socket, void *data, size_t least, size_t most)
 {
-	char *to = data;
-	while (bytes > 0) {
-		const ssize_t n = recv(socket, to, bytes, 0);
+	char  *to = data;
+	size_t got = 0;
+
+	while (got < least) {
+		const ssize_t n = recv(socket, to + got, most - got, 0);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return false;
-		to += n;
-		bytes -= (size_t)n;
+			return 0;
+		got += (size_t)n;
 	}
-	return true;
+	return got;
 }
 
 /* ---- the child -------------------------------------------------------------------------------- */
 
-/* What a terminal sends to all is the store's to heed; what HDF5 or the C library say on the way down is not ours. */
+/* What a terminal sends to all is the store's to heed. */
 static void settle_in(void)
 {
-	const struct rlimit none = { 0, 0 };
-	const int           null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	sigset_t            all;
+	sigset_t all;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	setrlimit(RLIMIT_CORE, &none);
-	if (null >= 0) {
-		dup2(null, 1);
-		dup2(null, 2);
-	}
+}
+
+/* A message as it comes in: nobody sends the next before this one is answered, so what is there belongs to it. */
+typedef struct incoming {
+	head head;
+	char body[4096 - sizeof(head)]; /* its beginning; tensors' messages are shorter */
+} incoming;
+
+static bool receive_message(int socket, vn_errand *errand, vn_message *m)
+{
+	incoming     in;
+	const size_t got = receive(socket, &in, sizeof in.head, sizeof in), here = got - sizeof in.head;
+
+	if (got == 0 || here > in.head.bytes || !(m->data = malloc(in.head.bytes + 1)))
+		return false;
+	memcpy(m->data, in.body, here);
+	m->n = m->room = in.head.bytes;
+	*errand = (vn_errand)in.head.errand;
+	return here == m->n || receive(socket, m->data + here, m->n - here, m->n - here) > 0;
 }
 
 /* One errand; false: the store is gone, or nothing can be understood any more. */
 static bool serve(vn_desk *d, int socket)
 {
-	head       h;
+	vn_errand  errand;
 	answer     a = { 0 };
 	vn_message m = { 0 };
 
-	if (!receive_all(socket, &h, sizeof h))
+	if (!receive_message(socket, &errand, &m))
 		return false;
-	if (!(m.data = malloc(h.bytes + 1)) || !receive_all(socket, m.data, h.bytes))
-		return false;
-	m.n = m.room = h.bytes;
-	a.status = vn_desk_do(d, (vn_errand)h.errand, &m, &a.value, &a.err);
+	a.status = vn_desk_do(d, errand, &m, &a.value, &a.err);
 	vn_message_finish(&m);
-	return send_all(socket, &a, sizeof a);
+	return send_all(socket, &a, sizeof a, NULL, 0);
 }
 
 __attribute__((noreturn)) static void work(int socket, const vn_place *place, pid_t parent)
@@ -99,7 +119,10 @@ __attribute__((noreturn)) static void work(int socket, const vn_place *place, pi
 	if (getppid() != parent)
 		_exit(1);
 	settle_in();
-	vn_desk *d = vn_desk_create(place->fd, place->partial);
+	const vn_sandbox box = { .pipe = socket, .file = place->fd, .writes = true, .talks = true };
+	vn_sandbox_begin(&box);
+	vn_desk *d = vn_desk_create(place->fd, place->partial); /* HDF5 comes up */
+	vn_sandbox_close(&box);
 	while (d && serve(d, socket))
 		;
 	_exit(d ? 0 : 1);
@@ -114,6 +137,7 @@ vn_status vn_scribe_start(vn_scribe *s, const vn_place *place, vn_error *err)
 	*s = (vn_scribe){ .pid = -1, .socket = -1, .path = place->partial };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
 		return vn_fail(err, VN_ERR_IO, "%s: cannot make a socket: %s", s->path, strerror(errno));
+	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = SILENCE_S }, sizeof(struct timeval));
 	const pid_t parent = getpid();
 	s->pid = fork();
 	if (s->pid == 0) {
@@ -152,18 +176,13 @@ static vn_status gone(vn_scribe *s, vn_error *err)
 	while ((pid = waitpid(s->pid, &status, 0)) < 0 && errno == EINTR)
 		;
 	s->pid = -1;
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+		return vn_fail(err, VN_ERR_IO, "%s: the process that writes it was killed, for want of memory as a rule", s->path);
+	if (pid > 0 && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS)
+		return vn_fail(err, VN_ERR_IO, "%s: writing it was stopped: the process that writes it asked for what no writing needs", s->path);
 	if (pid > 0 && WIFSIGNALED(status))
 		return vn_fail(err, VN_ERR_IO, "%s: HDF5 crashed while writing it (signal %d), for want of memory as a rule", s->path, WTERMSIG(status));
 	return vn_fail(err, VN_ERR_IO, "%s: HDF5 ended while writing it, for want of memory as a rule", s->path);
-}
-
-static bool wait_for(int socket)
-{
-	struct pollfd p = { .fd = socket, .events = POLLIN };
-	int           n;
-	while ((n = poll(&p, 1, SILENCE_MS)) < 0 && errno == EINTR)
-		;
-	return n != 0; /* a poll that fails leaves the waiting to recv */
 }
 
 vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
@@ -175,12 +194,12 @@ vn_status vn_scribe_answer(vn_scribe *s, int64_t *value, vn_error *err)
 	if (!s->asked)
 		return VN_OK;
 	s->asked = false;
-	if (!wait_for(s->socket)) {
-		kill(s->pid, SIGKILL);
+	errno = 0;
+	if (!receive(s->socket, &a, sizeof a, sizeof a)) {
+		if (errno == EAGAIN)
+			kill(s->pid, SIGKILL); /* silent for too long */
 		return gone(s, err);
 	}
-	if (!receive_all(s->socket, &a, sizeof a))
-		return gone(s, err);
 	if (value)
 		*value = a.value;
 	if (a.status && err)
@@ -199,7 +218,7 @@ static vn_status ask(vn_scribe *s, vn_errand errand, const vn_message *m, vn_err
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory", s->path);
 	if (s->socket < 0)
 		return vn_fail(err, VN_ERR_IO, "%s: nobody writes it any more", s->path);
-	if (!send_all(s->socket, &h, sizeof h) || !send_all(s->socket, m->data, m->n))
+	if (!send_all(s->socket, &h, sizeof h, m->data, m->n))
 		return gone(s, err);
 	s->asked = true;
 	return VN_OK;

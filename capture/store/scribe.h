@@ -9,6 +9,9 @@
  * When the store's process ends, however, the scribe is killed at once (PR_SET_PDEATHSIG), and the file stays as it
  * was published last. The kernel takes the thread that forked it for its parent: start it in one that outlives it.
  *
+ * It runs in a sandbox (sandbox.h), as who reads a stranger's file does: it has the descriptors of the file and of its socket,
+ * memory, and nothing else.
+ *
  * Threads  one at a time per scribe.
  */
 #ifndef VN_CAPTURE_SCRIBE_H

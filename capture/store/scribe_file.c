@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 /* Seconds between two states on disk; what a killed process loses at most,
  * beside the tensor at hand. Publishing takes well under a millisecond, with
@@ -292,8 +292,8 @@ static bool mark_complete(hid_t file)
 /* What is on disk, opened as a reader would: another file to HDF5. */
 static vn_status read_back(vn_desk *d, vn_error *err)
 {
-	struct stat at = { 0 };
-	vn_driver *driver = fstat(d->fd, &at) == 0 ? vn_driver_create(d->fd, d->path, at.st_size) : NULL;
+	const off_t bytes = lseek(d->fd, 0, SEEK_END);
+	vn_driver *driver = bytes >= 0 ? vn_driver_create(d->fd, d->path, bytes) : NULL;
 	hid_t      fapl = H5Pcreate(H5P_FILE_ACCESS), file = H5I_INVALID_HID;
 	bool       good = driver && fapl >= 0 && H5Pset_driver(fapl, (hid_t)vn_driver_id(), vn_driver_info(driver)) >= 0 &&
 	            (file = H5Fopen(d->path, H5F_ACC_RDONLY, fapl)) >= 0 && vn_desk_plan_is_whole(d, file);

@@ -11,9 +11,10 @@
 
 typedef struct vn_box {
 	vn_piece piece;               /* to 0; from: the caller moves it */
-	vn_entry made;                /* the result so far: rank, sizes and words */
+	vn_entry made;                /* the result so far: rank, sizes and words; its axes lie in here */
+	char     axes[VN_AXES_MAX];
 	int64_t  stride[VN_MAX_RANK]; /* of the source's axes, in elements */
-	size_t   used;                /* of made.axes */
+	size_t   used;                /* of axes */
 } vn_box;
 
 /* No axes yet; the rest of made is the entry's. */

@@ -3,6 +3,7 @@
 #include "capture/view/view.h"
 
 #include "libref/plan/point.h"
+#include "libref/base/intern.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -95,16 +96,21 @@ static vn_view *view_of(vn_recording *r, int i, vn_error *err)
 }
 
 /* Entry i and all its other names say what they are now. */
-static void rename_all(vn_recording *r, int i, const char *axes)
+static vn_status rename_all(vn_recording *r, int i, const char *axes, vn_error *err)
 {
-	int from, to;
+	const char *kept = vn_intern(axes);
+	int         from, to;
+
+	if (!kept)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the axes of %s", r->path, r->entry[i].name);
 	step_of(r, i, &from, &to);
 	for (int k = from; k < to; k++)
 		if (vn_recording_primary(r, k) == i) {
 			r->entry[k].shape = r->source[i].view->shape;
 			r->entry[k].digest.hex[0] = '\0';
-			snprintf(r->entry[k].axes, sizeof r->entry[k].axes, "%s", axes);
+			r->entry[k].axes = kept;
 		}
+	return VN_OK;
 }
 
 vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_error *err)
@@ -112,7 +118,7 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 	separate_steps(r);
 	vn_recording_release(r, i);
 	vn_view *v = view_of(r, i = vn_recording_primary(r, i), err);
-	char     axes[sizeof r->entry->axes] = "";
+	char     axes[VN_AXES_MAX] = "";
 	size_t   used = 0, n;
 	if (!v)
 		return VN_ERR_NOMEM;
@@ -124,27 +130,23 @@ vn_status vn_view_axes(vn_recording *r, int i, const int order[VN_MAX_RANK], vn_
 		v->shape.dim[k] = old.shape.dim[order[k]];
 		used += (size_t)snprintf(axes + used, sizeof axes - used, "%s%.*s", k ? " " : "", (int)n, w);
 	}
-	rename_all(r, i, axes);
-	return VN_OK;
+	return rename_all(r, i, axes, err);
 }
 
 vn_status vn_view_entry_rows(vn_recording *r, int i, int64_t first, int64_t rows, vn_error *err)
 {
-	char axes[sizeof r->entry->axes];
 	separate_steps(r);
 	vn_recording_release(r, i);
 	i = vn_recording_primary(r, i);
 	const int axis = vn_axes_find(vn_entry_axes(&r->entry[i]), "token");
 	if (axis < 0 || axis >= r->entry[i].shape.rank || first < 0 || rows < 0 || first + rows > r->entry[i].shape.dim[axis])
 		return vn_fail(err, VN_ERR_USAGE, "%s: %s does not have rows %" PRId64 "-%" PRId64, r->path, r->entry[i].name, first, first + rows - 1);
-	snprintf(axes, sizeof axes, "%s", r->entry[i].axes);
 	vn_view *v = view_of(r, i, err);
 	if (!v)
 		return VN_ERR_NOMEM;
 	v->from[axis] += first;
 	v->shape.dim[axis] = rows;
-	rename_all(r, i, axes);
-	return VN_OK;
+	return rename_all(r, i, r->entry[i].axes, err);
 }
 
 vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, vn_error *err)
@@ -161,15 +163,15 @@ vn_status vn_view_rows(vn_recording *r, int step, int64_t first, int64_t rows, v
 		const int axis = e->step == step && e->same_as < 0 ? vn_axes_find(vn_entry_axes(e), "token") : -1;
 		if (axis < 0 || axis >= e->shape.rank || e->shape.dim[axis] != s->rows)
 			continue;
-		char axes[sizeof e->axes];
-		snprintf(axes, sizeof axes, "%s", e->axes);
 		vn_recording_release(r, i);
 		vn_view *v = view_of(r, i, err);
 		if (!v)
 			return VN_ERR_NOMEM;
 		v->from[axis] += first - s->first_row;
 		v->shape.dim[axis] = rows;
-		rename_all(r, i, axes);
+		const vn_status st = rename_all(r, i, e->axes, err);
+		if (st)
+			return st;
 	}
 	s->first_row = first;
 	s->rows = rows;

@@ -256,6 +256,10 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		add(p, VN_M_NONFINITE, VN_PLAIN, &none, p->m.value[VN_M_NONFINITE], NULL);
 	if (must_be_equal(c, p, &set))
 		add(p, VN_M_MAX_ABS, VN_PLAIN, &none, p->m.value[VN_M_MAX_ABS], NULL);
+	vn_check *fewer = realloc(p->check, (size_t)(p->n_checks ? p->n_checks : 1) * sizeof *fewer); /* most limits are on what only some have */
+	if (!fewer)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
+	p->check = fewer;
 	for (int i = 0; i < p->n_checks; i++) {
 		doubt(c, p, &p->check[i]);
 		if (p->check[i].holds)

@@ -1,10 +1,12 @@
 /* printed.c: see printed.h. */
 #include "libref/base/printed.h"
 
+#include "libref/base/trouble.h"
 #include "libref/base/utf8.h"
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,17 +21,35 @@ typedef struct printed {
 	char   out[PIECE];
 	size_t n_out;
 	int    lost; /* errno of what could not be written; 0 */
+	bool   may_leave, left; /* its reader; what is printed behind that goes nowhere */
 } printed;
 
 static _Thread_local int last_lost; /* errno of the last failure of any of them */
 
 /* ---- to the descriptor -------------------------------------------------------------------- */
 
+/* A reader that may leave is no trouble, so watch.c is not to note it. */
+static ssize_t write_some(const printed *p, const char *text, size_t n)
+{
+	const bool sparing = vn_trouble_sparing();
+
+	vn_trouble_spare(sparing || p->may_leave);
+	const ssize_t k = write(p->fd, text, n);
+	const int     why = errno;
+	vn_trouble_spare(sparing);
+	if (k < 0 && p->may_leave && why != EPIPE && vn_trouble_is(why))
+		vn_trouble_note(strerror(why));
+	errno = why;
+	return k;
+}
+
 static void put_all(printed *p, const char *text, size_t n)
 {
-	while (n > 0 && !p->lost) {
-		const ssize_t k = write(p->fd, text, n);
-		if (k < 0 && errno != EINTR)
+	while (n > 0 && !p->lost && !p->left) {
+		const ssize_t k = write_some(p, text, n);
+		if (k < 0 && errno == EPIPE && p->may_leave)
+			p->left = true;
+		else if (k < 0 && errno != EINTR)
 			p->lost = last_lost = errno;
 		text += k > 0 ? k : 0;
 		n -= k > 0 ? (size_t)k : 0;
@@ -175,9 +195,27 @@ bool vn_printed_start(void)
 		return false;
 	setvbuf(out, buffer, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof buffer);
 	setvbuf(err, NULL, _IOLBF, BUFSIZ); /* a line is written in one go */
+	standard_output->may_leave = signal(SIGPIPE, SIG_IGN) != SIG_IGN;
 	stdout = out;
 	stderr = err;
 	return true;
+}
+
+bool vn_printed_left(void)
+{
+	return standard_output && standard_output->left;
+}
+
+void vn_printed_leave(void)
+{
+	sigset_t pipe;
+
+	signal(SIGPIPE, SIG_DFL);
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigprocmask(SIG_UNBLOCK, &pipe, NULL);
+	raise(SIGPIPE);
+	_exit(128 + SIGPIPE); /* as a shell says it */
 }
 
 const char *vn_printed_lost(void)

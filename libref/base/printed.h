@@ -14,8 +14,14 @@
 /* Over an open descriptor, which fclose closes. colour: "\033[31m" and its like pass too. NULL without memory: the
  * descriptor stays open. */
 FILE *vn_printed_open(int fd, bool colour);
-/* stdout and stderr become such streams. False without memory. */
+/* stdout and stderr become such streams, and SIGPIPE is ignored. False without memory. */
 bool  vn_printed_start(void);
+/* Whoever read stdout has left (EPIPE). That is no failure of the stream: what else the program has to write, it writes, and
+ * ends with vn_printed_leave, by SIGPIPE and without a word, as programs do that print for others. Where it was started with SIGPIPE
+ * ignored it is a failure like any other. */
+bool  vn_printed_left(void);
+__attribute__((noreturn))
+void  vn_printed_leave(void);
 /* Why stdout could not be written ("it is closed", "No space left on device"); NULL: it could so far. */
 const char *vn_printed_lost(void);
 /* The error number of this thread's last failure to write to any such stream; EIO where there was none. */

@@ -59,3 +59,15 @@ make twisted-plan "
 n = f['plan/nodes'][()]
 n[3] = b'{\"op\": \"rope\"}'
 f['plan/nodes'][...] = n"
+$PYTHON -c "
+import h5py, numpy as np
+with h5py.File('disorder.h5', 'w') as f: # in the older format, whose groups have no checksum
+    f.attrs.update(format='vernier-checkpoint', format_version=1, complete=1)
+    r = f.create_group('run')
+    r.attrs.update(engine='x', precision='f32')
+    r['token_ids'], r['positions'] = np.array([1], 'i4'), np.array([0], 'i4')
+    for n in ('qaa', 'qbb', 'qcc'): f['step.0/' + n] = np.ones(2, 'f4')
+whole = open('disorder.h5', 'rb').read()
+assert whole.count(b'qaa\\0') == 1
+open('disorder.h5', 'wb').write(whole.replace(b'qaa\\0', b'qzz\\0'))"
+try links-in-another-order disorder.h5

@@ -1,4 +1,5 @@
-# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line.
+# Results that cannot be written are trouble, whatever is the matter with standard output: status 2 and one line. Only a reader that
+# has left is none: SIGPIPE (141 to the shell) and no line, as of other programs that print.
 model=$FIXTURES/qwen2-trained
 vernier capture ref "$model" --ids 1,2,3 -o a.h5 2>/dev/null
 vernier capture ref "$model" --ids 1,2,3 --precision f16 -o b.h5 2>/dev/null
@@ -30,6 +31,19 @@ try import dump --dry-run --unmapped keep --ids 1,2,3
 try synth --help
 try --version
 try help
+echo "== a reader that leaves in the middle"
+vernier capture ref "$model" --ids 1,2,3 --points '*' --decode 12 -o e.h5 2>/dev/null
+vernier show e.h5 --format json | wc -c | awk '{ print ($1 > 131072 ? "more than a pipe holds" : "too little to tell") }'
+"$VERNIER" show e.h5 --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
+cp e.h5 f.h5; "$VERNIER" compare e.h5 f.h5 --all --format json 2>err | head -c 1; echo " ${PIPESTATUS[0]} $(wc -l <err)"
+rm e.h5 f.h5
+echo "== a reader that has left: trouble stays trouble, and who ignores SIGPIPE is told"
+mkfifo pipe; : <pipe & exec 9>pipe; wait $!
+"$VERNIER" compare a.h5 nothing.h5 >&9; echo $?
+(trap '' PIPE; "$VERNIER" show a.h5 >&9; echo $?)
+"$VERNIER" import dump --unmapped keep --ids 1,2,3 -o d.h5 >&9; [ -s d.h5 ] && echo written; rm -f d.h5
+"$VERNIER" calibrate a.h5 b.h5 -o l.yaml >&9 2>/dev/null; [ -s l.yaml ] && echo written; rm -f l.yaml
+exec 9>&-; rm pipe
 echo "== nothing to print"
 vernier compare a.h5 b.h5 -q >&-; echo $?
 vernier compare a.h5 b.h5 -q -o r.json >/dev/full; echo $?

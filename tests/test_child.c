@@ -1,0 +1,126 @@
+/* test_child.c: what is said of a file whose reader (child.h) does not come to its end. */
+#include "capture/file/child.h"
+#include "tests/suite.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void raise_it(void *ctx, int pipe)
+{
+	(void)pipe;
+	raise(*(const int *)ctx);
+}
+
+static void exit_with(void *ctx, int pipe)
+{
+	(void)pipe;
+	_exit(*(const int *)ctx);
+}
+
+/* The status, and the line. */
+static vn_status line_after(void (*work)(void *ctx, int pipe), int number, const char *what, vn_error *err)
+{
+	vn_child  child;
+	void     *data = NULL;
+	size_t    bytes;
+	int       kind;
+
+	*err = (vn_error) { "" };
+	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &(vn_child_task){ .path = "some.h5", .what = what, .file = -1, .work = work, .ctx = &number }, err), VN_OK);
+	const vn_status st = vn_child_receive(&child, &kind, &data, &bytes, err);
+	free(data);
+	vn_child_end(&child);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err->text, "some.h5: "));
+	CU_ASSERT_PTR_NULL(strchr(err->text, '\n'));
+	return st;
+}
+
+static void a_reader_that_is_killed_says_nothing_of_the_file(void)
+{
+	static const int number[] = { SIGKILL, SIGXCPU, SIGTERM, SIGINT, SIGHUP };
+	vn_error err;
+
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+		CU_ASSERT_EQUAL(line_after(raise_it, number[i], NULL, &err), VN_ERR_NOMEM);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
+		CU_ASSERT_PTR_NULL(strstr(err.text, "damaged"));
+		CU_ASSERT_EQUAL(strstr(err.text, "memory") != NULL, number[i] == SIGKILL);
+	}
+}
+
+static void a_reader_that_crashes_says_that_the_file_is_damaged(void)
+{
+	static const int number[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL };
+	vn_error err;
+
+	for (size_t i = 0; i < sizeof number / sizeof *number; i++) {
+		CU_ASSERT_EQUAL(line_after(raise_it, number[i], NULL, &err), VN_ERR_FORMAT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "damaged HDF5 structure (HDF5 crashes on it"));
+		CU_ASSERT_EQUAL(line_after(raise_it, number[i], "zip", &err), VN_ERR_FORMAT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "damaged zip structure (zip crashes on it"));
+	}
+	CU_ASSERT_EQUAL(line_after(raise_it, SIGPROF, NULL, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reading it does not end"));
+	CU_ASSERT_EQUAL(line_after(exit_with, 1, NULL, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "damaged"));
+}
+
+static void jump_astray(void *ctx, int pipe)
+{
+	static volatile uintptr_t nowhere = 8; /* as far as a compiler knows, a place */
+
+	(void)ctx;
+	(void)pipe;
+	*(volatile char *)nowhere = 1;
+}
+
+/* raise() would return from the handler (h5.c) to what is no crash. */
+static void a_wild_pointer_says_that_the_file_is_damaged(void)
+{
+	vn_error err;
+	CU_ASSERT_EQUAL(line_after(jump_astray, 0, NULL, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "signal 11"));
+}
+
+static void a_reader_without_memory_says_nothing_of_the_file(void)
+{
+	vn_error err;
+	CU_ASSERT_EQUAL(line_after(exit_with, VN_CHILD_TROUBLE, NULL, &err), VN_ERR_NOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "memory"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* As HDF5 where malloc returns NULL: it goes on, and falls. */
+static void fall_without_memory(void *ctx, int pipe)
+{
+	void *volatile got;
+
+	for (size_t n = (size_t)1 << 30; n > 0; n /= 2)
+		do
+			got = malloc(n);
+		while (got);
+	jump_astray(ctx, pipe);
+}
+
+static void a_crash_without_memory_says_nothing_of_the_file(void)
+{
+	vn_error err;
+	CU_ASSERT_EQUAL(line_after(fall_without_memory, 0, NULL, &err), VN_ERR_NOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "the file may be good"));
+}
+#else
+static void a_crash_without_memory_says_nothing_of_the_file(void) {}
+#endif
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_reader_that_is_killed_says_nothing_of_the_file), TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
+		TEST(a_wild_pointer_says_that_the_file_is_damaged), TEST(a_reader_without_memory_says_nothing_of_the_file),
+		TEST(a_crash_without_memory_says_nothing_of_the_file), CU_TEST_INFO_NULL
+	};
+	return run_suite("child", tests);
+}

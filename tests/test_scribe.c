@@ -1,0 +1,161 @@
+/* test_scribe.c: the process that writes a checkpoint file: its messages, and what it cannot do (test_sandbox.c tries each). */
+#include "capture/file/child.h"
+#include "capture/store/scribe.h"
+#include "tests/suite.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/vn-scribe-XXXXXX", path[64];
+
+/* ---- its calls, counted in both processes (--wrap) ------------------------------------------- */
+
+static _Atomic long *calls; /* shared */
+
+#define COUNT(type, name, parameters, arguments) \
+	type __real_##name parameters; \
+	type __wrap_##name parameters; \
+	type __wrap_##name parameters { if (calls) (*calls)++; return __real_##name arguments; }
+COUNT(ssize_t, send, (int fd, const void *from, size_t n, int flags), (fd, from, n, flags))
+COUNT(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags))
+COUNT(ssize_t, recv, (int fd, void *to, size_t n, int flags), (fd, to, n, flags))
+COUNT(int, poll, (struct pollfd *p, nfds_t n, int ms), (p, n, ms))
+
+/* ---- helpers ------------------------------------------------------------------------------------ */
+
+static vn_place  place;
+static vn_scribe scribe;
+
+static void begin(void)
+{
+	vn_error   err = { "" };
+	vn_message m = { 0 };
+
+	CU_ASSERT_EQUAL_FATAL(vn_place_open(&place, path, true, &err), VN_OK);
+	CU_ASSERT_EQUAL_FATAL(vn_scribe_start(&scribe, &place, &err), VN_OK);
+	vn_put_int(&m, 8);
+	vn_put_int(&m, false);
+	CU_ASSERT_EQUAL_FATAL(vn_scribe_do(&scribe, VN_SCRIBE_CREATE, &m, NULL, &err), VN_OK);
+}
+
+static void end(void)
+{
+	vn_scribe_end(&scribe);
+	unlink(place.partial);
+	vn_place_close(&place);
+}
+
+static vn_status begin_step(int number)
+{
+	vn_message m = { 0 };
+
+	vn_put_int(&m, number);
+	for (int i = 0; i < 4; i++)
+		vn_put_int(&m, 0);
+	return vn_scribe_do(&scribe, VN_SCRIBE_STEP, &m, NULL, NULL);
+}
+
+/* ---- messages -------------------------------------------------------------------------------------- */
+
+static void a_message_is_a_call_at_each_end_and_so_is_its_answer(void)
+{
+	enum { MANY = 50 };
+
+	begin();
+	CU_ASSERT_EQUAL(begin_step(0), VN_OK);
+	const long before = *calls;
+	for (int i = 1; i <= MANY; i++)
+		CU_ASSERT_EQUAL(begin_step(i), VN_OK);
+	CU_ASSERT_TRUE(labs(*calls - before - 4 * MANY) <= 1); /* the child may be in its next recv already, now or before */
+	end();
+}
+
+static void a_message_of_any_length_comes_whole(void)
+{
+	enum { MOST = 3 << 20 };
+	char    *text = malloc(MOST);
+	vn_error err;
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	begin();
+	for (size_t n = 4000; n < MOST; n = n < 4200 ? n + 8 : 3 * n) { /* around what comes with the head, and beyond what a socket holds */
+		vn_message m = { 0 };
+
+		memset(text, 'x', n);
+		vn_put_text(&m, NULL); /* which a name may not be; the text behind it is not looked at */
+		vn_put_bytes(&m, text, n);
+		err = (vn_error) { "" };
+		CU_ASSERT_NOT_EQUAL(vn_scribe_do(&scribe, VN_SCRIBE_START, &m, NULL, &err), VN_OK);
+		CU_ASSERT_PTR_NULL(strstr(err.text, "crashed"));
+		CU_ASSERT_EQUAL(begin_step((int)n), VN_OK); /* it understands what comes next */
+	}
+	end();
+	free(text);
+}
+
+static void a_scribe_that_is_killed_is_told_of(void)
+{
+	vn_error   err = { "" };
+	vn_message m = { 0 };
+
+	begin();
+	kill(scribe.pid, SIGKILL);
+	CU_ASSERT_EQUAL(vn_scribe_do(&scribe, VN_SCRIBE_CLOSE, &m, NULL, &err), VN_ERR_IO);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "was killed, for want of memory as a rule"));
+	end();
+}
+
+/* ---- the sandbox ------------------------------------------------------------------------------------- */
+
+/* A line of /proc/PID/status. */
+static bool says(const char *line)
+{
+	char  name[64], got[256];
+	bool  found = false;
+
+	snprintf(name, sizeof name, "/proc/%d/status", (int)scribe.pid);
+	FILE *f = fopen(name, "re");
+	while (f && fgets(got, sizeof got, f))
+		found |= strncmp(got, line, strlen(line)) == 0;
+	if (f)
+		fclose(f);
+	return found;
+}
+
+static void it_runs_in_a_sandbox(void)
+{
+	char     words[64];
+	vn_error err;
+
+	CU_ASSERT_EQUAL(vn_child_probe(words, sizeof words, &err), VN_OK);
+	begin();
+	CU_ASSERT_TRUE(says("NoNewPrivs:\t1"));
+	CU_ASSERT_TRUE(strstr(words, "seccomp") != NULL || says("Seccomp:\t2"));
+	end();
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(a_message_is_a_call_at_each_end_and_so_is_its_answer), TEST(a_message_of_any_length_comes_whole),
+		TEST(a_scribe_that_is_killed_is_told_of), TEST(it_runs_in_a_sandbox), CU_TEST_INFO_NULL
+	};
+	void *shared = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (shared == MAP_FAILED || !mkdtemp(dir)) {
+		perror("test_scribe: cannot be prepared");
+		return 2;
+	}
+	calls = shared;
+	snprintf(path, sizeof path, "%s/r.h5", dir);
+	const int status = run_suite("scribe", tests);
+	rmdir(dir);
+	return status;
+}
