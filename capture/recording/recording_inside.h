@@ -30,8 +30,24 @@ typedef struct vn_gathered {
 /* Of what pieces make; to: room for the box. What is added takes 8 bytes a number of the box more. */
 vn_status vn_gathered_region(vn_recording *r, const vn_gathered *gathered, const vn_region *box, void *to, vn_error *err);
 
-/* A stored tensor and the digest that the file has of it (verify.c). */
-typedef struct vn_proof vn_proof;
+/* A stored tensor and the digest that the file has of it (proof.c, verify.c). */
+typedef enum vn_proof_state {
+	VN_PROOF_NOT_READ,
+	VN_PROOF_DEFERRED, /* handed out, not checked */
+	VN_PROOF_LENT,     /* the same, and the borrower takes its digest */
+	VN_PROOF_BUSY,     /* some thread takes its digest */
+	VN_PROOF_RIGHT,
+	VN_PROOF_WRONG,
+	VN_PROOF_WITHOUT,  /* handed out, and the file has no digest of it */
+} vn_proof_state;
+
+/* The views of one tensor share it. */
+typedef struct vn_proof {
+	vn_digest  *found;   /* where it is VN_PROOF_WRONG; else NULL */
+	int         entry;   /* of its file */
+	_Atomic int state;
+	vn_digest   written; /* which a view takes from its entry */
+} vn_proof;
 
 /* Where the numbers of an entry are. */
 typedef struct vn_extent {
@@ -108,7 +124,11 @@ vn_status vn_recording_sort(vn_recording *r, vn_error *err);
 vn_status vn_recording_check_rows(vn_recording *r, vn_error *err);
 
 /* The entry whose numbers those of entry i are: itself but where it is a second name. */
-int vn_recording_primary(const vn_recording *r, int i);
+static inline int vn_recording_primary(const vn_recording *r, int i)
+{
+	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
+}
+
 /* What HDF5 must read, as a whole (scratch.h) until vn_recording_release; of a primary entry. Any thread. */
 vn_status vn_recording_load(vn_recording *r, int i, const void **data, vn_error *err);
 /* Gives back what was made or loaded; safe where there is nothing. */
@@ -121,8 +141,14 @@ void      vn_proofs_free(vn_recording *r);
 vn_status vn_proof_ask(const vn_recording *r, int i, vn_error *err);
 /* The same for one that lies in the file as it is and is lent (vn_recording_lend). */
 vn_status vn_proof_lend(const vn_recording *r, int i, bool *unchecked, vn_error *err);
-/* n bytes of the file, for entry i, unchecked. */
-vn_status vn_recording_bytes(const vn_recording *r, int i, int64_t at, size_t n, void *to, vn_error *err);
+/* What the digest of a proof is, now; VN_ERR_DAMAGED: not the one that the file has, unless damage is allowed. */
+vn_status vn_proof_take(const vn_recording *r, int i, vn_proof *p, vn_error *err);
+/* A borrower has taken the digest of what it was lent. */
+void      vn_proof_vouch(vn_proof *p, const vn_digest *found);
+/* Which tensor does not match its digest, in words. */
+void      vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room);
+/* n bytes at `at` of fd, the recording's file or a scratch file of entry i; unchecked. */
+vn_status vn_recording_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err);
 
 /* Fill in what their files hold, checked; unsorted. The files are read at the same
  * time; of several that are refused the first is told of. */

@@ -44,11 +44,6 @@ static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_g
 	return st;
 }
 
-int vn_recording_primary(const vn_recording *r, int i)
-{
-	return r->entry[i].same_as >= 0 ? r->entry[i].same_as : i;
-}
-
 /* unchecked: who may have them before they are checked; NULL */
 static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchecked, vn_error *err)
 {

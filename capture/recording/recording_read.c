@@ -225,32 +225,11 @@ vn_status vn_gathered_region(vn_recording *r, const vn_gathered *g, const vn_reg
 	return g->how == VN_JOIN_SUMMED ? sums(r, g, box, to, err) : pieces(r, g, box, to, err);
 }
 
-/* n bytes of a file from `at` on, which are numbers of entry i. */
-static vn_status read_bytes(const vn_recording *r, int i, int fd, int64_t at, size_t n, void *to, vn_error *err)
-{
-	for (char *p = to; n > 0; ) {
-		const ssize_t got = pread(fd, p, n, (off_t)at);
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return vn_fail(err, VN_ERR_IO, "%s: cannot read %s: %s", r->path, r->entry[i].name, got < 0 ? strerror(errno) : "the file became shorter");
-		p += got;
-		at += got;
-		n -= (size_t)got;
-	}
-	return VN_OK;
-}
-
-vn_status vn_recording_bytes(const vn_recording *r, int i, int64_t at, size_t n, void *to, vn_error *err)
-{
-	return read_bytes(r, i, r->fd, at, n, to, err);
-}
-
 /* Elements [from, from + n) of entry i, which begins at `at` of its own file or of scratch. */
 static vn_status from_file(const vn_recording *r, int i, int fd, int64_t at, int64_t from, int64_t n, void *to, vn_error *err)
 {
 	const int64_t size = (int64_t)vn_dtype_size(r->entry[i].dtype);
-	return read_bytes(r, i, fd, at + from * size, (size_t)(n * size), to, err);
+	return vn_recording_bytes(r, i, fd, at + from * size, (size_t)(n * size), to, err);
 }
 
 /* As the file has it, not as it is seen. */
