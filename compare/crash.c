@@ -109,12 +109,20 @@ static void explain(int number)
 	_exit(2);
 }
 
+/* A library that calls itself without end when it gets no memory (libgfortran) leaves no stack for the handler. */
+static char stack_of_handler[128 << 10];
+
 void vn_crash_explain(void)
 {
 	static const int list[] = { SIGSEGV, SIGABRT, SIGFPE, SIGILL };
+	const stack_t    stack = { .ss_sp = stack_of_handler, .ss_size = sizeof stack_of_handler };
 	void *frame[2];
 
 	backtrace(frame, 2); /* loads what it needs, while there is memory */
-	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-		signal(list[i], explain);
+	sigaltstack(&stack, NULL);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		struct sigaction action = { .sa_handler = explain, .sa_flags = SA_ONSTACK };
+		sigemptyset(&action.sa_mask);
+		sigaction(list[i], &action, NULL);
+	}
 }
