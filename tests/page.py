@@ -291,7 +291,7 @@ def which_mistake_it_is_stands_with_the_details(b):
     b.click("[aria-label^='layer 1, q_rope:']")
     assert "Which mistake it is" in text(b, "#detail-body") and "R1: RoPE pairs columns" in text(b, "#detail-body")
     b.ask("[...document.querySelectorAll('#detail-body summary')].find((x) => x.textContent.startsWith('The nearest of')).click()")
-    assert "times as much" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
+    assert "times worse" in text(b, "#detail-body") and "R12" in text(b, "#detail-body")
     assert not b.complaints, b.complaints
 
 
