@@ -252,18 +252,18 @@ static vn_status heed_environment(options *o, char **text, const char ***list, v
 }
 
 /* A faulty copy of the model, for the engine alone: the recording is that of the model. And mistakes of the recording itself. */
-static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_misreader **r, vn_error *err)
+static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_recorder_fault **r, vn_error *err)
 {
 	size_t    at = 0;
 	vn_status st = VN_OK;
 
 	for (int i = 0; !st && i < o->n_inject; i++) {
-		if (vn_misreading_find(o->inject[i]) >= 0)
-			st = *r ? VN_OK : vn_misreader_create(vn_model_plan(m), r, err);
+		if (vn_recorder_fault_find(o->inject[i]) >= 0)
+			st = *r ? VN_OK : vn_recorder_fault_create(vn_model_plan(m), r, err);
 		else
 			st = *f ? VN_OK : vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err);
 		if (!st)
-			st = vn_misreading_find(o->inject[i]) >= 0 ? vn_misreader_inject(*r, o->inject[i], err) : vn_faulty_inject(*f, o->inject[i], err);
+			st = vn_recorder_fault_find(o->inject[i]) >= 0 ? vn_recorder_fault_inject(*r, o->inject[i], err) : vn_faulty_inject(*f, o->inject[i], err);
 		if (st)
 			return vn_context(err, st, "--inject");
 		at += (size_t)snprintf(o->injected + at, sizeof o->injected - at, "%s%s", i ? " " : "", o->inject[i]);
@@ -271,7 +271,7 @@ static vn_status make_faulty(options *o, const vn_model *m, vn_faulty **f, vn_mi
 			return vn_fail(err, VN_ERR_USAGE, "--inject: all together they may be %zu letters long", sizeof o->injected - 1);
 	}
 	o->run.faulty = *f;
-	o->recipe.misreader = *r;
+	o->recipe.recorder_fault = *r;
 	o->recipe.inject = o->n_inject ? o->injected : NULL;
 	return st;
 }
@@ -281,7 +281,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	vn_model   *m = NULL;
 	vn_engine   e = { 0 };
 	vn_faulty  *faulty = NULL;
-	vn_misreader *misreader = NULL;
+	vn_recorder_fault *recorder_fault = NULL;
 	vn_prompt   prompt = { 0 };
 	int32_t    *forced = NULL;
 	char       *text = NULL;
@@ -302,7 +302,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;
 	o->recipe.forced = forced;
-	if ((st = make_faulty(o, m, &faulty, &misreader, err)) || (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
+	if ((st = make_faulty(o, m, &faulty, &recorder_fault, err)) || (st = vn_recipe_check(&o->recipe, vn_model_plan(m), err)))
 		goto done;
 	vn_interrupt_catch();
 	if (!(st = vn_engine_open(&e, m, &o->run, err)))
@@ -310,7 +310,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 done:
 	vn_engine_close(&e);
 	vn_faulty_destroy(faulty);
-	vn_misreader_destroy(misreader);
+	vn_recorder_fault_destroy(recorder_fault);
 	vn_model_close(m);
 	free(list);
 	free(text);

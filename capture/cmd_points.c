@@ -1,7 +1,7 @@
 /* cmd_points.c: `vernier points`: where checkpoints can be taken. */
 #include "capture/commands.h"
 #include "capture/base/warnings.h"
-#include "capture/run/misread.h"
+#include "capture/run/recorder_fault.h"
 #include "libref/base/glob.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
@@ -64,11 +64,11 @@ static void list_faults(const vn_plan *p)
 		else
 			printf("%-14s %-6s %s: %s\n", vn_fault_id(i), "-", vn_fault_means(i), why);
 	}
-	for (int i = 0; i < vn_n_misreadings(); i++)
+	for (int i = 0; i < vn_n_recorder_faults(); i++)
 		if (p)
-			printf("%-14s %-6d %s\n", vn_misreading_id(i), vn_misreading_count(i, p), vn_misreading_means(i));
+			printf("%-14s %-6d %s\n", vn_recorder_fault_id(i), vn_recorder_fault_count(i, p), vn_recorder_fault_means(i));
 		else
-			printf("%-14s %s\n", vn_misreading_id(i), vn_misreading_means(i));
+			printf("%-14s %s\n", vn_recorder_fault_id(i), vn_recorder_fault_means(i));
 }
 
 /* Of the faults that a pattern selects: a line for each place where it can be made. */

@@ -7,7 +7,7 @@
 
 #include "capture/run/arguments.h"
 #include "capture/run/interrupt.h"
-#include "capture/run/misread.h"
+#include "capture/run/recorder_fault.h"
 #include "capture/file/place.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
@@ -202,7 +202,7 @@ static vn_status make_faulty(command *k, const vn_model *m, vn_faulty **f, vn_er
 	vn_status st = k->n_inject ? vn_faulty_create(vn_model_plan(m), vn_model_weights(m), f, err) : VN_OK;
 
 	for (int i = 0; i < k->n_inject && !st; i++)
-		if (vn_misreading_find(k->inject[i]) >= 0)
+		if (vn_recorder_fault_find(k->inject[i]) >= 0)
 			return vn_fail(err, VN_ERR_USAGE, "--inject: %s is a mistake of a recording, and isolate runs both sides itself", k->inject[i]);
 		else if ((st = vn_faulty_inject(*f, k->inject[i], err)))
 			return vn_context(err, st, "--inject");

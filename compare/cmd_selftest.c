@@ -110,25 +110,25 @@ static vn_status try_all(const command *k, const vn_selftest *s, int p, const ch
 	vn_outcome *o = &s->outcome[p * (s->n_mutations + 1)];
 	const int   first = p * (s->n_mutations + 1);
 	const vn_healthy *steps = s->pair[p].steps;
-	vn_clinic  *c, *of_steps = NULL;
-	vn_status   st = vn_clinic_open(&s->pair[p], dir, k->threads, &c, err);
+	vn_mutation_harness  *c, *of_steps = NULL;
+	vn_status   st = vn_mutation_harness_open(&s->pair[p], dir, k->threads, &c, err);
 	int         i = 1;
 
 	if (st)
 		return st;
-	st = vn_clinic_healthy(c, &o[0], err);
-	if (!st && steps && o[0].caught == VN_CAUGHT && !(st = vn_clinic_open(steps, dir, k->threads, &of_steps, err)))
-		st = vn_clinic_healthy(of_steps, &o[0], err);
+	st = vn_mutation_harness_healthy(c, &o[0], err);
+	if (!st && steps && o[0].caught == VN_CAUGHT && !(st = vn_mutation_harness_open(steps, dir, k->threads, &of_steps, err)))
+		st = vn_mutation_harness_healthy(of_steps, &o[0], err);
 	for (const vn_mutation_group *g = vn_mutation_groups; g->name; g++)
 		for (const vn_mutation *m = g->mutation; m->name && !st; m++, i++) {
 			vn_progress_at(bar, first + i);
 			o[i].caught = VN_ELSEWHERE;
 			if (!wanted(k, g, m))
 				continue;
-			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_clinic_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
+			st = vn_interrupted() ? vn_fail(err, VN_ERR_INTERRUPTED, "interrupted") : vn_mutation_harness_try(m->when && of_steps ? of_steps : c, m, &o[i], err);
 		}
-	vn_clinic_close(of_steps);
-	vn_clinic_close(c);
+	vn_mutation_harness_close(of_steps);
+	vn_mutation_harness_close(c);
 	return st;
 }
 

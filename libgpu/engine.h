@@ -16,12 +16,12 @@
 #include "libref/base/progress.h"
 
 /* One forward pass being recorded. */
-typedef struct vn_walk {
+typedef struct vn_gpu_pass {
 	struct vn_gpu *g;
 	const vn_taps *taps;         /* NULL: none */
 	int64_t        tokens, past; /* T, P; the keys S are their sum */
 	int64_t        first, count; /* rows that the taps select */
-} vn_walk;
+} vn_gpu_pass;
 
 struct vn_gpu {
 	const vn_plan *plan;
@@ -32,7 +32,7 @@ struct vn_gpu {
 	vn_device      device;
 	vn_kernels     kernels;
 	vn_encoder     encoder;
-	vn_weights     weights;
+	vn_gpu_weights     weights;
 	vn_arena       arena;
 	vn_cache       cache;
 	vn_staging     staging;
@@ -44,7 +44,7 @@ struct vn_gpu {
 
 	/* The call between begin and end. */
 	bool           open;
-	vn_walk        walk;
+	vn_gpu_pass        walk;
 	vn_taps        taps;    /* what walk.taps points at */
 	int            next;    /* nodes before it are run, or passed over */
 	bool          *made;    /* (n_values): roots that were run or written in this call */
@@ -73,13 +73,13 @@ vn_status vn_pass_is_open(const vn_gpu *g, vn_error *err);
  * if it is there: a later call may run the attention. */
 void      vn_pass_over(vn_gpu *g, int to);
 
-static inline int64_t vn_walk_elements(const vn_walk *w, int value)
+static inline int64_t vn_walk_elements(const vn_gpu_pass *w, int value)
 {
 	const vn_shape s = vn_value_shape(&w->g->plan->value[value], w->tokens, w->past + w->tokens);
 	return vn_shape_count(&s);
 }
 
-static inline bool vn_walk_wants(const vn_walk *w, int value)
+static inline bool vn_walk_wants(const vn_gpu_pass *w, int value)
 {
 	return w->taps && w->count > 0 && w->taps->want[value];
 }

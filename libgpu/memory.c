@@ -26,7 +26,7 @@ static uint32_t memory_type(const vn_device *d, uint32_t allowed, VkMemoryProper
 	return found;
 }
 
-static uint32_t type_for(const vn_device *d, vn_place place, uint32_t allowed)
+static uint32_t type_for(const vn_device *d, vn_gpu_block place, uint32_t allowed)
 {
 	const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
 	const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
@@ -46,7 +46,7 @@ static uint32_t type_for(const vn_device *d, vn_place place, uint32_t allowed)
 	}
 }
 
-static vn_status bind(vn_device *d, vn_buffer *b, vn_place place, vn_error *err)
+static vn_status bind(vn_device *d, vn_buffer *b, vn_gpu_block place, vn_error *err)
 {
 	VkMemoryRequirements need;
 	VkResult r;
@@ -83,7 +83,7 @@ static vn_status bind(vn_device *d, vn_buffer *b, vn_place place, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_place place, VkDeviceSize size, bool guard,
+vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
                            const char *name, vn_error *err)
 {
 	vn_status st;

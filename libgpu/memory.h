@@ -18,7 +18,7 @@
 #define VN_ZONE   256  /* also the alignment of what lies in a buffer */
 #define VN_POISON 0xFFFFFFFFu
 
-typedef enum vn_place { VN_ON_DEVICE, VN_FOR_UPLOAD, VN_FOR_READBACK } vn_place;
+typedef enum vn_gpu_block { VN_ON_DEVICE, VN_FOR_UPLOAD, VN_FOR_READBACK } vn_gpu_block;
 
 typedef struct vn_buffer {
 	char            name[VN_NAME_MAX + 32];
@@ -37,7 +37,7 @@ typedef struct vn_buffer {
 } vn_buffer;
 
 /* size 0 is made 4. A larger one than the device allows is refused by name. */
-vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_place place, VkDeviceSize size, bool guard,
+vn_status vn_buffer_create(vn_device *d, vn_buffer *b, vn_gpu_block place, VkDeviceSize size, bool guard,
                            const char *name, vn_error *err);
 void      vn_buffer_destroy(vn_device *d, vn_buffer *b); /* safe on a zeroed one */
 

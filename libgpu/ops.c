@@ -1,11 +1,11 @@
 /* ops.c: one function per operation to put it into the command buffer. */
 #include "libgpu/ops.h"
 
-#include "libgpu/ops_inside.h"
+#include "libgpu/ops_internal.h"
 
 #include <assert.h>
 
-static void embed(vn_walk *w, const vn_node *n)
+static void embed(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t D = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(D);
 	vn_buffer    *y = buffer_of(w, n->out[0]);
@@ -21,7 +21,7 @@ static void embed(vn_walk *w, const vn_node *n)
 	}
 }
 
-static void rms_norm(vn_walk *w, const vn_node *n)
+static void rms_norm(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   G = v->size[v->rank - 1], N = n->x.norm.width ? n->x.norm.width : G;
@@ -40,7 +40,7 @@ static void rms_norm(vn_walk *w, const vn_node *n)
 	}
 }
 
-static void layer_norm(vn_walk *w, const vn_node *n)
+static void layer_norm(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
@@ -63,7 +63,7 @@ static void layer_norm(vn_walk *w, const vn_node *n)
 }
 
 /* Rows of the table one after the other, as they are stored: a copy. */
-static void positions(vn_walk *w, const vn_node *n)
+static void positions(vn_gpu_pass *w, const vn_node *n)
 {
 	const VkDeviceSize row = (VkDeviceSize)vn_value_row(&w->g->plan->value[n->out[0]]) * element(w);
 
@@ -71,7 +71,7 @@ static void positions(vn_walk *w, const vn_node *n)
 	               buffer_of(w, n->out[0]), 0, (VkDeviceSize)w->tokens * row);
 }
 
-static void slice(vn_walk *w, const vn_node *n)
+static void slice(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t N = n->c.slice.stride, width = n->c.slice.width, step = rows_at_once(N);
 	const int64_t R = w->tokens * (vn_value_row(&w->g->plan->value[n->out[0]]) / width);
@@ -91,7 +91,7 @@ static void slice(vn_walk *w, const vn_node *n)
  * rows are y_stride apart and its first element is that of (row, col). The
  * kernel is chosen by the tokens of the call and not by the part, so that the
  * bits do not depend on how it was cut. */
-static void linear(vn_walk *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
+static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
@@ -121,13 +121,13 @@ static void linear(vn_walk *w, const vn_node *n, int64_t row, int64_t rows, int6
 	}
 }
 
-void vn_ops_linear_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	linear(w, &w->g->plan->node[node], row, rows, col, cols, &w->g->scratch, cols);
 }
 
 /* Of rows [from, from + rows) of x, for which the table of a node is, into y from its first row on. */
-static void turn(vn_walk *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t from, int64_t rows, int64_t to)
+static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, vn_buffer *x, vn_buffer *y, int64_t from, int64_t rows, int64_t to)
 {
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
@@ -140,7 +140,7 @@ static void turn(vn_walk *w, const vn_node *n, const vn_value *v, int node, vn_b
 		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(rows * H * K, 64), 1);
 }
 
-static void rope(vn_walk *w, const vn_node *n, int node)
+static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   step = rows_at_once(vn_value_row(v));
@@ -156,7 +156,7 @@ static bool other_softmax(const vn_node *n)
 }
 
 /* What an experiment changes, in one word (mask.glsl). */
-static uint32_t packed(const vn_walk *w, const vn_node *n)
+static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
 {
 	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
 
@@ -165,7 +165,7 @@ static uint32_t packed(const vn_walk *w, const vn_node *n)
 }
 
 /* What the attention shaders share, for queries from row `row` on. */
-static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int64_t row, int64_t rows)
+static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
 {
 	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
 	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
@@ -181,14 +181,14 @@ static vn_push_attention attention_push(const vn_walk *w, const vn_node *n, int6
 		.before = (uint32_t)row };
 }
 
-static void reads_state(vn_walk *w, const vn_node *n, int slot)
+static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
 {
 	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
 	if (w->g->cache.pages.block)
 		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
 }
 
-static void attention(vn_walk *w, const vn_node *n)
+static void attention(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t row = (int64_t)n->c.attention.heads * n->c.attention.head_dim, step = rows_at_once(row);
 	vn_buffer    *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
@@ -207,7 +207,7 @@ static void attention(vn_walk *w, const vn_node *n)
 }
 
 /* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
-static void page(vn_walk *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
+static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
 {
 	const vn_state *s = &w->g->plan->state[state];
 	const int64_t   K = s->size[s->rank - 1];
@@ -222,13 +222,13 @@ static void page(vn_walk *w, vn_kernel kernel, int state, vn_buffer *rows, int64
 		.K = (uint32_t)K, .B = (uint32_t)p->block }, groups(n, 64), 1);
 }
 
-void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n)
+void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 {
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
 /* Of a state that grows: the rows of the call become those of a value. */
-static void put_rows(vn_walk *w, int state, int value)
+static void put_rows(vn_gpu_pass *w, int state, int value)
 {
 	const int64_t  row = vn_state_row(&w->g->plan->state[state]);
 	vn_cache_slot *c = &w->g->cache.slot[state];
@@ -241,7 +241,7 @@ static void put_rows(vn_walk *w, int state, int value)
 		               (VkDeviceSize)w->tokens * c->row_bytes);
 }
 
-void vn_ops_append(vn_walk *w, int state)
+void vn_ops_append(vn_gpu_pass *w, int state)
 {
 	const vn_state *s = &w->g->plan->state[state];
 	vn_cache_slot  *c = &w->g->cache.slot[state];
@@ -252,7 +252,7 @@ void vn_ops_append(vn_walk *w, int state)
 }
 
 /* An experiment's: the keys of earlier calls become what a rope makes of them. */
-static void turn_kept(vn_walk *w, const vn_node *n)
+static void turn_kept(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->in[VN_ATTN_KEPT]];
 	vn_cache_slot  *c = &w->g->cache.slot[n->state[VN_ATTN_KEYS]];
@@ -265,7 +265,7 @@ static void turn_kept(vn_walk *w, const vn_node *n)
 	}
 }
 
-void vn_ops_keep(vn_walk *w, const vn_node *n)
+void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 {
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT && n->x.attention.again)
 		turn_kept(w, n);
@@ -273,7 +273,7 @@ void vn_ops_keep(vn_walk *w, const vn_node *n)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
 }
 
-void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
+void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
                            int64_t cols)
 {
 	const vn_node    *n = &w->g->plan->node[node];
@@ -293,7 +293,7 @@ void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
-static void map(vn_walk *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
+static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a, vn_buffer *b, int64_t at, vn_buffer *y,
                 int64_t y_at, int64_t n)
 {
 	const int64_t step = (int64_t)1 << 30;
@@ -310,7 +310,7 @@ static void map(vn_walk *w, vn_kernel kernel, vn_act act, int form, vn_buffer *a
 	}
 }
 
-void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
+void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	const vn_node *n = &w->g->plan->node[node];
 	const int64_t  F = vn_value_row(&w->g->plan->value[n->out[0]]);
@@ -319,7 +319,7 @@ void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t co
 }
 
 /* In one dispatch, for a row of it may be any other's: an experiment's calls are short. */
-static void rows(vn_walk *w, const vn_node *n)
+static void rows(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]);
 	vn_buffer    *x = buffer_of(w, n->in[0]), *other = buffer_of(w, n->in[1]), *y = buffer_of(w, n->out[0]);
@@ -332,7 +332,7 @@ static void rows(vn_walk *w, const vn_node *n)
 		.inner = (uint32_t)n->c.rows.inner }, w->tokens, 1);
 }
 
-void vn_ops_encode(vn_walk *w, int node)
+void vn_ops_encode(vn_gpu_pass *w, int node)
 {
 	const vn_node  *n = &w->g->plan->node[node];
 	const vn_value *v = &w->g->plan->value[n->out[0]];

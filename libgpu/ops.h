@@ -9,21 +9,21 @@
 #include "libgpu/engine.h"
 
 /* A node with all outputs that live in the arena. */
-void vn_ops_encode(vn_walk *w, int node);
+void vn_ops_encode(vn_gpu_pass *w, int node);
 
 /* The rows of this call join a state that grows; vn_ops_encode does it too. */
-void vn_ops_append(vn_walk *w, int state);
+void vn_ops_append(vn_gpu_pass *w, int state);
 /* The keys of this call in the cache become those that later calls find, where they are others: behind all that reads them. */
-void vn_ops_keep(vn_walk *w, const vn_node *n);
+void vn_ops_keep(vn_gpu_pass *w, const vn_node *n);
 /* Elements [at, at + n) of a paged state, token by token, into scratch. */
-void vn_ops_gather(vn_walk *w, int state, int64_t at, int64_t n);
+void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n);
 
 /* Part of an output, into scratch: rows [row, row + rows) and columns [col,
  * col + cols) of the matrix (T, row length); of a head for scores and
  * probabilities. cols is short of the row only when rows is 1. */
-void vn_ops_linear_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
-void vn_ops_act_part(vn_walk *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
-void vn_ops_attention_part(vn_walk *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
+void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
+void vn_ops_act_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols);
+void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
                            int64_t cols);
 
 #endif

@@ -2,7 +2,7 @@
  *
  * Which of their operands are float32 whatever the storage format, the shaders
  * say and gpu.c checks: gdn_q, gdn_k, gdn_g and the state of the rule. */
-#include "libgpu/ops_inside.h"
+#include "libgpu/ops_internal.h"
 
 static uint64_t in_floats(const vn_buffer *b, int64_t at)
 {
@@ -11,7 +11,7 @@ static uint64_t in_floats(const vn_buffer *b, int64_t at)
 
 /* The rows of x that precede what follows it, for the next call: x's own and,
  * when there are not enough, the last of those before it. */
-static void keep_rows(vn_walk *w, const vn_node *n, vn_buffer *x)
+static void keep_rows(vn_gpu_pass *w, const vn_node *n, vn_buffer *x)
 {
 	vn_cache_slot     *c = &w->g->cache.slot[n->state[0]];
 	const int64_t      rows = n->c.conv.taps - 1, mine = smaller(rows, w->tokens);
@@ -22,7 +22,7 @@ static void keep_rows(vn_walk *w, const vn_node *n, vn_buffer *x)
 	               (VkDeviceSize)mine * row);
 }
 
-static void conv(vn_walk *w, const vn_node *n)
+static void conv(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t X = n->c.conv.channels, J = n->c.conv.taps;
 	int64_t       step = rows_at_once(X);
@@ -45,7 +45,7 @@ static void conv(vn_walk *w, const vn_node *n)
 	keep_rows(w, n, x);
 }
 
-static void l2_norm(vn_walk *w, const vn_node *n)
+static void l2_norm(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
@@ -61,7 +61,7 @@ static void l2_norm(vn_walk *w, const vn_node *n)
 	}
 }
 
-static void log_decay(vn_walk *w, const vn_node *n)
+static void log_decay(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->out[0]]), step = rows_at_once(N);
 	vn_buffer    *x = buffer_of(w, n->in[0]), *y = buffer_of(w, n->out[0]);
@@ -78,7 +78,7 @@ static void log_decay(vn_walk *w, const vn_node *n)
 	}
 }
 
-static void delta_rule(vn_walk *w, const vn_node *n)
+static void delta_rule(vn_gpu_pass *w, const vn_node *n)
 {
 	const int64_t nk = n->c.delta.key_heads, nv = n->c.delta.value_heads, dk = n->c.delta.key_dim, dv = n->c.delta.value_dim;
 	const int64_t step = smaller(rows_at_once(nk * dk), rows_at_once(nv * dv));
@@ -105,7 +105,7 @@ static void delta_rule(vn_walk *w, const vn_node *n)
 	}
 }
 
-static void gated_norm(vn_walk *w, const vn_node *n)
+static void gated_norm(vn_gpu_pass *w, const vn_node *n)
 {
 	const vn_value *v = &w->g->plan->value[n->out[0]];
 	const int64_t   N = v->size[v->rank - 1], R = w->tokens * (vn_value_row(v) / N), step = rows_at_once(N);
@@ -125,9 +125,9 @@ static void gated_norm(vn_walk *w, const vn_node *n)
 	}
 }
 
-bool vn_ops_gdn(vn_walk *w, const vn_node *n)
+bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n)
 {
-	static void (*const encode[VN_N_OPS])(vn_walk *w, const vn_node *n) = {
+	static void (*const encode[VN_N_OPS])(vn_gpu_pass *w, const vn_node *n) = {
 		[VN_OP_CAUSAL_CONV] = conv, [VN_OP_L2_NORM] = l2_norm, [VN_OP_LOG_DECAY] = log_decay, [VN_OP_DELTA_RULE] = delta_rule,
 		[VN_OP_GATED_NORM] = gated_norm,
 	};

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A buffer of at least (with guard: exactly) that size; contents are lost. */
-static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_place place, VkDeviceSize bytes, const char *name, vn_error *err)
+static vn_status ensure(vn_gpu *g, vn_buffer *b, vn_gpu_block place, VkDeviceSize bytes, const char *name, vn_error *err)
 {
 	if (b->buffer && (g->guard ? b->size == bytes : b->size >= bytes))
 		return VN_OK;
@@ -40,7 +40,7 @@ static vn_status fill_table(const vn_rope *r, const vn_list *lists, float *table
 }
 
 /* What the host gives to a pass: ids and tables. */
-static vn_status upload(vn_walk *w, const int32_t *ids, vn_error *err)
+static vn_status upload(vn_gpu_pass *w, const int32_t *ids, vn_error *err)
 {
 	vn_gpu      *g = w->g;
 	VkDeviceSize bytes = (VkDeviceSize)w->tokens * 4;
@@ -112,14 +112,14 @@ static void poison(vn_gpu *g)
 }
 
 /* For the tests of the guard: four bytes right behind an output. */
-static void overrun(vn_walk *w, int node)
+static void overrun(vn_gpu_pass *w, int node)
 {
 	vn_buffer *b = &w->g->arena.slot[w->g->arena.slot_of[w->g->plan->node[node].out[0]]];
 
 	vn_encode_copy(&w->g->encoder, &w->g->upload, 0, b, b->size, 4);
 }
 
-static vn_status tap_state(vn_walk *w, int value, vn_error *err)
+static vn_status tap_state(vn_gpu_pass *w, int value, vn_error *err)
 {
 	vn_buffer *now = vn_cache_see(&w->g->cache, w->g->plan->value[value].state, w->past, w->tokens);
 	vn_status  st = VN_OK;
@@ -132,7 +132,7 @@ static vn_status tap_state(vn_walk *w, int value, vn_error *err)
 }
 
 /* A node's outputs in the order of the plan's values, which is that of execution. */
-static vn_status taps_of(vn_walk *w, int node, vn_error *err)
+static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 {
 	const vn_node *n = &w->g->plan->node[node];
 	int            done = -1;
@@ -216,7 +216,7 @@ vn_status vn_pass_failed(vn_gpu *g, vn_status st)
 
 vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_taps *taps, vn_error *err)
 {
-	vn_walk  *w = &g->walk;
+	vn_gpu_pass  *w = &g->walk;
 	vn_status st;
 
 	vn_pass_give_up(g);
@@ -224,7 +224,7 @@ vn_status vn_gpu_begin(vn_gpu *g, const int32_t *ids, int64_t tokens, const vn_t
 	g->encoder.submits = 0;
 	if ((st = check_ids(g, ids, tokens, err)) || (st = check_room(g, g->position + tokens, err)))
 		return st;
-	*w = (vn_walk){ .g = g, .tokens = tokens, .past = g->position };
+	*w = (vn_gpu_pass){ .g = g, .tokens = tokens, .past = g->position };
 	if (taps) {
 		g->taps = *taps;
 		w->taps = &g->taps;

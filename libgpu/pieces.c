@@ -9,7 +9,7 @@ typedef struct form {
 	int64_t from, to; /* rows that are made, of each head */
 } form;
 
-static form form_of(const vn_walk *w, int value)
+static form form_of(const vn_gpu_pass *w, int value)
 {
 	const vn_value *v = &w->g->plan->value[value];
 	form f = { .heads = 1, .row = vn_value_row(v), .from = 0, .to = w->tokens };
@@ -25,7 +25,7 @@ static form form_of(const vn_walk *w, int value)
 	return f;
 }
 
-VkDeviceSize vn_pieces_scratch(const vn_walk *w)
+VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w)
 {
 	const VkDeviceSize element = vn_dtype_size(w->g->policy.storage), limit = (VkDeviceSize)1 << 30; /* 2^29 halves */
 	const VkDeviceSize most = w->g->staging.size < limit ? w->g->staging.size : limit;
@@ -52,7 +52,7 @@ VkDeviceSize vn_pieces_scratch(const vn_walk *w)
 	return bytes < most ? bytes : most;
 }
 
-static void compute(vn_walk *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
+static void compute(vn_gpu_pass *w, int value, int64_t head, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
 	const vn_value *v = &w->g->plan->value[value];
 
@@ -72,7 +72,7 @@ static void compute(vn_walk *w, int value, int64_t head, int64_t row, int64_t ro
 	}
 }
 
-static vn_status tap(vn_walk *w, int value, const form *f, int64_t head, int64_t row, int64_t rows, int64_t col,
+static vn_status tap(vn_gpu_pass *w, int value, const form *f, int64_t head, int64_t row, int64_t rows, int64_t col,
                      int64_t cols, vn_error *err)
 {
 	const size_t  element = vn_dtype_size(w->g->policy.storage);
@@ -88,7 +88,7 @@ static vn_status tap(vn_walk *w, int value, const form *f, int64_t head, int64_t
 	                       (VkDeviceSize)((from - row) * cols) * element, (to - from) * cols, err);
 }
 
-vn_status vn_pieces_encode(vn_walk *w, int value, vn_error *err)
+vn_status vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err)
 {
 	const form    f = form_of(w, value);
 	const int64_t room = (int64_t)(w->g->scratch.size / vn_dtype_size(w->g->policy.storage));
@@ -112,12 +112,12 @@ vn_status vn_pieces_encode(vn_walk *w, int value, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status take(vn_walk *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n, vn_error *err)
+static vn_status take(vn_gpu_pass *w, int value, bool hand, void *to, vn_buffer *src, int64_t at, int64_t n, vn_error *err)
 {
 	return to ? vn_staging_bring(w, value, src, 0, n, to, err) : vn_staging_take(w, value, hand, at, src, 0, n, err);
 }
 
-vn_status vn_pieces_state(vn_walk *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
+vn_status vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err)
 {
 	const int64_t all = vn_walk_elements(w, value);
 	const int     state = w->g->plan->value[value].state;

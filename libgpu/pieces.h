@@ -12,11 +12,11 @@
 #include "libgpu/engine.h"
 
 /* Bytes of scratch for a call. */
-VkDeviceSize vn_pieces_scratch(const vn_walk *w);
+VkDeviceSize vn_pieces_scratch(const vn_gpu_pass *w);
 /* Compute and tap the outputs of a node that come in pieces. */
-vn_status    vn_pieces_encode(vn_walk *w, int value, vn_error *err);
+vn_status    vn_pieces_encode(vn_gpu_pass *w, int value, vn_error *err);
 /* A value that shows a state which lies in `now`: to the sink, or to memory, or
  * with neither only to be looked through. A paged one is gathered in pieces. */
-vn_status    vn_pieces_state(vn_walk *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err);
+vn_status    vn_pieces_state(vn_gpu_pass *w, int value, vn_buffer *now, bool hand, void *to, vn_error *err);
 
 #endif

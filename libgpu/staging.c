@@ -52,13 +52,13 @@ void vn_staging_reset(vn_staging *s, bool guard)
 	s->handed = 0;
 }
 
-static vn_dtype dtype_of(const vn_walk *w, int value)
+static vn_dtype dtype_of(const vn_gpu_pass *w, int value)
 {
 	return vn_policy_dtype(w->g->policy, vn_value_wide(w->g->plan, value));
 }
 
 /* Elements before the token axis, and behind it. */
-static void around(const vn_walk *w, int value, int64_t *outer, int64_t *inner)
+static void around(const vn_gpu_pass *w, int value, int64_t *outer, int64_t *inner)
 {
 	const vn_value *v = &w->g->plan->value[value];
 	const vn_shape  shape = vn_value_shape(v, w->tokens, w->past + w->tokens);
@@ -71,7 +71,7 @@ static void around(const vn_walk *w, int value, int64_t *outer, int64_t *inner)
 		*(i < axis ? outer : inner) *= i == axis ? 1 : shape.dim[i];
 }
 
-static vn_status check_written(const vn_walk *w, const vn_part *p, const void *data, vn_error *err)
+static vn_status check_written(const vn_gpu_pass *w, const vn_transfer_part *p, const void *data, vn_error *err)
 {
 	const vn_value *v = &w->g->plan->value[p->value];
 	const uint16_t *half = data;
@@ -91,7 +91,7 @@ static vn_status check_written(const vn_walk *w, const vn_part *p, const void *d
 	return VN_OK;
 }
 
-static vn_status hand_over(const vn_walk *w, const vn_part *p, const void *data, vn_error *err)
+static vn_status hand_over(const vn_gpu_pass *w, const vn_transfer_part *p, const void *data, vn_error *err)
 {
 	const vn_value *v = &w->g->plan->value[p->value];
 	const vn_sink  *sink = &w->taps->sink;
@@ -111,7 +111,7 @@ static vn_status hand_over(const vn_walk *w, const vn_part *p, const void *data,
 }
 
 /* Wait for command buffer i and hand over what it brought. */
-static vn_status drain(vn_walk *w, int i, vn_error *err)
+static vn_status drain(vn_gpu_pass *w, int i, vn_error *err)
 {
 	vn_staging *s = &w->g->staging;
 	vn_status   st;
@@ -119,7 +119,7 @@ static vn_status drain(vn_walk *w, int i, vn_error *err)
 	if ((st = vn_encode_wait(&w->g->encoder, i, err)))
 		return st;
 	for (int k = 0; k < s->n[i] && !st; k++) {
-		const vn_part *p = &s->part[i][k];
+		const vn_transfer_part *p = &s->part[i][k];
 		const void    *data = (const char *)s->buf[i].map + p->offset;
 		if (w->g->guard)
 			st = check_written(w, p, data, err);
@@ -132,7 +132,7 @@ static vn_status drain(vn_walk *w, int i, vn_error *err)
 	return st;
 }
 
-static vn_status turn(vn_walk *w, vn_error *err)
+static vn_status turn(vn_gpu_pass *w, vn_error *err)
 {
 	vn_encoder *e = &w->g->encoder;
 	vn_status   st;
@@ -142,11 +142,11 @@ static vn_status turn(vn_walk *w, vn_error *err)
 	return vn_encode_begin(e, err);
 }
 
-static vn_status note(vn_staging *s, int i, vn_part part, vn_error *err)
+static vn_status note(vn_staging *s, int i, vn_transfer_part part, vn_error *err)
 {
 	if (s->n[i] == s->room[i]) {
 		const int room = s->room[i] ? 2 * s->room[i] : 64;
-		vn_part  *more = realloc(s->part[i], (size_t)room * sizeof(*more));
+		vn_transfer_part  *more = realloc(s->part[i], (size_t)room * sizeof(*more));
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a list of taps");
 		s->part[i] = more;
@@ -157,7 +157,7 @@ static vn_status note(vn_staging *s, int i, vn_part part, vn_error *err)
 }
 
 /* part: its value, start and destination; cut to what fits. */
-static vn_status take(vn_walk *w, vn_part part, vn_buffer *src, VkDeviceSize from, int64_t elements, vn_error *err)
+static vn_status take(vn_gpu_pass *w, vn_transfer_part part, vn_buffer *src, VkDeviceSize from, int64_t elements, vn_error *err)
 {
 	vn_staging  *s = &w->g->staging;
 	const size_t size = vn_dtype_size(dtype_of(w, part.value));
@@ -188,13 +188,13 @@ static vn_status take(vn_walk *w, vn_part part, vn_buffer *src, VkDeviceSize fro
 	return VN_OK;
 }
 
-vn_status vn_staging_take(vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+vn_status vn_staging_take(vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err)
 {
-	return take(w, (vn_part){ .value = value, .hand = hand, .start = start }, src, from, elements, err);
+	return take(w, (vn_transfer_part){ .value = value, .hand = hand, .start = start }, src, from, elements, err);
 }
 
-vn_status vn_staging_tap(vn_walk *w, int value, vn_buffer *src, vn_error *err)
+vn_status vn_staging_tap(vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err)
 {
 	const size_t size = vn_dtype_size(dtype_of(w, value));
 	int64_t      outer, inner;
@@ -210,7 +210,7 @@ vn_status vn_staging_tap(vn_walk *w, int value, vn_buffer *src, vn_error *err)
 	return st;
 }
 
-vn_status vn_staging_finish(vn_walk *w, vn_error *err)
+vn_status vn_staging_finish(vn_gpu_pass *w, vn_error *err)
 {
 	vn_encoder *e = &w->g->encoder;
 	vn_status   st;
@@ -220,15 +220,15 @@ vn_status vn_staging_finish(vn_walk *w, vn_error *err)
 	return drain(w, 1 - e->cur, err);
 }
 
-vn_status vn_staging_flush(vn_walk *w, vn_error *err)
+vn_status vn_staging_flush(vn_gpu_pass *w, vn_error *err)
 {
 	const vn_status st = vn_staging_finish(w, err);
 
 	return st ? st : vn_encode_begin(&w->g->encoder, err);
 }
 
-vn_status vn_staging_bring(vn_walk *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
+vn_status vn_staging_bring(vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
                            vn_error *err)
 {
-	return take(w, (vn_part){ .value = value, .to = data }, src, from, elements, err);
+	return take(w, (vn_transfer_part){ .value = value, .to = data }, src, from, elements, err);
 }

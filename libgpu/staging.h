@@ -13,22 +13,22 @@
 
 #include "libgpu/encode.h"
 
-struct vn_walk;
+struct vn_gpu_pass;
 
-typedef struct vn_part {
+typedef struct vn_transfer_part {
 	int     value;
 	bool    hand;     /* to the sink; else it is only looked through */
 	char   *to;       /* somebody's memory for it; NULL: none */
 	size_t  offset;   /* in the staging buffer */
 	int64_t start;    /* first element: of what is handed over, else of the value */
 	int64_t elements;
-} vn_part;
+} vn_transfer_part;
 
 typedef struct vn_staging {
 	size_t    size;    /* bytes of one buffer, a multiple of VN_ZONE */
 	vn_buffer buf[2];
 	size_t    used[2];
-	vn_part  *part[2];
+	vn_transfer_part  *part[2];
 	int       n[2], room[2];
 	int64_t   handed;  /* elements of the value that is being handed over */
 } vn_staging;
@@ -38,16 +38,16 @@ void      vn_staging_destroy(vn_device *d, vn_staging *s); /* safe on a zeroed o
 void      vn_staging_reset(vn_staging *s, bool guard);     /* before a pass */
 
 /* Record: elements from byte `from` of src are those of `value` from `start` on. */
-vn_status vn_staging_take(struct vn_walk *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
+vn_status vn_staging_take(struct vn_gpu_pass *w, int value, bool hand, int64_t start, vn_buffer *src, VkDeviceSize from,
                           int64_t elements, vn_error *err);
 /* Record the taps of a value that lies whole in src. */
-vn_status vn_staging_tap(struct vn_walk *w, int value, vn_buffer *src, vn_error *err);
+vn_status vn_staging_tap(struct vn_gpu_pass *w, int value, vn_buffer *src, vn_error *err);
 /* Submit what is recorded, wait, hand over everything left. */
-vn_status vn_staging_finish(struct vn_walk *w, vn_error *err);
+vn_status vn_staging_finish(struct vn_gpu_pass *w, vn_error *err);
 /* The same, and recording goes on. */
-vn_status vn_staging_flush(struct vn_walk *w, vn_error *err);
+vn_status vn_staging_flush(struct vn_gpu_pass *w, vn_error *err);
 /* Record: elements from byte `from` of src are to come to `data`. */
-vn_status vn_staging_bring(struct vn_walk *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
+vn_status vn_staging_bring(struct vn_gpu_pass *w, int value, vn_buffer *src, VkDeviceSize from, int64_t elements, void *data,
                            vn_error *err);
 
 #endif

@@ -15,7 +15,7 @@ VkDeviceSize vn_weights_block = (VkDeviceSize)256 << 20;
 
 typedef struct load {
 	vn_encoder *e;
-	vn_weights *w;
+	vn_gpu_weights *w;
 	vn_dtype    storage;
 	void       *panel;  /* (PANEL) floats, or doubles of a weight that has them */
 	char       *stored; /* (PANEL) in the storage format */
@@ -25,7 +25,7 @@ typedef struct load {
 } load;
 
 /* Which block each weight goes to, and where in it. sizes: bytes of each block. */
-static int place(vn_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
+static int place(vn_gpu_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
 {
 	VkDeviceSize end = 0; /* of the open block */
 	int          open = -1, n = 0;
@@ -201,7 +201,7 @@ static vn_status find_over(const vn_plan *p, bool *over, vn_error *err)
 
 static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 {
-	vn_weights   *w = l->w;
+	vn_gpu_weights   *w = l->w;
 	VkDeviceSize *sizes = calloc(w->n ? (size_t)w->n : 1, sizeof(*sizes));
 	vn_status     st = VN_OK;
 	char          name[64];
@@ -227,7 +227,7 @@ static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 	return st;
 }
 
-vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
+vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
                             bool guard, bool progress, vn_error *err)
 {
 	load        l = { .e = e, .w = w, .storage = storage };
@@ -235,7 +235,7 @@ vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, c
 	vn_status   st = VN_OK;
 	bool       *over = calloc((size_t)plan->n_weights + 1, sizeof(*over));
 
-	*w = (vn_weights){ .n = plan->n_weights, .first_overflowed = -1 };
+	*w = (vn_gpu_weights){ .n = plan->n_weights, .first_overflowed = -1 };
 	w->at = calloc(w->n ? (size_t)w->n : 1, sizeof(*w->at));
 	l.panel = malloc(PANEL * sizeof(double));
 	l.stored = malloc(PANEL * vn_dtype_size(storage));
@@ -283,11 +283,11 @@ done:
 	return st;
 }
 
-void vn_weights_destroy(vn_device *d, vn_weights *w)
+void vn_weights_destroy(vn_device *d, vn_gpu_weights *w)
 {
 	for (int i = 0; i < w->n_blocks; i++)
 		vn_buffer_destroy(d, &w->block[i]);
 	free(w->block);
 	free(w->at);
-	*w = (vn_weights){ 0 };
+	*w = (vn_gpu_weights){ 0 };
 }

@@ -17,19 +17,19 @@ typedef struct vn_weight_place {
 	VkDeviceAddress address;
 } vn_weight_place;
 
-typedef struct vn_weights {
+typedef struct vn_gpu_weights {
 	int              n, n_blocks;
 	vn_weight_place *at;    /* (n) */
 	vn_buffer       *block; /* (n_blocks) */
 	int64_t          bytes;
 	int64_t          overflowed; /* finite values that became infinite in the storage format */
 	int              first_overflowed; /* the first weight with one; -1 */
-} vn_weights;
+} vn_gpu_weights;
 
 extern VkDeviceSize vn_weights_block; /* bytes of a block; smaller only in tests */
 
-vn_status vn_weights_create(vn_encoder *e, vn_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
+vn_status vn_weights_create(vn_encoder *e, vn_gpu_weights *w, const vn_plan *plan, const vn_tensor *from, vn_dtype storage,
                             bool guard, bool progress, vn_error *err);
-void      vn_weights_destroy(vn_device *d, vn_weights *w); /* safe on a zeroed one */
+void      vn_weights_destroy(vn_device *d, vn_gpu_weights *w); /* safe on a zeroed one */
 
 #endif

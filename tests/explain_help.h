@@ -48,7 +48,7 @@ static inline vn_status record_llama(const char *name, const char *fault, vn_err
 typedef struct explained {
 	trial          compared;
 	vn_explanation x;
-	vn_trial       t;
+	vn_explain_trial       t;
 	vn_error       err;
 } explained;
 
@@ -73,7 +73,7 @@ static inline void stand_at(explained *e, const char *name, int step)
 			e->x.point = i;
 	CU_ASSERT_FATAL(e->x.point >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
-	e->t = (vn_trial) { .c = c, .x = &e->x, .elements = c->point[e->x.point].m.n };
+	e->t = (vn_explain_trial) { .c = c, .x = &e->x, .elements = c->point[e->x.point].m.n };
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.point, &e->err), VN_OK);

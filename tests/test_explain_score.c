@@ -27,8 +27,8 @@ static void those_that_leave_least_stand_first_and_the_rest_are_dropped(void)
 /* With what the sound operation leaves, does what is left explain it? */
 static bool fits(double sound, bool fitted, double left, double share_of_nmse)
 {
-	vn_explanation      x = { .fitted = fitted, .sound = leaving(sound, 1) };
-	const vn_trial      t = { .x = &x };
+	vn_explanation      x = { .fitted = fitted, .unmodified = leaving(sound, 1) };
+	const vn_explain_trial      t = { .x = &x };
 	const vn_hypothesis h = leaving(left, share_of_nmse);
 
 	return vn_fits(&t, &h);
@@ -49,8 +49,8 @@ static void an_answer_leaves_what_a_healthy_operation_may_and_a_share_of_the_err
 static void aliases_leave_less_than_twice_as_much_and_a_refuted_one_is_none(void)
 {
 	vn_hypothesis  by[VN_EXPLAIN_KEPT] = { leaving(0.3, 0), leaving(0.5, 0), leaving(0.7, 0), leaving(30, 0) };
-	vn_explanation x = { .by = by, .n = 4, .sound = leaving(1e6, 1) };
-	vn_trial       t = { .x = &x };
+	vn_explanation x = { .by = by, .n = 4, .unmodified = leaving(1e6, 1) };
+	vn_explain_trial       t = { .x = &x };
 
 	vn_conclude(&t);
 	CU_ASSERT_EQUAL(x.n_fit, 3);
@@ -82,7 +82,7 @@ static void the_mistake_that_was_made_leaves_nothing_and_the_sound_operation_muc
 	vn_constant_put(&right, "theta", 1e4);
 	wrong = right;
 	vn_constant_put(&wrong, "theta", 1e3);
-	CU_ASSERT_TRUE(e.x.sound.limit_fraction > 1000);
+	CU_ASSERT_TRUE(e.x.unmodified.limit_fraction > 1000);
 	CU_ASSERT_EQUAL(vn_try(&e.t, &wrong, &e.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_try(&e.t, &right, &e.err), VN_OK);
 	CU_ASSERT_TRUE(right.limit_fraction <= 1 && wrong.limit_fraction > 1000);

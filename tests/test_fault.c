@@ -114,7 +114,7 @@ static void refuse(const char *family, const char *what, const char *says)
 	vn_model_close(m);
 }
 
-/* Of a misreading too, which is capture's to make. */
+/* Of a recorder_fault too, which is capture's to make. */
 static void an_id_has_a_title_and_a_chapter(void)
 {
 	static const struct { const char *id, *title, *chapter; } row[] = {

@@ -41,7 +41,7 @@ static void buckets_are_exact_to_15_and_an_eighth_of_an_octave_above(void)
 
 static void a_kernel_is_chosen_by_name_or_not_at_all(void)
 {
-	const vn_kernel *best = vn_kernel_get(0), *k;
+	const vn_metric_kernel *best = vn_kernel_get(0), *k;
 	vn_error err = { "" };
 	for (int i = 0; (k = vn_kernel_get(i)); i++) {
 		CU_ASSERT_EQUAL(vn_kernel_choose(k->name, &err), VN_OK);
@@ -64,7 +64,7 @@ static void every_kind_of_processor_gives_the_same_digits(void)
 		y[i] = x[i] + uniform();
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
-		const vn_kernel *plain = &vn_kernel_plain, *k;
+		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
 		for (int i = 0; (k = vn_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			plain->sums(f32(r), f32(c), n, &a);
@@ -102,7 +102,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 		c[i] = i % 100 == 3 ? -1e5 * r[i] : r[i] * (1 + 1e-2 * uniform());
 	}
 	for (size_t n = 1; n <= VN_BLOCK; n = longer(n)) {
-		const vn_kernel *plain = &vn_kernel_plain, *k;
+		const vn_metric_kernel *plain = &vn_kernel_plain, *k;
 		for (int i = 0; (k = vn_kernel_get(i)); i++) {
 			vn_block_sums a, b;
 			double p[2] = { 0, 0 }, q[2] = { 0, 0 };
@@ -125,7 +125,7 @@ static void every_kind_of_processor_gives_the_same_digits_of_float64(void)
 	}
 	for (int i = 0; i < 30; i++) { /* wherever it is, and of whatever kind */
 		static const double none[] = { (double)NAN, (double)INFINITY, -(double)INFINITY };
-		const vn_kernel *k;
+		const vn_metric_kernel *k;
 		double was = r[i], max[2] = { 7, 8 };
 		r[i] = none[i % 3];
 		for (int j = 0; (k = vn_kernel_get(j)); j++) {
@@ -142,7 +142,7 @@ static void every_kind_of_processor_loads_the_numbers_that_the_bits_mean(void)
 	enum { ALL = 65536 };
 	static uint16_t h[ALL];
 	static float    want[ALL], got[ALL];
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	for (int i = 0; i < ALL; i++)
 		h[i] = (uint16_t)i;
 	for (int i = 0; (k = vn_kernel_get(i)); i++)
@@ -166,7 +166,7 @@ static void what_is_in_the_file_gives_the_digits_of_what_is_loaded_from_it(void)
 {
 	static const vn_dtype direct[] = { VN_F32, VN_F16, VN_BF16 };
 	static float raw[2][VN_BLOCK], x[2][VN_BLOCK], y[2][VN_BLOCK];
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	for (int i = 0; i < VN_BLOCK; i++) {
 		y[0][i] = (float)ldexp(uniform(), i % 20 - 10);
 		y[1][i] = y[0][i] * (1 + (float)(1e-2 * uniform()));

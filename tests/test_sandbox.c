@@ -259,7 +259,7 @@ static void exploit(void *ctx, int pipe)
 
 enum { COULD, REFUSED, ENDED, BROKEN };
 
-static int in_a_child(const struct action *a, int without, bool *went_on)
+static int in_a_child(const struct action *a, int without, bool *consumed_as_recorded)
 {
 	vn_child child;
 	vn_error err = { "" };
@@ -269,17 +269,17 @@ static int in_a_child(const struct action *a, int without, bool *went_on)
 
 	const vn_child_task task = { .path = path, .file = file, .work = exploit, .ctx = (void *)(uintptr_t)a, .without = without };
 	CU_ASSERT_EQUAL_FATAL(vn_child_start(&child, &task, &err), VN_OK);
-	*went_on = false;
+	*consumed_as_recorded = false;
 	if (vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 1 && bytes == sizeof why) {
 		memcpy(&why, data, sizeof why);
 		found = why ? REFUSED : COULD;
 		free(data);
-		*went_on = vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 2;
+		*consumed_as_recorded = vn_child_receive(&child, &kind, &data, &bytes, &err) == VN_OK && kind == 2;
 	} else if (strstr(err.text, "it may be an attack") && !strchr(err.text, '\n')) {
 		found = ENDED;
 	} else if (strstr(err.text, "signal 25")) { /* SIGXFSZ */
 		found = REFUSED;
-		*went_on = true;
+		*consumed_as_recorded = true;
 	}
 	free(data);
 	vn_child_end(&child);
@@ -307,16 +307,16 @@ static void a_process_without_the_sandbox_can_do_it(void)
 static void expect(const struct action *a, int without)
 {
 	char      what[160];
-	bool      went_on;
+	bool      consumed_as_recorded;
 	const int there = ~(without | missing) & (ALWAYS | SCOPES | L | S), by = a->by & there & ~(there & L ? 0 : SCOPES);
 
 	if (!by)
 		return;
 	set_out();
-	const int found = in_a_child(a, without, &went_on);
+	const int found = in_a_child(a, without, &consumed_as_recorded);
 	snprintf(what, sizeof what, "%s is refused%s%s%s", a->name, without & L ? " without Landlock" : "", without & S ? " without seccomp" : "",
 	         found == BROKEN ? ", and the child goes on" : "");
-	const bool good = a->ends && there & S ? found == ENDED : found == REFUSED && went_on;
+	const bool good = a->ends && there & S ? found == ENDED : found == REFUSED && consumed_as_recorded;
 	CU_assertImplementation(good, __LINE__, what, __FILE__, __func__, CU_FALSE);
 }
 
@@ -335,21 +335,21 @@ static void the_rest_holds_without_either(void)    { all_without(L | S); }
 /* The table says who refuses what; so what nobody left refuses must go through, or the table would say too little. */
 static void what_nobody_refuses_goes_through(void)
 {
-	bool went_on;
+	bool consumed_as_recorded;
 	for (int i = 0; i < N_ACTIONS; i++)
 		if (possible[i] && !(action[i].by & ALWAYS) && (action[i].run == make_folder || action[i].run == change_mode || action[i].run == map_code)) {
 			set_out();
-			CU_ASSERT_EQUAL(in_a_child(&action[i], L | S, &went_on), COULD);
-			CU_ASSERT_TRUE(went_on);
+			CU_ASSERT_EQUAL(in_a_child(&action[i], L | S, &consumed_as_recorded), COULD);
+			CU_ASSERT_TRUE(consumed_as_recorded);
 		}
 }
 
 static void legitimate_work_goes_on(void)
 {
-	bool went_on;
+	bool consumed_as_recorded;
 	set_out();
-	CU_ASSERT_EQUAL(in_a_child(NULL, 0, &went_on), COULD);
-	CU_ASSERT_TRUE(went_on);
+	CU_ASSERT_EQUAL(in_a_child(NULL, 0, &consumed_as_recorded), COULD);
+	CU_ASSERT_TRUE(consumed_as_recorded);
 }
 
 /* ---- a file that is changed ------------------------------------------------------------------------ */

@@ -2,7 +2,7 @@
 #include "libref/text/split.h"
 
 #include "libref/text/pattern.h"
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

@@ -16,7 +16,7 @@ static const double weight[N] = { 0x1.6p-3, 0x1.5p0, 0x1.04p0, -0x1.ep-3, 0x1p0,
 
 static const struct truth {
 	vn_policy policy;
-	vn_steps  steps;
+	vn_intermediate_rounding  steps;
 	double    gelu_new[N], gated[N], formula[N], rms_norm[N], gated_norm[N], l2_norm[N], rope[N], conv[N];
 } truth[] = {
 	{

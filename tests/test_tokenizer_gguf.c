@@ -1,6 +1,6 @@
 /* test_tokenizer_gguf.c: tokenizers from the vocabulary of a GGUF file. */
 #include "libref/model/gguf.h"
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 #include "tests/suite.h"
 #include "tests/toy_gguf.h"
 #include "tests/toy_tokenizer.h"

@@ -1,5 +1,5 @@
 /* edit.c: see edit.h. What is beside the tensors: attributes, links, lists, tables. */
-#include "capture/edit/edit_inside.h"
+#include "capture/edit/edit_internal.h"
 
 #include "capture/file/child.h"
 #include "capture/file/driver.h"

@@ -1,5 +1,5 @@
 /* edit_tensor.c: tensors of edit.h: other numbers, other shapes, other ways to lie in a file. */
-#include "capture/edit/edit_inside.h"
+#include "capture/edit/edit_internal.h"
 
 #include "libref/base/digest.h"
 #include "libref/base/stats.h"

@@ -41,7 +41,7 @@ static uint64_t number(piece *c, size_t n) /* of n bytes, the lowest first */
 /* ---- the file ---------------------------------------------------------------------------- */
 
 /* n bytes from `at`, valid until the next look through this window. */
-static const unsigned char *look(const vn_header_reader *r, vn_window *w, uint64_t at, size_t n)
+static const unsigned char *look(const vn_header_reader *r, vn_header_window *w, uint64_t at, size_t n)
 {
 	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
 		return NULL;
@@ -349,7 +349,7 @@ static bool guarded(const unsigned char *p, size_t n)
 
 static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 {
-	vn_window     *w = &g->r->header;
+	vn_header_window     *w = &g->r->header;
 	const unsigned flags = p[5], size_bytes = 1u << (flags & 3);
 	if (flags & 0xc0)
 		return false;
@@ -379,7 +379,7 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 /* Without checksums; but it says how many messages there are. */
 static bool read_old(reading *g, uint64_t address)
 {
-	vn_window           *w = &g->r->header;
+	vn_header_window           *w = &g->r->header;
 	const unsigned char *p = look(g->r, w, address, 16);
 	if (!p || p[0] != 1 || p[1] != 0)
 		return false;

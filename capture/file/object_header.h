@@ -30,11 +30,11 @@ typedef struct vn_said {
 enum { VN_HEADER_WINDOW = 1 << 16, VN_TYPE_BYTES = 20, VN_MOST_OBJECTS = 2048, VN_COLLECTIONS = 8 };
 
 /* Bytes of the file that were read last. */
-typedef struct vn_window {
+typedef struct vn_header_window {
 	unsigned char bytes[VN_HEADER_WINDOW];
 	uint64_t      at;
 	size_t        n;
-} vn_window;
+} vn_header_window;
 
 /* A collection of the global heap, where strings are. HDF5 fills several by turns. */
 typedef struct vn_collection {
@@ -48,7 +48,7 @@ typedef struct vn_collection {
 typedef struct vn_header_reader {
 	int       fd;
 	int64_t   bytes;
-	vn_window header, heap;
+	vn_header_window header, heap;
 	vn_collection collection[VN_COLLECTIONS]; /* those that were looked at last */
 	int           turn;
 } vn_header_reader;

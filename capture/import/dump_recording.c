@@ -2,7 +2,7 @@
 #include "capture/import/dump.h"
 
 #include "capture/view/dims.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "libref/base/intern.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static void close_foreign(void *context)
 
 vn_status vn_dump_model_word(vn_recording *r, const char *key, const char *value, vn_error *err)
 {
-	vn_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more), w = { strdup(key), strdup(value) };
+	vn_attribute_word *more = realloc(r->model, (size_t)(r->n_model + 1) * sizeof *more), w = { strdup(key), strdup(value) };
 	r->model = more ? more : r->model;
 	if (!more || !w.key || !w.value) {
 		free(w.key);

@@ -5,7 +5,7 @@
 #include "capture/recording/derive.h"
 #include "capture/recording/packed.h"
 #include "capture/store/label.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "libref/base/intern.h"
 #include "libref/base/text.h"
 #include "libref/family/family.h"

@@ -2,7 +2,7 @@
 #include "capture/import/import.h"
 
 #include "capture/recording/derive.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "capture/store/label.h"
 #include "capture/view/dims.h"
 

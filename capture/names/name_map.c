@@ -1,5 +1,5 @@
 /* name_map.c: which rule has which tensor, and what becomes of it; see name_map.h. */
-#include "capture/names/name_map_inside.h"
+#include "capture/names/name_map_internal.h"
 
 #include "capture/recording/derive.h"
 #include "capture/view/dims.h"

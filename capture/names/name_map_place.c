@@ -1,5 +1,5 @@
 /* name_map_place.c: one tensor of theirs as a checkpoint of ours: axes, parts, sums. */
-#include "capture/names/name_map_inside.h"
+#include "capture/names/name_map_internal.h"
 
 #include "capture/view/dims.h"
 #include "libref/plan/point.h"

@@ -1,6 +1,6 @@
 /* derive.c: see derive.h. */
 #include "capture/recording/derive.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "libref/base/intern.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-/* proof.c: whether the numbers of one stored tensor match its digest; see recording_inside.h. Whoever reads numbers asks here
+/* proof.c: whether the numbers of one stored tensor match its digest; see recording_internal.h. Whoever reads numbers asks here
  * first; what all tensors of a recording come to is in verify.c. */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

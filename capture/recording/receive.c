@@ -2,7 +2,7 @@
  *
  * They come from a process that has read hostile bytes with a library that
  * trusts them, so nothing is believed: sizes, ends of strings, ranges. */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
 #include "libref/base/intern.h"
@@ -93,15 +93,15 @@ static vn_status take_word(vn_recording *r, int kind, const char *data, size_t b
 		return VN_OK;
 	}
 	int      *n = kind == VN_FRAME_ROOT ? &r->n_root : &r->n_model;
-	vn_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
+	vn_attribute_word **list = kind == VN_FRAME_ROOT ? &r->root : &r->model;
 	if (*n == MOST_WORDS)
 		return astray(r, err);
-	vn_word  *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
+	vn_attribute_word  *more = realloc(*list, ((size_t)*n + 1) * sizeof **list);
 	if (!more)
 		return no_memory(r, err);
 	*list = more;
-	more[*n] = (vn_word){ strdup(data), strdup(value) };
-	const vn_word *w = &more[(*n)++];
+	more[*n] = (vn_attribute_word){ strdup(data), strdup(value) };
+	const vn_attribute_word *w = &more[(*n)++];
 	return w->key && w->value ? VN_OK : no_memory(r, err);
 }
 

@@ -1,6 +1,6 @@
 /* recording.c: see recording.h. HDF5 itself runs in a child process: scan.h. */
 #include "capture/recording/packed.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "capture/recording/sequence.h"
 
 #include "libref/base/mapped.h"
@@ -308,7 +308,7 @@ vn_status vn_recording_open(const char *path, vn_recording **recording, vn_error
 	return vn_recording_open_all(&path, 1, recording, err);
 }
 
-static void free_words(vn_word *list, int n)
+static void free_words(vn_attribute_word *list, int n)
 {
 	for (int i = 0; i < n; i++) {
 		free(list[i].key);

@@ -1,11 +1,11 @@
 /* recording_asked.c: what an open recording says; see recording.h. */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 #include "libref/plan/point.h"
 
 #include <string.h>
 
-static const char *word(const vn_word *list, int n, const char *key)
+static const char *word(const vn_attribute_word *list, int n, const char *key)
 {
 	for (int i = 0; i < n; i++)
 		if (strcmp(list[i].key, key) == 0)

@@ -1,5 +1,5 @@
-/* recording_bytes.c: bytes of a recording's file; see recording_inside.h. */
-#include "capture/recording/recording_inside.h"
+/* recording_bytes.c: bytes of a recording's file; see recording_internal.h. */
+#include "capture/recording/recording_internal.h"
 
 #include <errno.h>
 #include <string.h>

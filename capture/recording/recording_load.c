@@ -3,7 +3,7 @@
  * A child takes some milliseconds whatever it reads, so where small tensors are asked for one after the other it reads those
  * that come next as well. What nobody has asked for by the time of the next child is given back.
  */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 #include "capture/file/child.h"
 

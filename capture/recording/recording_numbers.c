@@ -1,5 +1,5 @@
 /* recording_numbers.c: the numbers of whole tensors: mapped, loaded (recording_load.c), gathered; see recording.h. */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "capture/recording/verify.h"
 
 #include "libref/base/mapped.h"

@@ -5,7 +5,7 @@
  * the axes in the source's order, so that a stretch is as long as can be; what is asked of the
  * source is again a part of a tensor, until it is one of a file.
  */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* verify.c: see verify.h. */
 #include "capture/recording/verify.h"
 
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 
 /* The stored tensor of an entry that is all of one. */
 static vn_proof *proof_of(vn_recording **r, int i)

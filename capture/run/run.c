@@ -196,8 +196,8 @@ static vn_status run_former(const vn_recipe *r, const vn_engine *e, vn_error *er
 
 	for (int64_t i = 0; !st && i < r->n_ids; i++)
 		ids[i] = r->ids[r->n_ids - 1 - i];
-	if (!st && vn_misreader_former(r->misreader, want)) {
-		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_misreader_keep(r->misreader) };
+	if (!st && vn_recorder_fault_former(r->recorder_fault, want)) {
+		const vn_taps taps = { .want = want, .rows = r->rows, .first = r->first, .last = r->last, .sink = vn_recorder_fault_keep(r->recorder_fault) };
 		st = e->forward(e->self, ids, r->n_ids, &taps, err);
 		e->reset(e->self);
 	}
@@ -239,12 +239,12 @@ vn_status vn_record(const vn_recipe *r, const vn_model *m, const vn_engine *e, v
 
 	*done = (vn_recorded){ 0 };
 	if (st || (st = vn_store_create(r->path, r->force, plan, &s, err)) || (st = put_run(s, r, e, err)) ||
-	    (st = put_model(s, r, m, done, err)) || (r->misreader && (st = run_former(r, e, err))))
+	    (st = put_model(s, r, m, done, err)) || (r->recorder_fault && (st = run_former(r, e, err))))
 		goto done;
 
 	const vn_sink file = vn_store_sink(s);
 	const vn_taps asked = { .want = want, .rows = r->rows, .first = r->first, .last = r->last,
-	                        .sink = r->misreader ? vn_misreader_sink(r->misreader, &file) : file };
+	                        .sink = r->recorder_fault ? vn_recorder_fault_sink(r->recorder_fault, &file) : file };
 	if ((st = vn_listener_init(&l, plan, e->n_values, &asked, r->decode > 0 && !r->forced, err)) ||
 	    (st = run_steps(s, r, e, &l, decoded, done, err)) || (st = put_text(s, r, decoded, err)) || (st = put_facts(s, r, e, err)))
 		goto done;

@@ -7,7 +7,7 @@
 #define VN_CAPTURE_RUN_H
 
 #include "capture/run/engine.h"
-#include "capture/run/misread.h"
+#include "capture/run/recorder_fault.h"
 #include "libref/text/tokenizer.h"
 
 /* What to record and where. */
@@ -28,7 +28,7 @@ typedef struct vn_recipe {
 	int64_t            first, last;             /* VN_ROWS_RANGE */
 	const char        *precision, *command;
 	const char        *inject;                  /* faults of the engine and of the recording, as words; NULL: none */
-	vn_misreader      *misreader;               /* of the recording; NULL: none */
+	vn_recorder_fault      *recorder_fault;               /* of the recording; NULL: none */
 	int                threads;                 /* for the table of weights; 0: one a processor */
 } vn_recipe;
 

@@ -1,6 +1,6 @@
 /* identities.c: see identities.h. */
 #include "capture/recording/derive.h"
-#include "capture/show/identities_inside.h"
+#include "capture/show/identities_internal.h"
 #include "capture/view/residual.h"
 
 #include "libref/base/text.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 
 __attribute__((format(printf, 4, 5)))
-static void broken(vn_walk *w, int64_t count, int64_t of, const char *format, ...)
+static void broken(vn_identity_walk *w, int64_t count, int64_t of, const char *format, ...)
 {
 	vn_identity *more = realloc(w->found->broken, (size_t)(w->found->n + 1) * sizeof *more);
 	va_list args;
@@ -52,7 +52,7 @@ static bool summed_by_us(const vn_parts *s)
 
 /* Each of the three may have been rounded when it was stored, and the sum as well. A number's ULP is at least the unit
  * of its format times it, so most are seen to hold without asking for ULPs. */
-static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
+static void sum(vn_identity_walk *w, const char *whole, const char *a, const char *b)
 {
 	vn_parts s = { 0 };
 	double  x[VN_MOST_INPUTS][VN_PIECE], most = 0;
@@ -91,7 +91,7 @@ static void sum(vn_walk *w, const char *whole, const char *a, const char *b)
 	vn_parts_done(w, &s);
 }
 
-static void chain(vn_walk *w)
+static void chain(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
 	if (w->layer > 0 && vn_parts_load(w, &s, w->layer, "input") && vn_parts_load(w, &s, w->layer - 1, "output") && same_shape(&s)
@@ -121,7 +121,7 @@ static void chain(vn_walk *w)
 /* ---- attention ------------------------------------------------------------------------------ */
 
 /* What a rotation multiplies lengths by; 0: not known here. */
-static double factor_of(const vn_walk *w, const char *name)
+static double factor_of(const vn_identity_walk *w, const char *name)
 {
 	const vn_plan *p = vn_recording_plan(w->r);
 	char full[VN_NAME_MAX];
@@ -139,7 +139,7 @@ static double factor_of(const vn_walk *w, const char *name)
 	return p ? 0 : 1;
 }
 
-static void rotation(vn_walk *w, const char *after, const char *norm, const char *projected)
+static void rotation(vn_identity_walk *w, const char *after, const char *norm, const char *projected)
 {
 	vn_parts s = { 0 };
 	if (factor_of(w, after) > 0 && vn_parts_load(w, &s, w->layer, after) && (vn_parts_load(w, &s, w->layer, norm) || vn_parts_load(w, &s, w->layer, projected))
@@ -175,7 +175,7 @@ static void rotation(vn_walk *w, const char *after, const char *norm, const char
 	vn_parts_done(w, &s);
 }
 
-static void probs(vn_walk *w)
+static void probs(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
 	if (vn_parts_load(w, &s, w->layer, "attn_probs") && s.e[0]->shape.rank == 3 && w->at && s.e[0]->shape.dim[1] == w->at->rows) {
@@ -221,7 +221,7 @@ static bool values_in_f16(const vn_recording *r)
 }
 
 /* The first token of a sequence sees itself alone. */
-static void first_row(vn_walk *w)
+static void first_row(vn_identity_walk *w)
 {
 	vn_parts s = { 0 };
 	if (w->at && w->at->position == 0 && w->at->first_row == 0 && w->at->rows > 0 && vn_parts_load(w, &s, w->layer, "attn_context")
@@ -249,7 +249,7 @@ static void first_row(vn_walk *w)
 
 /* ---- the rest --------------------------------------------------------------------------------- */
 
-static void range(vn_walk *w, const char *point, double low, double high, const char *words)
+static void range(vn_identity_walk *w, const char *point, double low, double high, const char *words)
 {
 	vn_parts s = { 0 };
 	if (vn_parts_load(w, &s, w->layer, point)) {
@@ -285,7 +285,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Rows that differ from the row before of the same id. A sorted list: a prompt may have a hundred thousand tokens. */
-static int64_t other_rows(vn_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
+static int64_t other_rows(vn_identity_walk *w, const vn_parts *s, int64_t row, const int32_t *id, int64_t n)
 {
 	const size_t size = (size_t)row * vn_dtype_size(s->e[0]->dtype);
 	unsigned char *before = malloc(2 * size + 1), *now = before ? before + size : NULL;
@@ -316,7 +316,7 @@ static int64_t other_rows(vn_walk *w, const vn_parts *s, int64_t row, const int3
 	return count;
 }
 
-static void rows(vn_walk *w)
+static void rows(vn_identity_walk *w)
 {
 	const int32_t *ids;
 	const int64_t  n = vn_recording_tokens(w->r, &ids, NULL);
@@ -332,7 +332,7 @@ static void rows(vn_walk *w)
 	vn_parts_done(w, &s);
 }
 
-static void layer(vn_walk *w)
+static void layer(vn_identity_walk *w)
 {
 	chain(w);
 	for (int i = 0; i < VN_RESIDUALS; i++)
@@ -349,7 +349,7 @@ vn_status vn_identities_of(vn_recording *r, vn_identity_wanted *wanted, void *co
 {
 	const vn_step *step;
 	const int      steps = vn_recording_steps(r, &step);
-	vn_walk        w = { .r = r, .found = found, .err = err };
+	vn_identity_walk        w = { .r = r, .found = found, .err = err };
 	int            layers = 0;
 
 	*found = (vn_identities) { 0 };

@@ -1,5 +1,5 @@
-/* identities_read.c: see identities_inside.h. */
-#include "capture/show/identities_inside.h"
+/* identities_read.c: see identities_internal.h. */
+#include "capture/show/identities_internal.h"
 
 #include "capture/view/view.h"
 #include "libref/base/clones.h"
@@ -11,7 +11,7 @@
 
 enum { HELD_BYTES = 48 << 20 };
 
-void vn_parts_drop(vn_walk *w)
+void vn_parts_drop(vn_identity_walk *w)
 {
 	for (int i = 0; i < w->n_held; i++)
 		vn_recording_release(w->r, w->held[i]);
@@ -20,7 +20,7 @@ void vn_parts_drop(vn_walk *w)
 	w->bytes = w->read = 0;
 }
 
-void vn_parts_end(vn_walk *w)
+void vn_parts_end(vn_identity_walk *w)
 {
 	vn_parts_drop(w);
 	for (int i = 0; i < VN_MOST_INPUTS; i++)
@@ -32,7 +32,7 @@ static int64_t bytes_of(const vn_entry *e)
 	return vn_shape_count(&e->shape) * (int64_t)vn_dtype_size(e->dtype);
 }
 
-static void hold(vn_walk *w, int entry)
+static void hold(vn_identity_walk *w, int entry)
 {
 	const vn_entry *e = vn_recording_entry(w->r, entry);
 	for (int i = 0; i < w->n_held; i++)
@@ -53,7 +53,7 @@ static bool in_order(const vn_entry *e, const char *point)
 	return vn_axes_find(e->axes, "token") == vn_axes_find(own, "token") && !vn_view_order(e->axes, own, e->shape.rank, order);
 }
 
-bool vn_parts_load(vn_walk *w, vn_parts *s, int layer, const char *point)
+bool vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *point)
 {
 	char name[VN_NAME_MAX];
 	if (layer < 0)
@@ -75,7 +75,7 @@ bool vn_parts_load(vn_walk *w, vn_parts *s, int layer, const char *point)
 	return true;
 }
 
-void vn_parts_done(vn_walk *w, vn_parts *s)
+void vn_parts_done(vn_identity_walk *w, vn_parts *s)
 {
 	if (w->bytes > HELD_BYTES || w->n_held > VN_MOST_HELD - VN_MOST_INPUTS)
 		vn_parts_drop(w);
@@ -83,11 +83,11 @@ void vn_parts_done(vn_walk *w, vn_parts *s)
 }
 
 /* One part of a tensor after the other. */
-static const unsigned char *in_part(vn_walk *w, const vn_parts *s, int which, int64_t from, size_t n)
+static const unsigned char *in_part(vn_identity_walk *w, const vn_parts *s, int which, int64_t from, size_t n)
 {
 	const size_t  size = vn_dtype_size(s->e[which]->dtype);
 	const int64_t all = vn_shape_count(&s->e[which]->shape);
-	vn_part      *p = w->part[which];
+	vn_identity_part      *p = w->part[which];
 	if (!p && !(p = w->part[which] = calloc(1, sizeof *p))) {
 		w->st = vn_fail(w->err, VN_ERR_NOMEM, "no memory to look at %s", s->e[which]->name);
 		return NULL;

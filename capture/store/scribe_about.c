@@ -1,5 +1,5 @@
 /* scribe_about.c: what the scribe writes about the run beside its tensors: /run, /model, /plan. See scribe.h. */
-#include "capture/store/scribe_inside.h"
+#include "capture/store/scribe_internal.h"
 
 #include <stddef.h>
 #include <stdlib.h>

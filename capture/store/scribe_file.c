@@ -1,6 +1,6 @@
 /* scribe_file.c: what the scribe does with a checkpoint file: making it, steps, the structure of tensors, its end.
  * See scribe.h; what stands beside the tensors: scribe_about.c. */
-#include "capture/store/scribe_inside.h"
+#include "capture/store/scribe_internal.h"
 
 #include "libref/base/trouble.h"
 #include "libref/base/progress.h"

@@ -1,6 +1,6 @@
 /* store.c: see store.h. The tensors themselves: store_tensor.c; /run, /model and
  * /plan: store_about.c. */
-#include "capture/store/store_inside.h"
+#include "capture/store/store_internal.h"
 
 #include "libref/base/trouble.h"
 

@@ -1,5 +1,5 @@
 /* store_about.c: what a store says about the run beside its tensors: /run, and /model in words. See store.h. */
-#include "capture/store/store_inside.h"
+#include "capture/store/store_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

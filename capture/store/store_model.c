@@ -1,6 +1,6 @@
 /* store_model.c: /model with its table of weights, and /plan. See store.h. A file of its own: a program that links the library for
  * its C API alone needs no models. */
-#include "capture/store/store_inside.h"
+#include "capture/store/store_internal.h"
 
 #include "capture/file/plan_json.h"
 #include "capture/store/weight.h"

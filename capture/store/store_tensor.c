@@ -1,6 +1,6 @@
 /* store_tensor.c: tensors into a store: the sink that an engine fills, and the
  * thread that files what comes. See store.h. */
-#include "capture/store/store_inside.h"
+#include "capture/store/store_internal.h"
 
 #include "capture/file/h5.h"
 

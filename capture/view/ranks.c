@@ -1,5 +1,5 @@
 /* ranks.c: see ranks.h: what is cut along an axis. */
-#include "capture/view/ranks_inside.h"
+#include "capture/view/ranks_internal.h"
 
 #include "capture/view/box.h"
 #include "capture/view/dims.h"

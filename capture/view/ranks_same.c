@@ -1,7 +1,7 @@
 /* ranks_same.c: what is cut along no axis: replicas, and partial sums. */
 #include "capture/view/box.h"
 #include "capture/recording/numbers.h"
-#include "capture/view/ranks_inside.h"
+#include "capture/view/ranks_internal.h"
 #include "capture/view/residual.h"
 
 #include "libref/plan/point.h"

@@ -1,5 +1,5 @@
 /* ranks_which.c: which files are the ranks of one run, and in what order. */
-#include "capture/view/ranks_inside.h"
+#include "capture/view/ranks_internal.h"
 
 #include "libref/base/text.h"
 

@@ -1,5 +1,5 @@
 /* view.c: see view.h. */
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "capture/view/view.h"
 
 #include "libref/plan/point.h"

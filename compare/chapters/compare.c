@@ -4,7 +4,7 @@
 #include "compare/comparison/checkpoint.h"
 #include "compare/floor/floor.h"
 #include "compare/floor/precision.h"
-#include "compare/judge/few.h"
+#include "compare/judge/pooled_small.h"
 #include "compare/judge/judge.h"
 #include "compare/judge/localise.h"
 #include "compare/judge/pool.h"
@@ -291,7 +291,7 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 static void begin(vn_comparison *c)
 {
 	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
-	c->first = c->first_unfounded = -1;
+	c->first = c->first_invalid_floor = -1;
 	c->limits->layers = layers_of(c);
 	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
 	for (int i = 0; i < c->limits->n_warnings; i++)
@@ -333,8 +333,8 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	note_few_tokens(c);
 	c->hidden = vn_count_hidden(c);
 	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
-	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_hollow(c, err)) || (st = vn_pool_channels(c, err))
-	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_take_few(c, err)))
+	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err))
+	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
 	for (int i = 0; i < c->n_points; i++)
@@ -370,11 +370,11 @@ void vn_comparison_finish(vn_comparison *c)
 	}
 	free(c->point);
 	free(c->pool);
-	for (int i = 0; i < c->n_few; i++) {
-		free(c->few[i].nmse);
-		free(c->few[i].below);
+	for (int i = 0; i < c->n_pooled_small; i++) {
+		free(c->pooled_small[i].nmse);
+		free(c->pooled_small[i].below);
 	}
-	free(c->few);
+	free(c->pooled_small);
 	free(c->channel_pool);
 	free(c->origins);
 	if (c->why)

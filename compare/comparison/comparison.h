@@ -93,17 +93,17 @@ typedef struct vn_checkpoint {
 	int            ref, cand; /* entries; -1: absent */
 	bool           scores;    /* logits */
 	int            pool;      /* whose steps it is judged with, of the metrics of logits; -1: by itself */
-	int            few;       /* and of the multiples of the floor; -1: by itself */
+	int            pooled_small; /* and of the multiples of the floor; -1: by itself */
 	int            channels;  /* and of worst_channel_*, which m has at a step that is charged with them (pool_channels.h); -1: by itself */
 	vn_status_word status;
 	bool           fails;     /* outside the limits, whatever the status */
-	char          *detail;    /* one line for statuses that are not measured, and for what is unfounded; NULL: none */
+	char          *detail;    /* one line for statuses that are not measured, and for what is invalid_floor; NULL: none */
 	char          *holds;     /* of a misshapen one what its numbers are: the reference's in another order, or another checkpoint's; NULL: not known */
 	vn_measured    m;         /* n == 0: not measured */
 	int64_t        rows;      /* of its last axis, when it holds scores and is measured */
-	const char    *hollow;    /* why nothing was compared; NULL */
+	const char    *vacuous;    /* why nothing was compared; NULL */
 	bool           has_floor;
-	bool           unfounded; /* its floor is none: the reference, or the floor, is wrong there */
+	bool           invalid_floor; /* its floor is none: the reference, or the floor, is wrong there */
 	double        *floor;     /* (VN_N_METRICS) where it has one; NaN: not known. vn_floor_value */
 	vn_check      *check;
 	int            n_checks;
@@ -135,14 +135,14 @@ typedef struct vn_pool {
  * are judged together where a multiple of the floor is limited, once. */
 enum { VN_FEW_NUMBERS = 128 };
 
-typedef struct vn_few {
+typedef struct vn_pooled_small {
 	int     n;                    /* steps */
 	int64_t numbers;              /* in all of them */
 	int     worst;                /* checkpoint of the step that is farthest out: as in vn_pool */
 	bool    outside;              /* one of them is broken, and by all the steps */
-	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_few_have; else NaN */
+	double  value[VN_N_METRICS], floor[VN_N_METRICS]; /* where vn_pooled_small_has; else NaN */
 	double *nmse, *below;         /* (n) of the steps, least first; and of that many of them together */
-} vn_few;
+} vn_pooled_small;
 
 typedef struct vn_compare_options {
 	const char *const *points; /* globs, each of which must match something; none: everything */
@@ -172,8 +172,8 @@ typedef struct vn_comparison {
 	int            n_points;
 	vn_pool       *pool;
 	int            n_pools;
-	vn_few        *few;
-	int            n_few;
+	vn_pooled_small *pooled_small;
+	int            n_pooled_small;
 	struct vn_channel_pool *channel_pool; /* pool_channels.h */
 	int            n_channel_pools;
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
@@ -182,7 +182,7 @@ typedef struct vn_comparison {
 	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
 	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
 	int            first;      /* first divergence; -1 */
-	int            n_unfounded, first_unfounded; /* checkpoints whose floor is none; -1 */
+	int            n_invalid_floors, first_invalid_floor; /* checkpoints whose floor is none; -1 */
 	int           *origins, n_origins;
 	vn_graph      *graph;
 	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */

@@ -115,7 +115,7 @@ static double score_at(const collector *c, int64_t row, int64_t id)
 }
 
 /* Row i of the batch: the scores of token `from + before + i`. */
-static void score(const walk *w, const vn_kernel *k, int64_t i)
+static void score(const walk *w, const vn_metric_kernel *k, int64_t i)
 {
 	const collector *r = &w->rows[0], *c = &w->rows[1];
 	const int64_t    row[2] = { c->before + i, i }, token = w->from + row[0];
@@ -142,7 +142,7 @@ static void score(const walk *w, const vn_kernel *k, int64_t i)
 static vn_status score_batch(void *ctx, vn_error *err)
 {
 	walk            *w = ctx;
-	const vn_kernel *k = vn_kernel_best();
+	const vn_metric_kernel *k = vn_kernel_best();
 	const int64_t    n = w->rows[1].have / w->rows[1].width;
 	(void)err;
 	#pragma omp parallel for schedule(dynamic, 1) num_threads(w->threads)

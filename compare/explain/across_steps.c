@@ -25,7 +25,7 @@ typedef struct verdict {
 
 /* The explanations of one point. */
 typedef struct group {
-	vn_trial        *t;
+	vn_explain_trial        *t;
 	vn_explanation **x; /* (n) */
 	int              n;
 	verdict         *known;
@@ -53,7 +53,7 @@ static bool has_others(const vn_hypothesis *h)
 	return vn_hypothesis_is_fitted(h) && h->last && h->finding != VN_WINDOW_AND_SINKS;
 }
 
-static vn_status make_there(vn_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
+static vn_status make_there(vn_explain_trial *t, const vn_hypothesis *h, verdict *v, vn_error *err)
 {
 	vn_explanation  there = { .point = v->point, .by = calloc(VN_EXPLAIN_KEPT, sizeof *there.by) };
 	vn_explanation *here = t->x;
@@ -134,7 +134,7 @@ static bool answers(const vn_explanation *y, const vn_hypothesis *h)
  * that of all steps, of those that have another answer, too. */
 static bool has_a_say(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h)
 {
-	if (y == x || *y->why_not || !(y->sound.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
+	if (y == x || *y->why_not || !(y->unmodified.limit_fraction > (vn_hypothesis_is_fitted(h) ? WRONG : BEYOND)))
 		return false;
 	return vn_hypothesis_is_fitted(h) ? !answers(y, h) : (!y->n_fit || y->fitted) && one_token(c, y->point) == one_token(c, x->point);
 }
@@ -149,7 +149,7 @@ static bool of_one_query(const vn_comparison *c, const vn_explanation *x, const 
 static bool stays_wrong(const vn_comparison *c, const vn_explanation *y, const vn_explanation *x, const vn_hypothesis *h, double used)
 {
 	if (!vn_hypothesis_is_fitted(h) || !isnan(used))
-		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->sound.limit_fraction / 2));
+		return used > BEYOND || (vn_hypothesis_is_fitted(h) && used > fmax(1, y->unmodified.limit_fraction / 2));
 	return !h->change.later && h->change.kind != VN_BY_STEP && one_token(c, y->point) == one_token(c, x->point);
 }
 
@@ -198,14 +198,14 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 static void take_out(group *g, int which)
 {
 	vn_explanation *x = g->x[which];
-	bool sound = false;
+	bool unmodified = false;
 	int  n = 0, gone = g->n_refuted[which];
 
 	for (int i = 0; i < x->n_alias; i++)
-		sound = sound || !x->by[i].speaks_against;
+		unmodified = unmodified || !x->by[i].speaks_against;
 	for (int i = 0; i < x->n; i++) {
 		vn_hypothesis *h = &x->by[i];
-		h->refuted = h->refuted || (sound && h->speaks_against);
+		h->refuted = h->refuted || (unmodified && h->speaks_against);
 		if (h->refuted && gone < VN_EXPLAIN_KEPT)
 			g->refuted[which][gone++] = *h;
 		if (!h->refuted)
@@ -304,7 +304,7 @@ static vn_status lend(group *g, int which, vn_error *err)
 static bool another_number(const vn_explanation *x, const vn_explanation *y)
 {
 	const vn_hypothesis *a = &x->by[0], *b = &y->by[0];
-	const double         open = sqrt(x->sound.local.floor) + sqrt(y->sound.local.floor);
+	const double         open = sqrt(x->unmodified.local.floor) + sqrt(y->unmodified.local.floor);
 
 	if (!y->n_fit || !y->fitted || b->change.kind != VN_BY_RESULT || !vn_hypothesis_same_place(a, b) || vn_hypothesis_same(a, b))
 		return false;
@@ -366,7 +366,7 @@ static vn_status one_point(group *g, vn_error *err)
 	return st;
 }
 
-vn_status vn_explain_across_steps(vn_trial *t, vn_explanations *x, vn_error *err)
+vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err)
 {
 	const size_t n = (size_t)x->n + 1;
 	const vn_step *step;

@@ -14,6 +14,6 @@
 
 #include "compare/explain/trial.h"
 
-vn_status vn_explain_across_steps(vn_trial *t, vn_explanations *x, vn_error *err);
+vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_error *err);
 
 #endif

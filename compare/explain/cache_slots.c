@@ -1,6 +1,6 @@
 /* cache_slots.c: see cache_slots.h.
  *
- * With e_j = exp(s_j) of the sound scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
+ * With e_j = exp(s_j) of the unmodified scores, E their sum and V that of e_j v_j, tokens a to b - 1 as zeros leave
  * (V - V_ab) / (E - E_ab + (b - a)), as tokens c to d - 1 (V - V_ab + V_cd) / (E - E_ab + E_cd): so one pass over a
  * query's keys has every range. What is not seen leaves what comes before and behind it, which may be little beside it: summed up from both ends. */
 #include "compare/explain/cache_slots.h"
@@ -143,7 +143,7 @@ static vn_status weigh(const step_of *s, const vn_explanation *x, range *r, int 
 			error[i] += s->scores ? scores_error(s, &m, h, &r[i]) : r[i].held == NOT_SEEN ? unseen_error(s, &m, h, &r[i]) : error_of(s, &m, h, &r[i]);
 	}
 	for (int i = 0; !st && i < n; i++) {
-		const double left = error[i] / (size > 0 ? size : 1) / x->sound.local.floor;
+		const double left = error[i] / (size > 0 ? size : 1) / x->unmodified.local.floor;
 		r[i].left = left > r[i].left || isnan(left) ? left : r[i].left;
 	}
 	free(error);
@@ -177,7 +177,7 @@ static double *all_of(const vn_tensor *t)
 }
 
 /* The node, where the probe stands at what attention gives, or at its scores, and its last query is there; NULL. */
-static const vn_node *attention_of(const vn_trial *t)
+static const vn_node *attention_of(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
@@ -188,7 +188,7 @@ static const vn_node *attention_of(const vn_trial *t)
 }
 
 /* What each range leaves in the step of t->x. */
-static vn_status ask(vn_trial *t, range *r, int n, vn_error *err)
+static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
@@ -238,11 +238,11 @@ static range *ranges(int64_t S, int *n)
 }
 
 /* A plan whose query sees none of the first n keys that it should; a step of one token has one query. */
-static vn_status without(const vn_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
+static vn_status without(const vn_explain_trial *t, int64_t S, int64_t n, vn_plan **p, vn_error *err)
 {
-	const vn_plan *sound = t->site->plan;
-	const int64_t  window = sound->node[sound->value[t->site->target].node].c.attention.window;
-	vn_hypothesis  h = { .node = sound->value[t->site->target].node };
+	const vn_plan *unmodified = t->site->plan;
+	const int64_t  window = unmodified->node[unmodified->value[t->site->target].node].c.attention.window;
+	vn_hypothesis  h = { .node = unmodified->value[t->site->target].node };
 
 	vn_constant_put(&h, "window", (double)((window && window < S ? window : S) - n));
 	return vn_hypothesis_plan(t, &h, p, err);
@@ -258,7 +258,7 @@ static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *t
 }
 
 /* The range in the step of t->x: a hypothesis like any other. */
-static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
+static vn_status make(vn_explain_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
@@ -300,7 +300,7 @@ static vn_status make(vn_trial *t, const range *of, int others, vn_error *err)
 }
 
 /* The probe at each of them in turn: asked where r is NULL, else given the answer. */
-static vn_status each(vn_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best, int others, vn_error *err)
+static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, int n_ranges, const range *best, int others, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -341,7 +341,7 @@ static int as_good(const range *r, int n, int best)
 	return others;
 }
 
-vn_status vn_explain_cache_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err)
+vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err)
 {
 	int64_t   S = 0;
 	int       n_ranges;
@@ -354,7 +354,7 @@ vn_status vn_explain_cache_slots(vn_trial *t, vn_explanation **x, int n, vn_erro
 		if (!s || s->position == 0)
 			return VN_OK; /* nothing is cached there, and it is wrong all the same */
 		S = s->position > S ? s->position : S;
-		clear = clear || x[i]->sound.limit_fraction > CLEAR;
+		clear = clear || x[i]->unmodified.limit_fraction > CLEAR;
 	}
 	if (!clear)
 		return VN_OK;

@@ -7,6 +7,6 @@
 #include "compare/explain/trial.h"
 
 /* x: the explanations of one point of attention in n steps, one of which at least has no answer. */
-vn_status vn_explain_cache_slots(vn_trial *t, vn_explanation **x, int n, vn_error *err);
+vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n, vn_error *err);
 
 #endif

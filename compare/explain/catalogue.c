@@ -20,7 +20,7 @@ static bool reads(const vn_plan *p, int root)
 }
 
 /* Who reads it, as the model's plan has it, was found right on these numbers: the run did go on with them. */
-static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
+static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
 {
 	const int root = vn_plan_root(plan, vn_plan_find(plan, c->point[point].name));
 
@@ -38,7 +38,7 @@ static bool went_on(const vn_comparison *c, const vn_plan *plan, int point)
 }
 
 /* A number format tells itself by the bits: who rounds to it makes no others. */
-static bool could_be(const vn_trial *t, const vn_node *made)
+static bool could_be(const vn_explain_trial *t, const vn_node *made)
 {
 	const vn_tensor *cand = &t->site->cand;
 	const vn_act     as = made->op == VN_OP_ACT ? (vn_act)made->c.act.act : VN_IDENTITY;
@@ -71,7 +71,7 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 }
 
 /* One fault at n nodes at once. */
-static vn_status try_fault(vn_trial *t, int fault, const int *node, int n, vn_error *err)
+static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
@@ -107,7 +107,7 @@ static bool of_query_or_key(const vn_plan *p, int node)
 
 /* An engine makes a mistake wherever it does the same: at the n nodes that it fits everywhere, in each layer, and in each layer's queries
  * and keys. */
-static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_error *err)
+static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, int n, vn_error *err)
 {
 	enum { FEW = 4 }; /* layers between captured tensors whose parts are tried */
 	const vn_plan *plan = t->site->plan;
@@ -135,15 +135,15 @@ static vn_status try_together(vn_trial *t, int fault, const int *fit, int n, vn_
 	return st;
 }
 
-vn_went vn_how_it_went(const vn_trial *t)
+vn_went vn_how_it_went(const vn_explain_trial *t)
 {
 	const vn_checkpoint *p = &t->c->point[t->x->point];
-	return p->replay.captured ? VN_NOT_WENT_ON : went_on(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
+	return p->replay.captured ? VN_NOT_WENT_ON : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
 }
 
 /* A fault at one operation may change another too (a norm behind the sum is none before it): the operations of the other origins of the
  * layer, behind the n that are in `place`. */
-static int and_origins(const vn_trial *t, int *place, int n)
+static int and_origins(const vn_explain_trial *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
 	const vn_checkpoint *me = &c->point[t->x->point];
@@ -161,7 +161,7 @@ static int and_origins(const vn_trial *t, int *place, int n)
 	return n;
 }
 
-vn_status vn_catalogue(vn_trial *t, const vn_explanation *only, vn_error *err)
+vn_status vn_catalogue(vn_explain_trial *t, const vn_explanation *only, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	const int      spanned = t->site->n_span;
@@ -202,12 +202,12 @@ static bool cheap(vn_op op)
 }
 
 /* Mistakes of the arithmetic and of the weights; two of buffers or formats at once would be no likeness of anything. */
-static bool may_join(const vn_trial *t, int fault, int node)
+static bool may_join(const vn_explain_trial *t, int fault, int node)
 {
 	return strchr("RNWG", vn_fault_id(fault)[0]) && !vn_fault_why_not(fault, t->site->plan, node);
 }
 
-static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
+static vn_status try_pair(vn_explain_trial *t, int a, int b, int node, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
 	vn_hypothesis  h = { .fault = { 1 + a, 1 + b }, .node = node };
@@ -229,13 +229,13 @@ static vn_status try_pair(vn_trial *t, int a, int b, int node, vn_error *err)
 	return st;
 }
 
-bool vn_catalogue_has_pairs(const vn_trial *t)
+bool vn_catalogue_has_pairs(const vn_explain_trial *t)
 {
 	const vn_site *s = t->site;
 	return s->n_span == 1 && !t->brief && !t->part && t->went != VN_NOT_WENT_ON && cheap(s->plan->node[s->span[0]].op);
 }
 
-vn_status vn_catalogue_pairs(vn_trial *t, vn_error *err)
+vn_status vn_catalogue_pairs(vn_explain_trial *t, vn_error *err)
 {
 	const int node = t->site->span[0];
 	vn_status st = VN_OK;
@@ -258,7 +258,7 @@ static bool is(const vn_hypothesis *h, vn_mistake fault)
 
 /* A query that does not see its own key may be a mask's, or of a cache that the key is not in yet, which is so behind the first call alone.
  * In a call of several tokens a cache would lack all of theirs. */
-static vn_status try_not_yet(vn_trial *t, vn_error *err)
+static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 	vn_hypothesis h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
@@ -280,7 +280,7 @@ static vn_status try_not_yet(vn_trial *t, vn_error *err)
 
 /* Where queries and keys are turned alike, by whatever angle, their products are those of no rotation: what skipping it explains behind
  * both, this explains as well. */
-static vn_status try_turned_alike(vn_trial *t, vn_error *err)
+static vn_status try_turned_alike(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_status      st = VN_OK;
@@ -307,7 +307,7 @@ static vn_status try_turned_alike(vn_trial *t, vn_error *err)
 }
 
 /* The number that an answer of the catalogue stands for, and others are as good: as what is fitted does, it says them. */
-static vn_status find_windows_beside(vn_trial *t, vn_error *err)
+static vn_status find_windows_beside(vn_explain_trial *t, vn_error *err)
 {
 	vn_hypothesis *h = &t->x->by[0];
 	const vn_plan *p = t->site->plan;
@@ -332,7 +332,7 @@ static vn_status find_windows_beside(vn_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_catalogue_alike(vn_trial *t, vn_error *err)
+vn_status vn_catalogue_alike(vn_explain_trial *t, vn_error *err)
 {
 	vn_status st;
 

@@ -53,7 +53,7 @@ static double with(const grid *g, shape s, int64_t i, int64_t j)
 	}
 }
 
-static void add_best_shape(vn_trial *t, const grid *g)
+static void add_best_shape(vn_explain_trial *t, const grid *g)
 {
 	double left[N_SHAPES] = { 0 }, whole = 0, there = 0;
 	int    best = 0;
@@ -72,14 +72,14 @@ static void add_best_shape(vn_trial *t, const grid *g)
 		vn_lines_add(&t->x->looks, "%s explains all but %.2g %% of it", says[best], 100 * left[best] / whole);
 }
 
-static vn_status add_shape(vn_trial *t, vn_error *err)
+static vn_status add_shape(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    n = vn_shape_count(&c->shape), rows = c->shape.rank > 1 ? c->shape.dim[0] : 1;
 	grid             g = { rows, n / rows, NULL, NULL, NULL, NULL };
 	vn_status        st = VN_OK;
 
-	if (strncmp(t->site->axes, "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->sound.local.bad)
+	if (strncmp(t->site->axes, "token", 5) != 0 || rows < ROWS || g.cols < ROWS || t->x->unmodified.local.bad)
 		return VN_OK;
 	g.r = malloc((size_t)n * sizeof *g.r);
 	g.c = malloc((size_t)n * sizeof *g.c);
@@ -106,7 +106,7 @@ static vn_status add_shape(vn_trial *t, vn_error *err)
 
 /* An error as large as sums in float16 make. No more can be said: which term joins which sum first is the engine's, and the errors of another
  * order are others. */
-static vn_status add_half_sums(vn_trial *t, vn_error *err)
+static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
@@ -129,10 +129,10 @@ static vn_status add_half_sums(vn_trial *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_error_shape(vn_trial *t, vn_error *err)
+vn_status vn_error_shape(vn_explain_trial *t, vn_error *err)
 {
 	vn_profile p;
-	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes, VN_PEAK_LIMIT * t->x->sound.local.floor_token, &p, err);
+	vn_status  st = vn_profile_of(&t->own, &t->site->cand, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token, &p, err);
 
 	for (int i = 0; !st && i < p.words.n; i++)
 		vn_lines_add(&t->x->looks, "%s", p.words.line[i]);

@@ -5,6 +5,6 @@
 #include "compare/explain/trial.h"
 
 /* The error in words, into t->x->looks. */
-vn_status vn_error_shape(vn_trial *t, vn_error *err);
+vn_status vn_error_shape(vn_explain_trial *t, vn_error *err);
 
 #endif

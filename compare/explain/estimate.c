@@ -15,7 +15,7 @@ enum { ALONE = 4 }; /* operations, from the checkpoint's own on, that each is tr
 enum { FEW = 4 };   /* layers between captured tensors, and operations of a kind, that are tried each */
 enum { KINDS = 8 };
 
-typedef vn_status (*reader)(vn_trial *t, const vn_hypothesis *at, vn_error *err);
+typedef vn_status (*reader)(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err);
 
 #define OF(op) (UINT64_C(1) << VN_OP_##op)
 #define NORMS (OF(RMS_NORM) | OF(LAYER_NORM) | OF(L2_NORM) | OF(GATED_NORM))
@@ -47,7 +47,7 @@ static double own_scale(const vn_node *n)
 	return n->op == VN_OP_ATTENTION ? n->c.attention.scale : n->c.delta.scale;
 }
 
-static vn_status fit_row(vn_trial *t, const struct row *r, const vn_hypothesis *at, vn_range in, vn_error *err)
+static vn_status fit_row(vn_explain_trial *t, const struct row *r, const vn_hypothesis *at, vn_range in, vn_error *err)
 {
 	vn_hypothesis h = *at;
 
@@ -63,7 +63,7 @@ static vn_status fit_row(vn_trial *t, const struct row *r, const vn_hypothesis *
 }
 
 /* The rows of the operation that `at` stands at; among: others lie between. */
-static vn_status fit_rows(vn_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
+static vn_status fit_rows(vn_explain_trial *t, const vn_hypothesis *at, bool among, vn_error *err)
 {
 	const vn_op op = t->site->plan->node[at->node].op;
 	vn_status   st = VN_OK;
@@ -88,7 +88,7 @@ static bool is_shared(vn_op op)
 }
 
 /* How many of the span h reaches, and another of them. */
-static void count_places(vn_trial *t, vn_hypothesis *h)
+static void count_places(vn_explain_trial *t, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_node *a = &p->node[h->node];
@@ -108,7 +108,7 @@ static void count_places(vn_trial *t, vn_hypothesis *h)
 }
 
 /* The first operation of each kind in the span, of a layer or (-1) of all. */
-static int first_of_kinds(vn_trial *t, int layer, int node[KINDS])
+static int first_of_kinds(vn_explain_trial *t, int layer, int node[KINDS])
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
@@ -125,7 +125,7 @@ static int first_of_kinds(vn_trial *t, int layer, int node[KINDS])
 	return some;
 }
 
-static vn_status fit_each_kind(vn_trial *t, int layer, vn_error *err)
+static vn_status fit_each_kind(vn_explain_trial *t, int layer, vn_error *err)
 {
 	int       node[KINDS];
 	const int n = first_of_kinds(t, layer, node);
@@ -141,7 +141,7 @@ static vn_status fit_each_kind(vn_trial *t, int layer, vn_error *err)
 }
 
 /* Operations behind those that were tried in their own way, each alone, where these are few. */
-static vn_status fit_each_alone(vn_trial *t, vn_error *err)
+static vn_status fit_each_alone(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
@@ -158,7 +158,7 @@ static vn_status fit_each_alone(vn_trial *t, vn_error *err)
 	return st;
 }
 
-static vn_status fit_together(vn_trial *t, vn_error *err)
+static vn_status fit_together(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int     *span = t->site->span, n = t->site->n_span;
@@ -176,7 +176,7 @@ static vn_status fit_together(vn_trial *t, vn_error *err)
 	return st || vn_answered(t) ? st : fit_each_alone(t, err);
 }
 
-vn_status vn_estimate(vn_trial *t, vn_error *err)
+vn_status vn_estimate(vn_explain_trial *t, vn_error *err)
 {
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_status  st = VN_OK;

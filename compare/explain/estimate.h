@@ -5,6 +5,6 @@
 #include "compare/explain/trial.h"
 
 /* At the operations between the checkpoint and what was captured: at each alone, then at several at once. */
-vn_status vn_estimate(vn_trial *t, vn_error *err);
+vn_status vn_estimate(vn_explain_trial *t, vn_error *err);
 
 #endif

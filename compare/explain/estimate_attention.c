@@ -67,7 +67,7 @@ static vn_hypothesis both(const vn_hypothesis *of, const sinks *s, bool width_la
 }
 
 /* The best of a number between low and high, the other as it is. */
-static vn_status improve(vn_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high, vn_error *err)
+static vn_status improve(vn_explain_trial *t, const vn_hypothesis *of, sinks *s, bool width, int64_t low, int64_t high, vn_error *err)
 {
 	vn_hypothesis h = both(of, s, width);
 	int64_t       best;
@@ -82,7 +82,7 @@ static vn_status improve(vn_trial *t, const vn_hypothesis *of, sinks *s, bool wi
 }
 
 /* Where to begin: numbers that add up to the first token that is off, or the model's own window; of a single token any window. */
-static vn_status begin(vn_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
+static vn_status begin(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, sinks *best, vn_error *err)
 {
 	const int64_t own = t->site->plan->node[of->node].c.attention.window;
 	const bool    single = t->site->cand.shape.dim[0] == 1 || t->site->first == first;
@@ -97,7 +97,7 @@ static vn_status begin(vn_trial *t, const vn_hypothesis *of, int64_t first, sink
 	return st;
 }
 
-static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
+static vn_status fit_sinks(vn_explain_trial *t, const vn_hypothesis *of, int64_t first, vn_error *err)
 {
 	const double plain = vn_answered(t) ? t->x->by[0].limit_fraction : (double)INFINITY;
 	const int64_t tokens = t->site->tokens;
@@ -107,7 +107,7 @@ static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, 
 
 	if (t->brief || plain <= GOOD || first < 2)
 		return VN_OK;
-	if ((st = begin(t, of, first, &s, err)) || !(s.error < PROMISES * t->x->sound.local.local))
+	if ((st = begin(t, of, first, &s, err)) || !(s.error < PROMISES * t->x->unmodified.local.local))
 		return st;
 	for (int i = 0; !st && i < ROUNDS && s.error < before; i++) {
 		before = s.error;
@@ -131,7 +131,7 @@ static vn_status fit_sinks(vn_trial *t, const vn_hypothesis *of, int64_t first, 
 
 /* Tokens before the window's end see all keys: it is no wider than the first that comes out otherwise. Of a wider window than the
  * model's own, only that it is wider. */
-vn_status vn_estimate_window(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_window(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    own = t->site->plan->node[at->node].c.attention.window;
@@ -140,7 +140,7 @@ vn_status vn_estimate_window(vn_trial *t, const vn_hypothesis *at, vn_error *err
 	double           error;
 	vn_status        st = VN_OK;
 
-	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->sound.local.floor_token)) < 0)
+	if ((first = first_apart(&t->own, c, t->site->axes, VN_PEAK_LIMIT * t->x->unmodified.local.floor_token)) < 0)
 		return VN_OK;
 	first += t->site->first;
 	/* The first tokens that a narrower one makes otherwise may come out right all the same: they hardly listened to what they lost. */

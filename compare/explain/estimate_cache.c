@@ -18,7 +18,7 @@ typedef struct held {
 } held;
 
 typedef struct keys {
-	vn_trial      *t;
+	vn_explain_trial      *t;
 	const vn_node *n;
 	int            node;
 	int64_t        S, R, row[VN_BLOCKS_MOST]; /* tokens; rows of the checkpoint that are asked */
@@ -153,10 +153,10 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 		own = row_error(x, i);
 		for (size_t k = 0; k < row; k++)
 			size += x->is[(size_t)i * row + k] * x->is[(size_t)i * row + k];
-		const double enough = VN_PEAK_LIMIT * x->t->x->sound.local.floor_token * size;
+		const double enough = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token * size;
 		b->from[i] = (short)i;
 		/* Sharp attention hardly listens to a block: what is within the floor may not be the nearest yet. */
-		for (int k = 0; k < b->n && !(own <= x->t->x->sound.local.floor * size); k++) {
+		for (int k = 0; k < b->n && !(own <= x->t->x->unmodified.local.floor * size); k++) {
 			put_block(x, b, i, k);
 			const double e = row_error(x, i);
 			if (e < least) {
@@ -312,14 +312,14 @@ static void end(keys *x)
 	free(x->slot);
 }
 
-vn_status vn_estimate_keys(vn_trial *t, vn_error *err)
+vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
 	keys           x = { .t = t, .node = p->value[target].node, .n = &p->node[p->value[target].node] };
 	vn_status      st = VN_OK;
 
-	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part || t->x->sound.local.bad)
+	if (x.n->op != VN_OP_ATTENTION || x.n->out[VN_ATTN_CONTEXT] != target || !x.n->c.attention.causal || t->part || t->x->unmodified.local.bad)
 		return VN_OK;
 	const int64_t T = t->site->cand.shape.dim[0];
 	x.R = T < ROWS ? T : ROWS;

@@ -16,7 +16,7 @@ enum { MATRIX_MOST = 1 << 24 };       /* numbers of a matrix that is looked at w
 #define WHOLE 0.1 /* so near at 0 or 1 a rank is missing, or there */
 
 typedef struct product {
-	vn_trial        *t;
+	vn_explain_trial        *t;
 	const vn_node   *n;
 	const vn_tensor *own, *fine, *cand, *w, *bias; /* bias NULL: none */
 	int     node;
@@ -179,7 +179,7 @@ static bool off(const product *p, int64_t channel)
 		dd += e * e;
 		yy += y * y;
 	}
-	return !(dd <= VN_PEAK_LIMIT * p->t->x->sound.local.floor_token * yy);
+	return !(dd <= VN_PEAK_LIMIT * p->t->x->unmodified.local.floor_token * yy);
 }
 
 /* A rank's shard of a fused product is as long as what is right: from the first channel on, or (of the second half) up to the last. */
@@ -360,7 +360,7 @@ static bool is_product(product *p, int node)
 	const vn_plan *plan = p->t->site->plan;
 	const vn_node *n = &plan->node[node];
 
-	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->sound.local.bad)
+	if (n->op != VN_OP_LINEAR || p->t->part || p->t->x->unmodified.local.bad)
 		return false;
 	p->n = n;
 	p->node = node;
@@ -409,7 +409,7 @@ static vn_status look(product *p, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_estimate_linear(vn_trial *t, vn_error *err)
+vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 {
 	static vn_status (*const fits[])(product *, vn_error *) = { fit_bias, fit_ranks, fit_shards, fit_axis, fit_order, fit_padding };
 	const vn_plan *plan = t->site->plan;

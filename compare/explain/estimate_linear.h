@@ -6,6 +6,6 @@
 #include "compare/explain/trial.h"
 
 /* Where the checkpoint is a product. The number is read off some rows and channels; then the mistake is made with it. */
-vn_status vn_estimate_linear(vn_trial *t, vn_error *err);
+vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err);
 
 #endif

@@ -27,7 +27,7 @@ typedef struct turning {
 	double complex *z;          /* (tokens) of one pair */
 	double  f[PAIRS_MAX];       /* radians a token */
 	double  start[PAIRS_MAX];   /* and at the first of the tokens */
-	double  apart[PAIRS_MAX];   /* how far a token is turned otherwise than the sound rotation turns it */
+	double  apart[PAIRS_MAX];   /* how far a token is turned otherwise than the unmodified rotation turns it */
 	int64_t first;              /* token, of those that the rotation's input has */
 	double  coherence;          /* the least of all pairs */
 } turning;
@@ -37,8 +37,8 @@ static double real_at(const vn_tensor *t, int64_t at)
 	return t->dtype == VN_F64 ? ((const double *)t->data)[at] : (double)((const float *)t->data)[at];
 }
 
-/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. sound: radians a token that it should be. */
-static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const double *y, int i, double sound)
+/* Turns of pair i, from x to y: both (tokens, heads, K), y in double. unmodified: radians a token that it should be. */
+static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, const double *y, int i, double unmodified)
 {
 	const int64_t H = x->shape.dim[1], K = x->shape.dim[2];
 	double  ex = 0, ey = 0, sum = 0;
@@ -58,7 +58,7 @@ static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const 
 			ey += creal(v * conj(v));
 		}
 		sum += cabs(r->z[p]);
-		apart += r->z[p] * cexp(-I * sound * (double)(r->first + p));
+		apart += r->z[p] * cexp(-I * unmodified * (double)(r->first + p));
 	}
 	r->coherence = fmin(r->coherence, ex > 0 && ey > 0 ? sum / sqrt(ex * ey) : 1);
 	r->apart[i] = carg(apart);
@@ -76,8 +76,8 @@ static void one_pair(turning *r, const vn_part *part, const vn_tensor *x, const 
 	r->start[i] = carg(all);
 }
 
-/* sound (pairs). */
-static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err)
+/* unmodified (pairs). */
+static vn_status look(vn_explain_trial *t, turning *r, const float *unmodified, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
@@ -100,7 +100,7 @@ static vn_status look(vn_trial *t, turning *r, const float *sound, vn_error *err
 		vn_to_f64(y, c->data, c->dtype, n);
 		r->coherence = 1;
 		for (int i = 0; i < r->pairs; i++)
-			one_pair(r, t->part, &x, y, i, (double)sound[i]);
+			one_pair(r, t->part, &x, y, i, (double)unmodified[i]);
 	}
 	free(y);
 	free(r->z);
@@ -128,12 +128,12 @@ static void put_rope(vn_hypothesis *h, const vn_rope *rope)
 }
 
 /* Columns that are paired otherwise too are a mistake of their own. */
-static bool paired_otherwise(const vn_trial *t, int node, const vn_rope *rope)
+static bool paired_otherwise(const vn_explain_trial *t, int node, const vn_rope *rope)
 {
 	return rope->pairing != t->site->plan->node[node].c.rope.rope.pairing;
 }
 
-static vn_status try_rope(vn_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
+static vn_status try_rope(vn_explain_trial *t, int node, const vn_rope *rope, vn_finding finding, vn_hypothesis *h, vn_error *err)
 {
 	h->finding = finding;
 	h->paired = paired_otherwise(t, node, rope);
@@ -181,12 +181,12 @@ static double got(const vn_rope *rope, scaled_by what)
 #define FROM_TWO 0.3 /* a context is a power of two, if one is so near at what was read off; */
 #define NEAR_TWO 0.1 /* so is a factor */
 
-/* What is held against the turns that were seen. sound, room (pairs) */
+/* What is held against the turns that were seen. unmodified, room (pairs) */
 typedef struct asked {
 	const turning *r;
 	const vn_list *lists;
 	scaled_by      what;
-	const float   *sound;
+	const float   *unmodified;
 	float         *room;
 } asked;
 
@@ -228,21 +228,21 @@ static double off_by_turns(const void *of, double theta)
 	rope.theta = theta;
 	vn_rope_frequencies(&rope, a->lists, r->first + r->tokens, a->room, &af);
 	for (int f = 0; f < r->pairs; f++)
-		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->sound[f]) * (double)r->first);
+		miss += 1 - cos(r->apart[f] - ((double)a->room[f] - (double)a->unmodified[f]) * (double)r->first);
 	return miss;
 }
 
 /* The theta whose pairs at the one token's position are nearest together; 0: none that a model has. */
-static double theta_of_one(const turning *r, const vn_list *lists, const float *sound, float *room)
+static double theta_of_one(const turning *r, const vn_list *lists, const float *unmodified, float *room)
 {
 	enum { GRID = 1 << 14, FINER = 3, FEWER = 128 };
 	/* to the end, so that it is seen to be there */
-	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, sound, room }, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
+	const double theta = vn_search_grid(off_by_turns, &(asked) { r, lists, BY_THETA, unmodified, room }, THETA_MIN, THETA_MAX, GRID, FINER, FEWER).x;
 
 	return theta < THETA_MAX_OF_ONE ? theta : 0;
 }
 
-static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
+static vn_status try_theta(vn_explain_trial *t, int node, vn_rope rope, double theta, vn_finding finding, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -258,7 +258,7 @@ static vn_status try_theta(vn_trial *t, int node, vn_rope rope, double theta, vn
 }
 
 /* One number, where it is another than the model's; *fits: is it within the floor? */
-static vn_status try_scaled(vn_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
+static vn_status try_scaled(vn_explain_trial *t, int node, vn_rope rope, scaled_by what, double x, bool *fits, vn_error *err)
 {
 	static const vn_finding finding_of[] = { VN_THETA, VN_ROPE_FACTOR, VN_ROPE_CONTEXT, VN_ROPE_LOW, VN_ROPE_HIGH };
 	vn_hypothesis h = { 0 };
@@ -274,7 +274,7 @@ static vn_status try_scaled(vn_trial *t, int node, vn_rope rope, scaled_by what,
 
 /* Llama 3's scaling by another number: the power of two beside what was read off for a factor or a context, else as few digits as will do. Where few
  * pairs turn far enough for their frequencies to be known, another theta, or another of these numbers, does as well: all are tried. */
-static vn_status fit_scaling(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+static vn_status fit_scaling(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -291,7 +291,7 @@ static vn_status fit_scaling(vn_trial *t, int node, const turning *r, const vn_l
 	return st;
 }
 
-static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
+static vn_status fit_theta(vn_explain_trial *t, int node, const turning *r, const vn_list *lists, float *room, vn_error *err)
 {
 	const bool scaled = r->rope.type != VN_ROPE_DEFAULT;
 	vn_rope    plain = r->rope;
@@ -303,8 +303,8 @@ static vn_status fit_theta(vn_trial *t, int node, const turning *r, const vn_lis
 	return st || vn_answered(t) ? st : try_theta(t, node, plain, plain_theta(r), scaled ? VN_THETA_PLAIN : VN_THETA, err);
 }
 
-/* Positions that are c too high, of all tokens or of those behind the first call. sound (pairs). */
-static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+/* Positions that are c too high, of all tokens or of those behind the first call. unmodified (pairs). */
+static vn_status fit_offset(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_hypothesis h = { .finding = VN_OFFSET, .node = node }, later = { .change.later = true };
 	vn_rope       rope = r->rope;
@@ -315,7 +315,7 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float
 	for (int c = -OFFSETS; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->apart[i] - c * (double)sound[i]);
+			miss += 1 - cos(r->apart[i] - c * (double)unmodified[i]);
 		if (miss < least - 1e-9) {
 			least = miss;
 			best = c;
@@ -331,8 +331,8 @@ static vn_status fit_offset(vn_trial *t, int node, const turning *r, const float
 	return try_rope(t, node, &rope, VN_OFFSET_LATER, &later, err);
 }
 
-/* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). sound (pairs). */
-static vn_status fit_position(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+/* All tokens are turned alike: as one that stands where? Not at 0: that is no rotation (R12). unmodified (pairs). */
+static vn_status fit_position(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_rope       rope = r->rope;
 	vn_hypothesis h = { 0 };
@@ -344,7 +344,7 @@ static vn_status fit_position(vn_trial *t, int node, const turning *r, const flo
 	for (int c = 0; c <= OFFSETS; c++) {
 		double miss = 0;
 		for (int i = 0; i < r->pairs; i++)
-			miss += 1 - cos(r->start[i] - c * (double)sound[i]);
+			miss += 1 - cos(r->start[i] - c * (double)unmodified[i]);
 		if (miss < least) {
 			least = miss;
 			rope.offset = c;
@@ -356,14 +356,14 @@ static vn_status fit_position(vn_trial *t, int node, const turning *r, const flo
 	return try_rope(t, node, &rope, VN_ONE_POSITION, &h, err);
 }
 
-static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const float *sound, vn_error *err)
+static vn_status fit_stretch(vn_explain_trial *t, int node, const turning *r, const float *unmodified, vn_error *err)
 {
 	vn_rope rope = r->rope;
 	double  xy = 0, xx = 0;
 
 	for (int i = 0; i < r->pairs; i++) {
-		xy += r->f[i] * (double)sound[i];
-		xx += (double)sound[i] * (double)sound[i];
+		xy += r->f[i] * (double)unmodified[i];
+		xx += (double)unmodified[i] * (double)unmodified[i];
 	}
 	const double by = xy / xx;
 	if (!(fabs(by) > 1e-4) || fabs(by - 1) < 1e-4)
@@ -380,7 +380,7 @@ static vn_status fit_stretch(vn_trial *t, int node, const turning *r, const floa
 }
 
 /* Fewer columns turned, or more: what is turned as a part of K is commonly a half or a quarter. */
-static vn_status fit_width(vn_trial *t, int node, vn_error *err)
+static vn_status fit_width(vn_explain_trial *t, int node, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      K = p->value[p->node[node].out[0]].size[2], now = p->node[node].c.rope.rope.rotary_dim;
@@ -397,32 +397,32 @@ static vn_status fit_width(vn_trial *t, int node, vn_error *err)
 	return st;
 }
 
-vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
 	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
 	turning       *r = calloc(1, sizeof *r);
-	float         *sound = malloc(PAIRS_MAX * sizeof *sound), *room = malloc(PAIRS_MAX * sizeof *room), af;
-	vn_status      st = r && sound && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
+	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
+	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
 
 	for (int pairing = 0; !st && pairing < VN_PAIR_ACROSS && p->value[root].node == node && p->node[node].c.rope.rope.rotary_dim / 2 <= PAIRS_MAX; pairing++) {
 		r->rope = p->node[node].c.rope.rope;
 		r->rope.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
-		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, sound, &af);
-		if ((st = look(t, r, sound, err)) || r->coherence < COHERENT)
+		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
+		if ((st = look(t, r, unmodified, err)) || r->coherence < COHERENT)
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;
-		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, sound, err)) || vn_answered(t)))
+		if (r->tokens >= SEVERAL && ((st = fit_position(t, node, r, unmodified, err)) || vn_answered(t)))
 			break;
-		if (!(st = fit_offset(t, node, r, sound, err)) && r->tokens >= SEVERAL)
-			st = fit_stretch(t, node, r, sound, err);
+		if (!(st = fit_offset(t, node, r, unmodified, err)) && r->tokens >= SEVERAL)
+			st = fit_stretch(t, node, r, unmodified, err);
 		else if (!st && r->tokens == 1 && r->first > 0 && !vn_answered(t))
-			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, sound, room), VN_THETA, err);
+			st = try_theta(t, node, r->rope, theta_of_one(r, p->list, unmodified, room), VN_THETA, err);
 	}
-	free(sound);
+	free(unmodified);
 	free(room);
 	free(r);
 	return st ? st : fit_width(t, node, err);
@@ -432,7 +432,7 @@ vn_status vn_estimate_rope(vn_trial *t, const vn_hypothesis *at, vn_error *err)
 
 enum { ASKED = 8 }; /* tokens that are held against the rows of the table */
 
-/* Squares of what is left of token `at` of the candidate where its position is `by` rows further. own: of the sound table. */
+/* Squares of what is left of token `at` of the candidate where its position is `by` rows further. own: of the unmodified table. */
 static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tensor *table, int64_t at, int64_t position, int64_t by, double *room)
 {
 	const int64_t D = table->shape.dim[1];
@@ -450,7 +450,7 @@ static double row_off_by(const vn_tensor *own, const vn_tensor *c, const vn_tens
 }
 
 /* The shift that leaves least; 0: none does. */
-static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
+static int64_t shift_of(const vn_explain_trial *t, const vn_tensor *table, double *room)
 {
 	const vn_tensor *c = &t->site->cand;
 	const int64_t    rows = c->shape.dim[0], C = table->shape.dim[0], first = t->site->first, some = rows < ASKED ? rows : ASKED;
@@ -472,7 +472,7 @@ static int64_t shift_of(const vn_trial *t, const vn_tensor *table, double *room)
 	return best;
 }
 
-vn_status vn_estimate_positions(vn_trial *t, const vn_hypothesis *at, vn_error *err)
+vn_status vn_estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
@@ -481,7 +481,7 @@ vn_status vn_estimate_positions(vn_trial *t, const vn_hypothesis *at, vn_error *
 	vn_status        st = VN_OK;
 
 	/* A row of it is to be what the checkpoint has, with or without what is added. */
-	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] || t->x->sound.local.bad)
+	if (c->shape.rank != 2 || table->shape.rank != 2 || c->shape.dim[1] != table->shape.dim[1] || t->x->unmodified.local.bad)
 		return VN_OK;
 	double *room = malloc((size_t)(4 * table->shape.dim[1]) * sizeof *room);
 	if (!room)

@@ -98,7 +98,7 @@ static void clear(vn_explanation *x)
 	x->fitted = false;
 }
 
-static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn_error *err)
+static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int point, vn_error *err)
 {
 	vn_explanation *x = &all->of[all->n];
 	const int       like = all->n >= IN_FULL ? twin_of(t->c, all, point) : -1;
@@ -125,7 +125,7 @@ static vn_status explain_origin(vn_trial *t, vn_explanations *all, int point, vn
 
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 {
-	vn_trial  t = { .c = c };
+	vn_explain_trial  t = { .c = c };
 	vn_status st = VN_OK;
 
 	*x = (vn_explanations) { 0 };

@@ -4,7 +4,7 @@
  * an origin, or at one between it and what was captured, is a hypothesis: the checkpoint is
  * computed with that fault on the candidate's own inputs, in the candidate's precision
  * (recompute.h), and what the candidate has is held against it as a replay holds it against
- * the sound operation (local.h). A hypothesis explains the checkpoint when what is left
+ * the unmodified operation (local.h). A hypothesis explains the checkpoint when what is left
  * is within its floor, as of a healthy operation, and a quarter of the error at most (a sixteenth
  * of what was fitted, which has a number of its own to come near with, and of an error that is below 16 floors).
  *
@@ -39,7 +39,7 @@ typedef struct vn_explanation {
 	int            n_alias;  /* of these so many, from the first, cannot be told apart: 1 is a clear answer */
 	double         margin;   /* what the first that is no alias leaves over what the best leaves; INFINITY: none was tried */
 	bool           fitted;   /* by no fault of the catalogue as it is */
-	vn_hypothesis  sound;    /* what is left of the operation as it should be */
+	vn_hypothesis  unmodified;    /* what is left of the operation as it should be */
 	char           separate[240]; /* the input that would tell aliases apart; "" */
 	char           why_not[200];  /* it cannot be computed again; "" */
 	int            like;     /* explained as this one is, without trying everything: an index into the explanations; -1 */

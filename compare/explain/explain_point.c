@@ -31,7 +31,7 @@ static void remember(const vn_explanation *x, kept *k)
 	k->fitted = x->fitted;
 }
 
-static void restore(vn_trial *t, const kept *k)
+static void restore(vn_explain_trial *t, const kept *k)
 {
 	memcpy(t->x->by, k->by, sizeof k->by);
 	t->x->n = k->n;
@@ -40,10 +40,10 @@ static void restore(vn_trial *t, const kept *k)
 }
 
 /* Where some heads alone came out otherwise. */
-static vn_status try_in_some_heads(vn_trial *t, vn_error *err)
+static vn_status try_in_some_heads(vn_explain_trial *t, vn_error *err)
 {
 	const int tried = t->x->n_tried;
-	vn_part  part;
+	vn_head_part  part;
 	bool      some = false;
 	vn_status st = t->whole ? VN_OK : vn_part_find(t, &part, &some, err);
 
@@ -59,7 +59,7 @@ static vn_status try_in_some_heads(vn_trial *t, vn_error *err)
 }
 
 /* A buffer that the operation goes on to change, as a sum its bias is added to, holds what a mistake of the run would leave. */
-static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
+static vn_status try_what_was_recorded(vn_explain_trial *t, vn_error *err)
 {
 	kept      before;
 	vn_status st;
@@ -77,7 +77,7 @@ static vn_status try_what_was_recorded(vn_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status try_pairs(vn_trial *t, vn_error *err)
+static vn_status try_pairs(vn_explain_trial *t, vn_error *err)
 {
 	enum { IN_VAIN = 4 }; /* so many origins that no pair explains are enough */
 	kept      before;
@@ -98,7 +98,7 @@ static vn_status try_pairs(vn_trial *t, vn_error *err)
 
 /* Where no row of the catalogue explains it: in this order, until one does. */
 static const struct strategy {
-	vn_status (*try)(vn_trial *t, vn_error *err);
+	vn_status (*try)(vn_explain_trial *t, vn_error *err);
 	bool unless_again;  /* other steps refuted an answer: it would be found again */
 	bool unless_fitted; /* they refuted what was fitted */
 	bool in_any_case;   /* where there is an answer, it may be another */
@@ -115,7 +115,7 @@ static const struct strategy {
 	{ .try = vn_error_shape },
 };
 
-static vn_status try_strategies(vn_trial *t, bool again, bool fitted, vn_error *err)
+static vn_status try_strategies(vn_explain_trial *t, bool again, bool fitted, vn_error *err)
 {
 	const struct strategy *last = strategies + sizeof strategies / sizeof *strategies;
 	vn_status              st = VN_OK;
@@ -139,8 +139,8 @@ static vn_status try_strategies(vn_trial *t, bool again, bool fitted, vn_error *
 
 /* ---- a checkpoint --------------------------------------------------------------------------------------------- */
 
-/* The probe turned to t->x->point, and what the sound operation makes there; leave() ends it. t->x->why_not: it cannot be computed. */
-static vn_status turn_to(vn_trial *t, vn_error *err)
+/* The probe turned to t->x->point, and what the unmodified operation makes there; leave() ends it. t->x->why_not: it cannot be computed. */
+static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *plan;
 	vn_error  none = { "" };
@@ -162,7 +162,7 @@ static vn_status turn_to(vn_trial *t, vn_error *err)
 	return st ? st : vn_recompute_run(t->recompute, plan, t->site->weights, VN_FINE_WIDTH, &t->fine, err);
 }
 
-static void leave(vn_trial *t)
+static void leave(vn_explain_trial *t)
 {
 	free((void *)(uintptr_t)t->own.data);
 	free((void *)(uintptr_t)t->fine.data);
@@ -170,7 +170,7 @@ static void leave(vn_trial *t)
 }
 
 /* The operation of this checkpoint's layer that does what the node does in its own. */
-static int counterpart(const vn_trial *t, int node)
+static int counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->point[t->x->point].name, *here = strchr(name, '.');
@@ -184,11 +184,11 @@ static int counterpart(const vn_trial *t, int node)
 }
 
 /* What was found where like is: its answers, and of the catalogue the next best; in the heads that it is made in. */
-static vn_status try_like(vn_trial *t, const vn_explanation *like, vn_error *err)
+static vn_status try_like(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
 	const vn_hypothesis *best = &like->by[0];
 	vn_status st = VN_OK;
-	vn_part  part;
+	vn_head_part  part;
 
 	t->x->fitted = like->fitted;
 	t->part = vn_part_of(t, best, &part) ? &part : NULL;
@@ -205,12 +205,12 @@ static vn_status try_like(vn_trial *t, const vn_explanation *like, vn_error *err
 	return st;
 }
 
-vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err)
+vn_status vn_explain_with(vn_explain_trial *t, const vn_hypothesis *h, vn_error *err)
 {
 	vn_hypothesis  with = *h;
 	vn_explanation like = { .by = &with, .n = 1 };
 	vn_explanation *x = t->x;
-	vn_part  part;
+	vn_head_part  part;
 	vn_status st = turn_to(t, err);
 
 	with.speaks_against = VN_NOTHING_AGAINST;
@@ -228,7 +228,7 @@ vn_status vn_explain_with(vn_trial *t, const vn_hypothesis *h, vn_error *err)
 #define POOR 0.5 /* of the limit: the answer leaves more than a healthy operation mostly does */
 
 /* What explains it hardly: a number that is fitted may do so twice as well. */
-static vn_status look_beside(vn_trial *t, vn_error *err)
+static vn_status look_beside(vn_explain_trial *t, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	const double    best = x->by[0].limit_fraction;
@@ -247,7 +247,7 @@ static vn_status look_beside(vn_trial *t, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *err)
+vn_status vn_explain_point(vn_explain_trial *t, const vn_explanation *like, vn_error *err)
 {
 	vn_explanation *x = t->x;
 	vn_status       st = turn_to(t, err);
@@ -263,7 +263,7 @@ vn_status vn_explain_point(vn_trial *t, const vn_explanation *like, vn_error *er
 	return st;
 }
 
-vn_status vn_explain_further(vn_trial *t, bool fitted, vn_error *err)
+vn_status vn_explain_further(vn_explain_trial *t, bool fitted, vn_error *err)
 {
 	vn_status st = turn_to(t, err);
 

@@ -86,9 +86,9 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
 		return;
 	if (!x->n_fit) {
-		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->sound.limit_fraction / 2)
+		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
 			vn_lines_add(lines, "nearest: %s%s%s%s%s; residual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
-			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), VN_LOCAL_LIMIT);
+			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)
 			vn_lines_add(lines, "the error looks like: %s", x->looks.line[i]);
 		list_refuted(x, lines);
@@ -99,7 +99,7 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 		const vn_hypothesis *h = &x->by[x->n_alias];
 		snprintf(next, sizeof next, "; runner-up %.60s is %.3g times worse", *h->id ? h->id : h->words, x->margin);
 	}
-	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->sound), next);
+	vn_lines_add(lines, "residual %.3g floors (was %.3g)%s", vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), next);
 	if (as_recorded(c, &x->by[0]))
 		vn_lines_add(lines, "the candidate's recorded positions have this offset: a convention, unless steps disagree; attention scores and what follows are unaffected");
 	if (*x->by[0].against)

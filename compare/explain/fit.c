@@ -10,7 +10,7 @@
 /* ---- by looking for the least error ----------------------------------------------------------------- */
 
 typedef struct fit {
-	vn_trial      *t;
+	vn_explain_trial      *t;
 	vn_hypothesis *h;
 } fit;
 
@@ -18,7 +18,7 @@ typedef struct fit {
 static vn_status error_at(void *of, double x, double *error, vn_error *err)
 {
 	const fit  *f = of;
-	vn_trial   *t = f->t;
+	vn_explain_trial   *t = f->t;
 	vn_plan    *p;
 	vn_tensor   z;
 	vn_measured m;
@@ -42,9 +42,9 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 
 #define NEARER 0.75 /* what the best of a grid leaves of the error at most, where it is to be looked at closer */
 
-vn_status vn_fit_constant(vn_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
+vn_status vn_fit_constant(vn_explain_trial *t, vn_hypothesis *h, const char *name, vn_range in, vn_error *err)
 {
-	const double enough = in.vague ? NEARER * t->x->sound.local.local : (double)INFINITY;
+	const double enough = in.vague ? NEARER * t->x->unmodified.local.local : (double)INFINITY;
 	vn_least     least;
 	vn_status    st;
 
@@ -53,7 +53,7 @@ vn_status vn_fit_constant(vn_trial *t, vn_hypothesis *h, const char *name, vn_ra
 	return st || !isfinite(least.error) ? st : vn_fit_digits(t, h, least.x, err);
 }
 
-vn_status vn_best_whole(vn_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error, vn_error *err)
+vn_status vn_best_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t low, int64_t high, int64_t *best, double *error, vn_error *err)
 {
 	vn_least        least;
 	const vn_status st = vn_search_whole(error_at, &(fit) { t, h }, low, high, &least, err);
@@ -68,7 +68,7 @@ vn_status vn_best_whole(vn_trial *t, vn_hypothesis *h, int64_t low, int64_t high
 
 enum { BESIDE = 64 }; /* numbers on each side that are looked at */
 
-static vn_status score_with(vn_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with, vn_error *err)
+static vn_status score_with(vn_explain_trial *t, const vn_hypothesis *h, double number, vn_hypothesis *with, vn_error *err)
 {
 	*with = *h;
 	vn_number_put(with, number);
@@ -76,7 +76,7 @@ static vn_status score_with(vn_trial *t, const vn_hypothesis *h, double number, 
 }
 
 /* How far numbers from `from` on in that direction fit as well. *last: the last that does. */
-static vn_status go_on(vn_trial *t, const vn_hypothesis *h, int64_t from, int64_t to, int64_t *last, vn_error *err)
+static vn_status go_on(vn_explain_trial *t, const vn_hypothesis *h, int64_t from, int64_t to, int64_t *last, vn_error *err)
 {
 	const int     by = to < from ? -1 : 1;
 	vn_hypothesis with;
@@ -92,13 +92,13 @@ static vn_status go_on(vn_trial *t, const vn_hypothesis *h, int64_t from, int64_
 	return st;
 }
 
-vn_status vn_as_good(vn_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first, int64_t *last, vn_error *err)
+vn_status vn_as_good(vn_explain_trial *t, const vn_hypothesis *h, int64_t at, int64_t low, int64_t high, int64_t *first, int64_t *last, vn_error *err)
 {
 	const vn_status st = go_on(t, h, at, low, first, err);
 	return st ? st : go_on(t, h, at, high, last, err);
 }
 
-vn_status vn_fit_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err)
+vn_status vn_fit_whole(vn_explain_trial *t, vn_hypothesis *h, int64_t best, int64_t low, int64_t high, vn_error *err)
 {
 	vn_hypothesis with, least = { .limit_fraction = (double)INFINITY };
 	int64_t       at = best, first, last;
@@ -123,7 +123,7 @@ vn_status vn_fit_whole(vn_trial *t, vn_hypothesis *h, int64_t best, int64_t low,
 
 /* ---- numbers of some digits --------------------------------------------------------------------------- */
 
-vn_status vn_fit_digits(vn_trial *t, vn_hypothesis *h, double x, vn_error *err)
+vn_status vn_fit_digits(vn_explain_trial *t, vn_hypothesis *h, double x, vn_error *err)
 {
 	vn_hypothesis exact, with;
 	double        meant;

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* The axis of heads; false: there is none, or one head, or too many. */
-static bool heads_of(const vn_trial *t, vn_part *part)
+static bool heads_of(const vn_explain_trial *t, vn_head_part *part)
 {
 	const vn_shape *s = &t->site->cand.shape;
 	const char     *axes = t->site->axes;
@@ -25,7 +25,7 @@ static bool heads_of(const vn_trial *t, vn_part *part)
 	return true;
 }
 
-void vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tensor *sound)
+void vn_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified)
 {
 	const size_t block = (size_t)part->inner * vn_dtype_size(z->dtype);
 
@@ -33,14 +33,14 @@ void vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tensor *so
 		for (int h = 0; h < part->heads; h++) {
 			const size_t at = (size_t)(o * part->heads + h) * block;
 			if (!part->in[h])
-				memcpy((char *)(uintptr_t)z->data + at, (const char *)sound->data + at, block);
+				memcpy((char *)(uintptr_t)z->data + at, (const char *)unmodified->data + at, block);
 		}
 }
 
 #define BEYOND 16.0 /* floors of a head, from which it came out otherwise */
 
 /* Of head h: of the candidate and of more precise numbers the squares of what they are otherwise, and those of what it should be. */
-static void add_squares(const vn_trial *t, const vn_part *part, int h, double *x, double *dd, double *ff, double *rr)
+static void add_squares(const vn_explain_trial *t, const vn_head_part *part, int h, double *x, double *dd, double *ff, double *rr)
 {
 	const vn_tensor *of[3] = { &t->own, &t->fine, &t->site->cand };
 	const size_t     n = (size_t)part->inner;
@@ -60,11 +60,11 @@ static void add_squares(const vn_trial *t, const vn_part *part, int h, double *x
 	}
 }
 
-vn_status vn_part_find(const vn_trial *t, vn_part *part, bool *some, vn_error *err)
+vn_status vn_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err)
 {
 	int n = 0;
 
-	*part = (vn_part) { 0 };
+	*part = (vn_head_part) { 0 };
 	*some = false;
 	if (!heads_of(t, part))
 		return VN_OK;
@@ -74,7 +74,7 @@ vn_status vn_part_find(const vn_trial *t, vn_part *part, bool *some, vn_error *e
 	for (int h = 0; h < part->heads; h++) {
 		double dd, ff, rr;
 		add_squares(t, part, h, x, &dd, &ff, &rr);
-		part->in[h] = dd > BEYOND * fmax(ff, t->x->sound.local.floor * rr);
+		part->in[h] = dd > BEYOND * fmax(ff, t->x->unmodified.local.floor * rr);
 		n += part->in[h];
 	}
 	free(x);
@@ -82,9 +82,9 @@ vn_status vn_part_find(const vn_trial *t, vn_part *part, bool *some, vn_error *e
 	return VN_OK;
 }
 
-bool vn_part_of(const vn_trial *t, const vn_hypothesis *h, vn_part *part)
+bool vn_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part)
 {
-	*part = (vn_part) { 0 };
+	*part = (vn_head_part) { 0 };
 	if (!h->heads || !heads_of(t, part))
 		return false;
 	memcpy(part->in, h->part, sizeof part->in);

@@ -5,10 +5,10 @@
 #include "compare/explain/trial.h"
 
 /* Heads that came out otherwise; *some: they are some, and not all. */
-vn_status vn_part_find(const vn_trial *t, vn_part *part, bool *some, vn_error *err);
+vn_status vn_part_find(const vn_explain_trial *t, vn_head_part *part, bool *some, vn_error *err);
 /* Those that h is made in, at this checkpoint; false: it is made in all. */
-bool      vn_part_of(const vn_trial *t, const vn_hypothesis *h, vn_part *part);
-/* Heads of z that are in no part become those of `sound`. */
-void      vn_part_splice(const vn_part *part, const vn_tensor *z, const vn_tensor *sound);
+bool      vn_part_of(const vn_explain_trial *t, const vn_hypothesis *h, vn_head_part *part);
+/* Heads of z that are in no part become those of `unmodified`. */
+void      vn_part_splice(const vn_head_part *part, const vn_tensor *z, const vn_tensor *unmodified);
 
 #endif

@@ -171,7 +171,7 @@ static bool reached(const vn_plan *p, const vn_hypothesis *h, int node)
 	return reach == VN_AT_NODE ? node == h->node : n->op == a->op && (reach == VN_EVERYWHERE || n->layer == a->layer);
 }
 
-vn_status vn_hypothesis_plan(const vn_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)
+vn_status vn_hypothesis_plan(const vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err)
 {
 	const vn_change *by = &h->change;
 	vn_status        st = vn_plan_clone(t->site->plan, plan, err);
@@ -211,7 +211,7 @@ static vn_status move_rows(const vn_tensor *table, int by, vn_tensor *moved, voi
 	return VN_OK;
 }
 
-static vn_status apply_rows(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_rows(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const int      w = p->node[h->node].w[0];
@@ -227,7 +227,7 @@ static vn_status apply_rows(const vn_trial *t, const vn_hypothesis *h, vn_made *
 	return st;
 }
 
-static vn_status apply_number(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_number(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_status      st;
@@ -250,7 +250,7 @@ static int64_t token_of(const vn_block_table *b, int64_t j, int64_t S)
 	return at < S ? at : -1;
 }
 
-static vn_status apply_blocks(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_block_table *b = &h->change.blocks;
 	const vn_plan *p = t->site->plan;
@@ -273,7 +273,7 @@ static vn_status apply_blocks(const vn_trial *t, const vn_hypothesis *h, vn_made
 }
 
 /* The same checkpoint in the step before, of the same shape; -1. */
-static int point_before(const vn_trial *t)
+static int point_before(const vn_explain_trial *t)
 {
 	const vn_comparison *c = t->c;
 	const vn_checkpoint *me = &c->point[t->x->point];
@@ -301,7 +301,7 @@ static bool is_one_number(const double *x, size_t n)
 	return true;
 }
 
-static vn_status apply_recorded(const vn_trial *t, int point, vn_made *made, vn_error *err)
+static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
 	const int entry = t->c->point[point].cand;
 	vn_tensor x;
@@ -324,7 +324,7 @@ static vn_status apply_recorded(const vn_trial *t, int point, vn_made *made, vn_
 }
 
 /* What the operation should have made there: the probe turns to it, and back. */
-static vn_status apply_due(const vn_trial *t, int point, vn_made *made, vn_error *err)
+static vn_status apply_due(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	vn_error       none = { "" };
@@ -340,14 +340,14 @@ static vn_status apply_due(const vn_trial *t, int point, vn_made *made, vn_error
 	return back ? back : st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
-static vn_status apply_step(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_step(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const int before = point_before(t);
 	return before < 0 ? VN_OK : h->change.step.due ? apply_due(t, before, made, err) : apply_recorded(t, before, made, err);
 }
 
 /* Rows of the table by tokens `by` further on; 0 where there is none. x: of the checkpoint's rows. */
-static void embed(const vn_trial *t, const vn_tensor *table, int by, double *x)
+static void embed(const vn_explain_trial *t, const vn_tensor *table, int by, double *x)
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
@@ -362,7 +362,7 @@ static void embed(const vn_trial *t, const vn_tensor *table, int by, double *x)
 	}
 }
 
-static vn_status apply_tokens(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+static vn_status apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_node   *node = &p->node[p->value[t->site->target].node];
@@ -389,7 +389,7 @@ static vn_status apply_tokens(const vn_trial *t, const vn_hypothesis *h, vn_made
 
 /* ---- all of them ----------------------------------------------------------------------------------------------- */
 
-vn_status vn_hypothesis_apply(const vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
+vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 	vn_error       none = { "" };
@@ -412,9 +412,9 @@ vn_status vn_hypothesis_apply(const vn_trial *t, const vn_hypothesis *h, vn_made
 	case VN_BY_BLOCKS:
 		return apply_blocks(t, h, made, err);
 	case VN_BY_STEP:
-		return t->part || t->x->sound.local.bad ? VN_OK : apply_step(t, h, made, err);
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_step(t, h, made, err);
 	case VN_BY_TOKENS:
-		return t->part || t->x->sound.local.bad ? VN_OK : apply_tokens(t, h, made, err);
+		return t->part || t->x->unmodified.local.bad ? VN_OK : apply_tokens(t, h, made, err);
 	default:
 		break;
 	}
@@ -437,7 +437,7 @@ void vn_made_finish(vn_made *made)
 
 /* ---- in another layer -------------------------------------------------------------------------------------------- */
 
-bool vn_could_read(const vn_trial *t, const vn_node *n, int input, int value)
+bool vn_could_read(const vn_explain_trial *t, const vn_node *n, int input, int value)
 {
 	const vn_plan  *p = t->site->plan;
 	const int       own = vn_plan_root(p, n->in[input]);
@@ -462,7 +462,7 @@ static int value_beside(const vn_plan *p, int value, int layers)
 	return found;
 }
 
-bool vn_hypothesis_move(const vn_trial *t, vn_hypothesis *h, int node)
+bool vn_hypothesis_move(const vn_explain_trial *t, vn_hypothesis *h, int node)
 {
 	const vn_plan *p = t->site->plan;
 	const int      layers = p->node[node].layer - p->node[h->node].layer;

@@ -107,7 +107,7 @@ void   vn_number_put(vn_hypothesis *h, double number);
 
 /* ---- at a checkpoint ------------------------------------------------------------------------------------ */
 
-struct vn_trial;
+struct vn_explain_trial;
 typedef struct vn_faulty vn_faulty;
 
 /* What a hypothesis makes: a plan to be run with weights, or numbers, or (neither) nothing here. */
@@ -121,13 +121,13 @@ typedef struct vn_made {
 	void            *rows;
 } vn_made;
 
-vn_status vn_hypothesis_apply(const struct vn_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
+vn_status vn_hypothesis_apply(const struct vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err);
 void      vn_made_finish(vn_made *made);
 /* The plan of one by constants or reads. VN_ERR_USAGE: a constant is not one of those that it may be. */
-vn_status vn_hypothesis_plan(const struct vn_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
+vn_status vn_hypothesis_plan(const struct vn_explain_trial *t, const vn_hypothesis *h, vn_plan **plan, vn_error *err);
 /* h, which is of another layer's node, at this one: it reads what lies as far before or behind. False: there is none. */
-bool      vn_hypothesis_move(const struct vn_trial *t, vn_hypothesis *h, int node);
+bool      vn_hypothesis_move(const struct vn_explain_trial *t, vn_hypothesis *h, int node);
 /* May the input of a node have been that value: recorded, there when it ran, of the shape? */
-bool      vn_could_read(const struct vn_trial *t, const vn_node *n, int input, int value);
+bool      vn_could_read(const struct vn_explain_trial *t, const vn_node *n, int input, int value);
 
 #endif

@@ -21,7 +21,7 @@ static double *doubles(const vn_tensor *t)
 }
 
 typedef struct arranged {
-	vn_trial *t;
+	vn_explain_trial *t;
 	int64_t   n;
 	double   *own, *fine, *cand; /* what the operation gives, that more precisely, what is there */
 	double   *a, *b;             /* room: the first two arranged */
@@ -31,7 +31,7 @@ typedef struct arranged {
 /* What is stored of r->a and r->b: the first is rounded to the candidate's format, its more precise twin is not. */
 static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 {
-	const vn_trial *t = r->t;
+	const vn_explain_trial *t = r->t;
 	const vn_dtype  as = t->c->policy.storage;
 	const vn_plan  *plan = t->site->plan;
 	const int       v = t->site->target;
@@ -51,7 +51,7 @@ static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 /* ---- one number ------------------------------------------------------------------------------------- */
 
 /* Is the checkpoint made of heads, or of what they gave? Sizes of heads are no reason for a factor anywhere else. */
-static bool about_heads(const vn_trial *t)
+static bool about_heads(const vn_explain_trial *t)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -61,7 +61,7 @@ static bool about_heads(const vn_trial *t)
 }
 
 /* The factor of this model's sizes, or of a power of two, that is so near; *name: its index in vn_factor_names, 0: none. */
-static double near_named(const vn_trial *t, double x, int *name)
+static double near_named(const vn_explain_trial *t, double x, int *name)
 {
 	const vn_plan *p = t->site->plan;
 	double K = 0, D = 0, group = 0;
@@ -94,7 +94,7 @@ static double near_named(const vn_trial *t, double x, int *name)
 
 /* A factor that is a mistake of its own where it stands: a temperature of the logits, ranks that were added too often or averaged. f: what it
  * is exactly. */
-static bool meant(const vn_trial *t, double by, double *f, vn_hypothesis *h)
+static bool meant(const vn_explain_trial *t, double by, double *f, vn_hypothesis *h)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_point at = p->value[t->site->target].point;
@@ -227,7 +227,7 @@ static vn_status capped(arranged *r, vn_error *err)
 {
 	const vn_plan *p = r->t->site->plan;
 	const curve    x = { r->own, r->cand, r->n };
-	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->sound.local.bad ? best_cap(&x) : 0;
+	const double   c = p->value[r->t->site->target].point == VN_POINT_LOGITS && !r->t->x->unmodified.local.bad ? best_cap(&x) : 0;
 	vn_status      st = VN_OK;
 
 	for (int digits = 1; !st && c > 0 && digits <= DIGITS && !vn_answered(r->t); digits++) { /* a person wrote it */
@@ -262,7 +262,7 @@ static void gather(arranged *r, int64_t outer, int64_t rows, const int *from)
 		}
 }
 
-/* The row i of the sound one, of those of an axis, that the candidate's row is nearest to. */
+/* The row i of the unmodified one, of those of an axis, that the candidate's row is nearest to. */
 static void nearest(const arranged *r, int64_t outer, int64_t rows, int *from)
 {
 	const int64_t row = r->n / outer / rows;
@@ -450,7 +450,7 @@ static vn_status another(arranged *r, vn_error *err)
 	return st;
 }
 
-vn_status vn_rearrange(vn_trial *t, vn_error *err)
+vn_status vn_rearrange(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const char      *axes = t->site->axes;
@@ -476,7 +476,7 @@ vn_status vn_rearrange(vn_trial *t, vn_error *err)
 enum { ROWS_MIN = 4 };
 
 typedef struct tiles {
-	vn_trial        *t;
+	vn_explain_trial        *t;
 	const vn_tensor *cand;
 	int64_t          T, N;     /* (T,N) */
 	double          *own, *fine, *is, *a, *b; /* as it should be, more precisely, as it is; room */
@@ -486,7 +486,7 @@ typedef struct tiles {
 
 static void find_off(tiles *x)
 {
-	const double limit = VN_PEAK_LIMIT * x->t->x->sound.local.floor_token;
+	const double limit = VN_PEAK_LIMIT * x->t->x->unmodified.local.floor_token;
 
 	for (int64_t t = 0; t < x->T; t++) {
 		double dd = 0, yy = 0;
@@ -588,7 +588,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	return st;
 }
 
-vn_status vn_rearrange_rows(vn_trial *t, vn_error *err)
+vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_entry  *e = vn_recording_entry(t->c->cand, t->c->point[t->x->point].cand);

@@ -12,8 +12,8 @@ typedef enum vn_factor_name {
 	VN_127_OVER_128, VN_128_OVER_127, VN_OVER_LAYERS_AND_ONE, VN_ROOT_2, VN_OVER_ROOT_2, VN_N_FACTOR_NAMES
 } vn_factor_name;
 
-vn_status vn_rearrange(vn_trial *t, vn_error *err);
+vn_status vn_rearrange(vn_explain_trial *t, vn_error *err);
 /* Rows that hold what stood there before, another checkpoint's numbers or 0. */
-vn_status vn_rearrange_rows(vn_trial *t, vn_error *err);
+vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err);
 
 #endif

@@ -12,14 +12,14 @@ enum { SPANNED = 6 }; /* operations between the checkpoint and what was captured
 #define LEAVES 0.25   /* of what the rows are off as they should be, at most */
 
 typedef struct nearest {
-	vn_trial     *t;
-	double        sound;       /* nmse of the rows, as they should be */
+	vn_explain_trial     *t;
+	double        unmodified;       /* nmse of the rows, as they should be */
 	double        off[NEAREST];
 	vn_hypothesis h[NEAREST];
 	int           n;
 } nearest;
 
-static vn_status glance(vn_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
+static vn_status glance(vn_explain_trial *t, const vn_hypothesis *h, double *off, vn_error *err)
 {
 	vn_error  none = { "" };
 	vn_plan  *p;
@@ -41,7 +41,7 @@ static vn_status look(nearest *near, const vn_hypothesis *h, vn_error *err)
 	const vn_status st = glance(near->t, h, &off, err);
 	int             at = near->n;
 
-	if (st || !(off < LEAVES * near->sound))
+	if (st || !(off < LEAVES * near->unmodified))
 		return st;
 	while (at > 0 && off < near->off[at - 1])
 		at--;
@@ -125,13 +125,13 @@ static bool cheap(vn_op op)
 	return op != VN_OP_LINEAR && op != VN_OP_ATTENTION && op != VN_OP_DELTA_RULE && op != VN_OP_EMBED;
 }
 
-vn_status vn_redirect(vn_trial *t, vn_error *err)
+vn_status vn_redirect(vn_explain_trial *t, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	nearest        near = { .t = t };
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_error       none = { "" };
-	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.sound, &none);
+	vn_status      st = vn_recompute_glance(t->recompute, p, t->site->weights, &near.unmodified, &none);
 
 	if (st == VN_ERR_UNSUPPORTED || t->went == VN_NOT_WENT_ON)
 		return VN_OK;
@@ -153,7 +153,7 @@ vn_status vn_redirect(vn_trial *t, vn_error *err)
 enum { AWAY = 16, SOME = 3 }; /* tokens that an embedding's is before or behind its own, at most; of these the nearest that fit */
 
 /* By the others, where ids come again: other steps say which. */
-static void keep_tokens(vn_trial *t, vn_hypothesis *h)
+static void keep_tokens(vn_explain_trial *t, vn_hypothesis *h)
 {
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
 
@@ -163,7 +163,7 @@ static void keep_tokens(vn_trial *t, vn_hypothesis *h)
 	}
 }
 
-static vn_status try_tokens(vn_trial *t, vn_error *err)
+static vn_status try_tokens(vn_explain_trial *t, vn_error *err)
 {
 	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;
@@ -179,7 +179,7 @@ static vn_status try_tokens(vn_trial *t, vn_error *err)
 	return st;
 }
 
-vn_status vn_redirect_in_time(vn_trial *t, vn_error *err)
+vn_status vn_redirect_in_time(vn_explain_trial *t, vn_error *err)
 {
 	const int node = t->site->plan->value[t->site->target].node;
 	vn_status st = VN_OK;

@@ -18,14 +18,14 @@ static double residual_shown(const vn_hypothesis *h)
 	return left > VN_EXPLAIN_LEAST ? left : VN_EXPLAIN_LEAST;
 }
 
-bool vn_fits(const vn_trial *t, const vn_hypothesis *h)
+bool vn_fits(const vn_explain_trial *t, const vn_hypothesis *h)
 {
 	/* Little more than a healthy operation leaves is easily halved by something that is wrong, too. */
-	return h->limit_fraction <= 1 && !(h->limit_fraction > t->x->sound.limit_fraction / (t->x->fitted || t->x->sound.limit_fraction < 4 ? 16 : 4)) &&
-	       !(h->local.local > t->x->sound.local.local / 2); /* a wide floor of its own is no likeness */
+	return h->limit_fraction <= 1 && !(h->limit_fraction > t->x->unmodified.limit_fraction / (t->x->fitted || t->x->unmodified.limit_fraction < 4 ? 16 : 4)) &&
+	       !(h->local.local > t->x->unmodified.local.local / 2); /* a wide floor of its own is no likeness */
 }
 
-bool vn_answered(const vn_trial *t)
+bool vn_answered(const vn_explain_trial *t)
 {
 	return t->x->n && vn_fits(t, &t->x->by[0]);
 }
@@ -47,7 +47,7 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 	x->n += x->n < VN_EXPLAIN_KEPT;
 }
 
-vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->policy.storage,
 	                                      t->c->options->threads, &h->local, err);
@@ -56,7 +56,7 @@ vn_status vn_score_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *f
 }
 
 /* A plan's node of a node of the span. */
-static int node_in(const vn_trial *t, const vn_plan *plan, int span)
+static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 {
 	const int value = t->site->plan->node[span].out[0]; /* a changed plan has the same values, but may have nodes in between */
 	return plan->value[value].node;
@@ -64,7 +64,7 @@ static int node_in(const vn_trial *t, const vn_plan *plan, int span)
 
 /* The plan as other healthy implementation i computes it, of its nodes that have no such one as the last that they have. own: what
  * the plan makes in the reference's way. */
-static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
+static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
                            vn_error *err)
 {
 	const vn_policy policy = t->c->policy;
@@ -99,7 +99,7 @@ static vn_status allow_variant(vn_trial *t, const vn_plan *plan, const vn_tensor
 }
 
 /* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
-static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
+static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
 {
 	const vn_replayed *r = &t->c->point[t->x->point].replay;
 	vn_replayed most = { 0 };
@@ -129,7 +129,7 @@ static vn_status allow_variants(vn_trial *t, const vn_plan *plan, const vn_tenso
 	return VN_OK;
 }
 
-vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
 	const vn_status st = vn_score_numbers(t, own, fine, h, err);
 	if (!st)
@@ -137,10 +137,10 @@ vn_status vn_try_numbers(vn_trial *t, const vn_tensor *own, const vn_tensor *fin
 	return st;
 }
 
-/* Hypotheses that leave so much more than the sound floor allows need no floor of their own. */
+/* Hypotheses that leave so much more than the unmodified floor allows need no floor of their own. */
 #define FAR 1e4
 
-vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
 {
 	vn_tensor own, fine;
 	vn_status st;
@@ -159,7 +159,7 @@ vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weigh
 		h->heads = t->part->heads;
 	}
 	/* With itself for more precise numbers: the least floor that there is. */
-	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->sound.local.floor && !h->local.bad
+	if (!(st = vn_score_numbers(t, &own, &own, h, err)) && h->local.local <= FAR * t->x->unmodified.local.floor && !h->local.bad
 	    && !(st = vn_recompute_run(t->recompute, plan, weights, VN_FINE_WIDTH, &fine, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &fine, &t->fine);
@@ -172,7 +172,7 @@ vn_status vn_score_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weigh
 	return st;
 }
 
-vn_status vn_score(vn_trial *t, vn_hypothesis *h, vn_error *err)
+vn_status vn_score(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	vn_made   made;
 	vn_status st = vn_hypothesis_apply(t, h, &made, err);
@@ -186,33 +186,33 @@ vn_status vn_score(vn_trial *t, vn_hypothesis *h, vn_error *err)
 	return st;
 }
 
-static vn_status keep_scored(vn_trial *t, const vn_hypothesis *h, vn_status st)
+static vn_status keep_scored(vn_explain_trial *t, const vn_hypothesis *h, vn_status st)
 {
 	if (!st && !isnan(h->limit_fraction))
 		vn_keep(t->x, h);
 	return st;
 }
 
-vn_status vn_try(vn_trial *t, vn_hypothesis *h, vn_error *err)
+vn_status vn_try(vn_explain_trial *t, vn_hypothesis *h, vn_error *err)
 {
 	return keep_scored(t, h, vn_score(t, h, err));
 }
 
-vn_status vn_try_plan(vn_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
+vn_status vn_try_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, vn_hypothesis *h, vn_error *err)
 {
 	return keep_scored(t, h, vn_score_plan(t, plan, weights, h, err));
 }
 
-vn_status vn_score_sound(vn_trial *t, vn_error *err)
+vn_status vn_score_sound(vn_explain_trial *t, vn_error *err)
 {
-	vn_hypothesis  *h = &t->x->sound;
+	vn_hypothesis  *h = &t->x->unmodified;
 	const vn_status st = vn_score_numbers(t, &t->own, &t->fine, h, err);
 	return st ? st : allow_variants(t, t->site->plan, t->site->weights, &t->own, h, err);
 }
 
 /* ---- which of them explain it ------------------------------------------------------------------ */
 
-void vn_conclude(vn_trial *t)
+void vn_conclude(vn_explain_trial *t)
 {
 	vn_explanation *x = t->x;
 	const double best = x->n ? residual_shown(&x->by[0]) : 0;

@@ -10,24 +10,24 @@
 typedef enum vn_went { VN_WENT_UNKNOWN, VN_WENT_ON, VN_NOT_WENT_ON } vn_went;
 
 /* Heads that a mistake is made in; the others are as they should be. */
-typedef struct vn_part {
+typedef struct vn_head_part {
 	bool    in[VN_HEADS_MOST];
 	int     heads;
 	int64_t outer, inner; /* elements before and behind the axis of heads */
-} vn_part;
+} vn_head_part;
 
-typedef struct vn_trial {
+typedef struct vn_explain_trial {
 	vn_comparison  *c;
 	vn_recompute   *recompute; /* it stands at the checkpoint: */
 	const vn_site  *site;
 	vn_explanation *x;
-	vn_tensor       own, fine; /* what the sound operation makes, in the candidate's precision and in a finer one */
+	vn_tensor       own, fine; /* what the unmodified operation makes, in the candidate's precision and in a finer one */
 	int64_t         elements;
 	vn_went         went;
-	const vn_part *part;  /* NULL: hypotheses are made in all heads */
+	const vn_head_part *part;  /* NULL: hypotheses are made in all heads */
 	bool            brief; /* one of many: what takes long is not tried */
 	bool            whole; /* what is made in some heads alone is not tried */
 	int             pairs_in_vain; /* origins that no two mistakes explain */
-} vn_trial;
+} vn_explain_trial;
 
 #endif

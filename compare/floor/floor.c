@@ -88,7 +88,7 @@ static void warn_of_gaps(vn_comparison *c)
 	const char *first = NULL;
 	int n = 0;
 	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].m.n && !c->point[i].unfounded && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
+		if (c->point[i].m.n && !c->point[i].invalid_floor && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
 			first = first ? first : c->point[i].name;
 			n++;
 		}

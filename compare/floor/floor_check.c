@@ -128,7 +128,7 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 			if (!speaks_of_error(m) || !l->rule || isnan(p->floor[m]) || keeps_to(p, (vn_metric)m, form, l->value, p->floor[m])
 			    || ((m == VN_M_SCALE || m == VN_M_NORM_RATIO) && keeps_to(p, (vn_metric)m, form, l->value, vn_count_factor(c, p, (vn_metric)m, p->floor[m], p->floor[VN_M_NMSE]))))
 				continue;
-			vn_floor_unfounded(c, p, "%s: %s %.3g, and %s leaves %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
+			vn_floor_reject(c, p, "%s: %s %.3g, and %s leaves %.3g", what, vn_limit_key(VN_PLAIN, (vn_metric)m, key),
 			          vn_limit_subject((vn_metric)m, form, p->floor[m]), precision, l->value);
 			break;
 		}
@@ -143,10 +143,10 @@ static vn_status open_own(const vn_comparison *c, const char *precision, vn_limi
 
 static void say(vn_comparison *c, const char *what)
 {
-	if (!c->n_unfounded)
+	if (!c->n_invalid_floors)
 		return;
 	vn_lines_add(&c->warnings, "%s%s at %d checkpoint%s, %s the first%s", c->options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "",
-	             what, c->n_unfounded, c->n_unfounded == 1 ? "" : "s", c->point[c->first_unfounded].name,
+	             what, c->n_invalid_floors, c->n_invalid_floors == 1 ? "" : "s", c->point[c->first_invalid_floor].name,
 	             c->options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
 }
 
@@ -208,7 +208,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 	for (int i = 0; own && i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
-			vn_floor_unfounded(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
+			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
 	}
 	if (!own) {
 		if ((st = open_own(c, vn_policy_name(coarser), &limits, err)))
@@ -244,7 +244,7 @@ void vn_floor_drop_equal(vn_comparison *c)
 	}
 	for (int i = 0; i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
-		/* A few numbers may be equal by chance, and are judged with those of other steps (few.c). */
+		/* A few numbers may be equal by chance, and are judged with those of other steps (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_FEW_NUMBERS && 2 * equal <= known))
 			continue;
 		p->has_floor = false;

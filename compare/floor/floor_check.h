@@ -2,7 +2,7 @@
  *
  * The floor of a checkpoint is the error that the number format alone causes there. It is wrong if,
  * for example, the reference or the floor's own run has a fault. A checkpoint with a wrong floor is
- * outside (`unfounded`, with the reason in `detail`), loses the floor, and is judged by the limits
+ * outside (`invalid_floor`, with the reason in `detail`), loses the floor, and is judged by the limits
  * `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
@@ -32,7 +32,7 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err);
 
 /* No floor holds where it is none, and that is a finding, unless somebody allowed it. */
 __attribute__((format(printf, 3, 4)))
-void      vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
+void      vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...);
 
 /* Where the reference keeps no more digits than the floor, a floor of less than one rounding is the reference over again and
  * says nothing: no floor is there then, and a line tells. */

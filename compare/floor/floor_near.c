@@ -71,7 +71,7 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed(c, p) * most)
 				continue;
-			vn_floor_unfounded(c, p, "the floor is no run of this reference: %s %.3g, and what is around it has %.3g at most",
+			vn_floor_reject(c, p, "the floor is no run of this reference: %s %.3g, and what is around it has %.3g at most",
 			                   vn_metric_get(kind[k])->name, p->floor[kind[k]], near[i].most[k]);
 		}
 	}
@@ -81,19 +81,19 @@ vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 	return st;
 }
 
-void vn_floor_unfounded(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
+void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...)
 {
 	char    why[200];
 	va_list args;
-	c->n_unfounded++;
-	if (c->first_unfounded < 0)
-		c->first_unfounded = (int)(p - c->point);
+	c->n_invalid_floors++;
+	if (c->first_invalid_floor < 0)
+		c->first_invalid_floor = (int)(p - c->point);
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
 	vn_checkpoint_say(p, "%s", why);
 	if (c->options->allow & VN_ALLOW_FLOOR)
 		return;
-	p->unfounded = true;
+	p->invalid_floor = true;
 	p->has_floor = false;
 }

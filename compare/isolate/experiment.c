@@ -1,5 +1,5 @@
 /* experiment.c: see experiment.h. The command of another engine: experiment_check.c. */
-#include "compare/isolate/experiment_inside.h"
+#include "compare/isolate/experiment_internal.h"
 
 #include "capture/run/hybrid.h"
 #include "capture/run/interrupt.h"
@@ -126,7 +126,7 @@ bool vn_experiment_compares(const vn_experiment *x)
 
 /* ---- judging ---------------------------------------------------------------------- */
 
-static vn_status new_trial(const vn_experiment *x, vn_trial *t, vn_error *err)
+static vn_status new_trial(const vn_experiment *x, vn_isolate_trial *t, vn_error *err)
 {
 	const size_t n = (size_t)x->n + 1;
 
@@ -138,12 +138,12 @@ static vn_status new_trial(const vn_experiment *x, vn_trial *t, vn_error *err)
 	return t->bad && t->origin && t->error ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 }
 
-void vn_trial_finish(vn_trial *t)
+void vn_trial_finish(vn_isolate_trial *t)
 {
 	free(t->bad);
 	free(t->origin);
 	free(t->error);
-	*t = (vn_trial){ 0 };
+	*t = (vn_isolate_trial){ 0 };
 }
 
 /* The toggle whose node makes this checkpoint; -1. */
@@ -184,7 +184,7 @@ static double divergence(const vn_comparison *c)
 	return rows > 0.0 ? sum / rows : NAN;
 }
 
-static void tell(vn_experiment *x, const vn_comparison *c, vn_trial *t)
+static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 {
 	const int first = vn_first_failure(c);
 
@@ -215,7 +215,7 @@ static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 	return st;
 }
 
-static vn_status judge(vn_experiment *x, const char *path, vn_trial *t, vn_error *err)
+static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
 	vn_comparison c = { .options = &x->o.compare };
 	const char   *cand[] = { path };
@@ -230,7 +230,7 @@ static vn_status judge(vn_experiment *x, const char *path, vn_trial *t, vn_error
 	return st;
 }
 
-vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_trial *t, vn_error *err)
+vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = new_trial(x, t, err);
 

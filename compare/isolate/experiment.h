@@ -47,7 +47,7 @@ typedef struct vn_experiment {
 } vn_experiment;
 
 /* What became of one run. */
-typedef struct vn_trial {
+typedef struct vn_isolate_trial {
 	bool    within;
 	int     outside;            /* checkpoints */
 	char    first[VN_NAME_MAX + 24]; /* where it first goes wrong; empty */
@@ -56,7 +56,7 @@ typedef struct vn_trial {
 	bool   *bad;                /* some is outside */
 	bool   *origin;             /* some is where the comparison sees an error begin */
 	double *error;              /* the largest nmse, in floors where there are; INFINITY: no numbers; 0: not compared */
-} vn_trial;
+} vn_isolate_trial;
 
 /* Makes the reference run and the engine. vn_experiment_close in any case. */
 vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, vn_error *err);
@@ -65,7 +65,7 @@ void      vn_experiment_close(vn_experiment *x);
 bool      vn_experiment_compares(const vn_experiment *x);
 
 /* With these toggles (n) on. *t: zeroed, or of an earlier run; vn_trial_finish afterwards. */
-vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_trial *t, vn_error *err);
-void      vn_trial_finish(vn_trial *t);
+vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *t, vn_error *err);
+void      vn_trial_finish(vn_isolate_trial *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* experiment_check.c: the command that drives another engine. */
-#include "compare/isolate/experiment_inside.h"
+#include "compare/isolate/experiment_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@ typedef struct asking {
 static vn_status ask(void *ctx, const bool *on, bool *good, vn_error *err)
 {
 	const asking *a = ctx;
-	vn_trial      t = { 0 };
+	vn_isolate_trial      t = { 0 };
 	int           n = 0;
 
 	for (int i = 0; i < a->x->n; i++)
@@ -36,12 +36,12 @@ static vn_status ask(void *ctx, const bool *on, bool *good, vn_error *err)
 
 /* ---- the worst first --------------------------------------------------------------- */
 
-static const vn_trial *sorting; /* by qsort, of one thread */
+static const vn_isolate_trial *sorting; /* by qsort, of one thread */
 
 static int worse(const void *a, const void *b)
 {
 	const int i = *(const int *)a, j = *(const int *)b;
-	const vn_trial *t = sorting;
+	const vn_isolate_trial *t = sorting;
 
 	if (t->origin[i] != t->origin[j])
 		return t->origin[j] - t->origin[i];
@@ -83,7 +83,7 @@ static bool in_a_set(const vn_isolated *f, int toggle)
 }
 
 /* With what is on. */
-static vn_status probe(vn_experiment *x, vn_repair *r, int toggle, int set, const bool *on, vn_trial *t, vn_error *err)
+static vn_status probe(vn_experiment *x, vn_repair *r, int toggle, int set, const bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	const vn_status st = vn_experiment_run(x, on, t, err);
 
@@ -93,7 +93,7 @@ static vn_status probe(vn_experiment *x, vn_repair *r, int toggle, int set, cons
 }
 
 /* Each of a set left out of it: its inputs are right then, as far as that set makes them. */
-static vn_status leave_out(vn_experiment *x, vn_repair *r, int set, bool *on, vn_trial *t, vn_error *err)
+static vn_status leave_out(vn_experiment *x, vn_repair *r, int set, bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -108,7 +108,7 @@ static vn_status leave_out(vn_experiment *x, vn_repair *r, int set, bool *on, vn
 	return st;
 }
 
-static vn_status try_each(vn_experiment *x, vn_repair *r, bool *on, vn_trial *t, vn_error *err)
+static vn_status try_each(vn_experiment *x, vn_repair *r, bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	vn_status st = VN_OK;
 	int       others = 0;
@@ -127,13 +127,13 @@ static vn_status try_each(vn_experiment *x, vn_repair *r, bool *on, vn_trial *t,
 	return st;
 }
 
-static void put_point(vn_repair *r, int k, const vn_trial *t)
+static void put_point(vn_repair *r, int k, const vn_isolate_trial *t)
 {
 	r->curve[r->n_curve++] = (vn_repaired){ k, k ? r->order[k - 1] : -1, t->within, t->outside, t->kl };
 }
 
 /* k = 0, 1, 2, 3, 4, 6, 8, 12, 16... of those with an error; after the first that is within no more than one. */
-static vn_status draw_curve(vn_experiment *x, vn_repair *r, bool *on, vn_trial *t, vn_error *err)
+static vn_status draw_curve(vn_experiment *x, vn_repair *r, bool *on, vn_isolate_trial *t, vn_error *err)
 {
 	int good = 0;
 
@@ -155,7 +155,7 @@ static vn_status draw_curve(vn_experiment *x, vn_repair *r, bool *on, vn_trial *
 vn_status vn_repair_find(vn_experiment *x, vn_repair *r, vn_error *err)
 {
 	bool     *on = calloc((size_t)x->n + 1, sizeof *on);
-	vn_trial  t = { 0 };
+	vn_isolate_trial  t = { 0 };
 	vn_status st = on ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d toggles", x->n);
 
 	*r = (vn_repair){ 0 };

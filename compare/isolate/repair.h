@@ -36,7 +36,7 @@ typedef struct vn_repaired {
 
 typedef struct vn_repair {
 	vn_isolated found;
-	vn_trial    plain, whole; /* with nothing and with everything replaced; whole.bad NULL: not run */
+	vn_isolate_trial    plain, whole; /* with nothing and with everything replaced; whole.bad NULL: not run */
 	int        *order;        /* (n) toggles, the worst first: where errors begin, then by error */
 	int         n_order;      /* of them with an error */
 	vn_probe    probe[VN_MOST_PROBES];

@@ -29,7 +29,7 @@ static void number(double kl, FILE *out)
 		fprintf(out, "%.3g", kl);
 }
 
-static void put_trial(const vn_experiment *x, const char *what, const vn_trial *t, FILE *out)
+static void put_trial(const vn_experiment *x, const char *what, const vn_isolate_trial *t, FILE *out)
 {
 	const bool limits = vn_experiment_compares(x);
 
@@ -108,7 +108,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 
 /* ---- for a program ------------------------------------------------------------------- */
 
-static json_t *trial(const vn_experiment *x, const vn_trial *t)
+static json_t *trial(const vn_experiment *x, const vn_isolate_trial *t)
 {
 	json_t *j = json_object();
 

@@ -258,7 +258,7 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 		return false;
 	const vn_check *broken = &k->check[k->worst];
 	const bool      scores = vn_metric_get(broken->metric)->scores;
-	const int       worst = scores && k->pool >= 0 ? c->pool[k->pool].worst : !scores && k->few >= 0 ? c->few[k->few].worst : -1;
+	const int       worst = scores && k->pool >= 0 ? c->pool[k->pool].worst : !scores && k->pooled_small >= 0 ? c->pooled_small[k->pooled_small].worst : -1;
 	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
 	if (!p->failed || worst < 0 || &c->point[worst] == k || !json_is_number(was))
 		return false;
@@ -315,7 +315,7 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 		if (others_are_worse(c, p, k))
 			k->since = VN_KNOWN;
 		/* One that is charged with the errors of other steps may have been let go there. */
-		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->few < 0
+		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->pooled_small < 0
 		    && k->pool < 0 && !(k->channels >= 0 && c->channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
 		c->n_since[k->since]++;
@@ -325,8 +325,8 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
 		k->fails = false;
-		if (k->few >= 0)
-			c->few[k->few].outside = false;
+		if (k->pooled_small >= 0)
+			c->pooled_small[k->pooled_small].outside = false;
 		if (k->channels >= 0 && vn_channel_steps(c, k, k->check[k->worst].metric))
 			c->channel_pool[k->channels].outside = false;
 	}

@@ -67,7 +67,7 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	else if (k->rule)
 		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else
-		vn_text_add(text, VN_WORDS, p->unfounded && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->hollow && k->note == p->hollow
+		vn_text_add(text, VN_WORDS, p->invalid_floor && k->note == p->detail ? " (always, unless allowed by name: floor)" : p->vacuous && k->note == p->vacuous
 		                  ? " (always, unless limits allow it: constant)" : " (always, unless limits say otherwise)");
 	return text;
 }

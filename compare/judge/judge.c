@@ -2,7 +2,7 @@
  * passes, so that a NaN, an unknown floor or an undefined metric does not. */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/judge/few.h"
+#include "compare/judge/pooled_small.h"
 #include "compare/judge/judge.h"
 #include "compare/judge/pool_channels.h"
 
@@ -87,7 +87,7 @@ typedef struct subject {
 	int    steps;
 } subject;
 
-static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_few *few)
+static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *few)
 {
 	if (few)
 		return (subject) { few->value[m], few->floor[m], true, true, few->n };
@@ -102,7 +102,7 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
 }
 
-static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_few *few)
+static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_metric m, const vn_pooled_small *few)
 {
 	subject s = own_or_joint(c, p, m, few);
 	if (!isnan(s.floor))
@@ -114,11 +114,11 @@ static subject subject_of(const vn_comparison *c, const vn_checkpoint *p, vn_met
  * in 250. What keeps to the limit without a floor is then let go. */
 enum { TOO_FEW_NUMBERS = 32 };
 
-static bool excused(const vn_few *few, const vn_checkpoint *p, vn_metric m, const subject *s, const vn_limit_set *set)
+static bool excused(const vn_pooled_small *few, const vn_checkpoint *p, vn_metric m, const subject *s, const vn_limit_set *set)
 {
 	const vn_limit *cap = &set->limit[VN_WITHOUT_FLOOR][m];
 	const int64_t numbers = few ? few->numbers : p->m.n * (s->steps ? s->steps : 1);
-	return vn_few_have(m) && numbers < TOO_FEW_NUMBERS && cap->rule && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
+	return vn_pooled_small_has(m) && numbers < TOO_FEW_NUMBERS && cap->rule && vn_limit_holds(m, VN_WITHOUT_FLOOR, cap->value, s->value);
 }
 
 /* A limit on something of rows is one on a count of them. */
@@ -149,10 +149,10 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
 	const bool      own = p->channels < 0 || vn_channel_metric(m) < 0;
-	const vn_few   *few = form == VN_OVER_FLOOR && p->few >= 0 && vn_few_have(m) && own ? &c->few[p->few] : NULL;
+	const vn_pooled_small   *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own ? &c->pooled_small[p->pooled_small] : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
-	if (form == VN_OVER_FLOOR && p->few >= 0 && vn_channel_elsewhere(c, p, m))
+	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
 		return false; /* a few numbers' ratio is luck */
 	if (info->scores && !p->scores) {
 		/* Defaults speak of every checkpoint, so of logits when the metric is theirs; a
@@ -164,7 +164,7 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	const subject  s = subject_of(c, p, m, few);
 	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
 	const double floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (few && few->worst != p - c->point && !vn_few_by_it(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+	if (few && few->worst != p - c->point && !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
 	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
@@ -235,7 +235,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	bool without = false, elsewhere = false;
 
 	vn_limits_for(c->limits, p->name, &set);
-	int room = 4; /* nonfinite, max_abs, hollow tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
+	int room = 4; /* nonfinite, max_abs, vacuous tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++)
 			room += set.limit[f][m].rule != NULL;
@@ -243,9 +243,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
 	for (int m = 0; m < VN_N_METRICS; m++)
 		without = without || (set.limit[VN_WITHOUT_FLOOR][m].rule && (!vn_metric_get((vn_metric)m)->scores || p->scores));
-	if (p->hollow && !set.constant)
-		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->hollow);
-	if (p->unfounded)
+	if (p->vacuous && !set.constant)
+		add(p, VN_M_NMSE, VN_PLAIN, &none, 0, p->vacuous);
+	if (p->invalid_floor)
 		add(p, VN_M_NMSE, VN_OVER_FLOOR, &none, 0, p->detail ? p->detail : "its floor is none");
 	for (int m = 0; m < VN_N_METRICS; m++)
 		for (int f = 0; f < VN_N_FORMS; f++)
@@ -266,8 +266,8 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 			continue;
 		if (vn_channel_steps(c, p, p->check[i].metric) && p->check[i].steps)
 			c->channel_pool[p->channels].outside = true;
-		else if (p->few >= 0 && p->check[i].steps && vn_few_have(p->check[i].metric))
-			c->few[p->few].outside = true;
+		else if (p->pooled_small >= 0 && p->check[i].steps && vn_pooled_small_has(p->check[i].metric))
+			c->pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
 		if (p->worst < 0 || vn_check_used(&p->check[i]) > vn_check_used(&p->check[p->worst]))

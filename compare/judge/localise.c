@@ -122,7 +122,7 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 /* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
 static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return (p->status == VN_OUTSIDE && p->fails) || (p->few >= 0 && c->few[p->few].outside)
+	return (p->status == VN_OUTSIDE && p->fails) || (p->pooled_small >= 0 && c->pooled_small[p->pooled_small].outside)
 	    || (p->channels >= 0 && c->channel_pool[p->channels].outside);
 }
 

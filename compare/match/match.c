@@ -120,7 +120,7 @@ static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand
 	vn_checkpoint *p = &c->point[c->n_points++];
 	*p = (vn_checkpoint) {
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
-		.scores = is_scores(e), .pool = -1, .few = -1, .channels = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
+		.scores = is_scores(e), .pool = -1, .pooled_small = -1, .channels = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
 	};
 	return p;
 }

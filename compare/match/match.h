@@ -13,7 +13,7 @@ vn_status vn_match(vn_comparison *c, vn_error *err);
 /* n_neither, of what was matched and asked for. */
 vn_status vn_count_neither(vn_comparison *c, vn_error *err);
 
-/* hollow of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */
-vn_status vn_hollow(vn_comparison *c, vn_error *err);
+/* vacuous of every measured checkpoint: both sides hold one number everywhere, or the same point's of another layer. */
+vn_status vn_find_vacuous(vn_comparison *c, vn_error *err);
 
 #endif

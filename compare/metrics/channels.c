@@ -69,7 +69,7 @@ int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank)
 
 /* What a thread needs of the pass. */
 typedef struct sample {
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	vn_pair  pair;
 	double   unit[2]; /* r and d are taken times that, so that their squares are neither lost nor infinite */
 	bool     careful; /* float64, int32, or some are not finite */
@@ -293,7 +293,7 @@ static void judge(const sample *s, const int scale[2], int64_t n, int64_t differ
 	m->value[VN_M_WORST_CHANNEL_SCALE] = far;
 }
 
-vn_status vn_measure_channels(const vn_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
+vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err)
 {
 	const int64_t n = vn_channels_of(p, job->axes, job->ref.shape.rank), rows = p->rows < VN_CHANNEL_ROWS ? p->rows : VN_CHANNEL_ROWS;
 	vn_measured  *m = &job->m;

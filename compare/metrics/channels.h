@@ -28,6 +28,6 @@ int64_t vn_channels_of(const vn_pair *p, const char *axes, int rank);
 
 /* To job->m, which has everything else: worst_channel_nmse, worst_channel_scale, and scale where the middle one of all channels is
  * farther from 1. in: NULL, or how a job that is read in parts is read. */
-vn_status vn_measure_channels(const vn_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err);
+vn_status vn_measure_channels(const vn_metric_kernel *k, const vn_pair *p, vn_channels *c, vn_window *in, vn_job *job, vn_error *err);
 
 #endif

@@ -15,9 +15,9 @@ static int has_f16c(void)
 }
 #endif
 
-const vn_kernel *vn_kernel_get(int i)
+const vn_metric_kernel *vn_kernel_get(int i)
 {
-	const vn_kernel *can[4] = { 0 };
+	const vn_metric_kernel *can[4] = { 0 };
 	int n = 0;
 #if defined(__x86_64__)
 	__builtin_cpu_init();
@@ -32,11 +32,11 @@ const vn_kernel *vn_kernel_get(int i)
 	return i < n ? can[i] : NULL;
 }
 
-static const vn_kernel *_Atomic best; /* asking the processor is slow, thousands of cycles in a virtual machine */
+static const vn_metric_kernel *_Atomic best; /* asking the processor is slow, thousands of cycles in a virtual machine */
 
-const vn_kernel *vn_kernel_best(void)
+const vn_metric_kernel *vn_kernel_best(void)
 {
-	const vn_kernel *k = best;
+	const vn_metric_kernel *k = best;
 	if (!k)
 		best = k = vn_kernel_get(0);
 	return k;
@@ -45,7 +45,7 @@ const vn_kernel *vn_kernel_best(void)
 vn_status vn_kernel_choose(const char *name, vn_error *err)
 {
 	char have[64] = "";
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	for (int i = 0; (k = vn_kernel_get(i)); i++) {
 		if (strcmp(k->name, name) == 0) {
 			best = k;

@@ -52,7 +52,7 @@ typedef struct vn_side {
 	vn_dtype    dtype;
 } vn_side;
 
-typedef struct vn_kernel {
+typedef struct vn_metric_kernel {
 	const char *name;
 	/* n numbers of a format that float32 holds exactly to float32. */
 	void (*load)(float *dst, const void *src, vn_dtype from, size_t n);
@@ -69,19 +69,19 @@ typedef struct vn_kernel {
 	void (*wide_rel)(const double *r, const double *c, size_t n, double scale, double up, double half, vn_spread *s);
 	void (*wide_ulps)(const double *r, const double *c, size_t n, vn_dtype grid, vn_spread *s);
 	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, double shift, vn_soft *s);
-} vn_kernel;
+} vn_metric_kernel;
 
-extern const vn_kernel vn_kernel_plain;
+extern const vn_metric_kernel vn_kernel_plain;
 #if defined(__x86_64__)
-extern const vn_kernel vn_kernel_avx2, vn_kernel_avx512;
+extern const vn_metric_kernel vn_kernel_avx2, vn_kernel_avx512;
 #endif
 
 /* The best set this processor can run, or the chosen one. */
-const vn_kernel *vn_kernel_best(void);
+const vn_metric_kernel *vn_kernel_best(void);
 /* The set of this name, of those this processor can run. Before anything is measured. */
 vn_status vn_kernel_choose(const char *name, vn_error *err);
 /* Set i of those this processor can run, for tests; NULL after the last. */
-const vn_kernel *vn_kernel_get(int i);
+const vn_metric_kernel *vn_kernel_get(int i);
 
 /* A bucket's largest distance, and the bucket of a distance. */
 double vn_ulp_bucket_top(int bucket);

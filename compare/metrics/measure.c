@@ -46,7 +46,7 @@ typedef struct work {
 /* Numbers that float32 does not hold exactly. */
 static bool wide(vn_dtype d) { return d == VN_F64 || d == VN_I32; }
 
-static void measure_run(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
+static void measure_run(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t n, vn_sums *u, vn_squares *row,
                         vn_spread *spread)
 {
 	for (int64_t i = 0; i < n; i += VN_SLICE) {
@@ -78,7 +78,7 @@ static void empty_spread(vn_spread *s, uint64_t *count)
 }
 
 /* Rows of unit `which`, of outer indices [from, to). in: where they are; NULL: in the pair. */
-static void measure_rows(const vn_kernel *k, work *w, int64_t which, int64_t from, int64_t to, const vn_window *in, vn_spread *spread)
+static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int64_t from, int64_t to, const vn_window *in, vn_spread *spread)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  first = which * w->rows, rows = p->rows - first < w->rows ? p->rows - first : w->rows;
@@ -100,7 +100,7 @@ static void measure_rows(const vn_kernel *k, work *w, int64_t which, int64_t fro
 }
 
 /* A unit of one row that is larger than a window. */
-static vn_status measure_wide_row(const vn_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in, vn_spread *spread, vn_error *err)
+static vn_status measure_wide_row(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t row, vn_window *in, vn_spread *spread, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  most = in->most / p->inner; /* outer indices */
@@ -124,7 +124,7 @@ static vn_status measure_wide_row(const vn_kernel *k, work *w, const vn_job *job
 }
 
 /* Units [unit, end) of a job. */
-static vn_status measure_units(const vn_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end, vn_window *in, vn_spread *spread, vn_error *err)
+static vn_status measure_units(const vn_metric_kernel *k, work *w, const vn_job *job, int64_t unit, int64_t end, vn_window *in, vn_spread *spread, vn_error *err)
 {
 	const vn_pair *p = &w->pair;
 	const int64_t  row = unit * w->rows, rows = (p->rows < end * w->rows ? p->rows : end * w->rows) - row;
@@ -165,7 +165,7 @@ static vn_pair view(const vn_tensor *ref, const vn_tensor *cand, const char *axe
 	return p;
 }
 
-static vn_status join_units(const vn_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job, vn_error *err)
+static vn_status join_units(const vn_metric_kernel *k, const work *w, vn_window *in, vn_channels *channels, vn_job *job, vn_error *err)
 {
 	vn_measured *m = &job->m;
 	vn_status st = VN_OK;
@@ -310,7 +310,7 @@ static void cut(work *w, const vn_job *job, int64_t most, int threads)
 
 /* What the threads share. */
 typedef struct pass {
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	vn_job    *job;    /* (n) */
 	work      *w;      /* (n) */
 	int        n;

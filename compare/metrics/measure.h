@@ -55,19 +55,19 @@ void vn_sums_join(vn_sums *a, const vn_sums *b);
 /* All that sums of a whole tensor come to. count: distances in ULP by their buckets. m->at is left to vn_find_max: the first position
  * of the block `at` where the difference is largest. */
 void vn_sums_finish(const vn_sums *s, const vn_pair *p, const uint64_t count[VN_ULP_BUCKETS], vn_measured *m);
-void vn_find_max(const vn_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
+void vn_find_max(const vn_metric_kernel *k, const vn_pair *p, int64_t at, vn_measured *m);
 
 /* One slice, n <= VN_SLICE elements from `at`: fills *s, adds ULP distances to
  * spread (its other fields are scratch). */
-void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 /* The same in double, when either side is f64 or i32. */
-void vn_slice_wide(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
+void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread);
 
 /* Adds to differing and differs_at. */
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s);
 
 /* n <= VN_BLOCK numbers of one side as double. */
-void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
+void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x);
 
 /* One row of scores: `width` of them from `at`. Of equal scores the first counts. */
 typedef struct vn_score_row {
@@ -79,7 +79,7 @@ typedef struct vn_score_row {
 	int     shared, of; /* how many of the top are in both */
 } vn_score_row;
 
-vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width);
+vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width);
 /* Both zero: 1; one of them: 0. */
 double vn_cosine(const vn_squares *s);
 double vn_nmse(const vn_squares *s);
@@ -100,6 +100,6 @@ void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measu
 
 /* The metrics of logits of a job, rows along the last axis. windows: (threads), for a job that is read in parts. */
 struct vn_window;
-vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
 
 #endif

@@ -44,7 +44,7 @@ static void top_add(top *t, double x, int64_t at)
 }
 
 /* Both sides of a block; true when no score but a shared minus infinity is non-finite. */
-static bool load_scores(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
+static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
 {
 	bool good = true;
 	vn_block_double(k, p, 0, at, n, r);
@@ -93,7 +93,7 @@ static double second_order(double x)
  * the row in y, log of the sums of exp, is guessed first: c stands to r as it does where r is highest. By the
  * sum of p (e^-y - 1) = u, 0 when y is right, one knows how far off the guess was, and what it added to
  * the sum: u - log(1 + u). Where that is most of it a second sweep has the right y. */
-static void divergence(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width, double rm, double cm, double at_ref,
+static void divergence(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width, double rm, double cm, double at_ref,
                        vn_score_row *out)
 {
 	double r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
@@ -117,7 +117,7 @@ static void divergence(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
 {
 	double  r[VN_BLOCK], c[VN_BLOCK];
 	double  at_cand = 0, at_ref = 0; /* the reference's score where the candidate is highest, and the other way round */
@@ -155,7 +155,7 @@ vn_score_row vn_score_one(const vn_kernel *k, const vn_pair *p, int64_t at, int6
 }
 
 typedef struct pass {
-	const vn_kernel *k;
+	const vn_metric_kernel *k;
 	const vn_pair   *p;
 	int64_t width, rows;
 	double *kl; /* (rows) */
@@ -193,7 +193,7 @@ static void score_some(void *ctx, int thread)
 	}
 }
 
-vn_status vn_measure_scores(const vn_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
 {
 	vn_measured  *m = &job->m;
 	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];

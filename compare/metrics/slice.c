@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* One block: the mapped bytes themselves, or float32 in room. */
-static vn_side narrow_block(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
+static vn_side narrow_block(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, float *room)
 {
 	const vn_dtype d = p->dtype[side];
 	const unsigned char *src = vn_pair_at(p, side, at);
@@ -20,7 +20,7 @@ static vn_side narrow_block(const vn_kernel *k, const vn_pair *p, int side, int6
 	return (vn_side) { room, VN_F32 };
 }
 
-static void load_copy(const vn_kernel *k, float *to, vn_side *from, size_t n)
+static void load_copy(const vn_metric_kernel *k, float *to, vn_side *from, size_t n)
 {
 	if (from->data != to)
 		k->load(to, from->data, from->dtype, n);
@@ -87,7 +87,7 @@ static void join(vn_sums *s, const vn_block_sums *b, int64_t at)
 	}
 }
 
-void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+void vn_slice_narrow(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
 {
 	float room[2][VN_BLOCK];
 	bool  dirty = false;
@@ -132,7 +132,7 @@ void vn_slice_narrow(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n,
 	take_spread(s, spread);
 }
 
-void vn_block_double(const vn_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
+void vn_block_double(const vn_metric_kernel *k, const vn_pair *p, int side, int64_t at, size_t n, double *x)
 {
 	const unsigned char *src = vn_pair_at(p, side, at);
 	if (p->dtype[side] == VN_F64) {
@@ -178,7 +178,7 @@ static int64_t differing(const unsigned char *a, const unsigned char *b, size_t 
 
 void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 {
-	const vn_kernel *k = vn_kernel_best();
+	const vn_metric_kernel *k = vn_kernel_best();
 	double room[2][VN_BLOCK];
 
 	for (size_t i = 0; i < n; i += VN_BLOCK) {
@@ -205,7 +205,7 @@ void vn_slice_differing(const vn_pair *p, int64_t at, size_t n, vn_sums *s)
 /* ---- f64 and i32 --------------------------------------------------------- */
 
 /* Both sides of a block, zero where either is not finite. Returns how many are. */
-static int64_t wide_block(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK], double max[2],
+static int64_t wide_block(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double x[2][VN_BLOCK], double max[2],
                           vn_sums *s)
 {
 	int64_t finite = 0;
@@ -233,7 +233,7 @@ static void take_scales(const double max[2], int scale[3])
 	}
 }
 
-void vn_slice_wide(const vn_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
+void vn_slice_wide(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, vn_sums *s, vn_spread *spread)
 {
 	double  x[2][VN_BLOCK], max[2] = { 0, 0 }, unit[3];
 	vn_sums again = { .bad_at = -1 }; /* already counted */

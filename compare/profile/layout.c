@@ -1,7 +1,7 @@
 /* layout.c: see layout.h. */
 #include "compare/profile/layout.h"
 
-#include "compare/profile/draw.h"
+#include "compare/profile/sampling.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 

@@ -12,7 +12,7 @@
 #include "compare/weights/weights.h"
 #include "compare/floor/floor_check.h"
 #include "compare/match/names.h"
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

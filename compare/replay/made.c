@@ -1,5 +1,5 @@
 /* made.c: the numbers that a node of a replay hands over. */
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * recompute_run.c. */
 #include "compare/replay/candidate.h"
 #include "compare/match/contract.h"
-#include "compare/replay/recompute_inside.h"
+#include "compare/replay/recompute_internal.h"
 
 #include "libref/ops/blas.h"
 
@@ -82,9 +82,9 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 static void forget(vn_recompute *p)
 {
 	for (int w = 0; w < VN_N_WIDTHS; w++)
-		for (int v = 0; p->w[w].sound && v < p->site.plan->n_values; v++) {
-			free(p->w[w].sound[v]);
-			p->w[w].sound[v] = NULL;
+		for (int v = 0; p->w[w].unmodified && v < p->site.plan->n_values; v++) {
+			free(p->w[w].unmodified[v]);
+			p->w[w].unmodified[v] = NULL;
 		}
 	if (p->at >= 0 && !p->own)
 		vn_recording_release(p->c->cand, p->c->point[p->at].cand);
@@ -244,7 +244,7 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 	for (int i = 0; !st && i < VN_N_WIDTHS; i++) {
 		p->w[i].eval = vn_eval_for(p->w[i].policy);
 		p->w[i].size = vn_dtype_size(p->w[i].eval->width);
-		if (!(p->w[i].sound = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].sound)))
+		if (!(p->w[i].unmodified = calloc((size_t)p->site.plan->n_values + 1, sizeof *p->w[i].unmodified)))
 			st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d values", p->site.plan->n_values);
 	}
 	if (!st && (!(p->point = malloc((size_t)p->n_steps * (size_t)p->site.plan->n_values * sizeof *p->point + 1))
@@ -266,7 +266,7 @@ void vn_recompute_destroy(vn_recompute *p)
 	forget(p);
 	vn_names_finish(&p->names);
 	for (int i = 0; i < VN_N_WIDTHS; i++)
-		free(p->w[i].sound);
+		free(p->w[i].unmodified);
 	free(p->point);
 	free(p->site.span);
 	free(p->seen);

@@ -2,7 +2,7 @@
  *
  * A value that the candidate captured whole is taken from its recording; any other is
  * computed, back to what was captured. The plan may be a changed copy of the model's
- * (libref/plan/fault.h): what it has in common with the sound plan is computed once
+ * (libref/plan/fault.h): what it has in common with the unmodified plan is computed once
  * for all plans that are tried on a checkpoint.
  *
  * Operations are computed call by call, as the recorded steps were, from the first on: keys of
@@ -57,7 +57,7 @@ bool      vn_recompute_has(const vn_recompute *p, int value);
 /* What plan and weights make of a few tokens, each by itself: the nmse of these rows. Quick, where a hundred plans are to be tried. VN_ERR_UNSUPPORTED:
  * it is not made token by token. */
 vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_tensor *weights, double *off, vn_error *err);
-/* An input of the checkpoint's node as the sound plan has it: all tokens of all steps, in the width of `as`; its own. */
+/* An input of the checkpoint's node as the unmodified plan has it: all tokens of all steps, in the width of `as`; its own. */
 vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_tensor *out, vn_error *err);
 
 #endif

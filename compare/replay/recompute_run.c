@@ -1,6 +1,6 @@
 /* recompute_run.c: a checkpoint as a plan makes it: a walk backwards over the plan, by hand where vn_ref
  * walks forwards, because of three hundred nodes one is asked for. */
-#include "compare/replay/recompute_inside.h"
+#include "compare/replay/recompute_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { ROWS = 64 }; /* of attention scores at a time */
 
-/* What a plan that is tried computes beside the sound one. */
+/* What a plan that is tried computes beside the unmodified one. */
 typedef struct run {
 	vn_recompute        *p;
 	const vn_plan   *plan;
@@ -197,7 +197,7 @@ static vn_status value_of(run *r, int value, const void **data, vn_error *err)
 {
 	const int root = vn_plan_root(r->plan, value);
 	const bool own = touched(r, root);
-	void    **at = own ? &r->made[root] : &r->w->sound[root];
+	void    **at = own ? &r->made[root] : &r->w->unmodified[root];
 	call      k = { 0 };
 	vn_status st = VN_OK;
 
@@ -411,15 +411,15 @@ vn_status vn_recompute_input(vn_recompute *p, int input, vn_recompute_as as, vn_
 
 /* ---- a few rows --------------------------------------------------------------------------------------- */
 
-/* Inputs that the sound plan does not read, and that were loaded for this one: there may be hundreds of them. */
+/* Inputs that the unmodified plan does not read, and that were loaded for this one: there may be hundreds of them. */
 static void unload(run *r, const vn_node *n, const bool *there)
 {
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(r->plan, n->in[i]);
 		if (root >= r->p->site.plan->n_values || there[i])
 			continue;
-		free(r->w->sound[root]);
-		r->w->sound[root] = NULL;
+		free(r->w->unmodified[root]);
+		r->w->unmodified[root] = NULL;
 	}
 }
 
@@ -469,7 +469,7 @@ vn_status vn_recompute_glance(vn_recompute *p, const vn_plan *plan, const vn_ten
 	*off = (double)NAN;
 	for (int i = 0; i < n->n_in; i++) {
 		const int root = vn_plan_root(plan, n->in[i]);
-		there[i] = root < p->site.plan->n_values && r.w->sound[root];
+		there[i] = root < p->site.plan->n_values && r.w->unmodified[root];
 	}
 	if (!st && !plain)
 		st = vn_fail(err, VN_ERR_UNSUPPORTED, "%s is not made row by row", v->name);

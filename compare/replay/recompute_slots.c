@@ -1,5 +1,5 @@
 /* recompute_slots.c: a checkpoint as a plan makes it of a cache some of whose slots hold something else. */
-#include "compare/replay/recompute_inside.h"
+#include "compare/replay/recompute_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

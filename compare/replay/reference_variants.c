@@ -1,6 +1,6 @@
 /* reference_variants.c: see reference_variants.h. */
 #include "compare/replay/reference_variants.h"
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 #include "libref/ops/ggml.h"
 #include "libref/ops/steps.h"
 
@@ -51,7 +51,7 @@ int vn_variants_count(const vn_node *n, vn_policy policy)
 void vn_variant_put(vn_node *n, vn_policy policy, int i)
 {
 	const vn_dtype storage = policy.storage;
-	const vn_steps steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
+	const vn_intermediate_rounding steps = storage == VN_F16 ? VN_STEPS_F16 : storage == VN_BF16 ? VN_STEPS_BF16 : VN_STEPS_F32;
 
 	switch (n->op) {
 	case VN_OP_LINEAR:
@@ -219,7 +219,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 	const int         k = (int)(node - r->plan->node);
 	const int         others = l->bad ? 0 : vn_variants_count(node, e->policy);
 	const vn_tensor   a = { own->dtype, own->shape, own->data };
-	const vn_replay_engine sound = *e;
+	const vn_replay_engine unmodified = *e;
 	judged            j = { .value = own->value, .own = &a, .cand = cand, .axes = axes, .l = l };
 	drawn             d[2] = { { 0 }, { 0 } };
 	vn_error          none;
@@ -236,7 +236,7 @@ vn_status vn_replay_allow(vn_replay *r, const vn_node *node, const vn_made *own,
 	}
 	for (size_t i = 0; i < sizeof e->out / sizeof *e->out; i++)
 		vn_made_free(&e->out[i]);
-	memcpy(e->out, sound.out, sizeof e->out);
+	memcpy(e->out, unmodified.out, sizeof e->out);
 	vn_local_allow(l, &j.most);
 	const vn_status back = put_back(r, d, st ? &none : err);
 	return st ? st : back ? back : run_own(r, k, err);

@@ -1,6 +1,6 @@
 /* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c);
  * here is what they are, which steps they walk, and what follows from it. */
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 #include "compare/match/contract.h"
 #include "compare/replay/replay.h"
 

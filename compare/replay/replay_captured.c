@@ -6,7 +6,7 @@
  * together make it come out right, so every subset of its inputs is tried, the smallest
  * first. Where one was computed from another, what it should be is computed from what that
  * one should be, too: hooks that sit one operation early are wrong in a row. */
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  *
  * An engine has one order in all layers. Where a mistake stands behind a tensor nothing proves its order, but other layers do:
  * the steps are walked a second time then, with that order assumed, and the mistake is measured in the reference's. */
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * against what the candidate made, and the candidate's numbers take its place. */
 #include "compare/floor/floor_check.h"
 #include "compare/floor/precision.h"
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* replay_node.c: one node of a replay: run in both engines, measured against what the
  * candidate made, charged where its error is its own, and replaced by the candidate's numbers. */
-#include "compare/replay/replay_inside.h"
+#include "compare/replay/replay_internal.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 
 #include "compare/comparison/comparison.h"
 #include "compare/profile/profile.h"
-#include "compare/profile/resemble.h"
+#include "compare/profile/layout_match.h"
 
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ typedef struct vn_report_options {
 #define VN_FIRST_VALUES 8
 
 /* One measured checkpoint in full. */
-typedef struct vn_told {
+typedef struct vn_report_detail {
 	int        point;
 	int        n_first;
 	double     first[2][VN_FIRST_VALUES]; /* [0] reference, [1] candidate */
@@ -30,14 +30,14 @@ typedef struct vn_told {
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
 	vn_profile profile;                   /* its words with those of the resemblance before them */
-	vn_resemblance like;
+	vn_layout_match like;
 	int       *input, n_input;            /* checkpoints it was computed from; -1: no plan tells */
-} vn_told;
+} vn_report_detail;
 
 /* The first divergence, then the other origins, then whatever else is outside, in
  * execution order. The rest of these is read only while it is not too much. */
 typedef struct vn_story {
-	vn_told *told;
+	vn_report_detail *told;
 	int      n;
 	int      left_out; /* outside as well, without details */
 } vn_story;
@@ -46,7 +46,7 @@ typedef struct vn_story {
 vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err);
 void      vn_story_free(vn_story *s);
 /* In full, where that is told; NULL. */
-const vn_told *vn_story_find(const vn_story *s, int point);
+const vn_report_detail *vn_story_find(const vn_story *s, int point);
 
 /* ---- the forms -------------------------------------------------------------- */
 
@@ -71,7 +71,7 @@ vn_report vn_report_html; /* one page that needs nothing else */
 /* ---- shared by the reports -------------------------------------------------- */
 
 /* One checkpoint in lines of text. */
-void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out);
+void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out);
 
 /* For a terminal, where colour is. */
 #define VN_RED(colour)   ((colour) ? "\033[31m" : "")

@@ -7,7 +7,7 @@
 
 #include <inttypes.h>
 
-static void values(FILE *out, const char *what, const vn_told *d, int side)
+static void values(FILE *out, const char *what, const vn_report_detail *d, int side)
 {
 	fprintf(out, "  %-14s", what);
 	for (int i = 0; i < d->n_first; i++)
@@ -23,7 +23,7 @@ static void statistics(FILE *out, const char *what, const vn_stats *s, bool colo
 	fputc('\n', out);
 }
 
-static void inputs(FILE *out, const vn_comparison *c, const vn_told *d)
+static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 {
 	char label[VN_LABEL];
 	double ratio;
@@ -58,7 +58,7 @@ static void explained(FILE *out, const vn_comparison *c, int point)
 	vn_lines_free(&more);
 }
 
-void vn_report_full(const vn_comparison *c, const vn_told *x, bool colour, FILE *out)
+void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out)
 {
 	const vn_checkpoint *k = &c->point[x->point];
 	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);

@@ -71,7 +71,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	char text[VN_WORDS];
 	const vn_checkpoint *p = &c->point[first];
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
-	const vn_told *x = vn_story_find(s, first);
+	const vn_report_detail *x = vn_story_find(s, first);
 	fprintf(out, "<dt>%s</dt><dd>", c->first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
 	if (p->layer >= 0)

@@ -1,6 +1,6 @@
 /* report_json.c: a comparison for a program, schema vernier-compare/1.
  *
- * report_json_told.c writes what is told in full. */
+ * report_json_detail.c writes what is told in full. */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/words.h"

@@ -10,6 +10,6 @@ json_t *vn_json_lines(const vn_lines *l);
 /* Of a comparison that has explanations. */
 json_t *vn_json_explanations(const vn_comparison *c);
 /* One divergence in full. */
-json_t *vn_json_divergence(const vn_comparison *c, const vn_told *x);
+json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x);
 
 #endif

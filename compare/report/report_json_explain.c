@@ -50,7 +50,7 @@ static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 	json_object_set_new(j, "others", hypotheses(c, x, x->n_alias, x->n));
 	json_object_set_new(j, "tried", json_integer(x->n_tried));
 	vn_json_put_real(j, "margin", x->margin, flags);
-	vn_json_put_real(j, "without", vn_hypothesis_left(&x->sound), flags);
+	vn_json_put_real(j, "without", vn_hypothesis_left(&x->unmodified), flags);
 	vn_json_put_flags(j, "not_finite", flags);
 	if (*x->separate)
 		json_object_set_new(j, "separate", vn_json_text(x->separate));

@@ -69,7 +69,7 @@ static void properties(const vn_comparison *c, const vn_report_options *o, FILE 
 static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
 	const vn_checkpoint *p = &c->point[point];
-	const vn_told *x = vn_story_find(s, point);
+	const vn_report_detail *x = vn_story_find(s, point);
 	char  *text = NULL, words[VN_WORDS];
 	size_t n = 0;
 	FILE  *to = open_memstream(&text, &n);

@@ -111,7 +111,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	char text[VN_WORDS], label[VN_LABEL];
 	const vn_checkpoint *p = &c->point[first];
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
-	const vn_told *x = vn_story_find(s, first);
+	const vn_report_detail *x = vn_story_find(s, first);
 	item(out, c->first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text), VN_WORDS);
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
@@ -166,7 +166,7 @@ static void fold(FILE *out, const char *title, const char *name)
 }
 
 /* Folded lines of one checkpoint; NULL without memory. */
-static char *folded(const vn_comparison *c, const vn_told *x, size_t *n)
+static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n)
 {
 	char  *lines = NULL, *text = NULL, label[VN_LABEL];
 	size_t n_lines = 0;

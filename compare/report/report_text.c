@@ -346,7 +346,7 @@ static void first_screen(const page *p)
 	if (first >= 0) {
 		const vn_checkpoint *k = &c->point[first];
 		const vn_check *broken = k->worst >= 0 ? &k->check[k->worst] : NULL;
-		const vn_told *x = vn_story_find(p->s, first);
+		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
 		fprintf(p->out, "%-10s %s\n", broken ? "rule" : "finding", vn_say_failure(k, words));
 		if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))

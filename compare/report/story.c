@@ -47,7 +47,7 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 	}
 }
 
-static vn_status side(vn_numbers *s, int which, vn_told *d, vn_error *err)
+static vn_status side(vn_numbers *s, int which, vn_report_detail *d, vn_error *err)
 {
 	const int64_t  n = vn_numbers_count(s);
 	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
@@ -66,7 +66,7 @@ static vn_status side(vn_numbers *s, int which, vn_told *d, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, vn_error *err)
+static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_report_detail *d, vn_error *err)
 {
 	vn_numbers *ref = vn_numbers_open(c->ref, p->ref, err), *cand = ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
 	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
@@ -77,7 +77,7 @@ static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_told *d, v
 	return st;
 }
 
-static vn_status inputs(const vn_comparison *c, int *room, vn_told *d, vn_error *err)
+static vn_status inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
 {
 	d->n_input = vn_inputs_of(c, d->point, room, c->n_points);
 	if (d->n_input <= 0)
@@ -92,7 +92,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 {
 	const vn_checkpoint *p = &c->point[point];
 	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
-	vn_told *d = &s->told[s->n++];
+	vn_report_detail *d = &s->told[s->n++];
 	vn_status st;
 	d->point = point;
 	if ((st = numbers(c, p, d, err)) || (st = inputs(c, room, d, err)))
@@ -102,7 +102,7 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 		d->at[i] = rest % e->shape.dim[i];
 		rest /= e->shape.dim[i];
 	}
-	if ((st = vn_resemble(c, point, &d->like, err)))
+	if ((st = vn_match_layout(c, point, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
@@ -142,7 +142,7 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	return st;
 }
 
-const vn_told *vn_story_find(const vn_story *s, int point)
+const vn_report_detail *vn_story_find(const vn_story *s, int point)
 {
 	for (int i = 0; i < s->n; i++)
 		if (s->told[i].point == point)

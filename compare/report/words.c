@@ -112,7 +112,7 @@ const char *vn_say_start(const vn_comparison *c, char text[VN_WORDS])
 {
 	char label[VN_LABEL];
 	text[0] = 0;
-	if (c->first >= 0 && c->point[c->first].unfounded)
+	if (c->first >= 0 && c->point[c->first].invalid_floor)
 		vn_text_add(text, VN_WORDS, "First outside: %s; %s.", vn_label(&c->point[c->first], label), c->point[c->first].detail ? c->point[c->first].detail : "its floor is none");
 	else if (c->n_origins && c->first < 0)
 		vn_text_add(text, VN_WORDS, "But %s%s adds more than its precision explains.", vn_label(&c->point[c->origins[0]], label),

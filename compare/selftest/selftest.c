@@ -2,7 +2,7 @@
 #include "capture/view/calls.h"
 #include "compare/chapters/compare.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/selftest/selftest_inside.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@ const vn_mutation_group vn_mutation_groups[] = {
 	{ "files", vn_selftest_files }, { "contract", vn_selftest_contract }, { NULL, NULL },
 };
 
-static void close_all(vn_clinic *c)
+static void close_all(vn_mutation_harness *c)
 {
 	vn_recording_close(c->floor);
 	vn_recording_close(c->cand);
@@ -26,7 +26,7 @@ static void close_all(vn_clinic *c)
 	c->shared = NULL;
 }
 
-static vn_status open_all(vn_clinic *c, vn_error *err)
+static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 {
 	vn_comparison three = { 0 };
 	vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
@@ -41,12 +41,12 @@ static vn_status open_all(vn_clinic *c, vn_error *err)
 	if (n)
 		return vn_fail(err, VN_ERR_UNSUPPORTED, "%s and %s made the run in other calls, which compare puts together: give selftest two of the same calls", c->h->ref,
 		               c->h->cand);
-	return vn_clinic_second_names(c, err);
+	return vn_mutation_harness_second_names(c, err);
 }
 
-vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **clinic, vn_error *err)
+vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **clinic, vn_error *err)
 {
-	vn_clinic *c = *clinic = calloc(1, sizeof *c);
+	vn_mutation_harness *c = *clinic = calloc(1, sizeof *c);
 	vn_status  st;
 
 	if (!c)
@@ -56,13 +56,13 @@ vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_c
 	snprintf(c->ref_copy, sizeof c->ref_copy, "%s/reference.h5", dir);
 	snprintf(c->cand_copy, sizeof c->cand_copy, "%s/candidate.h5", dir);
 	if ((st = open_all(c, err))) {
-		vn_clinic_close(c);
+		vn_mutation_harness_close(c);
 		*clinic = NULL;
 	}
 	return st;
 }
 
-void vn_clinic_close(vn_clinic *c)
+void vn_mutation_harness_close(vn_mutation_harness *c)
 {
 	if (!c)
 		return;
@@ -106,11 +106,11 @@ static vn_status copy(const char *from, const char *to, vn_error *err)
 
 typedef struct change {
 	const vn_mutation *m;
-	const vn_patient  *p; /* (n) one tensor each */
+	const vn_mutation_context  *p; /* (n) one tensor each */
 	int                n;
 } change;
 
-static void numbers(vn_edit *e, const vn_mutation *m, const vn_patient *p)
+static void numbers(vn_edit *e, const vn_mutation *m, const vn_mutation_context *p)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
 	double        *real = malloc((n + 1) * sizeof *real);
@@ -164,11 +164,11 @@ static vn_status copy_tensor(vn_recording *r, int i, vn_tensor *t, vn_error *err
 	return VN_OK;
 }
 
-static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_patient *p, vn_error *err)
+static vn_status examine(vn_recording *r, const vn_entry *target, const vn_entry *other, vn_mutation_context *p, vn_error *err)
 {
 	vn_status st;
 
-	*p = (vn_patient) { .healthy = r };
+	*p = (vn_mutation_context) { .healthy = r };
 	if (!target)
 		return VN_OK;
 	int i = vn_recording_find(r, target->step, target->name), k = other ? vn_recording_find(r, other->step, other->name) : -1;
@@ -211,7 +211,7 @@ static int64_t middle(const double *x, int64_t n)
 
 /* The checkpoint in every step of one token, and which of its channels is neither large nor small. p (*n), to be freed with what
  * is in them; NULL: no memory. */
-static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patient **p, int *n, vn_error *err)
+static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_mutation_context **p, int *n, vn_error *err)
 {
 	const int64_t wide = vn_columns(target);
 	int          *step, all = vn_one_token_steps(r, target, &step);
@@ -221,7 +221,7 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patie
 	if (!step || !size || !(*p = calloc((size_t)all + 1, sizeof **p)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", all);
 	for (; !st && *n < all; ++*n) {
-		vn_patient *here = &(*p)[*n];
+		vn_mutation_context *here = &(*p)[*n];
 		const int   i = vn_recording_find(r, step[*n], target->name);
 		if ((st = examine(r, vn_recording_entry(r, i), NULL, here, err))) {
 			++*n;
@@ -238,10 +238,10 @@ static vn_status examine_steps(vn_recording *r, const vn_entry *target, vn_patie
 	return st;
 }
 
-static vn_status mutate(const vn_mutation *m, vn_sides of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
+static vn_status mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording *healthy, const char *from, const char *to, const vn_entry *target,
                         const vn_entry *other, vn_error *err)
 {
-	vn_patient one = { 0 }, *steps = NULL, *p = &one;
+	vn_mutation_context one = { 0 }, *steps = NULL, *p = &one;
 	vn_status  st = copy(from, to, err);
 	int        n = 0;
 
@@ -342,7 +342,7 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 {
 	const vn_expected *w = &mutation->want;
 	const int i = subject(c, mutation, target);
-	vn_resemblance like = { 0 };
+	vn_layout_match like = { 0 };
 	vn_status st;
 
 	say_found(c, i, o);
@@ -356,10 +356,10 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 	if (w->says)
 		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) || said(&c->warnings, w->says));
 	if (good && w->like) {
-		if ((st = vn_resemble(c, i, &like, err)))
+		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
 		/* Without digests a tensor is not looked for among the candidate's own. */
-		const vn_likeness instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
+		const vn_layout_kind instead = w->like == VN_LIKE_OWN && !*target->digest.hex ? VN_LIKE_OTHER : w->like;
 		if (like.kind != w->like && like.kind != instead) {
 			good = false;
 			snprintf(o->found, sizeof o->found, "outside, and not recognised as what it is: %.200s", *like.words ? like.words : "nothing said");
@@ -385,7 +385,7 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status
 }
 
 /* What `vernier compare` does with two paths; NULL: the healthy one. m NULL: within is expected. */
-static vn_status compare(vn_clinic *k, const char *ref, const char *cand, const vn_mutation *m, const vn_entry *target,
+static vn_status compare(vn_mutation_harness *k, const char *ref, const char *cand, const vn_mutation *m, const vn_entry *target,
                          vn_outcome *o, vn_error *err)
 {
 	const vn_unit unit = m ? m->unit : VN_UNIT_GIVEN;
@@ -427,7 +427,7 @@ done:
 	return open_all(k, err);
 }
 
-vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
+vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_error *err)
 {
 	vn_status st;
 
@@ -437,10 +437,10 @@ vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err)
 	return st;
 }
 
-vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
+vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, vn_outcome *o, vn_error *err)
 {
 	const vn_entry *target, *other;
-	const char     *cause = vn_clinic_why_not(c, m, &target, &other);
+	const char     *cause = vn_mutation_harness_why_not(c, m, &target, &other);
 	const bool      ref = m->side != VN_SIDE_CAND, cand = m->side != VN_SIDE_REF;
 	vn_status       st = VN_OK;
 
@@ -454,7 +454,7 @@ vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_er
 		snprintf(o->found, sizeof o->found, "%s", cause);
 		return VN_OK;
 	}
-	const char *from = m->needs == VN_NEEDS_EARLIER ? c->h->earlier : m->needs == VN_NEEDS_STRANGER ? c->h->stranger : c->h->cand;
+	const char *from = m->needs == VN_NEEDS_EARLIER ? c->h->earlier : m->needs == VN_NEEDS_UNRELATED_RUN ? c->h->unrelated_run : c->h->cand;
 	if ((ref && (st = mutate(m, VN_SIDE_REF, c->ref, c->h->ref, c->ref_copy, target, other, err))) ||
 	    (cand && (st = mutate(m, VN_SIDE_CAND, c->cand, from, c->cand_copy, target, other, err))))
 		goto done;

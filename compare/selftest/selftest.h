@@ -30,7 +30,7 @@
 
 #include "capture/edit/edit.h"
 #include "compare/comparison/comparison.h"
-#include "compare/profile/resemble.h"
+#include "compare/profile/layout_match.h"
 
 /* What a mutation must find in a recording. */
 typedef enum vn_needs {
@@ -46,7 +46,7 @@ typedef enum vn_needs {
 	VN_NEEDS_WEIGHTS, VN_NEEDS_PLAN, VN_NEEDS_CONFIG,
 	VN_NEEDS_FLOOR,
 	VN_NEEDS_EARLIER,  /* a healthy recording of other tokens */
-	VN_NEEDS_STRANGER, /* and one of other weights */
+	VN_NEEDS_UNRELATED_RUN, /* and one of other weights */
 	VN_N_NEEDS
 } vn_needs;
 
@@ -54,12 +54,12 @@ typedef enum vn_needs {
  * numbers, so that there are channels to speak of. */
 typedef enum vn_when { VN_FIRST_CALL, VN_A_STEP, VN_LAST_STEP, VN_EVERY_STEP } vn_when;
 
-typedef enum vn_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_sides;
+typedef enum vn_mutation_sides { VN_SIDE_CAND, VN_SIDE_REF, VN_SIDE_BOTH } vn_mutation_sides;
 
 /* One recording as mutations see it. */
-typedef struct vn_patient {
+typedef struct vn_mutation_context {
 	vn_recording   *healthy; /* what the copy holds so far */
-	vn_sides         of;      /* whose it is: VN_SIDE_REF or VN_SIDE_CAND */
+	vn_mutation_sides         of;      /* whose it is: VN_SIDE_REF or VN_SIDE_CAND */
 	int             step;    /* of target */
 	const vn_entry *target, *other;
 	char            at[VN_EDIT_PATH], there[VN_EDIT_PATH]; /* their paths */
@@ -67,7 +67,7 @@ typedef struct vn_patient {
 	int64_t         T, W, H, K; /* of target: tokens, numbers of one, heads, numbers of one */
 	double         *y;       /* u's numbers, where shapes are equal */
 	int64_t         channel; /* of VN_EVERY_STEP: that of the middle size over all of them */
-} vn_patient;
+} vn_mutation_context;
 
 /* A change about as large as what a 16-bit run's own roundings come to some layers on,
  * times what healthy engines were seen to differ by: it is made where the floor is
@@ -86,7 +86,7 @@ typedef struct vn_expected {
 	vn_metric      metric; /* outside: by this one; VN_N_METRICS: by any */
 	bool           many;   /* more than this checkpoint */
 	bool           anywhere; /* some checkpoint, which need not be target */
-	vn_likeness    like;   /* as what it must be recognised */
+	vn_layout_kind    like;   /* as what it must be recognised */
 	const char    *says;   /* in a refusal, a warning or the detail; NULL: nothing */
 } vn_expected;
 
@@ -99,16 +99,16 @@ typedef enum vn_claim { VN_CLAIM_NONE, VN_CLAIM_BASIS, VN_CLAIM_DIGEST, VN_CLAIM
 typedef struct vn_mutation {
 	const char *name, *does;
 	vn_needs    needs;
-	vn_sides     side;
+	vn_mutation_sides     side;
 	vn_when     when;
 	vn_fine     fine;
 	bool        plan;     /* seen only by what /plan says */
 	bool        eight;    /* in the first call: seen only where 8 different tokens tell a channel, or an order of rows, from luck */
 	vn_unit     unit;
 	vn_claim    claim;    /* seen only by what target says of itself on both sides */
-	void      (*numbers)(const vn_patient *p, double *x);
-	void      (*bits)(const vn_patient *p, unsigned char *raw);
-	void      (*edit)(vn_edit *e, const vn_patient *p);
+	void      (*numbers)(const vn_mutation_context *p, double *x);
+	void      (*bits)(const vn_mutation_context *p, unsigned char *raw);
+	void      (*edit)(vn_edit *e, const vn_mutation_context *p);
 	bool      (*file)(const char *path);
 	vn_expected want;
 } vn_mutation;
@@ -129,7 +129,7 @@ struct vn_healthy {
 	const char *name;              /* "f16" */
 	const char *ref, *cand, *floor; /* paths; floor: NULL */
 	const char *model;              /* of ref; NULL */
-	const char *earlier, *stranger; /* of other tokens, of other weights; NULL */
+	const char *earlier, *unrelated_run; /* of other tokens, of other weights; NULL */
 	const char *limits;            /* NULL: vernier's own */
 	bool        numbers_alone;     /* what depends on no precision is tried with another pair */
 	const vn_healthy *steps;       /* the pair that changes of later steps are tried with; NULL: this one */
@@ -144,13 +144,13 @@ typedef struct vn_outcome {
 } vn_outcome;
 
 /* One pair of recordings, opened. */
-typedef struct vn_clinic vn_clinic;
+typedef struct vn_mutation_harness vn_mutation_harness;
 /* dir: an existing directory for copies, which nobody else uses. healthy and dir are borrowed. */
-vn_status vn_clinic_open(const vn_healthy *h, const char *dir, int threads, vn_clinic **c, vn_error *err);
-void      vn_clinic_close(vn_clinic *c);
+vn_status vn_mutation_harness_open(const vn_healthy *h, const char *dir, int threads, vn_mutation_harness **c, vn_error *err);
+void      vn_mutation_harness_close(vn_mutation_harness *c);
 /* The pair as it is: VN_MISSED means a false alarm. */
-vn_status vn_clinic_healthy(vn_clinic *c, vn_outcome *o, vn_error *err);
-vn_status vn_clinic_try(vn_clinic *c, const vn_mutation *m, vn_outcome *o, vn_error *err);
+vn_status vn_mutation_harness_healthy(vn_mutation_harness *c, vn_outcome *o, vn_error *err);
+vn_status vn_mutation_harness_try(vn_mutation_harness *c, const vn_mutation *m, vn_outcome *o, vn_error *err);
 
 /* Healthy recordings made here, of a small synthetic model, in dir: pairs of the
  * reference engine in two precisions. */

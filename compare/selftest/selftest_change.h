@@ -8,22 +8,22 @@
 
 #include "compare/selftest/selftest.h"
 
-static inline double *row(const vn_patient *p, double *x, int64_t t)
+static inline double *row(const vn_mutation_context *p, double *x, int64_t t)
 {
 	return x + t * p->W;
 }
 
 /* selftest_numbers.c */
-void vn_change_nan(const vn_patient *p, double *x); /* one number */
-void vn_change_zeroed(const vn_patient *p, double *x);
-void vn_change_negated(const vn_patient *p, double *x);
-void vn_change_enlarged(const vn_patient *p, double *x); /* times 1.3 */
-void vn_change_sign_bit(const vn_patient *p, unsigned char *raw); /* of the largest number */
-void vn_change_exponent_bit(const vn_patient *p, unsigned char *raw);
+void vn_change_nan(const vn_mutation_context *p, double *x); /* one number */
+void vn_change_zeroed(const vn_mutation_context *p, double *x);
+void vn_change_negated(const vn_mutation_context *p, double *x);
+void vn_change_enlarged(const vn_mutation_context *p, double *x); /* times 1.3 */
+void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw); /* of the largest number */
+void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw);
 
 /* selftest_places.c */
-void vn_change_heads_swapped(const vn_patient *p, double *x);
-void vn_change_to_others(const vn_patient *p, double *x); /* p's other */
+void vn_change_heads_swapped(const vn_mutation_context *p, double *x);
+void vn_change_to_others(const vn_mutation_context *p, double *x); /* p's other */
 
 #define BY(m) { .status = VN_OUTSIDE, .metric = m }
 #define ANY   BY(VN_N_METRICS)

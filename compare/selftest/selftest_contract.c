@@ -11,7 +11,7 @@
 static const char ids_at[] = "/run/token_ids", positions_at[] = "/run/positions";
 
 /* A copy of the ids or of the positions, changed by hand. */
-static int32_t *tokens(const vn_patient *p, bool ids, int64_t *n)
+static int32_t *tokens(const vn_mutation_context *p, bool ids, int64_t *n)
 {
 	const int32_t *list[2];
 	*n = vn_recording_tokens(p->healthy, &list[0], &list[1]);
@@ -31,7 +31,7 @@ static void put(vn_edit *e, const char *object, int32_t *list, int64_t n, bool h
 	free(list);
 }
 
-static void other_id(vn_edit *e, const vn_patient *p)
+static void other_id(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, true, &n);
@@ -40,7 +40,7 @@ static void other_id(vn_edit *e, const vn_patient *p)
 	put(e, ids_at, list, n, true);
 }
 
-static void id_less(vn_edit *e, const vn_patient *p)
+static void id_less(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n, m;
 	int32_t *list = tokens(p, true, &n), *at = tokens(p, false, &m);
@@ -48,7 +48,7 @@ static void id_less(vn_edit *e, const vn_patient *p)
 	put(e, positions_at, at, m - 1, true);
 }
 
-static void id_rot(vn_edit *e, const vn_patient *p)
+static void id_rot(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, true, &n);
@@ -57,7 +57,7 @@ static void id_rot(vn_edit *e, const vn_patient *p)
 	put(e, ids_at, list, n, false);
 }
 
-static void id_negative(vn_edit *e, const vn_patient *p)
+static void id_negative(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, true, &n);
@@ -66,7 +66,7 @@ static void id_negative(vn_edit *e, const vn_patient *p)
 	put(e, ids_at, list, n, true);
 }
 
-static void later_positions(vn_edit *e, const vn_patient *p)
+static void later_positions(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, false, &n);
@@ -75,7 +75,7 @@ static void later_positions(vn_edit *e, const vn_patient *p)
 	put(e, positions_at, list, n, true);
 }
 
-static void other_position(vn_edit *e, const vn_patient *p)
+static void other_position(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, false, &n);
@@ -84,20 +84,20 @@ static void other_position(vn_edit *e, const vn_patient *p)
 	put(e, positions_at, list, n, true);
 }
 
-static void no_ids(vn_edit *e, const vn_patient *p)    { (void)p; vn_edit_unlink(e, ids_at); }
-static void no_engine(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "engine", NULL); }
+static void no_ids(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_unlink(e, ids_at); }
+static void no_engine(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "engine", NULL); }
 
-static void no_precision(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "precision", NULL); }
+static void no_precision(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "precision", NULL); }
 
 /* The run of the other tokens under these tokens' ids. */
-static void dressed_up(vn_edit *e, const vn_patient *p)
+static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, true, &n);
 	put(e, ids_at, list, n, true);
 }
 
-static void as_it_is(vn_edit *e, const vn_patient *p)
+static void as_it_is(vn_edit *e, const vn_mutation_context *p)
 {
 	(void)e;
 	(void)p;
@@ -106,7 +106,7 @@ static void as_it_is(vn_edit *e, const vn_patient *p)
 /* ---- the model --------------------------------------------------------------------------------- */
 
 /* The config with `change` done to the first of these keys that it has. */
-static void config_key(vn_edit *e, const vn_patient *p, const char *const *key, double times)
+static void config_key(vn_edit *e, const vn_mutation_context *p, const char *const *key, double times)
 {
 	json_t *config = vn_json_parse(vn_recording_config(p->healthy), 0), *x = NULL;
 	while (config && *key && !(x = json_object_get(config, *key)))
@@ -124,55 +124,55 @@ static void config_key(vn_edit *e, const vn_patient *p, const char *const *key, 
 	json_decref(config);
 }
 
-static void other_eps(vn_edit *e, const vn_patient *p)
+static void other_eps(vn_edit *e, const vn_mutation_context *p)
 {
 	config_key(e, p, (const char *const[]) { "rms_norm_eps", "layer_norm_epsilon", NULL }, 10.0);
 }
 
-static void other_heads(vn_edit *e, const vn_patient *p)
+static void other_heads(vn_edit *e, const vn_mutation_context *p)
 {
 	config_key(e, p, (const char *const[]) { "num_attention_heads", "n_head", NULL }, 2.0);
 }
 
-static void config_cut(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/model", "config", "{\"model_type\": "); }
+static void config_cut(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/model", "config", "{\"model_type\": "); }
 
-static int some_weight(const vn_patient *p)
+static int some_weight(const vn_mutation_context *p)
 {
 	const vn_weight_row *rows;
 	return vn_recording_weights(p->healthy, &rows) / 2;
 }
 
 /* A row as of other numbers: another digest, another spread. */
-static void other_weight(vn_edit *e, const vn_patient *p)
+static void other_weight(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000000");
 	vn_edit_weight_real(e, some_weight(p), "rms", 123.0);
 }
 
-static void weight_scaled(vn_edit *e, const vn_patient *p)
+static void weight_scaled(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "digest", "00000000000000000000000000000001");
 }
 
-static void weight_renamed(vn_edit *e, const vn_patient *p)
+static void weight_renamed(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_weight_text(e, some_weight(p), "name", "model.layers.0.self_attn.somebody.weight");
 }
 
-static void weight_turned(vn_edit *e, const vn_patient *p)  { vn_edit_weight_text(e, some_weight(p), "shape", "7x5"); }
-static void weight_missing(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_weights_fewer(e); }
+static void weight_turned(vn_edit *e, const vn_mutation_context *p)  { vn_edit_weight_text(e, some_weight(p), "shape", "7x5"); }
+static void weight_missing(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_weights_fewer(e); }
 
 /* ---- the plan ------------------------------------------------------------------------------------ */
 
 static const char nodes[] = "/plan/nodes", values[] = "/plan/values";
 
-static void plan_constant(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0"); }
-static void plan_number(vn_edit *e, const vn_patient *p)   { (void)p; vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1"); }
-static void plan_cut(vn_edit *e, const vn_patient *p)      { (void)p; vn_edit_line(e, nodes, "\"op\": ", "\"op\": {"); }
-static void plan_layers(vn_edit *e, const vn_patient *p)   { (void)p; vn_edit_whole(e, "/plan", "context", 3); }
+static void plan_constant(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_line(e, nodes, "\"causal\": 1", "\"causal\": 0"); }
+static void plan_number(vn_edit *e, const vn_mutation_context *p)   { (void)p; vn_edit_line(e, nodes, "\"eps\": ", "\"eps\": 1"); }
+static void plan_cut(vn_edit *e, const vn_mutation_context *p)      { (void)p; vn_edit_line(e, nodes, "\"op\": ", "\"op\": {"); }
+static void plan_layers(vn_edit *e, const vn_mutation_context *p)   { (void)p; vn_edit_whole(e, "/plan", "context", 3); }
 
 /* A sum that adds its second input twice: layer 0's output is made of it twice. */
-static void plan_edge(vn_edit *e, const vn_patient *p)
+static void plan_edge(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_plan *plan = vn_recording_plan(p->healthy);
 	char from[2 * VN_NAME_MAX + 32], to[2 * VN_NAME_MAX + 32];
@@ -190,7 +190,7 @@ static void plan_edge(vn_edit *e, const vn_patient *p)
 	vn_edit_fail(e, nodes, "it has no sum");
 }
 
-static void plan_alias(vn_edit *e, const vn_patient *p)
+static void plan_alias(vn_edit *e, const vn_mutation_context *p)
 {
 	char from[VN_NAME_MAX + 32], to[VN_NAME_MAX + 32];
 	const vn_plan *plan = vn_recording_plan(p->healthy);
@@ -207,9 +207,9 @@ static void plan_alias(vn_edit *e, const vn_patient *p)
 
 /* ---- the run -------------------------------------------------------------------------------------- */
 
-static void precision_none(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/run", "precision", "approximate"); }
+static void precision_none(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/run", "precision", "approximate"); }
 
-static void precision_other(vn_edit *e, const vn_patient *p)
+static void precision_other(vn_edit *e, const vn_mutation_context *p)
 {
 	const char *was = vn_facts_get(vn_recording_run(p->healthy), "precision");
 	vn_edit_text(e, "/run", "precision", was && strcmp(was, "f16") == 0 ? "f16-acc16" : "f16");
@@ -248,6 +248,6 @@ const vn_mutation vn_selftest_contract[] = {
 	{ "earlier-run", "a healthy recording of other tokens", VN_NEEDS_EARLIER, .edit = as_it_is, .want = REFUSED("token ids: number") },
 	{ "earlier-run-relabelled", "the same under these tokens' ids", VN_NEEDS_EARLIER, .edit = dressed_up,
 	  .want = { .status = VN_OUTSIDE, .metric = VN_N_METRICS, .many = true, .anywhere = true } },
-	{ "other-model", "a healthy recording of other weights", VN_NEEDS_STRANGER, .edit = as_it_is, .want = REFUSED("weights: ") },
+	{ "other-model", "a healthy recording of other weights", VN_NEEDS_UNRELATED_RUN, .edit = as_it_is, .want = REFUSED("weights: ") },
 	{ .name = NULL }
 };

@@ -41,28 +41,28 @@ static bool text_file(const char *path)
 
 /* ---- as HDF5 --------------------------------------------------------------------------------- */
 
-static void incomplete(vn_edit *e, const vn_patient *p)    { (void)p; vn_edit_whole(e, "/", "complete", 0); }
-static void complete_gone(vn_edit *e, const vn_patient *p) { (void)p; vn_edit_text(e, "/", "complete", NULL); }
-static void other_format(vn_edit *e, const vn_patient *p)  { (void)p; vn_edit_text(e, "/", "format", "someone's"); }
-static void later(vn_edit *e, const vn_patient *p)         { (void)p; vn_edit_whole(e, "/", "format_version", 2); }
-static void soft(vn_edit *e, const vn_patient *p)          { vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there); }
-static void dangling(vn_edit *e, const vn_patient *p)      { vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere"); }
-static void unwritten(vn_edit *e, const vn_patient *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN); }
-static void gap(vn_edit *e, const vn_patient *p)           { vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP); }
-static void packed_gap(vn_edit *e, const vn_patient *p)    { vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP); }
-static void rotten(vn_edit *e, const vn_patient *p)        { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN); }
-static void elsewhere(vn_edit *e, const vn_patient *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE); }
-static void virtual(vn_edit *e, const vn_patient *p)       { vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL); }
-static void bad_digest(vn_edit *e, const vn_patient *p)    { vn_edit_text(e, p->at, "digest", "0123"); }
-static void bad_statistics(vn_edit *e, const vn_patient *p) { vn_edit_whole(e, p->at, "nan", -1); }
+static void incomplete(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_whole(e, "/", "complete", 0); }
+static void complete_gone(vn_edit *e, const vn_mutation_context *p) { (void)p; vn_edit_text(e, "/", "complete", NULL); }
+static void other_format(vn_edit *e, const vn_mutation_context *p)  { (void)p; vn_edit_text(e, "/", "format", "someone's"); }
+static void later(vn_edit *e, const vn_mutation_context *p)         { (void)p; vn_edit_whole(e, "/", "format_version", 2); }
+static void soft(vn_edit *e, const vn_mutation_context *p)          { vn_edit_point(e, p->at, VN_EDIT_SOFT, p->there); }
+static void dangling(vn_edit *e, const vn_mutation_context *p)      { vn_edit_point(e, p->at, VN_EDIT_SOFT, "/nowhere"); }
+static void unwritten(vn_edit *e, const vn_mutation_context *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_UNWRITTEN); }
+static void gap(vn_edit *e, const vn_mutation_context *p)           { vn_edit_replace(e, p->at, &p->t, VN_EDIT_GAP); }
+static void packed_gap(vn_edit *e, const vn_mutation_context *p)    { vn_edit_replace(e, p->at, &p->t, VN_EDIT_PACKED_GAP); }
+static void rotten(vn_edit *e, const vn_mutation_context *p)        { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ROTTEN); }
+static void elsewhere(vn_edit *e, const vn_mutation_context *p)     { vn_edit_replace(e, p->at, &p->t, VN_EDIT_ELSEWHERE); }
+static void virtual(vn_edit *e, const vn_mutation_context *p)       { vn_edit_replace(e, p->at, &p->t, VN_EDIT_VIRTUAL); }
+static void bad_digest(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "digest", "0123"); }
+static void bad_statistics(vn_edit *e, const vn_mutation_context *p) { vn_edit_whole(e, p->at, "nan", -1); }
 
-static void external(vn_edit *e, const vn_patient *p)
+static void external(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_EXTERNAL, vn_recording_path(p->healthy));
 }
 
 /* A group inside itself. */
-static void circle(vn_edit *e, const vn_patient *p)
+static void circle(vn_edit *e, const vn_mutation_context *p)
 {
 	char step[VN_EDIT_PATH], in[VN_EDIT_PATH + 16];
 	*strchr(strcpy(step, p->at) + 1, '/') = '\0';
@@ -71,14 +71,14 @@ static void circle(vn_edit *e, const vn_patient *p)
 }
 
 /* Bytes that changed after the run: the digest is still that of what was. */
-static void rot(vn_edit *e, const vn_patient *p)
+static void rot(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;
 	t.data = p->u.data;
 	vn_edit_numbers(e, p->at, &t, false);
 }
 
-static void last_bit(vn_edit *e, const vn_patient *p)
+static void last_bit(vn_edit *e, const vn_mutation_context *p)
 {
 	const size_t bytes = (size_t)vn_shape_count(&p->t.shape) * vn_dtype_size(p->t.dtype);
 	vn_tensor t = p->t;

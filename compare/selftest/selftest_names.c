@@ -21,18 +21,18 @@ static char *beside(const char *at, const char *name, char *path)
 	return path;
 }
 
-static void gone(vn_edit *e, const vn_patient *p)
+static void gone(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_unlink(e, p->at);
 }
 
-static void layer_gone(vn_edit *e, const vn_patient *p)
+static void layer_gone(vn_edit *e, const vn_mutation_context *p)
 {
 	char in[VN_EDIT_PATH];
 	vn_edit_unlink(e, folder(p->at, in));
 }
 
-static void step_gone(vn_edit *e, const vn_patient *p)
+static void step_gone(vn_edit *e, const vn_mutation_context *p)
 {
 	char in[VN_EDIT_PATH];
 	snprintf(in, sizeof in, "/step.%d", p->step);
@@ -40,7 +40,7 @@ static void step_gone(vn_edit *e, const vn_patient *p)
 }
 
 /* The last one: an earlier one would be out of order, which is refused. */
-static void step_renumbered(vn_edit *e, const vn_patient *p)
+static void step_renumbered(vn_edit *e, const vn_mutation_context *p)
 {
 	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
 	const vn_step *s;
@@ -50,7 +50,7 @@ static void step_renumbered(vn_edit *e, const vn_patient *p)
 	vn_edit_move(e, from, to);
 }
 
-static void step_misspelt(vn_edit *e, const vn_patient *p)
+static void step_misspelt(vn_edit *e, const vn_mutation_context *p)
 {
 	char from[VN_EDIT_PATH], to[VN_EDIT_PATH];
 	snprintf(from, sizeof from, "/step.%d", p->step);
@@ -58,13 +58,13 @@ static void step_misspelt(vn_edit *e, const vn_patient *p)
 	vn_edit_move(e, from, to);
 }
 
-static void misspelt(vn_edit *e, const vn_patient *p)
+static void misspelt(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_move(e, p->at, beside(p->at, "Atn_norm", to));
 }
 
-static void another_layer(vn_edit *e, const vn_patient *p)
+static void another_layer(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	const char *last = strrchr(p->at, '/');
@@ -72,14 +72,14 @@ static void another_layer(vn_edit *e, const vn_patient *p)
 	vn_edit_move(e, p->at, to);
 }
 
-static void a_blank(vn_edit *e, const vn_patient *p)
+static void a_blank(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	snprintf(to, sizeof to, "%.180s ", p->at);
 	vn_edit_move(e, p->at, to);
 }
 
-static void upper_case(vn_edit *e, const vn_patient *p)
+static void upper_case(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	snprintf(to, sizeof to, "%s", p->at);
@@ -88,13 +88,13 @@ static void upper_case(vn_edit *e, const vn_patient *p)
 	vn_edit_move(e, p->at, to);
 }
 
-static void control(vn_edit *e, const vn_patient *p)
+static void control(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_move(e, p->at, beside(p->at, "q\033[2Jproj", to));
 }
 
-static void again(vn_edit *e, const vn_patient *p)
+static void again(vn_edit *e, const vn_mutation_context *p)
 {
 	char to[VN_EDIT_PATH];
 	vn_edit_point(e, beside(p->at, "attn_again", to), VN_EDIT_HARD, p->at);
@@ -102,38 +102,38 @@ static void again(vn_edit *e, const vn_patient *p)
 }
 
 /* The dataset itself, so a name says one thing and its attributes another. */
-static void swapped(vn_edit *e, const vn_patient *p)
+static void swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_swap(e, p->at, p->there);
 }
 
 /* What an engine would have written that took one buffer for the other. */
-static void numbers_swapped(vn_edit *e, const vn_patient *p)
+static void numbers_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_numbers(e, p->at, &p->u, true);
 	vn_edit_numbers(e, p->there, &p->t, true);
 }
 
-static void layers_swapped(vn_edit *e, const vn_patient *p)
+static void layers_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	char a[VN_EDIT_PATH], b[VN_EDIT_PATH];
 	vn_edit_swap(e, folder(p->at, a), folder(p->there, b));
 }
 
-static void instead(vn_edit *e, const vn_patient *p)
+static void instead(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_point(e, p->at, VN_EDIT_HARD, p->there);
 }
 
-static void orders_swapped(vn_edit *e, const vn_patient *p)
+static void orders_swapped(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_whole(e, p->at, "order", p->other->order);
 	vn_edit_whole(e, p->there, "order", p->target->order);
 }
 
-static void other_layer(vn_edit *e, const vn_patient *p) { vn_edit_whole(e, p->at, "layer", p->target->layer + 1); }
-static void other_point(vn_edit *e, const vn_patient *p) { vn_edit_text(e, p->at, "point", p->other->point); }
-static void other_op(vn_edit *e, const vn_patient *p)    { vn_edit_text(e, p->at, "op", "delta_rule"); }
+static void other_layer(vn_edit *e, const vn_mutation_context *p) { vn_edit_whole(e, p->at, "layer", p->target->layer + 1); }
+static void other_point(vn_edit *e, const vn_mutation_context *p) { vn_edit_text(e, p->at, "point", p->other->point); }
+static void other_op(vn_edit *e, const vn_mutation_context *p)    { vn_edit_text(e, p->at, "op", "delta_rule"); }
 
 #define STATUS(s) { .status = s }
 #define REFUSED(text) { .status = VN_N_STATUS_WORDS, .says = text }

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-static double rms(const vn_patient *p, const double *x)
+static double rms(const vn_mutation_context *p, const double *x)
 {
 	double sum = 0.0;
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -12,7 +12,7 @@ static double rms(const vn_patient *p, const double *x)
 	return sqrt(sum / (double)(p->T * p->W));
 }
 
-static int64_t largest(const vn_patient *p, const double *x)
+static int64_t largest(const vn_mutation_context *p, const double *x)
 {
 	int64_t at = 0;
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -30,7 +30,7 @@ static double chance(int64_t i)
 	return ldexp((double)((x ^ x >> 31) >> 11), -52) - 1.0;
 }
 
-static void scale(const vn_patient *p, double *x, double by)
+static void scale(const vn_mutation_context *p, double *x, double by)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] *= by;
@@ -38,60 +38,60 @@ static void scale(const vn_patient *p, double *x, double by)
 
 /* ---- numbers that are none, or nothing ------------------------------------------------ */
 
-void vn_change_nan(const vn_patient *p, double *x)     { x[p->T * p->W / 2] = (double)NAN; }
-static void one_inf(const vn_patient *p, double *x)     { x[p->T * p->W / 2] = (double)INFINITY; }
-static void minus_inf(const vn_patient *p, double *x)   { x[p->T * p->W / 2] = -(double)INFINITY; }
-static void last_nan(const vn_patient *p, double *x)    { x[p->T * p->W - 1] = (double)NAN; }
-void vn_change_zeroed(const vn_patient *p, double *x)      { scale(p, x, 0.0); }
+void vn_change_nan(const vn_mutation_context *p, double *x)     { x[p->T * p->W / 2] = (double)NAN; }
+static void one_inf(const vn_mutation_context *p, double *x)     { x[p->T * p->W / 2] = (double)INFINITY; }
+static void minus_inf(const vn_mutation_context *p, double *x)   { x[p->T * p->W / 2] = -(double)INFINITY; }
+static void last_nan(const vn_mutation_context *p, double *x)    { x[p->T * p->W - 1] = (double)NAN; }
+void vn_change_zeroed(const vn_mutation_context *p, double *x)      { scale(p, x, 0.0); }
 
-static void all_nan(const vn_patient *p, double *x)
+static void all_nan(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = (double)NAN;
 }
 
-static void all_minus_inf(const vn_patient *p, double *x)
+static void all_minus_inf(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = -(double)INFINITY;
 }
 
-static void minus_inf_behind(const vn_patient *p, double *x)
+static void minus_inf_behind(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = p->W; i < p->T * p->W; i++)
 		x[i] = -(double)INFINITY;
 }
 
-static void scores_masked(const vn_patient *p, double *x)
+static void scores_masked(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i += 2)
 		x[i] = -(double)INFINITY;
 }
 
-static void half_zero(const vn_patient *p, double *x)
+static void half_zero(const vn_mutation_context *p, double *x)
 {
 	memset(x + p->T * p->W / 2, 0, (size_t)(p->T * p->W - p->T * p->W / 2) * sizeof *x);
 }
 
-static void row_zero(const vn_patient *p, double *x)
+static void row_zero(const vn_mutation_context *p, double *x)
 {
 	memset(row(p, x, p->T / 2), 0, (size_t)p->W * sizeof *x);
 }
 
-static void channel_zero(const vn_patient *p, double *x)
+static void channel_zero(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		row(p, x, t)[p->W / 2] = 0.0;
 }
 
-static void all_equal(const vn_patient *p, double *x)
+static void all_equal(const vn_mutation_context *p, double *x)
 {
 	const double value = rms(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = value;
 }
 
-static void garbage(const vn_patient *p, double *x)
+static void garbage(const vn_mutation_context *p, double *x)
 {
 	const double size = rms(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -101,25 +101,25 @@ static void garbage(const vn_patient *p, double *x)
 /* ---- sizes and signs --------------------------------------------------------------------- */
 
 /* Of bfloat16 limits leave 1.3 % to rounding (specs/limits.md). */
-static void scaled_little(const vn_patient *p, double *x) { scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01); }
-static void scaled_some(const vn_patient *p, double *x)   { scale(p, x, 1.03); }
-static void halved(const vn_patient *p, double *x)        { scale(p, x, 0.5); }
-void vn_change_negated(const vn_patient *p, double *x)       { scale(p, x, -1.0); }
+static void scaled_little(const vn_mutation_context *p, double *x) { scale(p, x, p->t.dtype == VN_BF16 ? 1.03 : 1.01); }
+static void scaled_some(const vn_mutation_context *p, double *x)   { scale(p, x, 1.03); }
+static void halved(const vn_mutation_context *p, double *x)        { scale(p, x, 0.5); }
+void vn_change_negated(const vn_mutation_context *p, double *x)       { scale(p, x, -1.0); }
 
-static void row_scaled(const vn_patient *p, double *x)
+static void row_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->W; i++)
 		row(p, x, p->T - 1)[i] *= 1.1;
 }
 
-static void channel_scaled(const vn_patient *p, double *x)
+static void channel_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		row(p, x, t)[p->W / 3] *= 1.15;
 }
 
 /* A channel as trained models have, on both sides, and of the candidate everything else times that. */
-static void behind_channel(const vn_patient *p, double *x, double by)
+static void behind_channel(const vn_mutation_context *p, double *x, double by)
 {
 	if (p->of != VN_SIDE_REF)
 		scale(p, x, by);
@@ -127,60 +127,60 @@ static void behind_channel(const vn_patient *p, double *x, double by)
 		row(p, x, t)[p->W / 2] = 60000.0;
 }
 
-static void scaled_behind_channel(const vn_patient *p, double *x)  { behind_channel(p, x, 1.03); }
-static void negated_behind_channel(const vn_patient *p, double *x) { behind_channel(p, x, -1.0); }
-static void zeroed_behind_channel(const vn_patient *p, double *x)  { behind_channel(p, x, 0.0); }
+static void scaled_behind_channel(const vn_mutation_context *p, double *x)  { behind_channel(p, x, 1.03); }
+static void negated_behind_channel(const vn_mutation_context *p, double *x) { behind_channel(p, x, -1.0); }
+static void zeroed_behind_channel(const vn_mutation_context *p, double *x)  { behind_channel(p, x, 0.0); }
 
-static void scaled_behind_number(const vn_patient *p, double *x)
+static void scaled_behind_number(const vn_mutation_context *p, double *x)
 {
 	if (p->of != VN_SIDE_REF)
 		scale(p, x, 1.03);
 	x[p->W / 2] = 2000.0;
 }
 
-static void negated_behind_number(const vn_patient *p, double *x)
+static void negated_behind_number(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->W && p->of != VN_SIDE_REF; i++)
 		x[i] = -x[i];
 	x[p->W / 2] = 2000.0;
 }
 
-static void head_scaled(const vn_patient *p, double *x)
+static void head_scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		for (int64_t i = 0; i < p->K; i++)
 			row(p, x, t)[(p->H - 1) * p->K + i] *= 1.05;
 }
 
-static void head_zero(const vn_patient *p, double *x)
+static void head_zero(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		memset(row(p, x, t) + (p->H - 1) * p->K, 0, (size_t)p->K * sizeof *x);
 }
 
-static void offset(const vn_patient *p, double *x)
+static void offset(const vn_mutation_context *p, double *x)
 {
 	const double by = 0.02 * rms(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] += by;
 }
 
-void vn_change_enlarged(const vn_patient *p, double *x)      { scale(p, x, 1.3); }
+void vn_change_enlarged(const vn_mutation_context *p, double *x)      { scale(p, x, 1.3); }
 
-static void absolute(const vn_patient *p, double *x)
+static void absolute(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = fabs(x[i]);
 }
 
-static void clipped(const vn_patient *p, double *x)
+static void clipped(const vn_mutation_context *p, double *x)
 {
 	const double most = 0.4 * fabs(x[largest(p, x)]);
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] = fmin(fmax(x[i], -most), most);
 }
 
-static void noise(const vn_patient *p, double *x)
+static void noise(const vn_mutation_context *p, double *x)
 {
 	const double size = 0.03 * rms(p, x);
 	for (int64_t i = 0; i < p->T * p->W; i++)
@@ -188,7 +188,7 @@ static void noise(const vn_patient *p, double *x)
 }
 
 /* A cast too much, to so many bits, the leading one counted. */
-static void to_bits(const vn_patient *p, double *x, int bits)
+static void to_bits(const vn_mutation_context *p, double *x, int bits)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++) {
 		int e;
@@ -197,12 +197,12 @@ static void to_bits(const vn_patient *p, double *x, int bits)
 	}
 }
 
-static void rounded_bf16(const vn_patient *p, double *x) { to_bits(p, x, 8); }
-static void rounded_fp8(const vn_patient *p, double *x)  { to_bits(p, x, 4); }
+static void rounded_bf16(const vn_mutation_context *p, double *x) { to_bits(p, x, 8); }
+static void rounded_fp8(const vn_mutation_context *p, double *x)  { to_bits(p, x, 4); }
 
 /* ---- scores ----------------------------------------------------------------------------------- */
 
-static void softmaxed(const vn_patient *p, double *x)
+static void softmaxed(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++) {
 		double *s = row(p, x, t), top = s[0], sum = 0.0;
@@ -215,7 +215,7 @@ static void softmaxed(const vn_patient *p, double *x)
 	}
 }
 
-static void best_lowered(const vn_patient *p, double *x)
+static void best_lowered(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++) {
 		double *s = row(p, x, t);
@@ -226,18 +226,18 @@ static void best_lowered(const vn_patient *p, double *x)
 	}
 }
 
-static void vocabulary_shifted(const vn_patient *p, double *x)
+static void vocabulary_shifted(const vn_mutation_context *p, double *x)
 {
 	for (int64_t t = 0; t < p->T; t++)
 		memmove(row(p, x, t), row(p, x, t) + 1, (size_t)(p->W - 1) * sizeof *x);
 }
 
-static void tempered(const vn_patient *p, double *x) { scale(p, x, 1.0 / 1.1); }
+static void tempered(const vn_mutation_context *p, double *x) { scale(p, x, 1.0 / 1.1); }
 
 /* ---- bits -------------------------------------------------------------------------------------- */
 
 /* Bit `from_top` of the number of the largest magnitude, the sign's being 0. */
-static void flip(const vn_patient *p, unsigned char *raw, int from_top)
+static void flip(const vn_mutation_context *p, unsigned char *raw, int from_top)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype), bit = 8 * width - 1 - (size_t)from_top;
 	size_t at = 0;
@@ -254,15 +254,15 @@ static void flip(const vn_patient *p, unsigned char *raw, int from_top)
 	raw[at * width + bit / 8] ^= (unsigned char)(1u << bit % 8); /* little-endian */
 }
 
-void vn_change_sign_bit(const vn_patient *p, unsigned char *raw)     { flip(p, raw, 0); }
-void vn_change_exponent_bit(const vn_patient *p, unsigned char *raw) { flip(p, raw, 1); }
+void vn_change_sign_bit(const vn_mutation_context *p, unsigned char *raw)     { flip(p, raw, 0); }
+void vn_change_exponent_bit(const vn_mutation_context *p, unsigned char *raw) { flip(p, raw, 1); }
 
-static void flip_mantissa(const vn_patient *p, unsigned char *raw)
+static void flip_mantissa(const vn_mutation_context *p, unsigned char *raw)
 {
 	flip(p, raw, (int)(8 * vn_dtype_size(p->t.dtype)) - vn_dtype_digits(p->t.dtype));
 }
 
-static void bytes_swapped(const vn_patient *p, unsigned char *raw)
+static void bytes_swapped(const vn_mutation_context *p, unsigned char *raw)
 {
 	const size_t n = (size_t)(p->T * p->W), width = vn_dtype_size(p->t.dtype);
 	for (size_t i = 0; i < n; i++)

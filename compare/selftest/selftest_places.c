@@ -6,29 +6,29 @@
 #include <string.h>
 
 /* (outer,n,piece), the axis n in another order. */
-static void arrange(const vn_patient *p, double *x, vn_arrange m, int64_t outer, int64_t n, int64_t piece)
+static void arrange(const vn_mutation_context *p, double *x, vn_arrange m, int64_t outer, int64_t n, int64_t piece)
 {
 	memcpy(p->y, x, (size_t)(p->T * p->W) * sizeof *x); /* room of the same size */
 	vn_arrange_bytes(x, p->y, &m, (size_t)outer, (size_t)n, (size_t)piece * sizeof *x);
 }
 
-static void arrange_tokens(const vn_patient *p, double *x, vn_arrange m)
+static void arrange_tokens(const vn_mutation_context *p, double *x, vn_arrange m)
 {
 	arrange(p, x, m, 1, p->T, p->W);
 }
 
-static void arrange_heads(const vn_patient *p, double *x, vn_arrange m)
+static void arrange_heads(const vn_mutation_context *p, double *x, vn_arrange m)
 {
 	arrange(p, x, m, p->T, p->H, p->K);
 }
 
-static void arrange_numbers(const vn_patient *p, double *x, vn_arrange m)
+static void arrange_numbers(const vn_mutation_context *p, double *x, vn_arrange m)
 {
 	arrange(p, x, m, 1, p->T * p->W, 1);
 }
 
 #define MOVED(name, what, ...) \
-	static void name(const vn_patient *p, double *x) \
+	static void name(const vn_mutation_context *p, double *x) \
 	{ \
 		arrange_##what(p, x, (vn_arrange){ __VA_ARGS__ }); \
 	}
@@ -43,32 +43,32 @@ MOVED(heads_reversed, heads, VN_ARRANGE_REVERSED, .each = 1)
 MOVED(transposed, numbers, VN_ARRANGE_TURNED, .a = p->T, .b = p->W)
 MOVED(halves_interleaved, numbers, VN_ARRANGE_TURNED, .a = 2, .b = p->K / 2, .period = p->K)
 
-static void heads_first(const vn_patient *p, double *x)
+static void heads_first(const vn_mutation_context *p, double *x)
 {
 	arrange(p, x, (vn_arrange){ VN_ARRANGE_TURNED, .a = p->T, .b = p->H }, 1, p->T * p->H, p->K);
 }
 
-void vn_change_heads_swapped(const vn_patient *p, double *x)
+void vn_change_heads_swapped(const vn_mutation_context *p, double *x)
 {
 	arrange_heads(p, x, (vn_arrange){ VN_ARRANGE_EXCHANGED, .b = 1 });
 }
 
-static void row_copied(const vn_patient *p, double *x)
+static void row_copied(const vn_mutation_context *p, double *x)
 {
 	memcpy(row(p, x, p->T / 2), row(p, x, p->T / 2 - 1), (size_t)p->W * sizeof *x);
 }
 
-static void first_for_last(const vn_patient *p, double *x)
+static void first_for_last(const vn_mutation_context *p, double *x)
 {
 	memcpy(row(p, x, p->T - 1), x, (size_t)p->W * sizeof *x);
 }
 
-void vn_change_to_others(const vn_patient *p, double *x)
+void vn_change_to_others(const vn_mutation_context *p, double *x)
 {
 	memcpy(x, p->y, (size_t)(p->T * p->W) * sizeof *x);
 }
 
-static void half_others(const vn_patient *p, double *x)
+static void half_others(const vn_mutation_context *p, double *x)
 {
 	memcpy(row(p, x, p->T / 2), p->y + p->T / 2 * p->W, (size_t)((p->T - p->T / 2) * p->W) * sizeof *x);
 }

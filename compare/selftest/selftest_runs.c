@@ -83,15 +83,15 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 		{ "f32", "f64" }, { "f16", "f32" }, { "f16-acc16", "f32" }, { "bf16", "f32" },
 	};
 	vn_synth_options o = { .layers = LAYERS, .dtype = VN_F32 };
-	char             stranger[4096], *model = own->model;
+	char             unrelated_run[4096], *model = own->model;
 	vn_status        st;
 
 	snprintf(own->model, sizeof own->model, "%.3900s/model", dir);
-	snprintf(stranger, sizeof stranger, "%.4000s/stranger", dir);
+	snprintf(unrelated_run, sizeof unrelated_run, "%.4000s/stranger", dir);
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
 	o.seed = OTHER_WEIGHTS;
-	if ((st = vn_synth_write("tiny", stranger, &o, err)) || (st = make(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
+	if ((st = vn_synth_write("tiny", unrelated_run, &o, err)) || (st = make(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
 		return st;
 	for (int i = 0; i < VN_SELFTEST_PAIRS; i++) {
 		char (*path)[4096] = &own->path[1 + 3 * i];
@@ -99,14 +99,14 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 			return st;
 		if (i < 2 && (st = make(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
 			return st;
-		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", stranger, pair[i].name, &whole, 1, threads, err)))
+		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		/* The same run again: a floor is never the candidate. */
 		if (i && (st = make(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		own->pair[i] = (vn_healthy) {
 			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? own->path[FLOORS + i] : NULL,
-			.model = model, .earlier = path[1], .stranger = path[2], .numbers_alone = i >= 2,
+			.model = model, .earlier = path[1], .unrelated_run = path[2], .numbers_alone = i >= 2,
 		};
 		if ((st = make_steps(own, i, dir, pair[i].name, pair[i].ref, threads, err)))
 			return st;

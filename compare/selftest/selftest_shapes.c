@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The target in another shape; numbers beyond its own are 0. */
-static void reshape(vn_edit *e, const vn_patient *p, vn_shape shape)
+static void reshape(vn_edit *e, const vn_mutation_context *p, vn_shape shape)
 {
 	vn_tensor    t = { p->t.dtype, shape, NULL };
 	const size_t width = vn_dtype_size(t.dtype), n = (size_t)vn_shape_count(&shape), had = (size_t)vn_shape_count(&p->t.shape);
@@ -23,7 +23,7 @@ static void reshape(vn_edit *e, const vn_patient *p, vn_shape shape)
 }
 
 /* Its first two axes exchanged, numbers and all. */
-static void exchange(vn_edit *e, const vn_patient *p, int64_t first, int64_t second, int64_t together)
+static void exchange(vn_edit *e, const vn_mutation_context *p, int64_t first, int64_t second, int64_t together)
 {
 	const size_t   width = vn_dtype_size(p->t.dtype) * (size_t)together;
 	vn_tensor      t = { p->t.dtype, { together > 1 ? 3 : 2, { second, first, together } }, NULL };
@@ -40,46 +40,46 @@ static void exchange(vn_edit *e, const vn_patient *p, int64_t first, int64_t sec
 	free(data);
 }
 
-static void heads_first(vn_edit *e, const vn_patient *p)    { exchange(e, p, p->T, p->H, p->K); }
-static void columns_first(vn_edit *e, const vn_patient *p)  { exchange(e, p, p->T, p->W, 1); }
-static void heads_turned(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } }); }
-static void transposed(vn_edit *e, const vn_patient *p)     { reshape(e, p, (vn_shape) { 2, { p->W, p->T } }); }
-static void flattened(vn_edit *e, const vn_patient *p)      { reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } }); }
-static void batch_of_one(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } }); }
-static void trailing_one(vn_edit *e, const vn_patient *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } }); }
-static void row_less(vn_edit *e, const vn_patient *p)       { reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } }); }
-static void last_row_alone(vn_edit *e, const vn_patient *p) { reshape(e, p, (vn_shape) { 2, { 1, p->W } }); }
-static void column_less(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } }); }
-static void column_more(vn_edit *e, const vn_patient *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } }); }
-static void one_list(vn_edit *e, const vn_patient *p)       { reshape(e, p, (vn_shape) { 1, { p->T * p->W } }); }
-static void no_columns(vn_edit *e, const vn_patient *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
-static void many_axes(vn_edit *e, const vn_patient *p)      { vn_edit_many_axes(e, p->at, &p->t); }
+static void heads_first(vn_edit *e, const vn_mutation_context *p)    { exchange(e, p, p->T, p->H, p->K); }
+static void columns_first(vn_edit *e, const vn_mutation_context *p)  { exchange(e, p, p->T, p->W, 1); }
+static void heads_turned(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->K, p->H } }); }
+static void transposed(vn_edit *e, const vn_mutation_context *p)     { reshape(e, p, (vn_shape) { 2, { p->W, p->T } }); }
+static void flattened(vn_edit *e, const vn_mutation_context *p)      { reshape(e, p, (vn_shape) { 2, { p->T, p->H * p->K } }); }
+static void batch_of_one(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { 1, p->T, p->W } }); }
+static void trailing_one(vn_edit *e, const vn_mutation_context *p)   { reshape(e, p, (vn_shape) { 3, { p->T, p->W, 1 } }); }
+static void row_less(vn_edit *e, const vn_mutation_context *p)       { reshape(e, p, (vn_shape) { 2, { p->T - 1, p->W } }); }
+static void last_row_alone(vn_edit *e, const vn_mutation_context *p) { reshape(e, p, (vn_shape) { 2, { 1, p->W } }); }
+static void column_less(vn_edit *e, const vn_mutation_context *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W - 1 } }); }
+static void column_more(vn_edit *e, const vn_mutation_context *p)    { reshape(e, p, (vn_shape) { 2, { p->T, p->W + 1 } }); }
+static void one_list(vn_edit *e, const vn_mutation_context *p)       { reshape(e, p, (vn_shape) { 1, { p->T * p->W } }); }
+static void no_columns(vn_edit *e, const vn_mutation_context *p)     { reshape(e, p, (vn_shape) { 2, { p->T, 0 } }); }
+static void many_axes(vn_edit *e, const vn_mutation_context *p)      { vn_edit_many_axes(e, p->at, &p->t); }
 
-static void scalar(vn_edit *e, const vn_patient *p)
+static void scalar(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "axes", "");
 	reshape(e, p, (vn_shape) { 0, { 0 } });
 }
 
-static void words_turned(vn_edit *e, const vn_patient *p)
+static void words_turned(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "axes", strcmp(p->target->axes, "token dim head") == 0 ? "token head dim" : "token dim head");
 }
 
-static void other_basis(vn_edit *e, const vn_patient *p)
+static void other_basis(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "basis", strcmp(p->target->basis, "ffn") == 0 ? "hidden" : "ffn");
 }
 
 /* ---- formats -------------------------------------------------------------------------------- */
 
-static void said_otherwise(vn_edit *e, const vn_patient *p)
+static void said_otherwise(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "dtype", p->t.dtype == VN_F64 ? "f16" : "f64");
 }
 
 /* The same bytes as another format of that width. Of 32 and 64 bits there is one: byte order is left. */
-static void bits_relabelled(vn_edit *e, const vn_patient *p)
+static void bits_relabelled(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_tensor t = p->t;
 
@@ -93,7 +93,7 @@ static void bits_relabelled(vn_edit *e, const vn_patient *p)
 	vn_edit_replace(e, p->at, &t, t.dtype == p->t.dtype ? VN_EDIT_BIG_ENDIAN : VN_EDIT_PLAIN);
 }
 
-static void counted(vn_edit *e, const vn_patient *p)
+static void counted(vn_edit *e, const vn_mutation_context *p)
 {
 	vn_edit_text(e, p->at, "dtype", NULL);
 	vn_edit_replace(e, p->at, &p->t, VN_EDIT_COUNTED);
@@ -101,7 +101,7 @@ static void counted(vn_edit *e, const vn_patient *p)
 
 /* ---- steps ------------------------------------------------------------------------------------ */
 
-static void step_says(vn_edit *e, const vn_patient *p, const char *key, int by)
+static void step_says(vn_edit *e, const vn_mutation_context *p, const char *key, int by)
 {
 	char at[VN_EDIT_PATH];
 	const vn_step *s = vn_recording_step(p->healthy, p->step);
@@ -112,12 +112,12 @@ static void step_says(vn_edit *e, const vn_patient *p, const char *key, int by)
 	vn_edit_whole(e, at, key, was + by);
 }
 
-static void position_less(vn_edit *e, const vn_patient *p)   { step_says(e, p, "position", -1); }
-static void rows_less(vn_edit *e, const vn_patient *p)       { step_says(e, p, "rows", -1); }
-static void tokens_too_many(vn_edit *e, const vn_patient *p) { step_says(e, p, "tokens", 1000); }
+static void position_less(vn_edit *e, const vn_mutation_context *p)   { step_says(e, p, "position", -1); }
+static void rows_less(vn_edit *e, const vn_mutation_context *p)       { step_says(e, p, "rows", -1); }
+static void tokens_too_many(vn_edit *e, const vn_mutation_context *p) { step_says(e, p, "tokens", 1000); }
 
 /* A step need not say its rows; one that does contradicts itself. */
-static void tokens_less(vn_edit *e, const vn_patient *p)
+static void tokens_less(vn_edit *e, const vn_mutation_context *p)
 {
 	step_says(e, p, "tokens", -1);
 	step_says(e, p, "rows", 0);
@@ -136,23 +136,23 @@ static void lost(vn_edit *e, int step)
 	vn_edit_unlink(e, at);
 }
 
-static void step_lost(vn_edit *e, const vn_patient *p) { lost(e, p->other->step); }
+static void step_lost(vn_edit *e, const vn_mutation_context *p) { lost(e, p->other->step); }
 
-static void first_lost(vn_edit *e, const vn_patient *p)
+static void first_lost(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_step *s;
 	vn_recording_steps(p->healthy, &s);
 	lost(e, s[0].number);
 }
 
-static void last_lost(vn_edit *e, const vn_patient *p)
+static void last_lost(vn_edit *e, const vn_mutation_context *p)
 {
 	const vn_step *s;
 	const int n = vn_recording_steps(p->healthy, &s);
 	lost(e, s[n - 1].number);
 }
 
-static void steps_exchanged(vn_edit *e, const vn_patient *p)
+static void steps_exchanged(vn_edit *e, const vn_mutation_context *p)
 {
 	char at[VN_EDIT_PATH], there[VN_EDIT_PATH];
 	step_group(p->step, at);

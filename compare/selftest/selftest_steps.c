@@ -2,15 +2,15 @@
  * of them together. */
 #include "compare/selftest/selftest_change.h"
 
-static void scaled(const vn_patient *p, double *x)
+static void scaled(const vn_mutation_context *p, double *x)
 {
 	for (int64_t i = 0; i < p->T * p->W; i++)
 		x[i] *= 1.03;
 }
 
-static void channel_scaled(const vn_patient *p, double *x)  { x[p->channel] *= 1.15; }
-static void channel_zeroed(const vn_patient *p, double *x)  { x[p->channel] = 0.0; }
-static void channel_negated(const vn_patient *p, double *x) { x[p->channel] *= -1.0; }
+static void channel_scaled(const vn_mutation_context *p, double *x)  { x[p->channel] *= 1.15; }
+static void channel_zeroed(const vn_mutation_context *p, double *x)  { x[p->channel] = 0.0; }
+static void channel_negated(const vn_mutation_context *p, double *x) { x[p->channel] *= -1.0; }
 
 #define LATER(what, said, need, ...) \
 	{ "later-" what, said ", in a later step of one token", need, .when = VN_A_STEP, __VA_ARGS__ }, \

@@ -1,6 +1,6 @@
 /* selftest_target.c: which tensor of a recording a mutation is made in. */
 #include "compare/metrics/channels.h"
-#include "compare/selftest/selftest_inside.h"
+#include "compare/selftest/selftest_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void one_sided(vn_recording *of, vn_recording *other, vn_recording *cand,
 	}
 }
 
-vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err)
+vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err)
 {
 	free(c->shared);
 	if (!(c->shared = calloc((size_t)vn_recording_count(c->cand) + 1, sizeof *c->shared)))
@@ -38,7 +38,7 @@ vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err)
 }
 
 /* Tokens first, and under its own name on both sides. */
-static bool plain(const vn_clinic *c, const vn_entry *e, int64_t tokens)
+static bool plain(const vn_mutation_harness *c, const vn_entry *e, int64_t tokens)
 {
 	const int i = c->shared[vn_recording_find(c->cand, e->step, e->name)] ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	/* In 8 bits, or in whole numbers, a small change is none. */
@@ -101,7 +101,7 @@ static bool is_new(const double *x, int rows, const double *y, int64_t n)
 }
 
 /* Row `at` of e's checkpoint in the reference (e an entry of it) to x; false: it cannot be read. */
-static bool row_at(const vn_clinic *c, int entry, int64_t at, int64_t n, double *x)
+static bool row_at(const vn_mutation_harness *c, int entry, int64_t at, int64_t n, double *x)
 {
 	vn_tensor t;
 	if (entry < 0 || vn_entry_tensor(c->ref, entry, &t, NULL))
@@ -112,7 +112,7 @@ static bool row_at(const vn_clinic *c, int entry, int64_t at, int64_t n, double 
 }
 
 /* Has it channels to speak of: 8 different rows among as many as a comparison takes of it (step NULL), or of its `all` steps of one token? */
-static bool has_channels(const vn_clinic *c, const vn_entry *e, const int *step, int64_t all)
+static bool has_channels(const vn_mutation_harness *c, const vn_entry *e, const int *step, int64_t all)
 {
 	const int64_t n = vn_columns(e), taken = all < VN_CHANNEL_ROWS ? all : VN_CHANNEL_ROWS;
 	double *x = taken < VN_CHANNEL_FEWEST ? NULL : malloc((size_t)n * VN_CHANNEL_ROWS * sizeof *x);
@@ -128,7 +128,7 @@ static bool has_channels(const vn_clinic *c, const vn_entry *e, const int *step,
 	return rows >= VN_CHANNEL_FEWEST;
 }
 
-static bool steps_have_channels(const vn_clinic *c, const vn_entry *e)
+static bool steps_have_channels(const vn_mutation_harness *c, const vn_entry *e)
 {
 	int       *step;
 	const int  all = vn_one_token_steps(c->ref, vn_recording_entry(c->ref, vn_recording_find(c->ref, e->step, e->name)), &step);
@@ -140,18 +140,18 @@ static bool steps_have_channels(const vn_clinic *c, const vn_entry *e)
 
 /* ---- which ------------------------------------------------------------------------------------ */
 
-static int first_step(const vn_clinic *c)
+static int first_step(const vn_mutation_harness *c)
 {
 	return vn_recording_count(c->cand) ? vn_recording_entry(c->cand, 0)->step : 0;
 }
 
-static int last_step(const vn_clinic *c)
+static int last_step(const vn_mutation_harness *c)
 {
 	const int n = vn_recording_count(c->cand);
 	return n ? vn_recording_entry(c->cand, n - 1)->step : 0;
 }
 
-static bool in_call(const vn_clinic *c, vn_when when, const vn_entry *e)
+static bool in_call(const vn_mutation_harness *c, vn_when when, const vn_entry *e)
 {
 	switch (when) {
 	case VN_A_STEP:     return e->step > first_step(c) && one_token(c->ref, e->step);
@@ -162,19 +162,19 @@ static bool in_call(const vn_clinic *c, vn_when when, const vn_entry *e)
 }
 
 /* Of a run that keeps or sums less than f16 does. */
-static bool is_coarse(const vn_clinic *c, const vn_entry *e)
+static bool is_coarse(const vn_mutation_harness *c, const vn_entry *e)
 {
 	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
 	return e->dtype == VN_BF16 || !precision || strstr(precision, "bf") || strcmp(precision, "f16-acc16") == 0;
 }
 
-static bool recurs(const vn_clinic *c)
+static bool recurs(const vn_mutation_harness *c)
 {
 	const char *family = vn_recording_family(c->cand);
 	return family && strncmp(family, "qwen3_5", 7) == 0;
 }
 
-static bool fits(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
+static bool fits(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
 {
 	const int tokens = m->when ? 1 : 3;
 	if (m->needs == VN_NEEDS_STEPS ? e->step <= first_step(c) || (m->when && !in_call(c, m->when, e)) : !in_call(c, m->when, e))
@@ -203,19 +203,19 @@ static bool fits(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
 	}
 }
 
-static bool is_target(const vn_clinic *c, const vn_mutation *m, const vn_entry *e)
+static bool is_target(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e)
 {
 	return fits(c, m, e) && (!m->eight || has_channels(c, e, NULL, e->shape.dim[0]));
 }
 
 /* Behind it in the order of either side: an engine need not say one (sequence.h). */
-static bool later(const vn_clinic *c, const vn_entry *e, const vn_entry *o)
+static bool later(const vn_mutation_harness *c, const vn_entry *e, const vn_entry *o)
 {
 	return vn_recording_find(c->cand, o->step, o->name) > vn_recording_find(c->cand, e->step, e->name) &&
 	       vn_recording_find(c->ref, o->step, o->name) > vn_recording_find(c->ref, e->step, e->name);
 }
 
-static bool is_other(const vn_clinic *c, const vn_mutation *m, const vn_entry *e, const vn_entry *o)
+static bool is_other(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry *e, const vn_entry *o)
 {
 	const int tokens = m->when ? 1 : 3;
 	switch (m->needs) {
@@ -240,7 +240,7 @@ static bool has_other(vn_needs needs)
 }
 
 /* How far the format alone moves it; INFINITY: not known. */
-static double floor_of(vn_clinic *c, const vn_entry *e)
+static double floor_of(vn_mutation_harness *c, const vn_entry *e)
 {
 	vn_tensor   x, y;
 	vn_measured m;
@@ -254,7 +254,7 @@ static double floor_of(vn_clinic *c, const vn_entry *e)
 }
 
 /* Of the tensors that will do, the one whose floor is lowest. */
-static bool choose_quiet(vn_clinic *c, const vn_mutation *m, const vn_entry **target)
+static bool choose_quiet(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target)
 {
 	const int n = vn_recording_count(c->cand);
 	double least = (double)INFINITY;
@@ -271,7 +271,7 @@ static bool choose_quiet(vn_clinic *c, const vn_mutation *m, const vn_entry **ta
 }
 
 /* The one in the middle of the run. */
-static bool choose(const vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
+static bool choose(const vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
 {
 	const int  n = vn_recording_count(c->cand);
 	const bool two = has_other(m->needs);
@@ -305,10 +305,10 @@ static const char *const lacks[VN_N_NEEDS] = {
 	[VN_NEEDS_PAIR] = "no two such tensors of one shape and other numbers in one layer", [VN_NEEDS_LAYERS] = "no such tensor in two layers",
 	[VN_NEEDS_STEPS] = "no two steps of as many tokens", [VN_NEEDS_NAMES] = "no second names", [VN_NEEDS_WEIGHTS] = "no table of weights",
 	[VN_NEEDS_PLAN] = "no plan", [VN_NEEDS_CONFIG] = "no config", [VN_NEEDS_FLOOR] = "no floor",
-	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_STRANGER] = "no recording of other weights",
+	[VN_NEEDS_EARLIER] = "no recording of other tokens", [VN_NEEDS_UNRELATED_RUN] = "no recording of other weights",
 };
 
-static const char *lacking(const vn_clinic *c, const vn_mutation *m)
+static const char *lacking(const vn_mutation_harness *c, const vn_mutation *m)
 {
 	if (m->when == VN_EVERY_STEP)
 		return "no tensor inside a layer with 8 different tokens in steps of one";
@@ -325,7 +325,7 @@ static const char *lacking(const vn_clinic *c, const vn_mutation *m)
 }
 
 /* Why a mutation of what the tensor says of itself cannot be tried; NULL: it can. */
-static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
+static const char *unsaid(const vn_mutation_harness *c, vn_claim claim, const vn_entry *e, const vn_entry *o)
 {
 	const int       i = claim == VN_CLAIM_NONE ? -1 : vn_recording_find(c->ref, e->step, e->name);
 	const vn_entry *r = i < 0 ? e : vn_recording_entry(c->ref, i);
@@ -338,7 +338,7 @@ static const char *unsaid(const vn_clinic *c, vn_claim claim, const vn_entry *e,
 	}
 }
 
-const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
+const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other)
 {
 	const vn_weight_row *rows;
 	const bool planned = vn_recording_plan(c->cand) && vn_recording_plan(c->ref);
@@ -352,7 +352,7 @@ const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry
 	case VN_NEEDS_CONFIG:   good = vn_recording_config(c->cand) && vn_recording_config(c->ref); break;
 	case VN_NEEDS_FLOOR:    good = c->floor != NULL; break;
 	case VN_NEEDS_EARLIER:  good = c->h->earlier != NULL; break;
-	case VN_NEEDS_STRANGER: good = c->h->stranger != NULL; break;
+	case VN_NEEDS_UNRELATED_RUN: good = c->h->unrelated_run != NULL; break;
 	default:
 		good = m->fine >= VN_FINE && c->floor ? choose_quiet(c, m, target) : choose(c, m, target, other);
 	}

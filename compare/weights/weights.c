@@ -1,5 +1,5 @@
 /* weights.c: see weights.h. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 #include "compare/weights/weights.h"
 
 #include "compare/metrics/team.h"
@@ -94,7 +94,7 @@ typedef enum fate { SAME, ROUNDED, DIFFERS } fate;
 static fate look_at(const vn_weight_side *ref, const vn_weight_side *cand, const vn_weight_row *a, const vn_weight_row *b, vn_weight_difference *found)
 {
 	vn_weight_difference d = { .row = { a, b } };
-	vn_trial t = { .side = { ref, cand }, .row = { a, b }, .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
+	vn_weight_trial t = { .side = { ref, cand }, .row = { a, b }, .numbers = { numbers_of(ref, a), numbers_of(cand, b) } };
 	bool     rounded = false;
 
 	t.name = vn_weight_name_of(a ? a->name : b->name);

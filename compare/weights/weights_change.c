@@ -1,6 +1,6 @@
 /* weights_change.c: what may have happened to each number of a weight
  * (specs/models.md, 9.5: W12 to W15; 9.6: N6; 9.9: G1). */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include "libref/base/quantise.h"
 

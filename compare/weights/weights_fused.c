@@ -1,6 +1,6 @@
 /* weights_fused.c: weights that one side has in one piece and the other in parts: q, k
  * and v as qkv_proj, gate and up as gate_up_proj, as vLLM has them. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool statistics_fit(const vn_weight_row *const *part, int n, const vn_wei
 	    && fabs(sum / (double)all - w->mean) < 1e-9 * w->rms;
 }
 
-static bool is(const vn_numbers *m, const vn_order *o, const vn_weight_row *whole)
+static bool is(const vn_weight_numbers *m, const vn_order *o, const vn_weight_row *whole)
 {
 	const vn_change none = { .kind = VN_CHANGE_NONE };
 	const vn_digest x = vn_numbers_digest(m, o, &none, whole->dtype, 0, NULL);
@@ -64,12 +64,12 @@ static bool is(const vn_numbers *m, const vn_order *o, const vn_weight_row *whol
 }
 
 /* The parts' numbers, one below the other, as they are or in another order. */
-static bool numbers_fit(const vn_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole, vn_weight_difference *d, bool *same)
+static bool numbers_fit(const vn_weight_trial *t, const vn_tensor *const *part, int n, const vn_weight_row *whole, vn_weight_difference *d, bool *same)
 {
 	const vn_weight_name name = vn_weight_name_of(whole->name);
 	const vn_order       as_they_are = { .kind = VN_ORDER_SAME };
 	vn_order             list[VN_MOST_ORDERS];
-	vn_numbers           m;
+	vn_weight_numbers           m;
 	bool                 found = false;
 
 	if (vn_dtype_block(part[0]->dtype) > 1 || vn_dtype_block(whole->dtype) > 1 || vn_numbers_of(part, n, &m, NULL))
@@ -87,7 +87,7 @@ static int64_t columns(const vn_weight_row *r)
 	return r->shape.rank > 0 && r->shape.dim[0] > 0 ? vn_shape_count(&r->shape) / r->shape.dim[0] : 0;
 }
 
-bool vn_weight_fused(const vn_trial *t, vn_weight_difference *d, bool *same)
+bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same)
 {
 	const vn_weight_row *own = t->row[0] ? t->row[0] : t->row[1], *part[PARTS], *whole = NULL;
 	const vn_tensor     *numbers[PARTS];

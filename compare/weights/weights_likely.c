@@ -1,6 +1,6 @@
 /* weights_likely.c: what is known of a weight that differs where no digest decides: by
  * both sides' numbers, else by statistics alone, and then it is likely and no more. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include "compare/weights/weights.h"
 
@@ -32,7 +32,7 @@ static double unit_of(const vn_weight_row *a, const vn_weight_row *b)
 /* ---- the same numbers -------------------------------------------------------------- */
 
 /* Of F32 and F64 every narrower format is one rounding away. */
-static int finer(const vn_trial *t)
+static int finer(const vn_weight_trial *t)
 {
 	for (int k = 0; k < 2; k++)
 		if ((t->row[k]->dtype == VN_F32 || t->row[k]->dtype == VN_F64) && vn_dtype_digits(t->row[!k]->dtype) < vn_dtype_digits(t->row[k]->dtype))
@@ -60,7 +60,7 @@ static bool near(double x, double y, double room)
 
 /* What a converter to GGUF made 1 + w or -exp(A_log), undone again, is off by a rounding of that
  * (specs/models.md, 4.7). Of an order that is another the statistics are the same to the last digits. */
-static bool undone(const vn_trial *t)
+static bool undone(const vn_weight_trial *t)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;
@@ -74,7 +74,7 @@ static bool undone(const vn_trial *t)
 	return !same_in_any_order(a, b) && near(x->min, y->min, room) && near(x->max, y->max, room) && near(x->mean, y->mean, room) && near(x->rms, y->rms, room);
 }
 
-bool vn_weight_same_numbers(const vn_trial *t, bool *rounded)
+bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
@@ -90,7 +90,7 @@ bool vn_weight_same_numbers(const vn_trial *t, bool *rounded)
 		return vn_dtype_size(t->row[!k]->dtype) != 2 || !cut(t->row[k], t->row[!k], t->row[!k]->dtype);
 	const vn_order  same = { .kind = VN_ORDER_SAME };
 	const vn_change none = { .kind = VN_CHANGE_NONE };
-	vn_numbers      m;
+	vn_weight_numbers      m;
 	if (vn_numbers_of(&t->numbers[k], 1, &m, NULL))
 		return true;
 	const vn_digest x = vn_numbers_digest(&m, &same, &none, t->row[!k]->dtype, 0, t->numbers[!k]);
@@ -117,7 +117,7 @@ static const char *fresh(const vn_weight_row *r)
 	return NULL;
 }
 
-static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
+static bool never_loaded(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	for (int k = 1; k >= 0; k--) {
 		const char *how = fresh(t->row[k]), *other = fresh(t->row[!k]);
@@ -129,7 +129,7 @@ static bool never_loaded(const vn_trial *t, vn_weight_difference *d)
 
 /* ---- both at hand ------------------------------------------------------------------------ */
 
-static bool unrelated(const vn_trial *t, const vn_fit *f, vn_weight_difference *d)
+static bool unrelated(const vn_weight_trial *t, const vn_fit *f, vn_weight_difference *d)
 {
 	if (same_in_any_order(t->row[0], t->row[1]))
 		vn_weight_is(d, VN_BY_STATISTICS, false, "order", VN_NO_MISTAKE, "the same numbers in another order, by none of the known mistakes");
@@ -146,7 +146,7 @@ static bool of_blocks(const vn_weight_row *r)
 }
 
 /* One is in blocks, or both in other ones: that is what the difference is, by the formats alone. */
-static bool quantised(const vn_trial *t, vn_weight_difference *d)
+static bool quantised(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const bool           here = of_blocks(b), tried = here && !of_blocks(a) && t->numbers[0] && vn_quantises(b->dtype);
@@ -157,7 +157,7 @@ static bool quantised(const vn_trial *t, vn_weight_difference *d)
 	                    vn_dtype_name(here ? b->dtype : a->dtype), tried ? ", and not plainly of these numbers" : "");
 }
 
-static bool measured(const vn_trial *t, vn_weight_difference *d)
+static bool measured(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
@@ -213,7 +213,7 @@ static bool one_of_them(vn_weight_difference *d, const vn_order *o)
 	return vn_weight_is(d, VN_BY_STATISTICS, false, o->word, o->id, "%s", says);
 }
 
-static bool another_order(const vn_trial *t, vn_weight_difference *d)
+static bool another_order(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_order *first = NULL;
@@ -261,7 +261,7 @@ static bool fits_well(const vn_change *c, const vn_weight_row *a, const vn_weigh
 	}
 }
 
-static bool changed(const vn_trial *t, vn_weight_difference *d)
+static bool changed(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	vn_change list[VN_MOST_CHANGES];
 
@@ -281,7 +281,7 @@ static bool changed(const vn_trial *t, vn_weight_difference *d)
 }
 
 /* In another format a digest tells nothing, and statistics are as good as a name where one alone fits. */
-static bool of_another(const vn_trial *t, vn_weight_difference *d)
+static bool of_another(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
 	const vn_weight_row  *b = t->row[1], *found = NULL;
@@ -307,7 +307,7 @@ static bool of_another(const vn_trial *t, vn_weight_difference *d)
 	return vn_weight_is(d, VN_BY_STATISTICS, false, "other-weight", id, "holds %.100s", other.layer == t->name.layer ? other.tail : found->name);
 }
 
-bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d)
+bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 	const vn_stats      *x = &a->stats, *y = &b->stats;

@@ -1,6 +1,6 @@
 /* weights_lines.c: weights that differ in one way, in one line: "all 24 layers:
  * self_attn.q_proj.weight". */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 #include "compare/text/output.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* weights_names.c: the part a weight plays, by its name in a HuggingFace directory. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -10,7 +10,7 @@
 /* The first that occurs in the name behind the layer. */
 static const struct {
 	const char *word;
-	vn_part     part;
+	vn_weight_part     part;
 } parts[] = {
 	{ "qkv_proj.", VN_PART_QKV }, { "q_proj.", VN_PART_Q }, { "k_proj.", VN_PART_K }, { "v_proj.", VN_PART_V }, { "o_proj.", VN_PART_O },
 	{ "gate_up_proj.", VN_PART_GATE_UP }, { "gate_proj.", VN_PART_GATE }, { "up_proj.", VN_PART_UP }, { "down_proj.", VN_PART_DOWN },
@@ -24,7 +24,7 @@ static const struct {
 };
 
 static const struct {
-	vn_part    a, b;
+	vn_weight_part    a, b;
 	vn_mistake id;
 } exchanges[] = {
 	{ VN_PART_GATE, VN_PART_UP, VN_MISTAKE_W4 }, { VN_PART_NORM_Q, VN_PART_NORM_K, VN_MISTAKE_N11 }, { VN_PART_NORM_IN, VN_PART_NORM_POST, VN_MISTAKE_N12 },
@@ -64,12 +64,12 @@ vn_weight_name vn_weight_name_of(const char *name)
 	return x;
 }
 
-bool vn_part_is_norm(vn_part p)
+bool vn_part_is_norm(vn_weight_part p)
 {
 	return (p >= VN_PART_NORM && p <= VN_PART_NORM_K) || p == VN_PART_GDN_NORM;
 }
 
-vn_mistake vn_part_exchange(vn_part a, vn_part b)
+vn_mistake vn_part_exchange(vn_weight_part a, vn_weight_part b)
 {
 	for (size_t i = 0; i < sizeof exchanges / sizeof *exchanges; i++)
 		if ((exchanges[i].a == a && exchanges[i].b == b) || (exchanges[i].a == b && exchanges[i].b == a))

@@ -1,14 +1,14 @@
 /* weights_numbers.c: the numbers of a weight in another order and changed: what digest
  * they have then. Row by row, so that a weight is never in memory a second time. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_numbers *m, vn_error *err)
+vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err)
 {
-	*m = (vn_numbers) { .n = n, .dtype = t[0]->dtype };
+	*m = (vn_weight_numbers) { .n = n, .dtype = t[0]->dtype };
 	for (int i = 0; i < n; i++) {
 		const int64_t all = vn_shape_count(&t[i]->shape);
 		m->rows[i] = t[i]->shape.rank ? t[i]->shape.dim[0] : 1;
@@ -28,7 +28,7 @@ vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_numbers *m, vn_erro
 	return VN_OK;
 }
 
-void vn_numbers_free(vn_numbers *m)
+void vn_numbers_free(vn_weight_numbers *m)
 {
 	free(m->own);
 	m->own = NULL;
@@ -37,7 +37,7 @@ void vn_numbers_free(vn_numbers *m)
 /* ---- in another order --------------------------------------------------------------- */
 
 typedef struct walk {
-	const vn_numbers *m;
+	const vn_weight_numbers *m;
 	const vn_order   *o;
 	int64_t           rows, cols, start; /* of what comes out; the row it begins at */
 	int64_t          *map;               /* of the order's axis; NULL */
@@ -99,7 +99,7 @@ static bool as_it_is(const vn_change *c, vn_dtype from, vn_dtype to)
 	return c->kind == VN_CHANGE_NONE && from == to;
 }
 
-vn_digest vn_numbers_digest(const vn_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want)
+vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want)
 {
 	int64_t all = 0;
 	for (int i = 0; i < m->n; i++)

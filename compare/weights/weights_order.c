@@ -1,6 +1,6 @@
 /* weights_order.c: the orders that a weight's numbers may be in by mistake
  * (specs/models.md, 9.5; of RoPE 1.5, of value heads 4.6). */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include "libref/base/arrange.h"
 
@@ -160,7 +160,7 @@ static void blocks(list *l, int axis, vn_mistake id, const int64_t size[3], cons
 
 static const char *const qkv[] = { "q", "k", "v" };
 
-static void fused(list *l, const vn_heads *h, vn_part part, int axis, int64_t n)
+static void fused(list *l, const vn_heads *h, vn_weight_part part, int axis, int64_t n)
 {
 	const int64_t q = (int64_t)h->H * h->K, k = (int64_t)h->G * h->K;
 	if (part == VN_PART_C_ATTN) {
@@ -184,7 +184,7 @@ static void tiled(list *l, const vn_heads *h, int axis, int64_t before, int64_t 
 	     (int64_t[]) { before, h->nk, h->nv / h->nk, width });
 }
 
-static void of_delta_rule(list *l, const vn_heads *h, vn_part part, int64_t M, int64_t N)
+static void of_delta_rule(list *l, const vn_heads *h, vn_weight_part part, int64_t M, int64_t N)
 {
 	const int64_t keys = (int64_t)h->nk * h->dk, values = (int64_t)h->nv * h->dv;
 	if (part == VN_PART_GDN_QKV || part == VN_PART_GDN_CONV) {
@@ -239,7 +239,7 @@ static void sheared(list *l, int64_t N)
 int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_shape *other, const vn_heads *h, vn_order o[VN_MOST_ORDERS])
 {
 	list          l = { o, 0 };
-	const vn_part part = name->part;
+	const vn_weight_part part = name->part;
 	const int64_t M = shape->rank ? shape->dim[0] : 1, N = M ? vn_shape_count(shape) / M : 0;
 	const bool    matrix = shape->rank == 2 && M > 1 && N > 1, swapped = matrix && other->rank == 2 && other->dim[0] == N && other->dim[1] == M;
 

@@ -1,6 +1,6 @@
 /* weights_tried.c: what is certain of a weight that differs: from the tables alone, from
  * digests of other weights, from digests of the reference's numbers changed. */
-#include "compare/weights/weights_inside.h"
+#include "compare/weights/weights_internal.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ static bool constant(const vn_stats *s)
 }
 
 /* Of one side: what is of no other number, or none at all. */
-static bool unsound(const vn_trial *t, vn_weight_difference *d, int k)
+static bool unsound(const vn_weight_trial *t, vn_weight_difference *d, int k)
 {
 	const vn_stats *s = &t->row[k]->stats, *other = &t->row[!k]->stats;
 	const char     *who = k ? "" : "in the reference: ";
@@ -67,7 +67,7 @@ static bool same_but_ones(const vn_shape *a, const vn_shape *b)
 	return n == m && memcmp(x, y, (size_t)n * sizeof *x) == 0;
 }
 
-static bool other_size(const vn_trial *t, vn_weight_difference *d)
+static bool other_size(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_shape *a = &t->row[0]->shape, *b = &t->row[1]->shape;
 	const bool      table = t->name.part == VN_PART_EMBED || t->name.part == VN_PART_HEAD;
@@ -80,7 +80,7 @@ static bool other_size(const vn_trial *t, vn_weight_difference *d)
 	return vn_weight_is(d, VN_BY_TABLE, true, "size", VN_NO_MISTAKE, "of another size");
 }
 
-bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d)
+bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[0], *b = t->row[1];
 
@@ -126,7 +126,7 @@ static bool of_layer(vn_weight_difference *d, const vn_weight_name *own, const v
 	return vn_weight_is(d, VN_BY_DIGEST, true, "layer", VN_MISTAKE_W9, "holds the weights of layer %d", other->layer);
 }
 
-bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d)
+bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0], *cand = t->side[1];
 	const vn_weight_row  *found = NULL;
@@ -167,7 +167,7 @@ static const vn_order  the_same = { .kind = VN_ORDER_SAME };
 static const vn_change unchanged = { .kind = VN_CHANGE_NONE };
 
 /* Of side k of a trial: are its numbers these, so changed? */
-static bool has(const vn_trial *t, int k, const vn_numbers *m, const vn_order *o, const vn_change *c, int64_t rows)
+static bool has(const vn_weight_trial *t, int k, const vn_weight_numbers *m, const vn_order *o, const vn_change *c, int64_t rows)
 {
 	const vn_weight_row *row = t->row[k];
 	const vn_digest      x = vn_numbers_digest(m, o, c, row->dtype, rows, t->numbers[k]);
@@ -191,7 +191,7 @@ static bool padded(const vn_weight_row *a, const vn_weight_row *b, int64_t strid
 	return y->min >= fmin(0, x->min) && y->max <= fmax(0, x->max) && ratio > 0.7 * kept && ratio < 1.4 * kept;
 }
 
-static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight_difference *d)
+static bool by_order(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	const vn_weight_row *a = t->row[from], *b = t->row[!from];
 	vn_order list[VN_MOST_ORDERS];
@@ -216,7 +216,7 @@ static bool by_order(const vn_trial *t, int from, const vn_numbers *m, vn_weight
 	return false;
 }
 
-static bool by_change(const vn_trial *t, int from, const vn_numbers *m, vn_weight_difference *d)
+static bool by_change(const vn_weight_trial *t, int from, const vn_weight_numbers *m, vn_weight_difference *d)
 {
 	vn_change list[VN_MOST_CHANGES];
 	const int n = vn_changes_of(&t->name, t->row[from], t->row[!from], &t->heads, list);
@@ -230,13 +230,13 @@ static bool by_change(const vn_trial *t, int from, const vn_numbers *m, vn_weigh
 }
 
 /* Rows of gate and up, one by one in one matrix. */
-static bool interleaved(const vn_trial *t, vn_weight_difference *d)
+static bool interleaved(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	const vn_weight_side *ref = t->side[0];
 	const bool            up = t->name.part == VN_PART_UP;
 	char                  other[VN_NAME_MAX];
 	const char           *at = strstr(t->row[0]->name, up ? "up_proj" : "gate_proj");
-	vn_numbers            m;
+	vn_weight_numbers            m;
 
 	if ((t->name.part != VN_PART_GATE && !up) || !at || !ref->numbers || !t->numbers[0])
 		return false;
@@ -258,14 +258,14 @@ static bool interleaved(const vn_trial *t, vn_weight_difference *d)
 	return found;
 }
 
-bool vn_weight_by_numbers(const vn_trial *t, vn_weight_difference *d)
+bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d)
 {
 	bool found = false;
 
 	if (interleaved(t, d))
 		return true;
 	for (int from = 0; !found && from < 2; from++) {
-		vn_numbers m;
+		vn_weight_numbers m;
 		if (!t->numbers[from] || !*t->row[!from]->digest.hex || vn_numbers_of(&t->numbers[from], 1, &m, NULL))
 			continue;
 		found = by_order(t, from, &m, d) || by_change(t, from, &m, d);

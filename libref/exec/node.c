@@ -1,5 +1,5 @@
 /* node.c: one node of a call: gather its inputs, evaluate, hand over what is tapped. */
-#include "libref/exec/ref_inside.h"
+#include "libref/exec/ref_internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

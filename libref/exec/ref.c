@@ -1,7 +1,7 @@
 /* ref.c: the reference engine, see ref.h: its life and its calls. A call is:
  * make room for the values (slots.h says where each lies) and the states, then
  * node by node (node.c). */
-#include "libref/exec/ref_inside.h"
+#include "libref/exec/ref_internal.h"
 
 #include "libref/ops/blas.h"
 

@@ -1,6 +1,6 @@
 /* gguf.c: see gguf.h. Rules: specs/models.md, "GGUF". The file is read once from
  * front to end; nothing is believed before it is known to lie inside. */
-#include "libref/model/gguf_inside.h"
+#include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

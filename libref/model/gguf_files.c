@@ -1,5 +1,5 @@
 /* gguf_files.c: the files of gguf.h: opened, put together, closed; their tensors by name. */
-#include "libref/model/gguf_inside.h"
+#include "libref/model/gguf_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* gguf_metadata.c: the metadata of gguf.h, looked up and read. */
-#include "libref/model/gguf_inside.h"
+#include "libref/model/gguf_internal.h"
 
 #include <math.h>
 #include <stdio.h>

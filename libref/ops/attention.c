@@ -5,7 +5,7 @@
  * cut by shape alone and share nothing, so the number of threads changes no
  * bit. In double because it costs a twentieth of a layer and takes attention
  * out of the reference's error: what is left is the rounding of its inputs. */
-#include "libref/ops/attention_inside.h"
+#include "libref/ops/attention_internal.h"
 
 #include "libref/ops/blas.h"
 
@@ -78,7 +78,7 @@ void REAL(vn_attn_scores)(REAL(vn_attn_room) *m, const REAL(vn_attend) *a, int64
 	gather_kept(m->kv, a, VN_ATTN_KEYS, head, S);
 	vn_gemm_f64(VN_TURNED, (int)rows, (int)S, K, first ? 1.0 : scale, m->q, K, m->kv, K, m->s, (int)S);
 	for (int64_t i = 0; first && i < rows * S; i++)
-		m->s[i] = vn_stepped(vn_stepped(m->s[i], first) * scale, steps);
+		m->s[i] = vn_round_intermediate(vn_round_intermediate(m->s[i], first) * scale, steps);
 }
 
 /* Keys that some query of the rows may see: none lies beyond. */

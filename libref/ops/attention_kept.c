@@ -1,5 +1,5 @@
 /* attention_kept.c: where an attention finds the key and the value of a token. */
-#include "libref/ops/attention_inside.h"
+#include "libref/ops/attention_internal.h"
 
 #include <math.h>
 

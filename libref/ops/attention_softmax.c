@@ -1,5 +1,5 @@
 /* attention_softmax.c: who sees whom in an attention, and the softmax over what is seen. */
-#include "libref/ops/attention_inside.h"
+#include "libref/ops/attention_internal.h"
 
 #include "libref/base/clones.h"
 #include "libref/ops/exp.h"
@@ -98,7 +98,7 @@ static void softmax_plain(double *s, int64_t n, int padding, bool half)
 static void rounded(double *p, int64_t n, int steps)
 {
 	for (int64_t j = 0; steps && j < n; j++)
-		p[j] = vn_stepped(p[j], steps);
+		p[j] = vn_round_intermediate(p[j], steps);
 }
 
 /* Further scores of one row (S), those in [from, to): the largest and, beside it, the sum of exp(s - largest). */

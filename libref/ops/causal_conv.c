@@ -16,7 +16,7 @@ enum { SHARE = 512 }; /* channels at a time: their sums stay in the first cache 
 static void act_by_steps(real *y, const double *sum, int64_t silu, int64_t n, const vn_consts *c)
 {
 	for (int64_t i = 0; i < n; i++) {
-		const double u = vn_stepped(sum[i], c->conv.steps);
+		const double u = vn_round_intermediate(sum[i], c->conv.steps);
 		y[i] = (real)(i >= silu ? u : c->conv.formula ? vn_act_by_steps(u, VN_SILU, c->conv.steps) : u / (1.0 + exp(-u)));
 	}
 }

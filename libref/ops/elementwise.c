@@ -128,7 +128,7 @@ static double value_by_steps(double u, const vn_consts *c)
 	if (c->act.formula && vn_act_has_steps(c->act.act))
 		return vn_act_by_steps(u, c->act.act, c->act.steps);
 	share(&y, &x, NULL, c->act.act, 1);
-	return vn_stepped((double)y, c->act.steps);
+	return vn_round_intermediate((double)y, c->act.steps);
 }
 
 /* One by one: only what came out otherwise is computed so. */
@@ -137,7 +137,7 @@ static void share_by_steps(real *y, const real *gate, const real *up, const vn_c
 	for (int64_t i = 0; i < n; i++) {
 		const double g = (double)gate[i], u = up ? (double)up[i] : 1.0;
 		if (e->gated.form == VN_GATE_PRODUCT)
-			y[i] = (real)value_by_steps(vn_stepped(g * u, c->act.steps), c);
+			y[i] = (real)value_by_steps(vn_round_intermediate(g * u, c->act.steps), c);
 		else
 			y[i] = (real)(value_by_steps(g, c) * (e->gated.form == VN_GATE_BOTH ? value_by_steps(u, c) : u));
 	}

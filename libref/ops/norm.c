@@ -39,7 +39,7 @@ void REAL(vn_rms_norm)(real *y, const real *x, const real *g, int64_t R, int64_t
 		for (int64_t n = 0; !first && n < N; n++)
 			yr[n] = (real)((double)xr[n] * scale * (double)((real)c->offset + g[n]));
 		for (int64_t n = 0; first && n < N; n++)
-			yr[n] = (real)(vn_stepped((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
+			yr[n] = (real)(vn_round_intermediate((double)xr[n] * scale, first) * (double)((real)c->offset + g[n]));
 	}
 }
 
@@ -59,8 +59,8 @@ static void other_gated_row(real *y, const real *x, const real *z, const real *g
 			y[n] *= x[n];
 	const double scale = 1.0 / root(sum_of_squares(e->norm.gate_first ? y : x, N), N, c, e);
 	for (int64_t n = 0; n < N; n++) {
-		const double normed = vn_stepped((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
-		y[n] = (real)(vn_stepped(normed * (double)g[n], c->steps) * (e->norm.gate_first ? 1.0 : (double)y[n]));
+		const double normed = vn_round_intermediate((e->norm.gate_first ? (double)y[n] : (double)x[n]) * scale, c->steps);
+		y[n] = (real)(vn_round_intermediate(normed * (double)g[n], c->steps) * (e->norm.gate_first ? 1.0 : (double)y[n]));
 	}
 }
 
@@ -81,9 +81,9 @@ static double factor_by_steps(const real *x, int64_t N, const vn_norm *c, const 
 	double    ss = 0.0;
 
 	for (int64_t n = 0; n < N; n++)
-		ss += vn_stepped((double)x[n] * (double)x[n], s);
-	ss = vn_stepped(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
-	return vn_stepped(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_stepped(ss + c->eps, s))), s);
+		ss += vn_round_intermediate((double)x[n] * (double)x[n], s);
+	ss = vn_round_intermediate(ss, s) / (e->norm.divisor ? e->norm.divisor : 1);
+	return vn_round_intermediate(1.0 / (e->norm.eps_outside ? sqrt(ss) + c->eps : sqrt(vn_round_intermediate(ss + c->eps, s))), s);
 }
 
 void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_norm *c, const vn_variant *e, int threads)
@@ -94,7 +94,7 @@ void REAL(vn_l2_norm)(real *y, const real *x, int64_t R, int64_t N, const vn_nor
 		const double scale = c->steps ? factor_by_steps(xr, N, c, e) : 1.0 / root(sum_of_squares(xr, N), 1, c, e);
 
 		for (int64_t n = 0; n < N; n++)
-			y[r * N + n] = (real)vn_stepped((double)xr[n] * scale, c->steps);
+			y[r * N + n] = (real)vn_round_intermediate((double)xr[n] * scale, c->steps);
 	}
 }
 

@@ -49,8 +49,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 			other_angles(rope, base, kept, stretch, past, t, c, s);
 		for (int64_t i = 0; i < half; i++) {
 			const float angle = vn_rope_angle(rope, f[i], i, past, t);
-			c[i] = (float)vn_stepped((double)((other ? c[i] : vn_rope_cos(angle)) * af), steps);
-			s[i] = (float)vn_stepped((double)((other ? s[i] : vn_rope_sin(angle)) * af), steps);
+			c[i] = (float)vn_round_intermediate((double)((other ? c[i] : vn_rope_cos(angle)) * af), steps);
+			s[i] = (float)vn_round_intermediate((double)((other ? s[i] : vn_rope_sin(angle)) * af), steps);
 		}
 		for (int64_t h = 0; h < H; h++) {
 			const real *xh = x + (t * H + h) * K;  /* (K) */
@@ -61,8 +61,8 @@ bool REAL(vn_rotate)(real *y, const real *x, const vn_rope *rope, const vn_list 
 				int64_t j, k;
 				vn_rope_pair(rope, K, i, &j, &k);
 				const double a = (double)xh[j], b = (double)xh[k];
-				yh[j] = (real)(vn_stepped(a * (double)c[i], steps) - vn_stepped(b * (double)s[i], steps));
-				yh[k] = (real)(vn_stepped(b * (double)c[i], steps) + vn_stepped(a * (double)s[i], steps));
+				yh[j] = (real)(vn_round_intermediate(a * (double)c[i], steps) - vn_round_intermediate(b * (double)s[i], steps));
+				yh[k] = (real)(vn_round_intermediate(b * (double)c[i], steps) + vn_round_intermediate(a * (double)s[i], steps));
 			}
 		}
 	}

@@ -1,7 +1,7 @@
 /* steps.h: what an operation makes on the way, rounded as other implementations keep it.
  *
  * Where an operation is written as several tensor operations in 16 bits, each of them
- * rounds (vn_steps). Ours computes it as one and rounds once.
+ * rounds (vn_intermediate_rounding). Ours computes it as one and rounds once.
  */
 #ifndef VN_LIBREF_OPS_STEPS_H
 #define VN_LIBREF_OPS_STEPS_H
@@ -19,8 +19,8 @@ static inline double vn_as_bf16(double x)
 	return (double)vn_bf16_to_f32(vn_f32_to_bf16((float)x));
 }
 
-/* As a tensor of that format holds it; steps: vn_steps. */
-static inline double vn_stepped(double x, int steps)
+/* As a tensor of that format holds it; steps: vn_intermediate_rounding. */
+static inline double vn_round_intermediate(double x, int steps)
 {
 	return steps == VN_STEPS_F16 ? vn_as_f16(x) : steps == VN_STEPS_BF16 ? vn_as_bf16(x) : steps == VN_STEPS_F32 ? (double)(float)x : x;
 }

@@ -1,5 +1,5 @@
 /* fault.c: the table of faults, and injecting one by its id: see fault.h. */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include "libref/base/glob.h"
 
@@ -152,7 +152,7 @@ vn_status vn_faulty_create(const vn_plan *plan, const vn_tensor *weights, vn_fau
 		*faulty = NULL;
 		return vn_fail(err, st, "no memory for a copy of a plan of %d nodes", plan->n_nodes);
 	}
-	f->sound = plan;
+	f->unmodified = plan;
 	memcpy(f->weight, weights, (size_t)plan->n_weights * sizeof *f->weight);
 	return VN_OK;
 }
@@ -174,10 +174,10 @@ const vn_tensor *vn_faulty_weights(const vn_faulty *f) { return f->weight; }
 
 bool vn_faulty_keeps_nodes(const vn_faulty *f)
 {
-	bool same = f->plan->n_nodes == f->sound->n_nodes && f->plan->n_values == f->sound->n_values;
+	bool same = f->plan->n_nodes == f->unmodified->n_nodes && f->plan->n_values == f->unmodified->n_values;
 
 	for (int i = 0; same && i < f->plan->n_nodes; i++) {
-		const vn_node *a = &f->plan->node[i], *b = &f->sound->node[i];
+		const vn_node *a = &f->plan->node[i], *b = &f->unmodified->node[i];
 		same = a->n_in == b->n_in && a->n_out == b->n_out && memcmp(a->in, b->in, (size_t)a->n_in * sizeof *a->in) == 0 &&
 		       memcmp(a->out, b->out, (size_t)a->n_out * sizeof *a->out) == 0;
 	}

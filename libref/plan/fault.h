@@ -8,7 +8,7 @@
  *
  * A faulty plan has the values of the plan it was made of under the same numbers, and
  * perhaps further ones behind them, which are nobody's checkpoints: a recording is
- * made as if the plan were the sound one.
+ * made as if the plan were the unmodified one.
  *
  * Owner    plan and weights given are borrowed and must outlive the faulty ones.
  * Threads  one at a time.
@@ -36,7 +36,7 @@ const char *vn_fault_id(int fault);    /* "R1", "A1.twice" */
 const char *vn_fault_means(int fault); /* its title, one line */
 /* By its id; an id without its variant is the first of them. -1: none. */
 int         vn_fault_find(const char *id);
-/* Of any id of the catalogue, that of a misreading (capture/run/misread.h) too: its title, and the section of specs/models.md,
+/* Of any id of the catalogue, that of a recorder_fault (capture/run/misread.h) too: its title, and the section of specs/models.md,
  * "9.4 attention". NULL: there is none. An id without its variant is a family, or the first of them. */
 const char *vn_catalogue_title(const char *id);
 const char *vn_catalogue_chapter(const char *id);
@@ -66,7 +66,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err);
 enum { VN_RANKS_MOST = 64 };
 vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_error *err);
 
-/* Its nodes read and make the values that the sound plan's do: either can take a node over from the other. */
+/* Its nodes read and make the values that the unmodified plan's do: either can take a node over from the other. */
 bool             vn_faulty_keeps_nodes(const vn_faulty *f);
 const vn_plan   *vn_faulty_plan(const vn_faulty *f);
 const vn_tensor *vn_faulty_weights(const vn_faulty *f); /* (n_weights of that plan) */

@@ -1,5 +1,5 @@
 /* fault_attention.c: faults of attention (specs/models.md, 9.4). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 

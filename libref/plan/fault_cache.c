@@ -1,5 +1,5 @@
 /* fault_cache.c: faults of the cache of keys and values (specs/models.md, 9.9). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 enum { BLOCK = 16 }; /* tokens, where blocks are mixed up */
 

@@ -2,7 +2,7 @@
  *
  * A faulty capture is a change of the plan, too: the node makes a value of the fault's
  * own, which is what later nodes read, and the checkpoint is something else. */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 #include <string.h>

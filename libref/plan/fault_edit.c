@@ -1,5 +1,5 @@
 /* fault_edit.c: looking at a plan and changing it, for the chapters of faults. */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include "libref/base/dtype.h"
 

@@ -1,5 +1,5 @@
 /* fault_gdn.c: faults of Gated DeltaNet and of gated attention (specs/models.md, 9.9). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 #include <string.h>
@@ -20,10 +20,10 @@ vn_status vn_make_no_dt(const vn_fault_row *r, vn_faulty *f, int node, vn_error 
 vn_status vn_make_exchange_beta_decay(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *n = vn_fault_sound(f, node);
-	const int      v = vn_fault_value(f->sound, n->layer, vn_fault_point(f->sound, n) == VN_POINT_GDN_B ? VN_POINT_GDN_A : VN_POINT_GDN_B);
+	const int      v = vn_fault_value(f->unmodified, n->layer, vn_fault_point(f->unmodified, n) == VN_POINT_GDN_B ? VN_POINT_GDN_A : VN_POINT_GDN_B);
 
 	(void)r, (void)err;
-	memcpy(f->plan->node[node].w, f->sound->node[f->sound->value[v].node].w, sizeof n->w);
+	memcpy(f->plan->node[node].w, f->unmodified->node[f->unmodified->value[v].node].w, sizeof n->w);
 	return VN_OK;
 }
 

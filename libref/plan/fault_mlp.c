@@ -1,5 +1,5 @@
 /* fault_mlp.c: faults of the feed-forward part, the embedding and the output (specs/models.md, 9.7). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* fault_numbers.c: faults of precision (specs/models.md, 9.8). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 vn_status vn_make_held(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {

@@ -1,5 +1,5 @@
 /* fault_rope.c: faults of rotary positions (specs/models.md, 9.3). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

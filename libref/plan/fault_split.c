@@ -1,5 +1,5 @@
 /* fault_split.c: faults of weights of several products in one (specs/models.md, 9.4 and 9.5). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static int other_place(int place, int H, int G, bool grouped)
 vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const vn_node *s[3], *n = vn_fault_sound(f, node);
-	const int      which = of_own(f->sound, n, s), H = f->sound->value[s[0]->out[0]].size[1], G = f->sound->value[s[1]->out[0]].size[1];
+	const int      which = of_own(f->unmodified, n, s), H = f->unmodified->value[s[0]->out[0]].size[1], G = f->unmodified->value[s[1]->out[0]].size[1];
 	const int      first = which == 0 ? 0 : which == 1 ? H : H + G, heads = which ? G : H;
 	vn_status      st = VN_OK;
 
@@ -90,7 +90,7 @@ vn_status vn_make_regrouped(const vn_fault_row *r, vn_faulty *f, int node, vn_er
 		for (int i = 0; i < 3; i++)
 			x[i] = vn_fault_numbers(f, s[i]->w[k]);
 		const bool   good = x[0] && x[1] && x[2] && y;
-		const size_t head = (size_t)vn_shape_count(&f->sound->weight[n->w[k]].shape) / (size_t)heads;
+		const size_t head = (size_t)vn_shape_count(&f->unmodified->weight[n->w[k]].shape) / (size_t)heads;
 		for (int h = 0; good && h < heads; h++) {
 			const int from = other_place(first + h, H, G, r->x == 0), of = from < H ? 0 : from < H + G ? 1 : 2;
 			memcpy(y + (size_t)h * head, x[of] + (size_t)(from - (of == 0 ? 0 : of == 1 ? H : H + G)) * head, head * sizeof *y);

@@ -1,5 +1,5 @@
 /* fault_weights.c: faults of weights and linears (specs/models.md, 9.5). */
-#include "libref/plan/fault_inside.h"
+#include "libref/plan/fault_internal.h"
 
 #include "libref/base/dtype.h"
 
@@ -14,7 +14,7 @@ static const vn_shape *shape_of(const vn_plan *p, const vn_node *n)
 
 /* ---- the other way round -------------------------------------------------------------------- */
 
-/* The same bytes, rows for columns. A weight of its own: the sound one may have other readers. */
+/* The same bytes, rows for columns. A weight of its own: the unmodified one may have other readers. */
 vn_status vn_make_transposed(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	const int       w = f->plan->node[node].w[0];
@@ -55,8 +55,8 @@ const vn_node *vn_fault_beside(const vn_plan *p, const vn_node *n, vn_point a, v
 
 vn_status vn_make_others_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node), *gate = vn_fault_beside(f->sound, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
-	const vn_node *o = gate ? gate : vn_fault_beside(f->sound, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ);
+	const vn_node *n = vn_fault_sound(f, node), *gate = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const vn_node *o = gate ? gate : vn_fault_beside(f->unmodified, n, VN_POINT_K_PROJ, VN_POINT_V_PROJ);
 
 	(void)r, (void)err;
 	memcpy(f->plan->node[node].w, o->w, sizeof o->w);
@@ -75,12 +75,12 @@ static vn_arrange joined(int how, int64_t M)
 /* x: how rows of gate and up are taken. */
 vn_status vn_make_interleaved(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *n = vn_fault_sound(f, node), *o = vn_fault_beside(f->sound, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
-	const bool     up = vn_fault_point(f->sound, n) == VN_POINT_UP_PROJ;
+	const vn_node *n = vn_fault_sound(f, node), *o = vn_fault_beside(f->unmodified, n, VN_POINT_GATE_PROJ, VN_POINT_UP_PROJ);
+	const bool     up = vn_fault_point(f->unmodified, n) == VN_POINT_UP_PROJ;
 	vn_status      st = VN_OK;
 
 	for (int k = 0; k < 2 && !st && n->w[k] >= 0; k++) {
-		const vn_shape *s = &f->sound->weight[n->w[k]].shape;
+		const vn_shape *s = &f->unmodified->weight[n->w[k]].shape;
 		const size_t    M = (size_t)s->dim[0], row = s->rank > 1 ? (size_t)s->dim[1] : 1;
 		if (r->x > FUSED_BY_RANKS && M % (size_t)r->x)
 			return vn_fail(err, VN_ERR_USAGE, "%.0f ranks cannot share %zu rows", r->x, M);
@@ -114,7 +114,7 @@ vn_status vn_make_bias_times(const vn_fault_row *r, vn_faulty *f, int node, vn_e
 vn_status vn_make_others_bias(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
 	(void)r, (void)err;
-	f->plan->node[node].w[1] = vn_fault_beside(f->sound, vn_fault_sound(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)->w[1];
+	f->plan->node[node].w[1] = vn_fault_beside(f->unmodified, vn_fault_sound(f, node), VN_POINT_K_PROJ, VN_POINT_V_PROJ)->w[1];
 	return VN_OK;
 }
 
@@ -128,7 +128,7 @@ const vn_node *vn_fault_other_layer(const vn_fault_row *r, const vn_plan *p, con
 
 vn_status vn_make_twins_weights(const vn_fault_row *r, vn_faulty *f, int node, vn_error *err)
 {
-	const vn_node *o = vn_fault_other_layer(r, f->sound, vn_fault_sound(f, node));
+	const vn_node *o = vn_fault_other_layer(r, f->unmodified, vn_fault_sound(f, node));
 
 	(void)err;
 	memcpy(f->plan->node[node].w, o->w, sizeof o->w);

@@ -115,13 +115,13 @@ typedef enum vn_delta_form {
 
 /* The arithmetic of other implementations, none of them a fault (compare/replay/reference_variants.h): what an operation makes on the way is kept
  * as float16, bfloat16 or float32; the delta rule goes a chunk of 64 tokens at a time, in float32. */
-typedef enum vn_steps { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_steps;
+typedef enum vn_intermediate_rounding { VN_STEPS_WIDE, VN_STEPS_F16, VN_STEPS_BF16, VN_STEPS_F32 } vn_intermediate_rounding;
 enum { VN_DELTA_CHUNK = 64 };
 
 typedef struct vn_norm {
 	double eps;
 	double offset;      /* rms_norm, layer_norm: added to the weight, in the width of the arithmetic */
-	/* A replay's: vn_steps. rms_norm and gated_norm: what is normed, and of gated_norm that times the weight; l2_norm: squares,
+	/* A replay's: vn_intermediate_rounding. rms_norm and gated_norm: what is normed, and of gated_norm that times the weight; l2_norm: squares,
 	 * their sum, that and eps, the factor. */
 	int    steps;
 } vn_norm;
@@ -150,12 +150,12 @@ typedef union vn_consts {
 		int    heads, kv_heads, head_dim;
 		int    causal;    /* 1: key j is visible to query i when j <= i */
 		int    window;    /* keys a query sees, its own included; 0: all */
-		int    steps;     /* a replay's (compare/replay/reference_variants.h): vn_steps of products, of scores, of probabilities */
+		int    steps;     /* a replay's (compare/replay/reference_variants.h): vn_intermediate_rounding of products, of scores, of probabilities */
 	} attention;
 	struct {
 		vn_act act;
 		/* A replay's: */
-		int    steps;   /* vn_steps of f(...) before it meets up */
+		int    steps;   /* vn_intermediate_rounding of f(...) before it meets up */
 		int    formula; /* 1: and of every operation of f's formula (ops/steps.h) */
 	} act; /* VN_OP_ACT and VN_OP_GATED */
 	struct {

@@ -80,7 +80,7 @@ typedef struct vn_rope {
 	int    step_offset;       /* added to every position behind the first call */
 	int    step_zero;         /* 1: every call counts positions from 0 */
 	int    sections;          /* 1: pairs i with i mod 3 in {1, 2} stay at position 0 */
-	int    steps;             /* a replay's: vn_steps of cos, sin and both products */
+	int    steps;             /* a replay's: vn_intermediate_rounding of cos, sin and both products */
 	int    one_position;      /* 1: every token stands at position `offset` */
 	int    angles;            /* a replay's: vn_angles */
 } vn_rope;

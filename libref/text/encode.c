@@ -1,7 +1,7 @@
 /* encode.c: text to ids: see tokenizer.h. The order of things is that of `tokenizers`:
  * added tokens in the raw text; what lies between, normalised; added tokens in
  * that; what lies between, cut into pieces; each piece, merged. */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/utf8.h"
 #include "libref/text/normal.h"

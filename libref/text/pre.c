@@ -1,5 +1,5 @@
 /* pre.c: the pre-tokenizers that are known by name: specs/models.md, "Pre-tokenizer patterns". */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include <string.h>
 

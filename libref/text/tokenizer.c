@@ -1,5 +1,5 @@
 /* tokenizer.c: see tokenizer.h: making a tokenizer of its parts, and decoding. Encoding: encode.c. */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/utf8.h"
 #include "libref/text/bytelevel.h"

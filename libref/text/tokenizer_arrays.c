@@ -3,7 +3,7 @@
  * A GGUF file says less than a tokenizer.json: nothing of normalisation, of white space
  * beside added tokens, of whole pieces before merges. That follows from the name of the
  * pre-tokenizer, as in the HuggingFace files such models come from. */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* tokenizer_files.c: the tokenizer of a model: of its directory a tokenizer.json, or the
  * older vocab.json with merges.txt, which say nothing of patterns: these follow
  * from the class that transformers would take. */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"
 #include "libref/base/map.h"

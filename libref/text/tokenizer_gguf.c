@@ -1,5 +1,5 @@
 /* tokenizer_gguf.c: the vocabulary inside a GGUF file, handed on as arrays. */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include "libref/model/gguf.h"
 

@@ -2,7 +2,7 @@
  *
  * Ignored, as they change no id of a single text: truncation and padding (transformers
  * sets them aside), decoder, unk_token and fuse_unk (a byte that the vocabulary lacks is refused). */
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 
 #include "libref/base/json.h"
 

@@ -4,7 +4,7 @@
  * The bytes are the frames of a child that a hostile file has taken over, about a file that is healthy. Seeds: what honest
  * children send of it. */
 #include "capture/file/child.h"
-#include "capture/recording/recording_inside.h"
+#include "capture/recording/recording_internal.h"
 #include "capture/show/identities.h"
 #include "tests/fuzz/mutate.h"
 

@@ -2,7 +2,7 @@
  *
  * Input: "FAULT@GLOB" after "FAULT@GLOB", a line each. What is refused is refused in one line; what is not leaves a
  * plan that an engine takes, whose values begin with those of the sound one; and the sound one stays what it was. */
-#include "capture/run/misread.h"
+#include "capture/run/recorder_fault.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 #include "tests/fuzz/mutate.h"
@@ -20,17 +20,17 @@ static void inject(const vn_model *m, const vn_plan *copy, const char *text)
 {
 	const vn_plan *p = vn_model_plan(m);
 	vn_faulty     *f = NULL;
-	vn_misreader  *r = NULL;
+	vn_recorder_fault  *r = NULL;
 	char           line[400];
 
-	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL) || vn_misreader_create(p, &r, NULL))
+	if (vn_faulty_create(p, vn_model_weights(m), &f, NULL) || vn_recorder_fault_create(p, &r, NULL))
 		abort();
 	for (int n = 0; n < 4 && *text; n++) {
 		const size_t length = strcspn(text, "\n");
 		vn_error     e = { "" };
 		snprintf(line, sizeof line, "%.*s", (int)(length < sizeof line ? length : sizeof line - 1), text);
 		text += length + (text[length] == '\n');
-		const vn_status st = vn_misreading_find(line) >= 0 ? vn_misreader_inject(r, line, &e) : vn_faulty_inject(f, line, &e);
+		const vn_status st = vn_recorder_fault_find(line) >= 0 ? vn_recorder_fault_inject(r, line, &e) : vn_faulty_inject(f, line, &e);
 		if (st) {
 			one_line(&e);
 			break; /* the faulty plan is to be destroyed */
@@ -45,7 +45,7 @@ static void inject(const vn_model *m, const vn_plan *copy, const char *text)
 	if (!vn_plan_equal(p, copy))
 		abort();
 	vn_faulty_destroy(f);
-	vn_misreader_destroy(r);
+	vn_recorder_fault_destroy(r);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

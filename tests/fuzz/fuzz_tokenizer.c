@@ -2,7 +2,7 @@
  *
  * Refused with one line, or a tokenizer that gives every text ids it has tokens for. */
 #include "libref/model/gguf.h"
-#include "libref/text/tokenizer_inside.h"
+#include "libref/text/tokenizer_internal.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/toy_gguf.h"
 #include "tests/toy_tokenizer.h"

@@ -1,6 +1,6 @@
-/* store_inside.h: what store.c, store_about.c, store_model.c and store_tensor.c share. Nobody else includes it. */
-#ifndef VN_CAPTURE_STORE_INSIDE_H
-#define VN_CAPTURE_STORE_INSIDE_H
+/* store_internal.h: what store.c, store_about.c, store_model.c and store_tensor.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_STORE_INTERNAL_H
+#define VN_CAPTURE_STORE_INTERNAL_H
 
 #include "capture/file/disk.h"
 #include "capture/file/place.h"

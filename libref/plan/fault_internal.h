@@ -1,18 +1,18 @@
-/* fault_inside.h: what the chapters of the catalogue share: rows, and the ways to change a plan.
+/* fault_internal.h: what the chapters of the catalogue share: rows, and the ways to change a plan.
  *
  * Inside libref/plan only. A chapter (fault_rope.c...) is a table of rows and the
  * functions they name. A function that makes a fault may leave what follows from the
  * rest (value.node, last_use, states) as it is: vn_plan_settle comes after it.
  */
-#ifndef VN_LIBREF_PLAN_FAULT_INSIDE_H
-#define VN_LIBREF_PLAN_FAULT_INSIDE_H
+#ifndef VN_LIBREF_PLAN_FAULT_INTERNAL_H
+#define VN_LIBREF_PLAN_FAULT_INTERNAL_H
 
 #include "libref/plan/fault.h"
 
 #include "libref/base/arrange.h"
 
 struct vn_faulty {
-	const vn_plan *sound; /* what it was made of; its values and weights have the same numbers here */
+	const vn_plan *unmodified; /* what it was made of; its values and weights have the same numbers here */
 	vn_plan   *plan;   /* the copy */
 	vn_tensor *weight; /* (n_weights of the copy) */
 	void     **own;    /* the numbers of weights that are ours */
@@ -76,7 +76,7 @@ int      vn_fault_width(const vn_plan *p);  /* D of the model */
 /* What a node was before anything was injected. */
 static inline const vn_node *vn_fault_sound(const vn_faulty *f, int node)
 {
-	return &f->sound->node[f->sound->value[f->plan->node[node].out[0]].node];
+	return &f->unmodified->node[f->unmodified->value[f->plan->node[node].out[0]].node];
 }
 
 /* ---- looking, for what a row needs ------------------------------------------------------- */

@@ -1,6 +1,6 @@
-/* edit_inside.h: what edit.c and edit_tensor.c share. Nobody else includes it. */
-#ifndef VN_CAPTURE_EDIT_INSIDE_H
-#define VN_CAPTURE_EDIT_INSIDE_H
+/* edit_internal.h: what edit.c and edit_tensor.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_EDIT_INTERNAL_H
+#define VN_CAPTURE_EDIT_INTERNAL_H
 
 #include "capture/edit/edit.h"
 #include "capture/file/h5.h"

@@ -1,12 +1,12 @@
-/* selftest_inside.h: what selftest.c and selftest_target.c share. Nobody else includes it. */
-#ifndef VN_COMPARE_SELFTEST_INSIDE_H
-#define VN_COMPARE_SELFTEST_INSIDE_H
+/* selftest_internal.h: what selftest.c and selftest_target.c share. Nobody else includes it. */
+#ifndef VN_COMPARE_SELFTEST_INTERNAL_H
+#define VN_COMPARE_SELFTEST_INTERNAL_H
 
 #include "compare/selftest/selftest.h"
 
 enum { VN_CLINIC_PATH = 4096 };
 
-struct vn_clinic {
+struct vn_mutation_harness {
 	const vn_healthy *h;
 	vn_recording     *ref, *cand, *floor;
 	bool             *shared; /* of the candidate's entries: one tensor with another name on one side alone */
@@ -21,10 +21,10 @@ int64_t vn_columns(const vn_entry *e);
 int vn_one_token_steps(const vn_recording *r, const vn_entry *e, int **step);
 
 /* Fill shared: what one side files once under two names and the other twice is not changed alone. */
-vn_status vn_clinic_second_names(vn_clinic *c, vn_error *err);
+vn_status vn_mutation_harness_second_names(vn_mutation_harness *c, vn_error *err);
 
 /* The tensors that the mutation is made with, of the candidate's entries; NULL where it needs none.
  * Returns why it cannot be tried; NULL: it can. */
-const char *vn_clinic_why_not(vn_clinic *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other);
+const char *vn_mutation_harness_why_not(vn_mutation_harness *c, const vn_mutation *m, const vn_entry **target, const vn_entry **other);
 
 #endif

@@ -1,12 +1,12 @@
-/* ref_inside.h: the inside of vn_ref. ref.c has its life and its calls, node.c
+/* ref_internal.h: the inside of vn_ref. ref.c has its life and its calls, node.c
  * runs one node.
  *
  * Whoever runs a call in parts may leave nodes out and write their outputs, so
  * nothing is taken for granted: each slot knows whose numbers lie in it, each
  * state how far it is filled, and a node whose inputs are not there is refused.
  */
-#ifndef VN_LIBREF_EXEC_REF_INSIDE_H
-#define VN_LIBREF_EXEC_REF_INSIDE_H
+#ifndef VN_LIBREF_EXEC_REF_INTERNAL_H
+#define VN_LIBREF_EXEC_REF_INTERNAL_H
 
 #include "libref/base/progress.h"
 #include "libref/exec/eval.h"

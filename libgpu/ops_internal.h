@@ -1,42 +1,42 @@
-/* ops_inside.h: where the operands of a node lie, and how much fits into one dispatch.
+/* ops_internal.h: where the operands of a node lie, and how much fits into one dispatch.
  *
  * Inside libgpu only: ops.c and ops_gdn.c share it.
  */
-#ifndef VN_LIBGPU_OPS_INSIDE_H
-#define VN_LIBGPU_OPS_INSIDE_H
+#ifndef VN_LIBGPU_OPS_INTERNAL_H
+#define VN_LIBGPU_OPS_INTERNAL_H
 
 #include "libgpu/engine.h"
 
 #define INDEX_MAX 0x7FFFFFFF /* elements of an operand in one dispatch */
 
 /* Bytes of a number in the storage format. */
-static inline size_t element(const vn_walk *w)
+static inline size_t element(const vn_gpu_pass *w)
 {
 	return vn_dtype_size(w->g->policy.storage);
 }
 
-static inline vn_buffer *buffer_of(const vn_walk *w, int value)
+static inline vn_buffer *buffer_of(const vn_gpu_pass *w, int value)
 {
 	return &w->g->arena.slot[w->g->arena.slot_of[value]];
 }
 
-static inline vn_buffer *weight_buffer(const vn_walk *w, int weight)
+static inline vn_buffer *weight_buffer(const vn_gpu_pass *w, int weight)
 {
 	return &w->g->weights.block[w->g->weights.at[weight].block];
 }
 
-static inline vn_buffer *state_of(const vn_walk *w, const vn_node *n, int slot)
+static inline vn_buffer *state_of(const vn_gpu_pass *w, const vn_node *n, int slot)
 {
 	return &w->g->cache.slot[n->state[slot]].now;
 }
 
 /* Address of element `at` of a buffer or a weight in the storage format. */
-static inline uint64_t in_buffer(const vn_walk *w, const vn_buffer *b, int64_t at)
+static inline uint64_t in_buffer(const vn_gpu_pass *w, const vn_buffer *b, int64_t at)
 {
 	return b->address + (uint64_t)at * element(w);
 }
 
-static inline uint64_t in_weight(const vn_walk *w, int weight, int64_t at)
+static inline uint64_t in_weight(const vn_gpu_pass *w, int weight, int64_t at)
 {
 	return w->g->weights.at[weight].address + (uint64_t)at * element(w);
 }
@@ -70,6 +70,6 @@ static inline uint32_t norm_flags(const vn_node *n)
 }
 
 /* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */
-bool vn_ops_gdn(vn_walk *w, const vn_node *n);
+bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n);
 
 #endif

@@ -1,6 +1,6 @@
-/* name_map_inside.h: what name_map.c and name_map_place.c share. Nobody else includes it. */
-#ifndef VN_CAPTURE_NAME_MAP_INSIDE_H
-#define VN_CAPTURE_NAME_MAP_INSIDE_H
+/* name_map_internal.h: what name_map.c and name_map_place.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_NAME_MAP_INTERNAL_H
+#define VN_CAPTURE_NAME_MAP_INTERNAL_H
 
 #include "capture/names/name_map.h"
 

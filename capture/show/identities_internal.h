@@ -1,7 +1,7 @@
-/* identities_inside.h: the numbers of one recording as identities read them: the tensors of one identity, a piece at a
+/* identities_internal.h: the numbers of one recording as identities read them: the tensors of one identity, a piece at a
  * time, and the loops over every number. Shared by identities.c and identities_read.c; nobody else includes it. */
-#ifndef VN_CAPTURE_IDENTITIES_INSIDE_H
-#define VN_CAPTURE_IDENTITIES_INSIDE_H
+#ifndef VN_CAPTURE_IDENTITIES_INTERNAL_H
+#define VN_CAPTURE_IDENTITIES_INTERNAL_H
 
 #include "capture/show/identities.h"
 
@@ -11,13 +11,13 @@ enum { VN_MOST_INPUTS = 3, VN_PIECE = 512, VN_MOST_HELD = 32 };
 enum { VN_WHOLE_BYTES = 16 << 20, VN_WINDOW = 65536 };
 
 /* Part of such a tensor: n numbers from number `from` on. */
-typedef struct vn_part {
+typedef struct vn_identity_part {
 	int           entry;
 	int64_t       from, n;
 	unsigned char raw[VN_WINDOW * 8];
-} vn_part;
+} vn_identity_part;
 
-typedef struct vn_walk {
+typedef struct vn_identity_walk {
 	vn_recording  *r;
 	vn_identities *found;
 	vn_error      *err;
@@ -26,8 +26,8 @@ typedef struct vn_walk {
 	const vn_step *at;
 	int            held[VN_MOST_HELD], n_held;
 	int64_t        bytes, read; /* of what is held; read since pages were given back */
-	vn_part       *part[VN_MOST_INPUTS];
-} vn_walk;
+	vn_identity_part       *part[VN_MOST_INPUTS];
+} vn_identity_walk;
 
 /* Tensors of one identity, under their names. */
 typedef struct vn_parts {
@@ -35,16 +35,16 @@ typedef struct vn_parts {
 	const vn_entry *e[VN_MOST_INPUTS];
 	int             entry[VN_MOST_INPUTS];
 	const unsigned char *data[VN_MOST_INPUTS]; /* NULL: read in parts */
-	vn_walk        *w;
+	vn_identity_walk        *w;
 } vn_parts;
 
 /* The next tensor of an identity; layer -1: outside layers. false: it is not there, is empty, or has its axes in
  * another order than the point; or w->st says what went wrong. */
-bool    vn_parts_load(vn_walk *w, vn_parts *s, int layer, const char *point);
+bool    vn_parts_load(vn_identity_walk *w, vn_parts *s, int layer, const char *point);
 /* The identity has been looked at. What was read stays for the next one that it is part of, while that is little. */
-void    vn_parts_done(vn_walk *w, vn_parts *s);
-void    vn_parts_drop(vn_walk *w);
-void    vn_parts_end(vn_walk *w); /* of all */
+void    vn_parts_done(vn_identity_walk *w, vn_parts *s);
+void    vn_parts_drop(vn_identity_walk *w);
+void    vn_parts_end(vn_identity_walk *w); /* of all */
 /* n <= VN_WINDOW numbers of one of them as they are, until the next call for it; NULL: w->st says why not. */
 const unsigned char *vn_parts_raw(const vn_parts *s, int which, int64_t from, size_t n);
 /* Are two of them one tensor under two names? */

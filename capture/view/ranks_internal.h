@@ -1,6 +1,6 @@
-/* ranks_inside.h: what ranks.c, ranks_which.c and ranks_same.c share. Nobody else includes it. */
-#ifndef VN_CAPTURE_RANKS_INSIDE_H
-#define VN_CAPTURE_RANKS_INSIDE_H
+/* ranks_internal.h: what ranks.c, ranks_which.c and ranks_same.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_RANKS_INTERNAL_H
+#define VN_CAPTURE_RANKS_INTERNAL_H
 
 #include "capture/recording/derive.h"
 #include "capture/view/ranks.h"

@@ -1,7 +1,7 @@
-/* weights_inside.h: what the files of weights.h share: the part a weight plays, the
+/* weights_internal.h: what the files of weights.h share: the part a weight plays, the
  * orders its numbers may be in, the changes they may have gone through. */
-#ifndef VN_COMPARE_WEIGHTS_INSIDE_H
-#define VN_COMPARE_WEIGHTS_INSIDE_H
+#ifndef VN_COMPARE_WEIGHTS_INTERNAL_H
+#define VN_COMPARE_WEIGHTS_INTERNAL_H
 
 #include "compare/weights/weights.h"
 
@@ -9,24 +9,24 @@
 
 /* ---- names (weights_names.c) -------------------------------------------------- */
 
-typedef enum vn_part {
+typedef enum vn_weight_part {
 	VN_PART_OTHER, VN_PART_EMBED, VN_PART_HEAD, VN_PART_Q, VN_PART_K, VN_PART_V, VN_PART_O, VN_PART_QKV, VN_PART_C_ATTN,
 	VN_PART_GATE, VN_PART_UP, VN_PART_GATE_UP, VN_PART_DOWN, VN_PART_NORM, VN_PART_NORM_IN, VN_PART_NORM_POST,
 	VN_PART_NORM_Q, VN_PART_NORM_K, VN_PART_GDN_QKV, VN_PART_GDN_Z, VN_PART_GDN_B, VN_PART_GDN_A, VN_PART_GDN_CONV,
 	VN_PART_GDN_DT, VN_PART_GDN_LOG, VN_PART_GDN_NORM, VN_PART_GDN_OUT
-} vn_part;
+} vn_weight_part;
 
 typedef struct vn_weight_name {
-	vn_part     part;
+	vn_weight_part     part;
 	int         layer; /* -1: outside layers */
 	const char *tail;  /* behind the layer; the whole name where there is none */
 	bool        bias;
 } vn_weight_name;
 
 vn_weight_name vn_weight_name_of(const char *name);
-bool           vn_part_is_norm(vn_part p);
+bool           vn_part_is_norm(vn_weight_part p);
 /* Of holding each other's numbers. */
-vn_mistake     vn_part_exchange(vn_part a, vn_part b);
+vn_mistake     vn_part_exchange(vn_weight_part a, vn_weight_part b);
 /* The row of this name; NULL. */
 const vn_weight_row *vn_weight_find(const vn_weight_row *rows, int n, const char *name);
 
@@ -94,19 +94,19 @@ void   vn_change_row(const vn_change *c, double *x, size_t n, vn_dtype to, void 
 /* ---- the numbers (weights_numbers.c) ------------------------------------------------- */
 
 /* A matrix in up to three parts, one below the other. */
-typedef struct vn_numbers {
+typedef struct vn_weight_numbers {
 	const unsigned char *data[3];
 	int64_t              rows[3], cols;
 	int                  n;
 	vn_dtype             dtype; /* of single numbers */
 	float               *own;   /* to be freed: what a quantised one stands for */
-} vn_numbers;
-vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_numbers *m, vn_error *err);
-void      vn_numbers_free(vn_numbers *m);
+} vn_weight_numbers;
+vn_status vn_numbers_of(const vn_tensor *const *t, int n, vn_weight_numbers *m, vn_error *err);
+void      vn_numbers_free(vn_weight_numbers *m);
 /* The digest of rows x cols of these numbers in another order and changed, stored in `to`;
  * rows: 0 for as many as there are. want, where it is at hand, is what should come out: at the first row that
  * is another the rest is spared. Empty then, and where memory is out. */
-vn_digest vn_numbers_digest(const vn_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want);
+vn_digest vn_numbers_digest(const vn_weight_numbers *m, const vn_order *o, const vn_change *c, vn_dtype to, int64_t rows, const vn_tensor *want);
 
 /* What two tensors of one size have in common. */
 typedef struct vn_fit {
@@ -120,13 +120,13 @@ vn_fit vn_fit_of(const vn_tensor *a, const vn_tensor *b);
 /* ---- verdicts (weights_tried.c, weights_likely.c) --------------------------------------- */
 
 /* Where one weight stands among the others. */
-typedef struct vn_trial {
+typedef struct vn_weight_trial {
 	const vn_weight_side *side[2];
 	const vn_weight_row  *row[2];
 	const vn_tensor      *numbers[2]; /* NULL: not known */
 	vn_weight_name        name;
 	vn_heads              heads;
-} vn_trial;
+} vn_weight_trial;
 
 __attribute__((format(printf, 6, 7)))
 bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const char *kind, vn_mistake id, const char *format, ...);
@@ -135,14 +135,14 @@ bool vn_weight_is(vn_weight_difference *d, vn_proof proof, bool certain, const c
 bool vn_weight_measures(vn_weight_difference *d, const char *what, double x);
 
 /* Each fills d and returns true where it knows. */
-bool vn_weight_by_table(const vn_trial *t, vn_weight_difference *d);
-bool vn_weight_by_digest(const vn_trial *t, vn_weight_difference *d);
-bool vn_weight_by_numbers(const vn_trial *t, vn_weight_difference *d);
-bool vn_weight_by_statistics(const vn_trial *t, vn_weight_difference *d);
+bool vn_weight_by_table(const vn_weight_trial *t, vn_weight_difference *d);
+bool vn_weight_by_digest(const vn_weight_trial *t, vn_weight_difference *d);
+bool vn_weight_by_numbers(const vn_weight_trial *t, vn_weight_difference *d);
+bool vn_weight_by_statistics(const vn_weight_trial *t, vn_weight_difference *d);
 /* One that is on one side alone, because the other has it in parts, or as a part. *same: and has the same numbers in it. */
-bool vn_weight_fused(const vn_trial *t, vn_weight_difference *d, bool *same);
+bool vn_weight_fused(const vn_weight_trial *t, vn_weight_difference *d, bool *same);
 /* Are these the numbers of a on their way through a format, whatever the digests say? */
-bool vn_weight_same_numbers(const vn_trial *t, bool *rounded);
+bool vn_weight_same_numbers(const vn_weight_trial *t, bool *rounded);
 
 /* Lines of the differences, which are sorted for it. all: the names of both sides, to know
  * whether all layers differ. */

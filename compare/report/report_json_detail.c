@@ -1,4 +1,4 @@
-/* report_json_told.c: a divergence in full, as JSON: values, statistics, inputs, likeness, profile. */
+/* report_json_detail.c: a divergence in full, as JSON: values, statistics, inputs, likeness, profile. */
 #include "compare/report/report_json.h"
 #include "compare/comparison/checkpoint.h"
 
@@ -35,7 +35,7 @@ static json_t *statistics(const vn_stats *s)
 	return j;
 }
 
-static json_t *side(const vn_told *d, int which, vn_dtype dtype, double at)
+static json_t *side(const vn_report_detail *d, int which, vn_dtype dtype, double at)
 {
 	json_t *j = json_object(), *first = json_array(), *flags = json_object();
 	for (int i = 0; i < d->n_first; i++)
@@ -49,7 +49,7 @@ static json_t *side(const vn_told *d, int which, vn_dtype dtype, double at)
 	return j;
 }
 
-static json_t *inputs(const vn_comparison *c, const vn_told *d)
+static json_t *inputs(const vn_comparison *c, const vn_report_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
@@ -71,7 +71,7 @@ static json_t *energies(const double *x, int64_t n, int64_t run)
 	return a;
 }
 
-static json_t *resembles(const vn_comparison *c, const vn_resemblance *like)
+static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
 {
 	static const char *const kinds[] = {
 		[VN_LIKE_OTHER] = "other", [VN_LIKE_OWN] = "own", [VN_LIKE_PERMUTED] = "permuted", [VN_LIKE_SHIFTED] = "shifted",
@@ -106,7 +106,7 @@ static json_t *profile(const vn_profile *p)
 	return json_pack("{s:o, s:o}", "words", vn_json_lines(&p->words), "axes", axes);
 }
 
-json_t *vn_json_divergence(const vn_comparison *c, const vn_told *x)
+json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 {
 	const vn_checkpoint *p = &c->point[x->point];
 	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);

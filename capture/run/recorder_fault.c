@@ -1,5 +1,5 @@
-/* misread.c: see misread.h. */
-#include "capture/run/misread.h"
+/* recorder_fault.c: see recorder_fault.h. */
+#include "capture/run/recorder_fault.h"
 
 #include "libref/base/glob.h"
 
@@ -15,7 +15,7 @@ static const struct { const char *id, *means; int kind; bool logits; } table[] =
 #include "libref/plan/catalogue.def"
 };
 
-struct vn_misreader {
+struct vn_recorder_fault {
 	const vn_plan *plan;
 	int           *kind;   /* (n_values); -1: as it is */
 	char         **before; /* (n_values): what the call or the prompt before made, or NULL */
@@ -30,15 +30,15 @@ struct vn_misreader {
 	size_t         at, bytes;
 };
 
-int         vn_n_misreadings(void)     { return (int)(sizeof table / sizeof *table); }
-const char *vn_misreading_id(int i)    { return table[i].id; }
-const char *vn_misreading_means(int i) { return table[i].means; }
+int         vn_n_recorder_faults(void)     { return (int)(sizeof table / sizeof *table); }
+const char *vn_recorder_fault_id(int i)    { return table[i].id; }
+const char *vn_recorder_fault_means(int i) { return table[i].means; }
 
-int vn_misreading_find(const char *what)
+int vn_recorder_fault_find(const char *what)
 {
 	const size_t n = strcspn(what, "@");
 
-	for (int i = 0; i < vn_n_misreadings(); i++)
+	for (int i = 0; i < vn_n_recorder_faults(); i++)
 		if (n > 0 && strncmp(what, table[i].id, n) == 0 && (table[i].id[n] == '\0' || table[i].id[n] == '.'))
 			return i;
 	return -1;
@@ -53,7 +53,7 @@ static bool fits(int i, const vn_plan *p, int value)
 	return v->alias_of < 0 && (!table[i].logits || v->point == VN_POINT_LOGITS) && (!rows || v->size[0] == VN_T);
 }
 
-int vn_misreading_count(int i, const vn_plan *p)
+int vn_recorder_fault_count(int i, const vn_plan *p)
 {
 	int n = 0;
 
@@ -62,10 +62,10 @@ int vn_misreading_count(int i, const vn_plan *p)
 	return n;
 }
 
-vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **misreader, vn_error *err)
+vn_status vn_recorder_fault_create(const vn_plan *plan, vn_recorder_fault **recorder_fault, vn_error *err)
 {
 	const size_t  n = (size_t)plan->n_values + 1;
-	vn_misreader *m = *misreader = calloc(1, sizeof *m);
+	vn_recorder_fault *m = *recorder_fault = calloc(1, sizeof *m);
 
 	if (m) {
 		m->plan = plan;
@@ -74,8 +74,8 @@ vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **misreader, vn_
 		m->had = calloc(n, sizeof *m->had);
 	}
 	if (!m || !m->kind || !m->before || !m->had) {
-		vn_misreader_destroy(m);
-		*misreader = NULL;
+		vn_recorder_fault_destroy(m);
+		*recorder_fault = NULL;
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", plan->n_values);
 	}
 	for (int v = 0; v < plan->n_values; v++)
@@ -83,7 +83,7 @@ vn_status vn_misreader_create(const vn_plan *plan, vn_misreader **misreader, vn_
 	return VN_OK;
 }
 
-void vn_misreader_destroy(vn_misreader *m)
+void vn_recorder_fault_destroy(vn_recorder_fault *m)
 {
 	if (!m)
 		return;
@@ -96,9 +96,9 @@ void vn_misreader_destroy(vn_misreader *m)
 	free(m);
 }
 
-vn_status vn_misreader_inject(vn_misreader *m, const char *what, vn_error *err)
+vn_status vn_recorder_fault_inject(vn_recorder_fault *m, const char *what, vn_error *err)
 {
-	const int   i = vn_misreading_find(what);
+	const int   i = vn_recorder_fault_find(what);
 	const char *at = strchr(what, '@');
 	char        layer[32];
 	vn_status   st;
@@ -128,7 +128,7 @@ vn_status vn_misreader_inject(vn_misreader *m, const char *what, vn_error *err)
 
 static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *shape, vn_error *err)
 {
-	vn_misreader *m = ctx;
+	vn_recorder_fault *m = ctx;
 
 	m->value = value;
 	if (m->kind[value] < 0)
@@ -147,7 +147,7 @@ static vn_status begin(void *ctx, int value, vn_dtype dtype, const vn_shape *sha
 
 static vn_status write_piece(void *ctx, const void *data, size_t elements, vn_error *err)
 {
-	vn_misreader *m = ctx;
+	vn_recorder_fault *m = ctx;
 	const size_t  bytes = elements * vn_dtype_size(m->dtype);
 
 	if (m->kind[m->value] < 0)
@@ -170,7 +170,7 @@ static void swap_bytes(char *data, size_t bytes, size_t width)
 }
 
 /* This call's bytes are kept, and those of the call before are filed, where they are as many. */
-static void previous(vn_misreader *m)
+static void previous(vn_recorder_fault *m)
 {
 	const int v = m->value;
 	char     *was = m->before[v];
@@ -186,7 +186,7 @@ static void previous(vn_misreader *m)
 }
 
 /* What the prompt before made: kept, or filed once where it is as many bytes. */
-static void former(vn_misreader *m)
+static void former(vn_recorder_fault *m)
 {
 	const int v = m->value;
 
@@ -199,7 +199,7 @@ static void former(vn_misreader *m)
 	m->data = m->keeping ? NULL : was;
 }
 
-static vn_status file(vn_misreader *m, vn_dtype dtype, const char *data, vn_error *err)
+static vn_status file(vn_recorder_fault *m, vn_dtype dtype, const char *data, vn_error *err)
 {
 	const size_t n = (size_t)vn_shape_count(&m->shape);
 	vn_status    st;
@@ -211,7 +211,7 @@ static vn_status file(vn_misreader *m, vn_dtype dtype, const char *data, vn_erro
 }
 
 /* Zeros behind the rows. */
-static vn_status pad(vn_misreader *m, vn_error *err)
+static vn_status pad(vn_recorder_fault *m, vn_error *err)
 {
 	const int64_t rows = m->shape.dim[0], all = (rows + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
 	const size_t  bytes = rows ? m->bytes / (size_t)rows * (size_t)all : 0;
@@ -227,7 +227,7 @@ static vn_status pad(vn_misreader *m, vn_error *err)
 
 static vn_status end(void *ctx, vn_error *err)
 {
-	vn_misreader *m = ctx;
+	vn_recorder_fault *m = ctx;
 	const size_t  width = vn_dtype_size(m->dtype);
 	const char   *data = m->data;
 	vn_status     st = VN_OK;
@@ -273,7 +273,7 @@ static vn_status end(void *ctx, vn_error *err)
 	return st ? st : file(m, m->dtype, data, err);
 }
 
-bool vn_misreader_former(const vn_misreader *m, bool *want)
+bool vn_recorder_fault_former(const vn_recorder_fault *m, bool *want)
 {
 	bool some = false;
 
@@ -284,13 +284,13 @@ bool vn_misreader_former(const vn_misreader *m, bool *want)
 	return some;
 }
 
-vn_sink vn_misreader_keep(vn_misreader *m)
+vn_sink vn_recorder_fault_keep(vn_recorder_fault *m)
 {
 	m->keeping = true;
 	return (vn_sink){ m, begin, write_piece, end };
 }
 
-vn_sink vn_misreader_sink(vn_misreader *m, const vn_sink *behind)
+vn_sink vn_recorder_fault_sink(vn_recorder_fault *m, const vn_sink *behind)
 {
 	m->keeping = false;
 	m->behind = *behind;

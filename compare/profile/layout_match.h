@@ -1,4 +1,4 @@
-/* resemble.h: finds what a wrong tensor holds instead.
+/* layout_match.h: finds what a wrong tensor holds instead.
  *
  * A checkpoint outside its limits is compared with what recordings often hold by mistake:
  *
@@ -19,7 +19,7 @@
 
 #include "compare/comparison/comparison.h"
 
-typedef enum vn_likeness {
+typedef enum vn_layout_kind {
 	VN_LIKE_NOTHING,
 	VN_LIKE_OTHER,     /* the reference's checkpoint `entry` */
 	VN_LIKE_OWN,       /* bit for bit the candidate's own checkpoint `entry`, which the reference has otherwise */
@@ -28,20 +28,20 @@ typedef enum vn_likeness {
 	VN_LIKE_REVERSED,  /* rows of tokens backwards */
 	VN_LIKE_COLUMNS,   /* its columns lie as order[0], a vn_column_order, says */
 	VN_LIKE_HEADS      /* head h is the reference's head order[h] */
-} vn_likeness;
+} vn_layout_kind;
 
 #define VN_LIKE_HEADS_MAX 128
 
-typedef struct vn_resemblance {
-	vn_likeness kind;
+typedef struct vn_layout_match {
+	vn_layout_kind kind;
 	int    entry;                    /* of the reference's, or of the candidate's entries */
 	int    shift;
 	int    order[VN_LIKE_HEADS_MAX]; /* of axes or of heads */
 	double nmse;                     /* as that */
 	char   words[300];               /* "the numbers are those of layer1.attn_context ..."; empty: nothing */
-} vn_resemblance;
+} vn_layout_match;
 
 /* Of a measured checkpoint that is outside. Errors: memory, or a file that cannot be read. */
-vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_error *err);
+vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err);
 
 #endif

@@ -1,10 +1,10 @@
-/* few.c: small tensors of steps of one token, taken together; see vn_few.
+/* pooled_small.c: small tensors of steps of one token, taken together; see vn_pooled_small.
  *
  * Their steps are to the ratio what the rows of one tensor are: sums of squares
  * are added, the worst step stands for the worst token. */
 #include "compare/judge/count.h"
 #include "compare/comparison/checkpoint.h"
-#include "compare/judge/few.h"
+#include "compare/judge/pooled_small.h"
 #include "compare/metrics/measure.h"
 
 #include <math.h>
@@ -31,7 +31,7 @@ static int by_name(const void *a, const void *b)
 	return name ? name : (x->point > y->point) - (x->point < y->point);
 }
 
-bool vn_few_have(vn_metric m)
+bool vn_pooled_small_has(vn_metric m)
 {
 	const vn_metric_info *info = vn_metric_get(m);
 	/* A percentile of all cannot be told from those of each. */
@@ -52,7 +52,7 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	double      numbers = 0.0;
 
 	for (int m = 0; m < VN_N_METRICS; m++)
-		value[m] = vn_few_have((vn_metric)m) ? 0.0 : (double)NAN;
+		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
 		const vn_checkpoint *p = &c->point[in[i].point];
 		const double *v = values(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit, d = v[VN_M_RMSE] / unit;
@@ -88,7 +88,7 @@ static int smaller(const void *a, const void *b)
 }
 
 /* row: what join left of the candidate. */
-static vn_status rank(vn_few *g, const vn_squares *row, vn_error *err)
+static vn_status rank(vn_pooled_small *g, const vn_squares *row, vn_error *err)
 {
 	squares *s = malloc((size_t)g->n * sizeof *s);
 	double   dd = 0, rr = 0;
@@ -112,7 +112,7 @@ static vn_status rank(vn_few *g, const vn_squares *row, vn_error *err)
 	return VN_OK;
 }
 
-bool vn_few_by_it(const vn_few *g, double nmse, double floors)
+bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double floors)
 {
 	int kept = 0; /* the least of them that break nothing */
 
@@ -123,30 +123,30 @@ bool vn_few_by_it(const vn_few *g, double nmse, double floors)
 
 static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 {
-	vn_few     *more = realloc(c->few, ((size_t)c->n_few + 1) * sizeof *more);
+	vn_pooled_small     *more = realloc(c->pooled_small, ((size_t)c->n_pooled_small + 1) * sizeof *more);
 	vn_squares *row = malloc((size_t)n * sizeof *row);
 	vn_size    *size = malloc((size_t)n * sizeof *size);
 	vn_status   st = VN_OK;
 	double      unit = 0.0;
 
 	if (more)
-		c->few = more;
+		c->pooled_small = more;
 	if (!more || !row || !size) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 		goto done;
 	}
-	vn_few *g = &c->few[c->n_few];
-	*g = (vn_few) { .n = n };
+	vn_pooled_small *g = &c->pooled_small[c->n_pooled_small];
+	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* the largest number, so that no square is lost */
 		vn_checkpoint *p = &c->point[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
-		p->few = c->n_few;
+		p->pooled_small = c->n_pooled_small;
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
 	join(c, in, n, true, unit, row, size, g->floor);
 	g->worst = in[join(c, in, n, false, unit, row, size, g->value)].point;
-	c->n_few++;
+	c->n_pooled_small++;
 	st = rank(g, row, err);
 done:
 	free(size);
@@ -154,7 +154,7 @@ done:
 	return st;
 }
 
-vn_status vn_take_few(vn_comparison *c, vn_error *err)
+vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 {
 	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
 	vn_status st = VN_OK;

@@ -1,6 +1,6 @@
-/* tokenizer_inside.h: a tokenizer's parts, for the files that make one. Nobody else includes it. */
-#ifndef VN_LIBREF_TEXT_TOKENIZER_INSIDE_H
-#define VN_LIBREF_TEXT_TOKENIZER_INSIDE_H
+/* tokenizer_internal.h: a tokenizer's parts, for the files that make one. Nobody else includes it. */
+#ifndef VN_LIBREF_TEXT_TOKENIZER_INTERNAL_H
+#define VN_LIBREF_TEXT_TOKENIZER_INTERNAL_H
 
 #include "libref/text/added.h"
 #include "libref/text/bpe.h"

@@ -1,10 +1,10 @@
-/* attention_inside.h: what the files of attention share.
+/* attention_internal.h: what the files of attention share.
  *
  * Inside libref/ops only, built in both widths (real.h). attention.c has the blocks and the
  * products, attention_softmax.c who sees whom and the softmax, attention_kept.c where a key lies.
  */
-#ifndef VN_LIBREF_OPS_ATTENTION_INSIDE_H
-#define VN_LIBREF_OPS_ATTENTION_INSIDE_H
+#ifndef VN_LIBREF_OPS_ATTENTION_INTERNAL_H
+#define VN_LIBREF_OPS_ATTENTION_INTERNAL_H
 
 #include "libref/ops/ops.h"
 #include "libref/ops/steps.h"

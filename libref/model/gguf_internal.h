@@ -1,6 +1,6 @@
-/* gguf_inside.h: what the files of gguf.h share among themselves. */
-#ifndef VN_LIBREF_MODEL_GGUF_INSIDE_H
-#define VN_LIBREF_MODEL_GGUF_INSIDE_H
+/* gguf_internal.h: what the files of gguf.h share among themselves. */
+#ifndef VN_LIBREF_MODEL_GGUF_INTERNAL_H
+#define VN_LIBREF_MODEL_GGUF_INTERNAL_H
 
 #include "libref/base/map.h"
 #include "libref/model/gguf.h"

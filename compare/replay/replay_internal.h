@@ -1,6 +1,6 @@
-/* replay_inside.h: what the files of replay/ share; nobody else includes it. */
-#ifndef VN_COMPARE_REPLAY_INSIDE_H
-#define VN_COMPARE_REPLAY_INSIDE_H
+/* replay_internal.h: what the files of replay/ share; nobody else includes it. */
+#ifndef VN_COMPARE_REPLAY_INTERNAL_H
+#define VN_COMPARE_REPLAY_INTERNAL_H
 
 #include "compare/match/names.h"
 #include "compare/replay/candidate.h"

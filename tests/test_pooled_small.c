@@ -14,9 +14,9 @@ static void a_small_tensor_is_no_finding_where_its_floor_is_nought_by_chance(voi
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(t.c.within);
-	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
-	CU_ASSERT_EQUAL(t.c.few[0].n, 32); /* not the prompt */
-	CU_ASSERT_EQUAL(t.c.few[0].numbers, 32 * V);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_pooled_small, 1);
+	CU_ASSERT_EQUAL(t.c.pooled_small[0].n, 32); /* not the prompt */
+	CU_ASSERT_EQUAL(t.c.pooled_small[0].numbers, 32 * V);
 	CU_ASSERT_EQUAL(t.c.n_status[VN_WITHIN], 33); /* those that are judged at another step are not without limits */
 	finish(&t);
 }
@@ -74,7 +74,7 @@ static void what_it_is_made_of_is_blamed_at_each_step_that_is_charged(void)
 	make(32, factor, -1);
 	compare(&t, "floor", ratios);
 	embed_worst = -1;
-	CU_ASSERT_EQUAL(t.c.n_few, 2);
+	CU_ASSERT_EQUAL(t.c.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 4); /* both at 9 and at 21 */
 	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 9);
 	t.c.plan = plan; /* these files hold none: no model made them */
@@ -115,7 +115,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 		factor[i] = 1 + 0.1 * i;
 	make(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 1);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_pooled_small, 1);
 	double dd = 0, rr = 0;
 	for (int i = 1; i <= 16; i++) {
 		float  r[V_MOST], x[V_MOST];
@@ -128,7 +128,7 @@ static void what_is_said_of_few_together_is_of_all_their_numbers(void)
 			most = fmax(most, fabs(d));
 		}
 	}
-	const vn_few *g = &t.c.few[0];
+	const vn_pooled_small *g = &t.c.pooled_small[0];
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_NMSE], dd / rr, 1e-12 * dd / rr);
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_RMSE], sqrt(dd / (16 * V)), 1e-12);
 	CU_ASSERT_DOUBLE_EQUAL(g->value[VN_M_MAX_ABS], most, 1e-12);
@@ -172,7 +172,7 @@ static void a_tensor_that_is_not_small_is_judged_at_every_step(void)
 	factor[5] = factor[9] = 3;
 	make(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL(t.c.n_few, 0);
+	CU_ASSERT_EQUAL(t.c.n_pooled_small, 0);
 	CU_ASSERT_EQUAL(failing(&t), 2);
 	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 5);
 	finish(&t);
@@ -194,7 +194,7 @@ static void a_row_of_scores_is_small_where_it_is_made_of_few_numbers(void)
 	factor[5] = factor[9] = 3;
 	make(16, factor, -1);
 	compare(&t, "floor", ratios);
-	CU_ASSERT_EQUAL_FATAL(t.c.n_few, 2);
+	CU_ASSERT_EQUAL_FATAL(t.c.n_pooled_small, 2);
 	CU_ASSERT_EQUAL(failing(&t), 0); /* (14 + 2 * 9) / 16 = 2 */
 	finish(&t);
 	vn_plan_destroy(plan);

@@ -1,6 +1,6 @@
-/* resemble.c: see resemble.h. */
-#include "compare/profile/draw.h"
-#include "compare/profile/resemble.h"
+/* layout_match.c: see layout_match.h. */
+#include "compare/profile/sampling.h"
+#include "compare/profile/layout_match.h"
 
 #include "capture/recording/numbers.h"
 #include "compare/text/columns.h"
@@ -31,13 +31,13 @@ typedef struct search {
 	double     own, limit;      /* nmse as itself; what a likeness must keep to */
 	int64_t    at[VN_DRAWN];       /* flat positions */
 	int        drawn;
-	vn_resemblance *best;
+	vn_layout_match *best;
 } search;
 
 /* ---- a map from the candidate's positions to the reference's --------------------------------- */
 
 typedef struct map {
-	vn_likeness kind;
+	vn_layout_kind kind;
 	const search *s;
 	int     axis;                     /* of tokens, of heads */
 	int64_t stride[VN_MAX_RANK];      /* PERMUTED: of the reference's axes in the candidate's bytes */
@@ -110,7 +110,7 @@ static bool better(const search *s, const map *m, vn_numbers *ref, double *nmse)
 }
 
 __attribute__((format(printf, 4, 5)))
-static void tell(search *s, vn_likeness kind, double nmse, const char *format, ...)
+static void tell(search *s, vn_layout_kind kind, double nmse, const char *format, ...)
 {
 	va_list args;
 	s->best->kind = kind;
@@ -332,13 +332,13 @@ static vn_status heads(search *s, vn_error *err)
 	return VN_OK;
 }
 
-vn_status vn_resemble(const vn_comparison *c, int point, vn_resemblance *r, vn_error *err)
+vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
 	const vn_checkpoint *p = &c->point[point];
 	search s = { .c = c, .re = vn_recording_entry(c->ref, p->ref), .ce = vn_recording_entry(c->cand, p->cand), .best = r };
 	vn_status st;
 
-	*r = (vn_resemblance) { .entry = -1 };
+	*r = (vn_layout_match) { .entry = -1 };
 	s.n = p->m.n;
 	s.own = p->m.value[VN_M_NMSE];
 	s.limit = fmin(NEAR, s.own / BETTER);

@@ -1,6 +1,6 @@
-/* experiment_inside.h: the inside of experiments. */
-#ifndef VN_COMPARE_EXPERIMENT_INSIDE_H
-#define VN_COMPARE_EXPERIMENT_INSIDE_H
+/* experiment_internal.h: the inside of experiments. */
+#ifndef VN_COMPARE_EXPERIMENT_INTERNAL_H
+#define VN_COMPARE_EXPERIMENT_INTERNAL_H
 
 #include "compare/isolate/experiment.h"
 #include "compare/report/report.h"

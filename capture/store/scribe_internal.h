@@ -1,6 +1,6 @@
-/* scribe_inside.h: what scribe_file.c and scribe_about.c share: the side of HDF5. Nobody else includes it. */
-#ifndef VN_CAPTURE_SCRIBE_INSIDE_H
-#define VN_CAPTURE_SCRIBE_INSIDE_H
+/* scribe_internal.h: what scribe_file.c and scribe_about.c share: the side of HDF5. Nobody else includes it. */
+#ifndef VN_CAPTURE_SCRIBE_INTERNAL_H
+#define VN_CAPTURE_SCRIBE_INTERNAL_H
 
 #include "capture/file/driver.h"
 #include "capture/file/h5.h"

@@ -1,4 +1,4 @@
-/* draw.h: numbers of two tensors held against each other at a few places, before all are read. */
+/* sampling.h: numbers of two tensors held against each other at a few places, before all are read. */
 #ifndef VN_COMPARE_DRAW_H
 #define VN_COMPARE_DRAW_H
 

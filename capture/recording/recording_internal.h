@@ -1,6 +1,6 @@
-/* recording_inside.h: what the files of recording.h, receive.c, view.c, derive.c and dump.c share. Nobody else includes it. */
-#ifndef VN_CAPTURE_RECORDING_INSIDE_H
-#define VN_CAPTURE_RECORDING_INSIDE_H
+/* recording_internal.h: what the files of recording.h, receive.c, view.c, derive.c and dump.c share. Nobody else includes it. */
+#ifndef VN_CAPTURE_RECORDING_INTERNAL_H
+#define VN_CAPTURE_RECORDING_INTERNAL_H
 
 #include "capture/recording/derive.h"
 #include "capture/file/plan_json.h"
@@ -70,9 +70,9 @@ typedef struct vn_foreign {
 	void      (*close)(void *context);
 } vn_foreign;
 
-typedef struct vn_word {
+typedef struct vn_attribute_word {
 	char *key, *value;
-} vn_word;
+} vn_attribute_word;
 
 struct vn_recording {
 	char     *path;
@@ -82,7 +82,7 @@ struct vn_recording {
 	const unsigned char *map; /* the whole file, or NULL before the first need */
 
 	bool      complete;
-	vn_word  *root, *model; /* attributes */
+	vn_attribute_word  *root, *model; /* attributes */
 	int       n_root, n_model;
 	vn_facts  run;
 	int32_t  *ids, *positions;

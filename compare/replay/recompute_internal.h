@@ -1,6 +1,6 @@
-/* recompute_inside.h: what recompute.c and recompute_run.c share. */
-#ifndef VN_COMPARE_RECOMPUTE_INSIDE_H
-#define VN_COMPARE_RECOMPUTE_INSIDE_H
+/* recompute_internal.h: what recompute.c and recompute_run.c share. */
+#ifndef VN_COMPARE_RECOMPUTE_INTERNAL_H
+#define VN_COMPARE_RECOMPUTE_INTERNAL_H
 
 #include "compare/match/names.h"
 #include "compare/replay/recompute.h"
@@ -13,7 +13,7 @@ typedef struct vn_recompute_width {
 	vn_policy      policy;
 	const vn_eval *eval;
 	size_t         size;  /* bytes of a number */
-	void         **sound; /* (values): what was captured, or the sound plan made; NULL: not yet */
+	void         **unmodified; /* (values): what was captured, or the unmodified plan made; NULL: not yet */
 } vn_recompute_width;
 
 struct vn_recompute {

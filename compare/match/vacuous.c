@@ -1,4 +1,4 @@
-/* hollow.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
+/* vacuous.c: pairs that agree and prove nothing. Zeros on both sides, or one number everywhere, are what two recorders
  * leave that never read the tensor; another layer's numbers on both sides are what one hook does that both use, another step's what reading too early does; and a token
  * whose scores are all masked has no softmax. */
 #include "compare/match/match.h"
@@ -159,7 +159,7 @@ static vn_status held_twice(vn_comparison *c, const vn_checkpoint *p, const vn_c
 static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
 {
 	(void)c;
-	return p->layer >= 0 && !p->hollow && p->m.absmax[0] > 0;
+	return p->layer >= 0 && !p->vacuous && p->m.absmax[0] > 0;
 }
 
 static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q)
@@ -188,7 +188,7 @@ static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 
 static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return !p->hollow && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
+	return !p->vacuous && p->m.absmax[0] > 0 && rows_of(c, p) > 0;
 }
 
 /* The ids of its rows, the last ones of those that its step kept; NULL: not known. */
@@ -278,13 +278,13 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 		vn_checkpoint *p = sorted[i], *q = sorted[i - 1];
 		bool same = compare_numbers(p, q) == 0 && k->found(c, p, q), right = false;
 		if (same && !(st = held_twice(c, p, q, &same, err)) && same && !(st = k->but(c, p, q, &right, err)) && !right)
-			p->hollow = k->says;
+			p->vacuous = k->says;
 	}
 	free(sorted);
 	return st;
 }
 
-vn_status vn_hollow(vn_comparison *c, vn_error *err)
+vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
 	                  steps = { has_rows, by_name, is_another_steps, tokens_alike, left_over };
@@ -296,12 +296,12 @@ vn_status vn_hollow(vn_comparison *c, vn_error *err)
 		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
 			return st;
 		if (yes)
-			p->hollow = constant;
+			p->vacuous = constant;
 		yes = p->m.masked > 0;
 		if (yes && (st = look_at(c->ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
 		if (yes)
-			p->hollow = blind;
+			p->vacuous = blind;
 	}
 	const vn_status st = find_stale(c, &layers, err);
 	return st ? st : find_stale(c, &steps, err);
