@@ -161,37 +161,54 @@ typedef struct vn_compare_options {
 typedef struct vn_graph vn_graph; /* localise.c */
 
 typedef struct vn_comparison {
-	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
-	vn_limits     *limits;
-	vn_model      *model;      /* options->model, opened; NULL */
-	vn_policy      policy;     /* the candidate's, where there is a model, or that of --floor */
-	bool           replayed;   /* origins are what replay.h says */
+	/* The request. Borrowed. */
 	const vn_compare_options *options;
+	vn_limits     *limits;
+	vn_recording  *ref, *cand, *floor; /* opened; floor: NULL without --floor */
+
+	/* Opened for it. */
+	vn_model      *model;      /* options->model; NULL. By vn_floor_run */
 	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
-	vn_checkpoint *point;      /* in execution order; extras last */
+	vn_policy      policy;     /* the candidate's precision, where there is a model, or that of --floor */
+
+	/* contract: what may not be compared, and what a person should know. Later chapters add lines. */
+	vn_lines       notes, warnings, refusals;
+	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
+
+	/* match: one checkpoint per name and step, in execution order; extras last. Later chapters fill them in. */
+	vn_checkpoint *point;
 	int            n_points;
+	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
+	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
+
+	/* measure. */
+	bool           bits;       /* measure differing: some limit speaks of it */
+	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
+
+	/* floor. */
+	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
+	int            n_invalid_floors, first_invalid_floor; /* checkpoints whose floor was rejected; -1 */
+
+	/* pool: steps that are judged together. */
 	vn_pool       *pool;
 	int            n_pools;
 	vn_pooled_small *pooled_small;
 	int            n_pooled_small;
 	struct vn_channel_pool *channel_pool; /* pool_channels.h */
 	int            n_channel_pools;
+
+	/* judge, and the baseline. */
 	int            n_status[VN_N_STATUS_WORDS], n_fails;
-	vn_verified    digests;    /* of the stored tensors that were read, of all recordings */
 	int            n_since[VN_N_SINCE];
-	int64_t        hidden;     /* numbers of a token in the reference's model; 0: no tensor says it (count.h) */
-	int64_t        n_neither;  /* values of the plan, over all steps, that neither side recorded */
-	int            first;      /* first divergence; -1 */
-	int            n_invalid_floors, first_invalid_floor; /* checkpoints whose floor is none; -1 */
-	int           *origins, n_origins;
-	vn_graph      *graph;
-	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
-	char           floor_from[200]; /* "f16 run of MODEL", "FILE"; empty: none */
-	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
-	vn_lines       notes, warnings, refusals;
-	bool           bits;       /* measure differing: some limit speaks of it */
 	bool           within;
 	bool           strict;     /* it would be within, but for its warnings */
+
+	/* localise, replay, explain. */
+	vn_graph      *graph;
+	int            first;      /* first divergence; -1 */
+	int           *origins, n_origins;
+	bool           replayed;   /* origins are what replay.h says */
+	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
 } vn_comparison;
 
 #endif
