@@ -109,12 +109,13 @@ static void sixty_four_steps_on_f16_is_within_four_floors(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
+	CU_TestInfo contiguous[] = {
 		INVARIANTS,
 		ROPE_INVARIANTS,
 		{ "sixty-four steps on, f16 is within four floors", sixty_four_steps_on_f16_is_within_four_floors },
 		CU_TEST_INFO_NULL
 	};
+	CU_TestInfo paged[] = { CACHE_INVARIANTS, CU_TEST_INFO_NULL };
 	int bad = 0;
 
 	if (find_devices() == 0)
@@ -124,7 +125,7 @@ int main(void)
 	for (device_ = 0; device_ < n_devices_; device_++)
 		for (int p = 0; p < 2; p++) {
 			paged_ = p;
-			bad |= run_suite(p ? "gpu invariants, paged" : "gpu invariants, contiguous", tests);
+			bad |= p ? run_suite("gpu invariants, paged", paged) : run_suite("gpu invariants, contiguous", contiguous);
 		}
 	close_models();
 	free(devices_);
