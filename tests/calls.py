@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""calls.py BUILD: the folders of the four rooms stand on each other in one ORDER.
+"""calls.py BUILD | --map: the folders of the four rooms stand on each other in one ORDER.
 
 Reads every source file's includes, and the symbols of its object file under BUILD (nm), and checks:
 
   - a file includes headers of its own folder, or of one that comes before it in ORDER
   - it uses functions and data of its own folder, or of one that comes before it
   - no circle of more than two files within a folder; in the folders of STRICT no circle at all
+
+--map prints the picture of specs/develop.md: the folders from the top down, and which others each includes; libref/base,
+libref/plan and compare/comparison are left out, since almost every folder includes them. It is checked, too, that the page
+has the picture as it is.
 
 Exit status 1: a rule is broken; each line names the file, what it uses, and where that is.
 """
@@ -88,7 +92,38 @@ def circles(edges):
     return found
 
 
+def picture():
+    """Which folders include which, drawn."""
+    uses = collections.defaultdict(set)
+    for file, other in includes():
+        uses[os.path.dirname(file)].add(os.path.dirname(other))
+    lines, room = [], None
+    for folder in reversed(ORDER):
+        if folder != room and "/" in folder and folder.split("/")[0] != room:
+            room = folder.split("/")[0]
+        own = folder.split("/")[0]
+        below = [f for f in reversed(ORDER) if f in uses[folder] - {folder, "libref/base", "libref/plan", "compare/comparison"}]
+        if not below and folder not in uses:
+            continue
+        inside = [f.split("/")[-1] for f in below if f.split("/")[0] == own]
+        outside = [f for f in below if f.split("/")[0] != own]
+        text = ", ".join(inside) + ("; " if inside and outside else "") + ", ".join(outside)
+        if "/" not in folder and lines:
+            lines.append("")
+        name = folder if "/" not in folder else "  " + folder.split("/")[1]
+        line = f"{name:12} {'-> ' + text if text else ''}".rstrip()
+        while len(line) > 98:
+            cut = line.rindex(", ", 0, 98) + 1
+            lines.append(line[:cut])
+            line = " " * 16 + line[cut + 1:]
+        lines.append(line)
+    return "\n".join(lines) + "\n"
+
+
 def main():
+    if sys.argv[1] == "--map":
+        print(picture(), end="")
+        return 0
     defined, used = symbols(sys.argv[1])
     files = {file for file, _ in objects(sys.argv[1])}
     if len(files) < FEWEST:
@@ -116,6 +151,10 @@ def main():
             elif rank[below] > rank[folder]:
                 print(f"{file} uses {name} of {other}, which stands on it")
                 bad += 1
+    with open(os.path.join(SOURCE, "specs/develop.md"), encoding="utf-8") as f:
+        if picture() not in f.read():
+            print("specs/develop.md: the map is not what tests/calls.py --map prints")
+            bad += 1
     for circle in circles(between):
         if len(circle) > 2 or os.path.dirname(circle[0]) in STRICT:
             print(f"{len(circle)} files use each other in a circle: " + ", ".join(circle))
