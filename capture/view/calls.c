@@ -5,6 +5,7 @@
 #include "capture/view/box.h"
 #include "libref/plan/point.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,7 +116,7 @@ static void take_rows(job *j)
 static vn_status leave(job *j, const vn_entry *e)
 {
 	if ((*j->left)++ == 0)
-		memcpy(j->one, e->name, sizeof e->name);
+		snprintf(j->one, VN_NAME_MAX, "%s", e->name);
 	return VN_OK;
 }
 
