@@ -6,20 +6,8 @@
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-int vn_complain(const char *command, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	fprintf(stderr, "vernier %s: ", command);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fprintf(stderr, "\n(vernier %s --help)\n", command);
-	return 2;
-}
 
 int vn_option_once(const char *command, const char *option, const char *value, const char **to)
 {

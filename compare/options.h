@@ -9,12 +9,11 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "libref/base/options.h"
+
 #include <getopt.h>
 
 enum { VN_MAX_POINTS = 64 };
-
-__attribute__((format(printf, 2, 3)))
-int vn_complain(const char *command, const char *format, ...);
 
 /* option ("--floor", for the complaint) is given once: value goes to *to, which was NULL. */
 int vn_option_once(const char *command, const char *option, const char *value, const char **to);
