@@ -15,6 +15,15 @@
 
 enum { VN_MAX_POINTS = 64 };
 
+/* Rows that several commands have; field: where the value goes in the command's struct `type`. */
+#define VN_THREADS_OPTION(type, field) \
+	{ "threads", 0, VN_INTO(type, field), VN_RANGE(1, 1024), .argument = "N", \
+	  .help = "Use at most N threads, 1 to 1024. The numbers do not depend on it. Default: one thread per processor." }
+#define VN_FORMAT_OPTION(type, field, about_json) \
+	{ "format", 0, VN_CHOOSE(type, field), .argument = "text|json", .help = "Form of the report. Default: text." about_json }
+#define VN_STRICT_OPTION(type, field, what) \
+	{ "strict", 0, VN_INTO(type, field), .help = "Treat every warning as a failure: exit status 1" what "." }
+
 /* option ("--floor", for the complaint) is given once: value goes to *to, which was NULL. */
 int vn_option_once(const char *command, const char *option, const char *value, const char **to);
 /* option is given at most `most` times: value goes behind the *n of list. */
