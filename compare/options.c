@@ -2,7 +2,6 @@
 #include "compare/options.h"
 #include "compare/comparison/checkpoint.h"
 
-#include "capture/run/arguments.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -25,12 +24,6 @@ int vn_option_more(const char *command, const char *option, const char *value, c
 	return 0;
 }
 
-int vn_option_whole(const char *command, const char *option, const char *value, int64_t low, int64_t high, int64_t *to)
-{
-	vn_error err;
-	return vn_read_whole(option, value, low, high, to, &err) ? vn_complain(command, "%s", err.text) : 0;
-}
-
 int vn_option_threads(const char *command, const char *value, int *threads)
 {
 	int64_t n;
@@ -40,27 +33,9 @@ int vn_option_threads(const char *command, const char *value, int *threads)
 	return 0;
 }
 
-int vn_option_json(const char *command, const char *value, bool *json)
-{
-	*json = strcmp(value, "json") == 0;
-	if (!*json && strcmp(value, "text") != 0)
-		return vn_complain(command, "--format takes text or json, not '%s'", value);
-	return 0;
-}
-
 int vn_option_wrong(const char *command, int c, char *const *argv)
 {
 	return vn_complain(command, c == ':' ? "%s needs a value" : "unknown option '%s'", argv[optind - 1]);
-}
-
-int vn_option_all(int argc, char *const *argv, const char *shorts, const struct option *longs, vn_option_reader *read, void *context)
-{
-	int c, st = 0;
-	optind = 0; /* start afresh */
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, shorts, longs, NULL)) != -1)
-		st = c == 'h' ? 1 : read(context, c, optarg, argv);
-	return st;
 }
 
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
@@ -73,27 +48,10 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 	return 0;
 }
 
-int vn_option_reporting(const char *command, int c, const char *value, char *const *argv, vn_reporting *k)
+void vn_reporting_choose(vn_reporting *k)
 {
-	const char *end;
-	switch (c) {
-	case VN_OPTION_FORCE:
-		k->force = true;
-		return 0;
-	case VN_OPTION_REPORT_STRICT:
-		k->strict = true;
-		return 0;
-	case VN_OPTION_FORMAT:
-		k->said = true;
-		return vn_option_json(command, value, &k->json);
-	case 'o':
-		k->path = value;
-		end = strrchr(value, '.');
-		k->json = k->said ? k->json : end && strcmp(end, ".json") == 0;
-		return 0;
-	default:
-		return vn_option_wrong(command, c, argv);
-	}
+	const char *end = k->path ? strrchr(k->path, '.') : NULL;
+	k->json = k->format == VN_FORM_UNSAID ? end && strcmp(end, ".json") == 0 : k->format == VN_FORM_JSON;
 }
 
 static int add_points(const char *command, const char *glob, vn_comparing *k)
@@ -113,7 +71,13 @@ static int read_precision(const char *command, const char *name, vn_comparing *k
 	return 0;
 }
 
-int vn_option_allow(const char *command, const char *words, unsigned *allow)
+vn_status vn_take_allow(void *to, const vn_option *o, const char *words, vn_error *err)
+{
+	const char *bad = vn_allow_parse(words, (unsigned *)(void *)((char *)to + o->at));
+	return bad ? vn_fail(err, VN_ERR_USAGE, "--allow takes %s, not '%s'", vn_allow_names, bad) : VN_OK;
+}
+
+static int add_allow(const char *command, const char *words, unsigned *allow)
 {
 	const char *bad = vn_allow_parse(words, allow);
 	return bad ? vn_complain(command, "--allow takes %s, not '%s'", vn_allow_names, bad) : 0;
@@ -125,7 +89,7 @@ int vn_option_comparing(const char *command, int c, const char *value, char *con
 	case VN_OPTION_MODEL:     return vn_option_once(command, "--model", value, &k->o.model);
 	case VN_OPTION_PRECISION: return read_precision(command, value, k);
 	case VN_OPTION_POINTS:    return add_points(command, value, k);
-	case VN_OPTION_ALLOW:     return vn_option_allow(command, value, &k->o.allow);
+	case VN_OPTION_ALLOW:     return add_allow(command, value, &k->o.allow);
 	case VN_OPTION_REPLAY:    k->o.replay = true; return 0;
 	case VN_OPTION_EXPLAIN:   k->o.explain = true; return 0;
 	case VN_OPTION_STRICT:    k->o.strict = true; return 0;

@@ -28,37 +28,30 @@ enum { VN_MAX_POINTS = 64 };
 int vn_option_once(const char *command, const char *option, const char *value, const char **to);
 /* option is given at most `most` times: value goes behind the *n of list. */
 int vn_option_more(const char *command, const char *option, const char *value, const char **list, int *n, int most);
-/* A whole number, low to high. */
-int vn_option_whole(const char *command, const char *option, const char *value, int64_t low, int64_t high, int64_t *to);
 int vn_option_threads(const char *command, const char *value, int *threads);
-/* --format text|json */
-int vn_option_json(const char *command, const char *value, bool *json);
-/* --allow WORDS */
-int vn_option_allow(const char *command, const char *words, unsigned *allow);
+/* --allow WORDS: adds them to the unsigned at the option's place. */
+vn_option_taker vn_take_allow;
 /* getopt's ':' and '?', for a short-option string that begins with ':' or "-:". */
 int vn_option_wrong(const char *command, int c, char *const *argv);
 
-/* getopt_long over all of argv, each option by `read` (c as getopt_long gave it, value or NULL), which returns as the readers
- * here do. 0: all read; 1: --help or -h. shorts begins with ':'; what is left of argv begins at optind. */
-typedef int vn_option_reader(void *context, int c, const char *value, char *const *argv);
-int vn_option_all(int argc, char *const *argv, const char *shorts, const struct option *longs, vn_option_reader *read, void *context);
 /* The one argument behind the options. */
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
 
 /* Of a command with one report: text or json, to stdout or -o PATH. */
 typedef struct vn_reporting {
 	const char *path;
-	bool        json, said /* which */, force, strict;
+	int         format; /* -1: not given */
+	bool        json, force, strict;
 } vn_reporting;
 
-enum { VN_OPTION_FORMAT = 768, VN_OPTION_FORCE, VN_OPTION_REPORT_STRICT };
+enum { VN_FORM_UNSAID = -1, VN_FORM_TEXT, VN_FORM_JSON };
 
-#define VN_REPORTING_OPTIONS \
-	{ "format", required_argument, NULL, VN_OPTION_FORMAT }, { "output", required_argument, NULL, 'o' }, \
-	{ "force", no_argument, NULL, VN_OPTION_FORCE }, { "strict", no_argument, NULL, VN_OPTION_REPORT_STRICT }
+#define VN_REPORTING_OPTIONS(type, report) \
+	{ "format", 0, VN_CHOOSE(type, report.format), .argument = "text|json", .help = "Form of the report. Default: text, or JSON if PATH ends in .json." }, \
+	{ "output", 'o', VN_INTO(type, report.path), .argument = "PATH", .help = "Write the report to PATH. Default: stdout." }
 
-/* One of them; anything else is vn_option_wrong's. -o PATH ending in .json is json where nothing was said. */
-int vn_option_reporting(const char *command, int c, const char *value, char *const *argv, vn_reporting *k);
+/* json, from what was given. */
+void vn_reporting_choose(vn_reporting *k);
 
 /* The options of whatever compares: how, not what. Must stay where it is while o is in use. */
 typedef struct vn_comparing {
