@@ -54,9 +54,9 @@ static const struct {
 #else
 	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints", ALWAYS, &vn_capture_command },
 #endif
-	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL, NULL },
-	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS, NULL },
-	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL, NULL },
+	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL, &vn_compare_command },
+	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS, &vn_explain_command },
+	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
 	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER, &vn_weights_command },
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS, &vn_evaluate_command },
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS, &vn_isolate_command },

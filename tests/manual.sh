@@ -39,4 +39,18 @@ for command in $("$vernier" help | sed -n 's/^  vernier \([a-z]*\)  *.*/\1/p'); 
 	commands=$((commands + 1))
 done
 [ "$commands" -gt 0 ]
+
+complete() { :; }
+. <("$vernier" help --completions bash)
+# what is typed, what is offered
+offers() {
+	read -ra COMP_WORDS <<<"$1"
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	_vernier
+	[ "${COMPREPLY[*]}" = "$2" ] || { echo "'$1' is completed by '${COMPREPLY[*]}', not by '$2'"; exit 1; }
+}
+offers "vernier calib" calibrate
+offers "vernier compare --floo" "--floor --floor-precision"
+offers "vernier weights --format j" json
+offers "vernier weights fixtures" ""
 echo "the manual has the options of $commands commands"

@@ -183,7 +183,7 @@ static void help_has_every_option_and_keeps_to_its_width(void)
 static void the_manual_has_names_in_bold_and_no_escape_by_accident(void)
 {
 	PRINTED(text, vn_options_manual(&plain, to));
-	CU_ASSERT_PTR_NOT_NULL(strstr(text, ".TP\n\\fB-m\\fR, \\fB--model\\fR \\fIMODEL\\fR\nThe model."));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, ".TP\n\\fB-m\\fR, \\fB--model\\fR \\fIMODEL\\fR\nThe model.\nDefault: none.\nMODEL: small, large.\n"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "with \\fB--row\\fR and \\e.\n"));
 	CU_ASSERT_PTR_NULL(strstr(text, "Input"));
 	free(text);

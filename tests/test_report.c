@@ -150,18 +150,18 @@ static void help_of(int (*command)(int, char **), char *text, size_t room)
 	fclose(f);
 }
 
+/* Of commands whose options are in no table; of the others the manual has what is printed from it (manual.sh). */
 static void the_manual_has_every_option_of_the_help(void)
 {
 	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
-		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "isolate", cmd_isolate }, { "evaluate", cmd_evaluate },
-		{ "calibrate", cmd_calibrate }, { "show", cmd_show }, { "points", cmd_points }, { "limits", cmd_limits }, { "selftest", cmd_selftest }, { "synth", cmd_synth }, { "weights", cmd_weights },
+		{ "show", cmd_show }, { "points", cmd_points }, { "limits", NULL }, /* up to where limits begins */
 	};
 	static char page[1 << 16];
 	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");
 	CU_ASSERT_FATAL(f != NULL);
 	page[fread(page, 1, sizeof page - 1, f)] = 0;
 	fclose(f);
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+	for (size_t i = 0; commands[i].run; i++) {
 		char help[8192], begin[40];
 		help_of(commands[i].run, help, sizeof help);
 		CU_ASSERT_PTR_NOT_NULL(strstr(help, "usage: vernier "));
@@ -169,12 +169,8 @@ static void the_manual_has_every_option_of_the_help(void)
 		snprintf(begin, sizeof begin, ".BI \"%s ", commands[i].name);
 		const char *from = strstr(page, begin), *to = NULL;
 		CU_ASSERT_PTR_NOT_NULL_FATAL(from);
-		if (i + 1 < sizeof commands / sizeof *commands) {
-			snprintf(begin, sizeof begin, ".BI \"%s ", commands[i + 1].name);
-			to = strstr(from, begin);
-		} else {
-			to = strstr(from, ".SH ");
-		}
+		snprintf(begin, sizeof begin, ".BI \"%s ", commands[i + 1].name);
+		to = strstr(from, begin);
 		CU_ASSERT_PTR_NOT_NULL_FATAL(to);
 		for (const char *o = help; (o = strstr(o, "--")) != NULL; o += 2) {
 			char option[40];

@@ -147,7 +147,7 @@ static bool ends_name(char c)
 	return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-');
 }
 
-/* Names of options in bold; a backslash is not roff's. */
+/* Names of options in bold; a backslash is not roff's. A sentence begins a line. */
 static void print_roff(const char *text, FILE *to)
 {
 	if (*text == '.' || *text == '\'')
@@ -159,6 +159,8 @@ static void print_roff(const char *text, FILE *to)
 				fputc(*p++, to);
 			fputs("\\fR", to);
 			p--;
+		} else if (p > text && p[-1] == '.' && *p == ' ' && p[1] >= 'A' && p[1] <= 'Z') {
+			fputc('\n', to);
 		} else if (*p == '\\') {
 			fputs("\\e", to);
 		} else {
