@@ -61,7 +61,7 @@ static const struct {
 	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS, &vn_evaluate_command },
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS, &vn_isolate_command },
 	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER, &vn_import_command },
-	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER, NULL },
+	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER, &vn_show_command },
 	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, NULL },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER, &vn_limits_command },
 #ifdef VERNIER_GPU

@@ -154,7 +154,7 @@ static void help_of(int (*command)(int, char **), char *text, size_t room)
 static void the_manual_has_every_option_of_the_help(void)
 {
 	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
-		{ "show", cmd_show }, { "points", cmd_points }, { "limits", NULL }, /* up to where limits begins */
+		{ "points", cmd_points }, { "limits", NULL }, /* up to where limits begins */
 	};
 	static char page[1 << 16];
 	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");
