@@ -11,6 +11,6 @@ int cmd_show(int argc, char **argv);
 int cmd_points(int argc, char **argv);
 
 /* What help, the manual and completions are printed from. */
-extern const vn_command vn_capture_command, vn_import_command, vn_show_command;
+extern const vn_command vn_capture_command, vn_import_command, vn_points_command, vn_show_command;
 
 #endif

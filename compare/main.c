@@ -62,7 +62,7 @@ static const struct {
 	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS, &vn_isolate_command },
 	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER, &vn_import_command },
 	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER, &vn_show_command },
-	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, NULL },
+	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, &vn_points_command },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER, &vn_limits_command },
 #ifdef VERNIER_GPU
 	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER, NULL },

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 typedef struct command {
-	const char *model, *map[2], *operand[4];
+	const char *model, *faults, *map[2], *operand[4];
 	double  scale;
 	int64_t row;
 	int     threads, format, n_maps, n_operands;
@@ -36,6 +36,7 @@ static const vn_option rows[] = {
 	VN_GROUP("Output"),
 	{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N", .help = "Threads." },
 	{ "format", 0, VN_CHOOSE(command, format), .argument = "text|json", .help = "The form. Default: text." },
+	{ "faults", 0, VN_MAYBE(command, faults), .argument = "GLOB", .help = "Faults." },
 	{ "strict", 's', VN_INTO(command, strict), .help = "It's [strict]: fail." },
 };
 static const vn_command plain = { "try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done" };
@@ -127,6 +128,17 @@ static void a_wrong_line_names_the_option_and_the_help(void)
 	}
 }
 
+static void an_optional_argument_stands_behind_an_equals_sign(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, "--faults R1"), 0);
+	CU_ASSERT_STRING_EQUAL(k.faults, "");
+	CU_ASSERT_EQUAL(rest, 1);
+	CU_ASSERT_EQUAL(read_line(&plain, "--faults=R1"), 0);
+	CU_ASSERT_STRING_EQUAL(k.faults, "R1");
+	CU_ASSERT_EQUAL(read_line(&plain, "-h"), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "--faults[=GLOB] "));
+}
+
 static void a_flag_may_be_repeated(void)
 {
 	CU_ASSERT_EQUAL(read_line(&plain, "-s -s --strict"), 0);
@@ -195,7 +207,7 @@ static void completions_have_commands_options_and_values(void)
 	PRINTED(bash, vn_options_completions(VN_BASH, "vernier", c, 2, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
 	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --format') words='text json'"));
-	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "--model --names --row --scale --threads --format --strict --help'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "--model --names --row --scale --threads --format --faults --strict --help'"));
 	free(bash);
 	PRINTED(zsh, vn_options_completions(VN_ZSH, "vernier", c, 2, to));
 	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'other:Its other'"));
@@ -216,6 +228,7 @@ int main(void)
 		TEST(each_kind_is_stored),
 		TEST(what_was_not_given_is_left_alone),
 		TEST(a_wrong_line_names_the_option_and_the_help),
+		TEST(an_optional_argument_stands_behind_an_equals_sign),
 		TEST(a_flag_may_be_repeated),
 		TEST(operands_come_in_the_order_of_the_line),
 		TEST(help_has_every_option_and_keeps_to_its_width),

@@ -28,6 +28,11 @@ typedef struct described {
 	const vn_option *operand; /* NULL: arguments that are no options are left in argv */
 } described;
 
+static int has_argument(const vn_option *o)
+{
+	return o->kind == VN_OPTIONAL ? optional_argument : o->argument ? required_argument : no_argument;
+}
+
 static void describe(const vn_command *c, described *d)
 {
 	char *end = d->shorts;
@@ -45,7 +50,7 @@ static void describe(const vn_command *c, described *d)
 		const vn_option *o = &c->option[i];
 		if (!o->name)
 			continue;
-		d->longs[n++] = (struct option) { o->name, o->argument ? required_argument : no_argument, NULL, FIRST + i };
+		d->longs[n++] = (struct option) { o->name, has_argument(o), NULL, FIRST + i };
 		if (o->letter) {
 			*end++ = o->letter;
 			if (o->argument)
@@ -121,6 +126,7 @@ static vn_status store(const vn_option *o, const char *value, void *command, vn_
 
 	switch (o->kind) {
 	case VN_FLAG:   *(bool *)field = true; break;
+	case VN_OPTIONAL: *(const char **)field = value ? value : ""; break;
 	case VN_TEXT:   *(const char **)field = value; break;
 	case VN_CHOICE: return read_choice(o, value, field, err);
 	case VN_LIST:   return add_to_list(o, value, to, err);

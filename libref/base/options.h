@@ -33,6 +33,7 @@ typedef enum vn_option_kind {
 	VN_HEADING, /* no option: `help` is the title of the group that begins here */
 	VN_FLAG,    /* bool, set to true */
 	VN_TEXT,    /* const char * */
+	VN_OPTIONAL, /* const char *: what is behind "--name=", or "" for --name alone; no letter */
 	VN_INT,     /* int, low to high */
 	VN_WHOLE,   /* int64_t, low to high */
 	VN_REAL,    /* double, low to high */
@@ -60,6 +61,8 @@ struct vn_option {
 #define VN_INTO(type, field) \
 	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_REAL), .at = offsetof(type, field)
 #define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
+#define VN_MAYBE(type, field) \
+	.kind = _Generic(((type *)0)->field, const char *: VN_OPTIONAL), .at = offsetof(type, field)
 #define VN_CHOOSE(type, field) \
 	.kind = _Generic(((type *)0)->field, int: VN_CHOICE), .at = offsetof(type, field)
 #define VN_COLLECT(type, field, length) \

@@ -86,7 +86,8 @@ static void print_option(const vn_option *o, FILE *to)
 
 	if (o->letter)
 		snprintf(letter, sizeof letter, "-%c,", o->letter);
-	snprintf(left, sizeof left, "  %-3s --%s%s%s", letter, o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+	snprintf(left, sizeof left, o->kind == VN_OPTIONAL ? "  %-3s --%s[=%s%s]" : "  %-3s --%s%s%s", letter, o->name,
+	         o->argument && o->kind != VN_OPTIONAL ? " " : "", o->argument ? o->argument : "");
 	int at = fprintf(to, "%s", left);
 	if (at > COLUMN - 2) {
 		fputc('\n', to);
@@ -182,7 +183,7 @@ void vn_options_manual(const vn_command *c, FILE *to)
 			fprintf(to, "-%c\\fR, \\fB", o->letter);
 		fprintf(to, "--%s\\fR", o->name);
 		if (o->argument)
-			fprintf(to, " \\fI%s\\fR", o->argument);
+			fprintf(to, o->kind == VN_OPTIONAL ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
 		fputc('\n', to);
 		say(o, text, sizeof text);
 		print_roff(text, to);
@@ -271,7 +272,7 @@ static void print_zsh(const char *program, const vn_completed *c, int n, FILE *t
 				fputs(":value:(", to);
 				print_values(values(o), to);
 				fputc(')', to);
-			} else if (o->argument) {
+			} else if (o->argument && o->kind != VN_OPTIONAL) {
 				fputs(":value:_files", to);
 			}
 			fputc('\'', to);
@@ -298,7 +299,7 @@ static void print_fish(const char *program, const vn_completed *c, int n, FILE *
 				fputs(" -x -a '", to);
 				print_values(values(o), to);
 				fputc('\'', to);
-			} else if (o->argument) {
+			} else if (o->argument && o->kind != VN_OPTIONAL) {
 				fputs(" -r", to);
 			}
 			fputs(" -d '", to);
