@@ -127,7 +127,7 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 
 int cmd_points(int argc, char **argv)
 {
-	options   o = { NULL };
+	options   o = { .faults = NULL };
 	vn_error  err;
 	const int said = vn_options_read(&vn_points_command, argc, argv, &o);
 
