@@ -1,14 +1,13 @@
 /* cmd_capture.c: `vernier capture`: run a model and record its checkpoints. */
 #include "capture/run/arguments.h"
 #include "capture/commands.h"
-#include "capture/base/option_table.h"
 #include "capture/run/interrupt.h"
 #include "capture/run/prompt.h"
 #include "capture/run/run.h"
 #include "capture/run/toggles.h"
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
-#include "libref/base/text.h"
+#include "libref/base/options.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -25,51 +24,85 @@ typedef struct options {
 	const char *inject[MOST_PATTERNS];
 	int         n_inject;
 	char        injected[VN_FACT_VALUE]; /* all of them */
-	/* as given, for complaints */
-	const char *device_text, *decode_text, *temperature_text, *seed_text, *kv_text, *block_text;
+	int         kv; /* -1: not given */
+	int64_t     seed; /* -1: not given */
+	const char *tokens, *layers;
 	vn_engine_options run;
 	vn_recipe   recipe;
 } options;
 
-enum { IDS, PROMPT, NO_SPECIAL, POINTS, LAYERS, TOKENS, PRECISION, THREADS, DECODE, TEMPERATURE, SEED, FORCE_IDS, FORCE_REF, INJECT, DEVICE, KV, BLOCK_SIZE, VALIDATE,
-       GUARD, STRICT, FORCE, OUTPUT, HELP, N_OPTIONS };
+enum { CONTIGUOUS, PAGED };
 
-static const vn_option known[N_OPTIONS] = {
-	[OUTPUT]      = { VN_ONCE, "o,output", "FILE",        "where the recording goes (-o for short); needed" },
-	[IDS]         = { VN_ONCE, "ids", "LIST|@FILE",     "the tokens to run: 1,2,3 or a file or pipe of them; this or a prompt" },
-	[PROMPT]      = { VN_ONCE, "prompt", "TEXT|@FILE",  "the text to run, through the model's tokenizer (or a file or pipe of it); this or ids" },
-	[NO_SPECIAL]  = { VN_ONCE, "no-special-tokens", NULL, "with --prompt: put nothing around the text" },
-	[POINTS]      = { VN_MANY, "points", "GLOB",        "record the checkpoints of these names; may be repeated" },
-	[LAYERS]      = { VN_ONCE, "layers", "A-B",         "of those inside layers, only these layers" },
-	[TOKENS]      = { VN_ONCE, "tokens", "last|A-B",    "only the rows of these tokens" },
-	[PRECISION]   = { VN_MANY, "precision", "",         "to store and to add up in; f16 on the GPU and f32 on the CPU unless said;\n"
-	                                           "                                     f32@GLOB: what makes these checkpoints does so in f32" },
-	[THREADS]     = { VN_ONCE, "threads", "N",          "of the CPU, one a processor unless said; changes no bit" },
-	[DECODE]      = { VN_ONCE, "decode", "N",           "then decode N tokens, each a step of its own" },
-	[TEMPERATURE] = { VN_ONCE, "temperature", "T",      "with --decode: draw at this temperature; 0, the greedy choice, unless said" },
-	[SEED]        = { VN_ONCE, "seed", "S",             "with --decode: of the draws" },
-	[FORCE_IDS]   = { VN_ONCE, "force-ids", "LIST|@FILE", "decode these tokens, whatever the scores say" },
-	[FORCE_REF]   = { VN_MANY, "force-ref", "GLOB",     "what makes these checkpoints runs on the reference, inside the GPU run; may be repeated" },
-	[INJECT]      = { VN_MANY, "inject", "FAULT@GLOB",  "make this fault where these checkpoints are made; vernier points --faults; may be repeated" },
-	[DEVICE]      = { VN_ONCE, "device", "N",           "of the GPU engine, as vernier devices counts; the best one unless said" },
-	[KV]          = { VN_ONCE, "kv", "contiguous|paged", "how the GPU engine keeps keys and values" },
-	[BLOCK_SIZE]  = { VN_ONCE, "block-size", "N",       "with --kv paged: tokens of a block, 16 unless said" },
-	[VALIDATE]    = { VN_ONCE, "validate", NULL,        "with Vulkan's validation layers; a message fails the run" },
-	[GUARD]       = { VN_ONCE, "guard", NULL,           "poison and guard every buffer of the GPU: names what is not or over-written" },
-	[STRICT]      = { VN_ONCE, "strict", NULL,          VN_STRICT_HELP ", and the recording is there" },
-	[FORCE]       = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
-	[HELP]        = { VN_ONCE, "h,help", NULL,            "this" },
+static vn_option_taker take_precision;
+
+static const vn_option known[] = {
+	VN_GROUP("What to run"),
+	{ "prompt", 0, VN_INTO(options, prompt_text), .argument = "TEXT|@FILE",
+	  .help = "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, vocab.json with merges.txt, or the "
+	          "vocabulary of the GGUF file. Every byte of a file counts, a final newline too. Write a leading @ of TEXT twice. Bytes that are not UTF-8 "
+	          "become tokens too. Special tokens written in the text are special tokens." },
+	{ "no-special-tokens", 0, VN_INTO(options, no_special),
+	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama 3's token at the beginning of a text." },
+	{ "ids", 0, VN_INTO(options, ids_text), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or a file or pipe that holds them." },
+	VN_GROUP("What to record"),
+	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
+	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
+	{ "force", 0, VN_INTO(options, recipe.force), .help = "Replace FILE if it exists." },
+	{ "points", 0, VN_COLLECT(options, pattern, recipe.n_patterns), .argument = "GLOB",
+	  .help = "Record only these checkpoints. Default: every checkpoint that the engine computes anyway. Attention scores and probabilities, the "
+	          "activated gate, and the cached keys and values are recorded only if a GLOB matches them." },
+	{ "layers", 0, VN_INTO(options, layers), .argument = "A-B",
+	  .help = "Of the checkpoints inside layers, record only those of these layers. Default: all layers." },
+	{ "tokens", 0, VN_INTO(options, tokens), .argument = "last|A-B", .help = "Record only the rows of these tokens. Default: all tokens." },
+	VN_GROUP("How to run it"),
+	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
+	  .help = "The format for storing and accumulating. On the CPU, f16, f16-acc16 and bf16 emulate an engine that stores these formats (-acc16: and "
+	          "accumulates in half); this run is the floor. The ggml precisions emulate llama.cpp's CPU backend, which rounds the inputs of a "
+	          "product to suit the format of the weight (-kv16: keys and values in f16; -flash16: flash attention too). The GPU has f16, f16-acc16 and "
+	          "f32. Default: f32 on the CPU, f16 on the GPU. P@GLOB: run the nodes that make these checkpoints in P, weights included; if several "
+	          "match a node, the last applies. Their inputs are converted once to P. Values pass unchanged between neighbours in P and are rounded for "
+	          "the next node of another precision. On the GPU, a second precision stores all weights a second time, and values pass through the host." },
+	{ "threads", 0, VN_INTO(options, run.threads), VN_RANGE(1, 4096), .argument = "N",
+	  .help = "CPU threads. The result is the same to the bit. Default: one thread per processor." },
+	{ "inject", 0, VN_COLLECT(options, inject, n_inject), .argument = "FAULT@GLOB",
+	  .help = "Make a known mistake on purpose, in the nodes that make these checkpoints: R1@layer2.*, or R1@layer2 for every node of the layer that "
+	          "the fault fits. vernier points --faults lists the faults. M6, P8, P12 and P13 are mistakes of recording: the run stays correct, and "
+	          "the recording is wrong." },
+	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1. The recording is written all the same." },
+	VN_GROUP("Decoding"),
+	{ "decode", 0, VN_INTO(options, recipe.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
+	  .help = "Decode N more tokens behind the prompt, one step each: step.1 to step.N. Greedy decoding takes the highest score; of equal scores, the "
+	          "lowest id. An end-of-text token does not end the run. Default: 0." },
+	{ "temperature", 0, VN_INTO(options, recipe.temperature), VN_RANGE(0, 1000), .argument = "T",
+	  .help = "With T above 0, draw tokens from the scores divided by T. Default: 0, greedy." },
+	{ "seed", 0, VN_INTO(options, seed), VN_RANGE(0, INT64_MAX), .argument = "S",
+	  .help = "Seed for the draws. Default: 0. The same seed draws the same tokens on one engine, for any number of threads. Two engines diverge where "
+	          "rounding changes a choice." },
+	{ "force-ids", 0, VN_INTO(options, forced_text), .argument = "LIST|@FILE",
+	  .help = "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by step." },
+	VN_GROUP("The GPU"),
+	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
+	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
+	{ "kv", 0, VN_CHOOSE(options, kv), .argument = "contiguous|paged",
+	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks found through a block table, as in engines that serve many sequences. "
+	          "The result is the same to the bit. Default: contiguous." },
+	{ "block-size", 0, VN_INTO(options, run.block), VN_RANGE(1, 65536), .argument = "N", .help = "Tokens per block, with --kv paged. Default: 16." },
+	{ "force-ref", 0, VN_COLLECT(options, forced, run.n_force_ref), .argument = "GLOB",
+	  .help = "In a GPU run, compute the nodes that make these checkpoints on the CPU reference, in the run's precision. All other nodes run on the "
+	          "GPU. If all nodes are forced, the result is the reference run, bit for bit. A GLOB that matches nothing is refused. See also the "
+	          "environment variable VERNIER_FORCE_REF." },
+	{ "validate", 0, VN_INTO(options, run.validate),
+	  .help = "Run with the Vulkan validation layers, synchronisation validation included. A message fails the run." },
+	{ "guard", 0, VN_INTO(options, run.guard),
+	  .help = "Fill every buffer with poison before the run and surround it with guard zones. A tensor that was not written, or was written beyond its "
+	          "end, is named." },
 };
 
-static void usage(FILE *to)
-{
-	vn_option table[N_OPTIONS];
-
-	memcpy(table, known, sizeof table);
-	table[PRECISION].value = vn_policy_names;
-	fputs("usage: vernier capture ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST [OPTION]...\n", to);
-	vn_options_usage(table, N_OPTIONS, to);
-}
+const vn_command vn_capture_command = {
+	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST [OPTION]...",
+	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
+	.option = known, .n = sizeof known / sizeof *known, .status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
+};
 
 static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 {
@@ -83,92 +116,43 @@ static vn_status read_tokens(const char *text, vn_recipe *r, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status add_glob(const char **list, int *n, const char *option, const char *value, vn_error *err)
+static vn_status read_layers(const char *text, vn_recipe *r, vn_error *err)
 {
-	if (*n == MOST_PATTERNS)
-		return vn_fail(err, VN_ERR_USAGE, "%s can be given at most %d times", option, MOST_PATTERNS);
-	list[(*n)++] = value;
-	return VN_OK;
+	int64_t a = 0, b = 0;
+	const vn_status st = vn_read_range("--layers", text, &a, &b, err);
+	r->first_layer = (int)a;
+	r->last_layer = (int)b;
+	return st;
 }
 
 /* Of the run, once; of some nodes, P@GLOB, as often as need be. */
-static vn_status read_precision(options *o, const char *value, vn_error *err)
+static vn_status take_precision(void *to, const vn_option *option, const char *value, vn_error *err)
 {
-	if (strchr(value, '@'))
-		return add_glob(o->precise, &o->run.n_precise, "--precision", value, err);
-	if (o->recipe.precision)
-		return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
-	o->recipe.precision = value;
+	options *o = to;
+	(void)option;
+	if (!strchr(value, '@')) {
+		if (o->recipe.precision)
+			return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
+		o->recipe.precision = value;
+		return VN_OK;
+	}
+	if (o->run.n_precise == MOST_PATTERNS)
+		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", MOST_PATTERNS);
+	o->precise[o->run.n_precise++] = value;
 	return VN_OK;
 }
 
-static vn_status read_option(void *context, int option, const char *value, vn_error *err)
+/* What is more than a number or a word. */
+static vn_status read_values(options *o, vn_error *err)
 {
-	options   *o = context;
-	vn_recipe *r = &o->recipe;
-	int64_t    a = 0, b = 0;
-	vn_status  st = VN_OK;
-
-	switch (option) {
-	case OUTPUT:    r->path = value; break;
-	case IDS:       o->ids_text = value; break;
-	case FORCE_IDS: o->forced_text = value; break;
-	case PROMPT:    o->prompt_text = value; break;
-	case NO_SPECIAL: o->no_special = true; break;
-	case PRECISION: return read_precision(o, value, err);
-	case FORCE_REF: return add_glob(o->forced, &o->run.n_force_ref, "--force-ref", value, err);
-	case FORCE:     r->force = true; break;
-	case STRICT:    o->strict = true; break;
-	case VALIDATE:  o->run.validate = true; break;
-	case GUARD:     o->run.guard = true; break;
-	case TOKENS:    return read_tokens(value, r, err);
-	case POINTS:
-		st = add_glob(o->pattern, &r->n_patterns, "--points", value, err);
-		return st ? st : vn_glob_check(value, err);
-	case INJECT:
-		return add_glob(o->inject, &o->n_inject, "--inject", value, err);
-	case LAYERS:
-		st = vn_read_range("--layers", value, &a, &b, err);
-		r->first_layer = (int)a;
-		r->last_layer = (int)b;
-		return st;
-	case THREADS:
-		st = vn_read_whole("--threads", value, 1, 4096, &a, err);
-		r->threads = o->run.threads = (int)a;
-		return st;
-	case DEVICE:
-		o->device_text = value;
-		st = vn_read_whole("--device", value, 0, 255, &a, err);
-		o->run.device = (int)a;
-		return st;
-	case KV:
-		o->kv_text = value;
-		o->run.paged = strcmp(value, "paged") == 0;
-		if (!o->run.paged && strcmp(value, "contiguous") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--kv is contiguous or paged, not '%s'", value);
-		return VN_OK;
-	case BLOCK_SIZE:
-		o->block_text = value;
-		st = vn_read_whole("--block-size", value, 1, 65536, &a, err);
-		o->run.block = (int)a;
-		return st;
-	case DECODE:
-		o->decode_text = value;
-		return vn_read_whole("--decode", value, 0, INT32_MAX, &r->decode, err);
-	case TEMPERATURE:
-		o->temperature_text = value;
-		if (!vn_text_real(value, 0, 1000, &r->temperature))
-			return vn_fail(err, VN_ERR_USAGE, "--temperature wants a number from 0 to 1000, not '%s'", value);
-		return VN_OK;
-	case SEED:
-		o->seed_text = value;
-		st = vn_read_whole("--seed", value, 0, INT64_MAX, &a, err);
-		r->seed = (uint64_t)a;
-		return st;
-	default:
-		break;
-	}
-	return VN_OK;
+	vn_status st = VN_OK;
+	for (int i = 0; i < o->recipe.n_patterns && !st; i++)
+		st = vn_glob_check(o->pattern[i], err);
+	if (!st && o->layers)
+		st = read_layers(o->layers, &o->recipe, err);
+	if (!st && o->tokens)
+		st = read_tokens(o->tokens, &o->recipe, err);
+	return st;
 }
 
 /* What the options say together. */
@@ -190,33 +174,50 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	if (o->ids_text && (o->prompt_text || o->no_special))
 		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is %s?",
 		               o->prompt_text ? "--prompt" : "--no-special-tokens");
-	if (!o->decode_text && (o->temperature_text || o->seed_text))
-		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", o->temperature_text ? "--temperature" : "--seed");
-	if (o->decode_text && o->forced_text)
-		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %s?", o->decode_text);
+	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
+	if (!decodes && (heated || o->seed >= 0))
+		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", heated ? "--temperature" : "--seed");
+	if (decodes && o->forced_text)
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %" PRId64 "?", o->recipe.decode);
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
 	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
 		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
-	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->device_text ? "--device" : o->kv_text ? "--kv" : o->block_text ? "--block-size"
+	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->run.device >= 0 ? "--device" : o->kv >= 0 ? "--kv" : o->run.block ? "--block-size"
 	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
 	if (!o->run.gpu && gpu_alone)
 		return vn_fail(err, VN_ERR_USAGE, "%s is for the gpu engine", gpu_alone);
-	if (o->block_text && !o->run.paged)
+	if (o->run.block && o->kv != PAGED)
 		return vn_fail(err, VN_ERR_USAGE, "--block-size is for --kv paged");
 	return VN_OK;
 }
 
-static vn_status read_options(options *o, int argc, char **argv, bool *help, vn_error *err)
+static void fill(options *o)
 {
-	*o = (options){ .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } };
-	vn_status st = vn_options_read(known, N_OPTIONS, argc, argv, read_option, o, help, err);
-	if (!st && !*help)
-		st = check(o, argc, argv, err);
+	o->run.paged = o->kv == PAGED;
+	o->recipe.threads = o->run.threads;
+	o->recipe.seed = o->seed > 0 ? (uint64_t)o->seed : 0;
+	if (o->recipe.decode < 0)
+		o->recipe.decode = 0;
+	if (!(o->recipe.temperature > 0))
+		o->recipe.temperature = 0;
 	o->recipe.pattern = o->pattern;
 	o->run.force_ref = o->forced;
 	o->run.precise = o->precise;
-	return st;
+}
+
+/* As vn_options_read. */
+static int arguments(options *o, int argc, char **argv)
+{
+	vn_error err;
+	*o = (options){ .kv = -1, .seed = -1, .run.device = -1, .recipe = { .first_layer = -1, .last_layer = -1, .decode = -1, .temperature = -1 } };
+	const int st = vn_options_read(&vn_capture_command, argc, argv, o);
+	if (st)
+		return st;
+	if (read_values(o, &err) || check(o, argc, argv, &err))
+		return vn_complain("capture", "%s", err.text);
+	fill(o);
+	return 0;
 }
 
 /* ---- the command ---------------------------------------------------------------- */
@@ -324,20 +325,12 @@ int cmd_capture(int argc, char **argv)
 	options     o;
 	vn_recorded done;
 	vn_error    err = { 0 };
-	vn_status   st;
-	bool        help;
 	char        command[VN_FACT_VALUE];
 
 	join(argc, argv, command, sizeof command); /* before getopt sorts it */
-	st = read_options(&o, argc, argv, &help, &err);
-	if (help) {
-		usage(stdout);
-		return 0;
-	}
-	if (st) {
-		fprintf(stderr, "vernier capture: %s\n(vernier capture --help)\n", err.text);
-		return 2;
-	}
+	const int said = arguments(&o, argc, argv);
+	if (said)
+		return said == 1 ? 0 : 2;
 	o.recipe.command = command;
 	if (capture(&o, &done, &err)) {
 		fprintf(stderr, "vernier capture: %s\n", err.text);

@@ -1,79 +1,55 @@
 /* cmd_import.c: `vernier import`: somebody else's dump as a checkpoint file. */
 #include "capture/commands.h"
 #include "capture/import/import.h"
-#include "capture/base/option_table.h"
 #include "capture/base/warnings.h"
-#include "libref/base/text.h"
+#include "libref/base/options.h"
 
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { OUTPUT, NAMES, DRY_RUN, MODEL, IDS, POSITIONS, ENGINE, PRECISION, UNMAPPED, BITS, PARTIAL, STRICT, FORCE, HELP, N_OPTIONS };
-
-static const vn_option known[N_OPTIONS] = {
-	[OUTPUT]    = { VN_ONCE, "o,output", "FILE",        "where the checkpoint file goes (-o for short); needed" },
-	[NAMES]     = { VN_MANY, "names", "MAP",          "read its names by a name map: hf, vllm, llama.cpp or a file; may be repeated" },
-	[DRY_RUN]   = { VN_ONCE, "dry-run", NULL,         "write nothing: say what becomes what, what is left over, and what is nearest to it" },
-	[MODEL]     = { VN_ONCE, "model", "MODEL",        "the model that ran: its config, lengths of axes, table of weights" },
-	[IDS]       = { VN_ONCE, "ids", "LIST|@FILE",     "the tokens that went in, where the dump does not say" },
-	[POSITIONS] = { VN_ONCE, "positions", "LIST|@FILE", "their positions; from 0 on unless said" },
-	[ENGINE]    = { VN_ONCE, "engine", "NAME",        "what made it" },
-	[PRECISION] = { VN_ONCE, "precision", "WORD",     "what it computed in: f32, f16, bf16...; the widest of its tensors unless said" },
-	[UNMAPPED]  = { VN_ONCE, "unmapped", "refuse|keep|drop", "what to do with names that are none of ours; refuse unless said" },
-	[BITS]      = { VN_ONCE, "bits", "bf16|f8_e4m3|f8_e5m2", "what uint16 or uint8 numbers are, where no file says it" },
-	[PARTIAL]   = { VN_ONCE, "partial", NULL,         "also from a dump that was cut off: what is whole; the file then says it is incomplete" },
-	[STRICT]    = { VN_ONCE, "strict", NULL,          VN_STRICT_HELP ", and FILE is there" },
-	[FORCE]     = { VN_ONCE, "force", NULL,           "replace FILE if it exists" },
-	[HELP]      = { VN_ONCE, "h,help", NULL,            "this" },
-};
-
-static void usage(FILE *to)
-{
-	fputs("usage: vernier import DUMP -o FILE [OPTION]...\n"
-	      "  DUMP is a directory of vernier_record.h, or of .npy files named as their tensors, a file .npz, .safetensors or .gguf,\n"
-	      "  or the tree of transformers' model_debugging_utils, ..._FULL_TENSORS.json\n", to);
-	vn_options_usage(known, N_OPTIONS, to);
-}
-
 typedef struct options {
 	vn_import_options import;
 	const char       *output;
+	int               unmapped;
 	bool              force, strict;
 } options;
 
-static vn_status read_option(void *context, int option, const char *value, vn_error *err)
-{
-	options           *o = context;
-	vn_import_options *i = &o->import;
-	switch (option) {
-	case OUTPUT:    o->output = value; break;
-	case DRY_RUN:   i->dry = true; break;
-	case MODEL:     i->model = value; break;
-	case IDS:       i->ids = value; break;
-	case POSITIONS: i->positions = value; break;
-	case ENGINE:    i->engine = value; break;
-	case PRECISION: i->precision = value; break;
-	case BITS:      i->bits = value; break;
-	case PARTIAL:   i->partial = true; break;
-	case FORCE:     o->force = true; break;
-	case STRICT:    o->strict = true; break;
-	case NAMES:
-		if (i->n_names == VN_IMPORT_MAPS)
-			return vn_fail(err, VN_ERR_USAGE, "--names can be given at most %d times", VN_IMPORT_MAPS);
-		i->names[i->n_names++] = value;
-		break;
-	case UNMAPPED:
-		if (strcmp(value, "refuse") != 0 && strcmp(value, "keep") != 0 && strcmp(value, "drop") != 0)
-			return vn_fail(err, VN_ERR_USAGE, "--unmapped is refuse, keep or drop, not '%s'", value);
-		i->unmapped = *value == 'k' ? VN_UNMAPPED_KEPT : *value == 'd' ? VN_UNMAPPED_LEFT_OUT : VN_UNMAPPED_REFUSED;
-		break;
-	default:
-		break;
-	}
-	return VN_OK;
-}
+static const vn_option known[] = {
+	VN_GROUP("Files"),
+	{ "output", 'o', VN_INTO(options, output), .argument = "FILE",
+	  .help = "Write the recording to FILE. Required, except with --dry-run. The file gets this name only when it is complete." },
+	{ "force", 0, VN_INTO(options, force), .help = "Replace FILE if it exists." },
+	{ "dry-run", 0, VN_INTO(options, import.dry),
+	  .help = "Write nothing. List what each tensor becomes, and leftover tensors with the nearest checkpoint name." },
+	{ "partial", 0, VN_INTO(options, import.partial), .help = "Import the whole tensors of an interrupted dump. The recording is marked incomplete." },
+	VN_GROUP("Names"),
+	{ "names", 0, VN_COLLECT(options, import.names, import.n_names), .argument = "MAP",
+	  .help = "Translate names by a name map: hf, vllm, llama.cpp, or a file. Several maps are applied in order." },
+	{ "unmapped", 0, VN_CHOOSE(options, unmapped), .argument = "refuse|keep|drop",
+	  .help = "What to do with tensors whose names are not checkpoint names. Default: refuse the import." },
+	VN_GROUP("What the dump does not say"),
+	{ "model", 0, VN_INTO(options, import.model), .argument = "MODEL",
+	  .help = "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
+	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
+	  .help = "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
+	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE", .help = "The positions of the tokens. Default: counted from 0." },
+	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME", .help = "The engine that wrote the dump. Default: as the dump says." },
+	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
+	  .help = "The format that the engine computed in: f32, f16, bf16, or its own word. Default: as the dump says; else the widest format of its tensors." },
+	{ "bits", 0, VN_INTO(options, import.bits), .argument = "bf16|f8_e4m3|f8_e5m2", .help = "The format of uint16 or uint8 numbers, if no manifest says it." },
+	VN_GROUP("Verdict"),
+	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1. FILE is written all the same." },
+};
+
+const vn_command vn_import_command = {
+	.name = "import", .synopsis = "DUMP -o FILE [OPTION]...",
+	.about = "Turn the tensors that another engine wrote into a recording.\n"
+	         "DUMP is a directory that vernier_record.h wrote, a directory of .npy files named after their tensors, a .npz, .safetensors or .gguf file, or the "
+	         "tree of transformers' model_debugging_utils (..._FULL_TENSORS.json).",
+	.option = known, .n = sizeof known / sizeof *known, .status = "0 written, 1 written with a warning (--strict), 2 trouble",
+};
 
 static bool short_enough(const char *text)
 {
@@ -92,11 +68,16 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status read_options(options *o, int argc, char **argv, bool *help, vn_error *err)
+/* As vn_options_read. */
+static int arguments(options *o, int argc, char **argv)
 {
+	vn_error err;
 	*o = (options){ .output = NULL };
-	const vn_status st = vn_options_read(known, N_OPTIONS, argc, argv, read_option, o, help, err);
-	return st || *help ? st : check(o, argc, argv, err);
+	const int st = vn_options_read(&vn_import_command, argc, argv, o);
+	o->import.unmapped = (vn_unmapped)o->unmapped; /* the words of --unmapped are in its order */
+	if (st)
+		return st;
+	return check(o, argc, argv, &err) ? vn_complain("import", "%s", err.text) : 0;
 }
 
 static void say(void *context, const char *words)
@@ -125,18 +106,11 @@ int cmd_import(int argc, char **argv)
 	vn_import i;
 	vn_error  err = { "" };
 	vn_status st;
-	bool      help;
 	int64_t   tensors = 0, bytes = 0;
 
-	st = read_options(&o, argc, argv, &help, &err);
-	if (help) {
-		usage(stdout);
-		return 0;
-	}
-	if (st) {
-		fprintf(stderr, "vernier import: %s\n(vernier import --help)\n", err.text);
-		return 2;
-	}
+	const int said = arguments(&o, argc, argv);
+	if (said)
+		return said == 1 ? 0 : 2;
 	if (!(st = vn_import_open(&o.import, say, NULL, &i, &err))) {
 		warn(&i);
 		if (o.import.dry)

@@ -3,13 +3,31 @@
 #include "capture/base/warnings.h"
 #include "capture/run/recorder_fault.h"
 #include "libref/base/glob.h"
+#include "libref/base/options.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier points [--faults[=GLOB]] [--strict] [MODEL]\n  --strict   " VN_STRICT_HELP "\n";
+typedef struct options {
+	const char *faults; /* a glob of ids, "": all; NULL: points */
+	bool        strict;
+} options;
+
+static const vn_option known[] = {
+	{ "faults", 0, VN_MAYBE(options, faults), .argument = "GLOB",
+	  .help = "List the faults that vernier capture --inject makes; with MODEL, how many of its nodes each fault fits, or why it fits no node. With a GLOB of ids, "
+	          "list the checkpoints of MODEL where each fault can be made. Default: list checkpoints." },
+	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
+};
+
+const vn_command vn_points_command = {
+	.name = "points", .synopsis = "[--faults[=GLOB]] [MODEL]",
+	.about = "List all checkpoints that there are, or those of MODEL.",
+	.option = known, .n = sizeof known / sizeof *known, .status = "0 listed, 1 listed with a warning (--strict), 2 trouble",
+};
 
 static void list_points(void)
 {
@@ -107,52 +125,28 @@ static vn_status points(const char *path, const char *faults, vn_error *err)
 	return st;
 }
 
-/* The one option that may stand anywhere. */
-static bool take_strict(int *argc, char **argv)
-{
-	int n = 0;
-	for (int i = 0; i < *argc; i++)
-		if (strcmp(argv[i], "--strict") != 0)
-			argv[n++] = argv[i];
-	const bool found = n < *argc;
-	*argc = n;
-	return found;
-}
-
 int cmd_points(int argc, char **argv)
 {
-	static const char option[] = "--faults";
-	const bool strict = take_strict(&argc, argv);
-	const size_t n = sizeof option - 1;
-	const bool   faults = argc > 1 && strncmp(argv[1], option, n) == 0 && (argv[1][n] == 0 || argv[1][n] == '=');
-	const char  *which = faults ? argv[1] + n + (argv[1][n] == '=') : NULL;
-	vn_error     err;
+	options   o = { .faults = NULL };
+	vn_error  err;
+	const int said = vn_options_read(&vn_points_command, argc, argv, &o);
 
-	argc -= faults;
-	argv += faults;
-	if (faults && *which && vn_glob_check(which, &err)) {
-		fprintf(stderr, "vernier points: --faults: %s\n", err.text);
-		return 2;
-	}
-	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
-		fputs(usage, stdout);
-		return 0;
-	}
-	if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-		fprintf(stderr, "vernier points: one model or none, then what is '%s'?\n%s", argv[argc - 1], usage);
-		return 2;
-	}
-	if (argc < 2 && faults && *which) {
-		fprintf(stderr, "vernier points: --faults=%s: where in which model?\n%s", which, usage);
-		return 2;
-	}
-	if (argc < 2 && faults) {
+	if (said)
+		return said == 1 ? 0 : 2;
+	const char *model = optind < argc ? argv[optind] : NULL;
+	if (o.faults && *o.faults && vn_glob_check(o.faults, &err))
+		return vn_complain("points", "--faults: %s", err.text);
+	if (argc - optind > 1)
+		return vn_complain("points", "one model or none, then what is '%s'?", argv[argc - 1]);
+	if (!model && o.faults && *o.faults)
+		return vn_complain("points", "--faults=%s: where in which model?", o.faults);
+	if (!model && o.faults) {
 		list_faults(NULL);
-	} else if (argc < 2) {
+	} else if (!model) {
 		list_points();
-	} else if (points(argv[1], which, &err)) {
+	} else if (points(model, o.faults, &err)) {
 		fprintf(stderr, "vernier points: %s\n", err.text);
 		return 2;
 	}
-	return vn_warnings_end("points", strict, 0);
+	return vn_warnings_end("points", o.strict, 0);
 }

@@ -3,16 +3,36 @@
 #include "capture/recording/verify.h"
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
+#include "libref/base/options.h"
 #include "libref/base/printed.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-static const char usage[] = "usage: vernier show FILE [NAME | step.N/NAME | step.N | --weights] [--format text|json] [--strict]\n"
-                            "       vernier show FILE --check     what must hold in a file alone: digests, sums, rotations...\n"
-                            "  --strict   " VN_STRICT_HELP "\n"
-                            "exit status: 0 shown, and with --check all of it holds; 1 some does not; 2 trouble\n";
+typedef struct options {
+	int  format;
+	bool weights, checks, strict;
+} options;
+
+enum { TEXT, JSON };
+
+static const vn_option known[] = {
+	{ "weights", 0, VN_INTO(options, weights), .help = "Show the table of weights that the run used." },
+	{ "check", 0, VN_INTO(options, checks),
+	  .help = "Check what must hold in any recording: digests match their numbers, residuals are the sums that their names say, rotations keep lengths, "
+	          "probabilities add up to 1 and exclude later keys, the first token's context is its v, tokens of one id have one embedding row. Exit status 1 if "
+	          "something does not hold. vernier compare makes the checks other than digests in both files, where the divergence starts, or everywhere if nothing "
+	          "diverges, and warns. It checks the digest of every tensor that it reads." },
+	{ "format", 0, VN_CHOOSE(options, format), .argument = "text|json", .help = "Form of the output. Default: text." },
+	{ "strict", 0, VN_INTO(options, strict), .help = "Treat every warning as a failure: exit status 1." },
+};
+
+const vn_command vn_show_command = {
+	.name = "show", .synopsis = "FILE [NAME | step.N/NAME | step.N] [OPTION]...\nFILE --check",
+	.about = "Show the contents of a recording, one tensor with statistics and first values, or the tensors of one step.",
+	.option = known, .n = sizeof known / sizeof *known, .status = "0 shown, and with --check all of it holds; 1 some does not; 2 trouble",
+};
 
 /* The step that "step.3" means; NULL when it is no such name. */
 static const vn_step *step_named(const vn_recording *r, const char *name)
@@ -100,58 +120,39 @@ static int check(const char *path, vn_error *err)
 	return status;
 }
 
+/* What the options say together. 0, or 2 with a complaint. */
+static int together(const options *o, int argc, char **argv)
+{
+	if (argc - optind < 1)
+		return vn_complain("show", "a recording is needed");
+	if (argc - optind > 2)
+		return vn_complain("show", "one recording and one name, then what is '%s'?", argv[optind + 2]);
+	if (o->weights && argc - optind > 1)
+		return vn_complain("show", "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
+	if (o->checks && (o->weights || argc - optind > 1 || o->format != TEXT))
+		return vn_complain("show", "--check is of the whole file, and in text");
+	return 0;
+}
+
 int cmd_show(int argc, char **argv)
 {
-	static const struct option longs[] = { { "format", 1, NULL, 'f' }, { "weights", 0, NULL, 'w' }, { "check", 0, NULL, 'c' }, { "strict", 0, NULL, 's' },
-	                                        { "help", 0, NULL, 'h' }, { 0 } };
-	const char *format = "text", *wrong = NULL;
-	vn_error    err = { 0 };
-	bool        weights = false, checks = false, strict = false;
-	int         c;
+	options   o = { .format = TEXT };
+	vn_error  err = { "" };
+	const int said = vn_options_read(&vn_show_command, argc, argv, &o);
 
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", longs, NULL)) != -1 && !wrong) {
-		if (c == 'h') {
-			fputs(usage, stdout);
-			return 0;
-		}
-		if (c == 'f')
-			format = optarg;
-		else if (c == 'w')
-			weights = true;
-		else if (c == 'c')
-			checks = true;
-		else if (c == 's')
-			strict = true;
-		else
-			wrong = argv[optind - 1];
-	}
-	if (wrong)
-		vn_fail(&err, VN_ERR_USAGE, "unknown option or no value: '%s'", wrong);
-	else if (strcmp(format, "text") != 0 && strcmp(format, "json") != 0)
-		vn_fail(&err, VN_ERR_USAGE, "--format is text or json, not '%s'", format);
-	else if (argc - optind < 1)
-		vn_fail(&err, VN_ERR_USAGE, "a recording is needed");
-	else if (argc - optind > 2)
-		vn_fail(&err, VN_ERR_USAGE, "one recording and one name, then what is '%s'?", argv[optind + 2]);
-	else if (weights && argc - optind > 1)
-		vn_fail(&err, VN_ERR_USAGE, "--weights shows the weights; then what is '%s'?", argv[optind + 1]);
-	else if (checks && (weights || argc - optind > 1 || strcmp(format, "text") != 0))
-		vn_fail(&err, VN_ERR_USAGE, "--check is of the whole file, and in text");
-	if (*err.text) {
-		fprintf(stderr, "vernier show: %s\n%s", err.text, usage);
+	if (said)
+		return said == 1 ? 0 : 2;
+	if (together(&o, argc, argv))
 		return 2;
-	}
-	if (checks) {
+	if (o.checks) {
 		const int status = check(argv[optind], &err);
 		if (status == 2)
 			fprintf(stderr, "vernier show: %s\n", err.text);
-		return vn_warnings_end("show", strict, status);
+		return vn_warnings_end("show", o.strict, status);
 	}
-	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, weights, strcmp(format, "json") == 0, &err)) {
+	if (show(argv[optind], argc - optind == 2 ? argv[optind + 1] : NULL, o.weights, o.format == JSON, &err)) {
 		fprintf(stderr, "vernier show: %s\n", err.text);
 		return 2;
 	}
-	return vn_warnings_end("show", strict, 0);
+	return vn_warnings_end("show", o.strict, 0);
 }

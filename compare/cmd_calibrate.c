@@ -40,59 +40,89 @@ typedef struct command {
 	vn_calibration fit;
 } command;
 
-static void usage(FILE *to)
-{
-	fprintf(to, "usage: vernier calibrate REF CAND... [--ref REF CAND...]... -o LIMITS [--margin X] [--name NAME]\n"
-	        "                         [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                         [--names MAP]... [--ref-names MAP]... [--points GLOB]...\n"
-	        "                         [--allow %s]\n"
-	        "                         [--threads N] [--strict] [--force]\n"
-	        "  fits limits to recordings that are known to be healthy: the first is the reference of those behind it\n"
-	        "  --ref REF       the reference of the candidates from here on: another prompt, another model\n"
-	        "  -o LIMITS       the limits file to write\n"
-	        "  --margin X      a limit is so many times the worst that was seen, 1 to 1000; 2 unless said\n"
-	        "  --name NAME     of the limits, for reports\n"
-	        "  --floor FILE    a recording of the REF before it in the candidates' precision: limits are multiples of the\n"
-	        "                  floor, with plain ones for where there is none; for each REF, or for none\n"
-	        "  --model MODEL   the same, computed here\n"
-	        "  --names, --ref-names, --floor-precision, --points, --allow, --threads: as in compare, of all CAND and REF\n"
-	        "  --strict        " VN_STRICT_HELP ", and LIMITS is not written\n"
-	        "  --force         replace LIMITS\n"
-	        "exit status: 0 written, 1 not for a warning (--strict), 2 not: a run that is not healthy is named\n", vn_policy_names, vn_allow_names);
-}
-
 /* ---- arguments --------------------------------------------------------------------- */
 
 /* The REF that ends here has its floor. */
-static int end_group(command *k)
+static vn_status end_group(command *k, vn_error *err)
 {
 	if (k->ref && k->group == k->n)
-		return complain("%s: a reference without a candidate", k->ref);
+		return vn_fail(err, VN_ERR_USAGE, "%s: a reference without a candidate", k->ref);
 	for (int i = k->group; i < k->n; i++)
 		k->pair[i].floor = k->floor;
 	k->group = k->n;
 	k->floor = NULL;
-	return 0;
+	return VN_OK;
 }
 
-static int add_ref(command *k, const char *path)
+static vn_status take_ref(void *to, const vn_option *option, const char *path, vn_error *err)
 {
-	const int st = end_group(k);
+	command *k = to;
+	const vn_status st = end_group(k, err);
+	(void)option;
 	k->ref = path;
 	return st;
 }
 
-static int add_file(command *k, const char *path)
+static vn_status take_file(void *to, const vn_option *option, const char *path, vn_error *err)
 {
+	command *k = to;
 	if (!k->ref)
-		return add_ref(k, path);
+		return take_ref(k, option, path, err);
 	if (k->n == MAX_PAIRS)
-		return complain("more than %d candidates", MAX_PAIRS);
+		return vn_fail(err, VN_ERR_USAGE, "more than %d candidates", MAX_PAIRS);
 	k->pair[k->n++] = (pair) { .ref = k->ref, .cand = path };
-	return 0;
+	return VN_OK;
 }
 
-static int check(const command *k)
+/* One for each reference. */
+static vn_status take_floor(void *to, const vn_option *option, const char *path, vn_error *err)
+{
+	command *k = to;
+	(void)option;
+	if (!k->ref)
+		return vn_fail(err, VN_ERR_USAGE, "--floor stands behind its reference");
+	if (k->floor)
+		return vn_fail(err, VN_ERR_USAGE, "--floor is given twice");
+	k->floor = path;
+	return VN_OK;
+}
+
+static const vn_option options[] = {
+	VN_GROUP("Recordings"),
+	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_file },
+	{ "ref", 0, .kind = VN_TAKE_EACH, .take = take_ref, .argument = "REF",
+	  .help = "The reference of the candidates that follow: another prompt, another model. Default: the first recording." },
+	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP",
+	  .help = "Translate the names of every CAND, as for vernier compare. Default: names as they are." },
+	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP",
+	  .help = "Translate the names of every REF. Default: names as they are." },
+	VN_POINTS_OPTION(command, how),
+	VN_ALLOW_OPTION(command, how),
+	VN_THREADS_OPTION(command, how.o.threads),
+	VN_GROUP("Floor"),
+	{ "floor", 0, .kind = VN_TAKE_EACH, .take = take_floor, .argument = "FILE",
+	  .help = "A recording of the REF before it in the candidates' precision, for each REF or for none. With a floor, the limits are multiples of it, with plain "
+	          "limits for where there is none. Default: none." },
+	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
+	  .help = "Compute the floor by running the reference on these weights in CAND's precision. Cannot be combined with --floor. Default: none." },
+	VN_FLOOR_PRECISION_OPTION(command, how),
+	VN_GROUP("Limits"),
+	{ "output", 'o', VN_INTO(command, output), .argument = "LIMITS", .help = "The limits file to write. Required." },
+	{ "force", 0, VN_INTO(command, force), .help = "Replace LIMITS if it exists." },
+	{ "margin", 0, VN_INTO(command, margin), VN_RANGE(1, 1000), .argument = "X",
+	  .help = "Each limit is X times the worst value of these runs, 1 to 1000. Default: 2." },
+	{ "name", 0, VN_INTO(command, name), .argument = "NAME", .help = "Name of the limits, for reports. Default: calibrated." },
+	VN_STRICT_OPTION(command, how.o.strict, ", and LIMITS is not written"),
+};
+
+const vn_command vn_calibrate_command = {
+	.name = "calibrate", .synopsis = "REF CAND... [--ref REF CAND...]... -o LIMITS [OPTION]...",
+	.about = "Fit limits to recordings that are known to be healthy. The first recording is the reference of those that follow.",
+	.option = options, .n = sizeof options / sizeof *options,
+	.status = "0 written, 1 not written because of a warning (--strict), 2 not written: trouble, or a run that is not healthy",
+};
+
+static int check(command *k)
 {
 	int floors = 0;
 	for (int i = 0; i < k->n; i++)
@@ -103,49 +133,17 @@ static int check(const command *k)
 		return complain("-o LIMITS is missing");
 	if (floors && floors < k->n)
 		return complain("a --floor for some references and not for others: limits would be of two kinds");
-	return vn_check_floor("calibrate", &k->how, floors > 0);
+	return vn_check_comparing("calibrate", &k->how, floors > 0);
 }
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { REF = 256, FLOOR, MARGIN, NAME, FORCE, NAMES, REF_NAMES };
-	static const struct option options[] = {
-		VN_COMPARING_OPTIONS,
-		{ "ref", required_argument, NULL, REF }, { "floor", required_argument, NULL, FLOOR },
-		{ "margin", required_argument, NULL, MARGIN }, { "name", required_argument, NULL, NAME },
-		{ "names", required_argument, NULL, NAMES }, { "ref-names", required_argument, NULL, REF_NAMES },
-		{ "output", required_argument, NULL, 'o' },
-		{ "force", no_argument, NULL, FORCE }, { "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	int c, st = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, "-:o:h", options, NULL)) != -1)
-		switch (c) {
-		case 1:      st = add_file(k, optarg); break;
-		case REF:    st = add_ref(k, optarg); break;
-		case FLOOR:
-			st = !k->ref ? complain("--floor stands behind its reference") : vn_option_once("calibrate", "--floor", optarg, &k->floor);
-			break;
-		case NAMES:  st = vn_option_more("calibrate", "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
-		case REF_NAMES:
-			st = vn_option_more("calibrate", "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
-			break;
-		case NAME:   st = vn_option_once("calibrate", "--name", optarg, &k->name); break;
-		case 'o':    st = vn_option_once("calibrate", "-o", optarg, &k->output); break;
-		case FORCE:  k->force = true; break;
-		case 'h':    usage(stdout); return 1;
-		case MARGIN:
-			if (!vn_text_real(optarg, 1, 1000, &k->margin))
-				return complain("--margin takes a number from 1 to 1000, not '%s'", optarg);
-			break;
-		default:     st = vn_option_comparing("calibrate", c, optarg, argv, &k->how); break;
-		}
-	for (; !st && optind < argc; optind++) /* behind -- */
-		st = add_file(k, argv[optind]);
-	return st ? st : (st = end_group(k)) ? st : check(k);
+	vn_error  err;
+	const int st = vn_options_read(&vn_calibrate_command, argc, argv, k);
+	if (st)
+		return st;
+	return end_group(k, &err) ? complain("%s", err.text) : check(k);
 }
 
 /* ---- the work -------------------------------------------------------------------------- */

@@ -33,114 +33,107 @@ typedef struct command {
 	vn_comparing how;
 } command;
 
-static void usage(const char *name, FILE *to)
-{
-	fprintf(to, "usage: vernier %s REF CAND [--limits FILE] [--floor FILE | --model MODEL] [--floor-precision %s]\n"
-	        "                       [--names MAP]... [--ref-names MAP]... [--batch-row N] [--ref-batch-row N]\n"
-	        "                       [--replay] [--explain] [--bitwise] [--baseline FILE] [--points GLOB]... [--allow %s]\n"
-	        "                       [--format %s [-o PATH]]...\n"
-	        "                       [--all] [--quiet] [--strict] [--threads N] [--force]\n"
-	        "       vernier %s REF --shard RANK0 RANK1...     and the same options\n"
-	        "  REF and CAND are recordings, or two folders of them, paired by file name\n"
-	        "  --names MAP     CAND's names are another engine's: hf, vllm, llama.cpp, or a file (specs/names.md)\n"
-	        "  --ref-names MAP the same of REF\n"
-	        "  --batch-row N   which prompt of a CAND of several, from 0; --ref-batch-row N of such a REF\n"
-	        "  --shard         the candidate is the recordings of all ranks of a tensor-parallel run\n"
-	        "  --limits FILE   what to keep to; else vernier's own limits for the candidate's precision\n"
-	        "  --floor FILE    a recording of the reference in the candidate's precision: the unit of *_over_floor\n"
-	        "  --model MODEL   the same, computed here; and where something is outside, every operation is computed again on the\n"
-	        "                  candidate's own inputs: what it added itself, and what came with its inputs\n"
-	        "  --replay        that also where nothing is outside\n"
-	        "  --explain       which known mistake reproduces each origin; needs --model\n"
-	        "  --floor-precision P  of that run, instead of the candidate's own\n"
-	        "  --bitwise       no limits: equal formats and equal bits, or where they first differ\n"
-	        "  --baseline FILE a JSON report of an earlier comparison: what is outside and no worse than there is known\n"
-	        "                  and does not fail; of two folders, as -o names its files\n"
-	        "  --points GLOB   compare only these checkpoints, on both sides; each GLOB must match some\n"
-	        "  --allow WORDS   differences that shall not refuse or fail the comparison, comma-separated\n"
-	        "  --format, -o    a report, to PATH or to stdout; may be repeated, all from one pass; without --format\n"
-	        "                  PATH's ending says which: .json, .xml, .md, .html\n"
-	        "  --all           a line for every checkpoint, also those within limits\n"
-	        "  --quiet, -q     nothing on stdout: the exit status, and reports with -o; warnings are on stderr\n"
-	        "  --strict        " VN_STRICT_HELP "\n"
-	        "  --threads N     at most so many; one a processor unless said\n"
-	        "  --force         replace reports that exist\n"
-	        "exit status: 0 within limits, 1 outside, 2 trouble\n", name, vn_policy_names, vn_allow_names,
-	        vn_report_names, name);
-}
+static vn_option_taker take_form, take_path;
+
+static const vn_option options[] = {
+	VN_GROUP("Limits"),
+	{ "limits", 0, VN_INTO(command, limits), .argument = "FILE",
+	  .help = "The limits, a file or the name of shipped limits (q8_0.yaml). Default: the shipped limits for CAND's precision; with --allow weights and a CAND "
+	          "from GGUF blocks of Q8_0, Q6_K, Q5_K or Q4_K, the limits for the coarsest of these." },
+	{ "baseline", 0, VN_INTO(command, how.o.baseline), .argument = "FILE",
+	  .help = "FILE is the JSON report of an earlier comparison. A checkpoint that is outside its limits but not worse than there (by more than 1 %) is known "
+	          "and does not fail. Whatever is worse, new or newly missing fails; improvements are reported. A baseline with another model, prompt, precision, "
+	          "floor or limits is refused. For two folders each pair has its own baseline, named as -o names reports. Default: none." },
+	{ "bitwise", 0, VN_INTO(command, how.o.bitwise),
+	  .help = "Use no limits: require equal formats and equal bits in every element, or report the first difference. -0 differs from 0; equal NaNs are equal. "
+	          "Use it to test determinism: one engine twice, two numbers of threads, two batches." },
+	VN_ALLOW_OPTION(command, how),
+	VN_STRICT_OPTION(command, how.o.strict, ". A comparison with a warning is outside its limits, in every report too"),
+	VN_GROUP("Floor and causes"),
+	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
+	  .help = "Compute the floor by running the reference on these weights in CAND's precision. The floor is the error that the number format alone causes, and "
+	          "the unit of limits such as nmse_over_floor. Also run it in REF's precision: a REF that differs from what its model computes is outside. If "
+	          "anything is outside, recompute every operation on CAND's own inputs, as --replay does. Default: none." },
+	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE",
+	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. Default: none." },
+	VN_FLOOR_PRECISION_OPTION(command, how),
+	{ "replay", 0, VN_INTO(command, how.o.replay),
+	  .help = "With --model, recompute every operation on CAND's own inputs even if nothing is outside. The report then shows, for each operation, the error "
+	          "that it added itself (local, in multiples of its floor), the error of its inputs (inherited), and how much it magnified that (gain)." },
+	{ "explain", 0, VN_INTO(command, how.o.explain),
+	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does." },
+	VN_GROUP("What to compare"),
+	VN_POINTS_OPTION(command, how),
+	{ "names", 0, VN_COLLECT(command, sides.names, sides.n_names), .argument = "MAP",
+	  .help = "Translate CAND's names by a map: hf (modules of transformers), vllm, llama.cpp, or a file (specs/names.md). Several maps are applied in order. "
+	          "Default: names as they are." },
+	{ "ref-names", 0, VN_COLLECT(command, sides.ref_names, sides.n_ref_names), .argument = "MAP", .help = "Translate REF's names. Default: names as they are." },
+	{ "batch-row", 0, VN_INTO(command, sides.batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
+	  .help = "If CAND holds several prompts (rows of a batch, or prompts one behind the other), compare prompt N, from 0." },
+	{ "ref-batch-row", 0, VN_INTO(command, sides.ref_batch_row), VN_RANGE(0, INT32_MAX), .argument = "N",
+	  .help = "If REF holds several prompts, compare prompt N, from 0." },
+	{ "shard", 0, VN_INTO(command, shard), .help = "The files after REF are the recordings of all ranks of a tensor-parallel run; join them." },
+	VN_THREADS_OPTION(command, how.o.threads),
+	VN_GROUP("Reports"),
+	{ "format", 0, .kind = VN_TAKE_EACH, .take = take_form, .argument = "FORM", .words = &vn_report_names,
+	  .help = "Write a report in this form; all reports come from one pass. junit is JUnit XML, one testcase per checkpoint; markdown fits a comment on a pull "
+	          "request; html is one page that needs no network. specs/ci.md shows how CI systems use them. Default: text." },
+	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
+	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
+	          "text. Default: stdout." },
+	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
+	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits." },
+	{ "quiet", 'q', VN_INTO(command, quiet),
+	  .help = "Print nothing on stdout. The exit status gives the verdict, and -o writes reports. Warnings go to stderr." },
+};
+
+#define COMMAND(word, what, needs) { .name = word, .synopsis = "REF CAND " needs "[OPTION]...\nREF --shard RANK0 RANK1... " needs "[OPTION]...", .about = what, \
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 within limits, 1 outside, 2 trouble" }
+
+const vn_command vn_compare_command = COMMAND("compare",
+	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).", "");
+const vn_command vn_explain_command = COMMAND("explain",
+	"Compare, and find the known mistake that reproduces each origin (specs/explain.md). The options are those of vernier compare; --explain and --replay "
+	"are always on.", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
-static int add_form(command *k, const vn_report_form *form)
+static vn_status add_form(command *k, const vn_report_form *form, vn_error *err)
 {
-	if (!form)
-		return vn_complain(k->name, "--format takes %s, not '%s'", vn_report_names, optarg);
 	if (k->n_reports == MAX_REPORTS)
-		return vn_complain(k->name, "more than %d reports", MAX_REPORTS);
+		return vn_fail(err, VN_ERR_USAGE, "more than %d reports", MAX_REPORTS);
 	k->report[k->n_reports++].form = form;
-	return 0;
+	return VN_OK;
 }
 
-static int add_path(command *k, const char *path)
+static vn_status take_form(void *to, const vn_option *option, const char *name, vn_error *err)
 {
+	const vn_report_form *form = vn_report_by_name(name);
+	(void)option;
+	return form ? add_form(to, form, err) : vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'", vn_report_names, name);
+}
+
+static vn_status take_path(void *to, const vn_option *option, const char *path, vn_error *err)
+{
+	command *k = to;
+	(void)option;
 	if (!*path)
-		return vn_complain(k->name, "-o needs a path");
+		return vn_fail(err, VN_ERR_USAGE, "-o needs a path");
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
-			return vn_complain(k->name, "two reports into one file, %s", path);
+			return vn_fail(err, VN_ERR_USAGE, "two reports into one file, %s", path);
 	if (k->n_reports == 0 || k->report[k->n_reports - 1].path) {
-		const int st = add_form(k, vn_report_by_suffix(path));
+		const vn_status st = add_form(k, vn_report_by_suffix(path), err);
 		if (st)
 			return st;
 	}
 	k->report[k->n_reports - 1].path = path;
-	return 0;
-}
-
-static int add_row(const command *k, const char *option, int64_t *row)
-{
-	return vn_text_whole(optarg, 0, INT32_MAX, row) ? 0 : vn_complain(k->name, "%s takes a number from 0, not '%s'", option, optarg);
+	return VN_OK;
 }
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { LIMITS = 256, FLOOR, FORMAT, ALL, FORCE, BITWISE, BASELINE, NAMES, REF_NAMES, BATCH_ROW, REF_BATCH_ROW, SHARD };
-	static const struct option options[] = {
-		VN_COMPARING_OPTIONS,
-		{ "limits", required_argument, NULL, LIMITS }, { "floor", required_argument, NULL, FLOOR },
-		{ "baseline", required_argument, NULL, BASELINE }, { "names", required_argument, NULL, NAMES },
-		{ "ref-names", required_argument, NULL, REF_NAMES }, { "batch-row", required_argument, NULL, BATCH_ROW },
-		{ "ref-batch-row", required_argument, NULL, REF_BATCH_ROW },
-		{ "shard", no_argument, NULL, SHARD },
-		{ "format", required_argument, NULL, FORMAT }, { "output", required_argument, NULL, 'o' },
-		{ "all", no_argument, NULL, ALL }, { "quiet", no_argument, NULL, 'q' }, { "force", no_argument, NULL, FORCE },
-		{ "bitwise", no_argument, NULL, BITWISE }, { "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	int c, st = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, ":o:qh", options, NULL)) != -1)
-		switch (c) {
-		case LIMITS:   st = vn_option_once(k->name, "--limits", optarg, &k->limits); break;
-		case FLOOR:    st = vn_option_once(k->name, "--floor", optarg, &k->floor); break;
-		case BASELINE: st = vn_option_once(k->name, "--baseline", optarg, &k->how.o.baseline); break;
-		case NAMES:    st = vn_option_more(k->name, "--names", optarg, k->sides.names, &k->sides.n_names, VN_MOST_MAPS); break;
-		case REF_NAMES:
-			st = vn_option_more(k->name, "--ref-names", optarg, k->sides.ref_names, &k->sides.n_ref_names, VN_MOST_MAPS);
-			break;
-		case SHARD:    k->shard = true; break;
-		case BATCH_ROW: st = add_row(k, "--batch-row", &k->sides.batch_row); break;
-		case REF_BATCH_ROW: st = add_row(k, "--ref-batch-row", &k->sides.ref_batch_row); break;
-		case FORMAT:   st = add_form(k, vn_report_by_name(optarg)); break;
-		case 'o':      st = add_path(k, optarg); break;
-		case ALL:      k->all = true; break;
-		case FORCE:    k->force = true; break;
-		case BITWISE:  k->how.o.bitwise = true; break;
-		case 'q':      k->quiet = true; break;
-		case 'h':      usage(k->name, stdout); return 1;
-		default:       st = vn_option_comparing(k->name, c, optarg, argv, &k->how); break;
-		}
+	int st = vn_options_read(strcmp(k->name, "explain") == 0 ? &vn_explain_command : &vn_compare_command, argc, argv, k);
 	if (st)
 		return st;
 	if (k->shard && argc - optind < 3)
@@ -153,7 +146,7 @@ static int arguments(command *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
 		return vn_complain(k->name, "an explanation is computed with the weights: give --model MODEL");
-	if ((st = vn_check_floor(k->name, &k->how, k->floor)))
+	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	k->ref = argv[optind];
 	k->cand = argv[optind + 1];

@@ -16,8 +16,8 @@ enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64 };
 
 typedef struct command {
 	const char *model, *ids, *text, *precision;
-	const char *device_text; /* as given, for complaints */
-	bool        no_special, ref;
+	int         candidate;
+	bool        no_special;
 	int64_t     window, stride; /* 0: unsaid */
 	vn_engine_options   cand;
 	vn_evaluate_options o;
@@ -26,59 +26,41 @@ typedef struct command {
 
 #define complain(...) vn_complain("evaluate", __VA_ARGS__)
 
-static void usage(FILE *to)
-{
-	fprintf(to, "usage: vernier evaluate MODEL --text FILE|--ids LIST|@FILE [--window N] [--stride N] [--decode N]\n"
-	        "                        [--candidate gpu|ref] [--precision %s] [--device N]\n"
-	        "                        [--threads N] [--format text|json] [-o PATH] [--strict] [--force]\n"
-	        "  --text FILE     the text; with --no-special-tokens nothing is put in front of it\n"
-	        "  --ids LIST      or its token ids\n"
-	        "  --window N      so many tokens at a time; %d unless said, or the model's context\n"
-	        "  --stride N      from one window to the next; half a window unless said\n"
-	        "  --decode N      greedy steps, until the two part; %d unless said\n"
-	        "  --candidate E   the engine under test: gpu, or the reference once more, in another precision\n"
-	        "  --precision P   of the candidate; f16 unless said\n"
-	        "  --device N      as `vernier devices` counts them\n"
-	        "  --threads N     at most so many; one a processor unless said\n"
-	        "  --format, -o    text or json, to stdout or PATH\n"
-	        "  --strict        " VN_STRICT_HELP "\n"
-	        "  --force         replace a report that exists\n"
-	        "exit status: 0 done, 1 done with a warning (--strict), 2 trouble\n", vn_policy_names, WINDOW_DEFAULT, DECODE_DEFAULT);
-}
+enum { GPU, REF };
+_Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says");
 
-static int read_candidate(command *k, const char *name)
-{
-	k->ref = strcmp(name, "ref") == 0;
-	return k->ref || strcmp(name, "gpu") == 0 ? 0 : complain("--candidate is gpu or ref, not '%s'", name);
-}
+static const vn_option options[] = {
+	VN_GROUP("The text"),
+	{ "text", 0, VN_INTO(command, text), .argument = "FILE", .help = "The text, through the model's tokenizer. This or --ids is required." },
+	{ "no-special-tokens", 0, VN_INTO(command, no_special),
+	  .help = "Put no special token before the text. Default: those that the tokenizer's file asks for." },
+	{ "ids", 0, VN_INTO(command, ids), .argument = "LIST|@FILE", .help = "The token ids of the text: 1,2,3, or a file or pipe that holds them." },
+	{ "window", 0, VN_INTO(command, window), VN_RANGE(2, INT32_MAX), .argument = "N",
+	  .help = "Tokens per window. Default: 512, or the model's context if that is smaller." },
+	{ "stride", 0, VN_INTO(command, stride), VN_RANGE(1, INT32_MAX), .argument = "N",
+	  .help = "Tokens from one window to the next. A window scores only tokens that no earlier window scored. Default: half a window." },
+	{ "decode", 0, VN_INTO(command, o.decode), VN_RANGE(0, INT32_MAX), .argument = "N",
+	  .help = "At most N greedy steps behind the first half window, until the two differ. Default: 64; 0 for none." },
+	VN_GROUP("The engine under test"),
+	{ "candidate", 0, VN_CHOOSE(command, candidate), .argument = "gpu|ref",
+	  .help = "The engine under test. ref is the reference in another precision, which shows the effect of the number format alone. Default: gpu." },
+	{ "precision", 0, VN_INTO(command, precision), .argument = "P", .words = &vn_policy_names,
+	  .help = "Precision of the candidate. The reference is float32. Default: f16." },
+	{ "device", 0, VN_INTO(command, cand.device), VN_RANGE(0, 255), .argument = "N",
+	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
+	VN_THREADS_OPTION(command, o.threads),
+	VN_GROUP("The report"),
+	VN_REPORTING_OPTIONS(command, report),
+	{ "force", 0, VN_INTO(command, report.force), .help = "Replace a report that exists." },
+	VN_STRICT_OPTION(command, report.strict, ""),
+};
 
-enum { IDS = 256, WINDOW, STRIDE, DECODE, CANDIDATE, PRECISION, DEVICE, THREADS, TEXT, NO_SPECIAL };
-
-static int read_option(void *context, int c, const char *value, char *const *argv)
-{
-	command *k = context;
-	int64_t  n = 0;
-	int      st;
-
-	switch (c) {
-	case IDS:        k->ids = value; return 0;
-	case TEXT:       k->text = value; return 0;
-	case NO_SPECIAL: k->no_special = true; return 0;
-	case PRECISION:  k->precision = value; return 0;
-	case CANDIDATE:  return read_candidate(k, value);
-	case WINDOW:     return vn_option_whole("evaluate", "--window", value, 2, INT32_MAX, &k->window);
-	case STRIDE:     return vn_option_whole("evaluate", "--stride", value, 1, INT32_MAX, &k->stride);
-	case DECODE:     return vn_option_whole("evaluate", "--decode", value, 0, INT32_MAX, &k->o.decode);
-	case THREADS:    return vn_option_threads("evaluate", value, &k->o.threads);
-	case DEVICE:
-		k->device_text = value;
-		st = vn_option_whole("evaluate", "--device", value, 0, 255, &n);
-		k->cand.device = (int)n;
-		return st;
-	default:
-		return vn_option_reporting("evaluate", c, value, argv, &k->report);
-	}
-}
+const vn_command vn_evaluate_command = {
+	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST [OPTION]...",
+	.about = "Run a text through the reference and through the engine under test: the perplexity of both, how often both choose the same next token, the "
+	         "divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 done, 1 done with a warning (--strict), 2 trouble",
+};
 
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
@@ -89,13 +71,13 @@ static int check(command *k, int argc, char **argv)
 		return complain("--text FILE or --ids LIST is needed: the text to evaluate");
 	if (k->ids && (k->text || k->no_special))
 		return complain("--ids says which tokens, then what is %s?", k->text ? "--text" : "--no-special-tokens");
-	if (k->ref && k->device_text)
+	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
 	if (!vn_policy_from_name(k->precision, &k->cand.policy))
 		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
-	k->cand.gpu = !k->ref;
+	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;
 }
@@ -103,15 +85,9 @@ static int check(command *k, int argc, char **argv)
 /* 0: go on; 1: help was asked for; 2: wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		VN_REPORTING_OPTIONS,
-		{ "ids", 1, NULL, IDS }, { "text", 1, NULL, TEXT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
-		{ "window", 1, NULL, WINDOW }, { "stride", 1, NULL, STRIDE }, { "decode", 1, NULL, DECODE },
-		{ "candidate", 1, NULL, CANDIDATE }, { "precision", 1, NULL, PRECISION }, { "device", 1, NULL, DEVICE },
-		{ "threads", 1, NULL, THREADS }, { "help", 0, NULL, 'h' }, { 0 },
-	};
-	*k = (command) { .o.decode = DECODE_DEFAULT, .cand.device = -1 };
-	const int st = vn_option_all(argc, argv, ":o:h", longs, read_option, k);
+	*k = (command) { .o.decode = DECODE_DEFAULT, .cand.device = -1, .report.format = VN_FORM_UNSAID };
+	const int st = vn_options_read(&vn_evaluate_command, argc, argv, k);
+	vn_reporting_choose(&k->report);
 	return st ? st : check(k, argc, argv);
 }
 
@@ -197,8 +173,6 @@ int cmd_evaluate(int argc, char **argv)
 	vn_error err = { "" };
 	const int said = arguments(&k, argc, argv);
 
-	if (said == 1)
-		usage(stdout);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (run(&k, &err)) {

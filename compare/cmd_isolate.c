@@ -20,9 +20,8 @@ enum { MOST = 64 };
 
 typedef struct command {
 	const char *model, *ids, *prompt, *forced, *precision, *as;
-	const char *gpu_alone; /* an option that is for the GPU of this process alone; NULL */
 	const char *point[MOST], *precise[MOST], *inject[MOST];
-	int         n_inject;
+	int         n_inject, kv; /* kv: -1: not given */
 	bool        no_special;
 	vn_policy   as_policy;
 	vn_experiment_options o;
@@ -31,96 +30,97 @@ typedef struct command {
 
 #define complain(...) vn_complain("isolate", __VA_ARGS__)
 
-static void usage(FILE *to)
+enum { CONTIGUOUS, PAGED };
+
+static vn_option_taker take_precision;
+
+static const vn_option options[] = {
+	VN_GROUP("What to run"),
+	{ "prompt", 0, VN_INTO(command, prompt), .argument = "TEXT|@FILE", .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
+	{ "no-special-tokens", 0, VN_INTO(command, no_special),
+	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
+	{ "ids", 0, VN_INTO(command, ids), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or a file or pipe that holds them." },
+	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE", .help = "Then decode these tokens, one step each. Default: none." },
+	VN_GROUP("What is good"),
+	{ "limits", 0, VN_INTO(command, o.limits), .argument = "FILE",
+	  .help = "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the candidate's precision." },
+	{ "points", 0, VN_COLLECT(command, point, o.recipe.n_patterns), .argument = "GLOB", .help = "Judge only these checkpoints. Default: all." },
+	{ "reference-precision", 0, VN_INTO(command, as), .argument = "P", .words = &vn_policy_names,
+	  .help = "Precision of the replaced operations and of the floor. Default: the run's own." },
+	VN_GROUP("The GPU"),
+	{ "precision", 0, .kind = VN_TAKE_EACH, .take = take_precision, .argument = "P", .words = &vn_policy_names,
+	  .help = "Precision of the GPU run. P@GLOB: of the nodes that make these checkpoints. Default: f16." },
+	{ "device", 0, VN_INTO(command, o.cand.device), VN_RANGE(0, 255), .argument = "N",
+	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
+	{ "kv", 0, VN_CHOOSE(command, kv), .argument = "contiguous|paged",
+	  .help = "Layout of keys and values on the GPU: in one piece, or in blocks. Default: contiguous." },
+	{ "inject", 0, VN_COLLECT(command, inject, n_inject), .argument = "FAULT@GLOB",
+	  .help = "Make this fault in the GPU run, to see it found. Only faults of vernier points --faults that leave the nodes as they are can be used." },
+	VN_GROUP("Another engine"),
+	{ "check", 0, VN_INTO(command, o.check), .argument = "CMD",
+	  .help = "Drive another engine instead of the GPU: sh runs CMD once for each set, with the names of the operations to replace, comma-separated, in "
+	          "VERNIER_FORCE_REF. CMD must exit with 0 if its run is good and with 1 if it is bad." },
+	{ "check-recording", 0, VN_INTO(command, o.recording), .argument = "FILE",
+	  .help = "CMD writes this recording and exits with 0; the run is good if the recording is within the limits. FILE is removed after each run." },
+	{ "allow", 0, .kind = VN_TAKE_EACH, .take = vn_take_allow, .at = offsetof(command, o.compare.allow), .argument = "WORDS", .words = &vn_allow_names,
+	  .help = "Differences to allow in the recording of CMD, comma-separated, as for vernier compare. Default: none." },
+	VN_GROUP("The report"),
+	VN_THREADS_OPTION(command, o.compare.threads),
+	VN_REPORTING_OPTIONS(command, report),
+	{ "force", 0, VN_INTO(command, report.force), .help = "Replace a report, or the FILE of --check-recording, that exists." },
+	VN_STRICT_OPTION(command, report.strict, ""),
+};
+
+const vn_command vn_isolate_command = {
+	.name = "isolate", .synopsis = "MODEL --ids LIST|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
+	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits (specs/isolate.md). The candidate is the GPU, or "
+	         "any engine that a command drives.",
+	.option = options, .n = sizeof options / sizeof *options,
+	.status = "0 nothing to isolate, 1 outside the limits, isolated or not (or a warning with --strict), 2 trouble",
+};
+
+static vn_status take_precision(void *to, const vn_option *option, const char *value, vn_error *err)
 {
-	fprintf(to, "usage: vernier isolate MODEL --ids LIST|@FILE|--prompt TEXT|@FILE [--force-ids LIST] [--limits FILE]\n"
-	        "                       [--precision P|P@GLOB]... [--reference-precision P] [--points GLOB]... [--device N] [--kv paged]\n"
-	        "                       [--check CMD [--check-recording FILE]] [--allow %s]\n"
-	        "                       [--threads N] [--format text|json] [-o PATH] [--strict] [--force]\n"
-	        "  --ids, --prompt what to run, as of vernier capture; --force-ids: then these tokens, a step each\n"
-	        "  --limits FILE   what is good; else vernier's own limits for the candidate's precision\n"
-	        "  --points GLOB   judge by these checkpoints alone\n"
-	        "  --precision P   of the GPU run, f16 unless said; P@GLOB: of the nodes that make these checkpoints\n"
-	        "  --reference-precision P  of what is replaced; the run's unless said. P: %s\n"
-	        "  --inject FAULT@GLOB  make this fault in the GPU run, to see it found; vernier points --faults\n"
-	        "  --device N, --kv contiguous|paged  of the GPU\n"
-	        "  --check CMD     another engine: sh runs CMD with the names to replace in VERNIER_FORCE_REF, comma-separated;\n"
-	        "                  it ends with 0 where the run is good, with 1 where it is bad\n"
-	        "  --check-recording FILE  CMD writes this recording and ends with 0; good is what is within the limits\n"
-	        "  --allow WORDS   differences that shall not refuse a recording of CMD, as of vernier compare\n"
-	        "  --threads N     at most so many; one a processor unless said\n"
-	        "  --format, -o    text or json, to stdout or PATH\n"
-	        "  --strict        " VN_STRICT_HELP "\n"
-	        "  --force         replace a report or a recording that exists\n"
-	        "exit status: 0 nothing to isolate, 1 outside the limits, isolated or not, 2 trouble\n", vn_allow_names, vn_policy_names);
-}
-
-enum { IDS = 256, PROMPT, NO_SPECIAL, FORCE_IDS, LIMITS, POINTS, PRECISION, AS, DEVICE, KV, CHECK, RECORDING, ALLOW, THREADS, INJECT };
-
-static int put(const char *option, const char *value, const char **list, int *n)
-{
-	return vn_option_more("isolate", option, value, list, n, MOST);
-}
-
-static int read_option(void *context, int c, const char *value, char *const *argv)
-{
-	command *k = context;
-	vn_error err;
-	int64_t  n = 0;
-	int      st = 0;
-
-	switch (c) {
-	case IDS:        k->ids = value; break;
-	case PROMPT:     k->prompt = value; break;
-	case NO_SPECIAL: k->no_special = true; break;
-	case FORCE_IDS:  k->forced = value; break;
-	case LIMITS:     k->o.limits = value; break;
-	case AS:         k->as = value; break;
-	case CHECK:      k->o.check = value; break;
-	case RECORDING:  k->o.recording = value; break;
-	case POINTS:
-		return vn_glob_check(value, &err) ? complain("%s", err.text) : put("--points", value, k->point, &k->o.recipe.n_patterns);
-	case PRECISION:
-		k->gpu_alone = "--precision";
-		if (strchr(value, '@'))
-			return put("--precision", value, k->precise, &k->o.cand.n_precise);
+	command *k = to;
+	(void)option;
+	if (!strchr(value, '@')) {
+		if (k->precision)
+			return vn_fail(err, VN_ERR_USAGE, "--precision is given twice");
 		k->precision = value;
-		break;
-	case INJECT:
-		k->gpu_alone = "--inject";
-		return put("--inject", value, k->inject, &k->n_inject);
-	case DEVICE:
-		k->gpu_alone = "--device";
-		st = vn_option_whole("isolate", "--device", value, 0, 255, &n);
-		k->o.cand.device = (int)n;
-		break;
-	case KV:
-		k->gpu_alone = "--kv";
-		k->o.cand.paged = strcmp(value, "paged") == 0;
-		if (!k->o.cand.paged && strcmp(value, "contiguous") != 0)
-			return complain("--kv is contiguous or paged, not '%s'", value);
-		break;
-	case THREADS:
-		st = vn_option_threads("isolate", value, &k->o.compare.threads);
-		k->o.cand.threads = k->o.compare.threads;
-		break;
-	case ALLOW:
-		return vn_option_allow("isolate", value, &k->o.compare.allow);
-	default:
-		return vn_option_reporting("isolate", c, value, argv, &k->report);
+		return VN_OK;
 	}
-	return st;
+	if (k->o.cand.n_precise == MOST)
+		return vn_fail(err, VN_ERR_USAGE, "--precision can be given at most %d times", MOST);
+	k->precise[k->o.cand.n_precise++] = value;
+	return VN_OK;
+}
+
+/* An option that is for the GPU of this process alone; NULL: none is given. */
+static const char *gpu_alone(const command *k)
+{
+	return k->as ? "--reference-precision" : k->precision || k->o.cand.n_precise ? "--precision" : k->n_inject ? "--inject"
+	       : k->o.cand.device >= 0 ? "--device" : k->kv >= 0 ? "--kv" : NULL;
+}
+
+/* Each GLOB of --points is one. */
+static int check_points(const command *k)
+{
+	vn_error err;
+	for (int i = 0; i < k->o.recipe.n_patterns; i++)
+		if (vn_glob_check(k->point[i], &err))
+			return complain("%s", err.text);
+	return 0;
 }
 
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
-	if (vn_option_model("isolate", argc, argv, &k->model))
+	if (check_points(k) || vn_option_model("isolate", argc, argv, &k->model))
 		return 2;
 	if (k->o.recording && !k->o.check)
 		return complain("--check-recording is what a --check CMD writes");
-	if (k->o.check && (k->gpu_alone || k->as))
-		return complain("%s is of the GPU run, and --check runs another engine", k->as ? "--reference-precision" : k->gpu_alone);
+	if (k->o.check && gpu_alone(k))
+		return complain("%s is of the GPU run, and --check runs another engine", gpu_alone(k));
 	if (k->o.check && !k->o.recording && k->o.limits)
 		return complain("--limits needs --check-recording: the exit status of --check has its own");
 	if (!k->ids && !k->prompt && !(k->o.check && !k->o.recording))
@@ -136,6 +136,8 @@ static int check(command *k, int argc, char **argv)
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;
+	k->o.cand.paged = k->kv == PAGED;
+	k->o.cand.threads = k->o.compare.threads;
 	k->o.recipe.pattern = k->point;
 	return 0;
 }
@@ -143,16 +145,9 @@ static int check(command *k, int argc, char **argv)
 /* 0: go on; 1: help was asked for; 2: wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	static const struct option longs[] = {
-		VN_REPORTING_OPTIONS,
-		{ "ids", 1, NULL, IDS }, { "prompt", 1, NULL, PROMPT }, { "no-special-tokens", 0, NULL, NO_SPECIAL },
-		{ "force-ids", 1, NULL, FORCE_IDS }, { "limits", 1, NULL, LIMITS }, { "points", 1, NULL, POINTS },
-		{ "precision", 1, NULL, PRECISION }, { "reference-precision", 1, NULL, AS }, { "device", 1, NULL, DEVICE },
-		{ "kv", 1, NULL, KV }, { "inject", 1, NULL, INJECT }, { "check", 1, NULL, CHECK }, { "check-recording", 1, NULL, RECORDING },
-		{ "allow", 1, NULL, ALLOW }, { "threads", 1, NULL, THREADS }, { "help", 0, NULL, 'h' }, { 0 },
-	};
-	*k = (command) { .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
-	const int st = vn_option_all(argc, argv, ":o:h", longs, read_option, k);
+	*k = (command) { .kv = -1, .report.format = VN_FORM_UNSAID, .o = { .cand.device = -1, .recipe = { .first_layer = -1, .last_layer = -1 } } };
+	const int st = vn_options_read(&vn_isolate_command, argc, argv, k);
+	vn_reporting_choose(&k->report);
 	return st ? st : check(k, argc, argv);
 }
 
@@ -250,8 +245,6 @@ int cmd_isolate(int argc, char **argv)
 	bool     healthy = false;
 	const int said = arguments(&k, argc, argv);
 
-	if (said == 1)
-		usage(stdout);
 	if (said)
 		return said == 1 ? 0 : 2;
 	if (run(&k, &healthy, &err)) {

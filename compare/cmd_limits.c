@@ -12,23 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void usage(FILE *to)
-{
-	fputs("usage: vernier limits FILE [NAME...] [--recording REC [--dtype D] [--names MAP]...]\n"
-	      "                      [--format text|json] [--threads N] [--strict]\n"
-	      "  checks a limits file and shows the limits of each checkpoint NAME (layer3.q_rope), or of one\n"
-	      "  checkpoint of every point; then what can be limited\n"
-	      "  --recording REC  rule by rule: which checkpoints of REC it matches, what of it holds there in the end; and\n"
-	      "                   the limits tried on REC's tensors: what zeros keep to, what rounding alone breaks\n"
-	      "  --dtype D        the format of the candidate: f16, bf16, f32...; REC's own unless said\n"
-	      "  --names MAP      REC's names are another engine's, as in compare\n"
-	      "  --format F       json: schema vernier-limits/1\n"
-	      "  --threads N      at most so many; one a processor unless said\n"
-	      "  --strict         " VN_STRICT_HELP "\n"
-	      "FILE may be the name of one of vernier's own: q8_0.yaml\n"
-	      "exit status: 0 well formed, 1 with --strict where a warning is given, 2 not well formed\n", to);
-}
-
 static void show_limit(const vn_limit *l, vn_form form, vn_metric m)
 {
 	char key[VN_KEY_TEXT];
@@ -98,7 +81,9 @@ typedef struct command {
 	const char *file, *recording;
 	const char **name;
 	int         n_names, threads;
-	bool        json, has_dtype, strict;
+	const char *dtype_text;
+	int         json;
+	bool        strict;
 	vn_dtype    dtype;
 	const char *map[VN_MOST_MAPS];
 	int         n_maps;
@@ -106,39 +91,39 @@ typedef struct command {
 
 #define complain(...) vn_complain("limits", __VA_ARGS__)
 
+static const vn_option options[] = {
+	{ "recording", 0, VN_INTO(command, recording), .argument = "REC",
+	  .help = "For each rule, print which checkpoints of REC it matches, and at how many of them it applies in the end. Warn of rules that match nothing, of "
+	          "limits that a tensor of zeros meets, and of limits that rounding alone breaks. Default: print the limits." },
+	{ "dtype", 0, VN_INTO(command, dtype_text), .argument = "D",
+	  .help = "The candidate's format, for the rounding test: f16, bf16, f32, f8_e4m3... Default: REC's own." },
+	{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP",
+	  .help = "Translate REC's names by a name map: hf, vllm, llama.cpp, or a file, as for compare. Default: names as they are." },
+	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-limits/1."),
+	VN_THREADS_OPTION(command, threads),
+	VN_STRICT_OPTION(command, strict, ""),
+};
+
+const vn_command vn_limits_command = {
+	.name = "limits", .synopsis = "FILE [NAME...] [OPTION]...",
+	.about = "Check a limits file, or shipped limits by name (fp32.yaml), and print the resulting limits of each checkpoint NAME (layer3.q_rope), or of one "
+	         "checkpoint per point, and then the metrics that can be limited.",
+	.option = options, .n = sizeof options / sizeof *options,
+	.status = "0 well formed, 1 well formed with a warning (--strict), 2 not well formed, or trouble",
+};
+
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "recording", required_argument, NULL, 'r' }, { "dtype", required_argument, NULL, 'd' },
-		{ "format", required_argument, NULL, 'f' }, { "threads", required_argument, NULL, 't' },
-		{ "names", required_argument, NULL, 'n' }, { "strict", no_argument, NULL, 's' }, { "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	int c, st = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-		switch (c) {
-		case 'r': k->recording = optarg; break;
-		case 'd':
-			if (!vn_dtype_from_name(optarg, &k->dtype) || k->dtype >= VN_N_DTYPES)
-				return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", optarg);
-			k->has_dtype = true;
-			break;
-		case 'n': st = vn_option_more("limits", "--names", optarg, k->map, &k->n_maps, VN_MOST_MAPS); break;
-		case 'f': st = vn_option_json("limits", optarg, &k->json); break;
-		case 't': st = vn_option_threads("limits", optarg, &k->threads); break;
-		case 's': k->strict = true; break;
-		case 'h': usage(stdout); return 1;
-		default:  st = vn_option_wrong("limits", c, argv); break;
-		}
+	const int st = vn_options_read(&vn_limits_command, argc, argv, k);
 	if (st)
 		return st;
+	if (k->dtype_text && (!vn_dtype_from_name(k->dtype_text, &k->dtype) || k->dtype >= VN_N_DTYPES))
+		return complain("--dtype takes a format of numbers such as f16, bf16 or f32, not '%s'", k->dtype_text);
 	if (optind >= argc)
 		return complain("which FILE?");
-	if ((k->has_dtype || k->n_maps) && !k->recording)
-		return complain("%s is of a recording: give --recording too", k->has_dtype ? "--dtype" : "--names");
+	if ((k->dtype_text || k->n_maps) && !k->recording)
+		return complain("%s is of a recording: give --recording too", k->dtype_text ? "--dtype" : "--names");
 	k->file = argv[optind];
 	k->name = (const char **)argv + optind + 1;
 	k->n_names = argc - optind - 1;
@@ -198,7 +183,7 @@ int cmd_limits(int argc, char **argv)
 			u.name = k.n_names ? k.name : points();
 			u.n = k.n_names ? k.n_names : VN_N_POINTS;
 		}
-		st = vn_limits_use_of(&u, k.has_dtype ? &k.dtype : NULL, k.threads, &err);
+		st = vn_limits_use_of(&u, k.dtype_text ? &k.dtype : NULL, k.threads, &err);
 	}
 	for (int i = 0; !st && i < u.warnings.n; i++)
 		if (k.json)

@@ -16,61 +16,41 @@
 typedef struct command {
 	vn_healthy pair; /* of the person's own files */
 	const char *only; /* a glob on group/name; NULL */
-	bool       json;
-	int        threads;
+	int        json, threads;
 } command;
 
-static void usage(FILE *to)
-{
-	fputs("usage: vernier selftest [REF [CAND]] [--floor FILE] [--model MODEL] [--limits FILE] [--only GLOB] [--format text|json]\n"
-	      "                        [--threads N]\n"
-	      "  changes copies of a healthy recording in every way that is known to go wrong, compares each as vernier\n"
-	      "  compare does, and demands that each is caught, for what it is\n"
-	      "  REF CAND        two recordings that are within limits; REF alone: with itself; none: recordings made here,\n"
-	      "                  of a small synthetic model, in every precision\n"
-	      "  --floor FILE    as of compare: small changes of a 16-bit run are seen only in its units\n"
-	      "  --model MODEL   of REF: for the mutations of the reference that its own model must give away\n"
-	      "  --limits FILE   to be tested, instead of vernier's own\n"
-	      "  --only GLOB     only these mutations, such as 'numbers/*'\n"
-	      "  --format FORM   text or json\n"
-	      "  --threads N     at most so many; one a processor unless said\n"
-	      "exit status: 0 all caught and no false alarm, 1 something was missed, 2 trouble\n", to);
-}
-
 #define complain(...) vn_complain("selftest", __VA_ARGS__)
+
+static const vn_option options[] = {
+	{ "floor", 0, VN_INTO(command, pair.floor), .argument = "FILE",
+	  .help = "A recording of the reference in the candidate's precision. Small changes of a 16-bit run can be seen only in units of a floor, and are not "
+	          "tried without one. Default: none." },
+	{ "model", 0, VN_INTO(command, pair.model), .argument = "MODEL",
+	  .help = "The model that REF was run with, for mutations of a reference that only its model reveals. Default: none." },
+	{ "limits", 0, VN_INTO(command, pair.limits), .argument = "FILE", .help = "Test these limits. Default: the shipped ones." },
+	{ "only", 0, VN_INTO(command, only), .argument = "GLOB", .help = "Make only these mutations, such as 'numbers/*'. Default: all." },
+	VN_FORMAT_OPTION(command, json, ""),
+	VN_THREADS_OPTION(command, threads),
+};
+
+const vn_command vn_selftest_command = {
+	.name = "selftest", .synopsis = "[REF [CAND]] [OPTION]...",
+	.about = "Change copies of healthy recordings in every way that is known to go wrong, compare each as vernier compare does, and show that each mutation is "
+	         "found for what it is.\n"
+	         "REF and CAND are two recordings that are within their limits. REF alone is compared with itself. Without REF, vernier makes recordings of a small "
+	         "synthetic model in every precision.",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 all caught and no false alarm, 1 something was missed, 2 trouble",
+};
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	enum { FLOOR = 256, MODEL, LIMITS, ONLY, FORMAT, THREADS };
-	static const struct option options[] = {
-		{ "floor", required_argument, NULL, FLOOR }, { "model", required_argument, NULL, MODEL }, { "limits", required_argument, NULL, LIMITS },
-		{ "only", required_argument, NULL, ONLY }, { "format", required_argument, NULL, FORMAT },
-		{ "threads", required_argument, NULL, THREADS },
-		{ "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	vn_error err;
-	int      c, st = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-		switch (c) {
-		case FLOOR:  k->pair.floor = optarg; break;
-		case MODEL:  k->pair.model = optarg; break;
-		case LIMITS: k->pair.limits = optarg; break;
-		case ONLY:
-			if (vn_glob_check(optarg, &err))
-				return complain("--only: %s", err.text);
-			k->only = optarg;
-			break;
-		case FORMAT:  st = vn_option_json("selftest", optarg, &k->json); break;
-		case THREADS: st = vn_option_threads("selftest", optarg, &k->threads); break;
-		case 'h': usage(stdout); return 1;
-		default:  st = vn_option_wrong("selftest", c, argv); break;
-		}
+	vn_error  err;
+	const int st = vn_options_read(&vn_selftest_command, argc, argv, k);
 	if (st)
 		return st;
+	if (k->only && vn_glob_check(k->only, &err))
+		return complain("--only: %s", err.text);
 	if (argc - optind > 2)
 		return complain("two recordings at most, not %d", argc - optind);
 	k->pair.ref = optind < argc ? argv[optind] : NULL;

@@ -17,41 +17,28 @@
 typedef struct command {
 	const char *path[2], *model;
 	int         threads;
-	bool        json;
+	int         json;
 } command;
 
-static void usage(FILE *to)
-{
-	fputs("usage: vernier weights A B [--model MODEL] [--format text|json] [--threads N]\n"
-	      "  which weights differ between A, the reference, and B, and what the difference is: transposed, never\n"
-	      "  loaded, another layer's, truncated, quantised... (specs/weights.md)\n"
-	      "  A and B are recordings, or the files of models: a directory with config.json and *.safetensors, a GGUF file\n"
-	      "  --model MODEL  of recordings: the files of the one or the other's model, whose numbers decide what the\n"
-	      "                 tables of the recordings leave open\n"
-	      "  --format F     json: schema vernier-weights/1\n"
-	      "  --threads N    at most so many; one a processor unless said\n"
-	      "exit status: 0 the same weights, 1 they differ, 2 trouble\n", to);
-}
+static const vn_option options[] = {
+	{ "model", 0, VN_INTO(command, model), .argument = "MODEL",
+	  .help = "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. Default: the tables decide." },
+	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-weights/1."),
+	VN_THREADS_OPTION(command, threads),
+};
+
+const vn_command vn_weights_command = {
+	.name = "weights", .synopsis = "A B [OPTION]...",
+	.about = "List the weights that differ between A, the reference, and B, and how: missing, never loaded, transposed, permuted for RoPE, taken from another "
+	         "layer, truncated, quantised, another revision (specs/weights.md).\n"
+	         "A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 the same weights, 1 some differ, 2 trouble",
+};
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
 static int arguments(command *k, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "model", required_argument, NULL, 'm' }, { "format", required_argument, NULL, 'f' },
-		{ "threads", required_argument, NULL, 't' }, { "help", no_argument, NULL, 'h' }, { 0 },
-	};
-	int c, st = 0;
-
-	optind = 1;
-	opterr = 0;
-	while (!st && (c = getopt_long(argc, argv, ":h", options, NULL)) != -1)
-		switch (c) {
-		case 'm': st = vn_option_once("weights", "--model", optarg, &k->model); break;
-		case 'f': st = vn_option_json("weights", optarg, &k->json); break;
-		case 't': st = vn_option_threads("weights", optarg, &k->threads); break;
-		case 'h': usage(stdout); return 1;
-		default:  st = vn_option_wrong("weights", c, argv); break;
-		}
+	const int st = vn_options_read(&vn_weights_command, argc, argv, k);
 	if (st)
 		return st;
 	if (argc - optind != 2)

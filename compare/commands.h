@@ -4,6 +4,8 @@
 #ifndef VN_COMPARE_COMMANDS_H
 #define VN_COMPARE_COMMANDS_H
 
+#include "libref/base/options.h"
+
 int cmd_calibrate(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
@@ -13,5 +15,8 @@ int cmd_limits(int argc, char **argv);
 int cmd_selftest(int argc, char **argv);
 int cmd_synth(int argc, char **argv);
 int cmd_weights(int argc, char **argv);
+
+/* What help, the manual and completions are printed from. */
+extern const vn_command vn_calibrate_command, vn_compare_command, vn_explain_command, vn_evaluate_command, vn_isolate_command, vn_limits_command, vn_selftest_command, vn_synth_command, vn_weights_command;
 
 #endif

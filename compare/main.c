@@ -9,6 +9,7 @@
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/options.h"
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
 #include "libref/base/spin.h"
@@ -46,27 +47,28 @@ static const struct {
 	int       (*run)(int argc, char **argv);
 	const char *args, *help;
 	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model */
+	const vn_command *options; /* NULL: not in a table */
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints", ALWAYS },
+	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints", ALWAYS },
+	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints", ALWAYS, &vn_capture_command },
 #endif
-	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL },
-	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS },
-	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL },
-	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER },
-	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS },
-	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS },
-	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER },
-	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER },
-	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER },
-	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER },
+	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL, &vn_compare_command },
+	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS, &vn_explain_command },
+	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
+	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER, &vn_weights_command },
+	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS, &vn_evaluate_command },
+	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS, &vn_isolate_command },
+	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER, &vn_import_command },
+	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER, &vn_show_command },
+	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, &vn_points_command },
+	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER, &vn_limits_command },
 #ifdef VERNIER_GPU
-	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER },
+	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER, NULL },
 #endif
-	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong", ALWAYS },
-	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape", NEVER },
+	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong", ALWAYS, &vn_selftest_command },
+	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape", NEVER, &vn_synth_command },
 };
 
 static void usage(FILE *to)
@@ -76,6 +78,31 @@ static void usage(FILE *to)
 		fprintf(to, "  vernier %-8s %-28s %s\n", command[i].name, command[i].args, command[i].help);
 	fputs("  vernier help COMMAND, vernier --version [--verbose]\n"
 	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
+}
+
+/* The list of options of vernier.1: `help --man COMMAND`. */
+static int print_manual(const char *name)
+{
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		if (strcmp(name, command[i].name) == 0 && command[i].options) {
+			vn_options_manual(command[i].options, stdout);
+			return 0;
+		}
+	return vn_complain("help", "--man: no command '%.40s' with a table of options", name);
+}
+
+/* `help --completions SHELL`. */
+static int print_completions(const char *name)
+{
+	vn_completed c[sizeof command / sizeof *command];
+	vn_shell     shell;
+
+	if (!vn_shell_from_name(name, &shell))
+		return vn_complain("help", "--completions takes %s, not '%.40s'", vn_shell_names, name);
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		c[i] = (vn_completed) { command[i].name, command[i].help, command[i].options };
+	vn_options_completions(shell, "vernier", c, (int)(sizeof command / sizeof *command), stdout);
+	return 0;
 }
 
 /* Starting again (vn_spin_briefly) takes as long as comparing 0.1 GB. */
@@ -196,6 +223,10 @@ static int enter(int argc, char **argv)
 		return finish(argc > 2 && strcmp(argv[2], "--verbose") == 0 ? tell_sandbox() : 0);
 	}
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		if (argc > 3 && strcmp(argv[2], "--man") == 0)
+			return finish(print_manual(argv[3]));
+		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
+			return finish(print_completions(argv[3]));
 		if (argc > 2) {
 			help[0] = argv[2];
 			return finish(run(argv[2], 2, help));

@@ -1,10 +1,7 @@
-/* test_report.c: what reports say of comparisons, and the manual of the commands. */
-#include "compare/commands.h"
+/* test_report.c: what reports say of comparisons. */
 #include "compare/comparison/checkpoint.h"
 #include "compare/report/report.h"
 #include "tests/faulty_help.h"
-
-#include "capture/commands.h"
 
 #include <jansson.h>
 
@@ -133,60 +130,6 @@ static void words_of_allow_are_checked(void)
 	CU_ASSERT_PTR_NOT_NULL(vn_allow_parse("miss", &set));
 }
 
-/* What a command says to --help: to a file in the folder, and back. */
-static void help_of(int (*command)(int, char **), char *text, size_t room)
-{
-	char *args[] = { (char[]) { "x" }, (char[]) { "--help" }, NULL };
-	const int screen = dup(STDOUT_FILENO);
-	fflush(stdout);
-	FILE *f = fopen(at("help"), "w+");
-	CU_ASSERT_FATAL(screen >= 0 && f && dup2(fileno(f), STDOUT_FILENO) >= 0);
-	CU_ASSERT_EQUAL(command(2, args), 0);
-	fflush(stdout);
-	dup2(screen, STDOUT_FILENO);
-	close(screen);
-	rewind(f);
-	text[fread(text, 1, room - 1, f)] = 0;
-	fclose(f);
-}
-
-static void the_manual_has_every_option_of_the_help(void)
-{
-	static const struct { const char *name; int (*run)(int, char **); } commands[] = {
-		{ "capture", cmd_capture }, { "compare", cmd_compare }, { "isolate", cmd_isolate }, { "evaluate", cmd_evaluate },
-		{ "calibrate", cmd_calibrate }, { "show", cmd_show }, { "points", cmd_points }, { "limits", cmd_limits }, { "selftest", cmd_selftest }, { "synth", cmd_synth }, { "weights", cmd_weights },
-	};
-	static char page[1 << 16];
-	FILE *f = fopen(VERNIER_SOURCE "/compare/vernier.1", "r");
-	CU_ASSERT_FATAL(f != NULL);
-	page[fread(page, 1, sizeof page - 1, f)] = 0;
-	fclose(f);
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-		char help[8192], begin[40];
-		help_of(commands[i].run, help, sizeof help);
-		CU_ASSERT_PTR_NOT_NULL(strstr(help, "usage: vernier "));
-		/* its own section: from its name to the next command's */
-		snprintf(begin, sizeof begin, ".BI \"%s ", commands[i].name);
-		const char *from = strstr(page, begin), *to = NULL;
-		CU_ASSERT_PTR_NOT_NULL_FATAL(from);
-		if (i + 1 < sizeof commands / sizeof *commands) {
-			snprintf(begin, sizeof begin, ".BI \"%s ", commands[i + 1].name);
-			to = strstr(from, begin);
-		} else {
-			to = strstr(from, ".SH ");
-		}
-		CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-		for (const char *o = help; (o = strstr(o, "--")) != NULL; o += 2) {
-			char option[40];
-			snprintf(option, sizeof option, "%.*s", (int)(2 + strspn(o + 2, "abcdefghijklmnopqrstuvwxyz-")), o);
-			const char *there = strstr(from, option);
-			if (!there || there > to)
-				printf("\n    %s: %s is not in the manual\n", commands[i].name, option);
-			CU_ASSERT(there && there < to);
-		}
-	}
-}
-
 int main(void)
 {
 	static CU_TestInfo tests[] = {
@@ -194,7 +137,6 @@ int main(void)
 		TEST(json_says_the_same_and_knows_no_nan),
 		TEST(the_text_names_origin_values_and_rule),
 		TEST(words_of_allow_are_checked),
-		TEST(the_manual_has_every_option_of_the_help),
 		CU_TEST_INFO_NULL,
 	};
 	return run_faulty("reports", tests);

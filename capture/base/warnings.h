@@ -21,6 +21,4 @@ void vn_warnings_begin(void);
  * "vernier capture: --strict: 2 warnings: ...; ...". Everything else is returned as it is. */
 int  vn_warnings_end(const char *command, bool strict, int status);
 
-#define VN_STRICT_HELP "every warning fails: exit status 1"
-
 #endif

@@ -17,14 +17,6 @@
 /* Longest file of token ids or of text: more than any context has. */
 static const size_t MOST_TEXT = (size_t)64 << 20;
 
-vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err)
-{
-	if (!vn_text_whole(text, low, high, x))
-		return vn_fail(err, VN_ERR_USAGE, "%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", what,
-		               low, high, text);
-	return VN_OK;
-}
-
 vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err)
 {
 	const char *end = isdigit((unsigned char)*text) ? vn_text_digits(text, first) : NULL;

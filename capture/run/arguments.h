@@ -1,4 +1,4 @@
-/* arguments.h: numbers, ranges, lists of token ids and files as people name them.
+/* arguments.h: ranges, lists of token ids and files as people name them.
  *
  * A complaint states the rule and quotes the offender.
  */
@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A whole number from low to high, nothing behind it. what: "--threads". */
-vn_status vn_read_whole(const char *what, const char *text, int64_t low, int64_t high, int64_t *x, vn_error *err);
 /* "3-7" or "3", both ends included, the first not above the last. */
 vn_status vn_read_range(const char *what, const char *text, int64_t *first, int64_t *last, vn_error *err);
 /* "1,2,3", or "@FILE" with the same in it, where blanks and newlines separate

@@ -3,6 +3,8 @@ M=$FIXTURES/qwen2-trained
 try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm said; echo "[$s]"; }
 try
 try no-such-command
+try help --man nothing
+try help --completions tcsh
 try capture
 try capture ref
 try capture cpu "$M" --ids 1 -o a.h5

@@ -1,0 +1,182 @@
+/* options.c: see options.h. */
+#include "libref/base/options.h"
+#include "libref/base/text.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { HELP = 'h', OPERAND = 1, FIRST = 256 }; /* of getopt's numbers: those below FIRST are letters */
+
+int vn_complain(const char *command, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	fprintf(stderr, "vernier %s: ", command);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, "\n(vernier %s --help)\n", command);
+	return 2;
+}
+
+/* getopt's two descriptions of a table. */
+typedef struct described {
+	struct option longs[VN_MOST_OPTIONS + 2];
+	char          shorts[2 * VN_MOST_OPTIONS + 4];
+	const vn_option *operand; /* NULL: arguments that are no options are left in argv */
+} described;
+
+static int has_argument(const vn_option *o)
+{
+	return o->kind == VN_OPTIONAL ? optional_argument : o->argument ? required_argument : no_argument;
+}
+
+static void describe(const vn_command *c, described *d)
+{
+	char *end = d->shorts;
+	int   n = 0;
+
+	*d = (described) { .operand = NULL };
+	for (int i = 0; i < c->n; i++)
+		if (!c->option[i].name && c->option[i].kind != VN_HEADING)
+			d->operand = &c->option[i];
+	if (d->operand)
+		*end++ = '-'; /* hand them over in their order */
+	*end++ = ':'; /* tell a missing argument from an unknown option */
+	*end++ = HELP;
+	for (int i = 0; i < c->n; i++) {
+		const vn_option *o = &c->option[i];
+		if (!o->name)
+			continue;
+		d->longs[n++] = (struct option) { o->name, has_argument(o), NULL, FIRST + i };
+		if (o->letter) {
+			*end++ = o->letter;
+			if (o->argument)
+				*end++ = ':';
+		}
+	}
+	d->longs[n] = (struct option) { "help", no_argument, NULL, HELP };
+}
+
+/* The option that getopt returned; NULL: none. */
+static const vn_option *find(const vn_command *c, const described *d, int code)
+{
+	if (code >= FIRST)
+		return &c->option[code - FIRST];
+	if (code == OPERAND)
+		return d->operand;
+	for (int i = 0; i < c->n; i++)
+		if (c->option[i].letter && c->option[i].letter == code)
+			return &c->option[i];
+	return NULL;
+}
+
+static vn_status read_number(const vn_option *o, const char *value, int64_t *x, vn_error *err)
+{
+	return vn_text_whole(value, o->low, o->high, x) ? VN_OK
+	       : vn_fail(err, VN_ERR_USAGE, "--%s wants a whole number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+}
+
+/* "a|b|c" as "a, b or c". */
+static void list_words(const char *words, char *text, size_t room)
+{
+	size_t used = 0;
+	for (const char *p = words; *p && used < room; p++)
+		used += *p != '|' ? (size_t)snprintf(text + used, room - used, "%c", *p)
+		                  : (size_t)snprintf(text + used, room - used, "%s", strchr(p + 1, '|') ? ", " : " or ");
+}
+
+static vn_status read_choice(const vn_option *o, const char *value, int *chosen, vn_error *err)
+{
+	const char  *word = o->argument;
+	const size_t n = strlen(value);
+	char         all[200];
+
+	for (int i = 0; *word; i++) {
+		const size_t length = strcspn(word, "|");
+		if (length == n && memcmp(word, value, n) == 0) {
+			*chosen = i;
+			return VN_OK;
+		}
+		word += length + (word[length] == '|');
+	}
+	list_words(o->argument, all, sizeof all);
+	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'", o->name, all, value);
+}
+
+static vn_status add_to_list(const vn_option *o, const char *value, char *to, vn_error *err)
+{
+	const char **list = (const char **)(void *)(to + o->at);
+	int         *n = (int *)(void *)(to + o->count);
+
+	if (*n == o->most)
+		return vn_fail(err, VN_ERR_USAGE, "--%s can be given at most %d times", o->name, o->most);
+	list[(*n)++] = value;
+	return VN_OK;
+}
+
+static vn_status store(const vn_option *o, const char *value, void *command, vn_error *err)
+{
+	char     *to = command;
+	void     *field = to + o->at;
+	int64_t   n = 0;
+	vn_status st = VN_OK;
+
+	switch (o->kind) {
+	case VN_FLAG:   *(bool *)field = true; break;
+	case VN_OPTIONAL: *(const char **)field = value ? value : ""; break;
+	case VN_TEXT:   *(const char **)field = value; break;
+	case VN_CHOICE: return read_choice(o, value, field, err);
+	case VN_LIST:   return add_to_list(o, value, to, err);
+	case VN_WHOLE:  return read_number(o, value, field, err);
+	case VN_REAL:
+		return vn_text_real(value, (double)o->low, (double)o->high, field) ? VN_OK
+		       : vn_fail(err, VN_ERR_USAGE, "--%s wants a number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
+	case VN_INT:
+		if (!(st = read_number(o, value, &n, err)))
+			*(int *)field = (int)n;
+		break;
+	case VN_TAKE:
+	case VN_TAKE_EACH: return o->take(command, o, value, err);
+	case VN_HEADING: break;
+	}
+	return st;
+}
+
+static bool may_repeat(const vn_option *o)
+{
+	return o->kind == VN_FLAG || o->kind == VN_LIST || o->kind == VN_TAKE_EACH;
+}
+
+int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
+{
+	described d;
+	bool      given[VN_MOST_OPTIONS] = { false };
+	vn_error  err = { "" };
+	int       code;
+
+	assert(c->n <= VN_MOST_OPTIONS);
+	describe(c, &d);
+	optind = 0; /* start afresh */
+	opterr = 0;
+	while ((code = getopt_long(argc, argv, d.shorts, d.longs, NULL)) != -1) {
+		if (code == HELP) {
+			vn_options_help(c, stdout);
+			return 1;
+		}
+		const vn_option *o = find(c, &d, code);
+		if (!o)
+			return vn_complain(c->name, code == ':' ? "%s needs a value" : "unknown option '%s'", argv[optind - 1]);
+		if (given[o - c->option] && !may_repeat(o))
+			return vn_complain(c->name, "--%s is given twice", o->name);
+		given[o - c->option] = true;
+		if (store(o, optarg, to, &err))
+			return vn_complain(c->name, "%s", err.text);
+	}
+	for (; d.operand && optind < argc; optind++) /* behind -- */
+		if (d.operand->take(to, d.operand, argv[optind], &err))
+			return vn_complain(c->name, "%s", err.text);
+	return 0;
+}

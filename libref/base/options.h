@@ -1,0 +1,108 @@
+/* options.h: the options of a command as one table: it is parsed, and help, manual and completions are printed from it.
+ *
+ *	typedef struct command { const char *model; int threads; bool strict; } command;
+ *	static const vn_option options[] = {
+ *		{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .help = "The model that ran." },
+ *		{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N", .help = "Default: one thread per processor." },
+ *		{ "strict", 0, VN_INTO(command, strict), .help = "Treat every warning as a failure." },
+ *	};
+ *
+ * --help and -h are options of every table and need no row.
+ *
+ * Ownership  values are borrowed from argv.
+ * Threads    getopt's globals: one command line at a time.
+ */
+#ifndef VN_LIBREF_OPTIONS_H
+#define VN_LIBREF_OPTIONS_H
+
+#include "libref/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { VN_MOST_OPTIONS = 48 }; /* rows of a table */
+
+typedef struct vn_option vn_option;
+
+/* Reads one value (NULL for an option without argument) into the command's struct. */
+typedef vn_status vn_option_taker(void *to, const vn_option *option, const char *value, vn_error *err);
+
+typedef enum vn_option_kind {
+	VN_HEADING, /* no option: `help` is the title of the group that begins here */
+	VN_FLAG,    /* bool, set to true */
+	VN_TEXT,    /* const char * */
+	VN_OPTIONAL, /* const char *: what is behind "--name=", or "" for --name alone; no letter */
+	VN_INT,     /* int, low to high */
+	VN_WHOLE,   /* int64_t, low to high */
+	VN_REAL,    /* double, low to high */
+	VN_CHOICE,  /* int, the place of the value among the words of `argument`, "text|json" */
+	VN_LIST,    /* const char *[most], with its length in an int at `count`; may be repeated */
+	VN_TAKE,    /* `take` reads it */
+	VN_TAKE_EACH, /* the same; may be repeated */
+} vn_option_kind;
+
+struct vn_option {
+	const char     *name;   /* without the dashes; NULL: an argument that is no option, VN_TAKE_EACH, in the order of the line */
+	char            letter; /* 0: none */
+	vn_option_kind  kind;
+	size_t          at;     /* offset in the command's struct */
+	size_t          count;
+	int             most;
+	int64_t         low, high;
+	vn_option_taker *take;
+	const char     *argument;     /* what stands for the value in help; NULL: it takes none */
+	const char *const *words;     /* the values that there are, "f32|f64"; NULL: `argument` says it */
+	const char     *help;         /* whole sentences; the first is shown with completions. States the default */
+};
+
+/* Where a value goes, and the kind of option by the type of the field. */
+#define VN_INTO(type, field) \
+	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_REAL), .at = offsetof(type, field)
+#define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
+#define VN_MAYBE(type, field) \
+	.kind = _Generic(((type *)0)->field, const char *: VN_OPTIONAL), .at = offsetof(type, field)
+#define VN_CHOOSE(type, field) \
+	.kind = _Generic(((type *)0)->field, int: VN_CHOICE), .at = offsetof(type, field)
+#define VN_COLLECT(type, field, length) \
+	.kind = _Generic(((type *)0)->length, int: VN_LIST), .at = offsetof(type, field), .count = offsetof(type, length), \
+	.most = (int)(sizeof ((type *)0)->field / sizeof(const char *))
+#define VN_GROUP(title) { .kind = VN_HEADING, .help = (title) }
+
+typedef struct vn_command {
+	const char      *name;     /* "weights" */
+	const char      *synopsis; /* what may stand behind the name; a line for each form */
+	const char      *about;    /* paragraphs, with a line end behind each */
+	const vn_option *option;
+	int              n;
+	const char      *status;   /* what each exit status means: "0 done, 2 trouble" */
+} vn_command;
+
+/* Reads argv into *to, the command's struct. What is left begins at argv[optind].
+ * 0: go on. 1: help was asked for, and is on stdout. 2: wrong, and stderr has a line. */
+int vn_options_read(const vn_command *c, int argc, char **argv, void *to);
+
+/* A complaint about a command line, on stderr. Returns 2, the exit status. */
+__attribute__((format(printf, 2, 3)))
+int vn_complain(const char *command, const char *format, ...);
+
+/* ---- options_print.c ------------------------------------------------------------------------ */
+
+void vn_options_help(const vn_command *c, FILE *to);
+/* The options as a list for the page of man(7). */
+void vn_options_manual(const vn_command *c, FILE *to);
+
+typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
+extern const char *const vn_shell_names; /* "bash|zsh|fish" */
+bool vn_shell_from_name(const char *name, vn_shell *shell);
+
+typedef struct vn_completed {
+	const char       *name, *help;
+	const vn_command *options; /* NULL: has none */
+} vn_completed;
+
+/* A script that completes the n commands of `program` and their options. */
+void vn_options_completions(vn_shell shell, const char *program, const vn_completed *c, int n, FILE *to);
+
+#endif

@@ -1,0 +1,315 @@
+/* options_print.c: help, manual and completions from a table of options; see options.h. */
+#include "libref/base/options.h"
+
+#include <string.h>
+
+enum { WIDTH = 100, COLUMN = 28 }; /* where help begins; -x, and the longest name but a few, fit before it */
+
+static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
+
+const char *const vn_shell_names = "bash|zsh|fish";
+
+bool vn_shell_from_name(const char *name, vn_shell *shell)
+{
+	static const char *const names[VN_N_SHELLS] = { [VN_BASH] = "bash", [VN_ZSH] = "zsh", [VN_FISH] = "fish" };
+
+	for (int i = 0; i < VN_N_SHELLS; i++)
+		if (strcmp(name, names[i]) == 0) {
+			*shell = (vn_shell)i;
+			return true;
+		}
+	return false;
+}
+
+/* The i-th option to print, --help last; NULL at the end. */
+static const vn_option *row(const vn_command *c, int i)
+{
+	return i < c->n ? &c->option[i] : i == c->n ? &help_option : NULL;
+}
+
+static bool is_option(const vn_option *o)
+{
+	return o->name && o->kind != VN_HEADING;
+}
+
+/* ---- wrapped text --------------------------------------------------------------------------- */
+
+/* Words from column `at` on, further lines indented by `indent`. */
+static int wrap(FILE *to, const char *text, int at, int indent)
+{
+	while (*text) {
+		text += strspn(text, " ");
+		const int n = (int)strcspn(text, " ");
+		if (n && at > indent && at + 1 + n > WIDTH) {
+			fprintf(to, "\n%*s", indent, "");
+			at = indent;
+		} else if (n && at > indent) {
+			fputc(' ', to);
+			at++;
+		}
+		fprintf(to, "%.*s", n, text);
+		at += n;
+		text += n;
+	}
+	return at;
+}
+
+/* "f32|f64" as "f32, f64". */
+static void separate(const char *words, char *text, size_t room)
+{
+	size_t used = 0;
+	for (; *words && used + 3 < room; words++) {
+		text[used++] = *words == '|' ? ',' : *words;
+		if (*words == '|')
+			text[used++] = ' ';
+	}
+	text[used] = '\0';
+}
+
+/* All that is said of an option. */
+static void say(const vn_option *o, char *text, size_t room)
+{
+	char words[400] = "";
+	if (o->words)
+		separate(*o->words, words, sizeof words);
+	snprintf(text, room, "%s%s%s%s%s%s", o->help, *words ? " " : "", *words ? o->argument : "", *words ? ": " : "", words, *words ? "." : "");
+	if (o->kind == VN_LIST || o->kind == VN_TAKE_EACH)
+		strncat(text, " May be repeated.", room - strlen(text) - 1);
+}
+
+/* ---- --help ----------------------------------------------------------------------------------- */
+
+static void print_option(const vn_option *o, FILE *to)
+{
+	char left[160], text[1200];
+	char letter[5] = "";
+
+	if (o->letter)
+		snprintf(letter, sizeof letter, "-%c,", o->letter);
+	snprintf(left, sizeof left, o->kind == VN_OPTIONAL ? "  %-3s --%s[=%s%s]" : "  %-3s --%s%s%s", letter, o->name,
+	         o->argument && o->kind != VN_OPTIONAL ? " " : "", o->argument ? o->argument : "");
+	int at = fprintf(to, "%s", left);
+	if (at > COLUMN - 2) {
+		fputc('\n', to);
+		at = 0;
+	}
+	fprintf(to, "%*s", COLUMN - at, "");
+	say(o, text, sizeof text);
+	wrap(to, text, COLUMN, COLUMN);
+	fputc('\n', to);
+}
+
+static void print_synopsis(const vn_command *c, FILE *to)
+{
+	const char *lead = "usage:";
+	for (const char *line = c->synopsis; *line; lead = "      ") {
+		const int n = (int)strcspn(line, "\n");
+		fprintf(to, "%s vernier %s %.*s\n", lead, c->name, n, line);
+		line += n + (line[n] == '\n');
+	}
+}
+
+static void print_paragraphs(const char *text, FILE *to)
+{
+	while (*text) {
+		char      one[1200];
+		const int n = (int)strcspn(text, "\n");
+		snprintf(one, sizeof one, "%.*s", n, text);
+		wrap(to, one, 0, 0);
+		fputc('\n', to);
+		text += n + (text[n] == '\n');
+	}
+}
+
+void vn_options_help(const vn_command *c, FILE *to)
+{
+	print_synopsis(c, to);
+	fputc('\n', to);
+	print_paragraphs(c->about, to);
+	if (!c->n || c->option[0].kind != VN_HEADING)
+		fputs("\nOptions:\n", to);
+	for (int i = 0; row(c, i); i++)
+		if (row(c, i)->kind == VN_HEADING)
+			fprintf(to, "\n%s:\n", row(c, i)->help);
+		else if (is_option(row(c, i)))
+			print_option(row(c, i), to);
+	if (c->status) {
+		char text[400];
+		snprintf(text, sizeof text, "Exit status: %s.", c->status);
+		fputc('\n', to);
+		print_paragraphs(text, to);
+	}
+}
+
+/* ---- the manual --------------------------------------------------------------------------------- */
+
+static bool ends_name(char c)
+{
+	return !((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-');
+}
+
+/* Names of options in bold; a backslash is not roff's. A sentence begins a line. */
+static void print_roff(const char *text, FILE *to)
+{
+	if (*text == '.' || *text == '\'')
+		fputs("\\&", to);
+	for (const char *p = text; *p; p++) {
+		if (p[0] == '-' && p[1] == '-' && !ends_name(p[2]) && (p == text || ends_name(p[-1]))) {
+			fputs("\\fB", to);
+			while (!ends_name(*p))
+				fputc(*p++, to);
+			fputs("\\fR", to);
+			p--;
+		} else if (p > text && p[-1] == '.' && *p == ' ' && p[1] >= 'A' && p[1] <= 'Z') {
+			fputc('\n', to);
+		} else if (*p == '\\') {
+			fputs("\\e", to);
+		} else {
+			fputc(*p, to);
+		}
+	}
+}
+
+void vn_options_manual(const vn_command *c, FILE *to)
+{
+	char text[1200];
+
+	for (int i = 0; row(c, i); i++) {
+		const vn_option *o = row(c, i);
+		if (!is_option(o))
+			continue;
+		fputs(".TP\n\\fB", to);
+		if (o->letter)
+			fprintf(to, "-%c\\fR, \\fB", o->letter);
+		fprintf(to, "--%s\\fR", o->name);
+		if (o->argument)
+			fprintf(to, o->kind == VN_OPTIONAL ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
+		fputc('\n', to);
+		say(o, text, sizeof text);
+		print_roff(text, to);
+		fputc('\n', to);
+	}
+}
+
+/* ---- completions ---------------------------------------------------------------------------------- */
+
+/* The values that an option has; NULL: any. */
+static const char *values(const vn_option *o)
+{
+	return o->words ? *o->words : o->kind == VN_CHOICE ? o->argument : NULL;
+}
+
+static void print_values(const char *words, FILE *to)
+{
+	for (; *words; words++)
+		fputc(*words == '|' ? ' ' : *words, to);
+}
+
+/* The first sentence, without what a shell would read in single quotes, or zsh in a description. */
+static void print_brief(const char *help, FILE *to)
+{
+	for (const char *p = help; *p && !(*p == '.' && (p[1] == ' ' || !p[1])); p++)
+		if (!strchr("'[]\\:", *p))
+			fputc(*p, to);
+		else if (*p == ':')
+			fputs(" -", to);
+}
+
+static void print_names(const vn_command *c, FILE *to)
+{
+	const char *before = "";
+	for (int i = 0; row(c, i); i++)
+		if (is_option(row(c, i))) {
+			fprintf(to, "%s--%s", before, row(c, i)->name);
+			before = " ";
+		}
+}
+
+static void print_bash(const char *program, const vn_completed *c, int n, FILE *to)
+{
+	fprintf(to, "_%s() {\n\tlocal word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]} words=\n\tif [ \"$COMP_CWORD\" = 1 ]; then\n\t\twords='", program);
+	for (int i = 0; i < n; i++)
+		fprintf(to, "%s ", c[i].name);
+	fputs("help'\n\telse\n\t\tcase \"${COMP_WORDS[1]} $last\" in\n", to);
+	for (int k = 0; k < n; k++)
+		for (int i = 0; c[k].options && row(c[k].options, i); i++)
+			if (is_option(row(c[k].options, i)) && values(row(c[k].options, i))) {
+				fprintf(to, "\t\t'%s --%s') words='", c[k].name, row(c[k].options, i)->name);
+				print_values(values(row(c[k].options, i)), to);
+				fputs("' ;;\n", to);
+			}
+	for (int k = 0; k < n; k++)
+		if (c[k].options) {
+			fprintf(to, "\t\t'%s '*) [[ $word == -* ]] && words='", c[k].name);
+			print_names(c[k].options, to);
+			fputs("' ;;\n", to);
+		}
+	fprintf(to, "\t\tesac\n\tfi\n\tCOMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _%s %s\n", program, program);
+}
+
+static void print_zsh(const char *program, const vn_completed *c, int n, FILE *to)
+{
+	fprintf(to, "#compdef %s\n_%s() {\n\tlocal -a commands\n\tcommands=(", program, program);
+	for (int i = 0; i < n; i++) {
+		fprintf(to, "'%s:", c[i].name);
+		print_brief(c[i].help, to);
+		fputs("' ", to);
+	}
+	fputs(")\n\tif (( CURRENT == 2 )); then\n\t\t_describe command commands\n\t\treturn\n\tfi\n\tlocal command=$words[2]\n\tshift words\n\t(( CURRENT-- ))\n"
+	      "\tcase $command in\n", to);
+	for (int k = 0; k < n; k++) {
+		if (!c[k].options)
+			continue;
+		fprintf(to, "\t%s) _arguments", c[k].name);
+		for (int i = 0; row(c[k].options, i); i++) {
+			const vn_option *o = row(c[k].options, i);
+			if (!is_option(o))
+				continue;
+			fprintf(to, " \\\n\t\t'%s--%s[", o->kind == VN_LIST || o->kind == VN_TAKE_EACH ? "*" : "", o->name);
+			print_brief(o->help, to);
+			fputc(']', to);
+			if (values(o)) {
+				fputs(":value:(", to);
+				print_values(values(o), to);
+				fputc(')', to);
+			} else if (o->argument && o->kind != VN_OPTIONAL) {
+				fputs(":value:_files", to);
+			}
+			fputc('\'', to);
+		}
+		fputs(" \\\n\t\t'*:file:_files' ;;\n", to);
+	}
+	fprintf(to, "\t*) _files ;;\n\tesac\n}\n_%s \"$@\"\n", program);
+}
+
+static void print_fish(const char *program, const vn_completed *c, int n, FILE *to)
+{
+	for (int k = 0; k < n; k++) {
+		fprintf(to, "complete -c %s -n __fish_use_subcommand -x -a %s -d '", program, c[k].name);
+		print_brief(c[k].help, to);
+		fputs("'\n", to);
+		for (int i = 0; c[k].options && row(c[k].options, i); i++) {
+			const vn_option *o = row(c[k].options, i);
+			if (!is_option(o))
+				continue;
+			fprintf(to, "complete -c %s -n '__fish_seen_subcommand_from %s' -l %s", program, c[k].name, o->name);
+			if (o->letter)
+				fprintf(to, " -s %c", o->letter);
+			if (values(o)) {
+				fputs(" -x -a '", to);
+				print_values(values(o), to);
+				fputc('\'', to);
+			} else if (o->argument && o->kind != VN_OPTIONAL) {
+				fputs(" -r", to);
+			}
+			fputs(" -d '", to);
+			print_brief(o->help, to);
+			fputs("'\n", to);
+		}
+	}
+}
+
+void vn_options_completions(vn_shell shell, const char *program, const vn_completed *c, int n, FILE *to)
+{
+	(shell == VN_BASH ? print_bash : shell == VN_ZSH ? print_zsh : print_fish)(program, c, n, to);
+}

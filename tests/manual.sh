@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# manual.sh [--write] VERNIER: compare/vernier.1 lists the options that the program has.
+#
+# The manual holds a section for each command whose options are in a table:
+#
+#	.\" options of COMMAND
+#	...
+#	.\" end of options
+#
+# Each is what `vernier help --man COMMAND` prints; --write rewrites them.
+set -eu
+page=$(dirname "$0")/../compare/vernier.1
+write=
+[ "$1" = --write ] && { write=1; shift; }
+vernier=$1
+[ -x "$vernier" ]
+made=$(mktemp)
+trap 'rm -f "$made"' EXIT
+commands=0
+while IFS= read -r line; do
+	case $line in
+	'.\" options of '*)
+		printf '%s\n' "$line"
+		"$vernier" help --man "${line#'.\" options of '}"
+		while IFS= read -r line && [ "$line" != '.\" end of options' ]; do :; done
+		;;
+	esac
+	printf '%s\n' "$line"
+done <"$page" >"$made"
+if [ -n "$write" ]; then
+	cp "$made" "$page"
+fi
+diff "$page" "$made" || { echo "write them anew: tests/manual.sh --write $vernier"; exit 1; }
+# Explain has the options of compare, and its section.
+for command in $("$vernier" help | sed -n 's/^  vernier \([a-z]*\)  *.*/\1/p'); do
+	[ "$command" = help ] || [ "$command" = explain ] && continue
+	"$vernier" help --man "$command" >"$made" 2>&1 || continue
+	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }
+	commands=$((commands + 1))
+done
+[ "$commands" -gt 0 ]
+
+complete() { :; }
+. <("$vernier" help --completions bash)
+# what is typed, what is offered
+offers() {
+	read -ra COMP_WORDS <<<"$1"
+	COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+	_vernier || true # compgen fails where it finds nothing
+	[ "${COMPREPLY[*]}" = "$2" ] || { echo "'$1' is completed by '${COMPREPLY[*]}', not by '$2'"; exit 1; }
+}
+offers "vernier calib" calibrate
+offers "vernier compare --floo" "--floor --floor-precision"
+offers "vernier weights --format j" json
+offers "vernier weights fixtures" ""
+echo "the manual has the options of $commands commands"

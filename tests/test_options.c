@@ -1,0 +1,240 @@
+/* test_options.c: one table is parsed, and help, manual and completions are printed from it. */
+#include "libref/base/options.h"
+#include "tests/suite.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct command {
+	const char *model, *faults, *map[2], *operand[4];
+	double  scale;
+	int64_t row;
+	int     threads, format, n_maps, n_operands;
+	bool    strict;
+} command;
+
+static const char *const sizes = "small|large";
+
+static vn_status take_operand(void *to, const vn_option *o, const char *value, vn_error *err)
+{
+	command *k = to;
+	(void)o;
+	if (k->n_operands == 4)
+		return vn_fail(err, VN_ERR_USAGE, "more than 4 files");
+	k->operand[k->n_operands++] = value;
+	return VN_OK;
+}
+
+static const vn_option rows[] = {
+	VN_GROUP("Input"),
+	{ "model", 'm', VN_INTO(command, model), .argument = "MODEL", .words = &sizes, .help = "The model. Default: none." },
+	{ "names", 0, VN_COLLECT(command, map, n_maps), .argument = "MAP", .help = "A map." },
+	{ "row", 0, VN_INTO(command, row), VN_RANGE(0, 9), .argument = "N", .help = "A row." },
+	{ "scale", 0, VN_INTO(command, scale), VN_RANGE(1, 10), .argument = "X", .help = "A scale, such as .5 with --row and \\." },
+	VN_GROUP("Output"),
+	{ "threads", 0, VN_INTO(command, threads), VN_RANGE(1, 1024), .argument = "N", .help = "Threads." },
+	{ "format", 0, VN_CHOOSE(command, format), .argument = "text|json", .help = "The form. Default: text." },
+	{ "faults", 0, VN_MAYBE(command, faults), .argument = "GLOB", .help = "Faults." },
+	{ "strict", 's', VN_INTO(command, strict), .help = "It's [strict]: fail." },
+};
+static const vn_command plain = { "try", "A [OPTION]...", "Try it.", rows, sizeof rows / sizeof *rows, "0 done" };
+
+static const vn_option ordered_rows[] = {
+	{ "strict", 's', VN_INTO(command, strict), .help = "Fail." },
+	{ NULL, 0, .kind = VN_TAKE_EACH, .take = take_operand },
+};
+static const vn_command ordered = { "try", "A...", "Try it.", ordered_rows, 2, NULL };
+
+static command k;
+
+/* The line that words are, read; what it printed on stderr or stdout is in said. */
+static char said[8192];
+static int  rest;
+
+static int read_line(const vn_command *c, const char *words)
+{
+	static char room[400];
+	char *argv[32] = { (char[]) { "try" } };
+	int   argc = 1;
+	FILE *f = tmpfile();
+
+	snprintf(room, sizeof room, "%s", words);
+	for (char *w = strtok(room, " "); w; w = strtok(NULL, " "))
+		argv[argc++] = w;
+	fflush(stdout);
+	const int out = dup(STDOUT_FILENO), err = dup(STDERR_FILENO);
+	CU_ASSERT_FATAL(f && dup2(fileno(f), STDOUT_FILENO) >= 0 && dup2(fileno(f), STDERR_FILENO) >= 0);
+	k = (command) { 0 };
+	const int st = vn_options_read(c, argc, argv, &k);
+	rest = argc - optind;
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	dup2(err, STDERR_FILENO);
+	close(out);
+	close(err);
+	rewind(f);
+	said[fread(said, 1, sizeof said - 1, f)] = '\0';
+	fclose(f);
+	return st;
+}
+
+static void each_kind_is_stored(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, "a -m tiny --names x --names=y --row 9 --scale 2.5 b --threads 4 --format json -s"), 0);
+	CU_ASSERT_STRING_EQUAL(k.model, "tiny");
+	CU_ASSERT_EQUAL_FATAL(k.n_maps, 2);
+	CU_ASSERT_STRING_EQUAL(k.map[1], "y");
+	CU_ASSERT_EQUAL(k.row, 9);
+	CU_ASSERT_EQUAL(k.scale, 2.5);
+	CU_ASSERT_EQUAL(k.threads, 4);
+	CU_ASSERT_EQUAL(k.format, 1);
+	CU_ASSERT_TRUE(k.strict);
+	CU_ASSERT_EQUAL(rest, 2);
+	CU_ASSERT_STRING_EQUAL(said, "");
+}
+
+static void what_was_not_given_is_left_alone(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, ""), 0);
+	CU_ASSERT_PTR_NULL(k.model);
+	CU_ASSERT_EQUAL(k.threads + k.n_maps + k.format, 0);
+	CU_ASSERT_FALSE(k.strict);
+}
+
+static void a_wrong_line_names_the_option_and_the_help(void)
+{
+	static const struct { const char *line, *said; } wrong[] = {
+		{ "--nothing",            "unknown option '--nothing'" },
+		{ "-x",                   "unknown option '-x'" },
+		{ "--model",              "--model needs a value" },
+		{ "--model a --model b",  "--model is given twice" },
+		{ "-m a --model b",       "--model is given twice" },
+		{ "--row 1 --row 2",      "--row is given twice" },
+		{ "--row 10",             "--row wants a whole number from 0 to 9, not '10'" },
+		{ "--row 1x",             "--row wants a whole number from 0 to 9, not '1x'" },
+		{ "--scale nan",          "--scale wants a number from 1 to 10, not 'nan'" },
+		{ "--format xml",         "--format takes text or json, not 'xml'" },
+		{ "--format tex",         "--format takes text or json, not 'tex'" },
+		{ "--format text|json",   "--format takes text or json, not 'text|json'" },
+		{ "--names a --names b --names c", "--names can be given at most 2 times" },
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		char all[200];
+		CU_ASSERT_EQUAL(read_line(&plain, wrong[i].line), 2);
+		snprintf(all, sizeof all, "vernier try: %s\n(vernier try --help)\n", wrong[i].said);
+		CU_ASSERT_STRING_EQUAL(said, all);
+	}
+}
+
+static void an_optional_argument_stands_behind_an_equals_sign(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, "--faults R1"), 0);
+	CU_ASSERT_STRING_EQUAL(k.faults, "");
+	CU_ASSERT_EQUAL(rest, 1);
+	CU_ASSERT_EQUAL(read_line(&plain, "--faults=R1"), 0);
+	CU_ASSERT_STRING_EQUAL(k.faults, "R1");
+	CU_ASSERT_EQUAL(read_line(&plain, "-h"), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "--faults[=GLOB] "));
+}
+
+static void a_flag_may_be_repeated(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, "-s -s --strict"), 0);
+	CU_ASSERT_TRUE(k.strict);
+}
+
+static void operands_come_in_the_order_of_the_line(void)
+{
+	CU_ASSERT_EQUAL(read_line(&ordered, "a -s b -- -s"), 0);
+	CU_ASSERT_EQUAL_FATAL(k.n_operands, 3);
+	CU_ASSERT_STRING_EQUAL(k.operand[1], "b");
+	CU_ASSERT_STRING_EQUAL(k.operand[2], "-s");
+	CU_ASSERT_EQUAL(read_line(&ordered, "a b c d e"), 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "more than 4 files"));
+}
+
+static void help_has_every_option_and_keeps_to_its_width(void)
+{
+	CU_ASSERT_EQUAL(read_line(&plain, "--help --nothing"), 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "usage: vernier try A [OPTION]...\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "\nInput:\n  -m, --model MODEL "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "MODEL: small, large."));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "A map. May be repeated."));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "  -h, --help "));
+	CU_ASSERT_PTR_NOT_NULL(strstr(said, "Exit status: 0 done.\n"));
+
+	static char text[600];
+	for (size_t i = 0; i + 4 < sizeof text; i += 4)
+		memcpy(text + i, "abc ", 5);
+	const vn_option one[] = { { "an-option-with-a-long-name", 0, VN_INTO(command, model), .argument = "ARGUMENT", .help = text } };
+	const vn_command wide = { "try", "A", text, one, 1, text };
+	CU_ASSERT_EQUAL(read_line(&wide, "-h"), 1);
+	int lines = 0;
+	for (const char *line = said; *line; lines++) {
+		const size_t n = strcspn(line, "\n");
+		CU_ASSERT(n <= 100);
+		CU_ASSERT(n == 0 || line[n - 1] != ' ');
+		line += n + (line[n] == '\n');
+	}
+	CU_ASSERT(lines > 18);
+}
+
+/* What print writes; to be freed. */
+#define PRINTED(text, call) \
+	char *text = NULL; \
+	do { \
+		size_t length; \
+		FILE *to = open_memstream(&text, &length); \
+		CU_ASSERT_PTR_NOT_NULL_FATAL(to); \
+		call; \
+		fclose(to); \
+	} while (0)
+
+static void the_manual_has_names_in_bold_and_no_escape_by_accident(void)
+{
+	PRINTED(text, vn_options_manual(&plain, to));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, ".TP\n\\fB-m\\fR, \\fB--model\\fR \\fIMODEL\\fR\nThe model.\nDefault: none.\nMODEL: small, large.\n"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "with \\fB--row\\fR and \\e.\n"));
+	CU_ASSERT_PTR_NULL(strstr(text, "Input"));
+	free(text);
+}
+
+static void completions_have_commands_options_and_values(void)
+{
+	const vn_completed c[] = { { "try", "Try it", &plain }, { "other", "It's other", NULL } };
+	PRINTED(bash, vn_options_completions(VN_BASH, "vernier", c, 2, to));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "words='try other help'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "'try --format') words='text json'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(bash, "--model --names --row --scale --threads --format --faults --strict --help'"));
+	free(bash);
+	PRINTED(zsh, vn_options_completions(VN_ZSH, "vernier", c, 2, to));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'other:Its other'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'*--names[A map]:value:_files'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(zsh, "'--strict[Its strict - fail]'"));
+	free(zsh);
+	PRINTED(fish, vn_options_completions(VN_FISH, "vernier", c, 2, to));
+	CU_ASSERT_PTR_NOT_NULL(strstr(fish, "-l format -x -a 'text json' -d 'The form'\n"));
+	free(fish);
+	vn_shell shell;
+	CU_ASSERT_TRUE(vn_shell_from_name("fish", &shell) && shell == VN_FISH);
+	CU_ASSERT_FALSE(vn_shell_from_name("tcsh", &shell));
+}
+
+int main(void)
+{
+	static CU_TestInfo tests[] = {
+		TEST(each_kind_is_stored),
+		TEST(what_was_not_given_is_left_alone),
+		TEST(a_wrong_line_names_the_option_and_the_help),
+		TEST(an_optional_argument_stands_behind_an_equals_sign),
+		TEST(a_flag_may_be_repeated),
+		TEST(operands_come_in_the_order_of_the_line),
+		TEST(help_has_every_option_and_keeps_to_its_width),
+		TEST(the_manual_has_names_in_bold_and_no_escape_by_accident),
+		TEST(completions_have_commands_options_and_values),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("options", tests);
+}
