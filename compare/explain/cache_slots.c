@@ -294,8 +294,8 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	}
 	vn_plan_destroy(narrow);
 	free(token);
-	free((void *)(uintptr_t)own.data);
-	free((void *)(uintptr_t)fine.data);
+	vn_tensor_free(&own);
+	vn_tensor_free(&fine);
 	return st;
 }
 
