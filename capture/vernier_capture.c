@@ -21,7 +21,7 @@ struct vernier_capture {
 	vn_error  err;
 };
 
-static int settle(vernier_capture *c, vn_status st)
+static int keep_status(vernier_capture *c, vn_status st)
 {
 	c->st = st;
 	return st ? -1 : 0;
@@ -42,7 +42,7 @@ vernier_capture *vernier_capture_open(const char *path, int replace, const char 
 		free(c);
 		return NULL;
 	}
-	if (settle(c, vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err)) == 0 &&
+	if (keep_status(c, vn_store_create(c->run.path, replace != 0, NULL, &c->store, &c->err)) == 0 &&
 	    vernier_capture_say(c, "engine", engine ? engine : "unknown") == 0)
 		vernier_capture_say(c, "precision", precision ? precision : "unknown");
 	return c;
@@ -54,7 +54,7 @@ int vernier_capture_say(vernier_capture *c, const char *key, const char *value)
 		return -1;
 	const char *why = vn_dump_fact_wrong(&c->run, key, value);
 	if (why)
-		return settle(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: '%.40s' %s", c->run.path, key ? key : "", why));
+		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: '%.40s' %s", c->run.path, key ? key : "", why));
 	vn_facts_set(&c->run.run, key, "%s", value);
 	return 0;
 }
@@ -64,9 +64,9 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 	if (!ready(c))
 		return -1;
 	if (c->run.config || !json)
-		return settle(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path, json ? "a second config" : "no config"));
+		return keep_status(c, vn_fail(&c->err, VN_ERR_USAGE, "%s: %s", c->run.path, json ? "a second config" : "no config"));
 	if (!(c->run.config = strdup(json)))
-		return settle(c, vn_fail(&c->err, VN_ERR_NOMEM, "%s: no memory for a config", c->run.path));
+		return keep_status(c, vn_fail(&c->err, VN_ERR_NOMEM, "%s: no memory for a config", c->run.path));
 	return 0;
 }
 
@@ -86,7 +86,7 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
 		st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
 	}
-	return settle(c, st);
+	return keep_status(c, st);
 }
 
 int vernier_capture_step(vernier_capture *c, const int32_t *ids, size_t n)
@@ -183,14 +183,14 @@ int vernier_capture_put_strided(vernier_capture *c, const char *name, const char
 	if (!st && rank && !stride)
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: %s: rank %d, and no strides (NULL)", c->run.path, name, rank);
 	if (st)
-		return settle(c, st);
+		return keep_status(c, st);
 	l = vn_label_of_name(name);
 	if (dims)
 		snprintf(l.axes, sizeof l.axes, "%s", dims);
 	snprintf(l.op, sizeof l.op, "%s", op ? op : "");
 	if (!(st = check_rows(c, &l, &is)) && !(st = vn_store_begin(c->store, &l, type, &is, &c->err)) && !(st = write_numbers(c, data, type, &is, stride)))
 		st = vn_store_end(c->store, &c->err);
-	return settle(c, st);
+	return keep_status(c, st);
 }
 
 int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, const char *dtype,
@@ -203,7 +203,7 @@ int vernier_capture_put(vernier_capture *c, const char *name, const char *dims, 
 		return -1;
 	const vn_status st = check_tensor(c, name, dims, dtype, data, rank, shape, &type, &is);
 	if (st)
-		return settle(c, st);
+		return keep_status(c, st);
 	bytes = (int64_t)vn_dtype_size(type);
 	for (int i = rank - 1; i >= 0; i--) {
 		stride[i] = bytes;
@@ -229,7 +229,7 @@ int vernier_capture_commit(vernier_capture *c)
 	if (!st && !(st = vn_store_run(c->store, &r->run, r->ids, r->positions, r->n_ids, &c->err)) &&
 	    (!r->config || !(st = vn_store_words(c->store, &words, &c->err))))
 		st = vn_store_commit(&c->store, &c->err);
-	return settle(c, st);
+	return keep_status(c, st);
 }
 
 const char *vernier_capture_error(const vernier_capture *c)

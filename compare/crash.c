@@ -27,7 +27,7 @@ typedef struct search {
 	int       n;
 } search;
 
-static int look(struct dl_phdr_info *i, size_t size, void *ctx)
+static int find_library(struct dl_phdr_info *i, size_t size, void *ctx)
 {
 	static const char *const below[] = { "libc.so", "libpthread.so", "libm.so", "ld-linux", "linux-vdso", "libstdc++.so", "libgcc_s.so" };
 	search     *s = ctx;
@@ -65,7 +65,7 @@ static bool stranger(char name[NAME])
 
 	for (int i = 0; i < n; i++) {
 		search s = { .at = (uintptr_t)frame[i] };
-		dl_iterate_phdr(look, &s);
+		dl_iterate_phdr(find_library, &s);
 		if (!passed) {
 			passed = s.found.transparent; /* the C library's return from the handler */
 			continue;
@@ -78,7 +78,7 @@ static bool stranger(char name[NAME])
 	return false;
 }
 
-static size_t put(char *line, size_t at, const char *text)
+static size_t append_text(char *line, size_t at, const char *text)
 {
 	const size_t n = strlen(text);
 	memcpy(line + at, text, n);
@@ -100,10 +100,10 @@ static void explain(int number)
 		signal(number, SIG_DFL);
 		return; /* once more, and for good */
 	}
-	n = put(line, n, "vernier: ");
-	n = put(line, n, *name ? name : "code that a driver made");
-	n = put(line, n, number == SIGABRT ? " gave up (SIGABRT)" : number == SIGSEGV ? " crashed (SIGSEGV)" : " crashed (SIGFPE or SIGILL)");
-	n = put(line, n, ", for want of memory or threads as a rule (ulimit -v, ulimit -u)\n");
+	n = append_text(line, n, "vernier: ");
+	n = append_text(line, n, *name ? name : "code that a driver made");
+	n = append_text(line, n, number == SIGABRT ? " gave up (SIGABRT)" : number == SIGSEGV ? " crashed (SIGSEGV)" : " crashed (SIGFPE or SIGILL)");
+	n = append_text(line, n, ", for want of memory or threads as a rule (ulimit -v, ulimit -u)\n");
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
 	vn_temporary_end();
 	_exit(2);

@@ -147,8 +147,8 @@ bool vn_encode_note_uses(vn_encoder *e)
 	return need;
 }
 
-/* The barrier that the pending uses need, if any. */
-static void settle(vn_encoder *e)
+/* Adds a barrier if the pending uses need one. */
+static void add_needed_barrier(vn_encoder *e)
 {
 	const bool need = vn_encode_note_uses(e);
 
@@ -166,7 +166,7 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 {
 	VkCommandBuffer cmd = e->cmd[e->cur];
 
-	settle(e);
+	add_needed_barrier(e);
 	vn_vk.CmdBindPipeline(cmd, VK_PIPELINE_BIND_POINT_COMPUTE, e->k->pipeline[kernel]);
 	vn_vk.CmdPushConstants(cmd, e->k->layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, vn_kernel_push_bytes(kernel), push);
 	vn_vk.CmdDispatch(cmd, at_most(x, e->d->limits.maxComputeWorkGroupCount[0]),
@@ -176,7 +176,7 @@ void vn_encode_dispatch(vn_encoder *e, vn_kernel kernel, const void *push, int64
 static void copy(vn_encoder *e, const vn_buffer *src, VkDeviceSize from, const vn_buffer *dst, VkDeviceSize to,
                  VkDeviceSize n)
 {
-	settle(e);
+	add_needed_barrier(e);
 	if (n > 0)
 		vn_vk.CmdCopyBuffer(e->cmd[e->cur], src->buffer, dst->buffer, 1, &(VkBufferCopy){
 			.srcOffset = src->offset + from, .dstOffset = dst->offset + to, .size = n });
@@ -199,14 +199,14 @@ void vn_encode_copy_out(vn_encoder *e, vn_buffer *src, VkDeviceSize from, vn_buf
 void vn_encode_clear(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
-	settle(e);
+	add_needed_barrier(e);
 	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, b->offset, b->size, 0);
 }
 
 void vn_encode_poison(vn_encoder *e, vn_buffer *b)
 {
 	uses(e, b, true);
-	settle(e);
+	add_needed_barrier(e);
 	vn_vk.CmdFillBuffer(e->cmd[e->cur], b->buffer, 0, VK_WHOLE_SIZE, VN_POISON);
 }
 

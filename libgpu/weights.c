@@ -24,8 +24,8 @@ typedef struct load {
 	VkDeviceSize used;  /* of upload */
 } load;
 
-/* Which block each weight goes to, and where in it. sizes: bytes of each block. */
-static int place(vn_gpu_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
+/* Assigns each weight a block and an offset in it. Returns the number of blocks; sizes: bytes of each. */
+static int assign_blocks(vn_gpu_weights *w, const vn_plan *plan, size_t element, bool guard, VkDeviceSize *sizes)
 {
 	VkDeviceSize end = 0; /* of the open block */
 	int          open = -1, n = 0;
@@ -87,7 +87,7 @@ static vn_status flush(load *l, vn_error *err)
 	return VN_OK;
 }
 
-static vn_status put(load *l, const vn_weight_place *p, VkDeviceSize at, VkDeviceSize bytes, vn_error *err)
+static vn_status upload_bytes(load *l, const vn_weight_place *p, VkDeviceSize at, VkDeviceSize bytes, vn_error *err)
 {
 	vn_buffer *b = &l->w->block[p->block];
 	vn_status  st;
@@ -150,7 +150,7 @@ static vn_status convert(load *l, int i, const vn_tensor *t, const char *src, in
 			l->w->first_overflowed = i;
 		l->w->overflowed += over;
 	}
-	return put(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err);
+	return upload_bytes(l, &l->w->at[i], (VkDeviceSize)at * to, m * to, err);
 }
 
 static vn_status convert_all(load *l, int i, const vn_tensor *t, vn_error *err)
@@ -208,7 +208,7 @@ static vn_status blocks(load *l, const vn_plan *plan, bool guard, vn_error *err)
 
 	if (!sizes)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory to place %d weights", w->n);
-	const int n = place(w, plan, vn_dtype_size(l->storage), guard, sizes);
+	const int n = assign_blocks(w, plan, vn_dtype_size(l->storage), guard, sizes);
 	if (!(w->block = calloc(n ? (size_t)n : 1, sizeof(*w->block))))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d blocks of weights", n);
 	for (int i = 0; i < n && !st; i++) {

@@ -1,6 +1,7 @@
 /* yaml.c: see yaml.h. libyaml's events, and what we do not want of them. */
 #include "capture/base/yaml.h"
 
+#include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
 #include <errno.h>
@@ -153,15 +154,6 @@ vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value)
 	return VN_OK;
 }
 
-vn_status vn_yaml_version(vn_yaml *y)
-{
-	const char *text;
-	const vn_status st = vn_yaml_word(y, "version", &text);
-	if (st)
-		return st;
-	return strcmp(text, "1") == 0 ? VN_OK : vn_yaml_fail(y, "version '%.40s'; this vernier reads version 1", text);
-}
-
 vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *context)
 {
 	char key[128];
@@ -183,17 +175,61 @@ vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *co
 	}
 }
 
-vn_status vn_yaml_document(vn_yaml *y, vn_yaml_each *each, void *context)
+/* ---- the document ----------------------------------------------------------- */
+
+static vn_status read_version(vn_yaml *y)
 {
+	const char *text;
+	const vn_status st = vn_yaml_word(y, "version", &text);
+	if (st)
+		return st;
+	return strcmp(text, "1") == 0 ? VN_OK : vn_yaml_fail(y, "version '%.40s'; this vernier reads version 1", text);
+}
+
+typedef struct document {
+	vn_yaml               *y;
+	const vn_yaml_section *section;
+	int                    n;
+	void                  *context;
+	unsigned               seen; /* bit 0: version; bit i + 1: section i */
+} document;
+
+static vn_status fail_unknown(const document *d, const char *key, int line, int column)
+{
+	char list[256] = "version";
+	for (int i = 0; i < d->n; i++)
+		vn_text_add(list, sizeof list, "%s%s", i < d->n - 1 ? ", " : " or ", d->section[i].name);
+	return vn_yaml_fail_at(d->y, line, column, "unknown key '%.60s'; expected %s", key, list);
+}
+
+static vn_status read_section(void *context, const char *key, int line, int column)
+{
+	document *d = context;
+	int i = -1; /* version */
+	if (strcmp(key, "version") != 0)
+		for (i = 0; i < d->n && strcmp(d->section[i].name, key) != 0; i++) {}
+	if (i == d->n)
+		return fail_unknown(d, key, line, column);
+	if (d->seen & 1u << (i + 1))
+		return vn_yaml_fail_at(d->y, line, column, "%s twice", key);
+	d->seen |= 1u << (i + 1);
+	return i < 0 ? read_version(d->y) : d->section[i].read(d->context);
+}
+
+vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *section, int n, void *context)
+{
+	document d = { .y = y, .section = section, .n = n, .context = context };
 	vn_status st;
 	if ((st = vn_yaml_next(y)) || (st = vn_yaml_next(y)))
 		return st; /* the stream starts, the document starts */
 	if (y->event.type == YAML_STREAM_END_EVENT)
 		return vn_yaml_fail_at(y, 1, 1, "empty; the file starts with version: 1");
-	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "version: 1 and what follows, a map", each, context)) || (st = vn_yaml_next(y))
+	if ((st = vn_yaml_next(y)) || (st = vn_yaml_map(y, "version: 1 and what follows, a map", read_section, &d)) || (st = vn_yaml_next(y))
 	    || (st = vn_yaml_next(y)))
 		return st;
-	return y->event.type == YAML_STREAM_END_EVENT ? VN_OK : vn_yaml_fail(y, "a second document; one file, one document");
+	if (y->event.type != YAML_STREAM_END_EVENT)
+		return vn_yaml_fail(y, "a second document; one file, one document");
+	return d.seen & 1u ? VN_OK : vn_yaml_fail_at(y, 1, 1, "no version; %s starts with version: 1", file);
 }
 
 /* ---- files ------------------------------------------------------------------ */

@@ -46,14 +46,19 @@ vn_status vn_yaml_word(vn_yaml *y, const char *what, const char **text);
 vn_status vn_yaml_copy(vn_yaml *y, const char *what, char **to);
 /* A finite number. */
 vn_status vn_yaml_number(vn_yaml *y, const char *what, double *value);
-/* "version: 1" and nothing else. */
-vn_status vn_yaml_version(vn_yaml *y);
 
 /* A map's keys one by one: each is called at the value, and must leave the reader at its
  * end. line, column: of the key. Keys are cut to 127 bytes. */
 typedef vn_status vn_yaml_each(void *context, const char *key, int line, int column);
 vn_status vn_yaml_map(vn_yaml *y, const char *what, vn_yaml_each *each, void *context);
-/* The whole document, a map that starts at the beginning. */
-vn_status vn_yaml_document(vn_yaml *y, vn_yaml_each *each, void *context);
+
+/* A key of the document. read is called at its value, and must leave the reader at its end. */
+typedef struct vn_yaml_section {
+	const char *name;
+	vn_status (*read)(void *context);
+} vn_yaml_section;
+/* The whole document: a map of "version: 1", which must be there, and of the n sections (at most 31), each at most once.
+ * file: "a name map", for messages. */
+vn_status vn_yaml_document(vn_yaml *y, const char *file, const vn_yaml_section *section, int n, void *context);
 
 #endif

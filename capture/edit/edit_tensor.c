@@ -91,7 +91,7 @@ static bool write_rows(hid_t o, hid_t type, int rank, const hsize_t *dim, const 
 	       H5Dwrite(o, type, memory, disk, H5P_DEFAULT, data) >= 0;
 }
 
-static hid_t make(vn_edit *e, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
+static hid_t create_dataset(vn_edit *e, const vn_tensor *t, vn_edit_way way, int rank, const hsize_t *dim)
 {
 	hid_t type = way == VN_EDIT_COUNTED ? H5Tcopy(H5T_STD_I16LE) : vn_h5_type(t->dtype, way == VN_EDIT_BIG_ENDIAN);
 	hid_t space = rank ? H5Screate_simple(rank, dim, NULL) : H5Screate(H5S_SCALAR);
@@ -138,7 +138,7 @@ static void replace(vn_edit *e, const char *object, const vn_tensor *t, vn_edit_
 	hid_t   old = e->failed ? H5I_INVALID_HID : H5Dopen2(e->file, object, H5P_DEFAULT), o = H5I_INVALID_HID;
 	hsize_t n = 0;
 
-	bool good = old >= 0 && (o = make(e, t, way, rank, dim)) >= 0 &&
+	bool good = old >= 0 && (o = create_dataset(e, t, way, rank, dim)) >= 0 &&
 	            H5Aiterate2(old, H5_INDEX_NAME, H5_ITER_INC, &n, copy_attribute, &o) >= 0 && fill(e, o, t, way, rank, dim) &&
 	            H5Ldelete(e->file, object, H5P_DEFAULT) >= 0 && H5Olink(o, e->file, object, H5P_DEFAULT, H5P_DEFAULT) >= 0;
 	if (o >= 0)

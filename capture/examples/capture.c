@@ -6,7 +6,7 @@
 
 #include "tiny_mistral.h"
 
-static void put(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void put_tensor(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
 {
 	vernier_capture_put((vernier_capture *)recording, name, dims, "f32", x, rank, shape);
 }
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 	vernier_capture_say(rec, "language", "C");
 	vernier_capture_config(rec, config);
 	vernier_capture_step(rec, ids, (size_t)n);
-	if (tiny_run(argv[1], ids, n, put, rec) != 0)
+	if (tiny_run(argv[1], ids, n, put_tensor, rec) != 0)
 		fprintf(stderr, "capture: %s: no such model\n", argv[1]);
 	else if (vernier_capture_commit(rec) != 0)
 		fprintf(stderr, "capture: %s\n", vernier_capture_error(rec));

@@ -8,7 +8,7 @@
 
 #include "tiny_mistral.h"
 
-static void put(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
+static void put_tensor(void *recording, const char *name, const char *dims, const float *x, int rank, const int64_t *shape)
 {
 	vernier_record_put((vernier_record *)recording, name, dims, "f32", x, rank, shape);
 }
@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	vernier_record_say(&rec, "language", "C");
 	vernier_record_config(&rec, config);
 	vernier_record_step(&rec, ids, (size_t)n);
-	if (tiny_run(argv[1], ids, n, put, &rec) != 0) {
+	if (tiny_run(argv[1], ids, n, put_tensor, &rec) != 0) {
 		fprintf(stderr, "record: %s: no such model\n", argv[1]);
 		vernier_record_abandon(&rec);
 		return 2;

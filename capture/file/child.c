@@ -317,7 +317,7 @@ vn_status vn_child_refused(const char *path, const void *data, size_t bytes, vn_
 
 /* ---- in the child ---------------------------------------------------------------------- */
 
-static void put(int pipe, const void *data, size_t bytes)
+static void write_pipe(int pipe, const void *data, size_t bytes)
 {
 	const char *from = data;
 	while (bytes > 0) {
@@ -346,7 +346,7 @@ static int64_t clock_ms(void)
 
 static void let_go(int pipe)
 {
-	put(pipe, out.data, out.n);
+	write_pipe(pipe, out.data, out.n);
 	out.n = 0;
 	out.left_ms = clock_ms();
 	vn_child_patience(COMPUTING_S);
@@ -359,8 +359,8 @@ static void end_in_trouble(int pipe)
 	if (!vn_trouble_since(mark, "its findings", &err))
 		return;
 	const uint32_t head[2] = { VN_CHILD_TROUBLE, (uint32_t)strlen(err.text) };
-	put(pipe, head, sizeof head);
-	put(pipe, err.text, head[1]);
+	write_pipe(pipe, head, sizeof head);
+	write_pipe(pipe, err.text, head[1]);
 	_exit(VN_CHILD_TROUBLE);
 }
 
@@ -378,7 +378,7 @@ void vn_child_send(int pipe, int kind, const void *data, size_t bytes)
 	out.n += sizeof head;
 	if (bytes > sizeof out.data - out.n) {
 		let_go(pipe);
-		put(pipe, data, bytes);
+		write_pipe(pipe, data, bytes);
 	} else {
 		memcpy(out.data + out.n, data, bytes);
 		out.n += bytes;

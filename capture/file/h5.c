@@ -12,7 +12,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static herr_t look(unsigned n, const H5E_error2_t *e, void *ctx)
+static herr_t find_no_memory(unsigned n, const H5E_error2_t *e, void *ctx)
 {
 	(void)n;
 	*(bool *)ctx |= e->min_num == H5E_NOSPACE || e->min_num == H5E_CANTALLOC;
@@ -25,7 +25,7 @@ static herr_t note(hid_t stack, void *ctx)
 	bool starved = false;
 
 	(void)ctx;
-	H5Ewalk2(stack, H5E_WALK_UPWARD, look, &starved);
+	H5Ewalk2(stack, H5E_WALK_UPWARD, find_no_memory, &starved);
 	if (starved)
 		vn_trouble_note("HDF5 got no memory");
 	return 0;
@@ -43,7 +43,7 @@ static void crashed(int number)
 	if (starting)
 		_exit(VN_CHILD_TROUBLE);
 	alarm(2); /* nor may it wait for ever */
-	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look, &starved);
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, find_no_memory, &starved);
 	void *volatile some = calloc(1, 1), *volatile more = malloc(1);
 	if (starved || !some || !more)
 		_exit(VN_CHILD_TROUBLE);
@@ -137,7 +137,7 @@ hid_t vn_h5_text_type(void)
 	return t;
 }
 
-static bool put(hid_t object, const char *name, hid_t disk, hid_t memory, const void *value)
+static bool put_attribute(hid_t object, const char *name, hid_t disk, hid_t memory, const void *value)
 {
 	hid_t space = H5Screate(H5S_SCALAR);
 	hid_t attr = H5Acreate2(object, name, disk, space, H5P_DEFAULT, H5P_DEFAULT);
@@ -153,7 +153,7 @@ static bool put(hid_t object, const char *name, hid_t disk, hid_t memory, const 
 bool vn_h5_put_text(hid_t object, const char *name, const char *text)
 {
 	hid_t type = vn_h5_text_type();
-	bool  good = type >= 0 && put(object, name, type, type, &text);
+	bool  good = type >= 0 && put_attribute(object, name, type, type, &text);
 	if (type >= 0)
 		H5Tclose(type);
 	return good;
@@ -161,10 +161,10 @@ bool vn_h5_put_text(hid_t object, const char *name, const char *text)
 
 bool vn_h5_put_int(hid_t object, const char *name, int64_t value)
 {
-	return put(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
+	return put_attribute(object, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value);
 }
 
 bool vn_h5_put_real(hid_t object, const char *name, double value)
 {
-	return put(object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
+	return put_attribute(object, name, H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, &value);
 }

@@ -40,8 +40,8 @@ static uint64_t number(piece *c, size_t n) /* of n bytes, the lowest first */
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
-/* n bytes from `at`, valid until the next look through this window. */
-static const unsigned char *look(const vn_header_reader *r, vn_header_window *w, uint64_t at, size_t n)
+/* n bytes from `at`, valid until the next read through this window. */
+static const unsigned char *read_bytes(const vn_header_reader *r, vn_header_window *w, uint64_t at, size_t n)
 {
 	if (n > sizeof w->bytes / 2 || at > (uint64_t)r->bytes || n > (uint64_t)r->bytes - at)
 		return NULL;
@@ -164,11 +164,11 @@ static bool read_collection(vn_header_reader *r, uint64_t at, vn_collection *h)
 	memset(h->object, 0, (size_t)h->n * sizeof *h->object);
 	h->n = 0;
 	h->whole = false;
-	if (!(p = look(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
+	if (!(p = read_bytes(r, &r->heap, at, 16)) || memcmp(p, "GCOL\1\0\0\0", 8) != 0)
 		return false;
 	piece all = { p + 8, 8, false };
 	const uint64_t size = number(&all, 8);
-	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = look(r, &r->heap, at, (size_t)size)))
+	if (size < LEAST_COLLECTION || size > VN_HEADER_WINDOW / 2 || !(p = read_bytes(r, &r->heap, at, (size_t)size)))
 		return false;
 	h->at = at;
 	h->n = 1;
@@ -212,7 +212,7 @@ static bool read_string(const reading *g, piece data, char *to, size_t room)
 	const vn_collection *h = index < VN_MOST_OBJECTS ? find_collection(g->r, at) : NULL;
 	if (!h || !h->object[index].from || h->object[index].bytes != bytes)
 		return false;
-	const unsigned char *p = look(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
+	const unsigned char *p = read_bytes(g->r, &g->r->heap, at + h->object[index].from, (size_t)bytes);
 	if (!p)
 		return false;
 	memcpy(to, p, (size_t)bytes);
@@ -354,7 +354,7 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	if (flags & 0xc0)
 		return false;
 	const size_t   prefix = 6u + (flags & 0x20 ? 16 : 0) + (flags & 0x10 ? 4 : 0) + size_bytes;
-	if (!(p = look(g->r, w, address, prefix)))
+	if (!(p = read_bytes(g->r, w, address, prefix)))
 		return false;
 	if (flags & 0x10) { /* how many attributes a header holds at most, and fewer than how many it takes back */
 		piece phase = { p + prefix - size_bytes - 4, 4, false };
@@ -364,12 +364,12 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 	}
 	piece          at = { p + prefix - size_bytes, size_bytes, false };
 	const uint64_t size = number(&at, size_bytes);
-	if (size > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(p, prefix + (size_t)size) ||
+	if (size > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, address, prefix + (size_t)size + 4)) || !guarded(p, prefix + (size_t)size) ||
 	    !read_messages(g, (piece) { p + prefix, (size_t)size, false }, flags & 4 ? 6 : 4))
 		return false;
 	for (int i = 0; i < g->n_chunks; i++) { /* more may be found on the way */
 		const uint64_t n = g->bytes[i];
-		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
+		if (n < 8 || n > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)n)) || memcmp(p, "OCHK", 4) != 0 ||
 		    !guarded(p, (size_t)n - 4) || !read_messages(g, (piece) { p + 4, (size_t)n - 8, false }, flags & 4 ? 6 : 4))
 			return false;
 	}
@@ -380,7 +380,7 @@ static bool read_new(reading *g, uint64_t address, const unsigned char *p)
 static bool read_old(reading *g, uint64_t address)
 {
 	vn_header_window           *w = &g->r->header;
-	const unsigned char *p = look(g->r, w, address, 16);
+	const unsigned char *p = read_bytes(g->r, w, address, 16);
 	if (!p || p[0] != 1 || p[1] != 0)
 		return false;
 	piece c = { p + 2, 14, false };
@@ -390,7 +390,7 @@ static bool read_old(reading *g, uint64_t address)
 	g->bytes[0] = number(&c, 4);
 	g->n_chunks = 1;
 	for (int i = 0; i < g->n_chunks; i++)
-		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = look(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||
+		if (g->bytes[i] > VN_HEADER_WINDOW / 4 || !(p = read_bytes(g->r, w, g->chunk[i], (size_t)g->bytes[i])) ||
 		    !read_messages(g, (piece) { p, (size_t)g->bytes[i], false }, 8))
 			return false;
 	return g->messages == messages;
@@ -398,7 +398,7 @@ static bool read_old(reading *g, uint64_t address)
 
 static bool read_chunks(reading *g, uint64_t address)
 {
-	const unsigned char *p = look(g->r, &g->r->header, address, 6);
+	const unsigned char *p = read_bytes(g->r, &g->r->header, address, 6);
 	return p && memcmp(p, "OHDR\2", 5) == 0 ? read_new(g, address, p) : read_old(g, address);
 }
 

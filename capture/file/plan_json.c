@@ -130,7 +130,7 @@ typedef struct named {
 	int         number;
 } named;
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const named *)a)->name, ((const named *)b)->name);
 }
@@ -138,7 +138,7 @@ static int by_name(const void *a, const void *b)
 static int look_up(const named *list, int n, const char *name)
 {
 	named  key = { .name = name };
-	named *hit = n ? bsearch(&key, list, (size_t)n, sizeof *list, by_name) : NULL;
+	named *hit = n ? bsearch(&key, list, (size_t)n, sizeof *list, compare_names) : NULL;
 	return hit ? hit->number : -1;
 }
 
@@ -146,7 +146,7 @@ static int look_up(const named *list, int n, const char *name)
 static bool distinct(named *list, int n, const char **twice)
 {
 	if (n)
-		qsort(list, (size_t)n, sizeof *list, by_name);
+		qsort(list, (size_t)n, sizeof *list, compare_names);
 	for (int i = 1; i < n; i++)
 		if (strcmp(list[i - 1].name, list[i].name) == 0) {
 			*twice = list[i].name;
@@ -166,7 +166,7 @@ static vn_status bad(vn_error *err, const char *table, int i, const char *what)
 	return vn_fail(err, VN_ERR_FORMAT, "/plan/%s[%d]: %s", table, i, what);
 }
 
-static bool whole(const json_t *j, json_int_t low, json_int_t high, int64_t *x)
+static bool read_int(const json_t *j, json_int_t low, json_int_t high, int64_t *x)
 {
 	*x = json_integer_value(j);
 	return json_is_integer(j) && *x >= low && *x <= high;
@@ -201,7 +201,7 @@ static const char *read_weight(const json_t *j, vn_weight *w)
 		return "no shape, or one of more than 4 axes";
 	w->shape.rank = (int)json_array_size(shape);
 	for (int i = 0; i < w->shape.rank; i++)
-		if (!whole(json_array_get(shape, (size_t)i), 1, INT32_MAX, &w->shape.dim[i]))
+		if (!read_int(json_array_get(shape, (size_t)i), 1, INT32_MAX, &w->shape.dim[i]))
 			return "its shape holds something else than sizes";
 	return NULL;
 }
@@ -216,7 +216,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 		return "no name, or one longer than 127 bytes";
 	if (!point || !vn_point_from_name(point, &v->point))
 		return "its point is not one of `vernier points`";
-	if (!whole(json_object_get(j, "layer"), -1, layers - 1, &x))
+	if (!read_int(json_object_get(j, "layer"), -1, layers - 1, &x))
 		return "its layer is none of the model's";
 	v->layer = (int)x;
 	v->on_demand = json_is_true(json_object_get(j, "on_demand"));
@@ -231,7 +231,7 @@ static const char *read_value(const json_t *j, vn_value *v, int layers)
 			v->size[i] = VN_T;
 		else if (word && strcmp(word, "S") == 0)
 			v->size[i] = VN_S;
-		else if (whole(size, 1, INT32_MAX, &x))
+		else if (read_int(size, 1, INT32_MAX, &x))
 			v->size[i] = (int)x;
 		else
 			return "its sizes hold something else than sizes";
@@ -308,7 +308,7 @@ static const char *read_node(reader *r, const json_t *j, vn_node *n)
 
 	if (!op || !vn_op_from_name(op, &n->op))
 		return "its op is none we know";
-	if (!whole(json_object_get(j, "layer"), -1, r->p->layers - 1, &layer))
+	if (!read_int(json_object_get(j, "layer"), -1, r->p->layers - 1, &layer))
 		return "its layer is none of the model's";
 	n->layer = (int)layer;
 	if ((why = read_list(json_object_get(j, "in"), r->value, r->p->n_values, VN_MAX_IN, n->in, &n->n_in)) ||
@@ -381,7 +381,7 @@ static vn_status read_nodes(reader *r, const vn_plan_text *t)
 }
 
 /* A plan that breaks a rule is a broken file here. */
-static vn_status settle(vn_plan *p, vn_error *err)
+static vn_status settle_plan(vn_plan *p, vn_error *err)
 {
 	vn_error  e;
 	vn_status st = vn_plan_settle(p, &e);
@@ -418,7 +418,7 @@ vn_status vn_plan_from_text(const vn_plan_text *t, vn_plan **plan, vn_error *err
 		goto done;
 	}
 	if ((st = read_weights(&r, t)) || (st = read_values(&r, t)) || (st = read_nodes(&r, t)) ||
-	    (st = settle(r.p, err)))
+	    (st = settle_plan(r.p, err)))
 		goto done;
 	*plan = r.p;
 	r.p = NULL;

@@ -19,7 +19,7 @@ static vn_tensor_label label_of(const vn_entry *e)
 	return l;
 }
 
-static vn_status put(vn_import *i, vn_store *s, int entry, unsigned char *piece, vn_error *err)
+static vn_status put_tensor(vn_import *i, vn_store *s, int entry, unsigned char *piece, vn_error *err)
 {
 	const vn_entry *e = vn_recording_entry(i->r, entry);
 	const vn_tensor_label  l = label_of(e);
@@ -44,7 +44,7 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, vn_e
 		st = vn_store_step(s, step[k].number, step[k].position, step[k].tokens, step[k].first_row, step[k].rows, err);
 		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++)
 			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name))
-				st = put(i, s, e, piece, err);
+				st = put_tensor(i, s, e, piece, err);
 	}
 	return st;
 }

@@ -380,7 +380,7 @@ static vn_status check_copy(vn_map_job *j, const vn_map_outcome *x, const vn_map
 	return VN_OK;
 }
 
-static int by_name(const void *a, const void *b, void *context)
+static int compare_outcomes(const void *a, const void *b, void *context)
 {
 	const vn_map_job *j = context;
 	const vn_map_outcome *x = a, *y = b;
@@ -402,7 +402,7 @@ static vn_status check_names(vn_map_job *j)
 {
 	int kept = 0;
 	if (j->n_out)
-		qsort_r(j->out, (size_t)j->n_out, sizeof *j->out, by_name, j);
+		qsort_r(j->out, (size_t)j->n_out, sizeof *j->out, compare_outcomes, j);
 	for (int i = 0; i < j->n_out; i++) {
 		const vn_map_outcome *o = &j->out[i], *before = kept ? &j->out[kept - 1] : NULL;
 		if (before && same_name(j, before, o)) {

@@ -17,7 +17,6 @@ enum { MOST_RULES = 4096, MOST_NAMES = 16 };
 typedef struct reader {
 	vn_yaml     *y;
 	vn_name_map *m;
-	unsigned     seen;
 	vn_map_rule *rule;
 	bool         had_ignore, had_fallback, had_copy;
 } reader;
@@ -265,8 +264,9 @@ static vn_status check_rule(reader *r)
 	return st;
 }
 
-static vn_status rules(reader *r)
+static vn_status read_rules(void *context)
 {
+	reader *r = context;
 	vn_name_map *m = r->m;
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
@@ -294,20 +294,13 @@ static vn_status rules(reader *r)
 	}
 }
 
-static vn_status section(void *context, const char *key, int line, int column)
+static vn_status read_name(void *context)
 {
-	static const char *const known[] = { "version", "name", "rules" };
 	reader *r = context;
-	int i = 0;
-	while (i < 3 && strcmp(known[i], key) != 0)
-		i++;
-	if (i == 3)
-		return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; expected version, name or rules", key);
-	if (r->seen & 1u << i)
-		return vn_yaml_fail_at(r->y, line, column, "%s twice", key);
-	r->seen |= 1u << i;
-	return i == 0 ? vn_yaml_version(r->y) : i == 1 ? vn_yaml_copy(r->y, key, &r->m->name) : rules(r);
+	return vn_yaml_copy(r->y, "name", &r->m->name);
 }
+
+static const vn_yaml_section sections[] = { { "name", read_name }, { "rules", read_rules } };
 
 vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_name_map **m, vn_error *err)
 {
@@ -319,8 +312,8 @@ vn_status vn_name_map_parse(const char *path, const char *text, size_t n, vn_nam
 		return st;
 	if (!(r.m = calloc(1, sizeof *r.m)) || !(r.m->path = strdup(path)))
 		st = vn_yaml_no_memory(r.y);
-	if (!st && !(st = vn_yaml_document(r.y, section, &r)) && !(r.seen & 1))
-		st = vn_yaml_fail_at(r.y, 1, 1, "no version; a name map starts with version: 1");
+	if (!st)
+		st = vn_yaml_document(r.y, "a name map", sections, sizeof sections / sizeof *sections, &r);
 	if (!st && r.m->n == 0)
 		st = vn_yaml_fail_at(r.y, 1, 1, "no rules");
 	vn_yaml_close(r.y);

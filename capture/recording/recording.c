@@ -251,8 +251,8 @@ static vn_status check_steps(const vn_recording *r, vn_error *err)
 	return VN_OK;
 }
 
-/* What came from the child, put in order. */
-static vn_status settle(vn_recording *r, vn_error *err)
+/* Sorts and checks what the child sent. */
+static vn_status sort_and_check(vn_recording *r, vn_error *err)
 {
 	vn_status st;
 
@@ -279,7 +279,7 @@ vn_status vn_recording_open_all(const char *const *path, int n, vn_recording **r
 		opened++;
 	st = vn_receive(r, opened, err);
 	for (int i = 0; i < opened && !st; i++)
-		st = settle(r[i], err);
+		st = sort_and_check(r[i], err);
 	if (!st && (st = unopened) && err)
 		*err = why;
 	for (int i = 0; i < n && st; i++) {
@@ -295,7 +295,7 @@ vn_status vn_recording_of_frames(const char *path, int pipe, vn_recording **r, v
 	if (st)
 		close(pipe);
 	else if (!(st = vn_receive_pipe(*r, pipe, err)))
-		st = settle(*r, err);
+		st = sort_and_check(*r, err);
 	if (st) {
 		vn_recording_close(*r);
 		*r = NULL;

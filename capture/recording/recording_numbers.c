@@ -28,8 +28,8 @@ static void release_pieces(const vn_recording *r, const vn_gathered *g)
 		vn_recording_release(r->base[g->piece[i].base], g->piece[i].entry);
 }
 
-/* All of a shape, into room of its own: shared, so that its pages may be given back like those of a file. */
-static vn_status whole(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, vn_scratch *made, vn_error *err)
+/* Reads a whole tensor into scratch memory. The mapping is shared, so that its pages can be given back like those of a file. */
+static vn_status load_tensor(vn_recording *r, int i, const vn_shape *shape, const vn_gathered *gathered, vn_scratch *made, vn_error *err)
 {
 	const size_t bytes = (size_t)vn_shape_count(shape) * vn_dtype_size(r->entry[i].dtype);
 	vn_region all = { .from = { 0 } };
@@ -55,7 +55,7 @@ static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchec
 	if (s->bytes == 0)
 		return VN_OK;
 	if (v) {
-		if (!v->made.data && vn_shape_count(&v->shape) && (st = whole(r, i, &v->shape, NULL, &v->made, err)))
+		if (!v->made.data && vn_shape_count(&v->shape) && (st = load_tensor(r, i, &v->shape, NULL, &v->made, err)))
 			return st;
 		*data = v->made.data;
 	} else if (s->offset >= 0) {
@@ -66,7 +66,7 @@ static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchec
 	} else if (s->gathered && s->gathered->whole) {
 		return data_of(r->base[s->gathered->base], s->gathered->entry, data, unchecked, err);
 	} else if (s->gathered) {
-		if (!s->loaded.data && (st = whole(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
+		if (!s->loaded.data && (st = load_tensor(r, i, &s->gathered->shape, s->gathered, &s->loaded, err)))
 			return st;
 		release_pieces(r, s->gathered);
 		*data = s->loaded.data;

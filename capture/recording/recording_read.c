@@ -79,8 +79,8 @@ static void scatter(const nest *k, int axis, int64_t count, unsigned char *to, c
 
 /* ---- the nest ---------------------------------------------------------------------------- */
 
-/* Axes of one index are none; the others go as the source has them, those that are one in both joined. */
-static void settle(nest *k)
+/* Drops axes of length 1, sorts the others by descending stride in the source, and joins those that are contiguous in both. */
+static void simplify_nest(nest *k)
 {
 	int n = 0;
 	for (int i = 0; i < k->rank; i++)
@@ -131,7 +131,7 @@ static vn_status pull(vn_recording *r, int i, bool own, nest *k, int64_t at, uns
 	for (int a = 0; a < k->rank; a++)
 		if (k->size[a] == 0)
 			return VN_OK;
-	settle(k);
+	simplify_nest(k);
 	length[k->rank] = 1;
 	for (axis = k->rank; axis > 0 && length[axis] <= room && k->from[axis - 1] - length[axis] <= gap; axis--)
 		length[axis - 1] = length[axis] + (k->size[axis - 1] - 1) * k->from[axis - 1];

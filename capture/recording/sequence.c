@@ -69,9 +69,9 @@ static int by_all(const void *a, const void *b)
 	return order ? order : (p->index > q->index) - (p->index < q->index);
 }
 
-/* Of n items of one step, sorted by what is said; those of one place count once. low (n): room. What is not said comes behind the
- * last that is said and comes before it: the last from which on not all come behind it. */
-static void place(item *list, int n, meaning *low)
+/* Sets `after` of the n items of one step, sorted by their stated place; items of one place count once. An item without a stated
+ * place goes after the last item that has one and whose name means less. low: (n) room. */
+static void place_items(item *list, int n, meaning *low)
 {
 	int known = 0, places = 0;
 	while (known < n && list[known].x->said >= 0) {
@@ -111,7 +111,7 @@ vn_status vn_sequence(const vn_place_of *x, int n, int *order, vn_error *err)
 	for (int from = 0, to; from < n; from = to) {
 		for (to = from; to < n && list[to].x->step == list[from].x->step; to++)
 			;
-		place(list + from, to - from, low);
+		place_items(list + from, to - from, low);
 	}
 	qsort(list, (size_t)n, sizeof *list, by_all);
 	for (int i = 0; i < n; i++)

@@ -60,8 +60,8 @@ static vn_status side_for(hybrid *h, bool gpu, vn_policy policy, int *which, vn_
 	return VN_OK;
 }
 
-/* forced: (n_nodes) on the reference, as that precision or their own. */
-static vn_status place(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
+/* forced: (n_nodes) the nodes that run on the reference, in the precision `as`, or in their own if it is NULL. */
+static vn_status place_nodes(hybrid *h, const bool *forced, const vn_policy *as, vn_error *err)
 {
 	h->forced = 0;
 	for (int i = 0; i < h->plan->n_nodes; i++) {
@@ -267,7 +267,7 @@ static vn_status prepare(hybrid *h, const vn_engine_options *o, vn_error *err)
 	if (!st) /* the first, whether a node is left for it or not */
 		st = side_for(h, o->gpu, o->policy, &first, err);
 	if (!st)
-		st = place(h, forced, NULL, err);
+		st = place_nodes(h, forced, NULL, err);
 	free(forced);
 	return st;
 }
@@ -301,5 +301,5 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 vn_status vn_hybrid_force(const vn_engine *e, const bool *node, const vn_policy *as, vn_error *err)
 {
 	reset(e->self);
-	return place(e->self, node, as, err);
+	return place_nodes(e->self, node, as, err);
 }

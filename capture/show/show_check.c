@@ -14,7 +14,7 @@ typedef struct digests {
 	int checked, wrong;
 } digests;
 
-static void say(const char *what, int step, const char *words)
+static void print_finding(const char *what, int step, const char *words)
 {
 	printf("%-7s ", what);
 	if (step)
@@ -49,7 +49,7 @@ static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
 		found->wrong++;
 		snprintf(words, sizeof words, "%s: the numbers are not those that were written: their digest is %s, the file says %s", e->name,
 		         now[i].hex, e->digest.hex);
-		say("DAMAGED", e->step, words);
+		print_finding("DAMAGED", e->step, words);
 	}
 	free(now);
 	return st;
@@ -61,14 +61,14 @@ static vn_status check_steps(const vn_recording *r, int *wrong, vn_error *err)
 	char    words[VN_STEPS_WORDS];
 	int64_t missing;
 	if (vn_steps_disorder(r, words)) {
-		say("BROKEN", 0, words);
+		print_finding("BROKEN", 0, words);
 		++*wrong;
 	}
 	const vn_status st = vn_steps_gap(&r, 1, &missing, words, err);
 	if (!st && missing) {
 		char line[VN_STEPS_WORDS + 32];
 		snprintf(line, sizeof line, "no step has %s", words);
-		say("BROKEN", 0, line);
+		print_finding("BROKEN", 0, line);
 		++*wrong;
 	}
 	return st;
@@ -85,7 +85,7 @@ static int check_rows(const vn_recording *r)
 			continue;
 		snprintf(words, sizeof words, "%s: axes '%s' of %s, and rows of its step: %" PRId64, e->name, e->axes, vn_shape_text(&e->shape, shape),
 		         vn_recording_step(r, e->step)->rows);
-		say("BROKEN", e->step, words);
+		print_finding("BROKEN", e->step, words);
 		wrong++;
 	}
 	return wrong;
@@ -103,7 +103,7 @@ int vn_show_check(vn_recording *r, vn_error *err)
 	if (!st)
 		st = check_steps(r, &steps, err);
 	for (int i = 0; !st && i < x.n; i++)
-		say("BROKEN", x.broken[i].step, x.broken[i].words);
+		print_finding("BROKEN", x.broken[i].step, x.broken[i].words);
 	if (!st && x.checked + d.checked == 0)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s: holds nothing that could be checked by itself", vn_recording_path(r));
 	if (!st)

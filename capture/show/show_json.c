@@ -85,7 +85,7 @@ static json_t *unread(const vn_recording *r)
 	return json_pack("{s:i, s:o}", "count", n, "first", a);
 }
 
-static json_t *whole(const vn_recording *r)
+static json_t *describe_recording(const vn_recording *r)
 {
 	const vn_facts *run = vn_recording_run(r);
 	const vn_step  *step;
@@ -125,7 +125,7 @@ bool vn_show_json(const vn_recording *r, int i, const void *data)
 	json_t *path = json_string(vn_recording_path(r)); /* NULL when it is no UTF-8 */
 	json_t *j = json_pack("{s:s, s:o, s:b}", "schema", "vernier-show/1", "file", path ? path : json_null(), "complete",
 	                      (int)vn_recording_complete(r));
-	json_t *rest = i < 0 ? whole(r) : one(r, i, data);
+	json_t *rest = i < 0 ? describe_recording(r) : one(r, i, data);
 	bool    good = j && rest && json_object_update(j, rest) == 0 &&
 	            vn_json_print(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && putchar('\n') != EOF;
 

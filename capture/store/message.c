@@ -12,7 +12,7 @@ void vn_message_finish(vn_message *m)
 	*m = (vn_message){ 0 };
 }
 
-static void put(vn_message *m, const void *data, size_t bytes)
+static void put_padded_bytes(vn_message *m, const void *data, size_t bytes)
 {
 	const size_t padded = (bytes + 7) / 8 * 8;
 
@@ -32,16 +32,16 @@ static void put(vn_message *m, const void *data, size_t bytes)
 	m->n += padded;
 }
 
-void vn_put_int(vn_message *m, int64_t x) { put(m, &x, sizeof x); }
-void vn_put_real(vn_message *m, double x) { put(m, &x, sizeof x); }
+void vn_put_int(vn_message *m, int64_t x) { put_padded_bytes(m, &x, sizeof x); }
+void vn_put_real(vn_message *m, double x) { put_padded_bytes(m, &x, sizeof x); }
 
 void vn_put_bytes(vn_message *m, const void *data, size_t bytes)
 {
 	vn_put_int(m, (int64_t)bytes);
-	put(m, data, bytes);
+	put_padded_bytes(m, data, bytes);
 }
 
-void vn_put_row(vn_message *m, const void *data, size_t bytes) { put(m, data, bytes); }
+void vn_put_row(vn_message *m, const void *data, size_t bytes) { put_padded_bytes(m, data, bytes); }
 
 void vn_put_text(vn_message *m, const char *text)
 {

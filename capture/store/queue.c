@@ -61,7 +61,7 @@ void vn_queue_destroy(vn_queue *q)
 
 enum { LEFT = 24 << 20 }; /* bytes that all blocks leave to the storing thread */
 
-static vn_block *make(void)
+static vn_block *make_block(void)
 {
 	if (!vn_room_for(LEFT + VN_BLOCK_BYTES))
 		return NULL;
@@ -80,7 +80,7 @@ vn_block *vn_queue_take(vn_queue *q)
 	pthread_mutex_lock(&q->lock);
 	vn_block *b = NULL;
 	while (!q->free) {
-		if (q->have < q->most && (b = make())) {
+		if (q->have < q->most && (b = make_block())) {
 			q->have++;
 			break;
 		}

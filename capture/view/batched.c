@@ -125,8 +125,8 @@ static bool of_prompts(const job *j, const vn_entry *e, vn_dims *d)
 	       && (vn_dims_find(d, "batch") >= 0 || (j->packed && (vn_dims_find(d, "token") >= 0 || vn_dims_find(d, "key") >= 0)));
 }
 
-/* The boxes of one tensor: one of the batch, the real ones of its tokens and of its keys. */
-static vn_status place(job *j, int entry)
+/* Makes the boxes of one tensor: one entry of the batch, its real tokens and its real keys. */
+static vn_status make_boxes(job *j, int entry)
 {
 	const vn_entry *e = vn_recording_entry(j->r, entry);
 	const vn_step  *s = vn_recording_step(j->r, e->step);
@@ -189,7 +189,7 @@ vn_status vn_batched_row(vn_recording **r, int64_t row, vn_error *err)
 	if (!(st = read_row(&j, err)) && !(st = cut_steps(&j, err)) && !(st = vn_derive(vn_recording_path(*r), r, 1, &j.made, err))) {
 		*r = j.made;
 		for (int i = 0; !st && i < vn_recording_count(j.r); i++)
-			st = place(&j, i);
+			st = make_boxes(&j, i);
 		if (!st && !(st = vn_derive_tokens(j.made, j.ids, j.positions, j.n, err))) {
 			vn_derive_steps(j.made, j.step, vn_recording_steps(j.r, &step));
 			st = vn_derive_end(j.made, err);

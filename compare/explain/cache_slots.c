@@ -257,8 +257,8 @@ static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *t
 		token[j] = j < first + n ? r->from + j - first : j - n;
 }
 
-/* The range in the step of t->x: a hypothesis like any other. */
-static vn_status make(vn_explain_trial *t, const range *of, int others, vn_error *err)
+/* Tries the range, in the step of t->x, as a hypothesis. */
+static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
 	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
@@ -294,8 +294,8 @@ static vn_status make(vn_explain_trial *t, const range *of, int others, vn_error
 	}
 	vn_plan_destroy(narrow);
 	free(token);
-	free((void *)(uintptr_t)own.data);
-	free((void *)(uintptr_t)fine.data);
+	vn_tensor_free(&own);
+	vn_tensor_free(&fine);
 	return st;
 }
 
@@ -312,7 +312,7 @@ static vn_status each(vn_explain_trial *t, vn_explanation **x, int n, range *r, 
 			break;
 		if (!attention_of(t))
 			return VN_OK;
-		st = best ? make(t, best, others, err) : ask(t, r, n_ranges, err);
+		st = best ? try_range(t, best, others, err) : ask(t, r, n_ranges, err);
 	}
 	return st;
 }

@@ -125,7 +125,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);
 	}
-	free((void *)(uintptr_t)z.data);
+	vn_tensor_free(&z);
 	return st;
 }
 

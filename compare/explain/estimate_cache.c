@@ -174,7 +174,7 @@ static bool read_table(keys *x, vn_block_table *b, bool *moved)
 	return *moved;
 }
 
-static vn_status look(keys *x, vn_error *err);
+static vn_status read_keys(keys *x, vn_error *err);
 static void      end(keys *x);
 
 /* Of a call that is the whole sequence: every block has a query that sees it last. */
@@ -193,7 +193,7 @@ static vn_status fit_table(const keys *of, vn_error *err)
 		x.R = b.n;
 		for (int i = 0; i < b.n; i++)
 			x.row[i] = (i + 1) * (int64_t)B < of->S ? (i + 1) * (int64_t)B - 1 : of->S - 1;
-		st = look(&x, err);
+		st = read_keys(&x, err);
 		for (b.of = 0; !st && b.of < 3 && !vn_answered(of->t); b.of++) {
 			for (int64_t j = 0; j < x.S; j++)
 				x.slot[j] = x.slot[x.S + j] = j;
@@ -272,7 +272,7 @@ static void pick(keys *x, const vn_tensor *own, const vn_tensor *c, const vn_ten
 		}
 }
 
-static vn_status look(keys *x, vn_error *err)
+static vn_status read_keys(keys *x, vn_error *err)
 {
 	const int64_t    K = x->n->c.attention.head_dim, G = x->n->c.attention.kv_heads;
 	vn_tensor        q, k, v;
@@ -325,7 +325,7 @@ vn_status vn_estimate_keys(vn_explain_trial *t, vn_error *err)
 	x.R = T < ROWS ? T : ROWS;
 	for (int64_t r = 0; r < x.R; r++)
 		x.row[r] = (T - 1) * (r + 1) / x.R; /* the last, and not the first of several */
-	st = look(&x, err);
+	st = read_keys(&x, err);
 	if (!st)
 		st = fit_slots(&x, err);
 	if (!st && !vn_answered(t))

@@ -377,7 +377,7 @@ static bool is_product(product *p, int node)
 	    && (!n->c.linear.transposed || p->N * p->M <= MATRIX_MOST);
 }
 
-static vn_status look(product *p, vn_error *err)
+static vn_status read_product(product *p, vn_error *err)
 {
 	const int64_t first = p->t->site->first;
 	vn_tensor     x;
@@ -418,7 +418,7 @@ vn_status vn_estimate_linear(vn_explain_trial *t, vn_error *err)
 
 	if (!is_product(&p, plan->value[t->site->target].node))
 		return VN_OK;
-	st = look(&p, err);
+	st = read_product(&p, err);
 	for (size_t i = 0; !st && i < sizeof fits / sizeof *fits && !vn_answered(t); i++)
 		st = fits[i](&p, err);
 	free(p.x);

@@ -76,8 +76,8 @@ static void one_pair(turning *r, const vn_head_part *part, const vn_tensor *x, c
 	r->start[i] = carg(all);
 }
 
-/* unmodified (pairs). */
-static vn_status look(vn_explain_trial *t, turning *r, const float *unmodified, vn_error *err)
+/* unmodified: (pairs). */
+static vn_status measure_turns(vn_explain_trial *t, turning *r, const float *unmodified, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
@@ -411,7 +411,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 		r->rope.pairing = pairing;
 		r->pairs = r->rope.rotary_dim / 2;
 		vn_rope_frequencies(&r->rope, p->list, t->site->tokens, unmodified, &af);
-		if ((st = look(t, r, unmodified, err)) || r->coherence < COHERENT)
+		if ((st = measure_turns(t, r, unmodified, err)) || r->coherence < COHERENT)
 			continue;
 		if (r->tokens >= SEVERAL && (st = fit_theta(t, node, r, p->list, room, err)))
 			break;

@@ -12,7 +12,6 @@
 #include "compare/explain/score.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- strategies ------------------------------------------------------------------------------------------- */
@@ -164,8 +163,8 @@ static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 
 static void leave(vn_explain_trial *t)
 {
-	free((void *)(uintptr_t)t->own.data);
-	free((void *)(uintptr_t)t->fine.data);
+	vn_tensor_free(&t->own);
+	vn_tensor_free(&t->fine);
 	t->own = t->fine = (vn_tensor) { 0 };
 }
 

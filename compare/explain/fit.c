@@ -5,7 +5,6 @@
 #include "compare/explain/search.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- by looking for the least error ----------------------------------------------------------------- */
 
@@ -32,7 +31,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 		if (t->part)
 			vn_part_splice(t->part, &z, &t->own);
 		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->options->threads, &m, err);
-		free((void *)(uintptr_t)z.data);
+		vn_tensor_free(&z);
 		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;
 	}

@@ -426,8 +426,8 @@ vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h,
 void vn_made_finish(vn_made *made)
 {
 	if (made->fine.data != made->own.data)
-		free((void *)(uintptr_t)made->fine.data);
-	free((void *)(uintptr_t)made->own.data);
+		vn_tensor_free(&made->fine);
+	vn_tensor_free(&made->own);
 	free(made->rows);
 	free(made->table);
 	vn_plan_destroy(made->copy);

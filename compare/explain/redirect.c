@@ -35,7 +35,7 @@ static vn_status glance(vn_explain_trial *t, const vn_hypothesis *h, double *off
 	return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
 }
 
-static vn_status look(nearest *near, const vn_hypothesis *h, vn_error *err)
+static vn_status rank_hypothesis(nearest *near, const vn_hypothesis *h, vn_error *err)
 {
 	double          off;
 	const vn_status st = glance(near->t, h, &off, err);
@@ -76,7 +76,7 @@ static vn_status other_inputs(nearest *near, int node, vn_error *err)
 			if (!vn_could_read(near->t, n, i, v))
 				continue;
 			h.change.reads.in[i] = 1 + v;
-			st = look(near, &h, err);
+			st = rank_hypothesis(near, &h, err);
 		}
 	return st;
 }
@@ -98,7 +98,7 @@ static vn_status other_cache(nearest *near, int node, vn_error *err)
 			continue;
 		h.change.reads.in[VN_ATTN_K] = 1 + k;
 		h.change.reads.in[VN_ATTN_V] = 1 + v;
-		st = look(near, &h, err);
+		st = rank_hypothesis(near, &h, err);
 	}
 	return st;
 }
@@ -114,7 +114,7 @@ static vn_status other_weights(nearest *near, int node, vn_error *err)
 		if (!twin)
 			continue;
 		h.change.reads.weights = 1 + (int)(twin - p->node);
-		st = look(near, &h, err);
+		st = rank_hypothesis(near, &h, err);
 	}
 	return st;
 }

@@ -4,7 +4,6 @@
 #include "compare/replay/reference_variants.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 double vn_hypothesis_left(const vn_hypothesis *h)
@@ -92,7 +91,7 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 		/* What comes out as these numbers is their own: of few digits their floor hides a mistake, which they do not. */
 		if (!(st = vn_local_alone(&z, &t->site->cand, t->site->axes, threads, l, err)) && !alone)
 			st = vn_local_other(&z, own, t->site->axes, threads, most, err);
-		free((void *)(uintptr_t)z.data);
+		vn_tensor_free(&z);
 	}
 	vn_plan_destroy(other);
 	return st;
@@ -166,9 +165,9 @@ vn_status vn_score_plan(vn_explain_trial *t, const vn_plan *plan, const vn_tenso
 		/* Also of what fits without: hypotheses are held against each other, and what has the wider floor leaves less of the same. */
 		if (!(st = vn_score_numbers(t, &own, &fine, h, err)))
 			st = allow_variants(t, plan, weights, &own, h, err);
-		free((void *)(uintptr_t)fine.data);
+		vn_tensor_free(&fine);
 	}
-	free((void *)(uintptr_t)own.data);
+	vn_tensor_free(&own);
 	return st;
 }
 

@@ -141,7 +141,7 @@ static vn_status open_own(const vn_comparison *c, const char *precision, vn_limi
 	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */ : VN_OK;
 }
 
-static void say(vn_comparison *c, const char *what)
+static void warn_invalid_floors(vn_comparison *c, const char *what)
 {
 	if (!c->n_invalid_floors)
 		return;
@@ -170,7 +170,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 	if (!st)
 		within_limits(c, own, what, precision);
 	vn_limits_destroy(own);
-	say(c, what);
+	warn_invalid_floors(c, what);
 	return st;
 }
 
@@ -216,7 +216,7 @@ vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)
 		within_limits(c, limits, what, vn_policy_name(coarser));
 		vn_limits_destroy(limits);
 	}
-	say(c, what);
+	warn_invalid_floors(c, what);
 	return VN_OK;
 }
 

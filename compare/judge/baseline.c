@@ -73,7 +73,7 @@ static vn_status load(baseline *b, vn_error *err)
 	     ? VN_OK : bad(b, err, "it does not say of which model, tokens and limits (subject), as older ones do not");
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_points(const void *a, const void *b)
 {
 	const before *x = a, *y = b;
 	const int name = strcmp(x->name, y->name);
@@ -98,9 +98,9 @@ static vn_status index_points(baseline *b, vn_error *err)
 			.failed = json_is_true(fails) || (since && (strcmp(since, "known") == 0 || strcmp(since, "better") == 0)),
 		};
 	}
-	qsort(b->point, b->n, sizeof *b->point, by_name);
+	qsort(b->point, b->n, sizeof *b->point, compare_points);
 	for (size_t i = 1; i < b->n; i++)
-		if (by_name(&b->point[i - 1], &b->point[i]) == 0)
+		if (compare_points(&b->point[i - 1], &b->point[i]) == 0)
 			return bad(b, err, "a checkpoint twice");
 	return VN_OK;
 }
@@ -118,7 +118,7 @@ static vn_status find(const baseline *b, const vn_checkpoint *c, before **p, vn_
 	if (!name)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for a name");
 	const before key = { .name = name, .step = c->step };
-	*p = bsearch(&key, b->point, b->n, sizeof key, by_name);
+	*p = bsearch(&key, b->point, b->n, sizeof key, compare_points);
 	free(name);
 	return VN_OK;
 }

@@ -43,7 +43,7 @@ typedef struct member {
 	int64_t     outer, rows, inner;
 } member;
 
-static int by_name(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
 	const int name = strcmp(x->name, y->name), alone = (x->rows == 1) - (y->rows == 1);
@@ -318,7 +318,7 @@ vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
 	for (int i = 0; i < c->n_points; i++)
 		n += belongs(c, i, &in[n]);
-	qsort(in, (size_t)n, sizeof *in, by_name);
+	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && alike(c, &in[from], &in[to]); to++)
 			;

@@ -24,7 +24,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t widt
 	return s && s->rows == 1;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
 	const member *x = a, *y = b;
 	const int name = strcmp(x->name, y->name);
@@ -166,7 +166,7 @@ vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (belongs(c, &c->point[i], width))
 			in[n++] = (member) { c->point[i].name, i };
-	qsort(in, (size_t)n, sizeof *in, by_name);
+	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)
 			;

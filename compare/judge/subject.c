@@ -13,7 +13,7 @@ const char *const vn_subject_key[VN_SUBJECTS] = {
 	[REF_PRECISION] = "reference_precision", [CAND_PRECISION] = "candidate_precision", [FLOOR] = "floor", [LIMITS] = "limits",
 };
 
-static void put(vn_subject *s, int which, const char *text)
+static void put_value(vn_subject *s, int which, const char *text)
 {
 	snprintf(s->value[which], VN_SUBJECT_TEXT, "%.63s", text ? text : "");
 }
@@ -36,7 +36,7 @@ static vn_status tokens(const vn_recording *r, vn_subject *s, vn_error *err)
 		const int64_t about[] = { step[i].number, step[i].position, step[i].tokens, step[i].first_row, step[i].rows };
 		vn_digester_add(d, about, sizeof about);
 	}
-	put(s, TOKENS, vn_digester_finish(d).hex);
+	put_value(s, TOKENS, vn_digester_finish(d).hex);
 	return VN_OK;
 }
 
@@ -53,7 +53,7 @@ static vn_status weights(const vn_recording *r, vn_subject *s, int which, vn_err
 		vn_digester_add(d, row[i].name, strlen(row[i].name) + 1);
 		vn_digester_add(d, row[i].digest.hex, strlen(row[i].digest.hex) + 1);
 	}
-	put(s, which, vn_digester_finish(d).hex);
+	put_value(s, which, vn_digester_finish(d).hex);
 	return VN_OK;
 }
 
@@ -63,9 +63,9 @@ static void config(const char *text, vn_subject *s)
 	json_t *j = text ? vn_json_parse(text, 0) : NULL;
 	char *plain = j ? vn_json_dump(j, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17)) : NULL;
 	if (plain)
-		put(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
+		put_value(s, CONFIG, vn_digest_of(plain, strlen(plain)).hex);
 	else if (text)
-		put(s, CONFIG, vn_digest_of(text, strlen(text)).hex);
+		put_value(s, CONFIG, vn_digest_of(text, strlen(text)).hex);
 	free(plain);
 	json_decref(j);
 }
@@ -83,14 +83,14 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 	    || (st = weights(c->cand, s, CAND_WEIGHTS, err)))
 		return st;
 	config(vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(c->cand), s);
-	put(s, REF_PRECISION, precision(c->ref));
-	put(s, CAND_PRECISION, precision(c->cand));
-	put(s, LIMITS, c->limits->digest.hex);
+	put_value(s, REF_PRECISION, precision(c->ref));
+	put_value(s, CAND_PRECISION, precision(c->cand));
+	put_value(s, LIMITS, c->limits->digest.hex);
 	if (c->floor)
-		put(s, FLOOR, precision(c->floor) ? precision(c->floor) : "of no stated precision");
+		put_value(s, FLOOR, precision(c->floor) ? precision(c->floor) : "of no stated precision");
 	else if (c->options->model)
-		put(s, FLOOR, c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision(c->cand));
+		put_value(s, FLOOR, c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision(c->cand));
 	else
-		put(s, FLOOR, "none");
+		put_value(s, FLOOR, "none");
 	return VN_OK;
 }

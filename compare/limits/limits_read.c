@@ -20,7 +20,6 @@ typedef struct reader {
 	const char *path;
 	vn_limits  *l;
 	vn_extends *extends;
-	unsigned    seen; /* sections */
 } reader;
 
 #define FAIL(r, ...) vn_yaml_fail((r)->y, __VA_ARGS__)
@@ -255,13 +254,14 @@ static vn_status keys(body *b)
 	return st;
 }
 
-static vn_status rules(reader *r)
+static vn_status read_rules(void *context)
 {
+	reader *r = context;
 	vn_status st;
 	if (vn_yaml_at(r->y) != VN_YAML_LIST)
 		return FAIL(r, "rules must be a list");
 	for (;;) {
-		vn_rule *rule;
+		vn_rule *rule = NULL;
 		if ((st = vn_yaml_next(r->y)))
 			return st;
 		if (vn_yaml_at(r->y) == VN_YAML_END_LIST)
@@ -271,31 +271,31 @@ static vn_status rules(reader *r)
 	}
 }
 
-static vn_status section(void *context, const char *key, int line, int column)
+static vn_status read_name(void *context)
 {
-	static const char *const name[] = { "version", "name", "extends", "defaults", "rules" };
-	reader  *r = context;
-	vn_rule *rule;
-	vn_status st;
-	int i = 0;
-	while (i < 5 && strcmp(name[i], key) != 0)
-		i++;
-	if (i == 5)
-		return vn_yaml_fail_at(r->y, line, column, "unknown key '%.60s'; expected version, name, extends, defaults or rules", key);
-	if (r->seen & 1u << i)
-		return vn_yaml_fail_at(r->y, line, column, "%s twice", key);
-	r->seen |= 1u << i;
-	switch (i) {
-	case 0: return vn_yaml_version(r->y);
-	case 1: return vn_yaml_copy(r->y, "name", &r->l->name);
-	case 2:
-		r->extends->line = vn_yaml_line(r->y);
-		r->extends->column = vn_yaml_column(r->y);
-		return vn_yaml_copy(r->y, "extends", &r->extends->name);
-	case 3: return (st = new_rule(r, &rule)) ? st : keys(&(body) { r, rule, false, false, false });
-	default: return rules(r);
-	}
+	reader *r = context;
+	return vn_yaml_copy(r->y, "name", &r->l->name);
 }
+
+static vn_status read_extends(void *context)
+{
+	reader *r = context;
+	r->extends->line = vn_yaml_line(r->y);
+	r->extends->column = vn_yaml_column(r->y);
+	return vn_yaml_copy(r->y, "extends", &r->extends->name);
+}
+
+static vn_status read_defaults(void *context)
+{
+	reader  *r = context;
+	vn_rule *rule = NULL;
+	const vn_status st = new_rule(r, &rule);
+	return st ? st : keys(&(body) { r, rule, false, false, false });
+}
+
+static const vn_yaml_section sections[] = {
+	{ "name", read_name }, { "extends", read_extends }, { "defaults", read_defaults }, { "rules", read_rules },
+};
 
 vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits **out, vn_extends *extends,
                          vn_error *err)
@@ -310,8 +310,8 @@ vn_status vn_limits_text(const char *path, const char *text, size_t n, vn_limits
 		st = vn_yaml_no_memory(r.y);
 	else
 		r.l->digest = vn_digest_of(text, n);
-	if (!st && !(st = vn_yaml_document(r.y, section, &r)) && !(r.seen & 1))
-		st = vn_yaml_fail_at(r.y, 1, 1, "no version; a limits file starts with version: 1");
+	if (!st)
+		st = vn_yaml_document(r.y, "a limits file", sections, sizeof sections / sizeof *sections, &r);
 	vn_yaml_close(r.y);
 	if (st)
 		vn_limits_destroy(r.l);

@@ -34,7 +34,7 @@ typedef struct place {
 	int         at;
 } place;
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	const place *x = a, *y = b;
 	const int name = strcmp(x->name, y->name);
@@ -58,7 +58,7 @@ static vn_status take_names(vn_limits_use *u, vn_error *err)
 	}
 	for (int i = 0; i < n; i++)
 		p[i] = (place) { vn_recording_entry(u->recording, i)->name, i };
-	qsort(p, (size_t)n, sizeof *p, by_name);
+	qsort(p, (size_t)n, sizeof *p, compare_names);
 	int unique = 0;
 	for (int i = 0; i < n; i++)
 		if (unique == 0 || strcmp(p[unique - 1].name, p[i].name) != 0)

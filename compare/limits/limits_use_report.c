@@ -87,7 +87,7 @@ void vn_limits_use_text(const vn_limits_use *u, FILE *out)
 
 /* ---- JSON -------------------------------------------------------------------------- */
 
-static json_t *place(const vn_rule *r, int line)
+static json_t *place_object(const vn_rule *r, int line)
 {
 	return json_pack("{s:o, s:i}", "file", vn_json_text(r->file), "line", line);
 }
@@ -118,14 +118,14 @@ static json_t *key_object(const vn_limits_use *u, const vn_rule *r, vn_form f, v
 	json_object_set_new(j, "holds", holds);
 	json_object_set_new(j, "overridden", overridden);
 	if (k->instead)
-		json_object_set_new(j, "by", place(k->instead, k->instead->key[f][m].line));
+		json_object_set_new(j, "by", place_object(k->instead, k->instead->key[f][m].line));
 	return j;
 }
 
 static json_t *rule_object(const vn_limits_use *u, int rule)
 {
 	const vn_rule *r = u->limits->rule[rule];
-	json_t *j = place(r, r->line), *keys = json_array(), *matched = json_array();
+	json_t *j = place_object(r, r->line), *keys = json_array(), *matched = json_array();
 	json_object_set_new(j, "match", vn_json_text(r->match));
 	json_object_set_new(j, "why", vn_json_text(r->why));
 	for (int i = 0; i < u->n; i++)
@@ -153,7 +153,7 @@ static json_t *checkpoint(const vn_limits_use *u, const char *name)
 				continue;
 			json_array_append_new(limits, json_pack("{s:s, s:b, s:f, s:o}", "metric", vn_limit_key((vn_form)f, (vn_metric)m, key),
 			                                        "without_floor", f == VN_WITHOUT_FLOOR, "limit", l->value,
-			                                        "rule", place(l->rule, l->line)));
+			                                        "rule", place_object(l->rule, l->line)));
 		}
 	json_object_set_new(j, "name", vn_json_text(name));
 	json_object_set_new(j, "limits", limits);

@@ -34,8 +34,8 @@ static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *
 	return st;
 }
 
-/* Each row of the table a line, under the one word that allows them all. */
-static void say(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes, vn_lines *refusals)
+/* Refusals that list the weights that differ, or one note when they are allowed to differ. */
+static void add_weight_lines(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes, vn_lines *refusals)
 {
 	char text[VN_WEIGHT_WORDS];
 	if (w->extra)
@@ -71,7 +71,7 @@ vn_status vn_contract_weights(const vn_recording *a, const vn_recording *b, cons
 	if (!st && o->model && w->n_found + w->rounded > 0)
 		st = with_numbers(side, o, &w, err);
 	if (!st)
-		say(w, who, o, notes, refusals);
+		add_weight_lines(w, who, o, notes, refusals);
 	for (int k = 0; k < 2; k++)
 		vn_plan_destroy(made[k]);
 	if (table && !st)

@@ -78,7 +78,7 @@ static vn_status list(const char *folder, vn_folder_pairs *p, int side, vn_error
 	return st;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_folder_pair *)a)->name, ((const vn_folder_pair *)b)->name);
 }
@@ -91,7 +91,7 @@ vn_status vn_folder_pairs_of(const char *ref, const char *cand, vn_folder_pairs 
 		return st;
 	if (p->n == 0)
 		return vn_fail(err, VN_ERR_NOTFOUND, "neither %s nor %s holds a recording (*.h5, *.hdf5)", ref, cand);
-	qsort(p->pair, (size_t)p->n, sizeof *p->pair, by_name);
+	qsort(p->pair, (size_t)p->n, sizeof *p->pair, compare_names);
 	return VN_OK;
 }
 

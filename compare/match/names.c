@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* A GNU extension, like the rest of the build's _GNU_SOURCE: the plan rides along. */
-static int by_name(const void *a, const void *b, void *plan)
+static int compare_names(const void *a, const void *b, void *plan)
 {
 	const vn_plan *p = plan;
 	return strcmp(p->value[*(const int *)a].name, p->value[*(const int *)b].name);
@@ -21,7 +21,7 @@ vn_status vn_names_init(vn_names *n, const vn_plan *plan, vn_error *err)
 	for (int i = 0; i < plan->n_values; i++)
 		n->by_name[i] = i;
 	vn_plan *p = (vn_plan *)(uintptr_t)plan; /* qsort_r takes no const */
-	qsort_r(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, by_name, p);
+	qsort_r(n->by_name, (size_t)plan->n_values, sizeof *n->by_name, compare_names, p);
 	return VN_OK;
 }
 

@@ -25,7 +25,7 @@ typedef struct side {
 	char           file[300]; /* " (rank3.h5)", of several */
 } side;
 
-static void say(void *context, const char *words)
+static void add_note(void *context, const char *words)
 {
 	const side *s = context;
 	vn_lines_once(&s->c->notes, "", "times", "%s: %s", s->who, words);
@@ -33,7 +33,7 @@ static void say(void *context, const char *words)
 
 static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
 {
-	vn_map_use use = { .like = &s->like, .say = say, .context = s };
+	vn_map_use use = { .like = &s->like, .say = add_note, .context = s };
 	const vn_status st = vn_name_map_apply(m, r, &use, err);
 	if (st)
 		return st;
@@ -104,8 +104,8 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 	return st;
 }
 
-/* One file as a checkpoint file. */
-static vn_status settle(side *s, const char *const *names, int n, int64_t row, vn_recording **r, const char *option, vn_error *err)
+/* Makes a checkpoint file of one recording: maps its names, takes the row of the batch, gathers its pages. */
+static vn_status prepare_recording(side *s, const char *const *names, int n, int64_t row, vn_recording **r, const char *option, vn_error *err)
 {
 	vn_status st = map_all(s, names, n, r, err);
 	if (!st && !(st = take_row(s, row, r, option, err)))
@@ -116,7 +116,7 @@ static vn_status settle(side *s, const char *const *names, int n, int64_t row, v
 static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 {
 	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS,
-	                     .allow_incomplete = s->c->options->allow & VN_ALLOW_INCOMPLETE, .say = say, .context = s };
+	                     .allow_incomplete = s->c->options->allow & VN_ALLOW_INCOMPLETE, .say = add_note, .context = s };
 	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->cand, err);
 	if (!st && !use.all_told)
 		vn_lines_add(&s->c->warnings, "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all", n);
@@ -247,13 +247,13 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = settle(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))
+	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))
 		goto done;
 	vn_like_init(&right.like, c->ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++) {
 		if (s->n_cand > 1)
 			snprintf(right.file, sizeof right.file, " (%.290s)", s->cand[i]);
-		st = settle(&right, s->names, s->n_names, s->batch_row, &rank[i], "--batch-row", err);
+		st = prepare_recording(&right, s->names, s->n_names, s->batch_row, &rank[i], "--batch-row", err);
 	}
 	if (st)
 		goto done;

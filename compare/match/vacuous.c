@@ -171,7 +171,7 @@ static bool is_another_layers(const vn_comparison *c, const vn_checkpoint *p, co
 
 /* ---- another step's ---------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	const vn_checkpoint *x = *(vn_checkpoint *const *)a, *y = *(vn_checkpoint *const *)b;
 	const int name = strcmp(x->name, y->name), numbers = compare_numbers(x, y);
@@ -287,7 +287,7 @@ static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
-	                  steps = { has_rows, by_name, is_another_steps, tokens_alike, left_over };
+	                  steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
 	for (int i = 0; i < c->n_points; i++) {
 		vn_checkpoint *p = &c->point[i];
 		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->ref, p->ref)) && looks_constant(&p->m);

@@ -55,8 +55,8 @@ static bool promising(const search *s, const list *order, double limit)
 	return vn_drawn_nmse(&x) <= 2 * limit;
 }
 
-/* Large ones every so many, an odd number: axes are even. */
-static double whole(const search *s, const list *order)
+/* The nmse in that order. Large tensors are sampled with an odd step, because axes have even lengths. */
+static double measure_order(const search *s, const list *order)
 {
 	const int64_t step = vn_numbers_are_few(s->cand) && vn_numbers_are_few(s->ref) ? 1 : s->n / VN_DRAWN_SAMPLED | 1;
 	vn_drawn x = { 0 };
@@ -71,7 +71,7 @@ static void try(search *s, const list *own, const list *order)
 	const double limit = s->found.n ? s->best / 2 : s->limit;
 	if (!promising(s, order, limit))
 		return;
-	const double nmse = whole(s, order);
+	const double nmse = measure_order(s, order);
 	if (!(nmse <= limit))
 		return;
 	s->best = nmse;

@@ -77,7 +77,7 @@ static void say_map(const vn_layout *l, char *text, size_t room)
 		snprintf(text, room, ": a name map says so with axes: \"%s\"", l->axes);
 }
 
-static void say(const vn_comparison *c, vn_checkpoint *p, const found *f)
+static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const found *f)
 {
 	const vn_layout *l = &f->how;
 	char map[240] = "", text[512];
@@ -112,7 +112,7 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 	if (!st && others)
 		st = hold_against_others(c, p, cand, &f, err);
 	if (!st && f.entry >= 0)
-		say(c, p, &f);
+		describe_contents(c, p, &f);
 	vn_numbers_close(cand);
 	return st;
 }

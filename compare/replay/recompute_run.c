@@ -311,7 +311,7 @@ static vn_status state_of(run *r, call *k, const vn_state *s, void **out, vn_err
 	return st;
 }
 
-static vn_status make(run *r, call *k, int slot, void **out, vn_error *err)
+static vn_status make_output(run *r, call *k, int slot, void **out, vn_error *err)
 {
 	const vn_recompute *p = r->p;
 	const vn_value *v = &r->plan->value[p->site.target];
@@ -386,7 +386,7 @@ vn_status vn_recompute_run(vn_recompute *p, const vn_plan *plan, const vn_tensor
 	if (!st && p->n_sample)
 		st = sampled(&r, p->site.target, &data, err);
 	else if (!st && !(st = begin_call(&r, node, &k, err)))
-		st = make(&r, &k, slot, &data, err);
+		st = make_output(&r, &k, slot, &data, err);
 	end_call(&k);
 	end_run(&r);
 	if (st)

@@ -178,7 +178,7 @@ static vn_status run_own(vn_replay *r, int k, vn_error *err)
 	return vn_ref_run(r->e[VN_OWN].ref, k, k + 1, err);
 }
 
-static const vn_made *made(const vn_replay_engine *e, int value)
+static const vn_made *find_made(const vn_replay_engine *e, int value)
 {
 	for (int i = 0; i < e->n_out; i++)
 		if (e->out[i].value == value)
@@ -203,7 +203,7 @@ static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {
 		if ((st = draw_again(r, d, (size_t)node->c.delta.key_dim, seed, err)) || (st = run_own(r, k, err)))
 			break;
-		const vn_made *m = made(&r->e[VN_OWN], j->value);
+		const vn_made *m = find_made(&r->e[VN_OWN], j->value);
 		if (!m)
 			continue;
 		const vn_tensor z = { m->dtype, m->shape, m->data };

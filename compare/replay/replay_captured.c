@@ -169,8 +169,8 @@ static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
 	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && !vn_local_is_order(&r->c->point[point]) && r->c->point[point].replay.behind < 0;
 }
 
-/* Fills right with those outputs of the wrong ones that come out right now; *n: how many. */
-static vn_status look(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
+/* right: which of the wrong outputs come out right now; *n: how many. */
+static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool *right, int *n, vn_error *err)
 {
 	vn_status st = VN_OK;
 	*n = 0;
@@ -213,7 +213,7 @@ static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, f
 			for (int as = VN_DIRECT; size_of(set) == size && as < VN_N_SHOULD; as++) {
 				if (as == VN_FURTHER && !has_further(r, s, set))
 					continue;
-				if ((st = run_with(r, s, set, (vn_should)as, err)) || (st = look(r, s->k, wrong, right, &n, err)))
+				if ((st = run_with(r, s, set, (vn_should)as, err)) || (st = find_right_outputs(r, s->k, wrong, right, &n, err)))
 					return st;
 				if (n > best->right)
 					*best = (finding) { set, (vn_should)as, n };
@@ -223,7 +223,7 @@ static vn_status search(vn_replay *r, suspects *s, const bool *wrong, int all, f
 	return st;
 }
 
-static void settle(vn_replay *r, const suspects *s, const finding *f, const bool *wrong, const bool *right)
+static void mark_captured(vn_replay *r, const suspects *s, const finding *f, const bool *wrong, const bool *right)
 {
 	int first = -1;
 
@@ -254,8 +254,8 @@ vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)
 		all += wrong[i] = came_out_otherwise(r, &r->e[VN_OWN].out[i]);
 	if (!all || !s.n || (st = search(r, &s, wrong, all, &f, err)))
 		return all && s.n ? st : VN_OK;
-	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = look(r, k, wrong, right, &n, err)))
+	if ((st = run_with(r, &s, f.set, f.as, err)) || !f.right || (st = find_right_outputs(r, k, wrong, right, &n, err)))
 		return st;
-	settle(r, &s, &f, wrong, right);
+	mark_captured(r, &s, &f, wrong, right);
 	return VN_OK;
 }

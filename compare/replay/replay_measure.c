@@ -104,7 +104,7 @@ bool vn_replay_no_place(const vn_plan *plan, int value)
 	return v->on_demand || vn_value_streams(plan, value) || (v->state >= 0 && plan->state[v->state].input >= 0);
 }
 
-static vn_status put(vn_replay_engine *e, const vn_plan *plan, int value, const vn_tensor *t, size_t from, size_t all, vn_error *err)
+static vn_status put_values(vn_replay_engine *e, const vn_plan *plan, int value, const vn_tensor *t, size_t from, size_t all, vn_error *err)
 {
 	const vn_dtype as = vn_policy_dtype(e->policy, vn_value_wide(plan, value));
 	const size_t   n = (size_t)vn_shape_count(&t->shape);
@@ -136,7 +136,7 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 	const bool   rows = !vn_shape_equal(&t.shape, &whole);
 	const size_t from = rows ? (size_t)(r->step->first_row * vn_value_row(&r->plan->value[value])) : 0;
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
-		st = put(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
+		st = put_values(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
 	free(own);
 	vn_recording_release(r->c->cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);

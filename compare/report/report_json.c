@@ -297,8 +297,8 @@ static json_t *tail(const vn_comparison *c, const vn_story *s)
 	return j;
 }
 
-/* Writes and frees it. */
-static bool put(FILE *out, json_t *j, size_t flags)
+/* Writes j and frees it. */
+static bool put_value(FILE *out, json_t *j, size_t flags)
 {
 	const bool good = vn_json_print(j, out, flags | JSON_ENCODE_ANY);
 	json_decref(j);
@@ -314,7 +314,7 @@ static bool put_members(FILE *out, json_t *object, size_t flags)
 	bool good = true;
 	json_object_foreach(object, key, value) {
 		fprintf(out, "\"%s\": ", key); /* one of ours */
-		good = put(out, json_incref(value), flags) && good;
+		good = put_value(out, json_incref(value), flags) && good;
 		fputs(--left ? ",\n" : "\n", out);
 	}
 	json_decref(object);
@@ -334,7 +334,7 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 	for (int i = 0; good && i < c->n_points; i++) {
 		const bool brief = o->page && i >= PAGE_HOLDS && c->point[i].m.n && !c->point[i].fails;
 		fputs(i ? ",\n" : "\n", out);
-		good = put(out, checkpoint(c, &c->point[i], brief), line);
+		good = put_value(out, checkpoint(c, &c->point[i], brief), line);
 	}
 	fputs("\n],\n", out);
 	good = good && put_members(out, tail(c, s), flags);

@@ -262,8 +262,8 @@ static vn_status mutate(const vn_mutation *m, vn_mutation_sides of, vn_recording
 		vn_context(err, st, "mutation %s", m->name);
 	for (int i = 0; i < n; i++) {
 		free(p[i].y);
-		free((void *)(uintptr_t)p[i].t.data);
-		free((void *)(uintptr_t)p[i].u.data);
+		vn_tensor_free(&p[i].t);
+		vn_tensor_free(&p[i].u);
 	}
 	free(steps);
 	return st;

@@ -21,7 +21,7 @@ static int32_t *tokens(const vn_mutation_context *p, bool ids, int64_t *n)
 	return copy;
 }
 
-static void put(vn_edit *e, const char *object, int32_t *list, int64_t n, bool honest)
+static void put_list(vn_edit *e, const char *object, int32_t *list, int64_t n, bool honest)
 {
 	if (!list) {
 		vn_edit_fail(e, object, "no memory");
@@ -37,15 +37,15 @@ static void other_id(vn_edit *e, const vn_mutation_context *p)
 	int32_t *list = tokens(p, true, &n);
 	if (list)
 		list[n / 2] ^= 1;
-	put(e, ids_at, list, n, true);
+	put_list(e, ids_at, list, n, true);
 }
 
 static void id_less(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n, m;
 	int32_t *list = tokens(p, true, &n), *at = tokens(p, false, &m);
-	put(e, ids_at, list, n - 1, true);
-	put(e, positions_at, at, m - 1, true);
+	put_list(e, ids_at, list, n - 1, true);
+	put_list(e, positions_at, at, m - 1, true);
 }
 
 static void id_rot(vn_edit *e, const vn_mutation_context *p)
@@ -54,7 +54,7 @@ static void id_rot(vn_edit *e, const vn_mutation_context *p)
 	int32_t *list = tokens(p, true, &n);
 	if (list)
 		list[0] ^= 1;
-	put(e, ids_at, list, n, false);
+	put_list(e, ids_at, list, n, false);
 }
 
 static void id_negative(vn_edit *e, const vn_mutation_context *p)
@@ -63,7 +63,7 @@ static void id_negative(vn_edit *e, const vn_mutation_context *p)
 	int32_t *list = tokens(p, true, &n);
 	if (list)
 		list[n - 1] = -1;
-	put(e, ids_at, list, n, true);
+	put_list(e, ids_at, list, n, true);
 }
 
 static void later_positions(vn_edit *e, const vn_mutation_context *p)
@@ -72,7 +72,7 @@ static void later_positions(vn_edit *e, const vn_mutation_context *p)
 	int32_t *list = tokens(p, false, &n);
 	for (int64_t i = 0; list && i < n; i++)
 		list[i]++;
-	put(e, positions_at, list, n, true);
+	put_list(e, positions_at, list, n, true);
 }
 
 static void other_position(vn_edit *e, const vn_mutation_context *p)
@@ -81,7 +81,7 @@ static void other_position(vn_edit *e, const vn_mutation_context *p)
 	int32_t *list = tokens(p, false, &n);
 	if (list)
 		list[n - 1]--;
-	put(e, positions_at, list, n, true);
+	put_list(e, positions_at, list, n, true);
 }
 
 static void no_ids(vn_edit *e, const vn_mutation_context *p)    { (void)p; vn_edit_unlink(e, ids_at); }
@@ -94,7 +94,7 @@ static void dressed_up(vn_edit *e, const vn_mutation_context *p)
 {
 	int64_t  n;
 	int32_t *list = tokens(p, true, &n);
-	put(e, ids_at, list, n, true);
+	put_list(e, ids_at, list, n, true);
 }
 
 static void as_it_is(vn_edit *e, const vn_mutation_context *p)

@@ -52,8 +52,8 @@ static vn_status record(const char *model, const char *precision, const length *
 	return st;
 }
 
-static vn_status make(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model, const char *precision, const length *l,
-                      int first, int threads, vn_error *err)
+static vn_status make_run(vn_own_runs *own, int slot, const char *dir, const char *what, const char *model, const char *precision,
+                          const length *l, int first, int threads, vn_error *err)
 {
 	snprintf(own->path[slot], sizeof own->path[slot], "%s/%s.%s.h5", dir, what, precision);
 	return record(model, precision, l, first, threads, own->path[slot], err);
@@ -65,9 +65,9 @@ static vn_status make_steps(vn_own_runs *own, int i, const char *dir, const char
 	const int slot = STEPS + 2 * i;
 	vn_status st = VN_OK;
 
-	if ((!i && (st = make(own, STEPS + 1, dir, "steps", own->model, reference, &many_steps, 1, threads, err))) ||
-	    (st = make(own, slot, dir, "steps", own->model, precision, &many_steps, 1, threads, err)) ||
-	    (i && (st = make(own, slot + 1, dir, "steps.floor", own->model, precision, &many_steps, 1, threads, err))))
+	if ((!i && (st = make_run(own, STEPS + 1, dir, "steps", own->model, reference, &many_steps, 1, threads, err))) ||
+	    (st = make_run(own, slot, dir, "steps", own->model, precision, &many_steps, 1, threads, err)) ||
+	    (i && (st = make_run(own, slot + 1, dir, "steps.floor", own->model, precision, &many_steps, 1, threads, err))))
 		return st;
 	own->steps[i] = (vn_healthy) {
 		.name = own->pair[i].name, .ref = own->path[i ? STEPS : STEPS + 1], .cand = own->path[slot],
@@ -91,18 +91,18 @@ vn_status vn_own_runs_make(const char *dir, int threads, vn_own_runs *own, vn_er
 	if ((st = vn_synth_write("tiny", model, &o, err)))
 		return st;
 	o.seed = OTHER_WEIGHTS;
-	if ((st = vn_synth_write("tiny", unrelated_run, &o, err)) || (st = make(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
+	if ((st = vn_synth_write("tiny", unrelated_run, &o, err)) || (st = make_run(own, 0, dir, "run", model, "f64", &whole, 1, threads, err)))
 		return st;
 	for (int i = 0; i < VN_SELFTEST_PAIRS; i++) {
 		char (*path)[4096] = &own->path[1 + 3 * i];
-		if ((st = make(own, 1 + 3 * i, dir, "run", model, pair[i].name, &whole, 1, threads, err)))
+		if ((st = make_run(own, 1 + 3 * i, dir, "run", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
-		if (i < 2 && (st = make(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
+		if (i < 2 && (st = make_run(own, 2 + 3 * i, dir, "earlier", model, pair[i].name, &whole, 2, threads, err)))
 			return st;
-		if (i < 2 && (st = make(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
+		if (i < 2 && (st = make_run(own, 3 + 3 * i, dir, "stranger", unrelated_run, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		/* The same run again: a floor is never the candidate. */
-		if (i && (st = make(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
+		if (i && (st = make_run(own, FLOORS + i, dir, "floor", model, pair[i].name, &whole, 1, threads, err)))
 			return st;
 		own->pair[i] = (vn_healthy) {
 			.name = pair[i].name, .ref = own->path[i ? 1 : 0], .cand = path[0], .floor = i ? own->path[FLOORS + i] : NULL,

@@ -16,7 +16,7 @@ typedef struct of_model {
 	vn_tensor     numbers;
 } of_model;
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const of_model *)a)->row.name, ((const of_model *)b)->row.name);
 }
@@ -39,7 +39,7 @@ vn_status vn_weights_of_model(const vn_model *m, int threads, vn_weight_row **ro
 	vn_model_table(m, threads, row);
 	for (size_t i = 0; i < n; i++)
 		all[i] = (of_model) { row[i], vn_model_weights(m)[i] };
-	qsort(all, n, sizeof *all, by_name);
+	qsort(all, n, sizeof *all, compare_names);
 	for (size_t i = 0; i < n; i++) {
 		row[i] = all[i].row;
 		t[i] = all[i].numbers;

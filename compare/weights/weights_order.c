@@ -212,7 +212,7 @@ static void shards(list *l, int64_t n)
 	}
 }
 
-static void whole(list *l, int64_t M, int64_t N, bool swapped)
+static void add_transposed(list *l, int64_t M, int64_t N, bool swapped)
 {
 	if (swapped || M == N) {
 		set(add(l, VN_ORDER_TURNED, 0, VN_MISTAKE_W1, "transposed", "transposed"), M, N, 0, 0);
@@ -247,7 +247,7 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 		return 0;
 	if (!vn_shape_equal(shape, other)) {
 		if (swapped)
-			whole(&l, M, N, true);
+			add_transposed(&l, M, N, true);
 		return l.n;
 	}
 	if (part == VN_PART_Q || part == VN_PART_K || part == VN_PART_NORM_Q || part == VN_PART_NORM_K)
@@ -265,7 +265,7 @@ int vn_orders_of(const vn_weight_name *name, const vn_shape *shape, const vn_sha
 	}
 	of_delta_rule(&l, h, part, M, N);
 	if (matrix)
-		whole(&l, M, N, false);
+		add_transposed(&l, M, N, false);
 	if (part == VN_PART_EMBED || part == VN_PART_HEAD)
 		shards(&l, M);
 	if (matrix)

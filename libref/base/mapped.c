@@ -43,7 +43,7 @@ void vn_mapped_drop(const void *base)
 }
 
 /* snprintf may not be called in a handler. */
-static size_t put(char *line, size_t at, const char *text)
+static size_t append_text(char *line, size_t at, const char *text)
 {
 	const size_t n = strlen(text);
 	memcpy(line + at, text, n);
@@ -61,7 +61,7 @@ static void explain(int signal, siginfo_t *info, void *context)
 	for (int i = 0; i < MOST; i++)
 		if (slot[i].base && at >= (uintptr_t)slot[i].base && at - (uintptr_t)slot[i].base < slot[i].bytes)
 			path = slot[i].path;
-	const size_t n = put(line, put(line, put(line, 0, "vernier: "), path), why);
+	const size_t n = append_text(line, append_text(line, append_text(line, 0, "vernier: "), path), why);
 	if (write(2, line, n) < 0) {} /* nothing more can be done */
 	_exit(2);
 }

@@ -62,7 +62,7 @@ static void flush(printed *p)
 	p->n_out = 0;
 }
 
-static void put(printed *p, const char *text, size_t n)
+static void buffer_text(printed *p, const char *text, size_t n)
 {
 	if (n > PIECE - p->n_out)
 		flush(p);
@@ -114,7 +114,7 @@ static size_t take(printed *p, const char *text, size_t n, bool last)
 	char code[VN_UTF8_CODE];
 	for (size_t at = 0; ; ) {
 		const size_t plain = vn_utf8_plain(text + at, n - at, &p->marks);
-		put(p, text + at, plain);
+		buffer_text(p, text + at, plain);
 		at += plain;
 		if (at == n)
 			return n;
@@ -122,12 +122,12 @@ static size_t take(printed *p, const char *text, size_t n, bool last)
 		if (!last && (colour == INCOMPLETE || cut_short(text + at, n - at)))
 			return at;
 		if (text[at] == '\n' || text[at] == '\t' || colour > 0) {
-			put(p, text + at, colour > 0 ? (size_t)colour : 1);
+			buffer_text(p, text + at, colour > 0 ? (size_t)colour : 1);
 			at += colour > 0 ? (size_t)colour : 1;
 			p->marks = 0;
 		} else {
 			at += vn_utf8_code(text + at, n - at, code);
-			put(p, code, strlen(code));
+			buffer_text(p, code, strlen(code));
 		}
 	}
 }

@@ -31,12 +31,12 @@ void vn_progress_start(vn_progress *p, const char *what, int64_t total)
 	}
 }
 
-static void say(const vn_progress *p, double now, char line[LINE])
+static void format_progress(const vn_progress *p, double now, char line[LINE])
 {
 	double passed = now - p->started, rate = passed > 0 ? (double)p->done / passed : 0.0;
 
 	if (p->outer) {
-		say(p->outer, now, line);
+		format_progress(p->outer, now, line);
 		vn_text_add(line, LINE, "; %s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
 		return;
 	}
@@ -61,7 +61,7 @@ void vn_progress_at(vn_progress *p, int64_t done)
 	if (now - shown < 0.1)
 		return;
 	char line[LINE] = "";
-	say(p, now, line);
+	format_progress(p, now, line);
 	replace(line);
 	shown = now;
 	dirty = true;

@@ -24,8 +24,8 @@ static float inverse(float d)
 	return d != 0.0f ? 1.0f / d : 0.0f;
 }
 
-/* What is no number has no place in a block: a zero. */
-static int whole(float x, int most)
+/* x truncated, from 0 to most. A NaN gives 0. */
+static int clamp_to_int(float x, int most)
 {
 	return x >= 0.0f ? (x < (float)most ? (int)x : most) : 0;
 }
@@ -55,7 +55,7 @@ static float from_the_largest(const float *x, int half, int *q)
 		}
 	const float d = at / (float)-half, id = inverse(d);
 	for (int j = 0; j < SMALL; j++)
-		q[j] = whole(x[j] * id + ((float)half + 0.5f), 2 * half - 1);
+		q[j] = clamp_to_int(x[j] * id + ((float)half + 0.5f), 2 * half - 1);
 	return d;
 }
 
@@ -68,7 +68,7 @@ static float from_the_least(const float *x, int most, int *q, float *least)
 	}
 	const float d = (high - low) / (float)most, id = inverse(d);
 	for (int j = 0; j < SMALL; j++)
-		q[j] = whole((x[j] - low) * id + 0.5f, most);
+		q[j] = clamp_to_int((x[j] - low) * id + 0.5f, most);
 	*least = low;
 	return d;
 }

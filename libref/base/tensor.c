@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 int64_t vn_shape_count(const vn_shape *s)
 {
@@ -29,4 +30,10 @@ char *vn_shape_text(const vn_shape *s, char *text)
 		at += snprintf(text + at, VN_SHAPE_TEXT - (size_t)at, "%s%" PRId64, i ? ", " : "", s->dim[i]);
 	snprintf(text + at, VN_SHAPE_TEXT - (size_t)at, ")");
 	return text;
+}
+
+void vn_tensor_free(vn_tensor *t)
+{
+	free((void *)(uintptr_t)t->data);
+	t->data = NULL;
 }

@@ -31,4 +31,7 @@ bool    vn_shape_equal(const vn_shape *a, const vn_shape *b);
 /* "(17, 6, 8)" into text of VN_SHAPE_TEXT bytes; returns text. */
 char   *vn_shape_text(const vn_shape *s, char *text);
 
+/* Frees the data of a view, where whoever made it says that they are the caller's; data is NULL then. */
+void    vn_tensor_free(vn_tensor *t);
+
 #endif

@@ -40,7 +40,7 @@ static bool wanted(const vn_taps *t, int value)
 	return t && value >= 0 && t->want[value];
 }
 
-static vn_status put(vn_ref *r, const vn_taps *t, vn_dtype as, const void *data, int64_t n, vn_error *err)
+static vn_status write_values(vn_ref *r, const vn_taps *t, vn_dtype as, const void *data, int64_t n, vn_error *err)
 {
 	vn_status st = VN_OK;
 
@@ -76,7 +76,7 @@ static vn_status hand_over(vn_ref *r, const vn_taps *t, int value, vn_error *err
 	if (count == 0)
 		return VN_OK;
 	if ((st = announce(r, t, value, count, 0, err)) ||
-	    (st = put(r, t, stored_as(r, value), (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
+	    (st = write_values(r, t, stored_as(r, value), (const char *)vn_ref_at(r, value) + (size_t)(first * row) * r->size, count * row, err)))
 		return st;
 	return t->sink.end(t->sink.ctx, err);
 }
@@ -96,7 +96,7 @@ static vn_status hand_over_states(vn_ref *r, const vn_taps *t, const vn_node *n,
 			continue;
 		const void *now = vn_states_see(&r->states, n->state[k], &all);
 		if ((st = announce(r, t, s->value, 0, r->position + r->call.tokens, err)) ||
-		    (st = put(r, t, vn_policy_dtype(r->policy, s->wide), now, all, err)))
+		    (st = write_values(r, t, vn_policy_dtype(r->policy, s->wide), now, all, err)))
 			break;
 		st = t->sink.end(t->sink.ctx, err);
 	}
@@ -129,7 +129,7 @@ static vn_status hand_over_rows(vn_ref *r, const vn_taps *t, const vn_node *n, c
 					bad = 1;
 				}
 			st = bad ? vn_fail(err, VN_ERR_NOMEM, "no memory for attention rows over %" PRId64 " keys", S)
-			         : put(r, t, r->policy.storage, rows, here * S, err);
+			         : write_values(r, t, r->policy.storage, rows, here * S, err);
 		}
 	if (!st)
 		st = t->sink.end(t->sink.ctx, err);
@@ -170,7 +170,7 @@ static vn_status run_in_pieces(vn_ref *r, const vn_taps *t, const vn_node *n, co
 		/* the rows of [first, first + count) that are in this piece */
 		int64_t from = first > i ? first - i : 0, to = first + count - i < part.tokens ? first + count - i : part.tokens;
 		if (count && to > from)
-			st = put(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row, err);
+			st = write_values(r, t, stored_as(r, value), piece + (size_t)(from * row) * r->size, (to - from) * row, err);
 	}
 	if (!st && count)
 		st = t->sink.end(t->sink.ctx, err);

@@ -244,8 +244,8 @@ static vn_status take_entry(reader *r, vn_gguf_tensor *t, uint64_t *offset)
 	return VN_OK;
 }
 
-/* Data begin behind the last entry. */
-static vn_status place(reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
+/* The data begin after the last entry, aligned. */
+static vn_status place_tensors(reader *r, vn_gguf *f, const uint64_t *offset, size_t alignment)
 {
 	uint64_t expected = 0;
 	size_t   begin;
@@ -287,7 +287,7 @@ static vn_status take_tensors(reader *r, vn_gguf *f, uint64_t n)
 			goto done;
 		}
 	}
-	if (!(st = place(r, f, offset, alignment)))
+	if (!(st = place_tensors(r, f, offset, alignment)))
 		st = vn_gguf_sort(f, r->err);
 done:
 	free(offset);

@@ -49,7 +49,7 @@ static const vn_gguf_value *value_of(const maker *m, const char *key)
 	return vn_gguf_get(m->f, full);
 }
 
-static vn_status whole(const maker *m, const char *key, int64_t *x)
+static vn_status read_int(const maker *m, const char *key, int64_t *x)
 {
 	const vn_gguf_value *v = value_of(m, key);
 	int64_t              first = -1, n;
@@ -75,7 +75,7 @@ vn_status vn_gguf_arch_int(const vn_gguf *f, const char *key, int64_t *x, vn_err
 	const maker m = { .f = f, .arch = arch, .path = vn_gguf_path(f), .err = err };
 	vn_status   st = vn_gguf_arch(f, arch, sizeof arch, err);
 
-	return st ? st : whole(&m, key, x);
+	return st ? st : read_int(&m, key, x);
 }
 
 static vn_status missing(const maker *m, const char *key)
@@ -87,7 +87,7 @@ static vn_status missing(const maker *m, const char *key)
 static vn_status copy_int(const maker *m, const char *key, const char *field)
 {
 	int64_t         x = -1;
-	const vn_status st = whole(m, key, &x);
+	const vn_status st = read_int(m, key, &x);
 
 	if (st)
 		return st;
@@ -181,7 +181,7 @@ static vn_status sizes(const maker *m, const char *D, const char *L, const char 
 	int64_t   V = rows(m, "token_embd.weight"), layers = -1, extra = 0;
 	vn_status st;
 
-	if ((st = whole(m, "vocab_size", &V)) || (st = whole(m, "block_count", &layers)) || (st = whole(m, "nextn_predict_layers", &extra)) ||
+	if ((st = read_int(m, "vocab_size", &V)) || (st = read_int(m, "block_count", &layers)) || (st = read_int(m, "nextn_predict_layers", &extra)) ||
 	    (st = copy_int(m, "embedding_length", D)) || (st = copy_int(m, "attention.head_count", H)) ||
 	    (st = copy_int(m, "context_length", context)))
 		return st;
@@ -207,10 +207,10 @@ static vn_status heads(const maker *m)
 
 	if (!value_of(m, "attention.key_length") && H > 0 && D % H)
 		return refuse(m, VN_ERR_FORMAT, "attention.key_length", "is missing, and %" PRId64 " columns do not make %" PRId64 " heads", D, H);
-	if ((st = whole(m, "attention.head_count_kv", &G)) || (st = whole(m, "attention.key_length", &K)))
+	if ((st = read_int(m, "attention.head_count_kv", &G)) || (st = read_int(m, "attention.key_length", &K)))
 		return st;
 	value = K;
-	if ((st = whole(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
+	if ((st = read_int(m, "attention.value_length", &value)) || (st = real(m, "attention.scale", &scale)))
 		return st;
 	if (value != K)
 		return refuse(m, VN_ERR_UNSUPPORTED, "attention.value_length", "is %" PRId64 ", another than the keys' %" PRId64, value, K);
@@ -278,8 +278,8 @@ static vn_status rope(const maker *m)
 
 	json_object_set_new(m->rope, "rope_type", json_string("default"));
 	json_object_set_new(m->rope, "rope_theta", json_real(10000.0));
-	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = whole(m, "rope.dimension_count", &R)) ||
-	    (st = whole(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)) ||
+	if ((st = rope_real(m, "rope.freq_base", "rope_theta")) || (st = read_int(m, "rope.dimension_count", &R)) ||
+	    (st = read_int(m, "rope.scaling.original_context_length", &original)) || (st = scaling(m, &type, &factor)) ||
 	    (st = attention_factor(m, type && strcmp(type, "yarn") == 0)))
 		return st;
 	if (R > K)
@@ -308,7 +308,7 @@ static vn_status window(const maker *m)
 	const vn_gguf_value *pattern = value_of(m, "attention.sliding_window_pattern");
 	const int64_t        L = json_integer_value(json_object_get(m->o, "num_hidden_layers"));
 	int64_t              W = 0;
-	const vn_status      st = whole(m, "attention.sliding_window", &W);
+	const vn_status      st = read_int(m, "attention.sliding_window", &W);
 	bool                 slides = false;
 
 	if (st || W == 0)
@@ -378,8 +378,8 @@ static vn_status qwen35(const maker *m)
 
 	if (st || (st = copy_int(m, "ssm.conv_kernel", "linear_conv_kernel_dim")) || (st = copy_int(m, "ssm.state_size", "linear_key_head_dim")) ||
 	    (st = copy_int(m, "ssm.group_count", "linear_num_key_heads")) ||
-	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) || (st = whole(m, "ssm.inner_size", &inner)) ||
-	    (st = whole(m, "ssm.time_step_rank", &nv)) || (st = whole(m, "full_attention_interval", &interval)))
+	    (st = copy_int(m, "ssm.time_step_rank", "linear_num_value_heads")) || (st = read_int(m, "ssm.inner_size", &inner)) ||
+	    (st = read_int(m, "ssm.time_step_rank", &nv)) || (st = read_int(m, "full_attention_interval", &interval)))
 		return st;
 	if (nv < 1 || inner < 1 || inner % nv)
 		return refuse(m, VN_ERR_FORMAT, "ssm.inner_size", "(%" PRId64 ") is not a multiple of 'ssm.time_step_rank' (%" PRId64 ")", inner, nv);

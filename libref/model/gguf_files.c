@@ -12,7 +12,7 @@ const char *vn_gguf_path(const vn_gguf *f)                       { return f->pat
 size_t vn_gguf_count(const vn_gguf *f)                           { return f->n; }
 const vn_gguf_tensor *vn_gguf_at(const vn_gguf *f, size_t i)     { return &f->tensor[i]; }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_gguf_tensor *)a)->name, ((const vn_gguf_tensor *)b)->name);
 }
@@ -20,15 +20,15 @@ static int by_name(const void *a, const void *b)
 const vn_gguf_tensor *vn_gguf_find(const vn_gguf *f, const char *name)
 {
 	const vn_gguf_tensor key = { .name = name };
-	return f->n ? bsearch(&key, f->tensor, f->n, sizeof key, by_name) : NULL;
+	return f->n ? bsearch(&key, f->tensor, f->n, sizeof key, compare_names) : NULL;
 }
 
 vn_status vn_gguf_sort(vn_gguf *f, vn_error *err)
 {
 	if (f->n)
-		qsort(f->tensor, f->n, sizeof *f->tensor, by_name);
+		qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
 	for (size_t i = 1; i < f->n; i++)
-		if (by_name(&f->tensor[i - 1], &f->tensor[i]) == 0)
+		if (compare_names(&f->tensor[i - 1], &f->tensor[i]) == 0)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: tensor '%s': twice in the model", f->tensor[i].path, f->tensor[i].name);
 	return VN_OK;
 }
@@ -48,7 +48,7 @@ static vn_status open_one(const char *path, vn_gguf **file, vn_error *err)
 	return st;
 }
 
-static int64_t whole(const vn_gguf *f, const char *key, int64_t otherwise)
+static int64_t get_int(const vn_gguf *f, const char *key, int64_t otherwise)
 {
 	vn_gguf_int_at(vn_gguf_get(f, key), 0, &otherwise);
 	return otherwise;
@@ -79,9 +79,9 @@ static vn_status add_part(vn_gguf *f, int64_t number, int64_t parts, vn_error *e
 	if ((st = open_one(path, &p, err)))
 		goto done;
 	f->part[f->n_parts++] = p;
-	if (whole(p, "split.no", -1) != number || whole(p, "split.count", -1) != parts) {
+	if (get_int(p, "split.no", -1) != number || get_int(p, "split.count", -1) != parts) {
 		st = vn_fail(err, VN_ERR_FORMAT, "%s: says it is part %" PRId64 " of %" PRId64 ", expected %" PRId64 " of %" PRId64, path,
-		             whole(p, "split.no", -1) + 1, whole(p, "split.count", -1), number + 1, parts);
+		             get_int(p, "split.no", -1) + 1, get_int(p, "split.count", -1), number + 1, parts);
 		goto done;
 	}
 	vn_gguf_tensor *all = realloc(f->tensor, (f->n + p->n + 1) * sizeof *all);
@@ -101,14 +101,14 @@ done:
 
 static vn_status add_parts(vn_gguf *f, vn_error *err)
 {
-	const int64_t parts = whole(f, "split.count", 0), tensors = whole(f, "split.tensors.count", -1);
+	const int64_t parts = get_int(f, "split.count", 0), tensors = get_int(f, "split.tensors.count", -1);
 	vn_status     st = VN_OK;
 
 	if (parts <= 1)
 		return VN_OK;
-	if (whole(f, "split.no", -1) != 0)
+	if (get_int(f, "split.no", -1) != 0)
 		return vn_fail(err, VN_ERR_USAGE, "%s: part %" PRId64 " of %" PRId64 "; open the first, NAME-00001-of-%05" PRId64 ".gguf", f->path,
-		               whole(f, "split.no", -1) + 1, parts, parts);
+		               get_int(f, "split.no", -1) + 1, parts, parts);
 	if (parts > PARTS_MAX)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %" PRId64 " files; at most %d", f->path, parts, PARTS_MAX);
 	if (!(f->part = calloc((size_t)parts, sizeof(vn_gguf *))))

@@ -79,7 +79,7 @@ static vn_status make_config(vn_source *s, const vn_gguf *f, json_t **config, vn
 	return VN_OK;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
 }
@@ -131,9 +131,9 @@ static vn_status add_tensors(vn_source *s, files *own, int64_t layers, vn_error 
 		if ((st = add_tensor(s, own, &a, t, err)))
 			return st;
 	}
-	qsort(s->tensor, s->n, sizeof *s->tensor, by_name);
+	qsort(s->tensor, s->n, sizeof *s->tensor, compare_names);
 	for (size_t i = 1; i < s->n; i++)
-		if (by_name(&s->tensor[i - 1], &s->tensor[i]) == 0)
+		if (compare_names(&s->tensor[i - 1], &s->tensor[i]) == 0)
 			return vn_fail(err, VN_ERR_FORMAT, "%s: two tensors are %s", s->tensor[i].path, s->tensor[i].name);
 	return VN_OK;
 }

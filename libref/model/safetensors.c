@@ -37,7 +37,7 @@ static int by_begin(const void *a, const void *b)
 	return s->bytes < t->bytes ? -1 : s->bytes > t->bytes; /* empty ones before what starts there */
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_st_tensor *)a)->name, ((const vn_st_tensor *)b)->name);
 }
@@ -153,7 +153,7 @@ vn_status vn_safetensors_parse(const char *path, const void *data, size_t bytes,
 	qsort(f->tensor, f->n, sizeof *f->tensor, by_begin);
 	if ((st = check_tiling(f, buffer, size, err)))
 		goto done;
-	qsort(f->tensor, f->n, sizeof *f->tensor, by_name);
+	qsort(f->tensor, f->n, sizeof *f->tensor, compare_names);
 	*file = f;
 	f = NULL;
 done:
@@ -194,7 +194,7 @@ const char *vn_safetensors_path(const vn_safetensors *f)                     { r
 const vn_st_tensor *vn_safetensors_find(const vn_safetensors *f, const char *name)
 {
 	vn_st_tensor key = { .name = name };
-	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, by_name);
+	return bsearch(&key, f->tensor, f->n, sizeof *f->tensor, compare_names);
 }
 
 const char *vn_safetensors_meta(const vn_safetensors *f, const char *key)

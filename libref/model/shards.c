@@ -11,7 +11,7 @@
 
 enum { INDEX_MAX = 64 << 20, FILES_MAX = 4096, PATH_ROOM = 4096 };
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	const struct vn_shard_tensor *s = a, *t = b;
 	return strcmp(s->tensor->name, t->tensor->name);
@@ -146,7 +146,7 @@ vn_status vn_shards_open(const char *dir, vn_shards *s, vn_error *err)
 			s->all[s->n].tensor = vn_safetensors_at(s->file[i], j);
 			s->all[s->n].path = vn_safetensors_path(s->file[i]);
 		}
-	qsort(s->all, s->n, sizeof *s->all, by_name);
+	qsort(s->all, s->n, sizeof *s->all, compare_names);
 	for (size_t i = 1; i < s->n; i++)
 		if (strcmp(s->all[i - 1].tensor->name, s->all[i].tensor->name) == 0) {
 			st = vn_fail(err, VN_ERR_FORMAT, "%s: %s is in two files", s->all[i].path, s->all[i].tensor->name);
@@ -171,5 +171,5 @@ const struct vn_shard_tensor *vn_shards_find(const vn_shards *s, const char *nam
 {
 	vn_st_tensor           t = { .name = name };
 	struct vn_shard_tensor key = { .tensor = &t };
-	return s->all ? bsearch(&key, s->all, s->n, sizeof *s->all, by_name) : NULL;
+	return s->all ? bsearch(&key, s->all, s->n, sizeof *s->all, compare_names) : NULL;
 }

@@ -14,7 +14,7 @@
 
 enum { CONFIG_MAX = 4 << 20 };
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	return strcmp(((const vn_source_tensor *)a)->name, ((const vn_source_tensor *)b)->name);
 }
@@ -22,7 +22,7 @@ static int by_name(const void *a, const void *b)
 const vn_source_tensor *vn_source_find(const vn_source *s, const char *name)
 {
 	const vn_source_tensor key = { .name = name };
-	return s->n ? bsearch(&key, s->tensor, s->n, sizeof *s->tensor, by_name) : NULL;
+	return s->n ? bsearch(&key, s->tensor, s->n, sizeof *s->tensor, compare_names) : NULL;
 }
 
 void vn_source_warn(vn_source *s, const char *format, ...)

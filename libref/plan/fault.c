@@ -218,7 +218,7 @@ static vn_status fits_nothing(const vn_faulty *f, int fault, const char *what, v
 	return vn_fail(err, VN_ERR_USAGE, "%s: it fits nothing there; in this model it fits %s%s", what, list, n > k ? ", ..." : "");
 }
 
-static vn_status make(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
+static vn_status make_fault(vn_faulty *f, const vn_fault_row *r, int node, vn_error *err)
 {
 	const vn_status st = r->make(r, f, node, err);
 
@@ -230,7 +230,7 @@ vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_er
 	vn_fault_row r = table[fault];
 
 	r.x = number;
-	return make(f, &r, node, err);
+	return make_fault(f, &r, node, err);
 }
 
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
@@ -256,7 +256,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 		st = fits_nothing(f, fault, what, err);
 	f->kept = 0;
 	for (int i = 0; !st && i < n; i++)
-		if ((st = make(f, &table[fault], f->plan->value[target[i]].node, err)))
+		if ((st = make_fault(f, &table[fault], f->plan->value[target[i]].node, err)))
 			st = vn_context(err, st, "%s: %s", what, f->plan->value[target[i]].name);
 	if (!st && f->kept && f->kept == n)
 		st = vn_fail(err, VN_ERR_USAGE, "%s: the weights there stay what they are", what);

@@ -92,7 +92,7 @@ static vn_status put_all(job *j, const vn_ids *ids)
 	return st;
 }
 
-static vn_status whole(job *j, const char *text, size_t n, bool special)
+static vn_status encode_text(job *j, const char *text, size_t n, bool special)
 {
 	vn_added_search       s = { 0 };
 	const vn_added_token *found;
@@ -120,7 +120,7 @@ vn_status vn_tokenizer_encode(const vn_tokenizer *t, const char *text, size_t by
 	*n = 0;
 	if (!j.split)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to match patterns");
-	else if (!(st = whole(&j, text, bytes, special))) {
+	else if (!(st = encode_text(&j, text, bytes, special))) {
 		*ids = j.out.id;
 		*n = (int64_t)j.out.n;
 		j.out.id = NULL;

@@ -24,7 +24,7 @@ typedef struct work {
 	vn_error   *err;
 } work;
 
-static void put(work *w, const char *text, size_t n)
+static void put_bytes(work *w, const char *text, size_t n)
 {
 	if (w->n + n + 1 > w->room && !w->full) {
 		const size_t room = 2 * (w->n + n + 1);
@@ -43,13 +43,13 @@ static void put(work *w, const char *text, size_t n)
 
 static void put_text(work *w, const char *text)
 {
-	put(w, text, strlen(text));
+	put_bytes(w, text, strlen(text));
 }
 
 /* n bytes of the pattern as they are. */
 static void copy(work *w, size_t n)
 {
-	put(w, w->pattern + w->at, n);
+	put_bytes(w, w->pattern + w->at, n);
 	w->at += n;
 }
 
@@ -80,7 +80,7 @@ static void put_later(work *w, char category)
 	char                 text[40];
 
 	for (size_t i = 0; i < n; i++)
-		put(w, text, (size_t)snprintf(text, sizeof text, "\\x{%x}-\\x{%x}", r[i].first, r[i].last));
+		put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%x}-\\x{%x}", r[i].first, r[i].last));
 }
 
 /* \p{NAME}, \p{^NAME}, \P{NAME}. */
@@ -137,7 +137,7 @@ static vn_status code_point(work *w)
 		x = x * 16 + (unsigned long)(isdigit(peek(w, n)) ? peek(w, n) - '0' : (peek(w, n) | 0x20) - 'a' + 10);
 	if (n == first || (braces ? peek(w, n) != '}' : n != most) || x > 0x10ffff || (peek(w, 1) == 'x' && !braces && x > 0x7f))
 		return refuse(w, "a code point");
-	put(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
+	put_bytes(w, text, (size_t)snprintf(text, sizeof text, "\\x{%lx}", x));
 	w->at += n + braces;
 	return VN_OK;
 }
