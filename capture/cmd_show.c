@@ -68,6 +68,12 @@ static int find(const vn_recording *r, const char *name, vn_error *err)
 	return found;
 }
 
+static void warn_of_part(const vn_recording *r)
+{
+	if (!vn_recording_complete(r))
+		vn_warn("show", "%s is INCOMPLETE: what follows is only a part of a run", vn_recording_path(r));
+}
+
 static vn_status show(const char *path, const char *name, bool weights, bool json, vn_error *err)
 {
 	vn_recording  *r = NULL;
@@ -77,6 +83,8 @@ static vn_status show(const char *path, const char *name, bool weights, bool jso
 	int            i = -1;
 	vn_status      st = vn_recording_open(path, &r, err);
 
+	if (!st)
+		warn_of_part(r);
 	if (!st && name && !json && (step = step_named(r, name)))
 		name = NULL;
 	if (!st && name && (i = find(r, name, err)) < 0)
@@ -112,6 +120,7 @@ static int check(const char *path, vn_error *err)
 	int           status = 2;
 
 	if (!vn_recording_open(path, &r, err)) {
+		warn_of_part(r);
 		vn_recording_allow_damage(r);
 		vn_show_state(r);
 		status = vn_show_check(r, err);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -195,12 +196,30 @@ static int tell_sandbox(void)
 	return tried ? 0 : 2;
 }
 
+/* The stack grows while the program runs, up to the soft limit of that moment. */
+static bool raise_stack(void)
+{
+	enum { NEEDED = 512 << 10, WANTED = 8 << 20 };
+	struct rlimit most;
+
+	if (getrlimit(RLIMIT_STACK, &most) != 0 || most.rlim_cur >= WANTED)
+		return true;
+	most.rlim_cur = most.rlim_max < WANTED ? most.rlim_max : WANTED;
+	setrlimit(RLIMIT_STACK, &most);
+	if (most.rlim_cur >= NEEDED)
+		return true;
+	fprintf(stderr, "vernier: the stack may have %llu KiB; it needs %d (ulimit -s)\n", (unsigned long long)most.rlim_cur >> 10, NEEDED >> 10);
+	return false;
+}
+
 static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
 
 	vn_trouble_program();
 	occupy_standard_streams();
+	if (!raise_stack())
+		return 2;
 	signal(SIGXFSZ, SIG_IGN); /* a file too large (ulimit -f) is an error of its write, and what was begun is removed */
 	if (computes(argc, argv))
 		vn_spin_briefly(argv); /* first: it may start the program again */

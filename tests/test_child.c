@@ -67,6 +67,33 @@ static void a_reader_that_crashes_says_that_the_file_is_damaged(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "damaged"));
 }
 
+/* As code that took the child over: its own timer is off. */
+static void compute_without_end(void *ctx, int pipe)
+{
+	volatile int going = *(const int *)ctx + 1;
+
+	(void)pipe;
+	vn_child_patience(0);
+	while (going)
+		;
+}
+
+static void stop_itself(void *ctx, int pipe)
+{
+	(void)ctx;
+	(void)pipe;
+	raise(SIGSTOP);
+}
+
+static void a_reader_that_switches_its_timer_off_is_ended_all_the_same(void)
+{
+	vn_error err;
+	CU_ASSERT_EQUAL(line_after(compute_without_end, 0, NULL, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reading it does not end"));
+	CU_ASSERT_EQUAL(line_after(stop_itself, 0, NULL, &err), VN_ERR_FORMAT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "reading it does not end"));
+}
+
 static void jump_astray(void *ctx, int pipe)
 {
 	static volatile uintptr_t nowhere = 8; /* as far as a compiler knows, a place */
@@ -127,6 +154,7 @@ int main(void)
 {
 	static CU_TestInfo tests[] = {
 		TEST(a_reader_that_is_killed_says_nothing_of_the_file), TEST(a_reader_that_crashes_says_that_the_file_is_damaged),
+		TEST(a_reader_that_switches_its_timer_off_is_ended_all_the_same),
 		TEST(a_wild_pointer_says_that_the_file_is_damaged), TEST(a_reader_without_memory_says_nothing_of_the_file),
 		TEST(a_crash_without_memory_says_nothing_of_the_file), CU_TEST_INFO_NULL
 	};

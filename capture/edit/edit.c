@@ -97,7 +97,7 @@ vn_status vn_edit_file(const char *path, void (*change)(vn_edit *e, void *ctx), 
 		return st;
 	}
 	j.bytes = s.st_size;
-	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = path, .file = j.fd, .writes = true, .work = work, .ctx = &j }, err);
+	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = path, .file = j.fd, .writes = true, .slow = true, .work = work, .ctx = &j }, err);
 	if (!st && !(st = vn_child_receive(&child, &kind, &data, &bytes, err)) && kind != VN_FRAME_DONE)
 		st = vn_child_refused(path, data, bytes, err);
 	free(data);

@@ -24,8 +24,9 @@
 
 /* A child sends something for every object it meets. Three seconds of computing
  * in between are a loop in a damaged structure; so are ten minutes of silence,
- * however slow the disk. */
-enum { COMPUTING_S = 3, SILENCE_MS = 600000 };
+ * however slow the disk. The child has a timer for the first. Code that took it over could switch that
+ * off, so the parent looks at the child's clock as well, once a tick. */
+enum { COMPUTING_S = 3, OVERSPENT_S = 3 * COMPUTING_S, SILENCE_MS = 600000, TICK_MS = 1000 };
 /* Frames of a few hundred bytes each: one at a time, the two processes would
  * spend a sixth of their time waking each other. */
 enum { AHEAD = 1 << 16, MOMENT_MS = 100 };
@@ -100,7 +101,7 @@ vn_status vn_child_start(vn_child *c, const vn_child_task *t, vn_error *err)
 {
 	int ends[2];
 
-	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5" };
+	*c = (vn_child){ .pid = -1, .pipe = -1, .path = t->path, .what = t->what ? t->what : "HDF5", .slow = t->slow };
 	if (!(c->in = malloc(AHEAD)))
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory to read it", t->path);
 	if (pipe2(ends, O_CLOEXEC) != 0) {
@@ -236,6 +237,30 @@ static vn_status build(vn_child *c, bool *whole, vn_error *err)
 	}
 }
 
+/* Seconds of processor that the child has used; 0: not known. */
+static double processor_s(const vn_child *c)
+{
+	clockid_t       id;
+	struct timespec t;
+	if (c->pid <= 0 || clock_getcpuclockid(c->pid, &id) != 0 || clock_gettime(id, &t) != 0)
+		return 0;
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A child that computes, or has stopped itself, and says nothing. Twice stopped: after a Ctrl-Z, parent and child may not
+ * go on in the same moment. */
+static bool runs_away(vn_child *c)
+{
+	siginfo_t info = { 0 };
+	if (c->pid <= 0)
+		return false;
+	if (waitid(P_PID, (id_t)c->pid, &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == c->pid)
+		c->stopped++;
+	else
+		c->stopped = 0;
+	return c->stopped > 1 || (!c->slow && processor_s(c) - c->spent_s > OVERSPENT_S);
+}
+
 /* The pipe has something to say, and nothing is left of what was read ahead. */
 static vn_status pull(vn_child *c, vn_error *err)
 {
@@ -246,8 +271,12 @@ static vn_status pull(vn_child *c, vn_error *err)
 
 	if (n < 0 && errno == EINTR)
 		return VN_OK;
-	if (n <= 0)
+	if (n < 0)
+		return vn_fail(err, VN_ERR_IO, "%s: what its reader found cannot be received: %s", c->path, strerror(errno));
+	if (n == 0)
 		return gone(c, err);
+	c->spent_s = processor_s(c);
+	c->stopped = 0;
 	c->at = 0;
 	c->n = ahead ? (size_t)n : 0;
 	c->got += ahead ? 0 : (size_t)n;
@@ -259,12 +288,20 @@ static vn_status wait_for_any(vn_child *const *c, int n, int *which, vn_error *e
 {
 	struct pollfd p[VN_CHILDREN];
 	vn_status     st = VN_OK;
-	int           ready;
+	int           ready, silent_ms = 0;
 
 	for (int i = 0; i < n; i++)
 		p[i] = (struct pollfd){ .fd = c[i]->pipe, .events = POLLIN };
-	while ((ready = poll(p, (nfds_t)n, SILENCE_MS)) < 0 && errno == EINTR)
-		;
+	while ((ready = poll(p, (nfds_t)n, TICK_MS)) <= 0 && silent_ms < SILENCE_MS) {
+		if (ready < 0 && errno != EINTR)
+			break;
+		silent_ms += ready == 0 ? TICK_MS : 0;
+		for (int i = 0; ready == 0 && i < n; i++)
+			if (c[i]->pipe >= 0 && runs_away(c[i])) {
+				*which = i;
+				return damaged(c[i], "reading it does not end", err);
+			}
+	}
 	for (int i = 0; i < n && !st; i++)
 		if (c[i]->pipe >= 0 && (ready <= 0 || p[i].revents)) {
 			*which = i;

@@ -33,6 +33,9 @@ typedef struct vn_child {
 	uint32_t    head[2]; /* the frame that is coming in: kind, bytes; `got` bytes of head and body so far */
 	size_t      got;
 	char       *body;
+	bool        slow;    /* of its task */
+	double      spent_s; /* of processor, when it last said something */
+	int         stopped; /* looks at it, one after the other, that found it stopped */
 } vn_child;
 
 /* What a child sends last when the machine refused it something (libref/base/trouble.h): not the file is at fault.
@@ -44,6 +47,7 @@ typedef struct vn_child_task {
 	const char *what;    /* what it should be, likewise; NULL: HDF5 */
 	int         file;    /* it, open; -1: none. Of the descriptors of this process the child has no other */
 	bool        writes;  /* it is changed: a file of our own */
+	bool        slow;    /* it computes for long between two things it says (vn_child_patience): the parent waits up to ten minutes */
 	void      (*work)(void *ctx, int pipe);
 	void       *ctx;
 	int         without; /* of vn_sandbox, for tests */

@@ -237,7 +237,7 @@ static vn_status run_child(vn_dump *d, void (*work)(void *ctx, int pipe), vn_err
 	task      t = { .path = d->path, .s = s };
 	vn_child  child;
 	int       kind = FAILED;
-	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = d->path, .what = "zip", .file = s->fd, .work = work, .ctx = &t }, err);
+	vn_status st = vn_child_start(&child, &(vn_child_task){ .path = d->path, .what = "zip", .file = s->fd, .slow = true, .work = work, .ctx = &t }, err);
 
 	while (!st && kind != DONE) {
 		void  *data = NULL;

@@ -64,7 +64,7 @@ static vn_status load_once(vn_recording *r, int i, vn_error *err)
 		st = r->foreign.read(r->foreign.context, s->foreign - 1, 0, (size_t)s->bytes, scan.to.data, err);
 	for (; n < scan.children && !st && !s->foreign; n++) {
 		scan.child = n;
-		st = vn_child_start(&child[n], &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_numbers, .ctx = &scan }, err);
+		st = vn_child_start(&child[n], &(vn_child_task){ .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_numbers, .ctx = &scan }, err);
 	}
 	if (!st)
 		st = wait_for_numbers(r, child, n, err);
@@ -149,7 +149,7 @@ static void load_ahead(vn_recording *r, int i, int most)
 	r->ahead.many = n;
 	if (n > 1 && vn_scratch_make(&room, bytes)) {
 		scan.to = room;
-		vn_status st = vn_child_start(&child, &(vn_child_task){ .path = r->path, .file = r->fd, .work = vn_scan_many, .ctx = &scan }, &why);
+		vn_status st = vn_child_start(&child, &(vn_child_task){ .path = r->path, .file = r->fd, .slow = true, .work = vn_scan_many, .ctx = &scan }, &why);
 		if (!st) {
 			st = wait_for_numbers(r, &child, 1, &why);
 			vn_child_end(&child);

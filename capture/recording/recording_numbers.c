@@ -53,7 +53,7 @@ static vn_status data_of(vn_recording *r, int i, const void **data, bool *unchec
 
 	*data = NULL;
 	if (s->bytes == 0)
-		return VN_OK;
+		return v || s->gathered ? VN_OK : vn_proof_ask(r, i, err);
 	if (v) {
 		if (!v->made.data && vn_shape_count(&v->shape) && (st = load_tensor(r, i, &v->shape, NULL, &v->made, err)))
 			return st;

@@ -46,7 +46,6 @@ void vn_show_state(const vn_recording *r)
 		printf(": complete");
 	} else {
 		printf(": INCOMPLETE: its run was interrupted or still goes on");
-		vn_warn("show", "%s is INCOMPLETE: what follows is only a part of a run", vn_recording_path(r));
 	}
 	printf("; %d tensor%s\n", vn_recording_count(r), vn_recording_count(r) == 1 ? "" : "s");
 }
