@@ -66,3 +66,8 @@ cp -r "$model" m; printf x > m/tokenizer.json; rm -f m/vocab.json
 vernier capture ref m --ids 1,2,3 -o m.h5 --strict 2>&1 | sed 's/ in .* computing)//'; echo "${PIPESTATUS[0]}"
 vernier evaluate m --ids 1,2,3,4 --candidate ref --decode 0 --strict >/dev/null; echo $?
 vernier points m --strict >/dev/null; echo $?
+echo "== an incomplete file, however it is shown"
+$python -c 'import h5py, shutil
+shutil.copy("half.h5", "part.h5")
+h5py.File("part.h5", "r+").attrs["complete"] = 0'
+for how in "" "--format json" "--weights" "--check" "logits"; do vernier show part.h5 $how --strict 2>&1 >/dev/null | tail -1; echo "${PIPESTATUS[0]}"; done
