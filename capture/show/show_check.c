@@ -7,6 +7,8 @@
 #include "libref/base/progress.h"
 
 #include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,6 +57,43 @@ static vn_status check_digests(vn_recording *r, digests *found, vn_error *err)
 	return st;
 }
 
+/* Another recorder may have summed in float32, and in another order. */
+static bool near(double said, double found, double room)
+{
+	return fabs(said - found) <= room || (isnan(said) && isnan(found));
+}
+
+static bool statistics_hold(const vn_stats *said, const vn_stats *found)
+{
+	const double room = 1e-3 * found->rms;
+	return said->nan == found->nan && said->inf == found->inf && near(said->min, found->min, 1e-6 * fabs(found->min))
+	    && near(said->max, found->max, 1e-6 * fabs(found->max)) && near(said->absmax, found->absmax, 1e-6 * found->absmax)
+	    && near(said->mean, found->mean, room) && near(said->rms, found->rms, room);
+}
+
+/* What `show` prints of a tensor without reading it. */
+static vn_status check_statistics(vn_recording *r, int *wrong, vn_error *err)
+{
+	vn_status st = VN_OK;
+	for (int i = 0; !st && i < vn_recording_count(r); i++) {
+		const vn_entry *e = vn_recording_entry(r, i);
+		const void     *data;
+		char            words[VN_NAME_MAX + 200];
+		if (e->same_as >= 0 || !e->has_stats || (st = vn_recording_data(r, i, &data, err)))
+			continue;
+		const vn_stats found = vn_stats_of(data, e->dtype, (size_t)vn_shape_count(&e->shape));
+		vn_recording_release(r, i);
+		vn_recording_forget(r);
+		if (statistics_hold(&e->stats, &found))
+			continue;
+		snprintf(words, sizeof words, "%s: its statistics are not those of its numbers: min %.6g, max %.6g, rms %.6g, %" PRId64 " NaN; the file says "
+		         "%.6g, %.6g, %.6g, %" PRId64, e->name, found.min, found.max, found.rms, found.nan, e->stats.min, e->stats.max, e->stats.rms, e->stats.nan);
+		print_finding("BROKEN", e->step, words);
+		++*wrong;
+	}
+	return st;
+}
+
 /* How many of the two do not hold: that they follow each other, and that they are all there. */
 static vn_status check_steps(const vn_recording *r, int *wrong, vn_error *err)
 {
@@ -95,9 +134,11 @@ int vn_show_check(vn_recording *r, vn_error *err)
 {
 	digests       d = { 0 };
 	vn_identities x = { 0 };
-	int           steps = 0;
+	int           steps = 0, statistics = 0;
 	vn_status     st = check_digests(r, &d, err);
 
+	if (!st)
+		st = check_statistics(r, &statistics, err);
 	if (!st)
 		st = vn_identities_of(r, NULL, NULL, &x, err);
 	if (!st)
@@ -109,7 +150,7 @@ int vn_show_check(vn_recording *r, vn_error *err)
 	if (!st)
 		printf("%d identities looked at, %d broken; %d digests, %d wrong\n", x.checked, x.n, d.checked, d.wrong);
 	const int rows = st ? 0 : check_rows(r);
-	const bool bad = rows > 0 || x.n > 0 || d.wrong > 0 || steps > 0;
+	const bool bad = rows > 0 || x.n > 0 || d.wrong > 0 || steps > 0 || statistics > 0;
 	vn_identities_free(&x);
 	return st ? 2 : bad;
 }

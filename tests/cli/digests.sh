@@ -59,3 +59,9 @@ for k, v in kept.items():
 new.attrs['digest'] = '0' * 32"
 vernier show empty.h5 --check 2>&1 | grep -E 'DAMAGED|digests'
 say f32.h5 empty.h5 --allow missing
+echo "== statistics that are not of the numbers"
+cp f32.h5 stats.h5; "${PYTHON:-python3}" -c "
+import h5py
+f = h5py.File('stats.h5', 'r+')
+f['step.0/logits'].attrs['max'] = 1e-30"
+vernier show stats.h5 --check 2>&1 | grep -E 'BROKEN|digests'; echo "[${PIPESTATUS[0]}]"
