@@ -131,7 +131,7 @@ static vn_status store(const vn_option *o, const char *value, void *command, vn_
 	case VN_CHOICE: return read_choice(o, value, field, err);
 	case VN_LIST:   return add_to_list(o, value, to, err);
 	case VN_WHOLE:  return read_number(o, value, field, err);
-	case VN_REAL:
+	case VN_DOUBLE:
 		return vn_text_real(value, (double)o->low, (double)o->high, field) ? VN_OK
 		       : vn_fail(err, VN_ERR_USAGE, "--%s wants a number from %" PRId64 " to %" PRId64 ", not '%s'", o->name, o->low, o->high, value);
 	case VN_INT:

@@ -36,7 +36,7 @@ typedef enum vn_option_kind {
 	VN_OPTIONAL, /* const char *: what is behind "--name=", or "" for --name alone; no letter */
 	VN_INT,     /* int, low to high */
 	VN_WHOLE,   /* int64_t, low to high */
-	VN_REAL,    /* double, low to high */
+	VN_DOUBLE,  /* double, low to high */
 	VN_CHOICE,  /* int, the place of the value among the words of `argument`, "text|json" */
 	VN_LIST,    /* const char *[most], with its length in an int at `count`; may be repeated */
 	VN_TAKE,    /* `take` reads it */
@@ -59,7 +59,7 @@ struct vn_option {
 
 /* Where a value goes, and the kind of option by the type of the field. */
 #define VN_INTO(type, field) \
-	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_REAL), .at = offsetof(type, field)
+	.kind = _Generic(((type *)0)->field, bool: VN_FLAG, const char *: VN_TEXT, int: VN_INT, int64_t: VN_WHOLE, double: VN_DOUBLE), .at = offsetof(type, field)
 #define VN_RANGE(least, greatest) .low = (least), .high = (greatest)
 #define VN_MAYBE(type, field) \
 	.kind = _Generic(((type *)0)->field, const char *: VN_OPTIONAL), .at = offsetof(type, field)
