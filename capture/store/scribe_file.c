@@ -211,7 +211,9 @@ static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	bool           some = true;
 
 	drop(d);
-	for (int i = 0; i < rank && i < VN_MAX_RANK; i++) {
+	if (!name || rank < 0 || rank > VN_MAX_RANK || (int)dtype < 0 || dtype >= VN_N_DTYPES)
+		return vn_fail(err, VN_ERR_USAGE, "%s: a tensor without a name, or of no known format or rank", d->path);
+	for (int i = 0; i < rank; i++) {
 		dim[i] = (hsize_t)vn_take_int(m);
 		some &= dim[i] > 0;
 	}
@@ -233,7 +235,7 @@ static vn_status start(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 		H5Tclose(type);
 	if (space >= 0)
 		H5Sclose(space);
-	return good ? VN_OK : not_made(d, name ? name : "a tensor", err);
+	return good ? VN_OK : not_made(d, name, err);
 }
 
 /* How many; of each the key, 't', 'i' or 'r', and the value. */
