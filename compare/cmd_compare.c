@@ -52,14 +52,17 @@ static const vn_option options[] = {
 	VN_GROUP("Floor and causes"),
 	{ "model", 0, VN_INTO(command, how.o.model), .argument = "MODEL",
 	  .help = "Compute the floor by running the reference on these weights in CAND's precision. The floor is the error that the number format alone causes, and "
-	          "the unit of limits such as nmse_over_floor. Also run it in REF's precision: a REF that differs from what its model computes is outside. If "
-	          "anything is outside, recompute every operation on CAND's own inputs, as --replay does. Default: none." },
+	          "the unit of limits such as nmse_over_floor. Also run it in REF's precision: a REF that differs from what its model computes is outside. Every "
+	          "operation is recomputed on CAND's own inputs, too: one that is beyond its own floor is outside (--no-replay leaves this out). Default: none." },
 	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. Default: none." },
 	VN_FLOOR_PRECISION_OPTION(command, how),
 	{ "replay", 0, VN_INTO(command, how.o.replay),
-	  .help = "With --model, recompute every operation on CAND's own inputs even if nothing is outside. The report then shows, for each operation, the error "
-	          "that it added itself (local, in multiples of its floor), the error of its inputs (inherited), and how much it magnified that (gain)." },
+	  .help = "With --model, recompute every operation on CAND's own inputs. This is the default. The report shows, for each operation, the error that it "
+	          "added itself (local, in multiples of its floor), the error of its inputs (inherited), and how much it magnified that (gain)." },
+	{ "no-replay", 0, VN_INTO(command, how.o.no_replay),
+	  .help = "With --model, compute the floor alone. Then accumulated error cannot be told from a fault, and an operation that is wrong within the limits of "
+	          "its checkpoint passes." },
 	{ "explain", 0, VN_INTO(command, how.o.explain),
 	  .help = "With --model, find the known mistake that reproduces each origin, as vernier explain does." },
 	VN_GROUP("What to compare"),
@@ -146,6 +149,9 @@ static int arguments(command *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
 		return vn_complain(k->name, "an explanation is computed with the weights: give --model MODEL");
+	if (k->how.o.no_replay && (k->how.o.replay || k->how.o.explain))
+		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other", k->how.o.explain ? "an explanation" : "--replay");
+	k->how.o.replay = k->how.o.replay || (k->how.o.model && !k->how.o.no_replay);
 	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	k->ref = argv[optind];

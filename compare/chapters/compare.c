@@ -17,6 +17,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/judge/pool_channels.h"
 #include "compare/explain/explain.h"
+#include "compare/replay/by_operation.h"
 #include "compare/replay/replay.h"
 
 #include "capture/show/identities.h"
@@ -77,7 +78,7 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	count(c);
 	unused_rules(c);
 	/* What was allowed to be missing passes no check: somebody must have. */
-	if (c->n_fails == 0 && c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] == 0)
+	if (c->n_fails == 0 && c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_ACCUMULATED] == 0)
 		return c->n_status[VN_UNLIMITED]
 		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_status[VN_UNLIMITED])
 		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->ref),
@@ -340,8 +341,8 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < c->n_points; i++)
 		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
 			return st;
-	if ((st = vn_tell_misshapen(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
-	    || (st = explain(c, err)) || (st = check_alone(c, err)))
+	if ((st = vn_tell_misshapen(c, err)) || (st = vn_replay_run(c, err)) || (st = vn_judge_operations(c, err)) || (st = vn_baseline_apply(c, err))
+	    || (st = vn_localise(c, err)) || (st = vn_replay_origins(c, err)) || (st = explain(c, err)) || (st = check_alone(c, err)))
 		return st;
 	return check_digests(c, err);
 }

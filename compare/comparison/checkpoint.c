@@ -39,7 +39,7 @@ const char *vn_allow_parse(const char *list, unsigned *set)
 }
 
 static const char *const status_text[VN_N_STATUS_WORDS] = {
-	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
+	[VN_WITHIN] = "within", [VN_OUTSIDE] = "outside", [VN_ACCUMULATED] = "accumulated", [VN_UNLIMITED] = "unlimited", [VN_MISSING] = "missing",
 	[VN_EXTRA] = "extra", [VN_EMPTY] = "empty", [VN_MISSHAPEN] = "misshapen", [VN_UNREADABLE] = "unreadable",
 };
 

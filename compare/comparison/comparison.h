@@ -38,6 +38,7 @@ typedef enum vn_allow {
 typedef enum vn_status_word {
 	VN_WITHIN,     /* measured, inside all its limits */
 	VN_OUTSIDE,    /* measured, outside at least one */
+	VN_ACCUMULATED, /* outside, but every operation up to it was replayed and cleared (by_operation.h): does not fail */
 	VN_UNLIMITED,  /* measured, no limit but nonfinite applies */
 	VN_MISSING,    /* not in the candidate */
 	VN_EXTRA,      /* not in the reference */
@@ -152,6 +153,7 @@ typedef struct vn_compare_options {
 	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
 	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
 	bool        replay;        /* also where everything is within its limits */
+	bool        no_replay;     /* not even where something is outside */
 	bool        explain;       /* which known mistake reproduces each origin (explain.h) */
 	bool        strict;        /* a warning makes what is within outside */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */

@@ -44,6 +44,9 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 	text[0] = 0;
 	if (k->note)
 		vn_text_add(text, VN_WORDS, "%s: %s", key, k->note);
+	else if (k->form == VN_OF_OPERATION)
+		vn_text_add(text, VN_WORDS, "%s %s x floor, limit %s (what this operation adds itself, computed again on the candidate's inputs)", key,
+		            say_value(k->value, k->limit, 3, value, sizeof value), say_limit(k->limit, limit, sizeof limit));
 	else /* near 1 the first digits say nothing: 0.99998 against 0.99999 */
 		vn_text_add(text, VN_WORDS, "%s %s%s, limit %s", key, say_value(k->value, k->limit, higher ? 7 : 3, value, sizeof value),
 		            k->form != VN_OVER_FLOOR && info->better == VN_NEAR_ONE ? " from 1" : "",
@@ -64,6 +67,8 @@ const char *vn_say_check(const vn_checkpoint *p, const vn_check *k, char text[VN
 		vn_text_add(text, VN_WORDS, " at channel %" PRId64, channel);
 	if (k->rule && k->line == 0)
 		vn_text_add(text, VN_WORDS, " (%s)", k->rule->file);
+	else if (k->form == VN_OF_OPERATION)
+		return text;
 	else if (k->rule)
 		vn_text_add(text, VN_WORDS, " (%s:%d)", slash ? slash + 1 : k->rule->file, k->line);
 	else

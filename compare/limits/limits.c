@@ -13,7 +13,7 @@
 
 char *vn_limit_key(vn_form form, vn_metric m, char *text)
 {
-	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name, form == VN_OVER_FLOOR ? "_over_floor" : "");
+	snprintf(text, VN_KEY_TEXT, "%s%s", vn_metric_get(m)->name, form == VN_OVER_FLOOR ? "_over_floor" : form == VN_OF_OPERATION ? "_of_operation" : "");
 	return text;
 }
 
@@ -107,6 +107,10 @@ static void apply(const vn_limits *l, vn_rule *r, const char *name, vn_limit_set
 		set->extra = r->extra ? r : NULL;
 	if (r->constant >= 0)
 		set->constant = r->constant ? r : NULL;
+	if (r->operation >= 0)
+		set->operation = r->operation ? r : NULL;
+	if (r->accumulated >= 0)
+		set->accumulated_fails = r->accumulated ? NULL : r;
 	r->hit = true;
 }
 

@@ -15,7 +15,10 @@
 
 /* In which form a metric is limited: as it is; as a multiple of the floor's
  * (nmse_over_floor); or as it is, but only where no floor is known. */
-typedef enum vn_form { VN_PLAIN, VN_OVER_FLOOR, VN_WITHOUT_FLOOR, VN_N_FORMS } vn_form;
+typedef enum vn_form {
+	VN_PLAIN, VN_OVER_FLOOR, VN_WITHOUT_FLOOR, VN_N_FORMS,
+	VN_OF_OPERATION = VN_N_FORMS, /* of what the operation itself added, over its floor: a replay's (by_operation.h), not in files */
+} vn_form;
 
 typedef struct vn_rule {
 	char *file;       /* as it was opened */
@@ -32,6 +35,7 @@ typedef struct vn_rule {
 		int    line;
 	} key[VN_N_FORMS][VN_N_METRICS];
 	int missing, extra, constant; /* -1 unsaid, 0 refused, 1 allowed */
+	int operation, accumulated;   /* -1 unsaid, 0 fail, 1 allowed */
 } vn_rule;
 
 typedef struct vn_limit {
@@ -43,7 +47,8 @@ typedef struct vn_limit {
 /* What holds for one checkpoint. */
 typedef struct vn_limit_set {
 	vn_limit       limit[VN_N_FORMS][VN_N_METRICS];
-	const vn_rule *missing, *extra, *constant; /* the rule that allows it, or NULL */
+	const vn_rule *missing, *extra, *constant, *operation; /* the rule that allows it, or NULL */
+	const vn_rule *accumulated_fails; /* the rule that says so, or NULL */
 } vn_limit_set;
 
 typedef struct vn_limits {

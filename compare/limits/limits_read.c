@@ -26,7 +26,8 @@ typedef struct reader {
 
 /* ---- values ------------------------------------------------------------------ */
 
-static vn_status allowed(reader *r, const char *key, int *to)
+/* allowed, or the word for the opposite: to becomes 1 or 0. */
+static vn_status allowed_or(reader *r, const char *key, const char *opposite, int *to)
 {
 	const char *text;
 	vn_status st = vn_yaml_word(r->y, key, &text);
@@ -34,8 +35,8 @@ static vn_status allowed(reader *r, const char *key, int *to)
 		return st;
 	if (*to >= 0)
 		return FAIL(r, "%s twice in one rule", key);
-	if (strcmp(text, "allowed") != 0 && strcmp(text, "refused") != 0)
-		return FAIL(r, "%s: '%.40s'; expected allowed or refused", key, text);
+	if (strcmp(text, "allowed") != 0 && strcmp(text, opposite) != 0)
+		return FAIL(r, "%s: '%.40s'; expected allowed or %s", key, text, opposite);
 	*to = strcmp(text, "allowed") == 0;
 	return VN_OK;
 }
@@ -178,7 +179,7 @@ static vn_status new_rule(reader *r, vn_rule **rule)
 		return vn_yaml_no_memory(r->y);
 	l->rule[l->n_rules++] = *rule;
 	(*rule)->line = vn_yaml_line(r->y);
-	(*rule)->missing = (*rule)->extra = (*rule)->constant = -1;
+	(*rule)->missing = (*rule)->extra = (*rule)->constant = (*rule)->operation = (*rule)->accumulated = -1;
 	return ((*rule)->file = strdup(r->path)) ? VN_OK : vn_yaml_no_memory(r->y);
 }
 
@@ -229,11 +230,15 @@ static vn_status rule_key(void *context, const char *key, int line, int column)
 	if (strcmp(key, "why_of") == 0)
 		return vn_yaml_map(r->y, "a map of metrics (metric: what its limit rests on)", why_key, b);
 	if (strcmp(key, "missing") == 0)
-		return allowed(r, key, &rule->missing);
+		return allowed_or(r, key, "refused", &rule->missing);
 	if (strcmp(key, "extra") == 0)
-		return allowed(r, key, &rule->extra);
+		return allowed_or(r, key, "refused", &rule->extra);
 	if (strcmp(key, "constant") == 0)
-		return allowed(r, key, &rule->constant);
+		return allowed_or(r, key, "refused", &rule->constant);
+	if (strcmp(key, "operation") == 0)
+		return allowed_or(r, key, "fail", &rule->operation);
+	if (strcmp(key, "accumulated") == 0)
+		return allowed_or(r, key, "fail", &rule->accumulated);
 	if (strcmp(key, "without_floor") != 0)
 		return vn_yaml_fail_at(r->y, line, column, "unknown key or metric '%.100s'", key);
 	if (b->had_inner)

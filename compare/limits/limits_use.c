@@ -225,7 +225,7 @@ static bool says_nothing(const vn_rule *r)
 		for (int f = 0; f < VN_N_FORMS; f++)
 			if (r->key[f][m].state != VN_UNSAID)
 				return false;
-	return r->missing < 0 && r->extra < 0 && r->constant < 0;
+	return r->missing < 0 && r->extra < 0 && r->constant < 0 && r->operation < 0 && r->accumulated < 0;
 }
 
 static void doubts(vn_limits_use *u, const vn_dtype *as)

@@ -107,11 +107,15 @@ double vn_local_worst(const vn_replayed *l)
 	return token > most ? token : most;
 }
 
+double vn_local_slack(int64_t n)
+{
+	return n < VN_FEW_NUMBERS ? 4 : 1;
+}
+
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n)
 {
-	/* Of so few numbers a floor may be next to nothing by luck (compare.h). */
-	const double loose = n < VN_FEW_NUMBERS ? 4 : 1, all = vn_local_ratio(l) / VN_LOCAL_LIMIT, peak = vn_local_worst(l) / VN_PEAK_LIMIT;
-	return (all > peak || isnan(all) ? all : peak) / loose;
+	const double all = vn_local_ratio(l) / VN_LOCAL_LIMIT, peak = vn_local_worst(l) / VN_PEAK_LIMIT;
+	return (all > peak || isnan(all) ? all : peak) / vn_local_slack(n);
 }
 
 double vn_local_over_floor(const vn_checkpoint *p)

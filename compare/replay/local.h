@@ -38,6 +38,8 @@ double vn_local_ratio(const vn_replayed *l);
 double vn_local_worst(const vn_replayed *l);
 /* Both in one number: how much of what is allowed it uses; 1 is the limit. n: elements. */
 double vn_local_limit_fraction(const vn_replayed *l, int64_t n);
+/* Both limits are so many times as wide for n numbers: the floor of a few may be next to nothing by luck. */
+double vn_local_slack(int64_t n);
 
 /* The same of a checkpoint. NaN: not replayed. */
 double vn_local_over_floor(const vn_checkpoint *p);

@@ -54,9 +54,12 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 /* ---- origins --------------------------------------------------------------------------------- */
 
 /* With what each added itself known, the graph need not be asked: an origin may well stand on an input that is wrong. */
-static vn_status name_origins(vn_comparison *c, vn_error *err)
+vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
-	int *list = malloc(((size_t)c->n_points + 1) * sizeof *list), n = 0;
+	int n = 0;
+	if (!c->replayed)
+		return VN_OK;
+	int *list = malloc(((size_t)c->n_points + 1) * sizeof *list);
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
 	for (int i = 0; i < c->n_points; i++) {
@@ -150,6 +153,14 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	return st;
 }
 
+static bool any_fails(const vn_comparison *c)
+{
+	for (int i = 0; i < c->n_points; i++)
+		if (c->point[i].fails)
+			return true;
+	return false;
+}
+
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 {
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
@@ -159,7 +170,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	bool      again = false;
 	vn_status st;
 
-	if (!c->model || (c->first < 0 && !c->options->replay))
+	if (!c->model || c->options->no_replay || !(c->options->replay || any_fails(c)))
 		return VN_OK;
 	do {
 		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->model), .again = again };
@@ -174,7 +185,5 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);
 		st = VN_OK;
 	}
-	if (!st && c->replayed)
-		st = name_origins(c, err);
 	return st ? vn_context(err, st, "replay") : VN_OK;
 }

@@ -29,9 +29,13 @@
 /* A node that is cleared by name magnifies what it was given by so much. */
 #define VN_GAIN_NAMED 1.25
 
-/* replay of every measured checkpoint that the model's plan has, and from it origins. Needs c->model; nothing where there is
- * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
+/* replay of every measured checkpoint that the model's plan has. Needs c->model; nothing where there is none. What cannot be
+ * replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
+
+/* origins are the checkpoints whose own error is beyond its floor; of those that were not replayed, what localise said.
+ * After vn_localise; nothing without a replay. */
+vn_status vn_replay_origins(vn_comparison *c, vn_error *err);
 
 /* The floor by running options->model: measures the run in the candidate's precision against the reference, and fills floor
  * and has_floor. Sets c->model and c->policy. */

@@ -207,7 +207,7 @@ static void healthy_run(const page *p, int from, int to)
 static bool quiet(const page *p, int i)
 {
 	const vn_checkpoint *k = &p->c->point[i];
-	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED || absent(k));
+	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_ACCUMULATED || k->status == VN_UNLIMITED || absent(k));
 }
 
 /* Which points they are of, in a line. */

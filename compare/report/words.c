@@ -22,6 +22,8 @@ const char *vn_say_verdict(const vn_comparison *c)
 	if (c->options->baseline)
 		return !c->within ? "WORSE than the baseline" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "no worse than the baseline"
 		                                                                                            : "within limits";
+	if (c->within && c->n_status[VN_ACCUMULATED])
+		return "within by operation";
 	return c->within ? "within limits" : "OUTSIDE limits";
 }
 
@@ -39,7 +41,7 @@ static void add_digests(const vn_verified *d, char text[VN_WORDS])
 
 const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 {
-	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_UNLIMITED];
+	const int measured = c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] + c->n_status[VN_ACCUMULATED] + c->n_status[VN_UNLIMITED];
 	text[0] = 0;
 	if (c->within || c->strict) {
 		vn_text_add(text, VN_WORDS, "%d checkpoint%s compared", measured, measured == 1 ? "" : "s");
@@ -53,6 +55,9 @@ const char *vn_say_counts(const vn_comparison *c, char text[VN_WORDS])
 			if (c->n_status[s])
 				vn_text_add(text, VN_WORDS, ", %d %s", c->n_status[s], vn_status_text((vn_status_word)s));
 	}
+	if (c->n_status[VN_ACCUMULATED])
+		vn_text_add(text, VN_WORDS, "; accumulated error beyond its limit at %d checkpoint%s, every operation up to there cleared",
+		            c->n_status[VN_ACCUMULATED], c->n_status[VN_ACCUMULATED] == 1 ? "" : "s");
 	const int known = c->n_since[VN_KNOWN] + c->n_since[VN_BETTER];
 	if (known)
 		vn_text_add(text, VN_WORDS, ", %d outside as in the baseline", known);

@@ -1,0 +1,207 @@
+/* by_operation.c: see by_operation.h. */
+#include "compare/replay/by_operation.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/judge/pool_channels.h"
+#include "compare/judge/reach.h"
+#include "compare/replay/local.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- an operation beyond its floor ------------------------------------------------------------ */
+
+/* The measure that is farthest beyond what is allowed of it. */
+static vn_check check_of(const vn_checkpoint *p)
+{
+	const vn_replayed *l = &p->replay;
+	const double slack = vn_local_slack(p->m.n);
+	const double token = l->local_token > 0 ? l->local_token / l->floor_token : 0;
+	const double most = l->local_max > 0 ? l->local_max / l->floor_max : 0;
+	vn_check k = { .metric = VN_M_NMSE, .form = VN_OF_OPERATION, .limit = slack * VN_LOCAL_LIMIT, .value = vn_local_ratio(l) };
+
+	if (vn_local_worst(l) / VN_PEAK_LIMIT <= k.value / VN_LOCAL_LIMIT)
+		return k;
+	k.metric = token > most * most ? VN_M_WORST_TOKEN_NMSE : VN_M_MAX_ABS;
+	k.value = token > most * most ? token : most;
+	k.limit = token > most * most ? slack * VN_PEAK_LIMIT : sqrt(slack * VN_PEAK_LIMIT);
+	return k;
+}
+
+static vn_status add_check(vn_checkpoint *p, vn_error *err)
+{
+	vn_check *more = realloc(p->check, ((size_t)p->n_checks + 1) * sizeof *more);
+
+	if (!more)
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
+	p->check = more;
+	more[p->n_checks] = check_of(p);
+	if (p->worst < 0 || vn_check_used(&more[p->n_checks]) > vn_check_used(&more[p->worst]))
+		p->worst = p->n_checks;
+	p->n_checks++;
+	p->status = VN_OUTSIDE;
+	p->fails = true;
+	return VN_OK;
+}
+
+static bool accused(const vn_checkpoint *p)
+{
+	return vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
+}
+
+static vn_status check_operations(vn_comparison *c, vn_error *err)
+{
+	vn_limit_set set;
+	vn_status    st = VN_OK;
+
+	for (int i = 0; i < c->n_points && !st; i++) {
+		vn_checkpoint *p = &c->point[i];
+		if (!accused(p))
+			continue;
+		vn_limits_for(c->limits, p->name, &set);
+		if (!set.operation)
+			st = add_check(p, err);
+	}
+	return st;
+}
+
+/* ---- errors that only accumulated ------------------------------------------------------------------- */
+
+/* Of the values of one step, aliases resolved. */
+typedef struct walk {
+	const vn_comparison *c;
+	size_t step;
+	enum { UNSEEN, GOOD, BAD } *own; /* its checkpoints: none; replayed and cleared; not so */
+	bool *clear;  /* it is good, and all that it was computed from */
+	bool  before; /* so is all of the steps before */
+	bool  yes;    /* of the value that is asked for */
+} walk;
+
+static bool cleared(const vn_checkpoint *p)
+{
+	return p->replayed && !vn_local_beyond(p) && !p->replay.captured && p->replay.span <= VN_CHAIN_CLEARED;
+}
+
+/* Two names of one value are replayed once. */
+static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
+{
+	return p->value == q->value && p->step == q->step && p->m.n == q->m.n && p->m.value[VN_M_NMSE] == q->m.value[VN_M_NMSE]
+	    && p->m.value[VN_M_MAX_ABS] == q->m.value[VN_M_MAX_ABS];
+}
+
+static bool cleared_by_name(const vn_comparison *c, int i)
+{
+	const vn_checkpoint *p = &c->point[i];
+	if (p->replayed)
+		return cleared(p);
+	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) || (i + 1 < c->n_points && cleared(p + 1) && same_numbers(p, p + 1));
+}
+
+static void reached(void *context, size_t step, int value, bool all_rows)
+{
+	walk *w = context;
+	(void)all_rows;
+	w->yes = w->yes && (step == w->step ? w->clear[value] : w->before);
+}
+
+/* Values of a plan stand behind those that they are computed from. */
+static void walk_step(walk *w, int from, int to)
+{
+	const vn_plan *plan = w->c->plan;
+	bool all = true;
+
+	for (int v = 0; v < plan->n_values; v++)
+		w->own[v] = UNSEEN;
+	for (int i = from; i < to; i++) {
+		const vn_checkpoint *p = &w->c->point[i];
+		const bool good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
+		if (p->value >= 0 && p->m.n)
+			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
+		all = all && good;
+	}
+	for (int v = 0; v < plan->n_values; v++) {
+		w->yes = w->own[v] != BAD;
+		if (w->yes)
+			vn_reach_inputs(plan, w->step, v, true, reached, w);
+		w->clear[v] = w->yes;
+	}
+	w->before = w->before && all;
+}
+
+/* What a limit measures is an error, and the limit is vernier's own. A person's stands. */
+static bool may_accumulate(const vn_check *k)
+{
+	return k->rule && k->rule->shipped && !k->note && k->form != VN_OF_OPERATION && k->metric != VN_M_NONFINITE && k->metric != VN_M_HEADROOM
+	    && k->metric != VN_M_DIFFERING;
+}
+
+static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
+{
+	vn_limit_set set;
+
+	if (p->status != VN_OUTSIDE || !p->fails || p->invalid_floor)
+		return false;
+	for (int i = 0; i < p->n_checks; i++)
+		if (!p->check[i].holds && (!may_accumulate(&p->check[i]) || (p->check[i].steps && !all)))
+			return false;
+	vn_limits_for(c->limits, p->name, &set);
+	return !set.accumulated_fails;
+}
+
+static void forgive(vn_comparison *c, vn_checkpoint *p)
+{
+	p->status = VN_ACCUMULATED;
+	p->fails = false;
+	if (p->pooled_small >= 0)
+		c->pooled_small[p->pooled_small].outside = false;
+	if (p->channels >= 0)
+		c->channel_pool[p->channels].outside = false;
+}
+
+static int end_of_step(const vn_comparison *c, int from)
+{
+	int to = from + 1;
+	while (to < c->n_points && c->point[to].step == c->point[from].step)
+		to++;
+	return to;
+}
+
+static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
+{
+	int  last = -1, to;
+	bool all = true;
+
+	w->before = true;
+	for (int from = 0; from < c->n_points; from = to) {
+		to = end_of_step(c, from);
+		w->step = (size_t)c->point[from].step;
+		w->before = w->before && c->point[from].step > last; /* extra checkpoints stand last, whatever their step */
+		last = c->point[from].step;
+		walk_step(w, from, to);
+		for (int i = from; i < to; i++) {
+			clear[i] = c->point[i].value >= 0 && w->clear[c->point[i].value];
+			all = all && (clear[i] || !c->point[i].m.n);
+		}
+	}
+	for (int i = 0; i < c->n_points; i++)
+		if (clear[i] && only_accumulated(c, &c->point[i], all))
+			forgive(c, &c->point[i]);
+}
+
+vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
+{
+	vn_status st = c->replayed ? check_operations(c, err) : VN_OK;
+
+	if (st || !c->replayed || !c->plan)
+		return st;
+	const size_t n = (size_t)c->plan->n_values + 1;
+	walk  w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };
+	bool *clear = calloc((size_t)c->n_points + 1, sizeof *clear);
+	if (w.own && w.clear && clear)
+		forgive_accumulated(c, &w, clear);
+	else
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to ask %d operations", c->plan->n_values);
+	free(clear);
+	free(w.clear);
+	free(w.own);
+	return st;
+}
