@@ -53,11 +53,11 @@ static vn_status check_operations(vn_comparison *c, vn_error *err)
 	vn_limit_set set;
 	vn_status    st = VN_OK;
 
-	for (int i = 0; i < c->n_points && !st; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points && !st; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		if (!accused(p))
 			continue;
-		vn_limits_for(c->limits, p->name, &set);
+		vn_limits_for(c->request.limits, p->name, &set);
 		if (!set.operation)
 			st = add_check(p, err);
 	}
@@ -90,10 +90,10 @@ static bool same_numbers(const vn_checkpoint *p, const vn_checkpoint *q)
 
 static bool cleared_by_name(const vn_comparison *c, int i)
 {
-	const vn_checkpoint *p = &c->point[i];
+	const vn_checkpoint *p = &c->result.point[i];
 	if (p->replayed)
 		return cleared(p);
-	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) || (i + 1 < c->n_points && cleared(p + 1) && same_numbers(p, p + 1));
+	return (i > 0 && cleared(p - 1) && same_numbers(p, p - 1)) || (i + 1 < c->result.n_points && cleared(p + 1) && same_numbers(p, p + 1));
 }
 
 static void reached(void *context, size_t step, int value, bool all_rows)
@@ -106,13 +106,13 @@ static void reached(void *context, size_t step, int value, bool all_rows)
 /* Values of a plan stand behind those that they are computed from. */
 static void walk_step(walk *w, int from, int to)
 {
-	const vn_plan *plan = w->c->plan;
+	const vn_plan *plan = w->c->opened.plan;
 	bool all = true;
 
 	for (int v = 0; v < plan->n_values; v++)
 		w->own[v] = UNSEEN;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *p = &w->c->point[i];
+		const vn_checkpoint *p = &w->c->result.point[i];
 		const bool good = p->m.n && p->value >= 0 && cleared_by_name(w->c, i);
 		if (p->value >= 0 && p->m.n)
 			w->own[p->value] = good && w->own[p->value] != BAD ? GOOD : BAD;
@@ -143,7 +143,7 @@ static bool only_accumulated(vn_comparison *c, const vn_checkpoint *p, bool all)
 	for (int i = 0; i < p->n_checks; i++)
 		if (!p->check[i].holds && (!may_accumulate(&p->check[i]) || (p->check[i].steps && !all)))
 			return false;
-	vn_limits_for(c->limits, p->name, &set);
+	vn_limits_for(c->request.limits, p->name, &set);
 	return !set.accumulated_fails;
 }
 
@@ -152,15 +152,15 @@ static void forgive(vn_comparison *c, vn_checkpoint *p)
 	p->status = VN_ACCUMULATED;
 	p->fails = false;
 	if (p->pooled_small >= 0)
-		c->pooled_small[p->pooled_small].outside = false;
+		c->result.pooled_small[p->pooled_small].outside = false;
 	if (p->channels >= 0)
-		c->channel_pool[p->channels].outside = false;
+		c->result.channel_pool[p->channels].outside = false;
 }
 
 static int end_of_step(const vn_comparison *c, int from)
 {
 	int to = from + 1;
-	while (to < c->n_points && c->point[to].step == c->point[from].step)
+	while (to < c->result.n_points && c->result.point[to].step == c->result.point[from].step)
 		to++;
 	return to;
 }
@@ -171,35 +171,35 @@ static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
 	bool all = true;
 
 	w->before = true;
-	for (int from = 0; from < c->n_points; from = to) {
+	for (int from = 0; from < c->result.n_points; from = to) {
 		to = end_of_step(c, from);
-		w->step = (size_t)c->point[from].step;
-		w->before = w->before && c->point[from].step > last; /* extra checkpoints stand last, whatever their step */
-		last = c->point[from].step;
+		w->step = (size_t)c->result.point[from].step;
+		w->before = w->before && c->result.point[from].step > last; /* extra checkpoints stand last, whatever their step */
+		last = c->result.point[from].step;
 		walk_step(w, from, to);
 		for (int i = from; i < to; i++) {
-			clear[i] = c->point[i].value >= 0 && w->clear[c->point[i].value];
-			all = all && (clear[i] || !c->point[i].m.n);
+			clear[i] = c->result.point[i].value >= 0 && w->clear[c->result.point[i].value];
+			all = all && (clear[i] || !c->result.point[i].m.n);
 		}
 	}
-	for (int i = 0; i < c->n_points; i++)
-		if (clear[i] && only_accumulated(c, &c->point[i], all))
-			forgive(c, &c->point[i]);
+	for (int i = 0; i < c->result.n_points; i++)
+		if (clear[i] && only_accumulated(c, &c->result.point[i], all))
+			forgive(c, &c->result.point[i]);
 }
 
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->replayed ? check_operations(c, err) : VN_OK;
+	vn_status st = c->result.replayed ? check_operations(c, err) : VN_OK;
 
-	if (st || !c->replayed || !c->plan)
+	if (st || !c->result.replayed || !c->opened.plan)
 		return st;
-	const size_t n = (size_t)c->plan->n_values + 1;
+	const size_t n = (size_t)c->opened.plan->n_values + 1;
 	walk  w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };
-	bool *clear = calloc((size_t)c->n_points + 1, sizeof *clear);
+	bool *clear = calloc((size_t)c->result.n_points + 1, sizeof *clear);
 	if (w.own && w.clear && clear)
 		forgive_accumulated(c, &w, clear);
 	else
-		st = vn_fail(err, VN_ERR_NOMEM, "no memory to ask %d operations", c->plan->n_values);
+		st = vn_fail(err, VN_ERR_NOMEM, "no memory to ask %d operations", c->opened.plan->n_values);
 	free(clear);
 	free(w.clear);
 	free(w.own);

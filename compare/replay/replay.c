@@ -19,9 +19,9 @@ static void find_points(vn_replay *r)
 		r->want[v] = false;
 		r->error[v] = (double)NAN;
 	}
-	for (int i = 0; i < c->n_points; i++) {
-		const int root = c->point[i].step == r->step->number && c->point[i].m.n ? vn_names_root(&r->names, c->point[i].name) : -1;
-		if (root < 0 || (r->point[root] >= 0 && c->point[r->point[root]].status == VN_OUTSIDE))
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n ? vn_names_root(&r->names, c->result.point[i].name) : -1;
+		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
 		r->point[root] = i; /* of two names the one outside counts */
 		r->want[root] = true;
@@ -36,7 +36,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	vn_taps   taps[VN_N_ENGINES];
 	vn_status st = VN_OK;
 
-	vn_recording_tokens(r->c->cand, &ids, NULL);
+	vn_recording_tokens(r->c->opened.cand, &ids, NULL);
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		taps[i] = (vn_taps) { .want = r->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + s->rows - 1,
@@ -57,21 +57,21 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 {
 	int n = 0;
-	if (!c->replayed)
+	if (!c->result.replayed)
 		return VN_OK;
-	int *list = malloc(((size_t)c->n_points + 1) * sizeof *list);
+	int *list = malloc(((size_t)c->result.n_points + 1) * sizeof *list);
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
-	for (int i = 0; i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		/* What could not be replayed keeps what the graph says of it. */
 		p->origin = p->replayed ? vn_local_beyond(p) && p->replay.behind < 0 : p->origin;
 		if (p->origin)
 			list[n++] = i;
 	}
-	free(c->origins);
-	c->origins = list;
-	c->n_origins = n;
+	free(c->result.origins);
+	c->result.origins = list;
+	c->result.n_origins = n;
 	return VN_OK;
 }
 
@@ -80,7 +80,7 @@ vn_status vn_replay_origins(vn_comparison *c, vn_error *err)
 static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 {
 	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(c->cand, NULL, &at);
+	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
 	int64_t        by;
 
 	vn_positions_moved(c, &by);
@@ -94,7 +94,7 @@ static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 
 static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 {
-	const vn_model *m = r->c->model;
+	const vn_model *m = r->c->opened.model;
 	const size_t    n = (size_t)r->plan->n_values + 1;
 	vn_status st;
 
@@ -107,10 +107,10 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
-	r->e[VN_OWN].policy = r->c->policy;
-	r->e[VN_FINE].policy = vn_policy_fine(r->c->policy);
+	r->e[VN_OWN].policy = r->c->opened.policy;
+	r->e[VN_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
+		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->request.options->threads, .progress = i == VN_OWN };
 		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
@@ -137,26 +137,26 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
-		vn_lines_add(&r->c->notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
+		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
-				vn_lines_add(&r->c->notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+				vn_lines_add(&r->c->result.notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];
 		r->at = i;
 		position += step[i].tokens;
 		st = one_step(r, err);
-		r->c->replayed = true;
+		r->c->result.replayed = true;
 	}
 	return st;
 }
 
 static bool any_fails(const vn_comparison *c)
 {
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].fails)
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].fails)
 			return true;
 	return false;
 }
@@ -166,14 +166,14 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
 	vn_replay r;
 	const vn_step *step;
-	const int steps = vn_recording_steps(c->cand, &step);
+	const int steps = vn_recording_steps(c->opened.cand, &step);
 	bool      again = false;
 	vn_status st;
 
-	if (!c->model || c->options->no_replay || !(c->options->replay || any_fails(c)))
+	if (!c->opened.model || c->request.options->no_replay || !(c->request.options->replay || any_fails(c)))
 		return VN_OK;
 	do {
-		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->model), .again = again };
+		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
 		memcpy(r.assumed, assumed, sizeof assumed);
 		if (!(st = open_all(&r, steps, err)))
 			st = walk_steps(&r, step, steps, err);
@@ -182,7 +182,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	} while (again);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
-		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);
+		vn_lines_add(&c->result.warnings, "not all of it is replayed: %s", err->text);
 		st = VN_OK;
 	}
 	return st ? vn_context(err, st, "replay") : VN_OK;
