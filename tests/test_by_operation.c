@@ -1,0 +1,199 @@
+/* test_by_operation.c: the verdict on operations, of comparisons whose numbers are set by hand. */
+#include "tests/plan_help.h"
+#include "compare/comparison/checkpoint.h"
+#include "compare/replay/by_operation.h"
+#include "compare/replay/local.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 2 };
+
+static const char rules_text[] = "version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\n";
+
+/* Every value of a toy plan in two steps, replayed and cleared; the rules count as vernier's own. */
+typedef struct fixture {
+	vn_comparison c;
+	vn_plan      *plan;
+	vn_check     *broken;
+} fixture;
+
+static void set_up(fixture *f, const char *limits)
+{
+	vn_error e;
+
+	memset(f, 0, sizeof *f);
+	f->plan = toy();
+	f->c.opened.plan = f->plan;
+	f->c.result.replayed = true;
+	CU_ASSERT_EQUAL_FATAL(vn_limits_parse("t.yaml", limits, strlen(limits), &f->c.request.limits, &e), VN_OK);
+	for (int i = 0; i < f->c.request.limits->n_rules; i++)
+		f->c.request.limits->rule[i]->shipped = true;
+	f->c.result.n_points = STEPS * f->plan->n_values;
+	f->c.result.point = calloc((size_t)f->c.result.n_points, sizeof *f->c.result.point);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f->c.result.point);
+	for (int i = 0; i < f->c.result.n_points; i++)
+		f->c.result.point[i] = (vn_checkpoint) {
+			.name = f->plan->value[i % f->plan->n_values].name, .step = i / f->plan->n_values, .value = i % f->plan->n_values,
+			.pool = -1, .pooled_small = -1, .channels = -1, .worst = -1, .status = VN_WITHIN, .m.n = 4096, .replayed = true,
+			.replay = { .local = 1, .floor = 1, .local_token = 1, .floor_token = 1, .local_max = 1, .floor_max = 1, .span = 1, .behind = -1 },
+		};
+}
+
+static void tear_down(fixture *f)
+{
+	for (int i = 0; i < f->c.result.n_points; i++)
+		free(f->c.result.point[i].check);
+	free(f->c.result.point);
+	vn_limits_destroy(f->c.request.limits);
+	vn_plan_destroy(f->plan);
+}
+
+static vn_checkpoint *at(fixture *f, int step, const char *name)
+{
+	const int v = vn_plan_find(f->plan, name);
+	CU_ASSERT_FATAL(v >= 0);
+	return &f->c.result.point[step * f->plan->n_values + v];
+}
+
+/* Outside by five of its floors. */
+static vn_checkpoint *breaks(fixture *f, int step, const char *name)
+{
+	vn_checkpoint *p = at(f, step, name);
+
+	p->check = calloc(1, sizeof *p->check);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(p->check);
+	*p->check = (vn_check) { .metric = VN_M_NMSE, .form = VN_OVER_FLOOR, .limit = 4, .value = 5, .rule = f->c.request.limits->rule[0], .line = 3 };
+	p->n_checks = 1;
+	p->worst = 0;
+	p->status = VN_OUTSIDE;
+	p->fails = true;
+	return p;
+}
+
+static void judge(fixture *f)
+{
+	vn_error e;
+	CU_ASSERT_EQUAL(vn_judge_operations(&f->c, &e), VN_OK);
+}
+
+static void error_that_accumulated_over_cleared_operations_does_not_fail(void)
+{
+	fixture f;
+	set_up(&f, rules_text);
+	const vn_checkpoint *p = breaks(&f, 1, "layer1.output");
+	judge(&f);
+	CU_ASSERT_EQUAL(p->status, VN_ACCUMULATED);
+	CU_ASSERT_FALSE(p->fails);
+	CU_ASSERT_EQUAL(p->n_checks, 1);
+	tear_down(&f);
+}
+
+/* One thing is other than in the test above, and the checkpoint stays outside. */
+static void stays_outside(const char *limits, void (*change)(fixture *f, vn_checkpoint *p))
+{
+	fixture f;
+	set_up(&f, limits);
+	vn_checkpoint *p = breaks(&f, 1, "layer1.output");
+	if (change)
+		change(&f, p);
+	judge(&f);
+	CU_ASSERT_EQUAL(p->status, VN_OUTSIDE);
+	CU_ASSERT_TRUE(p->fails);
+	tear_down(&f);
+}
+
+static void not_replayed(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replayed = false; }
+static void not_before(fixture *f, vn_checkpoint *p)     { (void)p; at(f, 0, "layer0.q_proj")->replayed = false; }
+static void not_itself(fixture *f, vn_checkpoint *p)     { (void)f; p->replayed = false; }
+static void a_long_chain(fixture *f, vn_checkpoint *p)   { (void)p; at(f, 1, "layer0.q_proj")->replay.span = VN_CHAIN_CLEARED + 1; }
+static void another_capture(fixture *f, vn_checkpoint *p) { (void)p; at(f, 1, "layer0.q_proj")->replay.captured = true; }
+static void a_fault(fixture *f, vn_checkpoint *p)        { (void)p; at(f, 1, "layer0.q_proj")->replay.local = 50; }
+static void a_persons_rule(fixture *f, vn_checkpoint *p) { (void)p; f->c.request.limits->rule[0]->shipped = false; }
+static void a_nonfinite(fixture *f, vn_checkpoint *p)    { (void)f; p->check->metric = VN_M_NONFINITE; }
+static void an_invalid_floor(fixture *f, vn_checkpoint *p) { (void)f; p->invalid_floor = true; }
+static void no_rule(fixture *f, vn_checkpoint *p)        { (void)f; p->check->rule = NULL; }
+static void a_pool_with_a_step_not_cleared(fixture *f, vn_checkpoint *p)
+{
+	p->check->steps = 2;
+	at(f, 1, "logits")->replayed = false; /* behind p, so that p alone would be let go */
+}
+
+static void an_operation_on_the_way_that_was_not_replayed_keeps_it_outside(void)
+{
+	stays_outside(rules_text, not_replayed);
+	stays_outside(rules_text, not_before);
+	stays_outside(rules_text, not_itself);
+	stays_outside(rules_text, a_long_chain);
+	stays_outside(rules_text, another_capture);
+	stays_outside(rules_text, a_fault);
+	stays_outside(rules_text, a_pool_with_a_step_not_cleared);
+}
+
+static void what_is_no_measure_of_an_error_and_a_persons_limits_stand(void)
+{
+	stays_outside(rules_text, a_persons_rule);
+	stays_outside(rules_text, a_nonfinite);
+	stays_outside(rules_text, an_invalid_floor);
+	stays_outside(rules_text, no_rule);
+	stays_outside("version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\n  accumulated: fail\n", NULL);
+}
+
+static void an_operation_beyond_its_floor_is_outside_within_its_limits(void)
+{
+	fixture f;
+	set_up(&f, rules_text);
+	vn_checkpoint *p = at(&f, 0, "layer0.mlp_act"), *token = at(&f, 0, "layer0.gate_proj"), *most = at(&f, 0, "layer0.up_proj"), *behind = at(&f, 0, "layer0.q_proj");
+	p->replay.local = 38;
+	token->replay.local_token = 20;
+	most->replay.local_max = 5;
+	behind->replay.local = 38;
+	behind->replay.behind = 0; /* an operation before it explains it */
+	judge(&f);
+	CU_ASSERT(p->fails && p->status == VN_OUTSIDE && p->worst == 0 && p->n_checks == 1);
+	CU_ASSERT(p->check[0].form == VN_OF_OPERATION && p->check[0].metric == VN_M_NMSE && p->check[0].value == 38 && p->check[0].limit == VN_LOCAL_LIMIT);
+	CU_ASSERT(token->fails && token->check[0].metric == VN_M_WORST_TOKEN_NMSE && token->check[0].value == 20 && token->check[0].limit == VN_PEAK_LIMIT);
+	CU_ASSERT(most->fails && most->check[0].metric == VN_M_MAX_ABS && most->check[0].value == 5 && most->check[0].limit == 4);
+	CU_ASSERT_FALSE(behind->fails);
+	CU_ASSERT_FALSE(at(&f, 0, "layer1.mlp_act")->fails);
+	tear_down(&f);
+}
+
+static void a_rule_allows_an_operation_by_name(void)
+{
+	fixture f;
+	set_up(&f, "version: 1\nname: t\ndefaults:\n  nmse_over_floor: 4\nrules:\n  - match: \"layer0.*\"\n    why: known\n    operation: allowed\n");
+	at(&f, 0, "layer0.mlp_act")->replay.local = 38;
+	at(&f, 0, "layer1.mlp_act")->replay.local = 38;
+	judge(&f);
+	CU_ASSERT_FALSE(at(&f, 0, "layer0.mlp_act")->fails);
+	CU_ASSERT_TRUE(at(&f, 0, "layer1.mlp_act")->fails);
+	tear_down(&f);
+}
+
+static void nothing_is_judged_without_a_replay(void)
+{
+	fixture f;
+	set_up(&f, rules_text);
+	const vn_checkpoint *p = breaks(&f, 1, "layer1.output");
+	at(&f, 0, "layer0.mlp_act")->replay.local = 38;
+	f.c.result.replayed = false;
+	judge(&f);
+	CU_ASSERT_TRUE(p->fails);
+	CU_ASSERT_FALSE(at(&f, 0, "layer0.mlp_act")->fails);
+	tear_down(&f);
+}
+
+int main(void)
+{
+	CU_TestInfo tests[] = {
+		TEST(error_that_accumulated_over_cleared_operations_does_not_fail),
+		TEST(an_operation_on_the_way_that_was_not_replayed_keeps_it_outside),
+		TEST(what_is_no_measure_of_an_error_and_a_persons_limits_stand),
+		TEST(an_operation_beyond_its_floor_is_outside_within_its_limits),
+		TEST(a_rule_allows_an_operation_by_name),
+		TEST(nothing_is_judged_without_a_replay),
+		CU_TEST_INFO_NULL,
+	};
+	return run_suite("by_operation", tests);
+}
