@@ -27,7 +27,7 @@ typedef struct command {
 	int         n_ranks;
 	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
 	int         n_reports;
-	bool        force, all, quiet, shard;
+	bool        force, all, quiet, shard, replay, no_replay;
 	enum { NONE_ABSENT, NO_REFERENCE, NO_CANDIDATE } absent; /* of a pair of two folders */
 	vn_sides    sides; /* names and rows; files are above */
 	vn_comparing how;
@@ -57,10 +57,10 @@ static const vn_option options[] = {
 	{ "floor", 0, VN_INTO(command, floor), .argument = "FILE",
 	  .help = "Take the floor from a recording made by capture ref --precision f16. Cannot be combined with --model. Default: none." },
 	VN_FLOOR_PRECISION_OPTION(command, how),
-	{ "replay", 0, VN_INTO(command, how.o.replay),
+	{ "replay", 0, VN_INTO(command, replay),
 	  .help = "With --model, recompute every operation on CAND's own inputs. This is the default. The report shows, for each operation, the error that it "
 	          "added itself (local, in multiples of its floor), the error of its inputs (inherited), and how much it magnified that (gain)." },
-	{ "no-replay", 0, VN_INTO(command, how.o.no_replay),
+	{ "no-replay", 0, VN_INTO(command, no_replay),
 	  .help = "With --model, compute the floor alone. Then accumulated error cannot be told from a fault, and an operation that is wrong within the limits of "
 	          "its checkpoint passes." },
 	{ "explain", 0, VN_INTO(command, how.o.explain),
@@ -149,9 +149,11 @@ static int arguments(command *k, int argc, char **argv)
 		return vn_complain(k->name, "--bitwise leaves nothing to limits and floors: give one or the other");
 	if (k->how.o.explain && !k->how.o.model)
 		return vn_complain(k->name, "an explanation is computed with the weights: give --model MODEL");
-	if (k->how.o.no_replay && (k->how.o.replay || k->how.o.explain))
+	if (k->no_replay && (k->replay || k->how.o.explain))
 		return vn_complain(k->name, "--no-replay leaves out what %s needs: give one or the other", k->how.o.explain ? "an explanation" : "--replay");
-	k->how.o.replay = k->how.o.replay || (k->how.o.model && !k->how.o.no_replay);
+	if (k->replay && !k->how.o.model)
+		return vn_complain(k->name, "--replay computes operations again: give --model too");
+	k->how.o.replay = k->no_replay ? VN_REPLAY_NEVER : k->replay || k->how.o.explain ? VN_REPLAY_ALWAYS : VN_REPLAY_SAME;
 	if ((st = vn_check_comparing(k->name, &k->how, k->floor)))
 		return st;
 	k->ref = argv[optind];
@@ -460,5 +462,5 @@ int cmd_compare(int argc, char **argv)
 
 int cmd_explain(int argc, char **argv)
 {
-	return compare((command) { .name = "explain", .how.o = { .explain = true, .replay = true }, .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
+	return compare((command) { .name = "explain", .how.o.explain = true, .sides.batch_row = -1, .sides.ref_batch_row = -1 }, argc, argv);
 }

@@ -50,6 +50,10 @@ static void show(vn_limits *l, const char *name)
 		printf("  %-28s allowed         %s:%d\n", "extra", set.extra->file, set.extra->line);
 	if (set.constant)
 		printf("  %-28s allowed         %s:%d\n", "constant", set.constant->file, set.constant->line);
+	if (set.operation)
+		printf("  %-28s allowed         %s:%d\n", "operation", set.operation->file, set.operation->line);
+	if (set.accumulated_fails)
+		printf("  %-28s fail            %s:%d\n", "accumulated", set.accumulated_fails->file, set.accumulated_fails->line);
 	if (!n)
 		printf("  no other limit\n");
 }

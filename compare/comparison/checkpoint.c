@@ -70,6 +70,11 @@ double vn_check_used(const vn_check *k)
 	return near > 0 ? far / near : (double)INFINITY;
 }
 
+bool vn_other_weights(const vn_comparison *c)
+{
+	return c->result.weights && c->result.weights->n_found > 0;
+}
+
 double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 {
 	return p->has_floor ? p->floor[m] : (double)NAN;

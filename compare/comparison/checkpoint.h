@@ -19,6 +19,9 @@ double vn_check_used(const vn_check *k);
 __attribute__((format(printf, 2, 3)))
 void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 
+/* Are the candidate's weights known to be others than the reference's? Then they are the model's no more (--allow weights). */
+bool      vn_other_weights(const vn_comparison *c);
+
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
 /* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */

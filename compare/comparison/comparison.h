@@ -146,6 +146,14 @@ typedef struct vn_pooled_small {
 	double *nmse, *below;         /* (n) of the steps, least first; and of that many of them together */
 } vn_pooled_small;
 
+/* When operations are computed again, where there is a model. */
+typedef enum vn_replay_when {
+	VN_REPLAY_OUTSIDE,   /* if something is outside */
+	VN_REPLAY_SAME,      /* also if not, but where the candidate's weights are known to be others than the model's */
+	VN_REPLAY_ALWAYS,
+	VN_REPLAY_NEVER,
+} vn_replay_when;
+
 typedef struct vn_compare_options {
 	const char *const *points; /* globs, each of which must match something; none: everything */
 	int         n_points;
@@ -153,8 +161,7 @@ typedef struct vn_compare_options {
 	int         threads;       /* 0: one a processor */
 	bool        bitwise;       /* formats must be the same too; limits are vn_limits_bitwise */
 	const char *model;         /* compute the floor with these weights, and replay what is outside; NULL */
-	bool        replay;        /* also where everything is within its limits */
-	bool        no_replay;     /* not even where something is outside */
+	vn_replay_when replay;
 	bool        explain;       /* which known mistake reproduces each origin (explain.h) */
 	bool        strict;        /* a warning makes what is within outside */
 	const char *baseline;      /* report of an earlier comparison (baseline.h); NULL */

@@ -160,6 +160,8 @@ static json_t *checkpoint(const vn_limits_use *u, const char *name)
 	json_object_set_new(j, "missing", json_string(set.missing ? "allowed" : "refused"));
 	json_object_set_new(j, "extra", json_string(set.extra ? "allowed" : "refused"));
 	json_object_set_new(j, "constant", json_string(set.constant ? "allowed" : "refused"));
+	json_object_set_new(j, "operation", json_string(set.operation ? "allowed" : "fail"));
+	json_object_set_new(j, "accumulated", json_string(set.accumulated_fails ? "fail" : "allowed"));
 	return j;
 }
 

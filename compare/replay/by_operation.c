@@ -35,17 +35,16 @@ static vn_status add_check(vn_checkpoint *p, vn_error *err)
 		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for its checks", p->name);
 	p->check = more;
 	more[p->n_checks] = check_of(p);
-	if (p->worst < 0 || vn_check_used(&more[p->n_checks]) > vn_check_used(&more[p->worst]))
-		p->worst = p->n_checks;
-	p->n_checks++;
+	p->worst = p->n_checks++;
 	p->status = VN_OUTSIDE;
 	p->fails = true;
 	return VN_OK;
 }
 
+/* One that fails already has its reason, and the report says what its operation added. */
 static bool accused(const vn_checkpoint *p)
 {
-	return vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
+	return !p->fails && vn_local_beyond(p) && p->replay.behind < 0 && !vn_local_is_order(p);
 }
 
 static vn_status check_operations(vn_comparison *c, vn_error *err)
@@ -189,9 +188,10 @@ static void forgive_accumulated(vn_comparison *c, walk *w, bool *clear)
 
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->result.replayed ? check_operations(c, err) : VN_OK;
+	const bool asked = c->result.replayed && !vn_other_weights(c);
+	vn_status  st = asked ? check_operations(c, err) : VN_OK;
 
-	if (st || !c->result.replayed || !c->opened.plan)
+	if (st || !asked || !c->opened.plan)
 		return st;
 	const size_t n = (size_t)c->opened.plan->n_values + 1;
 	walk  w = { .c = c, .own = calloc(n, sizeof *w.own), .clear = calloc(n, sizeof *w.clear) };

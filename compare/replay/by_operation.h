@@ -3,7 +3,7 @@
  * A checkpoint's error is what its own operation added plus what came with its inputs. Limits of checkpoints see
  * the sum. The replay (replay.h) separates the two, and two verdicts follow from it:
  *
- *   An operation whose own error is beyond its floor is outside, also where the sum is within its limits: the
+ *   An operation whose own error is beyond its floor is outside, also where the sum is within its limits: such a
  *   checkpoint gets one more check, of the form VN_OF_OPERATION, which does not hold. A rule with
  *   `operation: allowed` lifts it.
  *
@@ -21,7 +21,8 @@
 /* A span (replay.h) of more operations than this clears none of them: its floor is that of their sum. */
 #define VN_CHAIN_CLEARED 4
 
-/* After judging and replaying. Nothing without a replay. */
+/* After judging and replaying. Nothing without a replay, nor where the candidate's weights are known to be others than the model's
+ * (--allow weights). */
 vn_status vn_judge_operations(vn_comparison *c, vn_error *err);
 
 #endif

@@ -1,6 +1,7 @@
 /* replay.c: see replay.h. Two engines walk the plan node by node (replay_node.c);
  * here is what they are, which steps they walk, and what follows from it. */
 #include "compare/replay/replay_internal.h"
+#include "compare/comparison/checkpoint.h"
 #include "compare/match/contract.h"
 #include "compare/replay/replay.h"
 
@@ -161,6 +162,20 @@ static bool any_fails(const vn_comparison *c)
 	return false;
 }
 
+static bool wanted(const vn_comparison *c)
+{
+	switch (c->request.options->replay) {
+	case VN_REPLAY_NEVER:
+		return false;
+	case VN_REPLAY_ALWAYS:
+		return true;
+	case VN_REPLAY_SAME:
+		return any_fails(c) || !vn_other_weights(c);
+	default:
+		return any_fails(c);
+	}
+}
+
 vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 {
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
@@ -170,7 +185,7 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	bool      again = false;
 	vn_status st;
 
-	if (!c->opened.model || c->request.options->no_replay || !(c->request.options->replay || any_fails(c)))
+	if (!c->opened.model || !wanted(c))
 		return VN_OK;
 	do {
 		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
