@@ -34,6 +34,7 @@ static const vn_option known[] = {
 	  .help = "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
 	  .help = "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
+	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC", .help = "The tokens of the recording REC, decoded ones too, as --ids." },
 	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE", .help = "The positions of the tokens. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME", .help = "The engine that wrote the dump. Default: as the dump says." },
 	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
@@ -63,6 +64,8 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->import.path = argv[optind];
 	if (!o->output && !o->import.dry)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the checkpoint file goes (or --dry-run)");
+	if (o->import.ids && o->import.ids_from)
+		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens went in, then what is --ids-from?");
 	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
 		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
 	return VN_OK;

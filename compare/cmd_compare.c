@@ -93,8 +93,10 @@ static const vn_option options[] = {
 const vn_command vn_compare_command = COMMAND("compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).", "");
 const vn_command vn_explain_command = COMMAND("explain",
-	"Compare, and find the known mistake that reproduces each origin (specs/explain.md). The options are those of vernier compare; --explain and --replay "
-	"are always on.", "--model MODEL ");
+	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins (specs/explain.md).\n"
+	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, recordings of the same tokens; and in CAND "
+	"the inputs of the operations to explain, as a recording of all checkpoints has them. It runs the model on the CPU several times.\n"
+	"The options are those of vernier compare; --explain and --replay are always on.", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
 static vn_status add_form(command *k, const vn_report_form *form, vn_error *err)
