@@ -152,7 +152,7 @@ static vn_status look(command *k, pair *p, vn_error *err)
 {
 	vn_comparison *c = &p->c;
 	vn_status st;
-	c->options = &k->how.o;
+	c->request.options = &k->how.o;
 	vn_sides sides = k->sides;
 	sides.ref = p->ref;
 	sides.cand = &p->cand;
@@ -160,7 +160,7 @@ static vn_status look(command *k, pair *p, vn_error *err)
 	sides.floor = p->floor;
 	sides.batch_row = sides.ref_batch_row = -1;
 	if ((st = vn_sides_open(&sides, c, err))
-	    || (st = vn_sanity(p->floor || k->how.o.model, &c->limits, err)) || (st = vn_compare(c, err)))
+	    || (st = vn_sanity(p->floor || k->how.o.model, &c->request.limits, err)) || (st = vn_compare(c, err)))
 		return st;
 	return vn_calibration_add(&k->fit, c, err);
 }
@@ -186,11 +186,11 @@ static void head(const command *k, FILE *out)
 	for (int i = 0; i < k->n; i++) {
 		const pair *p = &k->pair[i];
 		if (i == 0 || p->ref != k->pair[i - 1].ref)
-			about("REF", p->c.ref, out);
-		about("CAND", p->c.cand, out);
-		if (*p->c.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
-			char text[sizeof p->c.floor_from];
-			snprintf(text, sizeof text, "%s", p->c.floor_from);
+			about("REF", p->c.opened.ref, out);
+		about("CAND", p->c.opened.cand, out);
+		if (*p->c.result.floor_from && (i == 0 || p->ref != k->pair[i - 1].ref)) {
+			char text[sizeof p->c.result.floor_from];
+			snprintf(text, sizeof text, "%s", p->c.result.floor_from);
 			fprintf(out, "#   floor %s\n", vn_text_clean(text, sizeof text));
 		}
 	}
@@ -205,11 +205,11 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 		st = vn_fail(err, VN_ERR_FORMAT, "not written: %s", l->warning[0]);
 	for (int i = 0; !st && i < k->n; i++) {
 		vn_comparison *c = &k->pair[i].c;
-		vn_limits *sanity = c->limits;
+		vn_limits *sanity = c->request.limits;
 		l->layers = sanity->layers;
-		c->limits = l;
-		for (int j = 0; !st && j < c->n_points; j++) {
-			vn_checkpoint *p = &c->point[j];
+		c->request.limits = l;
+		for (int j = 0; !st && j < c->result.n_points; j++) {
+			vn_checkpoint *p = &c->result.point[j];
 			char label[VN_LABEL], words[VN_WORDS];
 			if (!p->m.n)
 				continue;
@@ -222,7 +222,7 @@ static vn_status prove(command *k, const char *text, size_t n, vn_error *err)
 				st = vn_fail(err, VN_ERR_FORMAT, "not written: %s of %s would be outside: %s", vn_label(p, label),
 				             k->pair[i].cand, vn_say_failure(p, words));
 		}
-		c->limits = sanity;
+		c->request.limits = sanity;
 	}
 	vn_limits_destroy(l);
 	return st;
@@ -268,10 +268,10 @@ static vn_status run(command *k, int *strict, vn_error *err)
 	k->fit.name = k->name ? k->name : "calibrated";
 	for (int i = 0; !st && i < k->n; i++) {
 		st = look(k, &k->pair[i], err);
-		for (int j = 0; st && j < k->pair[i].c.refusals.n; j++)
-			fprintf(stderr, "refused: %s\n", k->pair[i].c.refusals.line[j]);
-		for (int j = 0; !st && j < k->pair[i].c.warnings.n; j++)
-			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.warnings.line[j]);
+		for (int j = 0; st && j < k->pair[i].c.result.refusals.n; j++)
+			fprintf(stderr, "refused: %s\n", k->pair[i].c.result.refusals.line[j]);
+		for (int j = 0; !st && j < k->pair[i].c.result.warnings.n; j++)
+			vn_warn("calibrate", "%s: %s", k->pair[i].cand, k->pair[i].c.result.warnings.line[j]);
 	}
 	*strict = vn_warnings_end("calibrate", k->how.o.strict, 0);
 	return st || *strict ? st : write_limits(k, err);

@@ -165,29 +165,29 @@ static int arguments(command *k, int argc, char **argv)
 /* vernier's own limits for weights in blocks against others: what that costs is more than what any precision does. */
 static const char *block_limits(const command *k, const vn_comparison *c)
 {
-	const char *ref = vn_recording_format(c->ref), *cand = vn_recording_format(c->cand);
+	const char *ref = vn_recording_format(c->opened.ref), *cand = vn_recording_format(c->opened.cand);
 	return (k->how.o.allow & VN_ALLOW_WEIGHTS) && cand && !(ref && strcmp(ref, cand) == 0)
-	       ? vn_limits_of_blocks(cand, vn_recording_family(c->cand)) : NULL;
+	       ? vn_limits_of_blocks(cand, vn_recording_family(c->opened.cand)) : NULL;
 }
 
 static vn_status read_limits(const command *k, vn_comparison *c, char *chosen, size_t room, vn_error *err)
 {
 	if (k->how.o.bitwise) {
 		snprintf(chosen, room, "equal bits are asked for");
-		return vn_limits_bitwise(&c->limits, err);
+		return vn_limits_bitwise(&c->request.limits, err);
 	}
 	if (k->limits) {
 		snprintf(chosen, room, "--limits");
-		return vn_limits_open(k->limits, &c->limits, err);
+		return vn_limits_open(k->limits, &c->request.limits, err);
 	}
 	/* Without a candidate those of what should have been compared. */
 	const char *who = k->absent == NO_CANDIDATE ? "reference" : "candidate";
-	const char *precision = vn_facts_get(vn_recording_run(k->absent == NO_CANDIDATE ? c->ref : c->cand), "precision");
+	const char *precision = vn_facts_get(vn_recording_run(k->absent == NO_CANDIDATE ? c->opened.ref : c->opened.cand), "precision");
 	const char *blocks = block_limits(k, c);
 	snprintf(chosen, room, blocks ? "the %s's weights are %.60s" : "the %s's precision is %.40s", who,
-	         blocks ? vn_recording_format(c->cand) : precision ? precision : "");
+	         blocks ? vn_recording_format(c->opened.cand) : precision ? precision : "");
 	vn_text_clean(chosen, room); /* it comes from strangers */
-	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(k->absent == NO_CANDIDATE ? c->ref : c->cand), &c->limits, err);
+	const vn_status st = blocks ? vn_limits_shipped(blocks, &c->request.limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(k->absent == NO_CANDIDATE ? c->opened.ref : c->opened.cand), &c->request.limits, err);
 	return st ? vn_context(err, st, "%s", k->cand) : VN_OK;
 }
 
@@ -250,7 +250,7 @@ static vn_status check_itself(const command *k, vn_comparison *c, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "%s is the same file as the reference, %s: a recording always agrees with itself "
 		               "(--allow itself compares it all the same)", twice, k->ref);
 	if (twice)
-		vn_lines_add(&c->warnings, "allowed (itself): %s is the same file as the reference: nothing was compared with anything else", twice);
+		vn_lines_add(&c->result.warnings, "allowed (itself): %s is the same file as the reference: nothing was compared with anything else", twice);
 	return VN_OK;
 }
 
@@ -290,8 +290,8 @@ static vn_status run_alone(const command *k, vn_comparison *c, vn_error *err)
 				return st;
 			files.report[files.n_reports++] = k->report[i];
 		}
-	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->cand : &c->ref, err))
-	    || (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->ref : &c->cand, err))
+	if ((st = vn_recording_open(candidate ? k->cand : k->ref, candidate ? &c->opened.cand : &c->opened.ref, err))
+	    || (st = vn_derive_nothing(candidate ? k->ref : k->cand, candidate ? &c->opened.ref : &c->opened.cand, err))
 	    || (st = read_limits(k, c, chosen, sizeof chosen, err)) || (st = vn_compare_alone(c, err)))
 		return st;
 	return report(&files, c, chosen, err);
@@ -312,12 +312,12 @@ static void warn(const command *k, const vn_comparison *c)
 	vn_warnings_begin();
 	if (shown)
 		fflush(stdout); /* before what stderr has to say of it */
-	for (int i = 0; i < c->warnings.n; i++)
+	for (int i = 0; i < c->result.warnings.n; i++)
 		if (shown)
-			vn_warned("%s", c->warnings.line[i]);
+			vn_warned("%s", c->result.warnings.line[i]);
 		else
-			vn_warn(k->name, "%s", c->warnings.line[i]);
-	vn_warnings_end(k->name, c->strict, 0);
+			vn_warn(k->name, "%s", c->result.warnings.line[i]);
+	vn_warnings_end(k->name, c->result.strict, 0);
 }
 
 /* Told apart by the last line of a pair in a folder. */
@@ -328,7 +328,7 @@ typedef struct outcome {
 
 static outcome compare_files(const command *k)
 {
-	vn_comparison c = { .options = &k->how.o };
+	vn_comparison c = { .request.options = &k->how.o };
 	vn_error err = { "" };
 	char label[VN_LABEL];
 	outcome o = { 0 };
@@ -337,21 +337,21 @@ static outcome compare_files(const command *k)
 	if (!st)
 		warn(k, &c);
 	if (st) {
-		for (int i = 0; i < c.refusals.n; i++)
-			fprintf(stderr, "refused: %s\n", c.refusals.line[i]);
+		for (int i = 0; i < c.result.refusals.n; i++)
+			fprintf(stderr, "refused: %s\n", c.result.refusals.line[i]);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
-		        c.refusals.n ? " (--allow WORDS overrides by name)" : st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		        c.result.refusals.n ? " (--allow WORDS overrides by name)" : st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
-	o.status = st ? 2 : c.within ? 0 : 1;
+	o.status = st ? 2 : c.result.within ? 0 : 1;
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
 	if (k->absent && !st)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == NO_CANDIDATE ? "reference" : "candidate", o.status ? "" : " (allowed)");
 	else if (first >= 0)
-		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.point[first], label));
-	else if (c.strict)
-		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.warnings.n, c.warnings.n == 1 ? "" : "s");
+		snprintf(o.words, sizeof o.words, "first: %s", vn_label(&c.result.point[first], label));
+	else if (c.result.strict)
+		snprintf(o.words, sizeof o.words, "%d warning%s (--strict)", c.result.warnings.n, c.result.warnings.n == 1 ? "" : "s");
 	else
-		snprintf(o.words, sizeof o.words, st ? "not compared" : c.n_points == 1 ? "%d checkpoint" : "%d checkpoints", c.n_points);
+		snprintf(o.words, sizeof o.words, st ? "not compared" : c.result.n_points == 1 ? "%d checkpoint" : "%d checkpoints", c.result.n_points);
 	vn_comparison_close(&c);
 	return o;
 }

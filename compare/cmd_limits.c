@@ -156,7 +156,7 @@ static void print(const command *k, const vn_limits_use *u)
 static vn_status open_recording(const command *k, vn_comparison *both, vn_error *err)
 {
 	if (!k->n_maps)
-		return vn_recording_open(k->recording, &both->ref, err);
+		return vn_recording_open(k->recording, &both->opened.ref, err);
 	vn_sides sides = { .ref = k->recording, .cand = &k->recording, .n_cand = 1, .n_names = k->n_maps, .n_ref_names = k->n_maps, .batch_row = -1 };
 	memcpy(sides.names, k->map, sizeof k->map);
 	memcpy(sides.ref_names, k->map, sizeof k->map);
@@ -168,7 +168,7 @@ int cmd_limits(int argc, char **argv)
 	command       k = { 0 };
 	vn_limits_use u = { 0 };
 	vn_compare_options none = { 0 };
-	vn_comparison both = { .options = &none };
+	vn_comparison both = { .request.options = &none };
 	vn_error      err = { "" };
 	const int     said = arguments(&k, argc, argv);
 	if (said)
@@ -178,8 +178,8 @@ int cmd_limits(int argc, char **argv)
 	if (!st && k.recording)
 		st = open_recording(&k, &both, &err);
 	if (!st) {
-		u.recording = both.ref;
-		if (!both.ref) {
+		u.recording = both.opened.ref;
+		if (!both.opened.ref) {
 			u.name = k.n_names ? k.name : points();
 			u.n = k.n_names ? k.n_names : VN_N_POINTS;
 		}

@@ -68,12 +68,12 @@ static inline void stand_at(explained *e, const char *name, int step)
 	vn_comparison *c = &e->compared.c;
 
 	e->x.point = -1;
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].step == step && strcmp(c->point[i].name, name) == 0)
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].step == step && strcmp(c->result.point[i].name, name) == 0)
 			e->x.point = i;
 	CU_ASSERT_FATAL(e->x.point >= 0);
 	e->x.by = calloc(VN_EXPLAIN_KEPT, sizeof *e->x.by);
-	e->t = (vn_explain_trial) { .c = c, .x = &e->x, .elements = c->point[e->x.point].m.n };
+	e->t = (vn_explain_trial) { .c = c, .x = &e->x, .elements = c->result.point[e->x.point].m.n };
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_create(c, &e->t.recompute, &e->err), VN_OK);
 	e->t.site = vn_recompute_site(e->t.recompute);
 	CU_ASSERT_EQUAL_FATAL(vn_recompute_at(e->t.recompute, e->x.point, &e->err), VN_OK);

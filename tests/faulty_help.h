@@ -194,20 +194,20 @@ static inline void compare(trial *t, const char *ref, const char *cand, const ch
 
 static inline const vn_checkpoint *point(const trial *t, const char *name, int step)
 {
-	for (int i = 0; i < t->c.n_points; i++)
-		if (strcmp(t->c.point[i].name, name) == 0 && t->c.point[i].step == step)
-			return &t->c.point[i];
+	for (int i = 0; i < t->c.result.n_points; i++)
+		if (strcmp(t->c.result.point[i].name, name) == 0 && t->c.result.point[i].step == step)
+			return &t->c.result.point[i];
 	CU_FAIL("no such checkpoint");
-	return &t->c.point[0];
+	return &t->c.result.point[0];
 }
 
 static inline void starts_only_at(const trial *t, const char *name)
 {
 	CU_ASSERT_EQUAL(t->st, VN_OK);
-	CU_ASSERT_FALSE(t->c.within);
-	CU_ASSERT_EQUAL(t->c.n_origins, 1);
-	if (t->c.n_origins)
-		CU_ASSERT_STRING_EQUAL(t->c.point[t->c.origins[0]].name, name);
+	CU_ASSERT_FALSE(t->c.result.within);
+	CU_ASSERT_EQUAL(t->c.result.n_origins, 1);
+	if (t->c.result.n_origins)
+		CU_ASSERT_STRING_EQUAL(t->c.result.point[t->c.result.origins[0]].name, name);
 }
 
 static inline int run_faulty(const char *title, CU_TestInfo *tests)

@@ -10,11 +10,11 @@ static void a_run_is_within_limits_of_itself(void)
 	record("good", &(fault) { 0 }); /* for all tests below, too */
 	compare(&t, "good", "good", strict);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_TRUE(t.c.within);
-	CU_ASSERT_EQUAL(t.c.first, -1);
-	CU_ASSERT(t.c.n_points > 30);
-	for (int i = 0; i < t.c.n_points; i++)
-		CU_ASSERT_EQUAL(t.c.point[i].m.value[VN_M_NMSE], 0.0);
+	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_EQUAL(t.c.result.first, -1);
+	CU_ASSERT(t.c.result.n_points > 30);
+	for (int i = 0; i < t.c.result.n_points; i++)
+		CU_ASSERT_EQUAL(t.c.result.point[i].m.value[VN_M_NMSE], 0.0);
 	finish(&t);
 }
 
@@ -24,7 +24,7 @@ static void a_wrong_theta_starts_at_its_rotation(void)
 	record("theta", &(fault) { .theta_of = "layer1.k_rope" });
 	compare(&t, "good", "theta", strict);
 	starts_only_at(&t, "layer1.k_rope");
-	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.first].name, "layer1.k_rope");
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer1.k_rope");
 	CU_ASSERT_EQUAL(point(&t, "logits", 0)->status, VN_OUTSIDE);
 	CU_ASSERT_EQUAL(point(&t, "layer1.q_rope", 0)->status, VN_WITHIN);
 	finish(&t);
@@ -49,7 +49,7 @@ static void what_was_not_recorded_is_looked_through(void)
 	compare(&t, "good", "v", strict);
 	starts_only_at(&t, "layer0.attn_context");
 	int input[64];
-	const int n = vn_inputs_of(&t.c, t.c.origins[0], input, 64);
+	const int n = vn_inputs_of(&t.c, t.c.result.origins[0], input, 64);
 	CU_ASSERT_EQUAL(n, 3); /* q_rope, k_rope, and attn_norm in place of v_proj */
 	finish(&t);
 }
@@ -66,22 +66,22 @@ static void keys_of_an_earlier_step_are_inputs_too(void)
 	record("decode", &(fault) { .decode = DECODE });
 	record("decode_v", &(fault) { .decode = DECODE, .bias_of = "layer1.v_proj" });
 	compare(&t, "decode", "decode_v", strict);
-	CU_ASSERT_EQUAL(t.c.n_origins, 1 + DECODE); /* v_proj itself, once a step */
-	for (int i = 0; i < t.c.n_origins; i++)
-		CU_ASSERT_STRING_EQUAL(t.c.point[t.c.origins[i]].name, "layer1.v_proj");
+	CU_ASSERT_EQUAL(t.c.result.n_origins, 1 + DECODE); /* v_proj itself, once a step */
+	for (int i = 0; i < t.c.result.n_origins; i++)
+		CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[i]].name, "layer1.v_proj");
 	CU_ASSERT_EQUAL(point(&t, "layer1.attn_context", 2)->status, VN_OUTSIDE);
 	finish(&t);
 
 	/* Only the prompt's values are bad, and a later step reads them. */
 	trial u = { 0 };
 	compare(&u, "decode", "decode", strict);
-	for (int i = 0; i < u.c.n_points; i++)
-		if ((u.c.point[i].step == 0 && strcmp(u.c.point[i].name, "layer1.v_proj") == 0)
-		    || (u.c.point[i].step == 2 && strcmp(u.c.point[i].name, "layer1.attn_context") == 0))
-			put_outside(&u.c.point[i]);
+	for (int i = 0; i < u.c.result.n_points; i++)
+		if ((u.c.result.point[i].step == 0 && strcmp(u.c.result.point[i].name, "layer1.v_proj") == 0)
+		    || (u.c.result.point[i].step == 2 && strcmp(u.c.result.point[i].name, "layer1.attn_context") == 0))
+			put_outside(&u.c.result.point[i]);
 	CU_ASSERT_EQUAL(vn_localise(&u.c, &u.err), VN_OK);
-	CU_ASSERT_EQUAL(u.c.n_origins, 1);
-	CU_ASSERT_EQUAL(u.c.point[u.c.origins[0]].step, 0);
+	CU_ASSERT_EQUAL(u.c.result.n_origins, 1);
+	CU_ASSERT_EQUAL(u.c.result.point[u.c.result.origins[0]].step, 0);
 	finish(&u);
 }
 
@@ -91,22 +91,22 @@ static void a_cache_that_went_wrong_is_the_origin(void)
 	trial t = { 0 };
 	record("cached", &(fault) { .decode = DECODE, .points = "*" });
 	compare(&t, "cached", "cached", strict);
-	CU_ASSERT_TRUE(t.c.within);
-	for (int i = 0; i < t.c.n_points; i++) {
-		const char *name = t.c.point[i].name;
-		const int   step = t.c.point[i].step;
+	CU_ASSERT_TRUE(t.c.result.within);
+	for (int i = 0; i < t.c.result.n_points; i++) {
+		const char *name = t.c.result.point[i].name;
+		const int   step = t.c.result.point[i].step;
 		if ((step >= 1 && strcmp(name, "layer1.v_cache") == 0) || (step == 2 && strcmp(name, "layer1.attn_context") == 0))
-			put_outside(&t.c.point[i]);
+			put_outside(&t.c.result.point[i]);
 	}
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
-	CU_ASSERT_EQUAL(t.c.n_origins, 1);
-	CU_ASSERT_EQUAL(t.c.point[t.c.origins[0]].step, 1);
-	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.origins[0]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.result.n_origins, 1);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.origins[0]].step, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.origins[0]].name, "layer1.v_cache");
 	int input[8];
-	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.origins[0], input, 8), 2); /* v_proj, and the cache before */
-	CU_ASSERT_STRING_EQUAL(t.c.point[input[0]].name, "layer1.v_proj");
-	CU_ASSERT_STRING_EQUAL(t.c.point[input[1]].name, "layer1.v_cache");
-	CU_ASSERT_EQUAL(t.c.point[input[1]].step, 0);
+	CU_ASSERT_EQUAL(vn_inputs_of(&t.c, t.c.result.origins[0], input, 8), 2); /* v_proj, and the cache before */
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[input[0]].name, "layer1.v_proj");
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[input[1]].name, "layer1.v_cache");
+	CU_ASSERT_EQUAL(t.c.result.point[input[1]].step, 0);
 	finish(&t);
 }
 
@@ -121,7 +121,7 @@ static int origins_of(const uses *of, int n, char *last)
 	trial t = { 0 };
 	compare(&t, "good", "good", strict);
 	for (int i = 0; i < n; i++) {
-		vn_checkpoint *p = &t.c.point[point(&t, of[i].name, 0) - t.c.point];
+		vn_checkpoint *p = &t.c.result.point[point(&t, of[i].name, 0) - t.c.result.point];
 		for (int k = 0; k < p->n_checks; k++)
 			if (p->check[k].metric == VN_M_NMSE) {
 				p->check[k].value = of[i].part * p->check[k].limit;
@@ -131,8 +131,8 @@ static int origins_of(const uses *of, int n, char *last)
 			put_outside(p);
 	}
 	CU_ASSERT_EQUAL(vn_localise(&t.c, &t.err), VN_OK);
-	const int origins = t.c.n_origins;
-	strcpy(last, origins ? t.c.point[t.c.origins[origins - 1]].name : "");
+	const int origins = t.c.result.n_origins;
+	strcpy(last, origins ? t.c.result.point[t.c.result.origins[origins - 1]].name : "");
 	finish(&t);
 	return origins;
 }
@@ -168,9 +168,9 @@ static void without_a_plan_only_the_order_is_known(void)
 	record("bare_v", &(fault) { .no_plan = true, .bias_of = "layer0.v_proj" });
 	compare(&t, "bare", "bare_v", strict);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FALSE(t.c.within);
-	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.first].name, "layer0.v_proj");
-	CU_ASSERT_EQUAL(t.c.n_origins, 0);
+	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer0.v_proj");
+	CU_ASSERT_EQUAL(t.c.result.n_origins, 0);
 	finish(&t);
 }
 
@@ -180,12 +180,12 @@ static void one_nan_fails_on_either_side(void)
 	record("nan", &(fault) { .nan_in = "layer1.mlp_norm" });
 	compare(&t, "good", "nan", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
 	starts_only_at(&t, "layer1.mlp_norm");
-	CU_ASSERT_EQUAL(t.c.n_fails, 1);
+	CU_ASSERT_EQUAL(t.c.result.n_fails, 1);
 	CU_ASSERT_EQUAL(point(&t, "layer1.mlp_norm", 0)->m.bad_at, 0);
 	compare(&u, "nan", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
-	CU_ASSERT_FALSE(u.c.within);
+	CU_ASSERT_FALSE(u.c.result.within);
 	compare(&both, "nan", "nan", "version: 1\ndefaults: { nmse: 1.0e-3 }\n");
-	CU_ASSERT_FALSE(both.c.within);
+	CU_ASSERT_FALSE(both.c.result.within);
 	finish(&t);
 	finish(&u);
 	finish(&both);
@@ -197,17 +197,17 @@ static void missing_and_extra_fail_unless_allowed(void)
 	trial x = { .o = { .points = (const char *const[]) { "layer0.*_proj" }, .n_points = 1 } };
 	record("part", &(fault) { .points = "layer0.*_proj" });
 	compare(&t, "good", "part", strict);
-	CU_ASSERT_FALSE(t.c.within);
-	CU_ASSERT(t.c.n_status[VN_MISSING] > 0 && t.c.n_fails == t.c.n_status[VN_MISSING]);
+	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT(t.c.result.n_status[VN_MISSING] > 0 && t.c.result.n_fails == t.c.result.n_status[VN_MISSING]);
 	compare(&u, "part", "good", strict);
-	CU_ASSERT_FALSE(u.c.within);
-	CU_ASSERT(u.c.n_status[VN_EXTRA] > 0 && u.c.n_fails == u.c.n_status[VN_EXTRA]);
+	CU_ASSERT_FALSE(u.c.result.within);
+	CU_ASSERT(u.c.result.n_status[VN_EXTRA] > 0 && u.c.result.n_fails == u.c.result.n_status[VN_EXTRA]);
 	compare(&v, "good", "part", strict);
-	CU_ASSERT_TRUE(v.c.within);
+	CU_ASSERT_TRUE(v.c.result.within);
 	compare(&w, "good", "part", "version: 1\ndefaults: { nmse: 1.0e-9, missing: allowed }\n");
-	CU_ASSERT_TRUE(w.c.within);
+	CU_ASSERT_TRUE(w.c.result.within);
 	compare(&x, "good", "part", strict);
-	CU_ASSERT_TRUE(x.c.within);
+	CU_ASSERT_TRUE(x.c.result.within);
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -227,11 +227,11 @@ static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 		record(bad[i].name, &bad[i].f);
 		compare(&t, "good", bad[i].name, strict);
 		CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-		CU_ASSERT_FATAL(t.c.refusals.n >= 1);
-		CU_ASSERT_PTR_NOT_NULL(strstr(t.c.refusals.line[0], bad[i].says));
+		CU_ASSERT_FATAL(t.c.result.refusals.n >= 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.line[0], bad[i].says));
 		compare(&u, "good", bad[i].name, strict);
 		CU_ASSERT_EQUAL(u.st, VN_OK);
-		CU_ASSERT(u.c.notes.n > 0);
+		CU_ASSERT(u.c.result.notes.n > 0);
 		finish(&t);
 		finish(&u);
 	}
@@ -239,7 +239,7 @@ static void other_tokens_weights_and_cut_off_runs_are_refused(void)
 	record("cut", &(fault) { .cut_off = true });
 	compare(&t, "good", "cut.partial", strict);
 	CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.refusals.n ? t.c.refusals.line[0] : "", "incomplete"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.n ? t.c.result.refusals.line[0] : "", "incomplete"));
 	finish(&t);
 }
 
@@ -250,23 +250,23 @@ static void the_floor_is_the_same_from_a_file_and_from_a_run(void)
 	record("half", &(fault) { .precision = "f16" });
 	record("again", &(fault) { .precision = "f16" });
 	compare(&t, "good", "half", limits);
-	CU_ASSERT_FALSE(t.c.within); /* no floor is known: nothing can be judged */
-	CU_ASSERT_EQUAL(t.c.n_fails, t.c.n_points);
+	CU_ASSERT_FALSE(t.c.result.within); /* no floor is known: nothing can be judged */
+	CU_ASSERT_EQUAL(t.c.result.n_fails, t.c.result.n_points);
 
 	compare(&u, "good", "half", limits);
-	CU_ASSERT_TRUE(u.c.within); /* it is its own floor, bit for bit */
+	CU_ASSERT_TRUE(u.c.result.within); /* it is its own floor, bit for bit */
 	CU_ASSERT(point(&u, "logits", 0)->floor[VN_M_NMSE] > 0);
 
 	v.o.allow = VN_ALLOW_FLOOR; /* of the candidate's own engine, with its bits */
-	v.c = (vn_comparison) { .options = &v.o };
-	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", limits, strlen(limits), &v.c.limits, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.ref, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.cand, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("again"), &v.c.floor, &v.err), VN_OK);
+	v.c = (vn_comparison) { .request.options = &v.o };
+	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", limits, strlen(limits), &v.c.request.limits, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.ref, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("again"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_OK);
-	CU_ASSERT_EQUAL_FATAL(u.c.n_points, v.c.n_points);
-	for (int i = 0; i < u.c.n_points; i++)
-		CU_ASSERT_EQUAL(memcmp(u.c.point[i].floor, v.c.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)), 0); /* all have one */
+	CU_ASSERT_EQUAL_FATAL(u.c.result.n_points, v.c.result.n_points);
+	for (int i = 0; i < u.c.result.n_points; i++)
+		CU_ASSERT_EQUAL(memcmp(u.c.result.point[i].floor, v.c.result.point[i].floor, VN_M_ARGMAX_AGREEMENT * sizeof(double)), 0); /* all have one */
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -283,7 +283,7 @@ static void every_name_of_a_value_has_a_floor(void)
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_TRUE(point(&t, "layer0.output", 0)->has_floor);
 	CU_ASSERT_TRUE(point(&t, "layer1.input", 0)->has_floor);
-	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
 }
 
@@ -293,12 +293,12 @@ static void a_second_name_with_other_numbers_is_compared_too(void)
 	record("bad_copy", &(fault) { .copy = "layer1.input", .nan_in_copy = true });
 	compare(&t, "good", "bad_copy", strict); /* good knows that name from its plan alone */
 	starts_only_at(&t, "layer1.input");
-	CU_ASSERT_EQUAL(t.c.n_fails, 1);
+	CU_ASSERT_EQUAL(t.c.result.n_fails, 1);
 	CU_ASSERT_EQUAL(point(&t, "layer0.output", 0)->status, VN_WITHIN);
-	CU_ASSERT(t.c.first >= 0 && strcmp(t.c.point[t.c.first].name, "layer1.input") == 0);
+	CU_ASSERT(t.c.result.first >= 0 && strcmp(t.c.result.point[t.c.result.first].name, "layer1.input") == 0);
 	compare(&u, "good", "bad_copy", strict);
-	CU_ASSERT_FALSE(u.c.within);
-	CU_ASSERT_EQUAL(u.c.n_points, 1);
+	CU_ASSERT_FALSE(u.c.result.within);
+	CU_ASSERT_EQUAL(u.c.result.n_points, 1);
 	finish(&t);
 	finish(&u);
 }
@@ -311,7 +311,7 @@ static void one_value_of_two_names_is_one_origin(void)
 	compare(&t, "linked", "v_copy", strict);
 	CU_ASSERT_EQUAL(point(&t, "layer1.input", 0)->status, VN_OUTSIDE);
 	starts_only_at(&t, "layer0.output");
-	CU_ASSERT_STRING_EQUAL(t.c.point[t.c.first].name, "layer0.output");
+	CU_ASSERT_STRING_EQUAL(t.c.result.point[t.c.result.first].name, "layer0.output");
 	compare(&u, "v_copy", "linked", strict); /* the other way round: own tensors against a link */
 	starts_only_at(&u, "layer0.v_proj");
 	CU_ASSERT_EQUAL(point(&u, "layer1.input", 0)->status, VN_OUTSIDE);
@@ -333,8 +333,8 @@ static void a_pattern_that_matches_nothing_is_trouble(void)
 	CU_ASSERT_EQUAL(v.st, VN_ERR_USAGE);
 	compare(&w, "good", "linked", strict); /* one side has */
 	CU_ASSERT_EQUAL(w.st, VN_OK);
-	CU_ASSERT_TRUE(w.c.within);
-	CU_ASSERT_EQUAL(w.c.n_points, 2);
+	CU_ASSERT_TRUE(w.c.result.within);
+	CU_ASSERT_EQUAL(w.c.result.n_points, 2);
 	finish(&t);
 	finish(&u);
 	finish(&v);
@@ -344,13 +344,13 @@ static void a_pattern_that_matches_nothing_is_trouble(void)
 static void a_floor_of_another_precision_is_refused(void)
 {
 	trial v = { 0 };
-	v.c = (vn_comparison) { .options = &v.o };
-	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", strict, strlen(strict), &v.c.limits, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.ref, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.cand, &v.err), VN_OK);
-	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.floor, &v.err), VN_OK);
+	v.c = (vn_comparison) { .request.options = &v.o };
+	CU_ASSERT_EQUAL(vn_limits_parse("t.yaml", strict, strlen(strict), &v.c.request.limits, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.ref, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("half"), &v.c.opened.cand, &v.err), VN_OK);
+	CU_ASSERT_EQUAL(vn_recording_open(at("good"), &v.c.opened.floor, &v.err), VN_OK);
 	CU_ASSERT_EQUAL(vn_compare(&v.c, &v.err), VN_ERR_MISMATCH);
-	CU_ASSERT_PTR_NOT_NULL(strstr(v.c.refusals.n ? v.c.refusals.line[0] : "", "the floor was run in f32"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(v.c.result.refusals.n ? v.c.result.refusals.line[0] : "", "the floor was run in f32"));
 	finish(&v);
 }
 
@@ -380,7 +380,7 @@ static void limits_that_judge_nothing_are_trouble(void)
 	compare(&t, "good", "good", "version: 1\nrules: [ { match: nothing, nmse: 1.0e-3, why: w } ]\n");
 	CU_ASSERT_EQUAL(t.st, VN_ERR_USAGE);
 	compare(&u, "good", "good", "version: 1\nrules: [ { match: embed, kl_mean: 1.0e-3, why: w } ]\n");
-	CU_ASSERT_FALSE(u.c.within); /* only logits have that */
+	CU_ASSERT_FALSE(u.c.result.within); /* only logits have that */
 	finish(&t);
 	finish(&u);
 }
@@ -389,8 +389,8 @@ static void a_rule_that_matches_nothing_is_warned_about(void)
 {
 	trial t = { 0 };
 	compare(&t, "good", "good", "version: 1\ndefaults: { nmse: 1.0e-3 }\nrules: [ { match: layer9.q_rop, nmse: 1.0e-3, why: w } ]\n");
-	CU_ASSERT_EQUAL_FATAL(t.c.warnings.n, 1);
-	CU_ASSERT_STRING_EQUAL(t.c.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
+	CU_ASSERT_EQUAL_FATAL(t.c.result.warnings.n, 1);
+	CU_ASSERT_STRING_EQUAL(t.c.result.warnings.line[0], "t.yaml:3: no checkpoint matches 'layer9.q_rop'");
 	finish(&t);
 }
 

@@ -131,7 +131,7 @@ static void an_origin_is_explained_in_every_step_by_id_and_in_words(void)
 	explained e;
 
 	compare_llama(&e, "R2.1e4@layer1.q_rope", true);
-	const vn_explanations *why = e.compared.c.why;
+	const vn_explanations *why = e.compared.c.result.why;
 	CU_ASSERT_EQUAL_FATAL(why->n, 3);
 	for (int i = 0; i < why->n; i++) {
 		const vn_hypothesis *best = &why->of[i].by[0];

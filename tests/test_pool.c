@@ -15,12 +15,12 @@ static void a_step_whose_floor_is_nought_by_chance_is_no_finding(void)
 	make(32, factor, 7);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_TRUE(t.c.within);
-	CU_ASSERT_EQUAL_FATAL(t.c.n_pools, 1);
-	CU_ASSERT_EQUAL(t.c.pool[0].n, 32);
-	CU_ASSERT(t.c.pool[0].rows == 32 && t.c.pool[0].distinct == 16); /* ids 0 to 15, and again */
-	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].first].step, 1);
-	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].last].step, 32);
+	CU_ASSERT_TRUE(t.c.result.within);
+	CU_ASSERT_EQUAL_FATAL(t.c.result.n_pools, 1);
+	CU_ASSERT_EQUAL(t.c.result.pool[0].n, 32);
+	CU_ASSERT(t.c.result.pool[0].rows == 32 && t.c.result.pool[0].distinct == 16); /* ids 0 to 15, and again */
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].last].step, 32);
 	finish(&t);
 }
 
@@ -34,21 +34,21 @@ static void steps_that_are_off_together_are_judged_once_and_charged_at_each(void
 	make(32, factor, -1);
 	compare(&t, "floor", over);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 32);
-	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 1);
-	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].worst].step, 21);
-	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 1);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].worst].step, 21);
+	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT(p->worst >= 0 && p->check[p->worst].metric == VN_M_KL_MEAN && p->check[p->worst].steps == 32);
 	CU_ASSERT(p->check[p->worst].value > 32 && p->check[p->worst].value < 46);
-	for (int i = 0; i < t.c.n_points; i++)
-		if (t.c.point[i].step > 0) {
-			sum += t.c.point[i].m.value[VN_M_KL_MEAN];
-			most = fmax(most, t.c.point[i].m.value[VN_M_KL_MEAN]);
+	for (int i = 0; i < t.c.result.n_points; i++)
+		if (t.c.result.point[i].step > 0) {
+			sum += t.c.result.point[i].m.value[VN_M_KL_MEAN];
+			most = fmax(most, t.c.result.point[i].m.value[VN_M_KL_MEAN]);
 		}
-	CU_ASSERT_DOUBLE_EQUAL(t.c.pool[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
-	CU_ASSERT_EQUAL(t.c.pool[0].value[VN_M_KL_MAX], most);
-	CU_ASSERT_EQUAL(t.c.pool[0].value[VN_M_KL_P99], most); /* of 32 the 99th hundredth is the last */
+	CU_ASSERT_DOUBLE_EQUAL(t.c.result.pool[0].value[VN_M_KL_MEAN], sum / 32, 1e-15);
+	CU_ASSERT_EQUAL(t.c.result.pool[0].value[VN_M_KL_MAX], most);
+	CU_ASSERT_EQUAL(t.c.result.pool[0].value[VN_M_KL_P99], most); /* of 32 the 99th hundredth is the last */
 	finish(&t);
 }
 
@@ -61,9 +61,9 @@ static void the_prompt_is_judged_by_itself(void)
 	factor[0] = 3;
 	make(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 1);
-	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 0);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 0);
 	finish(&t);
 }
 
@@ -77,15 +77,15 @@ static void few_rows_have_no_ratio_but_a_cap(void)
 	all(factor, 4, 3);
 	make(4, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
 	compare(&t, "floor", lower);
-	CU_ASSERT_FALSE(t.c.within);
+	CU_ASSERT_FALSE(t.c.result.within);
 	CU_ASSERT_EQUAL(failing(&t), 4);
 	finish(&t);
 	compare(&t, "floor", bare); /* nothing that could pass it */
-	CU_ASSERT_FALSE(t.c.within);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.point[t.c.first].check[0].note, "too few rows"));
+	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.point[t.c.result.first].check[0].note, "too few rows"));
 	finish(&t);
 }
 
@@ -104,9 +104,9 @@ static void a_share_is_of_all_steps(void)
 	all(factor, 40, 1e5);
 	make(40, factor, -1);
 	compare(&t, NULL, share);
-	for (int i = 0; i < t.c.n_points; i++)
-		if (t.c.point[i].pool >= 0 && t.c.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
-			row[n++] = t.c.point[i].step;
+	for (int i = 0; i < t.c.result.n_points; i++)
+		if (t.c.result.point[i].pool >= 0 && t.c.result.point[i].m.value[VN_M_ARGMAX_AGREEMENT] == 0)
+			row[n++] = t.c.result.point[i].step;
 	finish(&t);
 	CU_ASSERT_FATAL(n >= 20);
 	/* of 40 rows 2 are a twentieth; 7 or fewer come by luck but once in 1000, 8 do not */
@@ -117,8 +117,8 @@ static void a_share_is_of_all_steps(void)
 		make(40, factor, -1);
 		compare(&t, NULL, share);
 		CU_ASSERT_EQUAL(t.st, VN_OK);
-		CU_ASSERT_EQUAL(t.c.within, bad == 7);
-		CU_ASSERT_DOUBLE_EQUAL(t.c.pool[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
+		CU_ASSERT_EQUAL(t.c.result.within, bad == 7);
+		CU_ASSERT_DOUBLE_EQUAL(t.c.result.pool[0].value[VN_M_ARGMAX_AGREEMENT], 1 - bad / 40.0, 1e-12);
 		CU_ASSERT_EQUAL(failing(&t), bad == 7 ? 0 : bad);
 		finish(&t);
 	}
@@ -130,7 +130,7 @@ static void a_share_is_of_all_steps(void)
 		factor[row[i]] = 1e5;
 	make(40, factor, -1);
 	compare(&t, NULL, share);
-	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
 	decoded = NULL;
 }
@@ -157,10 +157,10 @@ static void a_step_without_a_number_fails_them_all(void)
 	factor[3] = NAN;
 	make(16, factor, -1);
 	compare(&t, "floor", over);
-	CU_ASSERT_FALSE(t.c.within);
-	CU_ASSERT_TRUE(isnan(t.c.pool[0].value[VN_M_KL_MEAN]));
-	CU_ASSERT_EQUAL(t.c.point[t.c.pool[0].worst].step, 3);
-	CU_ASSERT_EQUAL(t.c.point[t.c.first].step, 3);
+	CU_ASSERT_FALSE(t.c.result.within);
+	CU_ASSERT_TRUE(isnan(t.c.result.pool[0].value[VN_M_KL_MEAN]));
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.pool[0].worst].step, 3);
+	CU_ASSERT_EQUAL(t.c.result.point[t.c.result.first].step, 3);
 	finish(&t);
 }
 
@@ -177,8 +177,8 @@ static void the_step_where_ids_part_is_named(void)
 	decoded = NULL;
 	compare(&t, NULL, over);
 	CU_ASSERT_EQUAL(t.st, VN_ERR_MISMATCH);
-	CU_ASSERT_EQUAL_FATAL(t.c.refusals.n, 1);
-	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.refusals.line[0], "number 22, which is step 3, is 3 in the reference, 9 in the candidate: two that decode on"));
+	CU_ASSERT_EQUAL_FATAL(t.c.result.refusals.n, 1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.c.result.refusals.line[0], "number 22, which is step 3, is 3 in the reference, 9 in the candidate: two that decode on"));
 	finish(&t);
 }
 

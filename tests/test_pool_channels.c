@@ -29,9 +29,9 @@ static void make_bad(int n, int width, int channel, int first, int last, int eve
 
 static bool fails_at(const trial *t, int step)
 {
-	for (int i = 0; i < t->c.n_points; i++)
-		if (t->c.point[i].step == step)
-			return t->c.point[i].fails;
+	for (int i = 0; i < t->c.result.n_points; i++)
+		if (t->c.result.point[i].step == step)
+			return t->c.result.point[i].fails;
 	return false;
 }
 
@@ -44,14 +44,14 @@ static void a_channel_that_is_off_in_every_step_is_charged_at_the_first(void)
 	compare(&t, NULL, caps);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
 	CU_ASSERT_EQUAL_FATAL(failing(&t), 1);
-	const vn_checkpoint *p = &t.c.point[t.c.first];
+	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT_EQUAL(p->step, 1);
 	CU_ASSERT_DOUBLE_EQUAL(p->m.value[VN_M_WORST_CHANNEL_NMSE], 0.15 * 0.15, 1e-3);
 	CU_ASSERT_PTR_NOT_NULL(strstr(vn_say_failure(p, words), "over 40 steps at channel 7"));
 	finish(&t);
 	make_bad(40, 128, -1, 0, 0, 1, 0);
 	compare(&t, NULL, caps);
-	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
 }
 
@@ -82,7 +82,7 @@ static void every_second_or_third_step_is_seen(void)
 			trial t = { 0 };
 			make_bad(63, 128, 9, first, 63, every, 1.3);
 			compare(&t, NULL, caps);
-			CU_ASSERT_FALSE(t.c.within);
+			CU_ASSERT_FALSE(t.c.result.within);
 			CU_ASSERT_TRUE(fails_at(&t, first));
 			finish(&t);
 		}
@@ -124,8 +124,8 @@ static void steps_of_some_tokens_are_pooled_as_those_of_one(void)
 	trial t = { 0 };
 	make_bad(7, 128, 11, 1, 7, 1, 1.15);
 	compare(&t, NULL, caps);
-	CU_ASSERT_EQUAL(t.c.n_channel_pools, 0);
-	CU_ASSERT_TRUE(t.c.within);
+	CU_ASSERT_EQUAL(t.c.result.n_channel_pools, 0);
+	CU_ASSERT_TRUE(t.c.result.within);
 	finish(&t);
 }
 
@@ -162,14 +162,14 @@ static void with_a_floor_channels_are_held_against_its_own(void)
 		record("floor", 30, off);
 		compare(&t, "floor", ratios);
 		CU_ASSERT_FATAL(width == 16 ? failing(&t) == 1 : failing(&t) > 1); /* enough numbers are judged by themselves as well */
-		const vn_checkpoint *p = &t.c.point[t.c.first];
+		const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 		CU_ASSERT_EQUAL(p->step, 1);
 		CU_ASSERT(p->worst >= 0 && p->check[p->worst].form == VN_OVER_FLOOR && p->check[p->worst].steps == 30);
 		CU_ASSERT_DOUBLE_EQUAL(vn_floor_value(p, VN_M_WORST_CHANNEL_NMSE), worst_of_floor(30), 1e-6 * worst_of_floor(30));
 		finish(&t);
 		make_bad(30, width, -1, 0, 0, 1, 0);
 		compare(&t, "floor", ratios);
-		CU_ASSERT_TRUE(t.c.within);
+		CU_ASSERT_TRUE(t.c.result.within);
 		finish(&t);
 	}
 }
@@ -185,8 +185,8 @@ static void a_floor_that_lacks_a_step_leaves_the_limits_without_one(void)
 	t.o.allow |= VN_ALLOW_TOKEN_IDS;
 	compare(&t, "floor", ratios);
 	CU_ASSERT_EQUAL(t.st, VN_OK);
-	CU_ASSERT_FATAL(t.c.first >= 0);
-	const vn_checkpoint *p = &t.c.point[t.c.first];
+	CU_ASSERT_FATAL(t.c.result.first >= 0);
+	const vn_checkpoint *p = &t.c.result.point[t.c.result.first];
 	CU_ASSERT(p->step == 1 && p->check[p->worst].form == VN_WITHOUT_FLOOR);
 	finish(&t);
 }

@@ -319,11 +319,11 @@ static void trouble_ends_a_comparison_and_is_no_finding(void)
 	static const char limits[] = "version: 1\ndefaults: { nmse: 1.0e-6 }\n";
 	const vn_compare_options o = { .allow = VN_ALLOW_ITSELF | VN_ALLOW_DIGEST };
 	for (int mapping = 0; mapping < 2; mapping++) {
-		vn_comparison c = { .options = &o };
+		vn_comparison c = { .request.options = &o };
 		vn_error err = { "" };
 		vn_recording_close(make_all());
 		CU_ASSERT_EQUAL_FATAL(vn_comparison_open(&c, path, path, NULL, &err), VN_OK);
-		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.limits, &err), VN_OK);
+		CU_ASSERT_EQUAL_FATAL(vn_limits_parse("limits", limits, sizeof limits - 1, &c.request.limits, &err), VN_OK);
 		maps_fail = mapping == 0;
 		reads_fail = mapping == 1;
 		CU_ASSERT_EQUAL(vn_compare(&c, &err), VN_ERR_IO);

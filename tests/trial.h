@@ -47,15 +47,15 @@ typedef struct trial {
 /* Files of the folder, floor or NULL; limits: the text of a limits file. Then finish(t). */
 static inline void judge(trial *t, const char *ref, const char *cand, const char *floor_file, const char *limits)
 {
-	t->c = (vn_comparison) { .options = &t->o };
+	t->c = (vn_comparison) { .request.options = &t->o };
 	t->err.text[0] = 0;
-	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.limits, &t->err);
+	t->st = vn_limits_parse("t.yaml", limits, strlen(limits), &t->c.request.limits, &t->err);
 	if (!t->st)
-		t->st = vn_recording_open(at(ref), &t->c.ref, &t->err);
+		t->st = vn_recording_open(at(ref), &t->c.opened.ref, &t->err);
 	if (!t->st)
-		t->st = vn_recording_open(at(cand), &t->c.cand, &t->err);
+		t->st = vn_recording_open(at(cand), &t->c.opened.cand, &t->err);
 	if (!t->st && floor_file)
-		t->st = vn_recording_open(at(floor_file), &t->c.floor, &t->err);
+		t->st = vn_recording_open(at(floor_file), &t->c.opened.floor, &t->err);
 	if (!t->st)
 		t->st = vn_compare(&t->c, &t->err);
 }
@@ -68,8 +68,8 @@ static inline void finish(trial *t)
 static inline int failing(const trial *t)
 {
 	int n = 0;
-	for (int i = 0; i < t->c.n_points; i++)
-		n += t->c.point[i].fails;
+	for (int i = 0; i < t->c.result.n_points; i++)
+		n += t->c.result.point[i].fails;
 	return n;
 }
 

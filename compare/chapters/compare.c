@@ -49,27 +49,27 @@ static void unreadable(vn_checkpoint *p, const char *why)
 /* Rules a person wrote that speak of nothing here: most likely a misspelt name. */
 static void unused_rules(vn_comparison *c)
 {
-	if (c->options->n_points)
+	if (c->request.options->n_points)
 		return;
-	for (int i = 0; i < c->limits->n_rules; i++) {
-		const vn_rule *r = c->limits->rule[i];
+	for (int i = 0; i < c->request.limits->n_rules; i++) {
+		const vn_rule *r = c->request.limits->rule[i];
 		if (r->match && !r->hit && !r->shipped)
-			vn_lines_add(&c->warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
+			vn_lines_add(&c->result.warnings, "%s:%d: no checkpoint matches '%s'", r->file, r->line, r->match);
 	}
 }
 
 static void count(vn_comparison *c)
 {
-	for (int i = 0; i < c->n_points; i++) {
-		c->n_status[c->point[i].status]++;
-		c->n_fails += c->point[i].fails;
+	for (int i = 0; i < c->result.n_points; i++) {
+		c->result.n_status[c->result.point[i].status]++;
+		c->result.n_fails += c->result.point[i].fails;
 	}
 }
 
 static void judge_all(vn_comparison *c)
 {
-	c->strict = c->options->strict && c->n_fails == 0 && c->warnings.n;
-	c->within = c->n_fails == 0 && !c->strict;
+	c->result.strict = c->request.options->strict && c->result.n_fails == 0 && c->result.warnings.n;
+	c->result.within = c->result.n_fails == 0 && !c->result.strict;
 }
 
 static vn_status sum_up(vn_comparison *c, vn_error *err)
@@ -77,11 +77,11 @@ static vn_status sum_up(vn_comparison *c, vn_error *err)
 	count(c);
 	unused_rules(c);
 	/* What was allowed to be missing passes no check: somebody must have. */
-	if (c->n_fails == 0 && c->n_status[VN_WITHIN] + c->n_status[VN_OUTSIDE] == 0)
-		return c->n_status[VN_UNLIMITED]
-		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->limits->path, c->n_status[VN_UNLIMITED])
-		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->ref),
-		               vn_recording_path(c->cand));
+	if (c->result.n_fails == 0 && c->result.n_status[VN_WITHIN] + c->result.n_status[VN_OUTSIDE] == 0)
+		return c->result.n_status[VN_UNLIMITED]
+		     ? vn_fail(err, VN_ERR_USAGE, "%s limits none of the %d checkpoints", c->request.limits->path, c->result.n_status[VN_UNLIMITED])
+		     : vn_fail(err, VN_ERR_MISMATCH, "%s and %s have no checkpoint in common", vn_recording_path(c->opened.ref),
+		               vn_recording_path(c->opened.cand));
 	judge_all(c);
 	return VN_OK;
 }
@@ -105,7 +105,7 @@ static void say_wrong(void *context, const char *words)
 
 static void tell_wrong(const vn_comparison *c, wrong *w)
 {
-	const vn_recording *r[] = { c->ref, c->cand, c->floor };
+	const vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	for (int i = 0; i < 3; i++)
 		if (r[i])
 			vn_recording_wrong(r[i], say_wrong, w);
@@ -115,26 +115,26 @@ static void tell_wrong(const vn_comparison *c, wrong *w)
 
 static vn_status refuse_wrong(vn_comparison *c, vn_error *err)
 {
-	wrong w = { .to = &c->refusals, .before = "", .behind = " (--allow digest)" };
+	wrong w = { .to = &c->result.refusals, .before = "", .behind = " (--allow digest)" };
 	tell_wrong(c, &w);
-	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->ref), vn_recording_path(c->cand)) : VN_OK;
+	return w.n ? vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand)) : VN_OK;
 }
 
 /* What was read so far. Also what was passed over where it was read. */
 static vn_status check_digests(vn_comparison *c, vn_error *err)
 {
-	vn_recording *r[] = { c->ref, c->cand, c->floor };
+	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status st = VN_OK;
-	c->digests = (vn_verified) { 0 };
+	c->result.digests = (vn_verified) { 0 };
 	for (int i = 0; i < 3 && !st; i++)
 		if (r[i] && !(st = vn_recording_verify(r[i], err)))
-			vn_recording_verified(r[i], &c->digests);
-	return st || !c->digests.wrong || (c->options->allow & VN_ALLOW_DIGEST) ? st : refuse_wrong(c, err);
+			vn_recording_verified(r[i], &c->result.digests);
+	return st || !c->result.digests.wrong || (c->request.options->allow & VN_ALLOW_DIGEST) ? st : refuse_wrong(c, err);
 }
 
 static void warn_wrong(vn_comparison *c)
 {
-	wrong w = { .to = &c->warnings, .before = "allowed (digest): ", .behind = "" };
+	wrong w = { .to = &c->result.warnings, .before = "allowed (digest): ", .behind = "" };
 	tell_wrong(c, &w);
 }
 
@@ -143,12 +143,12 @@ static void note_masks(vn_comparison *c)
 {
 	long long n = 0;
 	int points = 0;
-	for (int i = 0; i < c->n_points; i++) {
-		n += c->point[i].m.masked;
-		points += c->point[i].m.masked > 0;
+	for (int i = 0; i < c->result.n_points; i++) {
+		n += c->result.point[i].m.masked;
+		points += c->result.point[i].m.masked > 0;
 	}
 	if (n)
-		vn_lines_add(&c->notes, "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n,
+		vn_lines_add(&c->result.notes, "attn_scores: %lld positions of %d checkpoint%s are minus infinity on both sides, masks, and left out", n,
 		             points, points == 1 ? "" : "s");
 }
 
@@ -159,11 +159,11 @@ enum { SAID_ALONE = 8 };
 static bool diverges(void *context, int step, int layer)
 {
 	const vn_comparison *c = context;
-	const vn_checkpoint *first = c->first >= 0 ? &c->point[c->first] : NULL;
+	const vn_checkpoint *first = c->result.first >= 0 ? &c->result.point[c->result.first] : NULL;
 	if (!first || (first->step == step && first->layer == layer))
 		return true;
-	for (int i = 0; i < c->n_origins && i < SAID_ALONE; i++)
-		if (c->point[c->origins[i]].step == step && c->point[c->origins[i]].layer == layer)
+	for (int i = 0; i < c->result.n_origins && i < SAID_ALONE; i++)
+		if (c->result.point[c->result.origins[i]].step == step && c->result.point[c->result.origins[i]].layer == layer)
 			return true;
 	return false;
 }
@@ -174,14 +174,14 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
 	vn_error why = { "" };
 	vn_status st = vn_identities_of(r, diverges, c, &x, &why);
 	if (st && !vn_status_ends_job(st)) /* a tensor nobody can read: judged where it was to be compared */
-		vn_lines_add(&c->warnings, "%s by itself: not all could be looked at: %s", who, why.text);
+		vn_lines_add(&c->result.warnings, "%s by itself: not all could be looked at: %s", who, why.text);
 	else if (st)
 		*err = why;
 	for (int i = 0; !st && i < x.n && i < SAID_ALONE; i++)
-		vn_lines_add(&c->warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
+		vn_lines_add(&c->result.warnings, "%s by itself: %s%.0d%s%s", who, x.broken[i].step ? "step." : "", x.broken[i].step,
 		             x.broken[i].step ? "/" : "", x.broken[i].words);
 	if (!st && x.n > SAID_ALONE)
-		vn_lines_add(&c->warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
+		vn_lines_add(&c->result.warnings, "%s by itself: %d more that do not hold (vernier show --check)", who, x.n - SAID_ALONE);
 	vn_identities_free(&x);
 	return vn_status_ends_job(st) ? st : VN_OK;
 }
@@ -190,29 +190,29 @@ static vn_status alone(vn_comparison *c, const char *who, vn_recording *r, vn_er
  * diverges all of both files is looked at: two recordings by one recorder agree in whatever it does wrong. */
 static vn_status check_alone(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = alone(c, "the reference", c->ref, err);
-	return st ? st : alone(c, "the candidate", c->cand, err);
+	const vn_status st = alone(c, "the reference", c->opened.ref, err);
+	return st ? st : alone(c, "the candidate", c->opened.cand, err);
 }
 
 static vn_status explain(vn_comparison *c, vn_error *err)
 {
-	if (!c->options->explain)
+	if (!c->request.options->explain)
 		return VN_OK;
-	if (!(c->why = calloc(1, sizeof *c->why)))
+	if (!(c->result.why = calloc(1, sizeof *c->result.why)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for explanations");
-	const vn_status st = vn_explain(c, c->why, err);
+	const vn_status st = vn_explain(c, c->result.why, err);
 	return st ? vn_context(err, st, "explain") : VN_OK;
 }
 
 /* Of the model where a plan tells, else as far as the recordings go: what limits by depth go by. */
 static int layers_of(const vn_comparison *c)
 {
-	const vn_recording *both[2] = { c->ref, c->cand };
+	const vn_recording *both[2] = { c->opened.ref, c->opened.cand };
 	int last = -1;
-	for (int k = 0; !c->plan && k < 2; k++)
+	for (int k = 0; !c->opened.plan && k < 2; k++)
 		for (int i = 0; i < vn_recording_count(both[k]); i++)
 			last = vn_recording_entry(both[k], i)->layer > last ? vn_recording_entry(both[k], i)->layer : last;
-	return c->plan ? c->plan->layers : last + 1;
+	return c->opened.plan ? c->opened.plan->layers : last + 1;
 }
 
 /* With one token attention returns v, whatever q, k, rotation and mask are; another pairing of RoPE shows from a few
@@ -225,23 +225,23 @@ static void warn_unread(vn_comparison *c, const char *who, const vn_recording *r
 	const char *name[VN_UNREAD_NAMED];
 	const int n = vn_recording_unread(r, name);
 	for (int i = 0; i < n && i < VN_UNREAD_NAMED; i++)
-		vn_lines_add(&c->warnings, "%s of the %s is not read: it is no part of a checkpoint file", name[i], who);
+		vn_lines_add(&c->result.warnings, "%s of the %s is not read: it is no part of a checkpoint file", name[i], who);
 	if (n > VN_UNREAD_NAMED)
-		vn_lines_add(&c->warnings, "%d more of the %s are not read", n - VN_UNREAD_NAMED, who);
+		vn_lines_add(&c->result.warnings, "%d more of the %s are not read", n - VN_UNREAD_NAMED, who);
 }
 
 /* What files say and hold beside their tensors. */
 static vn_status look_beside(vn_comparison *c, vn_error *err)
 {
 	static const char *const who[] = { "reference", "candidate", "floor" };
-	vn_recording *r[] = { c->ref, c->cand, c->floor };
+	vn_recording *r[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	vn_status st = vn_check_steps(c, err);
 	for (int i = 0; i < 3 && r[i] && !st; i++) {
 		warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);
 	}
-	if (!st && c->refusals.n)
-		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->ref), vn_recording_path(c->cand));
+	if (!st && c->result.refusals.n)
+		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
 	return st;
 }
 
@@ -263,13 +263,13 @@ static int different(const int32_t *id, long long n)
 static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t *id, *at;
-	const long long n = vn_recording_tokens(c->ref, &id, &at);
+	const long long n = vn_recording_tokens(c->opened.ref, &id, &at);
 	const int      of = different(id, n);
 	if (n < ENOUGH_TOKENS)
-		vn_lines_add(&c->notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
+		vn_lines_add(&c->result.notes, "%lld token%s: faults of rotations, masks and caches may not show in fewer than %d", n,
 		             n == 1 ? "" : "s", ENOUGH_TOKENS);
 	if (n > 0 && of < VN_CHANNEL_FEWEST)
-		vn_lines_add(&c->notes, "%d different token%s: faults of single channels may not show in fewer than %d", of, of == 1 ? "" : "s",
+		vn_lines_add(&c->result.notes, "%d different token%s: faults of single channels may not show in fewer than %d", of, of == 1 ? "" : "s",
 		             VN_CHANNEL_FEWEST);
 }
 
@@ -279,9 +279,9 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 	vn_recording *r[3] = { NULL };
 	const vn_status st = vn_recording_open_all(path, floor ? 3 : 2, r, err);
 
-	c->ref = r[0];
-	c->cand = r[1];
-	c->floor = r[2];
+	c->opened.ref = r[0];
+	c->opened.cand = r[1];
+	c->opened.floor = r[2];
 	for (int i = 0; i < 3 && !st; i++)
 		if (r[i])
 			vn_comparison_allow(c, r[i]);
@@ -290,22 +290,22 @@ vn_status vn_comparison_open(vn_comparison *c, const char *ref, const char *cand
 
 static void begin(vn_comparison *c)
 {
-	c->plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(c->cand);
-	c->first = c->first_invalid_floor = -1;
-	c->limits->layers = layers_of(c);
-	c->bits = vn_limits_mention(c->limits, VN_M_DIFFERING);
-	for (int i = 0; i < c->limits->n_warnings; i++)
-		vn_lines_add(&c->warnings, "%s", c->limits->warning[i]);
+	c->opened.plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref) : vn_recording_plan(c->opened.cand);
+	c->result.first = c->result.first_invalid_floor = -1;
+	c->request.limits->layers = layers_of(c);
+	c->result.bits = vn_limits_mention(c->request.limits, VN_M_DIFFERING);
+	for (int i = 0; i < c->request.limits->n_warnings; i++)
+		vn_lines_add(&c->result.warnings, "%s", c->request.limits->warning[i]);
 }
 
 vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 {
-	const bool missing = vn_recording_count(c->cand) == 0;
+	const bool missing = vn_recording_count(c->opened.cand) == 0;
 	vn_status  st;
 
 	begin(c);
-	vn_lines_add(&c->warnings, "the %s is not there (%s): nothing was compared", missing ? "candidate" : "reference",
-	             vn_recording_path(missing ? c->cand : c->ref));
+	vn_lines_add(&c->result.warnings, "the %s is not there (%s): nothing was compared", missing ? "candidate" : "reference",
+	             vn_recording_path(missing ? c->opened.cand : c->opened.ref));
 	if ((st = vn_match(c, err)) || (st = vn_baseline_apply(c, err)))
 		return st;
 	count(c);
@@ -315,7 +315,7 @@ vn_status vn_compare_alone(vn_comparison *c, vn_error *err)
 
 static vn_status floor_of(vn_comparison *c, vn_error *err)
 {
-	const vn_status st = c->floor ? vn_floor_of_file(c, err) : c->options->model ? vn_floor_run(c, err) : VN_OK;
+	const vn_status st = c->opened.floor ? vn_floor_of_file(c, err) : c->request.options->model ? vn_floor_run(c, err) : VN_OK;
 	if (!st)
 		vn_floor_finish(c);
 	return st;
@@ -326,19 +326,19 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	if ((st = vn_contract(c->ref, c->cand, "candidate", c->options, &c->weights, &c->notes, &c->refusals, err))
-	    || (st = look_beside(c, err)) || (st = vn_align(c, c->cand, "candidate", err)) || (st = vn_match(c, err))
+	if ((st = vn_contract(c->opened.ref, c->opened.cand, "candidate", c->request.options, &c->result.weights, &c->result.notes, &c->result.refusals, err))
+	    || (st = look_beside(c, err)) || (st = vn_align(c, c->opened.cand, "candidate", err)) || (st = vn_match(c, err))
 	    || (st = vn_count_neither(c, err)))
 		return st;
 	note_few_tokens(c);
-	c->hidden = vn_count_hidden(c);
-	const vn_batch candidate = { c->cand, candidate_of, measured, unreadable };
+	c->result.hidden = vn_count_hidden(c);
+	const vn_batch candidate = { c->opened.cand, candidate_of, measured, unreadable };
 	if ((st = vn_measure_points(c, &candidate, err)) || (st = check_digests(c, err)) || (st = vn_find_vacuous(c, err)) || (st = vn_pool_channels(c, err))
 	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].m.n && (st = vn_judge(c, &c->point[i], err)))
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].m.n && (st = vn_judge(c, &c->result.point[i], err)))
 			return st;
 	if ((st = vn_tell_misshapen(c, err)) || (st = vn_baseline_apply(c, err)) || (st = vn_localise(c, err)) || (st = vn_replay_run(c, err))
 	    || (st = explain(c, err)) || (st = check_alone(c, err)))
@@ -362,37 +362,37 @@ vn_status vn_compare(vn_comparison *c, vn_error *err)
 
 void vn_comparison_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->n_points; i++) {
-		free(c->point[i].check);
-		free(c->point[i].detail);
-		free(c->point[i].holds);
-		free(c->point[i].floor);
+	for (int i = 0; i < c->result.n_points; i++) {
+		free(c->result.point[i].check);
+		free(c->result.point[i].detail);
+		free(c->result.point[i].holds);
+		free(c->result.point[i].floor);
 	}
-	free(c->point);
-	free(c->pool);
-	for (int i = 0; i < c->n_pooled_small; i++) {
-		free(c->pooled_small[i].nmse);
-		free(c->pooled_small[i].below);
+	free(c->result.point);
+	free(c->result.pool);
+	for (int i = 0; i < c->result.n_pooled_small; i++) {
+		free(c->result.pooled_small[i].nmse);
+		free(c->result.pooled_small[i].below);
 	}
-	free(c->pooled_small);
-	free(c->channel_pool);
-	free(c->origins);
-	if (c->why)
-		vn_explanations_free(c->why);
-	free(c->why);
-	vn_model_close(c->model);
-	vn_weights_free(c->weights);
+	free(c->result.pooled_small);
+	free(c->result.channel_pool);
+	free(c->result.origins);
+	if (c->result.why)
+		vn_explanations_free(c->result.why);
+	free(c->result.why);
+	vn_model_close(c->opened.model);
+	vn_weights_free(c->result.weights);
 	vn_comparison_drop_graph(c);
-	vn_lines_free(&c->notes);
-	vn_lines_free(&c->warnings);
-	vn_lines_free(&c->refusals);
+	vn_lines_free(&c->result.notes);
+	vn_lines_free(&c->result.warnings);
+	vn_lines_free(&c->result.refusals);
 }
 
 void vn_comparison_close(vn_comparison *c)
 {
 	vn_comparison_finish(c);
-	vn_limits_destroy(c->limits);
-	vn_recording_close(c->floor);
-	vn_recording_close(c->cand);
-	vn_recording_close(c->ref);
+	vn_limits_destroy(c->request.limits);
+	vn_recording_close(c->opened.floor);
+	vn_recording_close(c->opened.cand);
+	vn_recording_close(c->opened.ref);
 }

@@ -77,7 +77,7 @@ double vn_floor_value(const vn_checkpoint *p, vn_metric m)
 
 void vn_comparison_allow(const vn_comparison *c, vn_recording *r)
 {
-	if (c->options && c->options->allow & VN_ALLOW_DIGEST)
+	if (c->request.options && c->request.options->allow & VN_ALLOW_DIGEST)
 		vn_recording_allow_damage(r);
 }
 

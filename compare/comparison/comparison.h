@@ -1,8 +1,9 @@
 /* comparison.h: the types of a comparison; no function.
  *
- * A vn_comparison holds the request (two recordings, limits, options), and what each chapter of vn_compare
- * (compare/chapters/compare.h) found out about it. A vn_checkpoint is one tensor name in one step: where it is in
- * both recordings, what was measured, and how it was judged. A report needs nothing else.
+ * A vn_comparison has three parts: the request (options, limits), what was opened for it (two recordings, a floor,
+ * a model), and the result, which the chapters of vn_compare (compare/chapters/compare.h) fill in their order. The
+ * header of each chapter says what it reads and what it fills. A vn_checkpoint is one tensor name in one step:
+ * where it is in both recordings, what was measured, and how it was judged. A report needs nothing else.
  *
  * Owner    recordings, limits and options are borrowed and must outlive the comparison.
  */
@@ -160,18 +161,23 @@ typedef struct vn_compare_options {
 
 typedef struct vn_graph vn_graph; /* localise.c */
 
-typedef struct vn_comparison {
-	/* The request. Borrowed. */
+/* What is asked for. Borrowed; set before vn_compare. */
+typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits     *limits;
-	vn_recording  *ref, *cand, *floor; /* opened; floor: NULL without --floor */
+} vn_request;
 
-	/* Opened for it. */
-	vn_model      *model;      /* options->model; NULL. By vn_floor_run */
-	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL */
-	vn_policy      policy;     /* the candidate's precision, where there is a model, or that of --floor */
+/* What is read: both sides, and what says how they were computed. */
+typedef struct vn_opened {
+	vn_recording  *ref, *cand, *floor; /* floor: NULL without --floor */
+	vn_model      *model;      /* of options->model; NULL. By vn_floor_run */
+	const vn_plan *plan;       /* the reference's, else the candidate's, else NULL. By vn_compare */
+	vn_policy      policy;     /* the candidate's precision, where there is a model, or that of --floor. By the floor */
+} vn_opened;
 
-	/* contract: what may not be compared, and what a person should know. Later chapters add lines. */
+/* What was found, in the order of the chapters that fill it. Owned. */
+typedef struct vn_result {
+	/* contract. Later chapters add lines to notes and warnings. */
 	vn_lines       notes, warnings, refusals;
 	vn_weights    *weights;    /* those that differ; NULL: a side lists none */
 
@@ -209,6 +215,12 @@ typedef struct vn_comparison {
 	int           *origins, n_origins;
 	bool           replayed;   /* origins are what replay.h says */
 	struct vn_explanations *why; /* of the origins (explain.h); NULL: not asked for */
+} vn_result;
+
+typedef struct vn_comparison {
+	vn_request request;
+	vn_opened  opened;
+	vn_result  result;
 } vn_comparison;
 
 #endif

@@ -36,12 +36,12 @@ typedef struct group {
 
 static const char *name_of(const vn_comparison *c, const vn_explanation *x)
 {
-	return c->point[x->point].name;
+	return c->result.point[x->point].name;
 }
 
 static bool one_token(const vn_comparison *c, int point)
 {
-	const vn_step *s = vn_recording_step(c->cand, c->point[point].step);
+	const vn_step *s = vn_recording_step(c->opened.cand, c->result.point[point].step);
 	return s && s->tokens == 1;
 }
 
@@ -103,16 +103,16 @@ static vn_status used_there(group *g, const vn_hypothesis *h, int point, double 
 /* The first step in which the point came out right, the last one, and the one before x. */
 static int right_ones(const vn_comparison *c, const vn_explanation *x, int point[RIGHT])
 {
-	const int step = c->point[x->point].step;
+	const int step = c->result.point[x->point].step;
 	int first = -1, last = -1, before = -1, n = 0;
 
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (!p->replayed || p->origin || vn_local_beyond(p) || p->replay.captured || p->replay.columns || strcmp(p->name, name_of(c, x)) != 0)
 			continue;
-		first = first < 0 || p->step < c->point[first].step ? i : first;
-		last = last < 0 || p->step > c->point[last].step ? i : last;
-		before = p->step < step && (before < 0 || p->step > c->point[before].step) ? i : before;
+		first = first < 0 || p->step < c->result.point[first].step ? i : first;
+		last = last < 0 || p->step > c->result.point[last].step ? i : last;
+		before = p->step < step && (before < 0 || p->step > c->result.point[before].step) ? i : before;
 	}
 	const int all[RIGHT] = { first, before, last };
 	for (int i = 0; i < RIGHT; i++)
@@ -169,7 +169,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 		if (!st && stays_wrong(c, y, x, h, used)) {
 			h->refuted = true;
 			h->speaks_against = VN_WRONG_OTHERWISE;
-			h->against_step = c->point[y->point].step;
+			h->against_step = c->result.point[y->point].step;
 		}
 	}
 	bool another = !of_one_query(c, x, h);
@@ -186,7 +186,7 @@ static vn_status hold_against(group *g, const vn_explanation *x, vn_hypothesis *
 		st = used_there(g, h, point[i], &used, err);
 		if (!st && used > BEYOND) {
 			h->speaks_against = VN_RIGHT_THERE;
-			h->against_step = c->point[point[i]].step;
+			h->against_step = c->result.point[point[i]].step;
 		}
 	}
 	return st;
@@ -321,7 +321,7 @@ static void note_other_numbers(group *g)
 		for (int k = 0; k < g->n && x->n_fit && x->fitted && h->change.kind == VN_BY_RESULT && !h->speaks_against; k++)
 			if (another_number(x, g->x[k])) {
 				h->speaks_against = VN_ANOTHER_NUMBER;
-				h->against_step = g->t->c->point[g->x[k]->point].step;
+				h->against_step = g->t->c->result.point[g->x[k]->point].step;
 			}
 	}
 }
@@ -374,12 +374,12 @@ vn_status vn_explain_across_steps(vn_explain_trial *t, vn_explanations *x, vn_er
 	bool      *done = calloc(n, sizeof *done);
 	vn_status  st = g.x && g.refuted && g.n_refuted && done ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d explanations", x->n);
 
-	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->cand, &step) > 1; i++) {
+	for (int i = 0; !st && i < x->n && vn_recording_steps(t->c->opened.cand, &step) > 1; i++) {
 		if (done[i])
 			continue;
 		g.n = 0;
 		for (int k = i; k < x->n; k++)
-			if (!vn_local_is_order(&t->c->point[x->of[k].point]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
+			if (!vn_local_is_order(&t->c->result.point[x->of[k].point]) && strcmp(name_of(t->c, &x->of[k]), name_of(t->c, &x->of[i])) == 0) {
 				g.x[g.n++] = &x->of[k];
 				done[k] = true;
 			}

@@ -182,7 +182,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 	const vn_plan *p = t->site->plan;
 	const int      target = t->site->target;
 	const vn_node *n = &p->node[p->value[target].node];
-	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 
 	return n->op == VN_OP_ATTENTION && (n->out[VN_ATTN_CONTEXT] == target || n->out[VN_ATTN_SCORES] == target) && n->c.attention.causal && s && s->first_row + s->rows == s->tokens ? n : NULL;
 }
@@ -191,7 +191,7 @@ static const vn_node *attention_of(const vn_explain_trial *t)
 static vn_status ask(vn_explain_trial *t, range *r, int n, vn_error *err)
 {
 	const vn_node *node = attention_of(t);
-	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	const bool     scores = node->out[VN_ATTN_SCORES] == t->site->target;
 	const int64_t  H = node->c.attention.heads, row = H * node->c.attention.head_dim, window = node->c.attention.window;
 	const vn_tensor *c = &t->site->cand;
@@ -261,7 +261,7 @@ static void hold(const range *r, int64_t n, int64_t first, int64_t S, int64_t *t
 static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_error *err)
 {
 	const vn_plan *p = t->site->plan;
-	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_hypothesis  h = {
 		.finding = of->held == NOT_SEEN ? VN_KEYS_UNSEEN : of->held == NOTHING ? VN_CACHE_EMPTY : VN_CACHE_OTHER_TOKENS,
 		.node = p->value[t->site->target].node,
@@ -282,7 +282,7 @@ static vn_status try_range(vn_explain_trial *t, const range *of, int others, vn_
 	if (!(token = malloc((size_t)S * sizeof *token)))
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld tokens", (long long)S);
 	hold(&r, r.n, first, S, token);
-	t->elements = t->c->point[t->x->point].m.n;
+	t->elements = t->c->result.point[t->x->point].m.n;
 	t->x->fitted = t->x->fitted || !t->x->n_fit;
 	if (r.held == NOT_SEEN && !(st = without(t, S, r.n, &narrow, err)))
 		p = narrow;
@@ -350,7 +350,7 @@ vn_status vn_explain_cache_slots(vn_explain_trial *t, vn_explanation **x, int n,
 	vn_status st;
 
 	for (int i = 0; i < n; i++) {
-		const vn_step *s = vn_recording_step(t->c->cand, t->c->point[x[i]->point].step);
+		const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[x[i]->point].step);
 		if (!s || s->position == 0)
 			return VN_OK; /* nothing is cached there, and it is wrong all the same */
 		S = s->position > S ? s->position : S;

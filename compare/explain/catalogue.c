@@ -22,11 +22,11 @@ static bool reads(const vn_plan *p, int root)
 /* Who reads it, as the model's plan has it, was found right on these numbers: the run did go on with them. */
 static bool consumed_as_recorded(const vn_comparison *c, const vn_plan *plan, int point)
 {
-	const int root = vn_plan_root(plan, vn_plan_find(plan, c->point[point].name));
+	const int root = vn_plan_root(plan, vn_plan_find(plan, c->result.point[point].name));
 
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
-		if (p->step != c->point[point].step || !p->replayed || vn_local_beyond(p))
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		if (p->step != c->result.point[point].step || !p->replayed || vn_local_beyond(p))
 			continue;
 		const int v = vn_plan_find(plan, p->name);
 		const vn_node *n = v < 0 ? NULL : &plan->node[plan->value[vn_plan_root(plan, v)].node];
@@ -74,7 +74,7 @@ static void put_held(const vn_plan *faulty, int root, vn_hypothesis *h)
 static vn_status try_fault(vn_explain_trial *t, int fault, const int *node, int n, vn_error *err)
 {
 	const vn_plan *plan = t->site->plan;
-	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->point[t->x->point].name));
+	const int      root = vn_plan_root(plan, vn_plan_find(plan, t->c->result.point[t->x->point].name));
 	vn_hypothesis  h = { .fault = { 1 + fault }, .node = node[0], .places = n > 1 ? n : 0, .other = n > 1 ? node[1] : 0 };
 	char           what[VN_NAME_MAX + 40];
 	vn_faulty     *f;
@@ -137,7 +137,7 @@ static vn_status try_together(vn_explain_trial *t, int fault, const int *fit, in
 
 vn_went vn_how_it_went(const vn_explain_trial *t)
 {
-	const vn_checkpoint *p = &t->c->point[t->x->point];
+	const vn_checkpoint *p = &t->c->result.point[t->x->point];
 	return p->replay.captured ? VN_NOT_WENT_ON : consumed_as_recorded(t->c, t->site->plan, t->x->point) ? VN_WENT_ON : VN_WENT_UNKNOWN;
 }
 
@@ -146,11 +146,11 @@ vn_went vn_how_it_went(const vn_explain_trial *t)
 static int and_origins(const vn_explain_trial *t, int *place, int n)
 {
 	const vn_comparison *c = t->c;
-	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_checkpoint *me = &c->result.point[t->x->point];
 	const vn_plan       *plan = t->site->plan;
 
-	for (int i = 0; i < c->n_origins && n < plan->n_nodes; i++) {
-		const vn_checkpoint *p = &c->point[c->origins[i]];
+	for (int i = 0; i < c->result.n_origins && n < plan->n_nodes; i++) {
+		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		const int v = p->step == me->step && p->layer == me->layer ? vn_plan_find(plan, p->name) : -1;
 		bool      there = v < 0;
 		for (int k = 0; !there && k < n; k++)
@@ -260,7 +260,7 @@ static bool is(const vn_hypothesis *h, vn_mistake fault)
  * In a call of several tokens a cache would lack all of theirs. */
 static vn_status try_not_yet(vn_explain_trial *t, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_hypothesis h = { .finding = VN_OWN_KEY_MISSING, .change.later = true };
 	vn_status     st = VN_OK;
 

@@ -110,7 +110,7 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
 	const vn_plan   *plan = t->site->plan;
-	const vn_policy *policy = &t->c->policy;
+	const vn_policy *policy = &t->c->opened.policy;
 	vn_measured half, is;
 	vn_tensor   z;
 
@@ -119,8 +119,8 @@ static vn_status add_half_sums(vn_explain_trial *t, vn_error *err)
 	vn_status st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_HALF_SUMS, &z, err);
 	if (st)
 		return st == VN_ERR_UNSUPPORTED ? VN_OK : st;
-	if (!(st = vn_measure(&t->own, &z, t->site->axes, false, t->c->options->threads, &half, err)) &&
-	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->options->threads, &is, err))) {
+	if (!(st = vn_measure(&t->own, &z, t->site->axes, false, t->c->request.options->threads, &half, err)) &&
+	    !(st = vn_measure(&t->own, c, t->site->axes, false, t->c->request.options->threads, &is, err))) {
 		const double times = is.value[VN_M_NMSE] / half.value[VN_M_NMSE];
 		if (is.finite && half.finite && times > 1.0 / AS_MUCH && times < AS_MUCH)
 			vn_lines_add(&t->x->looks, "sums kept in float16 (P4) leave as much: it is %.2g times that", times);

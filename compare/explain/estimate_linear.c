@@ -208,7 +208,7 @@ static int64_t joined(const product *p, int64_t n, int64_t t, int64_t c)
 
 static vn_status fit_axis(product *p, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(p->t->c->cand, p->t->c->point[p->t->x->point].step);
+	const vn_step *s = vn_recording_step(p->t->c->opened.cand, p->t->c->result.point[p->t->x->point].step);
 	double ee = 0;
 
 	if (!fits_there(p, VN_MISTAKE_P18_AXIS) || p->T < 2 || !s || s->tokens != p->T)

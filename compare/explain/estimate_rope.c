@@ -401,7 +401,7 @@ vn_status vn_estimate_rope(vn_explain_trial *t, const vn_hypothesis *at, vn_erro
 {
 	const int      node = at->node;
 	const vn_plan *p = t->site->plan;
-	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->point[t->x->point].name));
+	const int      root = vn_plan_root(p, vn_plan_find(p, t->c->result.point[t->x->point].name));
 	turning       *r = calloc(1, sizeof *r);
 	float         *unmodified = malloc(PAIRS_MAX * sizeof *unmodified), *room = malloc(PAIRS_MAX * sizeof *room), af;
 	vn_status      st = r && unmodified && room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for a rotation");
@@ -476,7 +476,7 @@ vn_status vn_estimate_positions(vn_explain_trial *t, const vn_hypothesis *at, vn
 {
 	const vn_plan   *p = t->site->plan;
 	const vn_tensor *c = &t->site->cand, *table = &t->site->weights[p->node[at->node].w[0]];
-	const int64_t    past = vn_recording_step(t->c->cand, t->c->point[t->x->point].step)->position;
+	const int64_t    past = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step)->position;
 	vn_hypothesis    h = { .finding = VN_TABLE_OFFSET, .node = at->node, .change.kind = VN_BY_ROWS }, later = h;
 	vn_status        st = VN_OK;
 

@@ -29,7 +29,7 @@ static int places(const vn_comparison *c, const vn_hypothesis *h)
 {
 	char      id[VN_ID];
 	const int f = *vn_hypothesis_id(h, id) ? vn_fault_find(id) : -1;
-	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->model), NULL);
+	return f < 0 ? 0 : vn_fault_count(f, vn_model_plan(c->opened.model), NULL);
 }
 
 /* Keys and values of another layer, where the other cache came out right: it is of one of the two. */
@@ -82,10 +82,10 @@ enum { IN_FULL = 6, AT_ALL = 400, IN_VAIN = 24 };
 /* An explanation that fits of an origin of the same point, which is likely to be the answer here too. */
 static int twin_of(const vn_comparison *c, const vn_explanations *x, int point)
 {
-	const char *dot = strchr(c->point[point].name, '.');
+	const char *dot = strchr(c->result.point[point].name, '.');
 
 	for (int i = 0; dot && i < x->n; i++) {
-		const char *other = strchr(c->point[x->of[i].point].name, '.');
+		const char *other = strchr(c->result.point[x->of[i].point].name, '.');
 		if (x->of[i].n_fit && x->of[i].like < 0 && other && strcmp(other, dot) == 0)
 			return i;
 	}
@@ -109,7 +109,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 	t->brief = all->n >= IN_FULL;
 	if (!x->by)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for hypotheses");
-	if (vn_local_is_order(&t->c->point[point])) {
+	if (vn_local_is_order(&t->c->result.point[point])) {
 		all->n++;
 		return VN_OK;
 	}
@@ -129,23 +129,23 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	vn_status st = VN_OK;
 
 	*x = (vn_explanations) { 0 };
-	if (!c->model || !c->replayed || !c->n_origins)
+	if (!c->opened.model || !c->result.replayed || !c->result.n_origins)
 		return VN_OK;
-	if (!(x->of = calloc((size_t)c->n_origins, sizeof *x->of)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->n_origins);
+	if (!(x->of = calloc((size_t)c->result.n_origins, sizeof *x->of)))
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d origins", c->result.n_origins);
 	if ((st = vn_recompute_create(c, &t.recompute, err)))
 		return st;
 	t.site = vn_recompute_site(t.recompute);
 	int nothing = 0; /* that nothing fits, one after the other */
-	for (int i = 0; !st && i < c->n_origins; i++) {
+	for (int i = 0; !st && i < c->result.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
-			x->left_out = c->n_origins - i;
+			x->left_out = c->result.n_origins - i;
 			break;
 		}
-		if (!c->point[c->origins[i]].replayed)
+		if (!c->result.point[c->result.origins[i]].replayed)
 			continue;
-		st = explain_origin(&t, x, c->origins[i], err);
-		nothing = x->n && (x->of[x->n - 1].n_fit || vn_local_is_order(&c->point[c->origins[i]])) ? 0 : nothing + 1;
+		st = explain_origin(&t, x, c->result.origins[i], err);
+		nothing = x->n && (x->of[x->n - 1].n_fit || vn_local_is_order(&c->result.point[c->result.origins[i]])) ? 0 : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);

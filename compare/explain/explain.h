@@ -20,6 +20,9 @@
  *
  * Hypotheses that explain it and leave less than VN_EXPLAIN_APART times as much as the best
  * cannot be told from it by these numbers: aliases.
+ *
+ * Reads   request.options, opened.cand, opened.model, opened.policy, result.origins and the replayed checkpoints
+ * Fills   a vn_explanations (result.why)
  */
 #ifndef VN_COMPARE_EXPLAIN_H
 #define VN_COMPARE_EXPLAIN_H
@@ -54,7 +57,7 @@ typedef struct vn_explanations {
 	int             left_out; /* origins that were not looked at: there are too many */
 } vn_explanations;
 
-/* Explanations of c's origins, after vn_replay_run. Needs c->model. vn_explanations_free afterwards, whatever happened. */
+/* Explanations of c's origins, after vn_replay_run. Needs opened.model. vn_explanations_free afterwards, whatever happened. */
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err);
 void      vn_explanations_free(vn_explanations *x);
 

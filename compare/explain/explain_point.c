@@ -154,7 +154,7 @@ static vn_status turn_to(vn_explain_trial *t, vn_error *err)
 		*err = none;
 		return st;
 	}
-	t->elements = t->c->point[t->x->point].m.n;
+	t->elements = t->c->result.point[t->x->point].m.n;
 	t->went = vn_how_it_went(t);
 	plan = t->site->plan;
 	st = vn_recompute_run(t->recompute, plan, t->site->weights, VN_OWN_WIDTH, &t->own, err);
@@ -172,7 +172,7 @@ static void leave(vn_explain_trial *t)
 static int counterpart(const vn_explain_trial *t, int node)
 {
 	const vn_plan *p = t->site->plan;
-	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->point[t->x->point].name, *here = strchr(name, '.');
+	const char    *dot = strchr(p->value[p->node[node].out[0]].name, '.'), *name = t->c->result.point[t->x->point].name, *here = strchr(name, '.');
 	char           other[VN_NAME_MAX];
 
 	if (!dot || !here)

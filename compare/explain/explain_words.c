@@ -16,17 +16,17 @@ enum { ANSWERS = 8 }; /* different ones that are told in lines */
 
 const vn_explanation *vn_explanation_of(const vn_comparison *c, int point)
 {
-	for (int i = 0; c->why && i < c->why->n; i++)
-		if (c->why->of[i].point == point)
-			return &c->why->of[i];
+	for (int i = 0; c->result.why && i < c->result.why->n; i++)
+		if (c->result.why->of[i].point == point)
+			return &c->result.why->of[i];
 	return NULL;
 }
 
 /* ", at layer1.q_rope and layer1.k_rope", where a hypothesis was made elsewhere than at what is explained alone. */
 static const char *made_at(const vn_comparison *c, const vn_explanation *x, const vn_hypothesis *h, char text[WHERE])
 {
-	const vn_plan  *p = vn_model_plan(c->model);
-	const int       v = vn_plan_find(p, c->point[x->point].name);
+	const vn_plan  *p = vn_model_plan(c->opened.model);
+	const int       v = vn_plan_find(p, c->result.point[x->point].name);
 	const bool      here = v >= 0 && p->value[vn_plan_root(p, v)].node == h->node;
 	snprintf(text, WHERE, "%s%s%s%s%s", *h->in_part ? ", " : "", h->in_part, !here ? ", at " : *h->also ? ", here" : "", here ? "" : p->value[p->node[h->node].out[0]].name, h->also);
 	return text;
@@ -37,8 +37,8 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	char at[WHERE];
 
 	text[0] = 0;
-	if (vn_local_is_order(&c->point[x->point]))
-		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->point[x->point], at));
+	if (vn_local_is_order(&c->result.point[x->point]))
+		vn_text_add(text, VN_EXPLAINED, "%s", vn_say_lying(c, &c->result.point[x->point], at));
 	else if (*x->why_not)
 		vn_text_add(text, VN_EXPLAINED, "not explained: %s", x->why_not);
 	else if (!x->n_fit)
@@ -46,7 +46,7 @@ const char *vn_say_explained(const vn_comparison *c, const vn_explanation *x, ch
 	else {
 		const vn_hypothesis *h = &x->by[0];
 		vn_text_add(text, VN_EXPLAINED, "%s%s%s%s%s%s%s", h->id, *h->id ? ": " : "", h->words, made_at(c, x, h, at), *h->holds ? ", here " : "", h->holds,
-		            *h->id && !h->capture && c->point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
+		            *h->id && !h->capture && c->result.point[x->point].replay.captured ? "; only the recording has it: the run went on with other numbers" : "");
 	}
 	return text;
 }
@@ -83,7 +83,7 @@ static bool as_recorded(const vn_comparison *c, const vn_hypothesis *h)
 
 void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
 {
-	if (*x->why_not || vn_local_is_order(&c->point[x->point]))
+	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]))
 		return;
 	if (!x->n_fit) {
 		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
@@ -113,9 +113,9 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 static bool alike(const vn_comparison *c, const vn_explanation *a, const vn_explanation *b)
 {
 	char one[WHERE], other[WHERE];
-	if (vn_local_is_order(&c->point[a->point]) || vn_local_is_order(&c->point[b->point]))
-		return vn_local_is_order(&c->point[a->point]) == vn_local_is_order(&c->point[b->point]) && c->point[a->point].replay.columns == c->point[b->point].replay.columns
-		    && strcmp(vn_say_lying(c, &c->point[a->point], one), vn_say_lying(c, &c->point[b->point], other)) == 0;
+	if (vn_local_is_order(&c->result.point[a->point]) || vn_local_is_order(&c->result.point[b->point]))
+		return vn_local_is_order(&c->result.point[a->point]) == vn_local_is_order(&c->result.point[b->point]) && c->result.point[a->point].replay.columns == c->result.point[b->point].replay.columns
+		    && strcmp(vn_say_lying(c, &c->result.point[a->point], one), vn_say_lying(c, &c->result.point[b->point], other)) == 0;
 	return a->n_fit && b->n_fit && vn_hypothesis_same(&a->by[0], &b->by[0]);
 }
 
@@ -123,21 +123,21 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 {
 	char label[VN_LABEL], text[VN_EXPLAINED];
 	int said_of = 0, left = 0;
-	for (int i = 0; c->why && i < c->why->n; i++) {
-		const vn_explanation *x = &c->why->of[i];
+	for (int i = 0; c->result.why && i < c->result.why->n; i++) {
+		const vn_explanation *x = &c->result.why->of[i];
 		int more = 0;
 		bool said = false;
 		for (int k = 0; k < i; k++)
-			said = said || alike(c, x, &c->why->of[k]);
+			said = said || alike(c, x, &c->result.why->of[k]);
 		if (said)
 			continue;
 		if (said_of++ >= ANSWERS) {
 			left++;
 			continue;
 		}
-		for (int k = i + 1; k < c->why->n; k++)
-			more += alike(c, x, &c->why->of[k]);
-		vn_label(&c->point[x->point], label);
+		for (int k = i + 1; k < c->result.why->n; k++)
+			more += alike(c, x, &c->result.why->of[k]);
+		vn_label(&c->result.point[x->point], label);
 		vn_say_explained(c, x, text);
 		if (more)
 			vn_lines_add(lines, "%s and %d more origin%s: %s", label, more, more == 1 ? "" : "s", text);
@@ -147,7 +147,7 @@ void vn_say_explanations(const vn_comparison *c, vn_lines *lines)
 	}
 	if (left)
 		vn_lines_add(lines, "%d more origins have other answers: see --format json", left);
-	if (c->why && c->why->left_out)
-		vn_lines_add(lines, "%d more origins were not examined: %s", c->why->left_out, c->n_origins > c->n_points / 4
+	if (c->result.why && c->result.why->left_out)
+		vn_lines_add(lines, "%d more origins were not examined: %s", c->result.why->left_out, c->result.n_origins > c->result.n_points / 4
 		             ? "too many checkpoints are origins; check the candidate's precision (--floor-precision)" : "there are too many");
 }

@@ -30,7 +30,7 @@ static vn_status error_at(void *of, double x, double *error, vn_error *err)
 	if (!(st = vn_recompute_run(t->recompute, p, t->site->weights, VN_OWN_WIDTH, &z, err))) {
 		if (t->part)
 			vn_part_splice(t->part, &z, &t->own);
-		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->options->threads, &m, err);
+		st = vn_measure(&z, &t->site->cand, t->site->axes, false, t->c->request.options->threads, &m, err);
 		vn_tensor_free(&z);
 		/* relative to the candidate's size: a prediction of enormous numbers is no good one */
 		*error = !st && m.finite ? m.value[VN_M_NMSE] : (double)INFINITY;

@@ -276,17 +276,17 @@ static vn_status apply_blocks(const vn_explain_trial *t, const vn_hypothesis *h,
 static int point_before(const vn_explain_trial *t)
 {
 	const vn_comparison *c = t->c;
-	const vn_checkpoint *me = &c->point[t->x->point];
+	const vn_checkpoint *me = &c->result.point[t->x->point];
 	const vn_step       *step;
-	const int            n = vn_recording_steps(c->cand, &step);
+	const int            n = vn_recording_steps(c->opened.cand, &step);
 	int                  before = -1;
 
 	for (int i = 1; i < n; i++)
 		before = step[i].number == me->step ? step[i - 1].number : before;
-	for (int i = 0; before >= 0 && i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; before >= 0 && i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (p->step == before && p->m.n && strcmp(p->name, me->name) == 0
-		    && vn_shape_equal(&vn_recording_entry(c->cand, p->cand)->shape, &vn_recording_entry(c->cand, me->cand)->shape))
+		    && vn_shape_equal(&vn_recording_entry(c->opened.cand, p->cand)->shape, &vn_recording_entry(c->opened.cand, me->cand)->shape))
 			return i;
 	}
 	return -1;
@@ -303,9 +303,9 @@ static bool is_one_number(const double *x, size_t n)
 
 static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *made, vn_error *err)
 {
-	const int entry = t->c->point[point].cand;
+	const int entry = t->c->result.point[point].cand;
 	vn_tensor x;
-	vn_status st = vn_entry_tensor(t->c->cand, entry, &x, err);
+	vn_status st = vn_entry_tensor(t->c->opened.cand, entry, &x, err);
 
 	if (st)
 		return st;
@@ -319,7 +319,7 @@ static vn_status apply_recorded(const vn_explain_trial *t, int point, vn_made *m
 		made->own = made->fine = (vn_tensor) { VN_F64, x.shape, copy };
 	else
 		free(copy);
-	vn_recording_release(t->c->cand, entry);
+	vn_recording_release(t->c->opened.cand, entry);
 	return st;
 }
 
@@ -351,7 +351,7 @@ static void embed(const vn_explain_trial *t, const vn_tensor *table, int by, dou
 {
 	const int64_t  D = table->shape.dim[1], V = table->shape.dim[0], rows = t->site->cand.shape.dim[0];
 	const int32_t *ids;
-	const int64_t  n = vn_recording_tokens(t->c->cand, &ids, NULL);
+	const int64_t  n = vn_recording_tokens(t->c->opened.cand, &ids, NULL);
 
 	for (int64_t i = 0; i < rows; i++) {
 		const int64_t at = t->site->first + i + by;
@@ -369,7 +369,7 @@ static vn_status apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h,
 	const vn_tensor *table = &made->weights[node->w[0]];
 	const vn_shape   s = t->site->cand.shape;
 	const size_t     n = (size_t)vn_shape_count(&s);
-	const vn_dtype   as = t->c->policy.storage;
+	const vn_dtype   as = t->c->opened.policy.storage;
 
 	if (node->op != VN_OP_EMBED || s.rank != 2 || table->shape.dim[1] != s.dim[1])
 		return VN_OK; /* it is not made of a table by its tokens alone */
@@ -391,7 +391,7 @@ static vn_status apply_tokens(const vn_explain_trial *t, const vn_hypothesis *h,
 
 vn_status vn_hypothesis_apply(const vn_explain_trial *t, const vn_hypothesis *h, vn_made *made, vn_error *err)
 {
-	const vn_step *s = vn_recording_step(t->c->cand, t->c->point[t->x->point].step);
+	const vn_step *s = vn_recording_step(t->c->opened.cand, t->c->result.point[t->x->point].step);
 	vn_error       none = { "" };
 	vn_status      st = VN_OK;
 

@@ -32,7 +32,7 @@ typedef struct arranged {
 static vn_status judge(arranged *r, vn_hypothesis *h, vn_error *err)
 {
 	const vn_explain_trial *t = r->t;
-	const vn_dtype  as = t->c->policy.storage;
+	const vn_dtype  as = t->c->opened.policy.storage;
 	const vn_plan  *plan = t->site->plan;
 	const int       v = t->site->target;
 
@@ -403,7 +403,7 @@ static bool made_of(const vn_plan *p, int v, int of)
 static bool may_be_taken_for(const arranged *r, const vn_entry *e)
 {
 	const vn_plan *p = r->t->site->plan;
-	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->point[r->t->x->point].name);
+	const int      v = vn_plan_find(p, e->name), me = vn_plan_find(p, r->t->c->result.point[r->t->x->point].name);
 	const int      root = v < 0 ? -1 : vn_plan_root(p, v), mine = vn_plan_root(p, me);
 
 	if (r->t->went == VN_WENT_ON || root == mine)
@@ -425,17 +425,17 @@ static vn_status another(arranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
 	const vn_tensor     *cand = r->like;
-	const vn_entry      *me = vn_recording_entry(c->cand, c->point[r->t->x->point].cand);
+	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[r->t->x->point].cand);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < vn_recording_count(c->cand); i++) {
-		const vn_entry *e = vn_recording_entry(c->cand, i);
+	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
+		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .capture = true };
 		vn_tensor       t;
 		if (e->step != me->step || e->dtype != me->dtype || e->same_as >= 0 || strcmp(e->name, me->name) == 0 || e == me
 		    || vn_shape_count(&e->shape) != r->n || !may_be_taken_for(r, e))
 			continue;
-		if ((st = vn_entry_tensor(c->cand, i, &t, err)))
+		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
 		if (memcmp(t.data, cand->data, (size_t)r->n * vn_dtype_size(t.dtype)) == 0) {
 			memcpy(r->a, r->cand, (size_t)r->n * sizeof *r->a);
@@ -445,7 +445,7 @@ static vn_status another(arranged *r, vn_error *err)
 			vn_text_clean(h.holds, sizeof h.holds);
 			st = judge(r, &h, err);
 		}
-		vn_recording_release(c->cand, i);
+		vn_recording_release(c->opened.cand, i);
 	}
 	return st;
 }
@@ -566,7 +566,7 @@ static bool could_hold(const tiles *x, const vn_entry *e, const vn_entry *me)
 static vn_status try_tiles(tiles *x, vn_error *err)
 {
 	const vn_comparison *c = x->t->c;
-	const vn_entry      *me = vn_recording_entry(c->cand, c->point[x->t->x->point].cand);
+	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[x->t->x->point].cand);
 	int64_t   held;
 	vn_status st = VN_OK;
 
@@ -574,16 +574,16 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 	held = find_held(x, NULL);
 	if (held >= ROWS_MIN && held < x->T)
 		st = judge_tiles(x, NULL, err);
-	for (int i = 0; !st && i < vn_recording_count(c->cand); i++) {
+	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
 		vn_tensor t;
-		if (!could_hold(x, vn_recording_entry(c->cand, i), me))
+		if (!could_hold(x, vn_recording_entry(c->opened.cand, i), me))
 			continue;
-		if ((st = vn_entry_tensor(c->cand, i, &t, err)))
+		if ((st = vn_entry_tensor(c->opened.cand, i, &t, err)))
 			break;
 		held = find_held(x, t.data);
 		if (held >= ROWS_MIN && held < x->T)
-			st = judge_tiles(x, vn_recording_entry(c->cand, i)->name, err);
-		vn_recording_release(c->cand, i);
+			st = judge_tiles(x, vn_recording_entry(c->opened.cand, i)->name, err);
+		vn_recording_release(c->opened.cand, i);
 	}
 	return st;
 }
@@ -591,7 +591,7 @@ static vn_status try_tiles(tiles *x, vn_error *err)
 vn_status vn_rearrange_rows(vn_explain_trial *t, vn_error *err)
 {
 	const vn_tensor *c = &t->site->cand;
-	const vn_entry  *e = vn_recording_entry(t->c->cand, t->c->point[t->x->point].cand);
+	const vn_entry  *e = vn_recording_entry(t->c->opened.cand, t->c->result.point[t->x->point].cand);
 	const size_t     n = (size_t)vn_shape_count(&c->shape);
 	vn_status        st = VN_OK;
 

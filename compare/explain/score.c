@@ -48,8 +48,8 @@ void vn_keep(vn_explanation *x, const vn_hypothesis *h)
 
 vn_status vn_score_numbers(vn_explain_trial *t, const vn_tensor *own, const vn_tensor *fine, vn_hypothesis *h, vn_error *err)
 {
-	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->policy.storage,
-	                                      t->c->options->threads, &h->local, err);
+	const vn_status st = vn_local_measure(own, fine, &t->site->cand, t->site->axes, t->c->opened.policy.storage,
+	                                      t->c->request.options->threads, &h->local, err);
 	h->limit_fraction = vn_local_limit_fraction(&h->local, t->elements);
 	return st;
 }
@@ -66,8 +66,8 @@ static int node_in(const vn_explain_trial *t, const vn_plan *plan, int span)
 static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, int i, const vn_tensor *own, vn_replayed *l, vn_replayed *most,
                            vn_error *err)
 {
-	const vn_policy policy = t->c->policy;
-	const int      threads = t->c->options->threads;
+	const vn_policy policy = t->c->opened.policy;
+	const int      threads = t->c->request.options->threads;
 	bool           alone = false;
 	const int      n = t->site->n_span, *span = t->site->span;
 	vn_plan       *other;
@@ -100,7 +100,7 @@ static vn_status allow_variant(vn_explain_trial *t, const vn_plan *plan, const v
 /* They make the same mistake in their own arithmetic, and may be the candidate. own: what the plan makes in the reference's. */
 static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const vn_tensor *weights, const vn_tensor *own, vn_hypothesis *h, vn_error *err)
 {
-	const vn_replayed *r = &t->c->point[t->x->point].replay;
+	const vn_replayed *r = &t->c->result.point[t->x->point].replay;
 	vn_replayed most = { 0 };
 	vn_error    why = { "" };
 	vn_status   st = VN_OK;
@@ -108,7 +108,7 @@ static vn_status allow_variants(vn_explain_trial *t, const vn_plan *plan, const 
 	int         others = 0;
 
 	for (int k = 0; k < n; k++) {
-		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->policy);
+		const int of = vn_variants_count(&plan->node[node_in(t, plan, span[k])], t->c->opened.policy);
 		others = of > others ? of : others;
 	}
 	for (int i = 0; !st && i < others; i++)

@@ -171,7 +171,7 @@ static void say_factor(const sentence *s)
 
 static void say_axes(const sentence *s)
 {
-	const char *axes = vn_entry_axes(vn_recording_entry(s->c->ref, s->c->point[s->x->point].ref));
+	const char *axes = vn_entry_axes(vn_recording_entry(s->c->opened.ref, s->c->result.point[s->x->point].ref));
 	char        order[80] = "";
 
 	for (int k = 0; k < s->h->change.result.n; k++) {
@@ -353,8 +353,8 @@ static void put_part(vn_hypothesis *h)
 static const vn_hypothesis *in_step(const vn_comparison *c, const vn_explanations *all, const vn_explanation *x, const vn_hypothesis *h)
 {
 	for (int i = 0; i < all->n; i++) {
-		const vn_checkpoint *p = &c->point[all->of[i].point];
-		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->point[x->point].name) == 0 && k < all->of[i].n_alias; k++)
+		const vn_checkpoint *p = &c->result.point[all->of[i].point];
+		for (int k = 0; p->step == h->against_step && strcmp(p->name, c->result.point[x->point].name) == 0 && k < all->of[i].n_alias; k++)
 			if (vn_hypothesis_same_place(&all->of[i].by[k], h) && !vn_hypothesis_same(&all->of[i].by[k], h))
 				return &all->of[i].by[k];
 	}
@@ -393,14 +393,14 @@ const char *vn_counterpart(const vn_comparison *c, const vn_explanation *x, char
 	char *at;
 
 	*found = NULL;
-	snprintf(text, VN_NAME_MAX, "%s", c->point[x->point].name);
+	snprintf(text, VN_NAME_MAX, "%s", c->result.point[x->point].name);
 	if ((at = strstr(text, "q_rope")) || (at = strstr(text, "k_rope")))
 		*at = *at == 'q' ? 'k' : 'q';
 	else if ((at = strstr(text, "k_cache")) || (at = strstr(text, "v_cache")))
 		*at = *at == 'k' ? 'v' : 'k';
-	for (int i = 0; at && i < c->n_points; i++)
-		if (c->point[i].step == c->point[x->point].step && strcmp(c->point[i].name, text) == 0)
-			*found = &c->point[i];
+	for (int i = 0; at && i < c->result.n_points; i++)
+		if (c->result.point[i].step == c->result.point[x->point].step && strcmp(c->result.point[i].name, text) == 0)
+			*found = &c->result.point[i];
 	return at ? text : NULL;
 }
 
@@ -415,8 +415,8 @@ static bool by_capture(const vn_explanation *x)
 /* Where they are made at other places: one that is not the checkpoint's own operation. */
 static const char *uncaptured(const vn_comparison *c, const vn_explanation *x)
 {
-	const vn_plan *p = vn_model_plan(c->model);
-	const int      v = vn_plan_find(p, c->point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
+	const vn_plan *p = vn_model_plan(c->opened.model);
+	const int      v = vn_plan_find(p, c->result.point[x->point].name), own = v < 0 ? -1 : p->value[vn_plan_root(p, v)].node;
 	bool           apart = x->by[0].node != own; /* what it makes itself is the most telling */
 	int            other = -1;
 
@@ -432,19 +432,19 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 	char        other[VN_NAME_MAX];
 	const char *name;
 	const vn_checkpoint *beside;
-	const char *id = strchr(c->point[x->point].name, '.');
+	const char *id = strchr(c->result.point[x->point].name, '.');
 
 	if (x->n_alias < 2)
 		return;
 	if ((name = uncaptured(c, x)))
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
 	else if (by_capture(x))
-		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s", id ? id + 1 : c->point[x->point].name);
+		snprintf(x->separate, sizeof x->separate, "a recording that includes what reads %s", id ? id + 1 : c->result.point[x->point].name);
 	else if ((name = vn_counterpart(c, x, other, &beside)) && beside)
 		snprintf(x->separate, sizeof x->separate, "%s, which is %s here", name, beside->origin ? "also wrong" : "right");
 	else if (name)
 		snprintf(x->separate, sizeof x->separate, "a recording that includes %s", name);
-	else if (vn_recording_tokens(c->cand, NULL, NULL) < ENOUGH_TOKENS)
+	else if (vn_recording_tokens(c->opened.cand, NULL, NULL) < ENOUGH_TOKENS)
 		snprintf(x->separate, sizeof x->separate, "a prompt of %d tokens or more", ENOUGH_TOKENS);
 	else
 		snprintf(x->separate, sizeof x->separate, "another layer or another model; in this one both compute the same numbers");
@@ -452,7 +452,7 @@ static void put_separate(const vn_comparison *c, vn_explanation *x)
 
 void vn_put_sentences(const vn_comparison *c, vn_explanations *x)
 {
-	const vn_plan *p = vn_model_plan(c->model);
+	const vn_plan *p = vn_model_plan(c->opened.model);
 
 	for (int i = 0; i < x->n; i++) {
 		for (int k = 0; k < x->of[i].n; k++) {

@@ -26,7 +26,7 @@ static const char *plain_precision(const char *word)
 
 static const char *wanted(const vn_comparison *c)
 {
-	return c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : plain_precision(vn_precision_of(c->cand));
+	return c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy) : plain_precision(vn_precision_of(c->opened.cand));
 }
 
 /* Another part of the run has another floor, even where the shapes are the same. */
@@ -38,9 +38,9 @@ static bool same_rows(const vn_step *x, const vn_step *y)
 
 static int floor_entry(vn_comparison *c, const vn_checkpoint *p)
 {
-	const int e = p->m.n ? vn_recording_find(c->floor, p->step, p->name) : -1;
-	if (e < 0 || !same_rows(vn_recording_step(c->ref, p->step), vn_recording_step(c->floor, p->step))
-	    || !vn_shape_equal(&vn_recording_entry(c->floor, e)->shape, &vn_recording_entry(c->ref, p->ref)->shape))
+	const int e = p->m.n ? vn_recording_find(c->opened.floor, p->step, p->name) : -1;
+	if (e < 0 || !same_rows(vn_recording_step(c->opened.ref, p->step), vn_recording_step(c->opened.floor, p->step))
+	    || !vn_shape_equal(&vn_recording_entry(c->opened.floor, e)->shape, &vn_recording_entry(c->opened.ref, p->ref)->shape))
 		return -1;
 	return e;
 }
@@ -53,33 +53,33 @@ static void floor_unread(vn_checkpoint *p, const char *why)
 
 vn_status vn_floor_of_file(vn_comparison *c, vn_error *err)
 {
-	vn_status st = c->floor ? VN_OK : VN_ERR_NOTFOUND;
+	vn_status st = c->opened.floor ? VN_OK : VN_ERR_NOTFOUND;
 	if (st)
 		return VN_OK;
-	st = vn_contract(c->ref, c->floor, "floor", c->options, NULL, &c->notes, &c->refusals, err);
+	st = vn_contract(c->opened.ref, c->opened.floor, "floor", c->request.options, NULL, &c->result.notes, &c->result.refusals, err);
 	if (st)
 		return st;
-	const char *engine = vn_facts_get(vn_recording_run(c->floor), "engine"), *own = vn_facts_get(vn_recording_run(c->cand), "engine");
+	const char *engine = vn_facts_get(vn_recording_run(c->opened.floor), "engine"), *own = vn_facts_get(vn_recording_run(c->opened.cand), "engine");
 	if (engine && own && strcmp(engine, own) == 0 && strcmp(engine, "ref") != 0)
-		vn_lines_add(&c->warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
-	if (strcmp(plain_precision(vn_precision_of(c->floor)), wanted(c)) != 0 && !(c->options->allow & VN_ALLOW_PRECISION)) {
-		vn_lines_add(&c->refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
-		             vn_precision_of(c->floor), wanted(c));
-		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor),
-		               vn_recording_path(c->cand));
+		vn_lines_add(&c->result.warnings, "the floor comes from the candidate's own engine (%.40s): it excuses that engine's faults", engine);
+	if (strcmp(plain_precision(vn_precision_of(c->opened.floor)), wanted(c)) != 0 && !(c->request.options->allow & VN_ALLOW_PRECISION)) {
+		vn_lines_add(&c->result.refusals, "the floor was run in %s and the candidate in %s (--allow precision to use it all the same)",
+		             vn_precision_of(c->opened.floor), wanted(c));
+		return vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor),
+		               vn_recording_path(c->opened.cand));
 	}
 	if ((st = vn_floor_contract(c, err)))
 		return st;
 	/* The reference's rows are settled by now; where the floor has fewer, it has none of those steps. */
-	if ((st = vn_align_to(c, c->floor, "floor", err)))
+	if ((st = vn_align_to(c, c->opened.floor, "floor", err)))
 		return st;
-	if (!c->options->model)
-		vn_policy_of_recording(c->floor, &c->policy);
-	snprintf(c->floor_from, sizeof c->floor_from, "%s (%.32s)", vn_recording_path(c->floor), vn_precision_of(c->floor));
-	const vn_batch batch = { c->floor, floor_entry, vn_floor_set, floor_unread };
+	if (!c->request.options->model)
+		vn_policy_of_recording(c->opened.floor, &c->opened.policy);
+	snprintf(c->result.floor_from, sizeof c->result.floor_from, "%s (%.32s)", vn_recording_path(c->opened.floor), vn_precision_of(c->opened.floor));
+	const vn_batch batch = { c->opened.floor, floor_entry, vn_floor_set, floor_unread };
 	if (!(st = vn_measure_points(c, &batch, err)))
 		st = vn_floor_channels_of_file(c, floor_entry, err);
-	return st ? st : vn_floor_check_file(c, vn_precision_of(c->floor), err);
+	return st ? st : vn_floor_check_file(c, vn_precision_of(c->opened.floor), err);
 }
 
 /* Where the floor says nothing, looser limits hold: nobody should learn that by chance. */
@@ -87,24 +87,24 @@ static void warn_of_gaps(vn_comparison *c)
 {
 	const char *first = NULL;
 	int n = 0;
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].m.n && !c->point[i].invalid_floor && !(c->point[i].has_floor && isfinite(c->point[i].floor[VN_M_NMSE]))) {
-			first = first ? first : c->point[i].name;
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].m.n && !c->result.point[i].invalid_floor && !(c->result.point[i].has_floor && isfinite(c->result.point[i].floor[VN_M_NMSE]))) {
+			first = first ? first : c->result.point[i].name;
 			n++;
 		}
 	if (n)
-		vn_lines_add(&c->warnings, "the floor says nothing of %d checkpoints (%s the first): without_floor limits hold there", n,
+		vn_lines_add(&c->result.warnings, "the floor says nothing of %d checkpoints (%s the first): without_floor limits hold there", n,
 		             first);
 }
 
 void vn_floor_finish(vn_comparison *c)
 {
-	for (int i = 0; i < c->n_points; i++)
-		for (int m = 0; m < VN_N_METRICS && c->point[i].has_floor; m++)
-			if (!isnan(c->point[i].floor[m])) /* not known stays so */
-				c->point[i].floor[m] = fmax(c->point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
-	if (*c->floor_from)
+	for (int i = 0; i < c->result.n_points; i++)
+		for (int m = 0; m < VN_N_METRICS && c->result.point[i].has_floor; m++)
+			if (!isnan(c->result.point[i].floor[m])) /* not known stays so */
+				c->result.point[i].floor[m] = fmax(c->result.point[i].floor[m], vn_floor_of_sums(c, (vn_metric)m));
+	if (*c->result.floor_from)
 		warn_of_gaps(c);
-	if (c->floor || c->policy.storage == VN_F64) /* nothing is finer than f64 */
+	if (c->opened.floor || c->opened.policy.storage == VN_F64) /* nothing is finer than f64 */
 		vn_floor_drop_equal(c);
 }

@@ -1,8 +1,10 @@
 /* floor.h: the error that the candidate's number format alone causes at each checkpoint.
  *
  * The floor is measured: a run of the reference engine in the candidate's precision against the reference. It comes from a
- * recording of such a run (--floor), or is computed from the model (vn_floor_run, compare/replay/replay.h). Fills floor and
- * has_floor of every measured checkpoint, and floor_from.
+ * recording of such a run (--floor), or is computed from the model (vn_floor_run, compare/replay/replay.h).
+ *
+ * Reads   request.options, opened.ref, opened.cand, opened.floor, result.point
+ * Fills   floor and has_floor of every measured checkpoint; result.floor_from; opened.policy
  */
 #ifndef VN_COMPARE_FLOOR_H
 #define VN_COMPARE_FLOOR_H

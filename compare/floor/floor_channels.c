@@ -14,9 +14,9 @@
 static void set(vn_comparison *c, int g)
 {
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-		vn_checkpoint *p = &c->point[c->channel_pool[g].charged[i]];
+		vn_checkpoint *p = &c->result.point[c->result.channel_pool[g].charged[i]];
 		if (p->channels == g && p->has_floor)
-			p->floor[vn_channel_metrics[i]] = c->channel_pool[g].floor[i];
+			p->floor[vn_channel_metrics[i]] = c->result.channel_pool[g].floor[i];
 	}
 }
 
@@ -26,7 +26,7 @@ static void set(vn_comparison *c, int g)
 
 static double floor_of(const vn_comparison *c, const vn_channel_pool *pool, int row)
 {
-	return vn_floor_value(&c->point[pool->row[row].point], VN_M_NMSE);
+	return vn_floor_value(&c->result.point[pool->row[row].point], VN_M_NMSE);
 }
 
 static void take_row(vn_tensor *t, unsigned char *data, int row, int to)
@@ -64,7 +64,7 @@ static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn
 	vn_measured m;
 	vn_status   st = leave_out(c, pool, t, data, err);
 	if (!st)
-		st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err);
+		st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err);
 	const bool some = !st && m.worst_nmse_channel >= 0;
 	for (int i = 0; i < VN_CHANNEL_METRICS; i++)
 		value[i] = some ? m.value[vn_channel_metrics[i]] : (double)NAN;
@@ -74,11 +74,11 @@ static vn_status measure(const vn_comparison *c, const vn_channel_pool *pool, vn
 vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int g = 0; g < c->n_channel_pools && !st; g++) {
-		vn_channel_pool *pool = &c->channel_pool[g];
+	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
+		vn_channel_pool *pool = &c->result.channel_pool[g];
 		unsigned char *data[2] = { NULL };
 		vn_tensor t[2];
-		if (!(st = vn_channel_rows(c, pool, c->floor, entry, &t[1], &data[1], err)) && data[1]
+		if (!(st = vn_channel_rows(c, pool, c->opened.floor, entry, &t[1], &data[1], err)) && data[1]
 		    && !(st = vn_channel_rows_of_ref(c, pool, &t[0], &data[0], err)))
 			st = measure(c, pool, t, data, pool->floor, err);
 		free(data[0]);
@@ -92,7 +92,7 @@ static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoi
 {
 	const size_t row = (size_t)(pool->outer * pool->inner) * vn_dtype_size(t->dtype);
 	for (int i = 0; i < pool->rows; i++) {
-		if (pool->row[i].point != p - c->point)
+		if (pool->row[i].point != p - c->result.point)
 			continue;
 		if (!pool->kept[side]) {
 			pool->kept_in[side] = t->dtype;
@@ -110,9 +110,9 @@ static vn_status keep(vn_comparison *c, vn_channel_pool *pool, const vn_checkpoi
 vn_status vn_floor_channels_keep(vn_comparison *c, const vn_checkpoint *p, int side, const vn_tensor *t, vn_error *err)
 {
 	const int own = p->channels;
-	vn_status st = own < 0 ? VN_OK : keep(c, &c->channel_pool[own], p, side, t, err);
-	for (int g = own < 0 ? -1 : c->channel_pool[own].wider; g >= 0 && !st; g = c->channel_pool[g].wider)
-		st = keep(c, &c->channel_pool[g], p, side, t, err);
+	vn_status st = own < 0 ? VN_OK : keep(c, &c->result.channel_pool[own], p, side, t, err);
+	for (int g = own < 0 ? -1 : c->result.channel_pool[own].wider; g >= 0 && !st; g = c->result.channel_pool[g].wider)
+		st = keep(c, &c->result.channel_pool[g], p, side, t, err);
 	return st;
 }
 
@@ -145,8 +145,8 @@ static vn_status take(vn_comparison *c, vn_channel_pool *pool, bool finer, bool 
 vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool twice, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int g = 0; g < c->n_channel_pools && !st; g++) {
-		st = take(c, &c->channel_pool[g], finer, joins, twice, err);
+	for (int g = 0; g < c->result.n_channel_pools && !st; g++) {
+		st = take(c, &c->result.channel_pool[g], finer, joins, twice, err);
 		set(c, g);
 	}
 	vn_floor_channels_drop(c);
@@ -155,9 +155,9 @@ vn_status vn_floor_channels_take(vn_comparison *c, bool finer, bool joins, bool 
 
 void vn_floor_channels_drop(vn_comparison *c)
 {
-	for (int g = 0; g < c->n_channel_pools; g++)
+	for (int g = 0; g < c->result.n_channel_pools; g++)
 		for (int side = 0; side < 2; side++) {
-			vn_channel_pool *pool = &c->channel_pool[g];
+			vn_channel_pool *pool = &c->result.channel_pool[g];
 			free(pool->kept[side]);
 			pool->kept[side] = NULL;
 			pool->n_kept[side] = 0;

@@ -1,10 +1,14 @@
-/* floor_channels.h: the floor of channels that steps of few tokens have together (judge/pool_channels.h): of the same rows. */
+/* floor_channels.h: the floor of a channel pool (judge/pool_channels.h), measured on the same rows.
+ *
+ * Reads   opened.floor or a run's tensors, result.channel_pool
+ * Fills   floor of each channel pool, and of the checkpoints that it charges
+ */
 #ifndef VN_COMPARE_FLOOR_CHANNELS_H
 #define VN_COMPARE_FLOOR_CHANNELS_H
 
 #include "compare/judge/pool_channels.h"
 
-/* From the recording c->floor, when every checkpoint has its own floor. */
+/* From the recording opened.floor, when every checkpoint has its own floor. */
 vn_status vn_floor_channels_of_file(vn_comparison *c, vn_channel_entry *entry, vn_error *err);
 
 /* From a run, of which nothing is kept but these rows: what it made of p. side 0: the run; 1: a finer one that it is held against. */

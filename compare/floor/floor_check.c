@@ -25,29 +25,29 @@ static const char *fact(const vn_recording *r, const char *key)
 }
 
 #define REFUSE(c, bit, word, ...) do { \
-		if ((c)->options->allow & (bit)) \
-			vn_lines_add(&(c)->notes, "allowed (" word "): " __VA_ARGS__); \
+		if ((c)->request.options->allow & (bit)) \
+			vn_lines_add(&(c)->result.notes, "allowed (" word "): " __VA_ARGS__); \
 		else \
-			vn_lines_add(&(c)->refusals, __VA_ARGS__); \
+			vn_lines_add(&(c)->result.refusals, __VA_ARGS__); \
 	} while (0)
 
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)
 {
 	const vn_weight_row *rows;
-	const int before = c->refusals.n;
-	const char *inject = fact(c->floor, "inject");
+	const int before = c->result.refusals.n;
+	const char *inject = fact(c->opened.floor, "inject");
 
-	if (vn_same_file(vn_recording_path(c->floor), vn_recording_path(c->cand)))
+	if (vn_same_file(vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand)))
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor is the candidate itself: it excuses whatever it holds");
 	if (*inject)
 		REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor was run with a fault on purpose (%.80s)", inject);
 	/* What the reference says of its run and the floor does not could be anything. */
-	if (vn_recording_weights(c->ref, &rows) > 0 && vn_recording_weights(c->floor, &rows) <= 0)
+	if (vn_recording_weights(c->opened.ref, &rows) > 0 && vn_recording_weights(c->opened.floor, &rows) <= 0)
 		REFUSE(c, VN_ALLOW_WEIGHTS, "weights", "weights: the floor does not say which it was run with");
-	if (vn_recording_config(c->ref) && !vn_recording_config(c->floor))
+	if (vn_recording_config(c->opened.ref) && !vn_recording_config(c->opened.floor))
 		REFUSE(c, VN_ALLOW_CONFIG, "config", "config: the floor does not say which it was run with");
-	return c->refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
+	return c->result.refusals.n == before ? VN_OK
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
 }
 
 /* Every metric to the last digit, and not because nothing differs. */
@@ -62,14 +62,14 @@ static bool same_numbers(const vn_checkpoint *p)
 /* The reference engine's own run as candidate has the floor's bits, of course. */
 static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 {
-	const char *engine = fact(c->floor, "engine"), *own = fact(c->cand, "engine");
-	const int before = c->refusals.n;
+	const char *engine = fact(c->opened.floor, "engine"), *own = fact(c->opened.cand, "engine");
+	const int before = c->result.refusals.n;
 	int n = 0, same = 0;
 
 	if (strcmp(engine, own) != 0 || strcmp(engine, "ref") == 0)
 		return VN_OK;
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (p->has_floor && p->m.n >= ENOUGH_NUMBERS && p->floor[VN_M_NMSE] > 0) {
 			n++;
 			same += same_numbers(p);
@@ -78,8 +78,8 @@ static vn_status not_the_candidate(vn_comparison *c, vn_error *err)
 	if (2 * same <= n)
 		return VN_OK;
 	REFUSE(c, VN_ALLOW_FLOOR, "floor", "the floor has the candidate's own numbers in %d of %d checkpoints: it excuses whatever they are", same, n);
-	return c->refusals.n == before ? VN_OK
-	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->floor), vn_recording_path(c->cand));
+	return c->result.refusals.n == before ? VN_OK
+	     : vn_fail(err, VN_ERR_MISMATCH, "%s is no floor for %s", vn_recording_path(c->opened.floor), vn_recording_path(c->opened.cand));
 }
 
 /* ---- how large it may be ---------------------------------------------------------------- */
@@ -114,12 +114,12 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 	vn_limit_set said, ours;
 	char key[VN_KEY_TEXT];
 
-	own->layers = c->limits->layers;
-	for (int i = 0; i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	own->layers = c->request.limits->layers;
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		if (!p->has_floor)
 			continue;
-		vn_limits_for(c->limits, p->name, &said);
+		vn_limits_for(c->request.limits, p->name, &said);
 		vn_limits_for(own, p->name, &ours);
 		for (int k = -1; k < VN_N_METRICS; k++) { /* nmse before all others: it says most */
 			const int m = k < 0 ? VN_M_NMSE : k;
@@ -137,17 +137,17 @@ static void within_limits(vn_comparison *c, vn_limits *own, const char *what, co
 
 static vn_status open_own(const vn_comparison *c, const char *precision, vn_limits **own, vn_error *err)
 {
-	const char *family = vn_recording_family(c->ref);
+	const char *family = vn_recording_family(c->opened.ref);
 	return vn_limits_own(precision, family, own, NULL) ? vn_limits_own("bf16", family, own, err) /* the coarsest */ : VN_OK;
 }
 
 static void warn_invalid_floors(vn_comparison *c, const char *what)
 {
-	if (!c->n_invalid_floors)
+	if (!c->result.n_invalid_floors)
 		return;
-	vn_lines_add(&c->warnings, "%s%s at %d checkpoint%s, %s the first%s", c->options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "",
-	             what, c->n_invalid_floors, c->n_invalid_floors == 1 ? "" : "s", c->point[c->first_invalid_floor].name,
-	             c->options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
+	vn_lines_add(&c->result.warnings, "%s%s at %d checkpoint%s, %s the first%s", c->request.options->allow & VN_ALLOW_FLOOR ? "allowed (floor): " : "",
+	             what, c->result.n_invalid_floors, c->result.n_invalid_floors == 1 ? "" : "s", c->result.point[c->result.first_invalid_floor].name,
+	             c->request.options->allow & VN_ALLOW_FLOOR ? "" : ": there is no floor there");
 }
 
 /* What one rounding to the format leaves, in nmse: 0.18 of the square of half an ulp of 1. */
@@ -165,7 +165,7 @@ vn_status vn_floor_check_file(vn_comparison *c, const char *precision, vn_error 
 
 	if ((st = not_the_candidate(c, err)) || (st = open_own(c, precision, &own, err)))
 		return st;
-	vn_policy_of_recording(c->floor, &policy);
+	vn_policy_of_recording(c->opened.floor, &policy);
 	st = vn_floor_check_near(c, rounding(policy), err); /* first: a floor that is gone is around nothing */
 	if (!st)
 		within_limits(c, own, what, precision);
@@ -201,12 +201,12 @@ static bool is_a_run(const vn_checkpoint *p, const double own[2], vn_policy of_r
 vn_status vn_floor_check_model(vn_comparison *c, vn_policy of_ref, double (*own)[2], bool two_runs, vn_error *err)
 {
 	static const char what[] = "the reference is not what its own model computes";
-	const vn_policy coarser = vn_policy_finer(c->policy, of_ref) ? of_ref : c->policy;
+	const vn_policy coarser = vn_policy_finer(c->opened.policy, of_ref) ? of_ref : c->opened.policy;
 	vn_limits *limits;
 	vn_status  st;
 
-	for (int i = 0; own && i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; own && i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		if (p->has_floor && !(two_runs ? is_a_run(p, own[i], of_ref) : is_own(p, own[i], slack(of_ref))))
 			vn_floor_reject(c, p, "%s: nmse %.3g, worst token %.3g from a run in %s", what, own[i][0], own[i][1], vn_policy_name(of_ref));
 	}
@@ -230,20 +230,20 @@ static bool is_equal(const vn_checkpoint *p, vn_policy floor)
 void vn_floor_drop_equal(vn_comparison *c)
 {
 	const vn_checkpoint *first = NULL;
-	vn_policy floor = c->policy, of_ref;
+	vn_policy floor = c->opened.policy, of_ref;
 	int n = 0, equal = 0, known = 0;
 
-	if (c->floor)
-		vn_policy_of_recording(c->floor, &floor);
-	vn_policy_of_recording(c->ref, &of_ref);
-	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->limits))
+	if (c->opened.floor)
+		vn_policy_of_recording(c->opened.floor, &floor);
+	vn_policy_of_recording(c->opened.ref, &of_ref);
+	if (vn_policy_finer(of_ref, floor) || !vn_limits_ask_floor(c->request.limits))
 		return;
-	for (int i = 0; i < c->n_points; i++) {
-		known += c->point[i].has_floor;
-		equal += is_equal(&c->point[i], floor);
+	for (int i = 0; i < c->result.n_points; i++) {
+		known += c->result.point[i].has_floor;
+		equal += is_equal(&c->result.point[i], floor);
 	}
-	for (int i = 0; i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		/* A few numbers may be equal by chance, and are judged with those of other steps (pooled_small.c). */
 		if (!is_equal(p, floor) || (p->m.n < VN_FEW_NUMBERS && 2 * equal <= known))
 			continue;
@@ -252,6 +252,6 @@ void vn_floor_drop_equal(vn_comparison *c)
 		n++;
 	}
 	if (n)
-		vn_lines_add(&c->warnings, "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
+		vn_lines_add(&c->result.warnings, "the floor is in %s as the reference is, and has its very numbers at %d checkpoint%s (%s the first): that is no floor, "
 		             "and limits without one hold there", vn_policy_name(floor), n, n == 1 ? "" : "s", first->name);
 }

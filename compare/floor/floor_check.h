@@ -4,6 +4,9 @@
  * for example, the reference or the floor's own run has a fault. A checkpoint with a wrong floor is
  * outside (`invalid_floor`, with the reason in `detail`), loses the floor, and is judged by the limits
  * `without_floor` as well. With --allow floor it keeps the floor, and a warning says so.
+ *
+ * Reads   request.limits and options, opened.*, the floors of result.point
+ * Fills   invalid_floor, has_floor, fails and detail of checkpoints; result.n_invalid_floors, first_invalid_floor, refusals, warnings
  */
 #ifndef VN_COMPARE_FLOOR_CHECK_H
 #define VN_COMPARE_FLOOR_CHECK_H

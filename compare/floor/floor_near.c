@@ -21,7 +21,7 @@ static const vn_metric kind[N_KINDS] = { VN_M_NMSE, VN_M_WORST_TOKEN_NMSE };
  * the values are alike, as those of one token over and over, nothing of it reaches the context: 45 was seen, and no bound. */
 static double allowed(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const bool probs = vn_entry_point(vn_recording_entry(c->ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
+	const bool probs = vn_entry_point(vn_recording_entry(c->opened.ref, p->ref)) == vn_point_get(VN_POINT_ATTN_PROBS);
 	return VN_FLOOR_NEAR * (p->m.n < VN_FEW_NUMBERS ? 4 : 1) * (probs ? 100 : 1);
 }
 
@@ -39,11 +39,11 @@ static void meet(around *a, const vn_checkpoint *other)
 
 static void look_around(const vn_comparison *c, around *near, int *input)
 {
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
-		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->n_points) : 0;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
+		const int n = p->has_floor && p->value >= 0 ? vn_inputs_of(c, i, input, c->result.n_points) : 0;
 		for (int k = 0; k < n; k++) {
-			const vn_checkpoint *q = &c->point[input[k]];
+			const vn_checkpoint *q = &c->result.point[input[k]];
 			if (!q->has_floor || input[k] == i)
 				continue;
 			meet(&near[i], q);
@@ -54,19 +54,19 @@ static void look_around(const vn_comparison *c, around *near, int *input)
 
 vn_status vn_floor_check_near(vn_comparison *c, double rounding, vn_error *err)
 {
-	if (!c->plan)
+	if (!c->opened.plan)
 		return VN_OK;
 	vn_status st = vn_graph_build(c, err);
-	if (st || !c->graph)
+	if (st || !c->result.graph)
 		return st;
-	around *near = calloc((size_t)c->n_points + 1, sizeof *near);
-	int    *input = malloc(((size_t)c->n_points + 1) * sizeof *input);
+	around *near = calloc((size_t)c->result.n_points + 1, sizeof *near);
+	int    *input = malloc(((size_t)c->result.n_points + 1) * sizeof *input);
 	if (near && input)
 		look_around(c, near, input);
 	else
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look around in the floor");
-	for (int i = 0; !st && i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		for (int k = 0; p->has_floor && near[i].n && k < N_KINDS; k++) {
 			const double most = fmax(near[i].most[k], rounding);
 			if (p->floor[kind[k]] <= allowed(c, p) * most)
@@ -85,14 +85,14 @@ void vn_floor_reject(vn_comparison *c, vn_checkpoint *p, const char *format, ...
 {
 	char    why[200];
 	va_list args;
-	c->n_invalid_floors++;
-	if (c->first_invalid_floor < 0)
-		c->first_invalid_floor = (int)(p - c->point);
+	c->result.n_invalid_floors++;
+	if (c->result.first_invalid_floor < 0)
+		c->result.first_invalid_floor = (int)(p - c->result.point);
 	va_start(args, format);
 	vsnprintf(why, sizeof why, format, args);
 	va_end(args);
 	vn_checkpoint_say(p, "%s", why);
-	if (c->options->allow & VN_ALLOW_FLOOR)
+	if (c->request.options->allow & VN_ALLOW_FLOOR)
 		return;
 	p->invalid_floor = true;
 	p->has_floor = false;

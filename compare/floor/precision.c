@@ -118,11 +118,11 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	         vn_dtype_name(format[most]), found[most], known);
 	vn_text_clean(text, sizeof text);
 	if (most < said)
-		vn_lines_add(&c->warnings, "%s", text);
-	else if (c->options->allow & VN_ALLOW_CLAIMS)
-		vn_lines_add(&c->notes, "allowed (claims): precision: %s", text);
+		vn_lines_add(&c->result.warnings, "%s", text);
+	else if (c->request.options->allow & VN_ALLOW_CLAIMS)
+		vn_lines_add(&c->result.notes, "allowed (claims): precision: %s", text);
 	else
-		vn_lines_add(&c->refusals, "precision: %s", text);
+		vn_lines_add(&c->result.refusals, "precision: %s", text);
 	return VN_OK;
 }
 
@@ -149,12 +149,12 @@ bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)
 
 void vn_assume_policy(vn_comparison *c)
 {
-	if (c->options->floor_policy)
-		c->policy = *c->options->floor_policy;
-	if (c->options->floor_policy || vn_policy_of_recording(c->cand, &c->policy))
+	if (c->request.options->floor_policy)
+		c->opened.policy = *c->request.options->floor_policy;
+	if (c->request.options->floor_policy || vn_policy_of_recording(c->opened.cand, &c->opened.policy))
 		return;
-	vn_lines_add(&c->notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
-	             vn_recording_path(c->cand), vn_precision_of(c->cand), vn_policy_names, vn_policy_name(c->policy));
+	vn_lines_add(&c->result.notes, "%s: precision '%.40s' is none of %s; it is taken for %s, the format of its tensors (--floor-precision says otherwise)",
+	             vn_recording_path(c->opened.cand), vn_precision_of(c->opened.cand), vn_policy_names, vn_policy_name(c->opened.policy));
 }
 
 bool vn_policy_finer(vn_policy a, vn_policy b)

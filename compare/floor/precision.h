@@ -1,4 +1,8 @@
-/* precision.h: the number format that a recording was computed in: what it declares, and what its numbers show. */
+/* precision.h: the number format that a recording was computed in: what it declares, and what its numbers show.
+ *
+ * Reads   request.options, opened.cand, and the numbers of a recording
+ * Fills   opened.policy; lines of result.notes, warnings and refusals
+ */
 #ifndef VN_COMPARE_PRECISION_H
 #define VN_COMPARE_PRECISION_H
 
@@ -8,7 +12,7 @@
  * refusal, and it is not an error yet. */
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 
-/* c->policy: what was asked for, what the candidate declares, or else the format that most of its tensors are in. */
+/* opened.policy: what was asked for, else what the candidate declares, else the format that most of its tensors are in. */
 void      vn_assume_policy(vn_comparison *c);
 
 /* What a recording says it ran in, or else (false) the format that most of its tensors are in. */

@@ -174,8 +174,8 @@ static double divergence(const vn_comparison *c)
 {
 	double sum = 0.0, rows = 0.0;
 
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (!p->scores || !p->m.has[VN_M_KL_MEAN])
 			continue;
 		sum += p->m.value[VN_M_KL_MEAN] * (double)p->rows;
@@ -188,14 +188,14 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 {
 	const int first = vn_first_failure(c);
 
-	t->within = c->within;
-	t->outside = c->n_fails;
+	t->within = c->result.within;
+	t->outside = c->result.n_fails;
 	t->kl = divergence(c);
-	x->compared = c->n_points;
+	x->compared = c->result.n_points;
 	if (first >= 0)
-		vn_label(&c->point[first], t->first);
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+		vn_label(&c->result.point[first], t->first);
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		const int            at = toggle_of(x, p->name);
 		if (at < 0)
 			continue;
@@ -207,25 +207,25 @@ static void tell(vn_experiment *x, const vn_comparison *c, vn_isolate_trial *t)
 
 static vn_status open_limits(vn_experiment *x, vn_comparison *c, vn_error *err)
 {
-	const char *precision = vn_facts_get(vn_recording_run(c->cand), "precision");
-	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(c->cand), &c->limits, err);
+	const char *precision = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	const vn_status st = x->o.limits ? vn_limits_open(x->o.limits, &c->request.limits, err) : vn_limits_own(precision ? precision : "", vn_recording_family(c->opened.cand), &c->request.limits, err);
 
 	if (!st)
-		snprintf(x->limits, sizeof x->limits, "%s", c->limits->path);
+		snprintf(x->limits, sizeof x->limits, "%s", c->request.limits->path);
 	return st;
 }
 
 static vn_status judge(vn_experiment *x, const char *path, vn_isolate_trial *t, vn_error *err)
 {
-	vn_comparison c = { .options = &x->o.compare };
+	vn_comparison c = { .request.options = &x->o.compare };
 	const char   *cand[] = { path };
 	const vn_sides sides = { .ref = x->ref, .cand = cand, .n_cand = 1, .floor = *x->floor ? x->floor : NULL, .batch_row = -1 };
 	vn_status     st;
 
 	if (!(st = vn_sides_open(&sides, &c, err)) && !(st = open_limits(x, &c, err)) && !(st = vn_compare(&c, err)))
 		tell(x, &c, t);
-	else if (c.refusals.n)
-		vn_context(err, st, "%s", c.refusals.line[0]);
+	else if (c.result.refusals.n)
+		vn_context(err, st, "%s", c.result.refusals.line[0]);
 	vn_comparison_close(&c);
 	return st;
 }

@@ -222,10 +222,10 @@ static bool steps_are_no_worse(const vn_comparison *c, const baseline *b, const 
 	double   now = 0, then = 0;
 	before  *p;
 	vn_error why;
-	for (int i = 0; i < c->n_points; i++) {
-		if (c->point[i].channels != k->channels || find(b, &c->point[i], &p, &why) || !p)
+	for (int i = 0; i < c->result.n_points; i++) {
+		if (c->result.point[i].channels != k->channels || find(b, &c->result.point[i], &p, &why) || !p)
 			continue;
-		now += c->point[i].m.value[VN_M_NMSE];
+		now += c->result.point[i].m.value[VN_M_NMSE];
 		then += json_number_value(json_object_get(json_object_get(p->j, "metrics"), "nmse"));
 	}
 	return now <= then * (1 + VN_BASELINE_ROOM);
@@ -258,9 +258,9 @@ static bool others_are_worse(const vn_comparison *c, const before *p, const vn_c
 		return false;
 	const vn_check *broken = &k->check[k->worst];
 	const bool      scores = vn_metric_get(broken->metric)->scores;
-	const int       worst = scores && k->pool >= 0 ? c->pool[k->pool].worst : !scores && k->pooled_small >= 0 ? c->pooled_small[k->pooled_small].worst : -1;
+	const int       worst = scores && k->pool >= 0 ? c->result.pool[k->pool].worst : !scores && k->pooled_small >= 0 ? c->result.pooled_small[k->pooled_small].worst : -1;
 	const json_t   *was = json_object_get(json_object_get(p->j, "metrics"), vn_metric_get(broken->metric)->name);
-	if (!p->failed || worst < 0 || &c->point[worst] == k || !json_is_number(was))
+	if (!p->failed || worst < 0 || &c->result.point[worst] == k || !json_is_number(was))
 		return false;
 	const vn_form form = VN_PLAIN; /* of its own number, not of the floor's */
 	return badness(broken->metric, form, k->m.value[broken->metric]) <= badness(broken->metric, form, json_number_value(was)) * (1 + VN_BASELINE_ROOM);
@@ -305,8 +305,8 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 {
 	vn_status st = VN_OK;
 	before   *p = NULL;
-	for (int i = 0; !st && i < c->n_points; i++) {
-		vn_checkpoint *k = &c->point[i];
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		vn_checkpoint *k = &c->result.point[i];
 		if ((st = find(b, k, &p, err)))
 			break;
 		if (p)
@@ -316,26 +316,26 @@ static vn_status apply(vn_comparison *c, baseline *b, vn_error *err)
 			k->since = VN_KNOWN;
 		/* One that is charged with the errors of other steps may have been let go there. */
 		if (k->since == VN_UNCHANGED && p && p->failed && (k->status == VN_WITHIN || k->status == VN_UNLIMITED) && k->pooled_small < 0
-		    && k->pool < 0 && !(k->channels >= 0 && c->channel_pool[k->channels].outside))
+		    && k->pool < 0 && !(k->channels >= 0 && c->result.channel_pool[k->channels].outside))
 			k->since = VN_FIXED;
-		c->n_since[k->since]++;
+		c->result.n_since[k->since]++;
 	}
-	for (int i = 0; !st && i < c->n_points; i++) {
-		vn_checkpoint *k = &c->point[i];
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		vn_checkpoint *k = &c->result.point[i];
 		if (k->since != VN_KNOWN && k->since != VN_BETTER)
 			continue;
 		k->fails = false;
 		if (k->pooled_small >= 0)
-			c->pooled_small[k->pooled_small].outside = false;
+			c->result.pooled_small[k->pooled_small].outside = false;
 		if (k->channels >= 0 && vn_channel_steps(c, k, k->check[k->worst].metric))
-			c->channel_pool[k->channels].outside = false;
+			c->result.channel_pool[k->channels].outside = false;
 	}
 	return st ? st : all_found(b, err);
 }
 
 vn_status vn_baseline_apply(vn_comparison *c, vn_error *err)
 {
-	baseline  b = { .path = c->options->baseline };
+	baseline  b = { .path = c->request.options->baseline };
 	vn_status st;
 	if (!b.path)
 		return VN_OK;

@@ -4,6 +4,9 @@
  * A checkpoint outside its limits is *known* when every limit it breaks was broken
  * before and its value is no worse than then; it does not fail. Whatever else is
  * outside, missing, extra or misshapen fails as ever.
+ *
+ * Reads   request.options (baseline), request.limits, the sides, and the judged checkpoints
+ * Fills   since, was and best of checkpoints and their checks; result.n_since; takes fails back from known ones
  */
 #ifndef VN_COMPARE_BASELINE_H
 #define VN_COMPARE_BASELINE_H

@@ -38,8 +38,8 @@ static vn_status remember(vn_calibration *k, const vn_comparison *c, const vn_ch
 		k->room = room;
 	}
 	k->seen[k->n] = (vn_seen) {
-		.name = p->name, .file = vn_recording_path(c->cand), .form = x->form, .metric = x->metric, .value = x->value,
-		.rows = p->pool >= 0 ? c->pool[p->pool].n : p->rows, .layer = vn_name_layer(p->name),
+		.name = p->name, .file = vn_recording_path(c->opened.cand), .form = x->form, .metric = x->metric, .value = x->value,
+		.rows = p->pool >= 0 ? c->result.pool[p->pool].n : p->rows, .layer = vn_name_layer(p->name),
 		.digits = vn_dtype_digits(p->m.grid), .order = k->n,
 	};
 	k->n++;
@@ -50,20 +50,20 @@ vn_status vn_calibration_add(vn_calibration *k, const vn_comparison *c, vn_error
 {
 	char label[VN_LABEL], words[VN_WORDS];
 	k->pairs++;
-	k->layers = c->limits->layers > k->layers ? c->limits->layers : k->layers;
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	k->layers = c->request.limits->layers > k->layers ? c->request.limits->layers : k->layers;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (p->fails && p->worst < 0)
-			return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->cand),
-			               vn_recording_path(c->ref), vn_label(p, label), vn_say_failure(p, words));
+			return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
+			               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_failure(p, words));
 		for (int n = 0; n < p->n_checks; n++) {
 			const vn_check *x = &p->check[n];
 			vn_status st;
 			if (x->form == VN_OVER_FLOOR && x->note) /* no floor here: no ratio to learn from */
 				continue;
 			if (!x->holds && x->form != VN_OVER_FLOOR)
-				return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->cand),
-				               vn_recording_path(c->ref), vn_label(p, label), vn_say_check(p, x, words));
+				return vn_fail(err, VN_ERR_MISMATCH, "%s is no healthy run of %s: %s: %s", vn_recording_path(c->opened.cand),
+				               vn_recording_path(c->opened.ref), vn_label(p, label), vn_say_check(p, x, words));
 			if (x->metric != VN_M_NONFINITE && (st = remember(k, c, p, x, err)))
 				return st;
 		}

@@ -19,8 +19,8 @@ static int ascending(const void *a, const void *b)
 static int64_t ids_of(const vn_comparison *c, const vn_checkpoint *p, int32_t *id)
 {
 	const int32_t *all, *at;
-	const int64_t  n = vn_recording_tokens(c->ref, &all, &at);
-	const vn_step *s = vn_recording_step(c->ref, p->step);
+	const int64_t  n = vn_recording_tokens(c->opened.ref, &all, &at);
+	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	if (!s || s->rows <= 0 || s->position + s->first_row < 0 || s->position + s->first_row + s->rows > n)
 		return 0;
 	for (int64_t i = 0; id && i < s->rows; i++)
@@ -33,8 +33,8 @@ static int64_t collect(const vn_comparison *c, int64_t first, int64_t last, int 
 {
 	int64_t n = 0;
 	for (int64_t i = first; i <= last; i++)
-		if (pool < 0 || c->point[i].pool == pool)
-			n += ids_of(c, &c->point[i], id ? id + n : NULL);
+		if (pool < 0 || c->result.point[i].pool == pool)
+			n += ids_of(c, &c->result.point[i], id ? id + n : NULL);
 	return n;
 }
 
@@ -58,14 +58,14 @@ static int64_t distinct_of(const vn_comparison *c, int64_t first, int64_t last, 
 int64_t vn_count_distinct(const vn_comparison *c, const vn_checkpoint *p, int64_t *rows)
 {
 	if (p->pool < 0)
-		return distinct_of(c, p - c->point, p - c->point, -1, rows);
-	*rows = c->pool[p->pool].rows;
-	return c->pool[p->pool].distinct;
+		return distinct_of(c, p - c->result.point, p - c->result.point, -1, rows);
+	*rows = c->result.pool[p->pool].rows;
+	return c->result.pool[p->pool].distinct;
 }
 
 void vn_count_pool(const vn_comparison *c, int pool)
 {
-	vn_pool *g = &c->pool[pool];
+	vn_pool *g = &c->result.pool[pool];
 	g->distinct = distinct_of(c, g->first, g->last, pool, &g->rows);
 }
 
@@ -101,8 +101,8 @@ static int token_axes(const char *axes)
 
 int64_t vn_count_hidden(const vn_comparison *c)
 {
-	for (int i = 0; i < vn_recording_count(c->ref); i++) {
-		const vn_entry *e = vn_recording_entry(c->ref, i);
+	for (int i = 0; i < vn_recording_count(c->opened.ref); i++) {
+		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		const int    axis = vn_axes_find(vn_entry_axes(e), "hidden");
 		if (axis >= 0 && axis < e->shape.rank)
 			return e->shape.dim[axis];
@@ -112,7 +112,7 @@ int64_t vn_count_hidden(const vn_comparison *c)
 
 int64_t vn_count_independent(const vn_comparison *c, const vn_checkpoint *p, int64_t width)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	const int    axis = vn_axes_find(vn_entry_axes(e), "token");
 	const int64_t own = axis >= 0 && axis < e->shape.rank && width > 0 ? e->shape.dim[axis] * width : p->m.n;
 	return own < p->m.n ? own : p->m.n;
@@ -126,7 +126,7 @@ static double carrying(const vn_comparison *c, const vn_checkpoint *p)
 	vn_error  err;
 	vn_tensor t;
 
-	if (p->m.n > MOST || vn_entry_tensor(c->ref, p->ref, &t, &err))
+	if (p->m.n > MOST || vn_entry_tensor(c->opened.ref, p->ref, &t, &err))
 		return (double)p->m.finite;
 	if ((x = malloc((size_t)p->m.n * sizeof *x))) {
 		vn_to_f64(x, t.data, t.dtype, (size_t)p->m.n);
@@ -138,7 +138,7 @@ static double carrying(const vn_comparison *c, const vn_checkpoint *p)
 			}
 	}
 	free(x);
-	vn_recording_release(c->ref, p->ref);
+	vn_recording_release(c->opened.ref, p->ref);
 	return r4 > 0 ? rr * rr / r4 : (double)p->m.finite;
 }
 
@@ -148,9 +148,9 @@ double vn_count_factor(const vn_comparison *c, const vn_checkpoint *p, vn_metric
 	const double one = ldexp(0.42, -vn_dtype_digits(p->m.grid)), rest = fmax(nmse - far * far, one * one); /* what one rounding leaves */
 	int64_t      rows;
 	const double share = (double)vn_count_distinct(c, p, &rows) / (double)rows;
-	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->ref, p->ref)))), carrying(c, p));
+	double       fewer = fmin(n * pow(share, token_axes(vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref)))), carrying(c, p));
 
-	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->hidden));
+	fewer = fmin(fewer, (double)vn_count_independent(c, p, c->result.hidden));
 	/* One of them is taken by the factor itself. The scale has the luck of n numbers taken off already; of a norm nothing is, and the rest adds to it. */
 	const double error = 6 * sqrt(rest / fmax(fewer - 1, 1.0 / 64));
 	const double luck = m == VN_M_NORM_RATIO ? error + rest / 2 : error - 6 * sqrt(rest / n);

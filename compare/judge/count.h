@@ -1,4 +1,8 @@
-/* count.h: of rows that agree or do not, how many say something. */
+/* count.h: how many different tokens, and how many free numbers, stand behind a measurement.
+ *
+ * Reads   opened.ref, result.point, result.hidden, result.pool
+ * Fills   rows and distinct of a pool
+ */
 #ifndef VN_COMPARE_COUNT_H
 #define VN_COMPARE_COUNT_H
 

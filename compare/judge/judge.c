@@ -54,7 +54,7 @@ static void add(vn_checkpoint *p, vn_metric m, vn_form form, const vn_limit *l, 
 
 double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
 {
-	if (!c->policy.products)
+	if (!c->opened.policy.products)
 		return 0.0;
 	return m == VN_M_NMSE || m == VN_M_WORST_TOKEN_NMSE || m == VN_M_WORST_CHANNEL_NMSE ? SUMS_FLOOR : m == VN_M_KL_MEAN ? SUMS_KL : 0.0;
 }
@@ -63,7 +63,7 @@ double vn_floor_of_sums(const vn_comparison *c, vn_metric m)
  * is about what it leaves of a single number: 0.42 units in the last place of 1. */
 static double least_floor(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
 {
-	const int own = vn_policy_digits(c->policy), kept = vn_dtype_digits(p->m.grid);
+	const int own = vn_policy_digits(c->opened.policy), kept = vn_dtype_digits(p->m.grid);
 	return m == VN_M_SCALE || m == VN_M_WORST_CHANNEL_SCALE ? ldexp(0.42, -(own < kept ? own : kept)) : vn_floor_of_sums(c, m);
 }
 
@@ -98,7 +98,7 @@ static subject own_or_joint(const vn_comparison *c, const vn_checkpoint *p, vn_m
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor, 0 };
 	if (p->pool < 0)
 		return (subject) { p->m.value[m], vn_floor_value(p, m), p->m.has[m], p->has_floor && p->rows >= FEW_ROWS, 0 };
-	const vn_pool *pool = &c->pool[p->pool];
+	const vn_pool *pool = &c->result.pool[p->pool];
 	return (subject) { pool->value[m], pool->floor[m], true, !isnan(pool->floor[m]) && pool->n >= FEW_ROWS, pool->n };
 }
 
@@ -149,7 +149,7 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 	const vn_metric_info *info = vn_metric_get(m);
 	const vn_limit *l = &set->limit[form][m];
 	const bool      own = p->channels < 0 || vn_channel_metric(m) < 0;
-	const vn_pooled_small   *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own ? &c->pooled_small[p->pooled_small] : NULL;
+	const vn_pooled_small   *few = form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_pooled_small_has(m) && own ? &c->result.pooled_small[p->pooled_small] : NULL;
 	if (isinf(l->value))
 		return true; /* any is within it */
 	if (form == VN_OVER_FLOOR && p->pooled_small >= 0 && vn_channel_elsewhere(c, p, m))
@@ -162,14 +162,14 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 		return true;
 	}
 	const subject  s = subject_of(c, p, m, few);
-	const int worst = info->scores && p->pool >= 0 ? c->pool[p->pool].worst : few ? few->worst : -1;
+	const int worst = info->scores && p->pool >= 0 ? c->result.pool[p->pool].worst : few ? few->worst : -1;
 	const double floors = set->limit[VN_OVER_FLOOR][VN_M_NMSE].value;
-	if (few && few->worst != p - c->point && !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
+	if (few && few->worst != p - c->result.point && !vn_pooled_small_breaks_by(few, p->m.value[VN_M_NMSE], isfinite(floors) ? floors : 1))
 		return false;
-	if (worst >= 0 && &c->point[worst] != p && !breaks_too(p, m, form, l, &s))
+	if (worst >= 0 && &c->result.point[worst] != p && !breaks_too(p, m, form, l, &s))
 		return false; /* nor the limit on a count, which is no tighter: thousands of steps come here */
 	const vn_limit of = form == VN_OVER_FLOOR ? *l : for_rows(c, p, m, l);
-	if (worst >= 0 && &c->point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, &s, set)))
+	if (worst >= 0 && &c->result.point[worst] != p && (!breaks_too(p, m, form, &of, &s) || excused(few, p, m, &s, set)))
 		return false;
 	if (form == VN_WITHOUT_FLOOR && s.has_floor)
 		return true;
@@ -203,18 +203,18 @@ static bool check(const vn_comparison *c, vn_checkpoint *p, vn_metric m, vn_form
 /* A limit that rounding to the candidate's format breaks by itself. */
 static void doubt(vn_comparison *c, const vn_checkpoint *p, const vn_check *k)
 {
-	const vn_dtype r = vn_recording_entry(c->ref, p->ref)->dtype, d = vn_recording_entry(c->cand, p->cand)->dtype;
+	const vn_dtype r = vn_recording_entry(c->opened.ref, p->ref)->dtype, d = vn_recording_entry(c->opened.cand, p->cand)->dtype;
 	const int digits = vn_dtype_digits(d);
 	if (vn_dtype_digits(r) <= digits || k->form == VN_OVER_FLOOR || !k->rule)
 		return;
 	const double half = vn_dtype_ulp(d, p->m.absmax[0]) / 2;
 	if (k->metric == VN_M_MAX_ABS && k->limit < half)
-		vn_lines_once(&c->warnings, "", "times", "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
+		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: max_abs %g cannot hold for %s: half a ULP of %s at %.3g is %.2g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), p->m.absmax[0], half);
 	/* One rounding: an error of up to 2^-(digits+1), 0.18 of its square on average. */
 	const double one = 0.1 * ldexp(1.0, -2 * (digits + 1));
 	if (k->metric == VN_M_NMSE && k->limit < one && p->m.value[VN_M_ULP_MAX] <= 1 && !k->holds)
-		vn_lines_once(&c->warnings, "", "times", "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
+		vn_lines_once(&c->result.warnings, "", "times", "%s:%d: nmse %g cannot hold for %s: rounding to %s alone is about %.1g",
 		             k->rule->file, k->line, k->limit, p->name, vn_dtype_name(d), 1.8 * one);
 }
 
@@ -225,7 +225,7 @@ static bool must_be_equal(const vn_comparison *c, const vn_checkpoint *p, const 
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (set->limit[f][VN_M_MAX_ABS].rule || set->limit[f][VN_M_DIFFERING].rule)
 			return false;
-	return vn_recording_entry(c->ref, p->ref)->dtype == VN_I32;
+	return vn_recording_entry(c->opened.ref, p->ref)->dtype == VN_I32;
 }
 
 vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
@@ -234,7 +234,7 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 	vn_limit_set set;
 	bool without = false, elsewhere = false;
 
-	vn_limits_for(c->limits, p->name, &set);
+	vn_limits_for(c->request.limits, p->name, &set);
 	int room = 4; /* nonfinite, max_abs, vacuous tensors and a floor that is none, which no rule needs to name; a decode has a hundred thousand checkpoints, so no more than that */
 	for (int f = 0; f < VN_N_FORMS; f++)
 		for (int m = 0; m < VN_N_METRICS; m++)
@@ -265,9 +265,9 @@ vn_status vn_judge(vn_comparison *c, vn_checkpoint *p, vn_error *err)
 		if (p->check[i].holds)
 			continue;
 		if (vn_channel_steps(c, p, p->check[i].metric) && p->check[i].steps)
-			c->channel_pool[p->channels].outside = true;
+			c->result.channel_pool[p->channels].outside = true;
 		else if (p->pooled_small >= 0 && p->check[i].steps && vn_pooled_small_has(p->check[i].metric))
-			c->pooled_small[p->pooled_small].outside = true;
+			c->result.pooled_small[p->pooled_small].outside = true;
 		p->status = VN_OUTSIDE;
 		p->fails = true;
 		if (p->worst < 0 || vn_check_used(&p->check[i]) > vn_check_used(&p->check[p->worst]))

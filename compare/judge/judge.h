@@ -1,6 +1,7 @@
 /* judge.h: holds what was measured against the limits.
  *
- * Reads m, floor and the pools of a checkpoint; fills check, status, fails and worst.
+ * Reads   request.limits, opened.policy, and of a checkpoint m, floor and its pools
+ * Fills   check, n_checks, status, fails and worst of a checkpoint; outside of its pools
  */
 #ifndef VN_COMPARE_JUDGE_H
 #define VN_COMPARE_JUDGE_H

@@ -38,18 +38,18 @@ static void destroy(vn_graph *g)
 
 void vn_comparison_drop_graph(vn_comparison *c)
 {
-	destroy(c->graph);
-	c->graph = NULL;
+	destroy(c->result.graph);
+	c->result.graph = NULL;
 }
 
 vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 {
-	const vn_plan *plan = c->plan;
+	const vn_plan *plan = c->opened.plan;
 	vn_graph *g = calloc(1, sizeof *g);
 	int steps = 0;
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].step >= steps)
-			steps = c->point[i].step + 1;
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].step >= steps)
+			steps = c->result.point[i].step + 1;
 	const size_t values = (size_t)plan->n_values, cells = (size_t)steps * values;
 	if (cells > CELLS_MAX) {
 		free(g);
@@ -65,16 +65,16 @@ vn_status vn_graph_build(vn_comparison *c, vn_error *err)
 	g->carried = -1;
 	for (size_t i = 0; i < cells; i++)
 		g->point[i] = -1;
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (!p->m.n || p->value < 0)
 			continue;
 		int *cell = &g->point[(size_t)p->step * values + (size_t)p->value];
 		/* Of two names of one value the one outside counts, and the first of those. */
-		if (*cell < 0 || (p->status == VN_OUTSIDE && c->point[*cell].status != VN_OUTSIDE))
+		if (*cell < 0 || (p->status == VN_OUTSIDE && c->result.point[*cell].status != VN_OUTSIDE))
 			*cell = i;
 	}
-	c->graph = g;
+	c->result.graph = g;
 	return VN_OK;
 }
 
@@ -100,15 +100,15 @@ static void push_inputs(vn_graph *g, const vn_plan *plan, size_t cell)
 
 int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 {
-	const vn_plan *plan = c->plan;
-	vn_graph *g = c->graph;
-	const int value = g ? c->point[point].value : -1;
+	const vn_plan *plan = c->opened.plan;
+	vn_graph *g = c->result.graph;
+	const int value = g ? c->result.point[point].value : -1;
 	int n = 0;
 	if (value < 0)
 		return -1;
 	g->now++;
 	g->depth = 0;
-	push_inputs(g, plan, (size_t)c->point[point].step * g->values + (size_t)value);
+	push_inputs(g, plan, (size_t)c->result.point[point].step * g->values + (size_t)value);
 	while (g->depth > 0) {
 		const size_t cell = g->stack[--g->depth];
 		if (g->point[cell] < 0)
@@ -122,8 +122,8 @@ int vn_inputs_of(const vn_comparison *c, int point, int *input, int max)
 /* Outside its limits, and not as in the baseline, here or together with its other steps, which is charged at one of them. */
 static bool outside(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return (p->status == VN_OUTSIDE && p->fails) || (p->pooled_small >= 0 && c->pooled_small[p->pooled_small].outside)
-	    || (p->channels >= 0 && c->channel_pool[p->channels].outside);
+	return (p->status == VN_OUTSIDE && p->fails) || (p->pooled_small >= 0 && c->result.pooled_small[p->pooled_small].outside)
+	    || (p->channels >= 0 && c->result.channel_pool[p->channels].outside);
 }
 
 /* For push_carried: the value that is asked for, of which step, and from which step on something is outside. */
@@ -144,13 +144,13 @@ static void push_carried(void *context, size_t step, int value, bool all_rows)
  * each attention reads them all. */
 static void carry(const vn_comparison *c, int step)
 {
-	vn_graph *g = c->graph;
-	carried   a = { g, (size_t)step, (size_t)c->point[c->first].step, false };
+	vn_graph *g = c->result.graph;
+	carried   a = { g, (size_t)step, (size_t)c->result.point[c->result.first].step, false };
 	for (size_t v = 0; v < g->values; v++) {
 		const int at = g->point[(size_t)step * g->values + v];
-		a.yes = at >= 0 && outside(c, &c->point[at]);
+		a.yes = at >= 0 && outside(c, &c->result.point[at]);
 		if (!a.yes)
-			vn_reach_inputs(c->plan, (size_t)step, (int)v, true, push_carried, &a);
+			vn_reach_inputs(c->opened.plan, (size_t)step, (int)v, true, push_carried, &a);
 		g->carries[v] = a.yes;
 	}
 	g->carried = step;
@@ -183,18 +183,18 @@ static const double ANEW = 4;
 /* Outside because what reaches it is nearly so, and was further up. */
 static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 {
-	vn_graph *g = c->graph;
-	const vn_checkpoint *p = &c->point[point];
+	vn_graph *g = c->result.graph;
+	const vn_checkpoint *p = &c->result.point[point];
 	double brought = 0;
 	bool behind = false;
 
-	if (c->first == point)
+	if (c->result.first == point)
 		return false;
 	if (g->carried != p->step)
 		carry(c, p->step);
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *in = &c->point[input[i]];
-		behind = behind || (in->step == p->step ? g->carries[in->value] : in->step >= c->point[c->first].step);
+		const vn_checkpoint *in = &c->result.point[input[i]];
+		behind = behind || (in->step == p->step ? g->carries[in->value] : in->step >= c->result.point[c->result.first].step);
 		brought = fmax(brought, brings(in));
 	}
 	return behind && used(p) < ANEW * brought;
@@ -203,12 +203,12 @@ static bool inherits(const vn_comparison *c, int point, const int *input, int n)
 /* Only under the name that counts: one value is one origin. */
 static bool starts_here(const vn_comparison *c, int point, int *input)
 {
-	const vn_checkpoint *p = &c->point[point];
-	if (p->value < 0 || c->graph->point[(size_t)p->step * c->graph->values + (size_t)p->value] != point)
+	const vn_checkpoint *p = &c->result.point[point];
+	if (p->value < 0 || c->result.graph->point[(size_t)p->step * c->result.graph->values + (size_t)p->value] != point)
 		return false;
-	const int n = vn_inputs_of(c, point, input, c->n_points);
+	const int n = vn_inputs_of(c, point, input, c->result.n_points);
 	for (int i = 0; i < n; i++)
-		if (outside(c, &c->point[input[i]]))
+		if (outside(c, &c->result.point[input[i]]))
 			return false;
 	return n >= 0 && !inherits(c, point, input, n);
 }
@@ -217,27 +217,27 @@ vn_status vn_localise(vn_comparison *c, vn_error *err)
 {
 	vn_status st;
 
-	c->first = -1;
-	for (int i = c->n_points - 1; i >= 0; i--)
-		if (c->point[i].status == VN_OUTSIDE && c->point[i].fails)
-			c->first = i;
-	if (c->first < 0 || !c->plan)
+	c->result.first = -1;
+	for (int i = c->result.n_points - 1; i >= 0; i--)
+		if (c->result.point[i].status == VN_OUTSIDE && c->result.point[i].fails)
+			c->result.first = i;
+	if (c->result.first < 0 || !c->opened.plan)
 		return VN_OK;
 	if ((st = vn_graph_build(c, err)))
 		return st;
-	if (!c->graph) {
-		vn_lines_add(&c->warnings, "its steps are too many of %d values each to walk; no origins", c->plan->n_values);
+	if (!c->result.graph) {
+		vn_lines_add(&c->result.warnings, "its steps are too many of %d values each to walk; no origins", c->opened.plan->n_values);
 		return VN_OK;
 	}
-	int *input = malloc((size_t)c->n_points * sizeof *input);
-	c->origins = calloc((size_t)c->n_points, sizeof *c->origins);
-	if (!input || !c->origins)
+	int *input = malloc((size_t)c->result.n_points * sizeof *input);
+	c->result.origins = calloc((size_t)c->result.n_points, sizeof *c->result.origins);
+	if (!input || !c->result.origins)
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory to look for origins");
-	for (int i = 0; !st && i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		if (p->status == VN_OUTSIDE && p->fails && starts_here(c, i, input)) {
 			p->origin = true;
-			c->origins[c->n_origins++] = i;
+			c->result.origins[c->result.n_origins++] = i;
 		}
 	}
 	free(input);

@@ -1,24 +1,26 @@
 /* localise.h: where an error starts.
  *
- * Reads the plan and the judged checkpoints; fills first (the first one outside in execution order) and origins (those outside
- * whose inputs are within).
+ * Reads   opened.plan, and the judged checkpoints of result.point
+ * Fills   result.first: the first checkpoint outside its limits, in execution order
+ *         result.origins: the checkpoints outside whose inputs are within; origin of each
+ *         result.graph: which checkpoints each was computed from
  */
 #ifndef VN_COMPARE_LOCALISE_H
 #define VN_COMPARE_LOCALISE_H
 
 #include "compare/comparison/comparison.h"
 
-/* first and origins. */
+/* result.first and result.origins. */
 vn_status vn_localise(vn_comparison *c, vn_error *err);
 
-/* graph, of what is measured: for vn_inputs_of. Stays NULL where the steps are too many. */
+/* result.graph, for vn_inputs_of. Stays NULL if there are too many steps. */
 vn_status vn_graph_build(vn_comparison *c, vn_error *err);
 
 void      vn_comparison_drop_graph(vn_comparison *c);
 
-/* The recorded values a checkpoint was computed from: indices into point of
- * the nearest ancestors that were compared, through those that were not.
- * Returns how many (at most max); -1 when no plan knows it. After vn_localise. */
+/* The recorded values that a checkpoint was computed from: the nearest ancestors that were
+ * compared, as indices into result.point. Returns how many (at most max); -1: the checkpoint is
+ * in no plan. After vn_graph_build. */
 int       vn_inputs_of(const vn_comparison *c, int point, int *input, int max);
 
 #endif

@@ -10,15 +10,15 @@
 
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const vn_shape *s = &vn_recording_entry(c->ref, p->ref)->shape;
+	const vn_shape *s = &vn_recording_entry(c->opened.ref, p->ref)->shape;
 	return s->rank > 0 && s->dim[s->rank - 1] > 0 ? p->m.n / s->dim[s->rank - 1] : 0;
 }
 
 /* The next checkpoint from i on that holds one row under this name (NULL: any that is in no pool); -1. */
 static int next_row(const vn_comparison *c, int i, const char *name)
 {
-	for (; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (p->rows == 1 && p->m.has[VN_M_KL_MEAN] && (name ? strcmp(p->name, name) == 0 : p->pool < 0))
 			return i;
 	}
@@ -35,7 +35,7 @@ static void over_rows(const vn_comparison *c, const vn_pool *g, bool floor, doub
 		int n = 0;
 		double sum = 0.0;
 		for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
-			const vn_checkpoint *p = &c->point[i];
+			const vn_checkpoint *p = &c->result.point[i];
 			sum += x[n++] = floor ? vn_floor_value(p, share[k]) : p->m.value[share[k]];
 		}
 		value[share[k]] = sum / n;
@@ -57,15 +57,15 @@ static vn_status fill(vn_comparison *c, vn_pool *g, vn_error *err)
 			g->floor[m] = (double)NAN;
 	g->worst = g->first;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name)) {
-		c->point[i].pool = c->n_pools;
-		strict += c->point[i].m.argmax_strict;
-		if (vn_ascending(&c->point[i].m.value[VN_M_KL_MEAN], &c->point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
+		c->result.point[i].pool = c->result.n_pools;
+		strict += c->result.point[i].m.argmax_strict;
+		if (vn_ascending(&c->result.point[i].m.value[VN_M_KL_MEAN], &c->result.point[g->worst].m.value[VN_M_KL_MEAN]) > 0)
 			g->worst = i;
 	}
 	g->argmax_strict = strict / g->n;
 	int rows = 0;
 	for (int i = g->first; i >= 0; i = next_row(c, i + 1, g->name))
-		x[rows++] = c->point[i].m.value[VN_M_KL_MEAN];
+		x[rows++] = c->result.point[i].m.value[VN_M_KL_MEAN];
 	g->kl_half = VN_Z95 * vn_mean_of(x, rows).error;
 	free(x);
 	return VN_OK;
@@ -75,24 +75,24 @@ vn_status vn_pool_scores(vn_comparison *c, vn_error *err)
 {
 	vn_status st = VN_OK;
 
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].scores && c->point[i].m.n)
-			c->point[i].rows = rows_of(c, &c->point[i]);
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].scores && c->result.point[i].m.n)
+			c->result.point[i].rows = rows_of(c, &c->result.point[i]);
 	for (int i = next_row(c, 0, NULL); !st && i >= 0; i = next_row(c, i + 1, NULL)) {
-		vn_pool g = { .name = c->point[i].name, .first = i };
+		vn_pool g = { .name = c->result.point[i].name, .first = i };
 		for (int k = i; k >= 0; k = next_row(c, k + 1, g.name)) {
 			g.last = k;
 			g.n++;
 		}
 		if (g.n < 2)
 			continue;
-		vn_pool *more = realloc(c->pool, ((size_t)c->n_pools + 1) * sizeof *more);
+		vn_pool *more = realloc(c->result.pool, ((size_t)c->result.n_pools + 1) * sizeof *more);
 		if (!more)
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", g.n);
-		c->pool = more;
+		c->result.pool = more;
 		st = fill(c, &g, err);
-		c->pool[c->n_pools++] = g;
-		vn_count_pool(c, c->n_pools - 1);
+		c->result.pool[c->result.n_pools++] = g;
+		vn_count_pool(c, c->result.n_pools - 1);
 	}
 	return st;
 }

@@ -1,10 +1,13 @@
-/* pool.h: the logits of steps of one token each, judged together (vn_pool). */
+/* pool.h: the logits of steps of one token each, judged together (vn_pool).
+ *
+ * Reads   opened.ref, result.point, and the measured metrics of logits
+ * Fills   result.pool, n_pools; pool of each checkpoint
+ */
 #ifndef VN_COMPARE_POOL_H
 #define VN_COMPARE_POOL_H
 
 #include "compare/comparison/comparison.h"
 
-/* pool, of what is measured. */
 vn_status vn_pool_scores(vn_comparison *c, vn_error *err);
 
 #endif

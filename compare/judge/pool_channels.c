@@ -26,8 +26,8 @@ int vn_channel_steps(const vn_comparison *c, const vn_checkpoint *p, vn_metric m
 	const int i = vn_channel_metric(m);
 	if (i < 0 || p->channels < 0)
 		return 0;
-	const vn_channel_pool *g = &c->channel_pool[p->channels];
-	return g->charged[i] == p - c->point ? g->steps : 0;
+	const vn_channel_pool *g = &c->result.channel_pool[p->channels];
+	return g->charged[i] == p - c->result.point ? g->steps : 0;
 }
 
 bool vn_channel_elsewhere(const vn_comparison *c, const vn_checkpoint *p, vn_metric m)
@@ -53,10 +53,10 @@ static int compare_members(const void *a, const void *b)
 /* Tokens that have no channels of their own. */
 static bool belongs(const vn_comparison *c, int point, member *m)
 {
-	const vn_checkpoint *p = &c->point[point];
+	const vn_checkpoint *p = &c->result.point[point];
 	if (p->m.n == 0 || p->m.worst_nmse_channel >= 0)
 		return false;
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	const char *axes = vn_entry_axes(e);
 	const int  token = vn_token_axis(axes, e->shape.rank);
 	*m = (member) { p->name, point, 1, 1, 1 };
@@ -68,10 +68,10 @@ static bool belongs(const vn_comparison *c, int point, member *m)
 /* Of calls of one token and of several an engine makes different computations: what is off in all of the one kind would be half off together. */
 static bool alike(const vn_comparison *c, const member *x, const member *y)
 {
-	const vn_checkpoint *a = &c->point[x->point], *b = &c->point[y->point];
+	const vn_checkpoint *a = &c->result.point[x->point], *b = &c->result.point[y->point];
 	return x->outer == y->outer && x->inner == y->inner && (x->rows == 1) == (y->rows == 1) && strcmp(x->name, y->name) == 0
-	    && vn_recording_entry(c->ref, a->ref)->dtype == vn_recording_entry(c->ref, b->ref)->dtype
-	    && vn_recording_entry(c->cand, a->cand)->dtype == vn_recording_entry(c->cand, b->cand)->dtype;
+	    && vn_recording_entry(c->opened.ref, a->ref)->dtype == vn_recording_entry(c->opened.ref, b->ref)->dtype
+	    && vn_recording_entry(c->opened.cand, a->cand)->dtype == vn_recording_entry(c->opened.cand, b->cand)->dtype;
 }
 
 /* ---- rows -------------------------------------------------------------------------------- */
@@ -87,7 +87,7 @@ void vn_channel_row_copy(const vn_channel_pool *g, const vn_tensor *t, int64_t r
 vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recording *r, vn_channel_entry *entry, vn_tensor *t, unsigned char **data,
                           vn_error *err)
 {
-	const int first = entry(c, &c->point[g->row[0].point]);
+	const int first = entry(c, &c->result.point[g->row[0].point]);
 	vn_status st = VN_OK;
 
 	*data = NULL;
@@ -97,9 +97,9 @@ vn_status vn_channel_rows(vn_comparison *c, const vn_channel_pool *g, vn_recordi
 	const size_t row = (size_t)t->shape.dim[1] * vn_dtype_size(t->dtype);
 	bool all = true;
 	if (!(*data = malloc(row * (size_t)g->rows)))
-		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->point[g->row[0].point].name, g->rows);
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d of its rows", c->result.point[g->row[0].point].name, g->rows);
 	for (int i = 0; i < g->rows && all && !st; i++) {
-		const int e = entry(c, &c->point[g->row[i].point]);
+		const int e = entry(c, &c->result.point[g->row[i].point]);
 		vn_tensor of;
 		if (!(all = e >= 0 && vn_recording_entry(r, e)->dtype == t->dtype))
 			break;
@@ -129,7 +129,7 @@ static int entry_of_cand(vn_comparison *c, const vn_checkpoint *p)
 
 vn_status vn_channel_rows_of_ref(vn_comparison *c, const vn_channel_pool *g, vn_tensor *t, unsigned char **data, vn_error *err)
 {
-	return vn_channel_rows(c, g, c->ref, entry_of_ref, t, data, err);
+	return vn_channel_rows(c, g, c->opened.ref, entry_of_ref, t, data, err);
 }
 
 /* ---- which step it starts at ----------------------------------------------------------------- */
@@ -183,16 +183,16 @@ static vn_status find_first(vn_comparison *c, const member *in, int n, const cha
 	vn_status st = VN_OK;
 	bool found = false;
 	for (int i = 0; i < n && !found && !st; i++) {
-		const vn_checkpoint *p = &c->point[in[i].point];
+		const vn_checkpoint *p = &c->result.point[in[i].point];
 		vn_tensor t[2];
-		if (!(st = vn_entry_tensor(c->ref, p->ref, &t[0], err)) && !(st = vn_entry_tensor(c->cand, p->cand, &t[1], err)))
+		if (!(st = vn_entry_tensor(c->opened.ref, p->ref, &t[0], err)) && !(st = vn_entry_tensor(c->opened.cand, p->cand, &t[1], err)))
 			for (int64_t row = 0; row < in[i].rows && !found; row++) {
 				double rr, dd;
 				const int64_t outer = k->at / in[i].inner, inner = k->at % in[i].inner;
 				found = pair_at(t, (outer * in[i].rows + row) * in[i].inner + inner, &rr, &dd) && is_off(k, p, rr, dd);
 			}
-		vn_recording_release(c->ref, p->ref);
-		vn_recording_release(c->cand, p->cand);
+		vn_recording_release(c->opened.ref, p->ref);
+		vn_recording_release(c->opened.cand, p->cand);
 		if (found)
 			*first = in[i].point;
 	}
@@ -228,8 +228,8 @@ static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int 
 	choose_rows(in, n, &g);
 	if (g.rows < VN_CHANNEL_FEWEST)
 		return VN_OK;
-	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err)) || (st = vn_channel_rows(c, &g, c->cand, entry_of_cand, &t[1], &data[1], err))
-	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->options->threads, &m, err)) || m.worst_nmse_channel < 0)
+	if ((st = vn_channel_rows_of_ref(c, &g, &t[0], &data[0], err)) || (st = vn_channel_rows(c, &g, c->opened.cand, entry_of_cand, &t[1], &data[1], err))
+	    || (st = vn_measure(&t[0], &t[1], "token hidden", false, c->request.options->threads, &m, err)) || m.worst_nmse_channel < 0)
 		goto done;
 	g.channel[0] = m.worst_nmse_channel;
 	g.channel[1] = m.worst_scale_channel;
@@ -238,16 +238,16 @@ static vn_status pool(vn_comparison *c, const member *in, int n, int wider, int 
 		g.value[i] = m.value[vn_channel_metrics[i]];
 		st = find_first(c, in, n, &k, &g.charged[i], err);
 	}
-	vn_channel_pool *more = st ? NULL : realloc(c->channel_pool, ((size_t)c->n_channel_pools + 1) * sizeof *more);
+	vn_channel_pool *more = st ? NULL : realloc(c->result.channel_pool, ((size_t)c->result.n_channel_pools + 1) * sizeof *more);
 	if (!st && !more)
 		st = vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 	if (st)
 		goto done;
-	c->channel_pool = more;
+	c->result.channel_pool = more;
 	for (int i = 0; i < n; i++)
-		c->point[in[i].point].channels = c->n_channel_pools;
-	*made = c->n_channel_pools;
-	c->channel_pool[c->n_channel_pools++] = g;
+		c->result.point[in[i].point].channels = c->result.n_channel_pools;
+	*made = c->result.n_channel_pools;
+	c->result.channel_pool[c->result.n_channel_pools++] = g;
 done:
 	free(data[0]);
 	free(data[1]);
@@ -259,11 +259,11 @@ static int set_apart(const vn_comparison *c, member *in, int n, member *rest, do
 {
 	int kept = 0;
 	for (int i = 0; i < n; i++)
-		size[i] = c->point[in[i].point].m.value[VN_M_NMSE];
+		size[i] = c->result.point[in[i].point].m.value[VN_M_NMSE];
 	qsort(size, (size_t)n, sizeof *size, vn_ascending);
 	const double most = AS_A_WHOLE * size[vn_rank(n, 0.5)];
 	for (int i = 0; i < n; i++)
-		if (c->point[in[i].point].m.value[VN_M_NMSE] <= most)
+		if (c->result.point[in[i].point].m.value[VN_M_NMSE] <= most)
 			rest[kept++] = in[i];
 	return kept;
 }
@@ -286,7 +286,7 @@ static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 	vn_status st = rest && size ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "%s: no memory for %d steps together", in[0].name, n);
 
 	if (!st && !(st = pool(c, in, n, -1, &all, err)) && all >= 0 && (kept = set_apart(c, in, n, rest, size)) > 1 && kept < n) {
-		const vn_channel_pool was = c->channel_pool[all];
+		const vn_channel_pool was = c->result.channel_pool[all];
 		if (!has(rest, kept, was.charged[0]) || !has(rest, kept, was.charged[1]))
 			st = pool(c, rest, kept, all, &without, err);
 	}
@@ -297,10 +297,10 @@ static vn_status pool_twice(vn_comparison *c, member *in, int n, vn_error *err)
 
 static void charge(vn_comparison *c)
 {
-	for (int g = 0; g < c->n_channel_pools; g++)
+	for (int g = 0; g < c->result.n_channel_pools; g++)
 		for (int i = 0; i < VN_CHANNEL_METRICS; i++) {
-			const vn_channel_pool *from = &c->channel_pool[g];
-			vn_checkpoint *p = &c->point[from->charged[i]];
+			const vn_channel_pool *from = &c->result.channel_pool[g];
+			vn_checkpoint *p = &c->result.point[from->charged[i]];
 			if (p->channels != g)
 				continue; /* one of the others, which have a pool of their own */
 			p->m.value[vn_channel_metrics[i]] = from->value[i];
@@ -310,13 +310,13 @@ static void charge(vn_comparison *c)
 
 vn_status vn_pool_channels(vn_comparison *c, vn_error *err)
 {
-	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
+	member   *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
 	vn_status st = VN_OK;
 	int       n = 0;
 
 	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
-	for (int i = 0; i < c->n_points; i++)
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	for (int i = 0; i < c->result.n_points; i++)
 		n += belongs(c, i, &in[n]);
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {

@@ -7,6 +7,9 @@
  *
  * A step that is wrong as a whole would hide the others. When the result is charged to such a step,
  * the others form a pool of their own as well.
+ *
+ * Reads   request.options, opened.ref, opened.cand, result.point
+ * Fills   result.channel_pool, n_channel_pools; channels of each checkpoint, and worst_channel_* of those that are charged
  */
 #ifndef VN_COMPARE_POOL_CHANNELS_H
 #define VN_COMPARE_POOL_CHANNELS_H

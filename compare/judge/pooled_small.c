@@ -20,7 +20,7 @@ static bool belongs(const vn_comparison *c, const vn_checkpoint *p, int64_t widt
 {
 	if (p->m.n == 0 || !p->has_floor || vn_count_independent(c, p, width) >= VN_FEW_NUMBERS)
 		return false;
-	const vn_step *s = vn_recording_step(c->ref, p->step);
+	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	return s && s->rows == 1;
 }
 
@@ -54,7 +54,7 @@ static int64_t join(const vn_comparison *c, const member *in, int n, bool floor,
 	for (int m = 0; m < VN_N_METRICS; m++)
 		value[m] = vn_pooled_small_has((vn_metric)m) ? 0.0 : (double)NAN;
 	for (int i = 0; i < n; i++) {
-		const vn_checkpoint *p = &c->point[in[i].point];
+		const vn_checkpoint *p = &c->result.point[in[i].point];
 		const double *v = values(p, floor), k = (double)p->m.finite, r = p->m.ref_rms / unit, d = v[VN_M_RMSE] / unit;
 		row[i] = (vn_squares) { .rr = r * r * k, .cc = r * r * k, .rc = r * r * k, .dd = d * d * k };
 		vn_squares_add(&all, &row[i]);
@@ -123,30 +123,30 @@ bool vn_pooled_small_breaks_by(const vn_pooled_small *g, double nmse, double flo
 
 static vn_status add(vn_comparison *c, const member *in, int n, vn_error *err)
 {
-	vn_pooled_small     *more = realloc(c->pooled_small, ((size_t)c->n_pooled_small + 1) * sizeof *more);
+	vn_pooled_small     *more = realloc(c->result.pooled_small, ((size_t)c->result.n_pooled_small + 1) * sizeof *more);
 	vn_squares *row = malloc((size_t)n * sizeof *row);
 	vn_size    *size = malloc((size_t)n * sizeof *size);
 	vn_status   st = VN_OK;
 	double      unit = 0.0;
 
 	if (more)
-		c->pooled_small = more;
+		c->result.pooled_small = more;
 	if (!more || !row || !size) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %d steps", n);
 		goto done;
 	}
-	vn_pooled_small *g = &c->pooled_small[c->n_pooled_small];
+	vn_pooled_small *g = &c->result.pooled_small[c->result.n_pooled_small];
 	*g = (vn_pooled_small) { .n = n };
 	for (int i = 0; i < n; i++) { /* the largest number, so that no square is lost */
-		vn_checkpoint *p = &c->point[in[i].point];
+		vn_checkpoint *p = &c->result.point[in[i].point];
 		unit = fmax(unit, fmax(p->m.ref_rms, fmax(p->m.value[VN_M_RMSE], vn_floor_value(p, VN_M_RMSE))));
-		p->pooled_small = c->n_pooled_small;
+		p->pooled_small = c->result.n_pooled_small;
 		g->numbers += p->m.n;
 	}
 	unit = unit > 0.0 ? unit : 1.0;
 	join(c, in, n, true, unit, row, size, g->floor);
 	g->worst = in[join(c, in, n, false, unit, row, size, g->value)].point;
-	c->n_pooled_small++;
+	c->result.n_pooled_small++;
 	st = rank(g, row, err);
 done:
 	free(size);
@@ -156,16 +156,16 @@ done:
 
 vn_status vn_pool_small(vn_comparison *c, vn_error *err)
 {
-	member   *in = malloc(((size_t)c->n_points + 1) * sizeof *in);
+	member   *in = malloc(((size_t)c->result.n_points + 1) * sizeof *in);
 	vn_status st = VN_OK;
-	const int64_t width = c->hidden;
+	const int64_t width = c->result.hidden;
 	int       n = 0;
 
 	if (!in)
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
-	for (int i = 0; i < c->n_points; i++)
-		if (belongs(c, &c->point[i], width))
-			in[n++] = (member) { c->point[i].name, i };
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
+	for (int i = 0; i < c->result.n_points; i++)
+		if (belongs(c, &c->result.point[i], width))
+			in[n++] = (member) { c->result.point[i].name, i };
 	qsort(in, (size_t)n, sizeof *in, compare_members);
 	for (int from = 0, to; !st && from < n; from = to) {
 		for (to = from + 1; to < n && strcmp(in[to].name, in[from].name) == 0; to++)

@@ -79,17 +79,17 @@ vn_status vn_subject_of(const vn_comparison *c, vn_subject *s, vn_error *err)
 {
 	vn_status st;
 	*s = (vn_subject) { 0 };
-	if ((st = tokens(c->ref, s, err)) || (st = weights(c->ref, s, REF_WEIGHTS, err))
-	    || (st = weights(c->cand, s, CAND_WEIGHTS, err)))
+	if ((st = tokens(c->opened.ref, s, err)) || (st = weights(c->opened.ref, s, REF_WEIGHTS, err))
+	    || (st = weights(c->opened.cand, s, CAND_WEIGHTS, err)))
 		return st;
-	config(vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(c->cand), s);
-	put_value(s, REF_PRECISION, precision(c->ref));
-	put_value(s, CAND_PRECISION, precision(c->cand));
-	put_value(s, LIMITS, c->limits->digest.hex);
-	if (c->floor)
-		put_value(s, FLOOR, precision(c->floor) ? precision(c->floor) : "of no stated precision");
-	else if (c->options->model)
-		put_value(s, FLOOR, c->options->floor_policy ? vn_policy_name(*c->options->floor_policy) : precision(c->cand));
+	config(vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref) : vn_recording_config(c->opened.cand), s);
+	put_value(s, REF_PRECISION, precision(c->opened.ref));
+	put_value(s, CAND_PRECISION, precision(c->opened.cand));
+	put_value(s, LIMITS, c->request.limits->digest.hex);
+	if (c->opened.floor)
+		put_value(s, FLOOR, precision(c->opened.floor) ? precision(c->opened.floor) : "of no stated precision");
+	else if (c->request.options->model)
+		put_value(s, FLOOR, c->request.options->floor_policy ? vn_policy_name(*c->request.options->floor_policy) : precision(c->opened.cand));
 	else
 		put_value(s, FLOOR, "none");
 	return VN_OK;

@@ -26,7 +26,7 @@ static bool common_rows(const vn_step *a, const vn_step *b, int64_t *first, int6
 static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *who, bool cut_reference, vn_error *err)
 {
 	const vn_step *step;
-	const int n = vn_recording_steps(c->ref, &step);
+	const int n = vn_recording_steps(c->opened.ref, &step);
 	int64_t first, rows;
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < n; i++) {
@@ -36,11 +36,11 @@ static vn_status align_rows(vn_comparison *c, vn_recording *other, const char *w
 		const vn_step theirs = *found;
 		if (!cut_reference && (first != mine.first_row || rows != mine.rows))
 			continue;
-		if (c->notes.n < MOST_NOTES)
-			vn_lines_add(&c->notes, "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
+		if (c->result.notes.n < MOST_NOTES)
+			vn_lines_add(&c->result.notes, "step %d: rows %" PRId64 "-%" PRId64 " in the reference, %" PRId64 "-%" PRId64 " in the %s: compared on "
 			             "%" PRId64 "-%" PRId64, mine.number, mine.first_row, mine.first_row + mine.rows - 1, theirs.first_row,
 			             theirs.first_row + theirs.rows - 1, who, first, first + rows - 1);
-		if (!cut_reference || !(st = vn_view_rows(c->ref, mine.number, first, rows, err)))
+		if (!cut_reference || !(st = vn_view_rows(c->opened.ref, mine.number, first, rows, err)))
 			st = vn_view_rows(other, mine.number, first, rows, err);
 	}
 	return st;
@@ -70,14 +70,14 @@ static vn_status align_axes(vn_comparison *c, vn_recording *other, const char *w
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int there = *d->axes && d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
-		const vn_entry *r = there >= 0 ? vn_recording_entry(c->ref, there) : NULL;
+		const int there = *d->axes && d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
+		const vn_entry *r = there >= 0 ? vn_recording_entry(c->opened.ref, there) : NULL;
 		if (!r || strcmp(vn_entry_axes(r), d->axes) == 0 || !vn_view_order(d->axes, vn_entry_axes(r), d->shape.rank, order) || !fits(r, d, order))
 			continue;
 		snprintf(text, sizeof text, "axes '%s' of the %s are taken as '%s'", d->axes, who, vn_entry_axes(r));
 		vn_text_clean(text, sizeof text);
-		if (c->notes.n < MOST_NOTES && !noted(&c->notes, text))
-			vn_lines_add(&c->notes, "%s", text);
+		if (c->result.notes.n < MOST_NOTES && !noted(&c->result.notes, text))
+			vn_lines_add(&c->result.notes, "%s", text);
 		st = vn_view_axes(other, i, order, err);
 	}
 	return st;
@@ -104,22 +104,22 @@ static vn_status align_last(vn_comparison *c, vn_recording *other, const char *w
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < vn_recording_count(other); i++) {
 		const vn_entry *d = vn_recording_entry(other, i);
-		const int there = d->same_as < 0 ? vn_recording_find(c->ref, d->step, d->name) : -1;
+		const int there = d->same_as < 0 ? vn_recording_find(c->opened.ref, d->step, d->name) : -1;
 		if (there < 0 || !vn_entry_last(d))
 			continue;
-		const int64_t mine = rows_of(vn_recording_entry(c->ref, there)), theirs = rows_of(d);
+		const int64_t mine = rows_of(vn_recording_entry(c->opened.ref, there)), theirs = rows_of(d);
 		/* Of a step of which one row was kept, that row says itself which it is. */
-		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->ref, d->step) > 1;
+		const bool cut_theirs = mine == 1 && theirs > 1 && step_rows(c->opened.ref, d->step) > 1;
 		const bool cut_mine = theirs == 1 && mine > 1 && step_rows(other, d->step) > 1 && cut_reference;
 		if (!cut_theirs && !cut_mine)
 			continue;
 		first[cut_mine] = first[cut_mine] ? first[cut_mine] : d->name;
 		n[cut_mine]++;
-		st = cut_mine ? vn_view_entry_rows(c->ref, there, mine - 1, 1, err) : vn_view_entry_rows(other, i, theirs - 1, 1, err);
+		st = cut_mine ? vn_view_entry_rows(c->opened.ref, there, mine - 1, 1, err) : vn_view_entry_rows(other, i, theirs - 1, 1, err);
 	}
 	for (int k = 0; k < 2; k++)
-		if (n[k] && c->notes.n < MOST_NOTES)
-			vn_lines_add(&c->notes, "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
+		if (n[k] && c->result.notes.n < MOST_NOTES)
+			vn_lines_add(&c->result.notes, "%d tensor%s of the %s ha%s one row (%s the first): taken as the last token, and compared with that row of the %s", n[k],
 			             n[k] == 1 ? "" : "s", k ? who : "reference", n[k] == 1 ? "s" : "ve", first[k], k ? "reference" : who);
 	return st;
 }

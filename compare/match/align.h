@@ -1,4 +1,9 @@
-/* align.h: gives another recording the axes and rows of the reference, where both declare what they have. */
+/* align.h: gives another recording the axes and rows of the reference, where both declare what they have.
+ *
+ * Reads   opened.ref
+ * Changes the recordings: their axes and rows as the comparison sees them
+ * Fills   lines of result.notes
+ */
 #ifndef VN_COMPARE_ALIGN_H
 #define VN_COMPARE_ALIGN_H
 

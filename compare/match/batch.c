@@ -26,7 +26,7 @@ typedef struct pending {
 
 static void release(vn_comparison *c, const vn_batch *b, const pending *p)
 {
-	vn_recording_release(c->ref, p->point->ref);
+	vn_recording_release(c->opened.ref, p->point->ref);
 	vn_recording_release(b->other, p->entry);
 }
 
@@ -47,7 +47,7 @@ static vn_status first_trouble(const vn_job *job, int n, vn_error *err)
 
 static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const pending *p, int n, vn_error *err)
 {
-	vn_status st = n > 0 ? vn_measure_many(job, n, c->options->threads, err) : VN_OK;
+	vn_status st = n > 0 ? vn_measure_many(job, n, c->request.options->threads, err) : VN_OK;
 	if (!st)
 		st = first_trouble(job, n, err);
 	for (int i = 0; i < n; i++) {
@@ -55,11 +55,11 @@ static vn_status flush(vn_comparison *c, const vn_batch *b, vn_job *job, const p
 			b->unread(p[i].point, job[i].why.text);
 		else if (!st)
 			b->done(p[i].point, &job[i].m);
-		vouch(c->ref, p[i].point->ref, &job[i].found[0]);
+		vouch(c->opened.ref, p[i].point->ref, &job[i].found[0]);
 		vouch(b->other, p[i].entry, &job[i].found[1]);
 		release(c, b, &p[i]);
 	}
-	vn_recording_forget(c->ref);
+	vn_recording_forget(c->opened.ref);
 	vn_recording_forget(b->other);
 	return st;
 }
@@ -79,29 +79,29 @@ static vn_tensor of_entry(const vn_recording *r, int entry)
 /* Not what lies in both files as it is measured: tokens first, and all of a token behind it. */
 static bool in_parts(vn_comparison *c, const vn_batch *b, const pending *p)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->point->ref);
-	if (bytes_in(c->ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->point->ref);
+	if (bytes_in(c->opened.ref, p->point->ref) <= WHOLE_BYTES && bytes_in(b->other, p->entry) <= WHOLE_BYTES)
 		return false;
-	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->ref, p->point->ref) || !vn_recording_mapped(b->other, p->entry);
+	return vn_token_axis(vn_entry_axes(e), e->shape.rank) > 0 || !vn_recording_mapped(c->opened.ref, p->point->ref) || !vn_recording_mapped(b->other, p->entry);
 }
 
 static vn_status load(vn_comparison *c, const vn_batch *b, const pending *p, vn_job *job, vn_error *why)
 {
 	vn_status st = VN_OK;
-	*job = (vn_job) { .ref = of_entry(c->ref, p->point->ref), .cand = of_entry(b->other, p->entry) };
+	*job = (vn_job) { .ref = of_entry(c->opened.ref, p->point->ref), .cand = of_entry(b->other, p->entry) };
 	if (in_parts(c, b, p)) {
-		job->from[0].recording = c->ref;
+		job->from[0].recording = c->opened.ref;
 		job->from[0].entry = p->point->ref;
 		job->from[1].recording = b->other;
 		job->from[1].entry = p->entry;
-	} else if (!(st = vn_recording_lend(c->ref, p->point->ref, &job->ref.data, &job->digest[0], why))) {
+	} else if (!(st = vn_recording_lend(c->opened.ref, p->point->ref, &job->ref.data, &job->digest[0], why))) {
 		st = vn_recording_lend(b->other, p->entry, &job->cand.data, &job->digest[1], why);
 	}
-	job->axes = vn_entry_axes(vn_recording_entry(c->ref, p->point->ref));
+	job->axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->point->ref));
 	job->scores = p->point->scores;
-	const vn_point_info *point = vn_entry_point(vn_recording_entry(c->ref, p->point->ref));
+	const vn_point_info *point = vn_entry_point(vn_recording_entry(c->opened.ref, p->point->ref));
 	job->masks = point && point == vn_point_get(VN_POINT_ATTN_SCORES);
-	job->bits = c->bits;
+	job->bits = c->result.bits;
 	job->mapped = true;
 	return st;
 }
@@ -116,7 +116,7 @@ static int64_t weight(const vn_comparison *c, const vn_batch *b, const pending *
 {
 	const int64_t bytes = bytes_of(&job->ref) + bytes_of(&job->cand);
 	const int     axis = vn_token_axis(job->axes, job->ref.shape.rank);
-	const bool    in_files = vn_recording_mapped(c->ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
+	const bool    in_files = vn_recording_mapped(c->opened.ref, p->point->ref) && vn_recording_mapped(b->other, p->entry);
 	return (in_files && bytes >= VN_GIVES_BACK ? bytes / 8 : bytes) + (axis >= 0 ? TOKEN_BYTES * job->ref.shape.dim[axis] : 0);
 }
 
@@ -124,10 +124,10 @@ static int64_t weight(const vn_comparison *c, const vn_batch *b, const pending *
 static int64_t all_bytes(vn_comparison *c, const vn_batch *b)
 {
 	int64_t sum = 0;
-	for (int i = 0; i < c->n_points; i++) {
-		const int entry = b->entry(c, &c->point[i]);
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int entry = b->entry(c, &c->result.point[i]);
 		if (entry >= 0)
-			sum += bytes_in(c->ref, c->point[i].ref) + bytes_in(b->other, entry);
+			sum += bytes_in(c->opened.ref, c->result.point[i].ref) + bytes_in(b->other, entry);
 	}
 	return sum;
 }
@@ -139,13 +139,13 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 	int64_t  bytes = 0, heavy = 0, past = 0;
 	int      n = 0;
 	vn_progress bar = { 0 };
-	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->n_points);
+	vn_status st = job && p ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory to measure %d checkpoints", c->result.n_points);
 
 	if (!st)
 		vn_progress_start(&bar, "megabyte", all_bytes(c, b) / 1000000);
-	for (int i = 0; !st && i < c->n_points; i++) {
+	for (int i = 0; !st && i < c->result.n_points; i++) {
 		vn_error why = { "" };
-		p[n] = (pending) { &c->point[i], b->entry(c, &c->point[i]) };
+		p[n] = (pending) { &c->result.point[i], b->entry(c, &c->result.point[i]) };
 		if (p[n].entry < 0)
 			continue;
 		const vn_status read = load(c, b, &p[n], &job[n], &why);
@@ -161,7 +161,7 @@ vn_status vn_measure_points(vn_comparison *c, const vn_batch *b, vn_error *err)
 			if (vn_status_ends_job(read))
 				st = vn_fail(err, read, "%s", why.text);
 			else
-				b->unread(&c->point[i], why.text);
+				b->unread(&c->result.point[i], why.text);
 			continue;
 		}
 		bytes += bytes_of(&job[n].ref) + bytes_of(&job[n].cand);

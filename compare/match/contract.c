@@ -56,8 +56,8 @@ static void say_step(const contract *c, int64_t token, char *text, size_t room)
 
 vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 {
-	const contract      said = { .allow = c->options->allow, .notes = &c->notes, .refusals = &c->refusals };
-	const vn_recording *both[] = { c->ref, c->cand, c->floor };
+	const contract      said = { .allow = c->request.options->allow, .notes = &c->result.notes, .refusals = &c->result.refusals };
+	const vn_recording *both[] = { c->opened.ref, c->opened.cand, c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	char    which[VN_STEPS_WORDS];
 	int64_t missing;
@@ -75,7 +75,7 @@ vn_status vn_check_steps(vn_comparison *c, vn_error *err)
 bool vn_positions_moved(const vn_comparison *c, int64_t *by)
 {
 	const int32_t *ref, *cand;
-	const int64_t  n = vn_recording_tokens(c->ref, NULL, &ref), m = vn_recording_tokens(c->cand, NULL, &cand);
+	const int64_t  n = vn_recording_tokens(c->opened.ref, NULL, &ref), m = vn_recording_tokens(c->opened.cand, NULL, &cand);
 
 	*by = n == m && n > 0 ? (int64_t)cand[0] - ref[0] : 0;
 	for (int64_t t = 0; *by && t < n; t++)

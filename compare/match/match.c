@@ -18,7 +18,7 @@
 
 static bool selected(const vn_comparison *c, const char *name)
 {
-	const vn_compare_options *o = c->options;
+	const vn_compare_options *o = c->request.options;
 	for (int i = 0; i < o->n_points; i++)
 		if (vn_glob_match(o->points[i], name))
 			return true;
@@ -28,8 +28,8 @@ static bool selected(const vn_comparison *c, const char *name)
 /* A checkpoint of this name is compared: the patterns that asked for it have not asked in vain. */
 static void count_hits(const vn_comparison *c, const char *name, int *hits)
 {
-	for (int i = 0; i < c->options->n_points; i++)
-		hits[i] += vn_glob_match(c->options->points[i], name);
+	for (int i = 0; i < c->request.options->n_points; i++)
+		hits[i] += vn_glob_match(c->request.options->points[i], name);
 }
 
 static bool is_scores(const vn_entry *e)
@@ -74,8 +74,8 @@ static bool is_whole(vn_checkpoint *p, const vn_entry *e, const char *who)
 /* Everything that keeps two tensors of one name from being measured. */
 static void check_fit(vn_comparison *c, vn_checkpoint *p)
 {
-	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
-	const vn_step  *rs = vn_recording_step(c->ref, r->step), *ds = vn_recording_step(c->cand, d->step);
+	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
+	const vn_step  *rs = vn_recording_step(c->opened.ref, r->step), *ds = vn_recording_step(c->opened.cand, d->step);
 	char a[VN_SHAPE_TEXT], b[VN_SHAPE_TEXT];
 
 	if (rs && ds && (rs->position != ds->position || rs->tokens != ds->tokens)) {
@@ -105,7 +105,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 	} else if (*r->basis && *d->basis && strcmp(r->basis, d->basis) != 0) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "basis '%s' in the reference, '%s' in the candidate", r->basis, d->basis);
-	} else if (c->options->bitwise && r->dtype != d->dtype) {
+	} else if (c->request.options->bitwise && r->dtype != d->dtype) {
 		unfit(p, VN_MISSHAPEN);
 		vn_checkpoint_say(p, "%s in the reference, %s in the candidate: never the same bits",
 		         vn_dtype_name(r->dtype), vn_dtype_name(d->dtype));
@@ -117,7 +117,7 @@ static void check_fit(vn_comparison *c, vn_checkpoint *p)
 
 static vn_checkpoint *add(vn_comparison *c, const vn_entry *e, int ref, int cand)
 {
-	vn_checkpoint *p = &c->point[c->n_points++];
+	vn_checkpoint *p = &c->result.point[c->result.n_points++];
 	*p = (vn_checkpoint) {
 		.name = e->name, .step = e->step, .order = e->order, .layer = e->layer, .ref = ref, .cand = cand,
 		.scores = is_scores(e), .pool = -1, .pooled_small = -1, .channels = -1, .m = { .at = -1, .bad_at = -1, .differs_at = -1, .worst_token = -1, .worst_nmse_token = -1, .worst_nmse_channel = -1, .worst_scale_channel = -1, .worst_row = -1 }, .worst = -1, .was = (double)NAN,
@@ -135,18 +135,18 @@ static int root(const vn_recording *r, int i)
 static void mark_missing(vn_comparison *c, vn_checkpoint *p)
 {
 	vn_limit_set set;
-	vn_limits_for(c->limits, p->name, &set);
+	vn_limits_for(c->request.limits, p->name, &set);
 	p->status = VN_MISSING;
-	p->fails = !(c->options->allow & VN_ALLOW_MISSING) && !set.missing;
+	p->fails = !(c->request.options->allow & VN_ALLOW_MISSING) && !set.missing;
 	vn_checkpoint_say(p, "not in the candidate%s", p->fails ? "" : " (allowed)");
 }
 
 static void mark_extra(vn_comparison *c, vn_checkpoint *p)
 {
 	vn_limit_set set;
-	vn_limits_for(c->limits, p->name, &set);
+	vn_limits_for(c->request.limits, p->name, &set);
 	p->status = VN_EXTRA;
-	p->fails = !(c->options->allow & VN_ALLOW_EXTRA) && !set.extra;
+	p->fails = !(c->request.options->allow & VN_ALLOW_EXTRA) && !set.extra;
 	vn_checkpoint_say(p, "not in the reference%s", p->fails ? "" : " (allowed)");
 }
 
@@ -161,25 +161,25 @@ typedef struct matching {
 
 static void pair_up(const vn_comparison *c, matching *m)
 {
-	const int n = vn_recording_count(c->ref), k = vn_recording_count(c->cand);
+	const int n = vn_recording_count(c->opened.ref), k = vn_recording_count(c->opened.cand);
 	for (int i = 0; i < n; i++) {
-		const vn_entry *e = vn_recording_entry(c->ref, i);
+		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		m->head[i] = -1;
-		m->partner[i] = vn_recording_find(c->cand, e->step, e->name);
+		m->partner[i] = vn_recording_find(c->opened.cand, e->step, e->name);
 		/* A candidate without a plan cannot know that what has one name has another here: then the reference knows. */
-		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->cand))
+		if (m->partner[i] < 0 && e->same_as >= 0 && !vn_recording_plan(c->opened.cand))
 			m->partner[i] = m->partner[e->same_as];
 		if (m->partner[i] >= 0)
-			m->used[m->partner[i]] = m->used[root(c->cand, m->partner[i])] = true;
+			m->used[m->partner[i]] = m->used[root(c->opened.cand, m->partner[i])] = true;
 	}
 	for (int i = k - 1; i >= 0; i--) {
-		const vn_entry *e = vn_recording_entry(c->cand, i);
-		int home = vn_recording_find(c->ref, e->step, e->name);
+		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
+		int home = vn_recording_find(c->opened.ref, e->step, e->name);
 		/* And the other way: a name that the reference does not know, of what it has under the first. */
 		if (home < 0 && e->same_as >= 0)
-			home = vn_recording_find(c->ref, e->step, vn_recording_entry(c->cand, e->same_as)->name);
+			home = vn_recording_find(c->opened.ref, e->step, vn_recording_entry(c->opened.cand, e->same_as)->name);
 		m->home[i] = home;
-		if (home < 0 || strcmp(vn_recording_entry(c->ref, home)->name, e->name) == 0)
+		if (home < 0 || strcmp(vn_recording_entry(c->opened.ref, home)->name, e->name) == 0)
 			continue;
 		m->next[i] = m->head[home];
 		m->head[home] = i;
@@ -201,14 +201,14 @@ static void add_pair(vn_comparison *c, const matching *m, const vn_entry *e, int
 /* An entry of the reference, and what the candidate files under second names of it. */
 static void match_entry(vn_comparison *c, const matching *m, int i)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, i);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 	const bool chosen = selected(c, e->name);
 	bool again = false;
 
 	/* A second name of one tensor on both sides is measured under the first. */
-	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 && selected(c, vn_recording_entry(c->ref, e->same_as)->name)) {
+	if (chosen && e->same_as >= 0 && m->partner[i] >= 0 && selected(c, vn_recording_entry(c->opened.ref, e->same_as)->name)) {
 		const int first = m->partner[e->same_as];
-		again = first >= 0 && root(c->cand, first) == root(c->cand, m->partner[i]);
+		again = first >= 0 && root(c->opened.cand, first) == root(c->opened.cand, m->partner[i]);
 	}
 	if (again)
 		count_hits(c, e->name, m->hits);
@@ -216,10 +216,10 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 		add_pair(c, m, e, i, m->partner[i]);
 
 	for (int k = m->head[i]; k >= 0; k = m->next[k]) {
-		const vn_entry *d = vn_recording_entry(c->cand, k);
+		const vn_entry *d = vn_recording_entry(c->opened.cand, k);
 		if (!selected(c, d->name))
 			continue;
-		if (chosen && m->partner[i] >= 0 && root(c->cand, m->partner[i]) == root(c->cand, k))
+		if (chosen && m->partner[i] >= 0 && root(c->opened.cand, m->partner[i]) == root(c->opened.cand, k))
 			count_hits(c, d->name, m->hits);
 		else
 			add_pair(c, m, d, i, k);
@@ -228,11 +228,11 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
 {
-	for (int i = 0; i < c->options->n_points; i++)
+	for (int i = 0; i < c->request.options->n_points; i++)
 		if (!hits[i])
-			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s", c->options->points[i],
-			               vn_recording_path(c->ref), vn_recording_path(c->cand));
-	if (c->n_points == 0)
+			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s", c->request.options->points[i],
+			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
+	if (c->result.n_points == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;
 }
@@ -241,14 +241,14 @@ static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *e
 static vn_status put_in_order(vn_comparison *c, vn_error *err)
 {
 	int n = 0, unsaid = 0, said = 0;
-	while (n < c->n_points && c->point[n].ref >= 0)
-		unsaid += c->point[n++].order < 0;
+	while (n < c->result.n_points && c->result.point[n].ref >= 0)
+		unsaid += c->result.point[n++].order < 0;
 	for (int i = 0; i < n; i++)
-		said += c->point[i].cand >= 0 && vn_recording_entry(c->cand, c->point[i].cand)->order >= 0;
-	const bool theirs_tell = c->plan || (unsaid == n && said > 0);
+		said += c->result.point[i].cand >= 0 && vn_recording_entry(c->opened.cand, c->result.point[i].cand)->order >= 0;
+	const bool theirs_tell = c->opened.plan || (unsaid == n && said > 0);
 	if (unsaid)
-		vn_lines_add(&c->notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
-		             c->plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
+		vn_lines_add(&c->result.notes, "order: %d of %d checkpoints of the reference do not say their place; they stand %s", unsaid, n,
+		             c->opened.plan ? "as a plan has them" : theirs_tell ? "as the candidate has them" : "by layer, and as points are computed in one");
 	if (!theirs_tell || !unsaid)
 		return VN_OK;
 	vn_place_of   *x = malloc(((size_t)n + 1) * sizeof *x);
@@ -256,15 +256,15 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 	vn_checkpoint *sorted = malloc(((size_t)n + 1) * sizeof *sorted);
 	vn_status st = x && order && sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", n);
 	for (int i = 0; !st && i < n; i++) {
-		const vn_checkpoint *p = &c->point[i];
-		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->cand, p->cand)->order;
-		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->ref, p->ref)->point, .step = p->step, .layer = p->layer,
-		                       .said = c->plan ? p->value : theirs };
+		const vn_checkpoint *p = &c->result.point[i];
+		const int theirs = p->cand < 0 ? -1 : vn_recording_entry(c->opened.cand, p->cand)->order;
+		x[i] = (vn_place_of) { .name = p->name, .point = vn_recording_entry(c->opened.ref, p->ref)->point, .step = p->step, .layer = p->layer,
+		                       .said = c->opened.plan ? p->value : theirs };
 	}
 	if (!st && !(st = vn_sequence(x, n, order, err))) {
 		for (int i = 0; i < n; i++)
-			sorted[i] = c->point[order[i]];
-		memcpy(c->point, sorted, (size_t)n * sizeof *sorted);
+			sorted[i] = c->result.point[order[i]];
+		memcpy(c->result.point, sorted, (size_t)n * sizeof *sorted);
 	}
 	free(sorted);
 	free(order);
@@ -274,17 +274,17 @@ static vn_status put_in_order(vn_comparison *c, vn_error *err)
 
 vn_status vn_match(vn_comparison *c, vn_error *err)
 {
-	const size_t n = (size_t)vn_recording_count(c->ref), k = (size_t)vn_recording_count(c->cand);
+	const size_t n = (size_t)vn_recording_count(c->opened.ref), k = (size_t)vn_recording_count(c->opened.cand);
 	matching m = {
 		.partner = malloc((n + 1) * sizeof(int)), .used = calloc(k + 1, sizeof(bool)), .home = malloc((k + 1) * sizeof(int)),
 		.head = malloc((n + 1) * sizeof(int)), .next = malloc((k + 1) * sizeof(int)),
-		.hits = calloc((size_t)c->options->n_points + 1, sizeof(int)),
+		.hits = calloc((size_t)c->request.options->n_points + 1, sizeof(int)),
 	};
 	vn_names names = { 0 };
 	vn_status st;
 
-	c->point = calloc(n + k + 1, sizeof *c->point);
-	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->point) {
+	c->result.point = calloc(n + k + 1, sizeof *c->result.point);
+	if (!m.partner || !m.used || !m.home || !m.head || !m.next || !m.hits || !c->result.point) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for %zu checkpoints", n + k);
 		goto done;
 	}
@@ -292,14 +292,14 @@ vn_status vn_match(vn_comparison *c, vn_error *err)
 	for (int i = 0; i < (int)n; i++)
 		match_entry(c, &m, i);
 	for (int i = 0; i < (int)k; i++) {
-		const vn_entry *e = vn_recording_entry(c->cand, i);
+		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		if (m.home[i] < 0 && !m.used[i] && selected(c, e->name) && !(e->same_as >= 0 && m.used[e->same_as]))
 			add_pair(c, &m, e, -1, i);
 	}
-	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->plan, err)))
+	if ((st = check_hits(c, m.hits, err)) || (st = vn_names_init(&names, c->opened.plan, err)))
 		goto done;
-	for (int i = 0; i < c->n_points; i++)
-		c->point[i].value = vn_names_root(&names, c->point[i].name);
+	for (int i = 0; i < c->result.n_points; i++)
+		c->result.point[i].value = vn_names_root(&names, c->result.point[i].name);
 	st = put_in_order(c, err);
 done:
 	vn_names_finish(&names);

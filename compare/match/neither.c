@@ -9,23 +9,23 @@
 static int steps_kept(const vn_comparison *c)
 {
 	const vn_step *s;
-	int kept = 0, n = vn_recording_steps(c->ref, &s);
+	int kept = 0, n = vn_recording_steps(c->opened.ref, &s);
 	for (int i = 0; i < n; i++) {
-		const vn_step *other = vn_recording_step(c->cand, s[i].number);
+		const vn_step *other = vn_recording_step(c->opened.cand, s[i].number);
 		kept += s[i].rows > 0 || (other && other->rows > 0);
 	}
-	n = vn_recording_steps(c->cand, &s);
+	n = vn_recording_steps(c->opened.cand, &s);
 	for (int i = 0; i < n; i++)
-		kept += s[i].rows > 0 && !vn_recording_step(c->ref, s[i].number);
+		kept += s[i].rows > 0 && !vn_recording_step(c->opened.ref, s[i].number);
 	return kept;
 }
 
 static bool asked_for(const vn_comparison *c, const char *name)
 {
-	for (int i = 0; i < c->options->n_points; i++)
-		if (vn_glob_match(c->options->points[i], name))
+	for (int i = 0; i < c->request.options->n_points; i++)
+		if (vn_glob_match(c->request.options->points[i], name))
 			return true;
-	return c->options->n_points == 0;
+	return c->request.options->n_points == 0;
 }
 
 static int by_key(const void *a, const void *b)
@@ -38,9 +38,9 @@ static int by_key(const void *a, const void *b)
 static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 {
 	int64_t n = 0;
-	for (int v = 0; v < c->plan->n_values; v++) {
-		const int root = vn_plan_root(c->plan, v);
-		if (!*c->plan->value[v].name || c->plan->value[root].on_demand || wanted[root] || !asked_for(c, c->plan->value[v].name))
+	for (int v = 0; v < c->opened.plan->n_values; v++) {
+		const int root = vn_plan_root(c->opened.plan, v);
+		if (!*c->opened.plan->value[v].name || c->opened.plan->value[root].on_demand || wanted[root] || !asked_for(c, c->opened.plan->value[v].name))
 			continue;
 		wanted[root] = true;
 		n++;
@@ -50,22 +50,22 @@ static int64_t wanted_of(const vn_comparison *c, bool *wanted)
 
 vn_status vn_count_neither(vn_comparison *c, vn_error *err)
 {
-	if (!c->plan)
+	if (!c->opened.plan)
 		return VN_OK;
-	bool    *wanted = calloc((size_t)c->plan->n_values + 1, sizeof *wanted);
-	int64_t *key = malloc(((size_t)c->n_points + 1) * sizeof *key), there = 0;
+	bool    *wanted = calloc((size_t)c->opened.plan->n_values + 1, sizeof *wanted);
+	int64_t *key = malloc(((size_t)c->result.n_points + 1) * sizeof *key), there = 0;
 	int      n = 0;
-	const vn_status st = wanted && key ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
+	const vn_status st = wanted && key ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 
 	if (!st) {
 		const int64_t all = wanted_of(c, wanted) * steps_kept(c);
-		for (int i = 0; i < c->n_points; i++)
-			if (c->point[i].value >= 0 && wanted[c->point[i].value])
-				key[n++] = (int64_t)c->point[i].step * c->plan->n_values + c->point[i].value;
+		for (int i = 0; i < c->result.n_points; i++)
+			if (c->result.point[i].value >= 0 && wanted[c->result.point[i].value])
+				key[n++] = (int64_t)c->result.point[i].step * c->opened.plan->n_values + c->result.point[i].value;
 		qsort(key, (size_t)n, sizeof *key, by_key);
 		for (int i = 0; i < n; i++)
 			there += i == 0 || key[i] != key[i - 1];
-		c->n_neither = all > there ? all - there : 0;
+		c->result.n_neither = all > there ? all - there : 0;
 	}
 	free(key);
 	free(wanted);

@@ -28,7 +28,7 @@ typedef struct side {
 static void add_note(void *context, const char *words)
 {
 	const side *s = context;
-	vn_lines_once(&s->c->notes, "", "times", "%s: %s", s->who, words);
+	vn_lines_once(&s->c->result.notes, "", "times", "%s: %s", s->who, words);
 }
 
 static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recording **r, vn_error *err)
@@ -38,10 +38,10 @@ static vn_status map_names(side *s, const vn_name_map *m, bool asked, vn_recordi
 	if (st)
 		return st;
 	if (use.mapped)
-		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors by %s; %d as they are, %d steps in between left out", s->who, use.mapped - use.spare,
 		             use.mapped + use.ignored + use.left, m->name ? m->name : m->path, use.left, use.ignored + use.spare);
 	else if (asked && use.ignored) /* tensors of ours beside a few of the engine's own */
-		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d of %d tensors left out by %s; %d as they are", s->who, use.ignored, use.ignored + use.left,
 		             m->name ? m->name : m->path, use.left);
 	else if (asked)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s: no rule of %s matches any of its %d names (first: %s)", vn_recording_path(*r), m->path,
@@ -90,7 +90,7 @@ static vn_status take_row(side *s, int64_t row, vn_recording **r, const char *op
 	if (rows)
 		return vn_fail(err, VN_ERR_USAGE, "%s: holds a batch of %" PRId64 " prompts: %s 0 to %" PRId64 " says which is compared",
 		               vn_recording_path(*r), rows, option, rows - 1);
-	vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
+	vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %" PRId64 " prompts one behind the other, compared as they are; %s 0 to %" PRId64 " takes one of them", s->who,
 	             prompts, option, prompts - 1);
 	return VN_OK;
 }
@@ -100,7 +100,7 @@ static vn_status gather_pages(side *s, vn_recording **r, vn_error *err)
 	int n;
 	const vn_status st = vn_paged_gather(r, &n, err);
 	if (!st && n)
-		vn_lines_once(&s->c->notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
+		vn_lines_once(&s->c->result.notes, s->file, "ranks", "%s: %d cache%s gathered from %s blocks", s->who, n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
 	return st;
 }
 
@@ -115,13 +115,13 @@ static vn_status prepare_recording(side *s, const char *const *names, int n, int
 
 static vn_status join_ranks(side *s, vn_recording **rank, int n, vn_error *err)
 {
-	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->options->allow & VN_ALLOW_REPLICAS,
-	                     .allow_incomplete = s->c->options->allow & VN_ALLOW_INCOMPLETE, .say = add_note, .context = s };
-	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->cand, err);
+	vn_ranks_use use = { .like = &s->like, .allow_replicas = s->c->request.options->allow & VN_ALLOW_REPLICAS,
+	                     .allow_incomplete = s->c->request.options->allow & VN_ALLOW_INCOMPLETE, .say = add_note, .context = s };
+	const vn_status st = vn_ranks_join(rank, n, &use, &s->c->opened.cand, err);
 	if (!st && !use.all_told)
-		vn_lines_add(&s->c->warnings, "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all", n);
+		vn_lines_add(&s->c->result.warnings, "candidate: no rank says how many there were (world_size), and no tensor tells: the %d that are given are taken for all", n);
 	if (!st)
-		vn_lines_add(&s->c->notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
+		vn_lines_add(&s->c->result.notes, "candidate: %d ranks; %d tensors put together, %d added, %d the same on all", n, use.placed, use.summed, use.same);
 	return st;
 }
 
@@ -148,9 +148,9 @@ static vn_status open_all(const vn_sides *s, vn_comparison *c, vn_recording **ra
 	const vn_status st = vn_recording_open_all(path, n, r, err);
 	if (st)
 		return st;
-	c->ref = r[0];
+	c->opened.ref = r[0];
 	memcpy(rank, r + 1, (size_t)s->n_cand * sizeof *rank);
-	c->floor = s->floor ? r[n - 1] : NULL;
+	c->opened.floor = s->floor ? r[n - 1] : NULL;
 	for (int i = 0; i < n; i++)
 		vn_comparison_allow(c, r[i]);
 	return VN_OK;
@@ -175,12 +175,12 @@ static void say_steps(const vn_recording *r, const vn_call *call, char *text, si
 static void say_apart(vn_comparison *c)
 {
 	const vn_step *s;
-	const int n = vn_recording_steps(c->ref, &s);
+	const int n = vn_recording_steps(c->opened.ref, &s);
 	for (int i = 0; i < n; i++) {
-		const vn_step *d = vn_recording_step(c->cand, s[i].number);
+		const vn_step *d = vn_recording_step(c->opened.cand, s[i].number);
 		if (!d || (d->position == s[i].position && d->tokens == s[i].tokens))
 			continue;
-		vn_lines_add(&c->notes, "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64 " in the candidate: "
+		vn_lines_add(&c->result.notes, "calls: step %d is %" PRId64 " tokens after %" PRId64 " in the reference, %" PRId64 " after %" PRId64 " in the candidate: "
 		             "calls are compared as one where the steps of both have every token, up to the same last one", d->number, s[i].tokens, s[i].position,
 		             d->tokens, d->position);
 		return;
@@ -194,28 +194,28 @@ static void say_calls(vn_comparison *c, const vn_call *call, int n)
 	int  said = 0, first, count, other;
 	char ref[64], cand[64];
 	for (int i = 0; i < n; i++) {
-		vn_calls_steps(c->ref, &call[i], &first, &count);
-		vn_calls_steps(c->cand, &call[i], &first, &other);
+		vn_calls_steps(c->opened.ref, &call[i], &first, &count);
+		vn_calls_steps(c->opened.cand, &call[i], &first, &other);
 		if ((count == 1 && other == 1) || said++ >= SAID)
 			continue;
-		say_steps(c->ref, &call[i], ref, sizeof ref);
-		say_steps(c->cand, &call[i], cand, sizeof cand);
-		vn_lines_add(&c->notes, "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
+		say_steps(c->opened.ref, &call[i], ref, sizeof ref);
+		say_steps(c->opened.cand, &call[i], cand, sizeof cand);
+		vn_lines_add(&c->result.notes, "calls: tokens %" PRId64 "-%" PRId64 " are %s in the reference, %s in the candidate: compared as one step, %d",
 		             call[i].position, call[i].position + call[i].tokens - 1, ref, cand, call[i].number);
 	}
 	if (said > SAID)
-		vn_lines_add(&c->notes, "calls: %d more steps so", said - SAID);
+		vn_lines_add(&c->result.notes, "calls: %d more steps so", said - SAID);
 }
 
 /* A prompt in chunks on one side, or what one side decoded and the other read. */
 static vn_status join_calls(vn_comparison *c, vn_error *err)
 {
-	vn_recording **both[] = { &c->ref, &c->cand, &c->floor };
+	vn_recording **both[] = { &c->opened.ref, &c->opened.cand, &c->opened.floor };
 	static const char *const who[] = { "reference", "candidate", "floor" };
 	vn_call  *call;
 	int       n, left;
 	char      one[VN_NAME_MAX];
-	vn_status st = vn_calls_common(c->ref, c->cand, &call, &n, err);
+	vn_status st = vn_calls_common(c->opened.ref, c->opened.cand, &call, &n, err);
 	if (!st && n)
 		say_calls(c, call, n);
 	else if (!st)
@@ -223,7 +223,7 @@ static vn_status join_calls(vn_comparison *c, vn_error *err)
 	for (int k = 0; !st && k < 3 && n; k++) {
 		if (!*both[k] || !vn_calls_fit(*both[k], call, n) || (st = vn_calls_join(both[k], call, n, &left, one, err)) || !left)
 			continue;
-		vn_lines_add(&c->notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left, left == 1 ? "" : "s", who[k], one,
+		vn_lines_add(&c->result.notes, "calls: %d tensor%s of the %s (%s the first) cannot be joined and %s left out", left, left == 1 ? "" : "s", who[k], one,
 		             left == 1 ? "is" : "are");
 	}
 	free(call);
@@ -241,15 +241,15 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 		st = open_all(s, c, rank, err);
 	if (st)
 		goto done;
-	const vn_plan *plan = vn_recording_plan(c->ref) ? vn_recording_plan(c->ref) : vn_recording_plan(rank[0]);
+	const vn_plan *plan = vn_recording_plan(c->opened.ref) ? vn_recording_plan(c->opened.ref) : vn_recording_plan(rank[0]);
 	if (!plan) {
-		const char *config = vn_recording_config(c->ref) ? vn_recording_config(c->ref) : vn_recording_config(rank[0]);
+		const char *config = vn_recording_config(c->opened.ref) ? vn_recording_config(c->opened.ref) : vn_recording_config(rank[0]);
 		plan = own = config ? vn_family_plan(config, NULL) : NULL;
 	}
 	vn_like_init(&left.like, rank[0], plan, 1);
-	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->ref, "--ref-batch-row", err)))
+	if ((st = prepare_recording(&left, s->ref_names, s->n_ref_names, s->ref_batch_row, &c->opened.ref, "--ref-batch-row", err)))
 		goto done;
-	vn_like_init(&right.like, c->ref, plan, s->n_cand);
+	vn_like_init(&right.like, c->opened.ref, plan, s->n_cand);
 	for (int i = 0; !st && i < s->n_cand; i++) {
 		if (s->n_cand > 1)
 			snprintf(right.file, sizeof right.file, " (%.290s)", s->cand[i]);
@@ -260,7 +260,7 @@ vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err)
 	if (s->n_cand > 1) {
 		st = join_ranks(&right, rank, s->n_cand, err);
 	} else {
-		c->cand = rank[0];
+		c->opened.cand = rank[0];
 	}
 	if (!st)
 		st = join_calls(c, err);

@@ -3,6 +3,9 @@
  * Another engine's recording may have its own names, be one of several ranks', hold
  * several prompts, keep its cache in pages. What it declares is undone here, in this order:
  * names, the row of a batch, pages, ranks; from then on it is a recording like any other.
+ *
+ * Reads   request.options
+ * Fills   opened.ref, opened.cand, opened.floor; lines of result.notes and result.warnings
  */
 #ifndef VN_COMPARE_SIDES_H
 #define VN_COMPARE_SIDES_H
@@ -21,8 +24,7 @@ typedef struct vn_sides {
 	int64_t     batch_row, ref_batch_row; /* of a batched candidate, of a batched reference; -1: not said */
 } vn_sides;
 
-/* c->ref, c->cand and c->floor, also where it fails: vn_comparison_close closes what is there. What was decided on
- * the way are notes. */
+/* Opens the sides. After a failure, too, vn_comparison_close closes those that were opened. */
 vn_status vn_sides_open(const vn_sides *s, vn_comparison *c, vn_error *err);
 
 #endif

@@ -99,8 +99,8 @@ static vn_status look_at(vn_recording *r, int a, int b, look *f, bool *yes, vn_e
 
 static vn_status look_at_both(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, look *f, bool *yes, vn_error *err)
 {
-	const vn_status st = look_at(c->ref, p->ref, q->ref, f, yes, err);
-	return st || !*yes ? st : look_at(c->cand, p->cand, q->cand, f, yes, err);
+	const vn_status st = look_at(c->opened.ref, p->ref, q->ref, f, yes, err);
+	return st || !*yes ? st : look_at(c->opened.cand, p->cand, q->cand, f, yes, err);
 }
 
 /* ---- another layer's ------------------------------------------------------------------------- */
@@ -151,9 +151,9 @@ static bool no_chance(const vn_tensor *t, const vn_tensor *b)
 static vn_status held_twice(vn_comparison *c, const vn_checkpoint *p, const vn_checkpoint *q, bool *yes, vn_error *err)
 {
 	vn_status st = look_at_both(c, p, q, same_bytes, yes, err);
-	if (st || !*yes || (st = look_at(c->ref, p->ref, p->ref, no_chance, yes, err)) || *yes)
+	if (st || !*yes || (st = look_at(c->opened.ref, p->ref, p->ref, no_chance, yes, err)) || *yes)
 		return st;
-	return look_at(c->cand, p->cand, p->cand, no_chance, yes, err);
+	return look_at(c->opened.cand, p->cand, p->cand, no_chance, yes, err);
 }
 
 static bool in_a_layer(const vn_comparison *c, const vn_checkpoint *p)
@@ -181,7 +181,7 @@ static int compare_names(const void *a, const void *b)
 /* How many tokens it has rows of; 0: it is no point of ours, which may be a mask or a table that does not change. */
 static int64_t rows_of(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	const int axis = !vn_entry_point(e) ? -1 : vn_axes_find(vn_entry_axes(e), "token");
 	return axis >= 0 && axis < e->shape.rank ? e->shape.dim[axis] : 0;
 }
@@ -194,9 +194,9 @@ static bool has_rows(const vn_comparison *c, const vn_checkpoint *p)
 /* The ids of its rows, the last ones of those that its step kept; NULL: not known. */
 static const int32_t *ids_of(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const vn_step *s = vn_recording_step(c->ref, p->step);
+	const vn_step *s = vn_recording_step(c->opened.ref, p->step);
 	const int32_t *id, *at;
-	const int64_t  all = vn_recording_tokens(c->ref, &id, &at), end = s ? s->position + s->first_row + s->rows : 0;
+	const int64_t  all = vn_recording_tokens(c->opened.ref, &id, &at), end = s ? s->position + s->first_row + s->rows : 0;
 	return end >= rows_of(c, p) && end <= all && id ? id + end - rows_of(c, p) : NULL;
 }
 
@@ -213,12 +213,12 @@ static vn_status same_at(vn_comparison *c, int step, int other, const char *cons
 {
 	int a = -1, b = -1;
 	for (; *name && (a < 0 || b < 0); name++) {
-		a = vn_recording_find(c->ref, step, *name);
-		b = vn_recording_find(c->ref, other, *name);
+		a = vn_recording_find(c->opened.ref, step, *name);
+		b = vn_recording_find(c->opened.ref, other, *name);
 	}
 	*found = a >= 0 && b >= 0;
 	*yes = false;
-	return *found ? look_at(c->ref, a, b, same_bytes, yes, err) : VN_OK;
+	return *found ? look_at(c->opened.ref, a, b, same_bytes, yes, err) : VN_OK;
 }
 
 /* Two tokens that the model never learned may have one embedding, and then all is alike that does not look back: the first norm, too,
@@ -265,13 +265,13 @@ typedef struct kind {
 
 static vn_status find_stale(vn_comparison *c, const kind *k, vn_error *err)
 {
-	vn_checkpoint **sorted = malloc(((size_t)c->n_points + 1) * sizeof(vn_checkpoint *));
-	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->n_points);
+	vn_checkpoint **sorted = malloc(((size_t)c->result.n_points + 1) * sizeof(vn_checkpoint *));
+	vn_status st = sorted ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %d checkpoints", c->result.n_points);
 	int n = 0;
 
-	for (int i = 0; !st && i < c->n_points; i++)
-		if (k->take(c, &c->point[i]))
-			sorted[n++] = &c->point[i];
+	for (int i = 0; !st && i < c->result.n_points; i++)
+		if (k->take(c, &c->result.point[i]))
+			sorted[n++] = &c->result.point[i];
 	if (!st)
 		qsort(sorted, (size_t)n, sizeof *sorted, k->order);
 	for (int i = 1; !st && i < n; i++) {
@@ -288,9 +288,9 @@ vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 {
 	static const kind layers = { in_a_layer, by_point, is_another_layers, never_alike, stale },
 	                  steps = { has_rows, compare_names, is_another_steps, tokens_alike, left_over };
-	for (int i = 0; i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
-		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->ref, p->ref)) && looks_constant(&p->m);
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
+		bool yes = p->m.n && !may_be_constant(vn_recording_entry(c->opened.ref, p->ref)) && looks_constant(&p->m);
 		vn_status st;
 		const bool zero = yes && p->m.absmax[0] == 0 && p->m.absmax[1] == 0; /* whichever their signs */
 		if (yes && !zero && (st = look_at_both(c, p, p, constant_alone, &yes, err)))
@@ -298,7 +298,7 @@ vn_status vn_find_vacuous(vn_comparison *c, vn_error *err)
 		if (yes)
 			p->vacuous = constant;
 		yes = p->m.masked > 0;
-		if (yes && (st = look_at(c->ref, p->ref, p->ref, masks_a_row, &yes, err)))
+		if (yes && (st = look_at(c->opened.ref, p->ref, p->ref, masks_a_row, &yes, err)))
 			return st;
 		if (yes)
 			p->vacuous = blind;

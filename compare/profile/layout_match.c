@@ -138,12 +138,12 @@ static vn_status others(search *s, vn_error *err)
 	int64_t   looked = 0;
 	char text[VN_LABEL];
 	vn_status st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(s->c->ref); i++) {
-		const vn_entry *e = vn_recording_entry(s->c->ref, i);
+	for (int i = 0; !st && i < vn_recording_count(s->c->opened.ref); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->opened.ref, i);
 		double    nmse;
 		if (e == s->re || s->re->same_as == i || e->same_as >= 0 || vn_shape_count(&e->shape) != s->n)
 			continue;
-		vn_numbers *t = vn_numbers_open(s->c->ref, i, err);
+		vn_numbers *t = vn_numbers_open(s->c->opened.ref, i, err);
 		if (!t)
 			return VN_ERR_NOMEM;
 		if (better(s, &m, t, &nmse)) {
@@ -154,7 +154,7 @@ static vn_status others(search *s, vn_error *err)
 		st = t->st;
 		vn_numbers_close(t);
 		if ((looked += s->n * (int64_t)vn_dtype_size(e->dtype)) >= LOOKED_AT) {
-			vn_recording_forget(s->c->ref);
+			vn_recording_forget(s->c->opened.ref);
 			looked = 0;
 		}
 	}
@@ -165,11 +165,11 @@ static vn_status others(search *s, vn_error *err)
 static void own(search *s)
 {
 	char text[VN_LABEL];
-	for (int i = 0; *s->ce->digest.hex && i < vn_recording_count(s->c->cand); i++) {
-		const vn_entry *e = vn_recording_entry(s->c->cand, i);
-		const int there = vn_recording_find(s->c->ref, e->step, e->name);
+	for (int i = 0; *s->ce->digest.hex && i < vn_recording_count(s->c->opened.cand); i++) {
+		const vn_entry *e = vn_recording_entry(s->c->opened.cand, i);
+		const int there = vn_recording_find(s->c->opened.ref, e->step, e->name);
 		if (e == s->ce || e->same_as >= 0 || strcmp(e->digest.hex, s->ce->digest.hex) != 0 || there < 0
-		    || strcmp(vn_recording_entry(s->c->ref, there)->digest.hex, s->re->digest.hex) == 0)
+		    || strcmp(vn_recording_entry(s->c->opened.ref, there)->digest.hex, s->re->digest.hex) == 0)
 			continue;
 		label(e, text);
 		tell(s, VN_LIKE_OWN, 0, "bit for bit what the candidate holds as %s too: a buffer captured twice, or one that nobody wrote", text);
@@ -334,8 +334,8 @@ static vn_status heads(search *s, vn_error *err)
 
 vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r, vn_error *err)
 {
-	const vn_checkpoint *p = &c->point[point];
-	search s = { .c = c, .re = vn_recording_entry(c->ref, p->ref), .ce = vn_recording_entry(c->cand, p->cand), .best = r };
+	const vn_checkpoint *p = &c->result.point[point];
+	search s = { .c = c, .re = vn_recording_entry(c->opened.ref, p->ref), .ce = vn_recording_entry(c->opened.cand, p->cand), .best = r };
 	vn_status st;
 
 	*r = (vn_layout_match) { .entry = -1 };
@@ -346,8 +346,8 @@ vn_status vn_match_layout(const vn_comparison *c, int point, vn_layout_match *r,
 		return VN_OK;
 	s.drawn = vn_draw(s.n, s.at);
 	s.shape = &s.re->shape;
-	s.ref = vn_numbers_open(c->ref, p->ref, err);
-	s.cand = s.ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	s.ref = vn_numbers_open(c->opened.ref, p->ref, err);
+	s.cand = s.ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	st = s.cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st) {
 		permuted(&s);

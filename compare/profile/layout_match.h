@@ -13,9 +13,12 @@
  * confirmed on all elements (with axes in another order, of more than 16 MB: on 262,144).
  *
  * It is reported, not judged: the checkpoint stays outside.
+ *
+ * Reads   opened.ref, opened.cand, result.point
+ * Fills   a vn_layout_match of the caller's
  */
-#ifndef VN_COMPARE_RESEMBLE_H
-#define VN_COMPARE_RESEMBLE_H
+#ifndef VN_COMPARE_LAYOUT_MATCH_H
+#define VN_COMPARE_LAYOUT_MATCH_H
 
 #include "compare/comparison/comparison.h"
 

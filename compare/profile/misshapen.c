@@ -24,9 +24,9 @@ enum { TOLD = 256, TOLD_OTHERS = 32, MOST_NUMBERS = 1 << 26, FEWEST = 16 };
 static double limit_of(const vn_comparison *c, const char *name)
 {
 	vn_limit_set set;
-	if (c->options->bitwise)
+	if (c->request.options->bitwise)
 		return 0;
-	vn_limits_for(c->limits, name, &set);
+	vn_limits_for(c->request.limits, name, &set);
 	for (int f = 0; f < VN_N_FORMS; f++)
 		if (f != VN_OVER_FLOOR && set.limit[f][VN_M_NMSE].rule && isfinite(set.limit[f][VN_M_NMSE].value))
 			return set.limit[f][VN_M_NMSE].value;
@@ -42,7 +42,7 @@ typedef struct found {
 static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, bool split, double limit, found *f, vn_error *err)
 {
 	vn_layout   l;
-	vn_numbers *ref = vn_numbers_open(c->ref, entry, err);
+	vn_numbers *ref = vn_numbers_open(c->opened.ref, entry, err);
 	if (!ref)
 		return VN_ERR_NOMEM;
 	if (vn_layout_find(ref, cand, split, limit, &l))
@@ -56,8 +56,8 @@ static vn_status hold_against(vn_comparison *c, int entry, vn_numbers *cand, boo
 static vn_status hold_against_others(vn_comparison *c, const vn_checkpoint *p, vn_numbers *cand, found *f, vn_error *err)
 {
 	vn_status st = VN_OK;
-	for (int i = 0; !st && i < vn_recording_count(c->ref); i++) {
-		const vn_entry *e = vn_recording_entry(c->ref, i);
+	for (int i = 0; !st && i < vn_recording_count(c->opened.ref); i++) {
+		const vn_entry *e = vn_recording_entry(c->opened.ref, i);
 		if (i == p->ref || e->step != p->step || e->same_as >= 0 || vn_shape_count(&e->shape) != vn_numbers_count(cand))
 			continue;
 		const double limit = limit_of(c, e->name);
@@ -84,7 +84,7 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 	if (f->entry != p->ref) {
 		if (!l->same)
 			snprintf(map, sizeof map, ", in the order '%s'", l->order);
-		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->ref, f->entry)->name,
+		snprintf(text, sizeof text, "its numbers are those of %s in the reference%s (nmse %.2g)", vn_recording_entry(c->opened.ref, f->entry)->name,
 		         map, l->nmse);
 	} else {
 		say_map(l, map, sizeof map);
@@ -97,14 +97,14 @@ static void describe_contents(const vn_comparison *c, vn_checkpoint *p, const fo
 
 static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_t *numbers, vn_error *err)
 {
-	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
 	const int64_t   n = vn_shape_count(&d->shape);
 	found f = { .entry = -1 };
 	vn_status st = VN_OK;
 	if (n < FEWEST || *numbers + n > MOST_NUMBERS)
 		return VN_OK;
 	*numbers += n;
-	vn_numbers *cand = vn_numbers_open(c->cand, p->cand, err);
+	vn_numbers *cand = vn_numbers_open(c->opened.cand, p->cand, err);
 	if (!cand)
 		return VN_ERR_NOMEM;
 	if (vn_shape_count(&r->shape) == n)
@@ -120,8 +120,8 @@ static vn_status look_at(vn_comparison *c, vn_checkpoint *p, bool others, int64_
 /* Of other rows or another step, or of whole numbers, there is nothing to recognise, nor where the reference's own axes say nothing. */
 static bool may_be_told(const vn_comparison *c, const vn_checkpoint *p)
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref), *f = vn_recording_entry(c->cand, p->cand);
-	const vn_step  *r = vn_recording_step(c->ref, p->step), *d = vn_recording_step(c->cand, p->step);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref), *f = vn_recording_entry(c->opened.cand, p->cand);
+	const vn_step  *r = vn_recording_step(c->opened.ref, p->step), *d = vn_recording_step(c->opened.cand, p->step);
 	const char *axes = vn_entry_axes(e), *why;
 	vn_dims     dims;
 	return (!*axes || (vn_dims_parse(axes, &dims, &why) && dims.n == e->shape.rank)) && e->dtype != VN_I32 && f->dtype != VN_I32 && r && d && r->position == d->position
@@ -132,8 +132,8 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 {
 	int64_t numbers = 0;
 	int     told = 0;
-	for (int i = 0; i < c->n_points && told < TOLD; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points && told < TOLD; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		vn_error why;
 		if (p->status != VN_MISSHAPEN || p->ref < 0 || p->cand < 0 || !may_be_told(c, p))
 			continue;
@@ -144,8 +144,8 @@ vn_status vn_tell_misshapen(vn_comparison *c, vn_error *err)
 		}
 	}
 	if (told) {
-		vn_recording_forget(c->ref); /* pages that were looked at would add up */
-		vn_recording_forget(c->cand);
+		vn_recording_forget(c->opened.ref); /* pages that were looked at would add up */
+		vn_recording_forget(c->opened.cand);
 	}
 	return VN_OK;
 }

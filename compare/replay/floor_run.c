@@ -26,29 +26,29 @@ static vn_status check_model(vn_comparison *c, const vn_model *m, vn_error *err)
 {
 	const vn_plan *plan = vn_model_plan(m);
 	const vn_weight_row *rows;
-	const int n = vn_recording_weights(c->ref, &rows), before = c->refusals.n;
+	const int n = vn_recording_weights(c->opened.ref, &rows), before = c->result.refusals.n;
 
-	vn_contract_config(vn_recording_config(c->ref), vn_model_config(m), "model", c->options->allow, &c->notes, &c->refusals);
-	if (c->refusals.n > before)
+	vn_contract_config(vn_recording_config(c->opened.ref), vn_model_config(m), "model", c->request.options->allow, &c->result.notes, &c->result.refusals);
+	if (c->result.refusals.n > before)
 		return vn_fail(err, VN_ERR_MISMATCH, "%s is not the model that %s was run with", vn_model_path(m),
-		               vn_recording_path(c->ref));
+		               vn_recording_path(c->opened.ref));
 	if (n <= 0) {
-		vn_lines_add(&c->notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
+		vn_lines_add(&c->result.notes, "floor: the reference lists no weights; %s is taken to be its model", vn_model_path(m));
 		return VN_OK;
 	}
 	vn_weight_row *own = calloc((size_t)plan->n_weights, sizeof *own);
 	vn_status st = own ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for the table of weights");
 	if (!st)
-		vn_model_table(m, c->options->threads, own);
+		vn_model_table(m, c->request.options->threads, own);
 	for (int i = 0; !st && i < plan->n_weights; i++)
 		for (int k = 0; k < n; k++)
 			if (strcmp(rows[k].name, own[i].name) == 0) {
 				if (!vn_weights_same(&rows[k], &own[i]))
 					st = vn_fail(err, VN_ERR_MISMATCH, "%s: %s is not the weight that %s was run with",
-					             vn_model_path(m), own[i].name, vn_recording_path(c->ref));
+					             vn_model_path(m), own[i].name, vn_recording_path(c->opened.ref));
 				break;
 			} else if (k == n - 1) {
-				vn_lines_add(&c->notes, "floor: the reference does not list weight %s", own[i].name);
+				vn_lines_add(&c->result.notes, "floor: the reference does not list weight %s", own[i].name);
 			}
 	free(own);
 	return st;
@@ -83,14 +83,14 @@ static void last_row(vn_tensor *f, const vn_entry *e)
 static vn_status against(const pass *s, const vn_checkpoint *p, const vn_tensor *x, const vn_tensor *run, bool mapped, vn_measured *m, vn_error *err)
 {
 	vn_comparison *c = s->c;
-	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
+	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	vn_tensor      r;
 	if (x)
-		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->options->threads, m, err);
-	vn_status st = vn_entry_tensor(c->ref, p->ref, &r, err);
+		return vn_measure_mapped(x, run, axes, p->scores, mapped, c->request.options->threads, m, err);
+	vn_status st = vn_entry_tensor(c->opened.ref, p->ref, &r, err);
 	if (!st)
-		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->ref, p->ref), c->options->threads, m, err);
-	vn_recording_release(c->ref, p->ref);
+		st = vn_measure_mapped(&r, run, axes, p->scores, mapped && vn_recording_mapped(c->opened.ref, p->ref), c->request.options->threads, m, err);
+	vn_recording_release(c->opened.ref, p->ref);
 	return st;
 }
 
@@ -103,21 +103,21 @@ static vn_tensor rows_of(const vn_made *m, const vn_entry *e)
 
 static vn_status measure_point(pass *s, vn_checkpoint *p, const vn_made *run, const vn_made *fine, vn_error *err)
 {
-	const vn_entry *e = vn_recording_entry(s->c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(s->c->opened.ref, p->ref);
 	const vn_tensor f = rows_of(run, e);
 	vn_measured     m;
 	vn_status       st;
 
 	if (!vn_shape_equal(&f.shape, &e->shape)) {
 		if (!s->joins && (fine || !s->own)) /* once */
-			vn_lines_add(&s->c->notes, "floor: %s has another shape in the model's own run", p->name);
+			vn_lines_add(&s->c->result.notes, "floor: %s has another shape in the model's own run", p->name);
 		return VN_OK;
 	}
 	if (s->own || !fine) {
 		if ((st = against(s, p, NULL, &f, run->large.file != 0, &m, err)))
 			return st;
 		if (s->own)
-			memcpy(s->own[p - s->c->point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
+			memcpy(s->own[p - s->c->result.point], (double[2]) { m.value[VN_M_NMSE], m.value[VN_M_WORST_TOKEN_NMSE] }, sizeof *s->own);
 		else {
 			vn_floor_set(p, &m);
 			return vn_floor_channels_keep(s->c, p, 0, &f, err);
@@ -144,9 +144,9 @@ static vn_status measure_made(pass *s, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; i < s->e[0].n_out; i++)
 		for (int at = s->point[s->e[0].out[i].value]; !st && at >= 0; at = s->next[at])
-			st = measure_point(s, &s->c->point[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
+			st = measure_point(s, &s->c->result.point[at], &s->e[0].out[i], s->n > 1 ? &s->e[1].out[i] : NULL, err);
 	if (s->e[0].n_out)
-		vn_recording_forget(s->c->ref);
+		vn_recording_forget(s->c->opened.ref);
 	return st;
 }
 
@@ -160,8 +160,8 @@ static int choose(pass *s, int step)
 	memset(s->want, 0, (size_t)plan->n_values * sizeof *s->want);
 	for (int v = 0; v < plan->n_values; v++)
 		s->point[v] = -1;
-	for (int i = 0; i < c->n_points; i++) {
-		const int root = c->point[i].step == step && c->point[i].m.n ? vn_names_root(names, c->point[i].name) : -1;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int root = c->result.point[i].step == step && c->result.point[i].m.n ? vn_names_root(names, c->result.point[i].name) : -1;
 		if (root < 0)
 			continue;
 		s->want[root] = true;
@@ -201,17 +201,17 @@ static vn_status run_steps(pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	const int32_t *ids, *positions;
-	const int64_t n_ids = vn_recording_tokens(c->ref, &ids, &positions);
+	const int64_t n_ids = vn_recording_tokens(c->opened.ref, &ids, &positions);
 	const vn_step *step;
-	const int n = vn_recording_steps(c->ref, &step);
+	const int n = vn_recording_steps(c->opened.ref, &step);
 	for (int i = 0; i < n; i++) {
 		if (step[i].position != vn_ref_position(s->e[0].ref) || step[i].tokens <= 0 || step[i].tokens > n_ids - step[i].position)
 			return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: step %d does not continue the steps before it; no floor can be run",
-			               vn_recording_path(c->ref), step[i].number);
+			               vn_recording_path(c->opened.ref), step[i].number);
 		for (int64_t t = step[i].position; t < step[i].position + step[i].tokens; t++)
 			if (positions[t] != t)
 				return vn_fail(err, VN_ERR_UNSUPPORTED, "%s: token %" PRId64 " stands at position %d; the floor is run with token n "
-				               "at n", vn_recording_path(c->ref), t, positions[t]);
+				               "at n", vn_recording_path(c->opened.ref), t, positions[t]);
 		const vn_status st = one_step(s, &step[i], ids, err);
 		if (st)
 			return vn_context(err, st, "floor, step %d", step[i].number);
@@ -229,8 +229,8 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 	if (fine)
 		s->e[1].policy = *fine;
 	for (int i = 0; !st && i < s->n; i++) {
-		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->options->threads, .progress = i == 0 };
-		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->model), &o, &s->e[i].ref, err);
+		const vn_ref_options o = { .policy = s->e[i].policy, .threads = s->c->request.options->threads, .progress = i == 0 };
+		st = vn_ref_create(s->names->plan, vn_model_weights(s->c->opened.model), &o, &s->e[i].ref, err);
 	}
 	if (!st)
 		st = run_steps(s, err);
@@ -248,7 +248,7 @@ static vn_status run_in(pass *s, vn_policy policy, const vn_policy *fine, vn_err
 
 static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn_error *err)
 {
-	vn_status st = run_in(s, s->c->policy, NULL, err);
+	vn_status st = run_in(s, s->c->opened.policy, NULL, err);
 	s->own = own;
 	if (!st && !(st = run_in(s, of_ref, NULL, err)))
 		st = vn_floor_check_model(s->c, of_ref, own, false, err);
@@ -258,7 +258,7 @@ static vn_status finer_reference(pass *s, vn_policy of_ref, double (*own)[2], vn
 /* The candidate's roundings and the reference's: once for both where they are of one precision. */
 static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*own)[2], vn_error *err)
 {
-	const vn_policy mine = s->c->policy;
+	const vn_policy mine = s->c->opened.policy;
 	vn_status st;
 
 	s->twice = vn_policy_same(of_ref, mine);
@@ -275,28 +275,28 @@ static vn_status two_runs(pass *s, vn_policy of_ref, vn_policy fine, double (*ow
 /* Of f32 a floor is asked for by a person's own limits alone, and costs a run in f64. */
 static bool can_be_finer(const vn_comparison *c, vn_policy *fine)
 {
-	const vn_dtype is = c->policy.storage;
+	const vn_dtype is = c->opened.policy.storage;
 	vn_policy_from_name(is == VN_F32 ? "f64" : "f32", fine);
-	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->limits));
+	return is != VN_F64 && (is != VN_F32 || vn_limits_ask_floor(c->request.limits));
 }
 
 static vn_status run_all(pass *s, vn_error *err)
 {
 	vn_comparison *c = s->c;
 	vn_policy of_ref, fine;
-	double  (*own)[2] = calloc((size_t)c->n_points + 1, sizeof *own);
+	double  (*own)[2] = calloc((size_t)c->result.n_points + 1, sizeof *own);
 	vn_status st;
 
 	if (!own)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
-	vn_policy_of_recording(c->ref, &of_ref);
-	if (vn_policy_finer(of_ref, c->policy))
+	vn_policy_of_recording(c->opened.ref, &of_ref);
+	if (vn_policy_finer(of_ref, c->opened.policy))
 		st = finer_reference(s, of_ref, own, err);
 	else if (can_be_finer(c, &fine)) {
-		snprintf(c->floor_from, sizeof c->floor_from, "what two runs differ by, one in %s and one in %s: the reference engine on %s",
-		         vn_policy_name(of_ref), vn_policy_name(c->policy), vn_model_path(c->model));
+		snprintf(c->result.floor_from, sizeof c->result.floor_from, "what two runs differ by, one in %s and one in %s: the reference engine on %s",
+		         vn_policy_name(of_ref), vn_policy_name(c->opened.policy), vn_model_path(c->opened.model));
 		st = two_runs(s, of_ref, fine, own, err);
-	} else if (!(st = run_in(s, c->policy, NULL, err)))
+	} else if (!(st = run_in(s, c->opened.policy, NULL, err)))
 		st = vn_floor_check_model(c, of_ref, NULL, false, err);
 	free(own);
 	return st;
@@ -309,20 +309,20 @@ vn_status vn_floor_run(vn_comparison *c, vn_error *err)
 	vn_status st;
 
 	vn_assume_policy(c);
-	if ((st = vn_model_open(c->options->model, &c->model, err)))
+	if ((st = vn_model_open(c->request.options->model, &c->opened.model, err)))
 		return st;
-	const vn_model *model = c->model;
+	const vn_model *model = c->opened.model;
 	const vn_plan *plan = vn_model_plan(model);
 	if ((st = check_model(c, model, err)) || (st = vn_names_init(&names, plan, err)))
 		goto done;
 	s.want = malloc((size_t)plan->n_values * sizeof *s.want);
 	s.point = malloc((size_t)plan->n_values * sizeof *s.point);
-	s.next = malloc(((size_t)c->n_points + 1) * sizeof *s.next);
+	s.next = malloc(((size_t)c->result.n_points + 1) * sizeof *s.next);
 	if (!s.want || !s.point || !s.next) {
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the floor");
 		goto done;
 	}
-	snprintf(c->floor_from, sizeof c->floor_from, "the reference engine in %s on %s", vn_policy_name(c->policy),
+	snprintf(c->result.floor_from, sizeof c->result.floor_from, "the reference engine in %s on %s", vn_policy_name(c->opened.policy),
 	         vn_model_path(model));
 	st = run_all(&s, err);
 done:

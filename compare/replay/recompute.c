@@ -28,9 +28,9 @@ vn_held vn_recompute_held(const vn_recompute *p, int root)
 		return VN_HELD_NOT;
 	for (int i = 0; i <= p->when; i++) {
 		const int point = captured(p, i, root);
-		if (point < 0 || p->c->point[point].replay.captured)
+		if (point < 0 || p->c->result.point[point].replay.captured)
 			return VN_HELD_NOT;
-		const vn_shape *is = &vn_recording_entry(p->c->cand, p->c->point[point].cand)->shape;
+		const vn_shape *is = &vn_recording_entry(p->c->opened.cand, p->c->result.point[point].cand)->shape;
 		const vn_shape  all = vn_value_shape(v, p->step[i].tokens, 0), some = vn_value_shape(v, p->step[i].rows, 0);
 		if (!vn_shape_equal(&some, is))
 			return VN_HELD_NOT;
@@ -61,7 +61,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 	*data = x;
 	for (int i = 0; !st && i <= p->when; i++) {
 		const vn_step *s = &p->step[i];
-		const vn_checkpoint *k = &p->c->point[captured(p, i, root)];
+		const vn_checkpoint *k = &p->c->result.point[captured(p, i, root)];
 		const size_t   n = (size_t)(s->rows * row), at = (size_t)((s->position + s->first_row) * row);
 		unsigned char *own;
 		vn_tensor t;
@@ -72,7 +72,7 @@ vn_status vn_recompute_load(vn_recompute *p, vn_recompute_width *w, int root, vo
 		else
 			vn_to_f32_as((float *)(void *)x + at, t.data, t.dtype, as, n);
 		free(own);
-		vn_recording_release(p->c->cand, k->cand);
+		vn_recording_release(p->c->opened.cand, k->cand);
 	}
 	return st;
 }
@@ -87,7 +87,7 @@ static void forget(vn_recompute *p)
 			p->w[w].unmodified[v] = NULL;
 		}
 	if (p->at >= 0 && !p->own)
-		vn_recording_release(p->c->cand, p->c->point[p->at].cand);
+		vn_recording_release(p->c->opened.cand, p->c->result.point[p->at].cand);
 	free(p->own);
 	p->own = NULL;
 	p->at = -1;
@@ -96,7 +96,7 @@ static void forget(vn_recompute *p)
 
 static vn_status take_candidate(vn_recompute *p, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->point[p->at];
+	const vn_checkpoint *k = &p->c->result.point[p->at];
 	const vn_value *v = &p->site.plan->value[p->site.target];
 	const vn_step  *s = &p->step[p->when];
 	unsigned char *sorted;
@@ -110,7 +110,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	p->site.cand = t;
 	if (sorted) {
 		p->own = sorted;
-		vn_recording_release(p->c->cand, k->cand);
+		vn_recording_release(p->c->opened.cand, k->cand);
 		return VN_OK;
 	}
 	if (v->size[0] != VN_T || p->rows <= VN_RECOMPUTE_SAMPLE || vn_value_row(v) * p->rows <= MANY || v->node < 0 || p->site.plan->node[v->node].op != VN_OP_LINEAR)
@@ -127,7 +127,7 @@ static vn_status take_candidate(vn_recompute *p, vn_error *err)
 	p->n_sample = VN_RECOMPUTE_SAMPLE;
 	p->site.cand.data = x;
 	p->site.cand.shape.dim[0] = VN_RECOMPUTE_SAMPLE;
-	vn_recording_release(p->c->cand, k->cand);
+	vn_recording_release(p->c->opened.cand, k->cand);
 	return VN_OK;
 }
 
@@ -163,7 +163,7 @@ static void find_span(vn_recompute *p, int value, bool all)
 static bool follow(const vn_recompute *p, int upto)
 {
 	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(p->c->cand, NULL, &at);
+	const int64_t  n = vn_recording_tokens(p->c->opened.cand, NULL, &at);
 	int64_t        position = 0, by;
 
 	vn_positions_moved(p->c, &by);
@@ -178,7 +178,7 @@ static bool follow(const vn_recompute *p, int upto)
 
 vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 {
-	const vn_checkpoint *k = &p->c->point[point];
+	const vn_checkpoint *k = &p->c->result.point[point];
 	const int root = vn_names_root(&p->names, k->name);
 
 	forget(p);
@@ -193,7 +193,7 @@ vn_status vn_recompute_at(vn_recompute *p, int point, vn_error *err)
 	p->site.n_span = 0;
 	p->narrow = true;
 	memset(p->seen, 0, (size_t)p->site.plan->n_nodes);
-	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->ref, p->c->point[point].ref));
+	p->site.axes = vn_entry_axes(vn_recording_entry(p->c->opened.ref, p->c->result.point[point].ref));
 	find_span(p, root, p->site.plan->value[root].state >= 0);
 	return take_candidate(p, err);
 }
@@ -213,11 +213,11 @@ static void find_points(vn_recompute *p)
 
 	for (size_t i = 0; i < (size_t)p->n_steps * values; i++)
 		p->point[i] = -1;
-	for (int i = 0; i < c->n_points; i++) {
-		const int root = c->point[i].m.n ? vn_names_root(&p->names, c->point[i].name) : -1;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int root = c->result.point[i].m.n ? vn_names_root(&p->names, c->result.point[i].name) : -1;
 		for (int s = 0; root >= 0 && s < p->n_steps; s++) {
 			int *at = &p->point[(size_t)s * values + (size_t)root];
-			if (p->step[s].number == c->point[i].step && (*at < 0 || c->point[*at].status != VN_OUTSIDE))
+			if (p->step[s].number == c->result.point[i].step && (*at < 0 || c->result.point[*at].status != VN_OUTSIDE))
 				*at = i;
 		}
 	}
@@ -232,13 +232,13 @@ vn_status vn_recompute_create(vn_comparison *c, vn_recompute **probe, vn_error *
 		return vn_fail(err, VN_ERR_NOMEM, "no memory");
 	p->c = c;
 	p->at = -1;
-	p->site.plan = vn_model_plan(c->model);
-	p->site.weights = vn_model_weights(c->model);
-	p->n_steps = vn_recording_steps(c->cand, &p->step);
-	p->threads = c->options->threads > 0 ? c->options->threads : omp_get_num_procs();
-	p->w[VN_OWN_WIDTH].policy = c->policy;
-	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->policy);
-	p->w[VN_HALF_SUMS].policy = c->policy;
+	p->site.plan = vn_model_plan(c->opened.model);
+	p->site.weights = vn_model_weights(c->opened.model);
+	p->n_steps = vn_recording_steps(c->opened.cand, &p->step);
+	p->threads = c->request.options->threads > 0 ? c->request.options->threads : omp_get_num_procs();
+	p->w[VN_OWN_WIDTH].policy = c->opened.policy;
+	p->w[VN_FINE_WIDTH].policy = vn_policy_fine(c->opened.policy);
+	p->w[VN_HALF_SUMS].policy = c->opened.policy;
 	p->w[VN_HALF_SUMS].policy.sums = VN_F16;
 	st = vn_names_init(&p->names, p->site.plan, err);
 	for (int i = 0; !st && i < VN_N_WIDTHS; i++) {

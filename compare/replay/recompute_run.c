@@ -147,7 +147,7 @@ static vn_status turn_to(run *r, call *k, int step, vn_error *err)
 	const vn_step *s = &r->p->step[step];
 	const int32_t *ids;
 
-	vn_recording_tokens(r->p->c->cand, &ids, NULL);
+	vn_recording_tokens(r->p->c->opened.cand, &ids, NULL);
 	k->a.ids = ids + s->position;
 	k->a.past = s->position;
 	k->a.tokens = s->tokens;
@@ -433,7 +433,7 @@ static vn_status off_by(run *r, call *k, int64_t at, void *room, double *dd, dou
 	const int32_t  *ids;
 	vn_status       st;
 
-	vn_recording_tokens(p->c->cand, &ids, NULL);
+	vn_recording_tokens(p->c->opened.cand, &ids, NULL);
 	k->a.ids = ids + token;
 	k->a.past = token;
 	k->a.tokens = 1;

@@ -197,7 +197,7 @@ typedef struct judged {
 static vn_status run_other(vn_replay *r, int k, int i, judged *j, drawn d[2], vn_error *err)
 {
 	const vn_node *node = &r->plan->node[k];
-	const int      threads = r->c->options->threads;
+	const int      threads = r->c->request.options->threads;
 	vn_status      st = VN_OK;
 
 	for (uint32_t seed = 0; !st && seed < (d[0].n ? DRAWS : 1); seed++) {

@@ -19,9 +19,9 @@ static void find_points(vn_replay *r)
 		r->want[v] = false;
 		r->error[v] = (double)NAN;
 	}
-	for (int i = 0; i < c->n_points; i++) {
-		const int root = c->point[i].step == r->step->number && c->point[i].m.n ? vn_names_root(&r->names, c->point[i].name) : -1;
-		if (root < 0 || (r->point[root] >= 0 && c->point[r->point[root]].status == VN_OUTSIDE))
+	for (int i = 0; i < c->result.n_points; i++) {
+		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n ? vn_names_root(&r->names, c->result.point[i].name) : -1;
+		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
 		r->point[root] = i; /* of two names the one outside counts */
 		r->want[root] = true;
@@ -36,7 +36,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	vn_taps   taps[VN_N_ENGINES];
 	vn_status st = VN_OK;
 
-	vn_recording_tokens(r->c->cand, &ids, NULL);
+	vn_recording_tokens(r->c->opened.cand, &ids, NULL);
 	find_points(r);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
 		taps[i] = (vn_taps) { .want = r->want, .rows = VN_ROWS_RANGE, .first = first, .last = first + s->rows - 1,
@@ -56,19 +56,19 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 /* With what each added itself known, the graph need not be asked: an origin may well stand on an input that is wrong. */
 static vn_status name_origins(vn_comparison *c, vn_error *err)
 {
-	int *list = malloc(((size_t)c->n_points + 1) * sizeof *list), n = 0;
+	int *list = malloc(((size_t)c->result.n_points + 1) * sizeof *list), n = 0;
 	if (!list)
 		return vn_fail(err, VN_ERR_NOMEM, "no memory for origins");
-	for (int i = 0; i < c->n_points; i++) {
-		vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		vn_checkpoint *p = &c->result.point[i];
 		/* What could not be replayed keeps what the graph says of it. */
 		p->origin = p->replayed ? vn_local_beyond(p) && p->replay.behind < 0 : p->origin;
 		if (p->origin)
 			list[n++] = i;
 	}
-	free(c->origins);
-	c->origins = list;
-	c->n_origins = n;
+	free(c->result.origins);
+	c->result.origins = list;
+	c->result.n_origins = n;
 	return VN_OK;
 }
 
@@ -77,7 +77,7 @@ static vn_status name_origins(vn_comparison *c, vn_error *err)
 static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 {
 	const int32_t *at;
-	const int64_t  n = vn_recording_tokens(c->cand, NULL, &at);
+	const int64_t  n = vn_recording_tokens(c->opened.cand, NULL, &at);
 	int64_t        by;
 
 	vn_positions_moved(c, &by);
@@ -91,7 +91,7 @@ static bool follows(const vn_comparison *c, const vn_step *s, int64_t position)
 
 static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 {
-	const vn_model *m = r->c->model;
+	const vn_model *m = r->c->opened.model;
 	const size_t    n = (size_t)r->plan->n_values + 1;
 	vn_status st;
 
@@ -104,10 +104,10 @@ static vn_status open_all(vn_replay *r, int steps, vn_error *err)
 		return st;
 	if ((st = vn_plan_clone(r->plan, &r->other, err)))
 		return st;
-	r->e[VN_OWN].policy = r->c->policy;
-	r->e[VN_FINE].policy = vn_policy_fine(r->c->policy);
+	r->e[VN_OWN].policy = r->c->opened.policy;
+	r->e[VN_FINE].policy = vn_policy_fine(r->c->opened.policy);
 	for (int i = 0; !st && i < VN_N_ENGINES; i++) {
-		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->options->threads, .progress = i == VN_OWN };
+		const vn_ref_options o = { .policy = r->e[i].policy, .threads = r->c->request.options->threads, .progress = i == VN_OWN };
 		st = vn_ref_create(i == VN_OWN ? r->other : r->plan, vn_model_weights(m), &o, &r->e[i].ref, err);
 	}
 	return st;
@@ -134,18 +134,18 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	vn_status st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
-		vn_lines_add(&r->c->notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
+		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
-				vn_lines_add(&r->c->notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+				vn_lines_add(&r->c->result.notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];
 		r->at = i;
 		position += step[i].tokens;
 		st = one_step(r, err);
-		r->c->replayed = true;
+		r->c->result.replayed = true;
 	}
 	return st;
 }
@@ -155,14 +155,14 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	vn_column_order assumed[VN_N_POINTS] = { VN_COLUMNS_SAME };
 	vn_replay r;
 	const vn_step *step;
-	const int steps = vn_recording_steps(c->cand, &step);
+	const int steps = vn_recording_steps(c->opened.cand, &step);
 	bool      again = false;
 	vn_status st;
 
-	if (!c->model || (c->first < 0 && !c->options->replay))
+	if (!c->opened.model || (c->result.first < 0 && !c->request.options->replay))
 		return VN_OK;
 	do {
-		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->model), .again = again };
+		r = (vn_replay) { .c = c, .plan = vn_model_plan(c->opened.model), .again = again };
 		memcpy(r.assumed, assumed, sizeof assumed);
 		if (!(st = open_all(&r, steps, err)))
 			st = walk_steps(&r, step, steps, err);
@@ -171,10 +171,10 @@ vn_status vn_replay_run(vn_comparison *c, vn_error *err)
 	} while (again);
 	/* The comparison stands without it. */
 	if (st && !vn_status_ends_job(st)) {
-		vn_lines_add(&c->warnings, "not all of it is replayed: %s", err->text);
+		vn_lines_add(&c->result.warnings, "not all of it is replayed: %s", err->text);
 		st = VN_OK;
 	}
-	if (!st && c->replayed)
+	if (!st && c->result.replayed)
 		st = name_origins(c, err);
 	return st ? vn_context(err, st, "replay") : VN_OK;
 }

@@ -20,6 +20,9 @@
  * what the reference has in its place. If it comes out right then, the candidate
  * went on with other numbers than it recorded: `captured`, a wrong capture. Where
  * it reads several, they may all be: every subset of them is tried.
+ *
+ * Reads   request.options, opened.cand, opened.ref, opened.model, opened.policy, the judged checkpoints
+ * Fills   replay and replayed of checkpoints; result.origins (in place of localise's), result.replayed; lines of notes, warnings
  */
 #ifndef VN_COMPARE_REPLAY_H
 #define VN_COMPARE_REPLAY_H
@@ -29,12 +32,12 @@
 /* A node that is cleared by name magnifies what it was given by so much. */
 #define VN_GAIN_NAMED 1.25
 
-/* replay of every measured checkpoint that the model's plan has, and from it origins. Needs c->model; nothing where there is
- * none. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
+/* Replays every measured checkpoint that the model's plan has, and finds the origins anew. Does nothing if opened.model is
+ * NULL. What cannot be replayed (steps that do not follow each other, a model that does not fit) is a note or a warning. */
 vn_status vn_replay_run(vn_comparison *c, vn_error *err);
 
 /* The floor by running options->model: measures the run in the candidate's precision against the reference, and fills floor
- * and has_floor. Sets c->model and c->policy. */
+ * and has_floor. Opens opened.model and sets opened.policy. */
 vn_status vn_floor_run(vn_comparison *c, vn_error *err);
 
 #endif

@@ -146,7 +146,7 @@ static vn_status keep_further(vn_replay *r, int k, vn_saved *s, vn_error *err)
 vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 {
 	const vn_shape whole = vn_replay_shape(r, value);
-	const vn_entry *e = vn_recording_entry(r->c->cand, r->c->point[r->point[value]].cand);
+	const vn_entry *e = vn_recording_entry(r->c->opened.cand, r->c->result.point[r->point[value]].cand);
 	vn_saved *s;
 	vn_status st;
 
@@ -166,7 +166,7 @@ vn_status vn_replay_save(vn_replay *r, int k, int value, vn_error *err)
 static bool came_out_otherwise(const vn_replay *r, const vn_made *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->point[point].replayed && vn_local_beyond(&r->c->point[point]) && !vn_local_is_order(&r->c->point[point]) && r->c->point[point].replay.behind < 0;
+	return point >= 0 && r->c->result.point[point].replayed && vn_local_beyond(&r->c->result.point[point]) && !vn_local_is_order(&r->c->result.point[point]) && r->c->result.point[point].replay.behind < 0;
 }
 
 /* right: which of the wrong outputs come out right now; *n: how many. */
@@ -179,7 +179,7 @@ static vn_status find_right_outputs(vn_replay *r, int k, const bool *wrong, bool
 		right[i] = false;
 		if (!wrong[i])
 			continue;
-		vn_checkpoint p = r->c->point[r->point[m->value]];
+		vn_checkpoint p = r->c->result.point[r->point[m->value]];
 		st = vn_replay_measure(r, &r->plan->node[k], m, p.replay.wrong_so ? p.replay.columns : VN_COLUMNS_SAME, &p, err);
 		*n += right[i] = !vn_local_beyond(&p);
 	}
@@ -232,14 +232,14 @@ static void mark_captured(vn_replay *r, const suspects *s, const finding *f, con
 			continue;
 		const vn_saved *v = &r->saved[s->which[i]];
 		first = v->point;
-		r->c->point[v->point].replay.captured = true;
+		r->c->result.point[v->point].replay.captured = true;
 		for (int t = 0; s->now[i] == VN_FURTHER && t < v->n_through; t++)
-			r->c->point[v->through[t]].replay.captured = true;
+			r->c->result.point[v->through[t]].replay.captured = true;
 		drop(r, s->which[i]); /* what it should be is in its place from here on */
 	}
 	for (int i = 0; i < r->e[VN_OWN].n_out; i++)
 		if (wrong[i] && right[i])
-			r->c->point[r->point[r->e[VN_OWN].out[i].value]].replay.behind = first;
+			r->c->result.point[r->point[r->e[VN_OWN].out[i].value]].replay.behind = first;
 }
 
 vn_status vn_replay_captured(vn_replay *r, int k, vn_error *err)

@@ -18,7 +18,7 @@
 /* Does the candidate's tensor hold what both engines made, its columns in that order? */
 static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, const vn_made *b, const vn_checkpoint *p, vn_column_order lie, bool *yes, vn_error *err)
 {
-	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->ref, p->ref));
+	const char    *axes = vn_entry_axes(vn_recording_entry(r->c->opened.ref, p->ref));
 	const vn_tensor own = { a->dtype, a->shape, a->data }, fine = { b->dtype, b->shape, b->data };
 	vn_checkpoint  as = *p;
 	unsigned char *data = NULL;
@@ -26,14 +26,14 @@ static vn_status agrees(vn_replay *r, const vn_node *node, const vn_made *a, con
 	vn_status      st = vn_replay_candidate(r->c, p, lie, &cand, &data, err);
 
 	*yes = false;
-	if (!st && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->options->threads, &as.replay, err))
+	if (!st && !(st = vn_local_measure(&own, &fine, &cand, axes, r->e[VN_OWN].policy.storage, r->c->request.options->threads, &as.replay, err))
 	    && as.replay.local <= LEFT * p->replay.local) {
 		if (vn_local_beyond(&as))
 			st = vn_replay_allow(r, node, a, &cand, axes, &as.replay, err);
 		*yes = !st && !vn_local_beyond(&as);
 	}
 	free(data);
-	vn_recording_release(r->c->cand, p->cand);
+	vn_recording_release(r->c->opened.cand, p->cand);
 	return st;
 }
 
@@ -82,7 +82,7 @@ static vn_status order_columns(vn_replay *r, int k, bool *right, vn_error *err)
 	*right = true;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_made *m = &r->e[VN_OWN].out[i], *fine = NULL;
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->point[r->point[m->value]] : NULL;
+		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		const int64_t  width = m->shape.rank ? m->shape.dim[m->shape.rank - 1] : 0;
 		bool           yes = false;
 		for (int f = 0; f < r->e[VN_FINE].n_out; f++)
@@ -105,7 +105,7 @@ static vn_checkpoint *in_order(const vn_replay *r, int k, int input, int *root)
 {
 	*root = vn_plan_root(r->plan, r->plan->node[k].in[input]);
 	const int point = *root < 0 ? -1 : r->point[*root];
-	return point >= 0 && r->c->point[point].replay.columns ? &r->c->point[point] : NULL;
+	return point >= 0 && r->c->result.point[point].replay.columns ? &r->c->result.point[point] : NULL;
 }
 
 /* What node k makes, measured again on the inputs that are there now. */
@@ -115,7 +115,7 @@ static vn_status measure_again(vn_replay *r, int k, vn_error *err)
 
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_made *m = &r->e[VN_OWN].out[i];
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->point[r->point[m->value]] : NULL;
+		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
 		if (!p || !p->replayed)
 			continue;
 		const vn_column_order lie = p->replay.wrong_so ? p->replay.columns : VN_COLUMNS_SAME;
@@ -135,7 +135,7 @@ static bool is_right(const vn_replay *r, int k)
 {
 	for (int i = 0; i < r->plan->node[k].n_out; i++) {
 		const int value = r->plan->node[k].out[i], point = value < 0 ? -1 : r->point[vn_plan_root(r->plan, value)];
-		if (point >= 0 && r->c->point[point].replayed && (vn_local_beyond(&r->c->point[point]) || r->c->point[point].replay.columns))
+		if (point >= 0 && r->c->result.point[point].replayed && (vn_local_beyond(&r->c->result.point[point]) || r->c->result.point[point].replay.columns))
 			return false;
 	}
 	return true;
@@ -164,7 +164,7 @@ static vn_status as_captured(vn_replay *r, int k, vn_error *err)
 	for (int i = 0; !st && i < node->n_in; i++)
 		if (was[i] && assumed(r, vn_plan_root(r->plan, node->in[i])) == was[i]) {
 			root = vn_plan_root(r->plan, node->in[i]);
-			r->c->point[r->point[root]].replay.columns = was[i];
+			r->c->result.point[r->point[root]].replay.columns = was[i];
 			st = vn_replay_take(r, root, err);
 			back = true;
 		}
@@ -191,8 +191,8 @@ bool vn_replay_columns_again(const vn_replay *r, vn_column_order next[VN_N_POINT
 {
 	bool again = false;
 
-	for (int i = 0; i < r->c->n_points; i++) {
-		const vn_checkpoint *p = &r->c->point[i];
+	for (int i = 0; i < r->c->result.n_points; i++) {
+		const vn_checkpoint *p = &r->c->result.point[i];
 		const int root = p->replayed && vn_local_beyond(p) && !p->replay.columns ? vn_names_root(&r->names, p->name) : -1;
 		if (root >= 0 && r->proven[r->plan->value[root].point] && !assumed(r, root))
 			again = true;

@@ -21,7 +21,7 @@ static void undo(const vn_tensor *t, vn_column_order lie, unsigned char *to)
 
 vn_status vn_replay_candidate(const vn_comparison *c, const vn_checkpoint *p, vn_column_order lie, vn_tensor *t, unsigned char **own, vn_error *err)
 {
-	const vn_status st = vn_entry_tensor(c->cand, p->cand, t, err);
+	const vn_status st = vn_entry_tensor(c->opened.cand, p->cand, t, err);
 
 	*own = NULL;
 	if (st || lie == VN_COLUMNS_SAME)
@@ -54,9 +54,9 @@ static bool own_rounding(const vn_replay *r, const vn_node *node, vn_replayed *l
 {
 	vn_policy of_ref;
 
-	if (node->op == VN_OP_LINEAR && r->c->policy.products)
+	if (node->op == VN_OP_LINEAR && r->c->opened.policy.products)
 		return true;
-	vn_policy_of_recording(r->c->ref, &of_ref);
+	vn_policy_of_recording(r->c->opened.ref, &of_ref);
 	if (vn_policy_finer(of_ref, r->e[VN_OWN].policy))
 		return false;
 	const bool most = l->inherited < 4 * l->floor;
@@ -69,16 +69,16 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const vn_made *fine = vn_replay_made(&r->e[VN_FINE], own->value);
 	const double   in = error_in(r, node);
 	vn_comparison *c = r->c;
-	const char    *axes = vn_entry_axes(vn_recording_entry(c->ref, p->ref));
+	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
-	const int   threads = c->options->threads;
-	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->cand, p->cand) && vn_recording_mapped(c->ref, p->ref);
+	const int   threads = c->request.options->threads;
+	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) && vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
 	vn_tensor   cand, ref;
 	vn_measured given;
 	vn_status   st;
 
-	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) || (st = vn_entry_tensor(c->ref, p->ref, &ref, err))
+	if ((st = vn_replay_candidate(c, p, lie, &cand, &sorted, err)) || (st = vn_entry_tensor(c->opened.ref, p->ref, &ref, err))
 	    || (st = vn_local_measure_mapped(&a, &b, &cand, axes, r->e[VN_OWN].policy.storage, mapped, threads, &p->replay, err))
 	    || (st = vn_measure_mapped(&ref, &b, axes, false, mapped, threads, &given, err)))
 		goto done;
@@ -89,8 +89,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	p->replay.behind = -1;
 	const bool hidden = own_rounding(r, node, &p->replay);
 	p->replay.gain = in > 0 && !hidden ? sqrt(p->replay.inherited) / in : (double)NAN;
-	vn_recording_release(c->cand, p->cand);
-	vn_recording_release(c->ref, p->ref);
+	vn_recording_release(c->opened.cand, p->cand);
+	vn_recording_release(c->opened.ref, p->ref);
 done:
 	free(sorted);
 	return st;
@@ -125,7 +125,7 @@ static vn_status put_values(vn_replay_engine *e, const vn_plan *plan, int value,
 
 vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 {
-	const vn_checkpoint *p = &r->c->point[r->point[value]];
+	const vn_checkpoint *p = &r->c->result.point[r->point[value]];
 	const vn_shape whole = vn_replay_shape(r, value);
 	unsigned char *own;
 	vn_tensor t;
@@ -138,7 +138,7 @@ vn_status vn_replay_take(vn_replay *r, int value, vn_error *err)
 	for (int i = 0; !st && i < VN_N_ENGINES; i++)
 		st = put_values(&r->e[i], r->plan, value, &t, from, (size_t)vn_shape_count(&whole), err);
 	free(own);
-	vn_recording_release(r->c->cand, p->cand);
+	vn_recording_release(r->c->opened.cand, p->cand);
 	vn_trace_keep(&r->trace, r->at, value, rows ? VN_KEPT_ROWS : VN_KEPT_ALL);
 	return st;
 }

@@ -7,7 +7,7 @@
 static vn_checkpoint *point_of(const vn_replay *r, const vn_made *m)
 {
 	const int point = r->point[m->value];
-	return point >= 0 && r->c->point[point].replayed ? &r->c->point[point] : NULL;
+	return point >= 0 && r->c->result.point[point].replayed ? &r->c->result.point[point] : NULL;
 }
 
 static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
@@ -15,9 +15,9 @@ static vn_status measure_all(vn_replay *r, const vn_node *node, vn_error *err)
 	vn_status st = VN_OK;
 	for (int i = 0; !st && i < r->e[VN_OWN].n_out; i++) {
 		const vn_made *m = &r->e[VN_OWN].out[i];
-		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->point[r->point[m->value]] : NULL;
-		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value) || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->ref, p->ref)->shape)
-		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->cand, p->cand)->shape))
+		vn_checkpoint *p = r->point[m->value] >= 0 ? &r->c->result.point[r->point[m->value]] : NULL;
+		if (!p || !vn_replay_made(&r->e[VN_FINE], m->value) || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.ref, p->ref)->shape)
+		    || !vn_shape_equal(&m->shape, &vn_recording_entry(r->c->opened.cand, p->cand)->shape))
 			continue;
 		if (!(st = vn_replay_measure(r, node, m, VN_COLUMNS_SAME, p, err)))
 			st = vn_trace_span(&r->trace, r->at, m->value, &p->replay.span, &p->replay.behind, err);
@@ -48,7 +48,7 @@ static vn_status charge(vn_replay *r, int k, vn_error *err)
 /* Only what was judged: what nobody looks at must not hide the error of what reads it. */
 static vn_status put_back(vn_replay *r, int value, vn_error *err)
 {
-	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->point[r->point[value]] : NULL;
+	const vn_checkpoint *p = r->point[value] >= 0 ? &r->c->result.point[r->point[value]] : NULL;
 
 	r->error[value] = (double)NAN;
 	if (!p || !p->replayed || vn_replay_no_place(r->plan, value))
@@ -68,8 +68,8 @@ vn_status vn_replay_node(vn_replay *r, int k, vn_error *err)
 		if (node->out[i] >= 0)
 			st = put_back(r, node->out[i], err);
 	if (r->e[VN_OWN].n_out) { /* pages of the files are not to add up beside the weights */
-		vn_recording_forget(r->c->ref);
-		vn_recording_forget(r->c->cand);
+		vn_recording_forget(r->c->opened.ref);
+		vn_recording_forget(r->c->opened.cand);
 	}
 	return st;
 }

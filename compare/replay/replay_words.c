@@ -12,7 +12,7 @@
 
 const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	char map[240];
 	vn_say_columns(p->replay.columns, vn_entry_axes(e), e->shape.rank, map, sizeof map);
 	snprintf(text, VN_WORDS, p->replay.wrong_so ? "its columns lie as %s, as elsewhere in this run, and in the reference's order it is wrong, too; %s"
@@ -23,12 +23,12 @@ const char *vn_say_lying(const vn_comparison *c, const vn_checkpoint *p, char te
 /* Of its inputs those that were captured wrongly. */
 static void say_should(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
 {
-	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->point), input, VN_MAX_IN), said = 0;
+	int input[VN_MAX_IN], n = vn_inputs_of(c, (int)(p - c->result.point), input, VN_MAX_IN), said = 0;
 	char label[VN_LABEL];
 	for (int i = 0; i < n; i++)
-		if (c->point[input[i]].replay.captured)
-			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; right on what ", vn_label(&c->point[input[i]], label));
-	vn_text_add(text, VN_WORDS, said ? " should be" : "; right on what %s should be", vn_label(&c->point[p->replay.behind], label));
+		if (c->result.point[input[i]].replay.captured)
+			vn_text_add(text, VN_WORDS, "%s%s", said++ ? " and " : "; right on what ", vn_label(&c->result.point[input[i]], label));
+	vn_text_add(text, VN_WORDS, said ? " should be" : "; right on what %s should be", vn_label(&c->result.point[p->replay.behind], label));
 }
 
 const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char text[VN_WORDS])
@@ -50,9 +50,9 @@ const char *vn_say_replay(const vn_comparison *c, const vn_checkpoint *p, char t
 		vn_text_add(text, VN_WORDS, "; %s", vn_say_lying(c, p, lying));
 	if (p->replay.captured)
 		vn_text_add(text, VN_WORDS, "; what reads it was computed from other numbers, which are right: it was captured wrongly, or changed after");
-	if (p->replay.behind >= 0 && c->point[p->replay.behind].replay.captured)
+	if (p->replay.behind >= 0 && c->result.point[p->replay.behind].replay.captured)
 		say_should(c, p, text);
 	else if (p->replay.behind >= 0)
-		vn_text_add(text, VN_WORDS, "; the error of %s may be all of it", vn_label(&c->point[p->replay.behind], label));
+		vn_text_add(text, VN_WORDS, "; the error of %s may be all of it", vn_label(&c->result.point[p->replay.behind], label));
 	return text;
 }

@@ -6,13 +6,13 @@
 
 const vn_entry *vn_entry_of(const vn_comparison *c, const vn_checkpoint *p)
 {
-	return p->ref >= 0 ? vn_recording_entry(c->ref, p->ref) : vn_recording_entry(c->cand, p->cand);
+	return p->ref >= 0 ? vn_recording_entry(c->opened.ref, p->ref) : vn_recording_entry(c->opened.cand, p->cand);
 }
 
 const char *vn_op_of(const vn_comparison *c, const vn_checkpoint *p)
 {
 	const vn_entry *e = vn_entry_of(c, p);
-	return *e->op || p->value < 0 ? e->op : vn_op_name(c->plan->node[c->plan->value[p->value].node].op);
+	return *e->op || p->value < 0 ? e->op : vn_op_name(c->opened.plan->node[c->opened.plan->value[p->value].node].op);
 }
 
 const char *vn_point_of(const vn_checkpoint *p)
@@ -24,7 +24,7 @@ const char *vn_point_of(const vn_checkpoint *p)
 /* A reference in the candidate's own precision is its own floor, of 0: no unit to measure in. */
 bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio)
 {
-	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0 ? c->pooled_small[p->pooled_small].floor[VN_M_NMSE] : vn_floor_value(p, VN_M_NMSE);
+	const double x = p->m.value[VN_M_NMSE], f = p->pooled_small >= 0 ? c->result.pooled_small[p->pooled_small].floor[VN_M_NMSE] : vn_floor_value(p, VN_M_NMSE);
 	if (!p->has_floor || !(f > 0.0 || x == 0.0))
 		return false;
 	*ratio = f == 0.0 && x == 0.0 ? 0.0 : x / f;
@@ -33,10 +33,10 @@ bool vn_ratio_of(const vn_comparison *c, const vn_checkpoint *p, double *ratio)
 
 int vn_first_failure(const vn_comparison *c)
 {
-	if (c->first >= 0)
-		return c->first;
-	for (int i = 0; i < c->n_points; i++)
-		if (c->point[i].fails)
+	if (c->result.first >= 0)
+		return c->result.first;
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].fails)
 			return i;
 	return -1;
 }

@@ -33,7 +33,7 @@ static void inputs(FILE *out, const vn_comparison *c, const vn_report_detail *d)
 	else if (d->n_input == 0)
 		fprintf(out, "none was compared before it\n");
 	for (int i = 0; i < d->n_input; i++) {
-		const vn_checkpoint *k = &c->point[d->input[i]];
+		const vn_checkpoint *k = &c->result.point[d->input[i]];
 		if (i)
 			fprintf(out, "  %-14s ", "");
 		fprintf(out, "%s: %s nmse %.2g", k->status == VN_OUTSIDE ? "OUTSIDE limits" : "within limits",
@@ -60,9 +60,9 @@ static void explained(FILE *out, const vn_comparison *c, int point)
 
 void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colour, FILE *out)
 {
-	const vn_checkpoint *k = &c->point[x->point];
-	const vn_entry *r = vn_recording_entry(c->ref, k->ref), *d = vn_recording_entry(c->cand, k->cand);
-	const char *title = x->point != c->first ? k->origin ? "origin" : "also outside"
+	const vn_checkpoint *k = &c->result.point[x->point];
+	const vn_entry *r = vn_recording_entry(c->opened.ref, k->ref), *d = vn_recording_entry(c->opened.cand, k->cand);
+	const char *title = x->point != c->result.first ? k->origin ? "origin" : "also outside"
 	                  : k->origin ? "first divergence and origin" : "first divergence";
 	char label[VN_LABEL], shape[VN_SHAPE_TEXT], words[VN_WORDS];
 	fprintf(out, "%s%s: %s%s", VN_BOLD(colour), title, vn_label(k, label), VN_PLAIN(colour));

@@ -36,15 +36,15 @@ static void line(FILE *out, const char *title, const char *text)
 
 static void origins(const vn_comparison *c, FILE *out)
 {
-	if (c->n_origins == 0 || (c->n_origins == 1 && c->origins[0] == c->first))
+	if (c->result.n_origins == 0 || (c->result.n_origins == 1 && c->result.origins[0] == c->result.first))
 		return;
-	fprintf(out, "<dt>%s</dt><dd>", c->n_origins > 1 ? "origins" : "origin");
-	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+	fprintf(out, "<dt>%s</dt><dd>", c->result.n_origins > 1 ? "origins" : "origin");
+	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
-		name_of(&c->point[c->origins[i]], out);
+		name_of(&c->result.point[c->result.origins[i]], out);
 	}
-	if (c->n_origins > NAMED)
-		fprintf(out, " and %d more", c->n_origins - NAMED);
+	if (c->result.n_origins > NAMED)
+		fprintf(out, " and %d more", c->result.n_origins - NAMED);
 	fprintf(out, "<br><span class=\"dim\">Origins: %s.</span></dd>\n", vn_say_origin(c));
 }
 
@@ -69,10 +69,10 @@ static void cleared(const vn_comparison *c, FILE *out)
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char text[VN_WORDS];
-	const vn_checkpoint *p = &c->point[first];
+	const vn_checkpoint *p = &c->result.point[first];
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
-	fprintf(out, "<dt>%s</dt><dd>", c->first >= 0 ? "first divergence" : "first finding");
+	fprintf(out, "<dt>%s</dt><dd>", c->result.first >= 0 ? "first divergence" : "first finding");
 	name_of(p, out);
 	if (p->layer >= 0)
 		fprintf(out, " layer %d", p->layer);
@@ -80,7 +80,7 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 		fputs(", op ", out);
 		vn_html_text(out, vn_op_of(c, p));
 	}
-	if (c->n_origins == 1 && p->origin)
+	if (c->result.n_origins == 1 && p->origin)
 		fprintf(out, "<br><span class=\"dim\">It is the only origin: %s.</span>", vn_say_origin(c));
 	fprintf(out, "</dd>\n<dt>%s</dt><dd>", broken ? "rule that broke" : "what is wrong");
 	vn_html_text(out, vn_say_failure(p, text));
@@ -102,14 +102,14 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	vn_lines scores = { 0 };
 	char text[VN_WORDS];
 	fprintf(out, "<p class=\"dim\">vernier compare: <code>");
-	vn_html_text(out, vn_recording_path(c->cand));
+	vn_html_text(out, vn_recording_path(c->opened.cand));
 	fputs("</code> judged by <code>", out);
-	vn_html_text(out, vn_recording_path(c->ref));
-	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->within ? "within" : "outside", vn_say_verdict(c),
+	vn_html_text(out, vn_recording_path(c->opened.ref));
+	fprintf(out, "</code></p>\n<h1 class=\"%s\">%s</h1>\n<p>%s</p>\n<dl>\n", c->result.within ? "within" : "outside", vn_say_verdict(c),
 	        vn_say_counts(c, text));
-	for (int i = 0; c->strict && i < c->warnings.n && i < NAMED; i++)
-		line(out, i ? "" : "warning", c->warnings.line[i]);
-	vn_weights_html(c->weights, out);
+	for (int i = 0; c->result.strict && i < c->result.warnings.n && i < NAMED; i++)
+		line(out, i ? "" : "warning", c->result.warnings.line[i]);
+	vn_weights_html(c->result.weights, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
 	else
@@ -168,7 +168,7 @@ vn_status vn_report_html(const vn_comparison *c, const vn_story *s, const vn_rep
 {
 	const char *page = up_to((const char *)vn_page, "@TITLE@", out);
 	fprintf(out, "%s: ", vn_say_verdict(c));
-	vn_xml_text(out, vn_recording_path(c->cand));
+	vn_xml_text(out, vn_recording_path(c->opened.cand));
 	page = up_to(page, "@STORY@", out);
 	story(c, s, out);
 	page = up_to(page, "@DATA@", out);

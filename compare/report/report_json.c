@@ -133,7 +133,7 @@ static json_t *replayed(const vn_comparison *c, const vn_checkpoint *p)
 	json_object_set_new(j, "columns", p->replay.columns ? json_string(vn_columns_name(p->replay.columns)) : json_null());
 	json_object_set_new(j, "wrong_in_order", json_boolean(p->replay.wrong_so));
 	json_object_set_new(j, "beyond", json_boolean(vn_local_beyond(p)));
-	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->point[p->replay.behind]) : json_null());
+	json_object_set_new(j, "behind", p->replay.behind >= 0 ? vn_json_name(&c->result.point[p->replay.behind]) : json_null());
 	vn_json_put_real(j, "inherited", p->replay.inherited, flags);
 	vn_json_put_real(j, "gain", p->replay.gain, flags);
 	json_object_set_new(j, "span", json_integer(p->replay.span));
@@ -193,15 +193,15 @@ static json_t *of_scores(const double *value)
 static json_t *pools(const vn_comparison *c)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->n_pools; i++) {
-		const vn_pool *g = &c->pool[i];
+	for (int i = 0; i < c->result.n_pools; i++) {
+		const vn_pool *g = &c->result.pool[i];
 		json_array_append_new(a, json_pack("{s:o, s:i, s:i, s:i, s:o, s:o, s:f, s:o, s:o}", "name", vn_json_text(g->name), "steps", g->n,
-		                                   "first", c->point[g->first].step, "last", c->point[g->last].step,
+		                                   "first", c->result.point[g->first].step, "last", c->result.point[g->last].step,
 		                                   "metrics", of_scores(g->value),
 		                                   "floor", isnan(g->floor[VN_M_KL_MEAN]) ? json_null() : of_scores(g->floor),
 		                                   "argmax_strict", g->argmax_strict, "kl_mean_half",
 		                                   vn_json_real(g->kl_half),
-		                                   "worst", vn_json_name(&c->point[g->worst])));
+		                                   "worst", vn_json_name(&c->result.point[g->worst])));
 	}
 	return a;
 }
@@ -233,12 +233,12 @@ static json_t *recording(const vn_recording *r)
 
 static json_t *baseline(const vn_comparison *c)
 {
-	json_t *j = c->options->baseline ? json_object() : json_null();
-	if (!c->options->baseline)
+	json_t *j = c->request.options->baseline ? json_object() : json_null();
+	if (!c->request.options->baseline)
 		return j;
-	json_object_set_new(j, "file", vn_json_text(c->options->baseline));
+	json_object_set_new(j, "file", vn_json_text(c->request.options->baseline));
 	for (int s = VN_FIXED; s < VN_N_SINCE; s++)
-		json_object_set_new(j, vn_since_text((vn_since)s), json_integer(c->n_since[s]));
+		json_object_set_new(j, vn_since_text((vn_since)s), json_integer(c->result.n_since[s]));
 	return j;
 }
 
@@ -262,27 +262,27 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	const int first = vn_first_failure(c);
 	char summary[VN_WORDS];
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
-	json_object_set_new(j, "verdict", json_string(!c->within ? "outside" : c->n_since[VN_KNOWN] + c->n_since[VN_BETTER] ? "known" : "within"));
+	json_object_set_new(j, "verdict", json_string(!c->result.within ? "outside" : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known" : "within"));
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
-	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->point[first]) : json_null());
-	for (int i = 0; i < c->n_origins; i++)
-		json_array_append_new(origins, vn_json_name(&c->point[c->origins[i]]));
+	json_object_set_new(j, "first_divergence", first >= 0 ? vn_json_name(&c->result.point[first]) : json_null());
+	for (int i = 0; i < c->result.n_origins; i++)
+		json_array_append_new(origins, vn_json_name(&c->result.point[c->result.origins[i]]));
 	json_object_set_new(j, "origins", origins);
-	if (c->why)
+	if (c->result.why)
 		json_object_set_new(j, "explanations", vn_json_explanations(c));
-	json_object_set_new(j, "digests", json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->digests.checked + c->digests.wrong), "wrong",
-	                    (json_int_t)c->digests.wrong, "without", (json_int_t)c->digests.without));
-	json_object_set_new(j, "localised", json_boolean(c->graph || c->first < 0));
-	json_object_set_new(j, "reference", recording(c->ref));
-	json_object_set_new(j, "candidate", recording(c->cand));
-	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", vn_json_text(c->limits->path), "chosen", vn_json_text(o->limits_chosen)));
-	json_object_set_new(j, "floor", *c->floor_from ? vn_json_text(c->floor_from) : json_null());
+	json_object_set_new(j, "digests", json_pack("{s:I, s:I, s:I}", "checked", (json_int_t)(c->result.digests.checked + c->result.digests.wrong), "wrong",
+	                    (json_int_t)c->result.digests.wrong, "without", (json_int_t)c->result.digests.without));
+	json_object_set_new(j, "localised", json_boolean(c->result.graph || c->result.first < 0));
+	json_object_set_new(j, "reference", recording(c->opened.ref));
+	json_object_set_new(j, "candidate", recording(c->opened.cand));
+	json_object_set_new(j, "limits", json_pack("{s:o, s:o}", "file", vn_json_text(c->request.limits->path), "chosen", vn_json_text(o->limits_chosen)));
+	json_object_set_new(j, "floor", *c->result.floor_from ? vn_json_text(c->result.floor_from) : json_null());
 	json_object_set_new(j, "baseline", baseline(c));
 	json_object_set_new(j, "subject", subject(c));
-	json_object_set_new(j, "weights", vn_weights_json(c->weights));
-	json_object_set_new(j, "notes", vn_json_lines(&c->notes));
-	json_object_set_new(j, "warnings", vn_json_lines(&c->warnings));
-	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->options->strict, "decided", c->strict));
+	json_object_set_new(j, "weights", vn_weights_json(c->result.weights));
+	json_object_set_new(j, "notes", vn_json_lines(&c->result.notes));
+	json_object_set_new(j, "warnings", vn_json_lines(&c->result.warnings));
+	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", c->result.strict));
 	return j;
 }
 
@@ -331,10 +331,10 @@ vn_status vn_report_json(const vn_comparison *c, const vn_story *s, const vn_rep
 	fputs("{\n", out);
 	good = put_members(out, head(c, o), flags);
 	fputs(",\"checkpoints\": [", out);
-	for (int i = 0; good && i < c->n_points; i++) {
-		const bool brief = o->page && i >= PAGE_HOLDS && c->point[i].m.n && !c->point[i].fails;
+	for (int i = 0; good && i < c->result.n_points; i++) {
+		const bool brief = o->page && i >= PAGE_HOLDS && c->result.point[i].m.n && !c->result.point[i].fails;
 		fputs(i ? ",\n" : "\n", out);
-		good = put_value(out, checkpoint(c, &c->point[i], brief), line);
+		good = put_value(out, checkpoint(c, &c->result.point[i], brief), line);
 	}
 	fputs("\n],\n", out);
 	good = good && put_members(out, tail(c, s), flags);

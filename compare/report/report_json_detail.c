@@ -53,8 +53,8 @@ static json_t *inputs(const vn_comparison *c, const vn_report_detail *d)
 {
 	json_t *a = d->n_input < 0 ? json_null() : json_array();
 	for (int i = 0; i < d->n_input; i++)
-		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->point[d->input[i]]), "status",
-		                                   vn_status_text(c->point[d->input[i]].status)));
+		json_array_append_new(a, json_pack("{s:o, s:s}", "name", vn_json_name(&c->result.point[d->input[i]]), "status",
+		                                   vn_status_text(c->result.point[d->input[i]].status)));
 	return a;
 }
 
@@ -82,7 +82,7 @@ static json_t *resembles(const vn_comparison *c, const vn_layout_match *like)
 		return json_null();
 	json_t *j = json_pack("{s:s, s:f, s:o}", "as", kinds[like->kind], "nmse", like->nmse, "words", vn_json_text(like->words));
 	if (like->entry >= 0) {
-		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->cand : c->ref, like->entry);
+		e = vn_recording_entry(like->kind == VN_LIKE_OWN ? c->opened.cand : c->opened.ref, like->entry);
 		json_object_set_new(j, "step", json_integer(e->step));
 		json_object_set_new(j, "checkpoint", vn_json_text(e->name));
 	}
@@ -108,8 +108,8 @@ static json_t *profile(const vn_profile *p)
 
 json_t *vn_json_divergence(const vn_comparison *c, const vn_report_detail *x)
 {
-	const vn_checkpoint *p = &c->point[x->point];
-	const vn_entry *r = vn_recording_entry(c->ref, p->ref), *d = vn_recording_entry(c->cand, p->cand);
+	const vn_checkpoint *p = &c->result.point[x->point];
+	const vn_entry *r = vn_recording_entry(c->opened.ref, p->ref), *d = vn_recording_entry(c->opened.cand, p->cand);
 	json_t *j = json_object();
 	json_object_set_new(j, "name", vn_json_name(p));
 	json_object_set_new(j, "origin", json_boolean(p->origin));

@@ -7,7 +7,7 @@
 
 static json_t *hypothesis(const vn_comparison *c, const vn_hypothesis *h)
 {
-	const vn_plan *p = vn_model_plan(c->model);
+	const vn_plan *p = vn_model_plan(c->opened.model);
 	json_t *j = json_object(), *flags = json_object();
 	json_object_set_new(j, "id", json_string(h->id));
 	json_object_set_new(j, "words", json_string(h->words));
@@ -41,7 +41,7 @@ static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 	vn_lines more = { 0 };
 
 	vn_say_explained_more(c, x, &more);
-	json_object_set_new(j, "checkpoint", vn_json_name(&c->point[x->point]));
+	json_object_set_new(j, "checkpoint", vn_json_name(&c->result.point[x->point]));
 	json_object_set_new(j, "words", vn_json_text(vn_say_explained(c, x, text)));
 	json_object_set_new(j, "details", vn_json_lines(&more));
 	json_object_set_new(j, "explained", json_boolean(x->n_fit > 0));
@@ -55,7 +55,7 @@ static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 	if (*x->separate)
 		json_object_set_new(j, "separate", vn_json_text(x->separate));
 	if (x->like >= 0)
-		json_object_set_new(j, "like", vn_json_name(&c->point[c->why->of[x->like].point]));
+		json_object_set_new(j, "like", vn_json_name(&c->result.point[c->result.why->of[x->like].point]));
 	json_object_set_new(j, "looks", vn_json_lines(&x->looks));
 	vn_lines_free(&more);
 	return j;
@@ -64,7 +64,7 @@ static json_t *explanation(const vn_comparison *c, const vn_explanation *x)
 json_t *vn_json_explanations(const vn_comparison *c)
 {
 	json_t *a = json_array();
-	for (int i = 0; i < c->why->n; i++)
-		json_array_append_new(a, explanation(c, &c->why->of[i]));
+	for (int i = 0; i < c->result.why->n; i++)
+		json_array_append_new(a, explanation(c, &c->result.why->of[i]));
 	return a;
 }

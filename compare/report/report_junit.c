@@ -50,25 +50,25 @@ static void properties(const vn_comparison *c, const vn_report_options *o, FILE 
 	property(out, "", "verdict", vn_say_verdict(c));
 	property(out, "", "summary", vn_say_counts(c, counts));
 	if (first >= 0)
-		property(out, "", "first_divergence", vn_label(&c->point[first], label));
-	for (int i = 0; i < c->n_origins; i++)
-		property(out, "", "origin", vn_label(&c->point[c->origins[i]], label));
-	property(out, "", "limits", c->limits->path);
+		property(out, "", "first_divergence", vn_label(&c->result.point[first], label));
+	for (int i = 0; i < c->result.n_origins; i++)
+		property(out, "", "origin", vn_label(&c->result.point[c->result.origins[i]], label));
+	property(out, "", "limits", c->request.limits->path);
 	property(out, "", "limits_chosen", o->limits_chosen);
-	property(out, "", "floor", *c->floor_from ? c->floor_from : "none");
-	if (c->options->baseline)
-		property(out, "", "baseline", c->options->baseline);
-	for (int i = 0; i < c->warnings.n; i++)
-		property(out, "", "warning", c->warnings.line[i]);
-	recording(out, "reference.", c->ref);
-	recording(out, "candidate.", c->cand);
+	property(out, "", "floor", *c->result.floor_from ? c->result.floor_from : "none");
+	if (c->request.options->baseline)
+		property(out, "", "baseline", c->request.options->baseline);
+	for (int i = 0; i < c->result.warnings.n; i++)
+		property(out, "", "warning", c->result.warnings.line[i]);
+	recording(out, "reference.", c->opened.ref);
+	recording(out, "candidate.", c->opened.cand);
 	fputs("    </properties>\n", out);
 }
 
 /* Everything of one that is told; of the others the checks they broke. */
 static vn_status failure_text(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint *p = &c->point[point];
+	const vn_checkpoint *p = &c->result.point[point];
 	const vn_report_detail *x = vn_story_find(s, point);
 	char  *text = NULL, words[VN_WORDS];
 	size_t n = 0;
@@ -99,7 +99,7 @@ static bool let_go(const vn_checkpoint *p)
 
 static vn_status testcase(const vn_comparison *c, const vn_story *s, int point, FILE *out, vn_error *err)
 {
-	const vn_checkpoint *p = &c->point[point];
+	const vn_checkpoint *p = &c->result.point[point];
 	char label[VN_LABEL], class[48], words[VN_WORDS], said[VN_WORDS + 16];
 	vn_status st = VN_OK;
 	if (p->layer >= 0)
@@ -134,13 +134,13 @@ static void warnings(const vn_comparison *c, FILE *out)
 {
 	char said[64];
 	fputs("    <testcase classname=\"strict\" name=\"warnings\" time=\"0\"", out);
-	if (c->warnings.n) {
-		snprintf(said, sizeof said, "--strict: %d warning%s", c->warnings.n, c->warnings.n == 1 ? "" : "s");
+	if (c->result.warnings.n) {
+		snprintf(said, sizeof said, "--strict: %d warning%s", c->result.warnings.n, c->result.warnings.n == 1 ? "" : "s");
 		fputs(">\n      <failure", out);
 		attribute(out, "message", said);
 		fputs(" type=\"warning\">", out);
-		for (int i = 0; i < c->warnings.n; i++) {
-			vn_xml_text(out, c->warnings.line[i]);
+		for (int i = 0; i < c->result.warnings.n; i++) {
+			vn_xml_text(out, c->result.warnings.line[i]);
 			fputc('\n', out);
 		}
 		fputs("</failure>\n    </testcase>\n", out);
@@ -151,12 +151,12 @@ static void warnings(const vn_comparison *c, FILE *out)
 
 static void counts(const vn_comparison *c, FILE *out)
 {
-	const bool strict = c->options->strict;
+	const bool strict = c->request.options->strict;
 	int skipped = 0;
-	for (int i = 0; i < c->n_points; i++)
-		skipped += let_go(&c->point[i]);
-	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->n_points + strict,
-	        c->n_fails + (strict && c->warnings.n), skipped);
+	for (int i = 0; i < c->result.n_points; i++)
+		skipped += let_go(&c->result.point[i]);
+	fprintf(out, " tests=\"%d\" failures=\"%d\" errors=\"0\" skipped=\"%d\" time=\"0\"", c->result.n_points + strict,
+	        c->result.n_fails + (strict && c->result.warnings.n), skipped);
 }
 
 vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_report_options *o, FILE *out, vn_error *err)
@@ -165,13 +165,13 @@ vn_status vn_report_junit(const vn_comparison *c, const vn_story *s, const vn_re
 	fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"vernier compare\"", out);
 	counts(c, out);
 	fputs(">\n  <testsuite", out);
-	attribute(out, "name", vn_recording_path(c->cand));
+	attribute(out, "name", vn_recording_path(c->opened.cand));
 	counts(c, out);
 	fputs(">\n", out);
 	properties(c, o, out);
-	for (int i = 0; !st && i < c->n_points; i++)
+	for (int i = 0; !st && i < c->result.n_points; i++)
 		st = testcase(c, s, i, out, err);
-	if (c->options->strict)
+	if (c->request.options->strict)
 		warnings(c, out);
 	fputs("  </testsuite>\n</testsuites>\n", out);
 	return st;

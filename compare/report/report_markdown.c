@@ -60,8 +60,8 @@ static void replayed_origins(const vn_comparison *c, FILE *out)
 	char label[VN_LABEL];
 	vn_lines cleared = { 0 };
 	fputs("\n| origin | itself, \u00d7 floor | nmse itself | inherited | gain | operations |\n|---|--:|--:|--:|--:|--:|\n", out);
-	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
-		const vn_checkpoint *p = &c->point[c->origins[i]];
+	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
+		const vn_checkpoint *p = &c->result.point[c->result.origins[i]];
 		fputs("| ", out);
 		vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
 		number(out, "%.3g", vn_local_shown(p), p->replayed);
@@ -90,18 +90,18 @@ static void explained(const vn_comparison *c, FILE *out)
 static void origins(const vn_comparison *c, FILE *out)
 {
 	char label[VN_LABEL];
-	if (c->n_origins == 0)
+	if (c->result.n_origins == 0)
 		return;
-	fprintf(out, "- **%s** ", c->n_origins > 1 ? "Origins" : "Origin");
-	for (int i = 0; i < c->n_origins && i < NAMED; i++) {
+	fprintf(out, "- **%s** ", c->result.n_origins > 1 ? "Origins" : "Origin");
+	for (int i = 0; i < c->result.n_origins && i < NAMED; i++) {
 		fputs(i ? ", " : "", out);
-		vn_markdown_code(out, vn_label(&c->point[c->origins[i]], label), SHOWN, 0);
+		vn_markdown_code(out, vn_label(&c->result.point[c->result.origins[i]], label), SHOWN, 0);
 	}
-	if (c->n_origins > NAMED)
-		fprintf(out, " and %d more", c->n_origins - NAMED);
+	if (c->result.n_origins > NAMED)
+		fprintf(out, " and %d more", c->result.n_origins - NAMED);
 	fprintf(out, ": %s\n", vn_say_origin(c));
 	explained(c, out);
-	if (c->replayed)
+	if (c->result.replayed)
 		replayed_origins(c, out);
 }
 
@@ -109,10 +109,10 @@ static void origins(const vn_comparison *c, FILE *out)
 static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE *out)
 {
 	char text[VN_WORDS], label[VN_LABEL];
-	const vn_checkpoint *p = &c->point[first];
+	const vn_checkpoint *p = &c->result.point[first];
 	const vn_check *broken = p->worst >= 0 ? &p->check[p->worst] : NULL;
 	const vn_report_detail *x = vn_story_find(s, first);
-	item(out, c->first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
+	item(out, c->result.first >= 0 ? "First divergence" : "First finding", vn_label(p, label));
 	item_of(out, broken ? "Rule that broke" : "What is wrong", vn_say_failure(p, text), VN_WORDS);
 	if (broken && broken->rule && vn_rule_why(broken->rule, broken->form, broken->metric))
 		item(out, "Why this rule", vn_rule_why(broken->rule, broken->form, broken->metric));
@@ -123,8 +123,8 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 
 static void warnings(const vn_comparison *c, FILE *out)
 {
-	for (int i = 0; i < c->warnings.n && i < 8; i++)
-		item(out, "Warning", c->warnings.line[i]);
+	for (int i = 0; i < c->result.warnings.n && i < 8; i++)
+		item(out, "Warning", c->result.warnings.line[i]);
 }
 
 static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
@@ -132,9 +132,9 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 	const int first = vn_first_failure(c);
 	vn_lines scores = { 0 };
 	char text[VN_WORDS];
-	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
-	vn_weights_markdown(c->weights, out);
-	if (c->strict)
+	fprintf(out, "### %s vernier: %s\n\n%s\n\n", c->result.within ? "\u2705" : "\u274c", vn_say_verdict(c), vn_say_counts(c, text));
+	vn_weights_markdown(c->result.weights, out);
+	if (c->result.strict)
 		warnings(c, out);
 	if (first >= 0)
 		beginning(c, s, first, out);
@@ -175,7 +175,7 @@ static char *folded(const vn_comparison *c, const vn_report_detail *x, size_t *n
 		vn_report_full(c, x, false, to);
 	bool good = vn_text_close(to, &lines);
 	if (good && out) {
-		fold(out, x->point == c->first ? "First divergence" : "Origin", vn_label(&c->point[x->point], label));
+		fold(out, x->point == c->result.first ? "First divergence" : "Origin", vn_label(&c->result.point[x->point], label));
 		vn_markdown_fence(out, lines);
 		fputs("\n</details>\n\n", out);
 	}
@@ -193,7 +193,7 @@ static void details(const vn_comparison *c, const vn_story *s, FILE *out)
 	for (int i = 0; i < s->n; i++) {
 		const int point = s->told[i].point;
 		size_t n = 0;
-		char *text = point == c->first || c->point[point].origin ? folded(c, &s->told[i], &n) : NULL;
+		char *text = point == c->result.first || c->result.point[point].origin ? folded(c, &s->told[i], &n) : NULL;
 		if (text && used + n < DETAIL_ROOM) {
 			used += n;
 			fwrite(text, 1, n, out);
@@ -220,17 +220,17 @@ static void fact(FILE *out, const char *key, const char *ref, const char *cand)
 
 static void runs(const vn_comparison *c, const vn_report_options *o, FILE *out)
 {
-	const vn_facts *r = vn_recording_run(c->ref), *d = vn_recording_run(c->cand);
+	const vn_facts *r = vn_recording_run(c->opened.ref), *d = vn_recording_run(c->opened.cand);
 	fold(out, "Runs, limits and floor", NULL);
-	item(out, "Limits", c->limits->path);
+	item(out, "Limits", c->request.limits->path);
 	item(out, "Chosen", o->limits_chosen);
-	item(out, "Floor", *c->floor_from ? c->floor_from : "none");
-	for (int i = 0; i < c->notes.n && i < 8; i++)
-		item(out, "Note", c->notes.line[i]);
-	if (!c->strict)
+	item(out, "Floor", *c->result.floor_from ? c->result.floor_from : "none");
+	for (int i = 0; i < c->result.notes.n && i < 8; i++)
+		item(out, "Note", c->result.notes.line[i]);
+	if (!c->result.strict)
 		warnings(c, out);
 	fputs("\n| | reference | candidate |\n|---|---|---|\n", out);
-	fact_of(out, "path", vn_recording_path(c->ref), vn_recording_path(c->cand), PATHS);
+	fact_of(out, "path", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand), PATHS);
 	for (int i = 0; i < r->n; i++)
 		fact(out, r->fact[i].key, r->fact[i].value, vn_facts_get(d, r->fact[i].key));
 	for (int i = 0; i < d->n; i++)
@@ -262,18 +262,18 @@ static vn_status table(const vn_comparison *c, size_t room, FILE *out, vn_error 
 {
 	static const char head[] = "| checkpoint | nmse | \u00d7 floor | cosine | max abs | limit broken |\n|---|--:|--:|--:|--:|---|\n";
 	size_t used = sizeof head + TABLE_END;
-	int left = c->n_fails;
+	int left = c->result.n_fails;
 	if (left == 0)
 		return VN_OK;
 	fputs(head, out);
-	for (int i = 0; i < c->n_points; i++) {
+	for (int i = 0; i < c->result.n_points; i++) {
 		char  *text = NULL;
 		size_t n = 0;
-		FILE  *to = c->point[i].fails ? open_memstream(&text, &n) : NULL;
-		if (!c->point[i].fails)
+		FILE  *to = c->result.point[i].fails ? open_memstream(&text, &n) : NULL;
+		if (!c->result.point[i].fails)
 			continue;
 		if (to)
-			row(c, &c->point[i], to);
+			row(c, &c->result.point[i], to);
 		if (!vn_text_close(to, &text))
 			return vn_fail(err, VN_ERR_NOMEM, "no memory for a report");
 		used += n;

@@ -66,15 +66,15 @@ static void head(const page *p)
 {
 	const vn_comparison *c = p->c;
 	char path[PATH_MAX];
-	recording_line(p, "reference", c->ref);
-	recording_line(p, "candidate", c->cand);
-	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
-	vn_weights_text(c->weights, WEIGHTS, p->out);
-	fprintf(p->out, "%-10s %s\n", "floor", *c->floor_from ? shown(c->floor_from, path) : "none (--model DIR or --floor FILE gives one)");
-	for (int i = 0; i < c->notes.n; i++)
-		fprintf(p->out, "%-10s %s\n", "note", c->notes.line[i]);
-	for (int i = 0; i < c->warnings.n; i++)
-		fprintf(p->out, "%-10s %s\n", "warning", c->warnings.line[i]);
+	recording_line(p, "reference", c->opened.ref);
+	recording_line(p, "candidate", c->opened.cand);
+	fprintf(p->out, "%-10s %s  %s(%s)%s\n", "limits", shown(c->request.limits->path, path), DIM(p), p->o->limits_chosen, PLAIN(p));
+	vn_weights_text(c->result.weights, WEIGHTS, p->out);
+	fprintf(p->out, "%-10s %s\n", "floor", *c->result.floor_from ? shown(c->result.floor_from, path) : "none (--model DIR or --floor FILE gives one)");
+	for (int i = 0; i < c->result.notes.n; i++)
+		fprintf(p->out, "%-10s %s\n", "note", c->result.notes.line[i]);
+	for (int i = 0; i < c->result.warnings.n; i++)
+		fprintf(p->out, "%-10s %s\n", "warning", c->result.warnings.line[i]);
 	fputc('\n', p->out);
 }
 
@@ -123,7 +123,7 @@ static void row(const page *p, const vn_checkpoint *k)
 		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
-	if (p->c->replayed)
+	if (p->c->result.replayed)
 		replay_cells(p, k);
 	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
 	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
@@ -146,25 +146,25 @@ static void say_run(const page *p, int from, int to)
 	int first = -1, last = -1;
 	char label[VN_LABEL];
 	for (int i = from; i < to; i++)
-		if (c->point[i].layer >= 0) {
-			first = first < 0 || c->point[i].layer < first ? c->point[i].layer : first;
-			last = c->point[i].layer > last ? c->point[i].layer : last;
+		if (c->result.point[i].layer >= 0) {
+			first = first < 0 || c->result.point[i].layer < first ? c->result.point[i].layer : first;
+			last = c->result.point[i].layer > last ? c->result.point[i].layer : last;
 		}
 	if (to - from == 1) {
-		fprintf(p->out, "%s", vn_label(&c->point[from], label));
+		fprintf(p->out, "%s", vn_label(&c->result.point[from], label));
 		return;
 	}
-	if (c->point[from].step != c->point[to - 1].step)
-		fprintf(p->out, "steps %d-%d, ", c->point[from].step, c->point[to - 1].step);
-	else if (c->point[from].step > 0)
-		fprintf(p->out, "step %d, ", c->point[from].step);
+	if (c->result.point[from].step != c->result.point[to - 1].step)
+		fprintf(p->out, "steps %d-%d, ", c->result.point[from].step, c->result.point[to - 1].step);
+	else if (c->result.point[from].step > 0)
+		fprintf(p->out, "step %d, ", c->result.point[from].step);
 	if (first >= 0 && first == last)
 		fprintf(p->out, "layer %d: ", first);
 	else if (first >= 0)
 		fprintf(p->out, "layers %d-%d: ", first, last);
 	int n = 0;
 	for (int i = from; i < to; i++)
-		n += !absent(&c->point[i]);
+		n += !absent(&c->result.point[i]);
 	fprintf(p->out, "%d checkpoint%s", n, n == 1 ? "" : "s");
 }
 
@@ -176,17 +176,17 @@ static void healthy_run(const page *p, int from, int to)
 	char label[VN_LABEL];
 	double ratio;
 	for (int i = from; i < to; i++)
-		measured += !absent(&c->point[i]);
+		measured += !absent(&c->result.point[i]);
 	if (!measured)
 		return; /* said below the table */
-	while (absent(&c->point[from]))
+	while (absent(&c->result.point[from]))
 		from++;
-	while (absent(&c->point[to - 1]))
+	while (absent(&c->result.point[to - 1]))
 		to--;
 	for (int i = from; i < to; i++) {
-		const vn_checkpoint *k = &c->point[i];
+		const vn_checkpoint *k = &c->result.point[i];
 		unlimited += k->status == VN_UNLIMITED;
-		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->point[worst].m.value[VN_M_NMSE]))
+		if (k->m.n && (worst < 0 || k->m.value[VN_M_NMSE] > c->result.point[worst].m.value[VN_M_NMSE]))
 			worst = i;
 	}
 	fprintf(p->out, "%s%-10s%s  ", GREEN(p), "within", PLAIN(p));
@@ -194,10 +194,10 @@ static void healthy_run(const page *p, int from, int to)
 	if (unlimited)
 		fprintf(p->out, ", %d of them without a limit", unlimited);
 	if (worst >= 0) {
-		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->point[worst].m.value[VN_M_NMSE]);
+		fprintf(p->out, "%s; worst nmse %.2g", DIM(p), c->result.point[worst].m.value[VN_M_NMSE]);
 		if (to - from > 1)
-			fprintf(p->out, " at %s", vn_label(&c->point[worst], label));
-		if (vn_ratio_of(c, &c->point[worst], &ratio))
+			fprintf(p->out, " at %s", vn_label(&c->result.point[worst], label));
+		if (vn_ratio_of(c, &c->result.point[worst], &ratio))
 			fprintf(p->out, " (%.2g x floor)", ratio);
 		fputs(PLAIN(p), p->out);
 	}
@@ -206,7 +206,7 @@ static void healthy_run(const page *p, int from, int to)
 
 static bool quiet(const page *p, int i)
 {
-	const vn_checkpoint *k = &p->c->point[i];
+	const vn_checkpoint *k = &p->c->result.point[i];
 	return !p->o->all && !k->fails && (k->status == VN_WITHIN || k->status == VN_UNLIMITED || absent(k));
 }
 
@@ -217,10 +217,10 @@ static void say_absent(const page *p, vn_status_word status, const char *where)
 	const vn_comparison *c = p->c;
 	const char *said[POINTS_NAMED];
 	int n = 0, points = 0;
-	for (int i = 0; i < c->n_points; i++) {
-		const char *dot = strchr(c->point[i].name, '.'), *point = dot ? dot + 1 : c->point[i].name;
+	for (int i = 0; i < c->result.n_points; i++) {
+		const char *dot = strchr(c->result.point[i].name, '.'), *point = dot ? dot + 1 : c->result.point[i].name;
 		bool again = false;
-		if (!absent(&c->point[i]) || c->point[i].status != status)
+		if (!absent(&c->result.point[i]) || c->result.point[i].status != status)
 			continue;
 		n++;
 		for (int k = 0; k < points && k < POINTS_NAMED; k++)
@@ -240,16 +240,16 @@ static void table(const page *p)
 {
 	const vn_comparison *c = p->c;
 	fprintf(p->out, "%s%-10s  %-*s  %9s  %8s  %s%11s  %9s  %11s  %s%s\n", BOLD(p), "", p->width, "checkpoint", "nmse",
-	        "x floor", c->replayed ? "   local   gain  " : "", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
-	for (int i = 0; i < c->n_points; ) {
+	        "x floor", c->result.replayed ? "   local   gain  " : "", "cosine", "max abs", "worst token", "limit broken", PLAIN(p));
+	for (int i = 0; i < c->result.n_points; ) {
 		int j = i;
 		/* A line for a run of healthy ones: of the prompt, then of the steps behind it. */
-		while (j < c->n_points && quiet(p, j) && (c->point[j].step > 0) == (c->point[i].step > 0))
+		while (j < c->result.n_points && quiet(p, j) && (c->result.point[j].step > 0) == (c->result.point[i].step > 0))
 			j++;
 		if (j > i)
 			healthy_run(p, i, j);
 		else
-			row(p, &c->point[j++]);
+			row(p, &c->result.point[j++]);
 		i = j;
 	}
 	say_absent(p, VN_MISSING, "candidate");
@@ -263,9 +263,9 @@ static void findings(const page *p)
 {
 	const vn_comparison *c = p->c;
 	int missing = 0, extra = 0;
-	for (int i = 0; i < c->n_points; i++) {
-		missing += c->point[i].fails && c->point[i].status == VN_MISSING;
-		extra += c->point[i].fails && c->point[i].status == VN_EXTRA;
+	for (int i = 0; i < c->result.n_points; i++) {
+		missing += c->result.point[i].fails && c->result.point[i].status == VN_MISSING;
+		extra += c->result.point[i].fails && c->result.point[i].status == VN_EXTRA;
 	}
 	if (missing)
 		fprintf(p->out, "%d missing in the candidate: restrict with --points, or --allow missing\n", missing);
@@ -287,7 +287,7 @@ static void verdict(const page *p)
 {
 	char counts[VN_WORDS], start[VN_WORDS];
 	vn_say_start(p->c, start);
-	fprintf(p->out, "%s%s%s%s: %s%s%s\n", BOLD(p), p->c->within ? GREEN(p) : RED(p), vn_say_verdict(p->c), PLAIN(p),
+	fprintf(p->out, "%s%s%s%s: %s%s%s\n", BOLD(p), p->c->result.within ? GREEN(p) : RED(p), vn_say_verdict(p->c), PLAIN(p),
 	        vn_say_counts(p->c, counts), *start ? " " : "", start);
 }
 
@@ -297,13 +297,13 @@ static void origins_line(const page *p)
 {
 	const vn_comparison *c = p->c;
 	char label[VN_LABEL];
-	if (c->n_origins < 2 && !(c->n_origins == 1 && c->origins[0] != c->first))
+	if (c->result.n_origins < 2 && !(c->result.n_origins == 1 && c->result.origins[0] != c->result.first))
 		return;
 	fprintf(p->out, "%-10s", "origins");
-	for (int i = 0; i < c->n_origins && i < NAMED; i++)
-		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->point[c->origins[i]], label));
-	if (c->n_origins > NAMED)
-		fprintf(p->out, " and %d more", c->n_origins - NAMED);
+	for (int i = 0; i < c->result.n_origins && i < NAMED; i++)
+		fprintf(p->out, "%s %s", i ? "," : "", vn_label(&c->result.point[c->result.origins[i]], label));
+	if (c->result.n_origins > NAMED)
+		fprintf(p->out, " and %d more", c->result.n_origins - NAMED);
 	fputc('\n', p->out);
 }
 
@@ -329,9 +329,9 @@ static void cleared_lines(const page *p)
 static void next_line(const page *p)
 {
 	const vn_comparison *c = p->c;
-	if (c->why || c->options->bitwise || !c->n_status[VN_OUTSIDE] || (c->model && !c->n_origins))
+	if (c->result.why || c->request.options->bitwise || !c->result.n_status[VN_OUTSIDE] || (c->opened.model && !c->result.n_origins))
 		return;
-	fprintf(p->out, "%-10s %s\n", "next", c->model ? "--explain, or vernier explain: which known mistake makes it"
+	fprintf(p->out, "%-10s %s\n", "next", c->opened.model ? "--explain, or vernier explain: which known mistake makes it"
 	                                                   : "--model MODEL: which operation is at fault; with --explain: which known mistake makes it");
 }
 
@@ -344,7 +344,7 @@ static void first_screen(const page *p)
 	fprintf(p->out, "%-10s ", "verdict");
 	verdict(p);
 	if (first >= 0) {
-		const vn_checkpoint *k = &c->point[first];
+		const vn_checkpoint *k = &c->result.point[first];
 		const vn_check *broken = k->worst >= 0 ? &k->check[k->worst] : NULL;
 		const vn_report_detail *x = vn_story_find(p->s, first);
 		fprintf(p->out, "%-10s %s\n", "first", vn_label(k, label));
@@ -367,21 +367,21 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	char label[VN_LABEL];
 
 	(void)err;
-	for (int i = 0; i < c->n_points; i++)
+	for (int i = 0; i < c->result.n_points; i++)
 		if (!quiet(&p, i)) {
-			const int n = (int)strlen(vn_label(&c->point[i], label));
+			const int n = (int)strlen(vn_label(&c->result.point[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
 	first_screen(&p);
 	head(&p);
 	table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
-		if (s->told[i].point == c->first || c->point[s->told[i].point].origin)
+		if (s->told[i].point == c->result.first || c->result.point[s->told[i].point].origin)
 			vn_report_full(c, &s->told[i], o->colour, out);
-	if (c->n_origins > DETAILS) {
+	if (c->result.n_origins > DETAILS) {
 		fprintf(out, "more origins:");
-		for (int i = DETAILS; i < c->n_origins; i++)
-			fprintf(out, " %s", vn_label(&c->point[c->origins[i]], label));
+		for (int i = DETAILS; i < c->result.n_origins; i++)
+			fprintf(out, " %s", vn_label(&c->result.point[c->result.origins[i]], label));
 		fputs("\n\n", out);
 	}
 	findings(&p);

@@ -68,7 +68,7 @@ static vn_status side(vn_numbers *s, int which, vn_report_detail *d, vn_error *e
 
 static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_report_detail *d, vn_error *err)
 {
-	vn_numbers *ref = vn_numbers_open(c->ref, p->ref, err), *cand = ref ? vn_numbers_open(c->cand, p->cand, err) : NULL;
+	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err), *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
 	if (!st && !(st = side(ref, 0, d, err)) && !(st = side(cand, 1, d, err)))
 		st = vn_profile_read(ref, cand, &d->profile, err);
@@ -79,19 +79,19 @@ static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_report_det
 
 static vn_status inputs(const vn_comparison *c, int *room, vn_report_detail *d, vn_error *err)
 {
-	d->n_input = vn_inputs_of(c, d->point, room, c->n_points);
+	d->n_input = vn_inputs_of(c, d->point, room, c->result.n_points);
 	if (d->n_input <= 0)
 		return VN_OK;
 	if (!(d->input = malloc((size_t)d->n_input * sizeof *d->input)))
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->point[d->point].name);
+		return vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %s", c->result.point[d->point].name);
 	memcpy(d->input, room, (size_t)d->n_input * sizeof *d->input);
 	return VN_OK;
 }
 
 static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
 {
-	const vn_checkpoint *p = &c->point[point];
-	const vn_entry *e = vn_recording_entry(c->ref, p->ref);
+	const vn_checkpoint *p = &c->result.point[point];
+	const vn_entry *e = vn_recording_entry(c->opened.ref, p->ref);
 	vn_report_detail *d = &s->told[s->n++];
 	vn_status st;
 	d->point = point;
@@ -106,9 +106,9 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
-	say_where(c->ref, e, d->at, d->where, sizeof d->where);
-	vn_recording_forget(c->ref); /* pages that were looked at would add up */
-	vn_recording_forget(c->cand);
+	say_where(c->opened.ref, e, d->at, d->where, sizeof d->where);
+	vn_recording_forget(c->opened.ref); /* pages that were looked at would add up */
+	vn_recording_forget(c->opened.cand);
 	return VN_OK;
 }
 
@@ -117,18 +117,18 @@ vn_status vn_story_of(vn_comparison *c, int most, vn_story *s, vn_error *err)
 	vn_status st = VN_OK;
 	int64_t more = 0;
 	memset(s, 0, sizeof *s);
-	if (c->first < 0 || most < 1)
+	if (c->result.first < 0 || most < 1)
 		return VN_OK;
-	int *room = malloc((size_t)c->n_points * sizeof *room);
+	int *room = malloc((size_t)c->result.n_points * sizeof *room);
 	if (!room || !(s->told = calloc((size_t)most, sizeof *s->told)))
 		st = vn_fail(err, VN_ERR_NOMEM, "no memory for the details of %d checkpoints", most);
 	else
-		st = tell(c, c->first, room, s, err);
-	for (int i = 0; !st && i < c->n_origins && s->n < most; i++)
-		if (c->origins[i] != c->first)
-			st = tell(c, c->origins[i], room, s, err);
-	for (int i = 0; !st && i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+		st = tell(c, c->result.first, room, s, err);
+	for (int i = 0; !st && i < c->result.n_origins && s->n < most; i++)
+		if (c->result.origins[i] != c->result.first)
+			st = tell(c, c->result.origins[i], room, s, err);
+	for (int i = 0; !st && i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		if (p->status != VN_OUTSIDE || !p->fails || vn_story_find(s, i))
 			continue;
 		if (!p->origin)

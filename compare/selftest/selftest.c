@@ -30,9 +30,9 @@ static vn_status open_all(vn_mutation_harness *c, vn_error *err)
 {
 	vn_comparison three = { 0 };
 	vn_status st = vn_comparison_open(&three, c->h->ref, c->h->cand, c->h->floor, err);
-	c->ref = three.ref;
-	c->cand = three.cand;
-	c->floor = three.floor;
+	c->ref = three.opened.ref;
+	c->cand = three.opened.cand;
+	c->floor = three.opened.floor;
 	vn_call *call;
 	int      n = 0;
 	if (st || (st = vn_calls_common(c->ref, c->cand, &call, &n, err)))
@@ -297,10 +297,10 @@ static bool broken(const vn_checkpoint *p, vn_metric m)
 /* Of all steps, one is charged with what is found of them together. */
 static bool broken_there(const vn_comparison *c, const vn_mutation *m, int at)
 {
-	for (int i = 0; i < c->n_points && m->when == VN_EVERY_STEP; i++)
-		if (strcmp(c->point[i].name, c->point[at].name) == 0 && broken(&c->point[i], m->want.metric))
+	for (int i = 0; i < c->result.n_points && m->when == VN_EVERY_STEP; i++)
+		if (strcmp(c->result.point[i].name, c->result.point[at].name) == 0 && broken(&c->result.point[i], m->want.metric))
 			return true;
-	return broken(&c->point[at], m->want.metric);
+	return broken(&c->result.point[at], m->want.metric);
 }
 
 static bool said(const vn_lines *l, const char *text)
@@ -314,8 +314,8 @@ static bool said(const vn_lines *l, const char *text)
 /* The checkpoint that it is about: of all steps, the first that fails; -1. */
 static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry *target)
 {
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		const bool named = target && strcmp(p->name, target->name) == 0;
 		if (m->want.anywhere ? p->status == m->want.status && p->fails : m->when == VN_EVERY_STEP ? named && p->fails : named && p->step == target->step)
 			return i;
@@ -325,16 +325,16 @@ static int subject(const vn_comparison *c, const vn_mutation *m, const vn_entry 
 
 static void say_found(const vn_comparison *c, int i, vn_outcome *o)
 {
-	const vn_checkpoint *p = i >= 0 ? &c->point[i] : NULL;
+	const vn_checkpoint *p = i >= 0 ? &c->result.point[i] : NULL;
 	const vn_check      *k = p && p->worst >= 0 ? &p->check[p->worst] : NULL;
 
-	if (c->within)
+	if (c->result.within)
 		snprintf(o->found, sizeof o->found, "within limits");
 	else if (!p)
-		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->n_fails, c->first >= 0 ? c->point[c->first].name : "not measured");
+		snprintf(o->found, sizeof o->found, "%d outside, the first %s", c->result.n_fails, c->result.first >= 0 ? c->result.point[c->result.first].name : "not measured");
 	else
 		snprintf(o->found, sizeof o->found, "%s%s%s: %.60s%s", vn_status_text(p->status), k ? " by " : "",
-		         k ? metric_name(k->metric) : "", p->name, c->n_fails > 1 ? " and others" : "");
+		         k ? metric_name(k->metric) : "", p->name, c->result.n_fails > 1 ? " and others" : "");
 }
 
 /* A comparison that came to an end. */
@@ -346,15 +346,15 @@ static vn_status judge(const vn_comparison *c, const vn_mutation *mutation, cons
 	vn_status st;
 
 	say_found(c, i, o);
-	o->status = c->within ? 0 : 1;
-	if (c->within || i < 0)
+	o->status = c->result.within ? 0 : 1;
+	if (c->result.within || i < 0)
 		return VN_OK;
-	const vn_checkpoint *p = &c->point[i];
-	bool good = p->status == w->status && p->fails && (w->many || c->n_fails == 1);
+	const vn_checkpoint *p = &c->result.point[i];
+	bool good = p->status == w->status && p->fails && (w->many || c->result.n_fails == 1);
 	if (w->status == VN_OUTSIDE)
-		good = good && broken_there(c, mutation, i) && (w->anywhere || c->first == i);
+		good = good && broken_there(c, mutation, i) && (w->anywhere || c->result.first == i);
 	if (w->says)
-		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) || said(&c->warnings, w->says));
+		good = good && ((p->detail && strstr(p->detail, w->says)) || (p->holds && strstr(p->holds, w->says)) || said(&c->result.warnings, w->says));
 	if (good && w->like) {
 		if ((st = vn_match_layout(c, i, &like, err)))
 			return st;
@@ -376,10 +376,10 @@ static vn_status refused(const vn_comparison *c, const vn_expected *w, vn_status
 		*err = *why;
 		return st;
 	}
-	const char *line = c->refusals.n ? c->refusals.line[0] : why->text, *file = strstr(line, ".h5: ");
+	const char *line = c->result.refusals.n ? c->result.refusals.line[0] : why->text, *file = strstr(line, ".h5: ");
 	snprintf(o->found, sizeof o->found, "refused: %.280s", file ? file + strlen(".h5: ") : line);
 	o->status = 2;
-	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || said(&c->refusals, w->says)))
+	if (w && w->status == VN_N_STATUS_WORDS && (strstr(why->text, w->says) || said(&c->result.refusals, w->says)))
 		o->caught = VN_CAUGHT;
 	return VN_OK;
 }
@@ -392,7 +392,7 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	vn_compare_options options = k->o;
 	if (unit == VN_UNIT_MODEL)
 		options.model = k->h->model;
-	vn_comparison c = { .floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor, .options = &options };
+	vn_comparison c = { .opened.floor = unit == VN_UNIT_NONE || options.model ? NULL : k->floor, .request.options = &options };
 	vn_recording *own_ref = NULL, *own_cand = NULL;
 	vn_error      why = { "" };
 	vn_status     st = VN_OK, bad = VN_OK;
@@ -400,25 +400,25 @@ static vn_status compare(vn_mutation_harness *k, const char *ref, const char *ca
 	o->caught = VN_MISSED;
 	if ((ref && (st = vn_recording_open(ref, &own_ref, &why))) || (cand && (st = vn_recording_open(cand, &own_cand, &why))))
 		goto done;
-	c.ref = own_ref ? own_ref : k->ref;
-	c.cand = own_cand ? own_cand : k->cand;
-	const char *precision = vn_facts_get(vn_recording_run(c.cand), "precision");
-	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.limits, &why)
-	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.cand), &c.limits, &why)) || (st = vn_compare(&c, &why)))
+	c.opened.ref = own_ref ? own_ref : k->ref;
+	c.opened.cand = own_cand ? own_cand : k->cand;
+	const char *precision = vn_facts_get(vn_recording_run(c.opened.cand), "precision");
+	if ((st = k->h->limits ? vn_limits_open(k->h->limits, &c.request.limits, &why)
+	                       : vn_limits_own(precision ? precision : "", vn_recording_family(c.opened.cand), &c.request.limits, &why)) || (st = vn_compare(&c, &why)))
 		goto done;
 	if (m) {
 		bad = judge(&c, m, target, o, err);
 	} else {
-		o->caught = c.within ? VN_CAUGHT : VN_MISSED;
-		o->status = c.within ? 0 : 1;
-		say_found(&c, c.first, o);
+		o->caught = c.result.within ? VN_CAUGHT : VN_MISSED;
+		o->status = c.result.within ? 0 : 1;
+		say_found(&c, c.result.first, o);
 	}
 done:
 	if (st)
 		bad = refused(&c, m ? &m->want : NULL, st, &why, o, err);
-	const bool aligned = c.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
+	const bool aligned = c.result.notes.n > 0; /* the recordings may stay cut or turned to fit each other (capture/view/view.h) */
 	vn_comparison_finish(&c);
-	vn_limits_destroy(c.limits);
+	vn_limits_destroy(c.request.limits);
 	vn_recording_close(own_ref);
 	vn_recording_close(own_cand);
 	if (!aligned || bad)

@@ -14,7 +14,7 @@ static const char *const points[] = { "layer0.q_proj", "logits" };
 static char path[64];
 static vn_compare_options options = { .points = points, .n_points = 2, .threads = 1 };
 static bool all_known; /* by the last input */
-static vn_comparison comparison = { .options = &options };
+static vn_comparison comparison = { .request.options = &options };
 
 /* Two runs of one model, a little apart, and limits that none keeps to. */
 static void prepare(void)
@@ -22,11 +22,11 @@ static void prepare(void)
 	static const char folder[] = VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.";
 	vn_error err = { "" };
 	vn_comparison *c = &comparison;
-	if (c->ref)
+	if (c->opened.ref)
 		return;
-	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c->ref, &err)
-	    || vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c->cand, &err)
-	    || vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->limits, &err) || vn_compare(c, &err)) {
+	if (vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f64.h5", &c->opened.ref, &err)
+	    || vn_recording_open(VERNIER_SOURCE "/fixtures/golden/gpt2-trained.p001.f32.h5", &c->opened.cand, &err)
+	    || vn_limits_parse("t.yaml", limits, sizeof limits - 1, &c->request.limits, &err) || vn_compare(c, &err)) {
 		fprintf(stderr, "%s: %s\n", folder, err.text);
 		exit(2);
 	}
@@ -44,25 +44,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FILE *f = fopen(path, "w");
 	if (!f || fwrite(data, 1, size, f) != size || fclose(f) != 0)
 		exit(2);
-	for (int i = 0; i < c->n_points; i++) {
-		c->point[i].fails = true;
-		c->point[i].since = VN_NO_BASELINE;
-		c->point[i].was = (double)NAN;
+	for (int i = 0; i < c->result.n_points; i++) {
+		c->result.point[i].fails = true;
+		c->result.point[i].since = VN_NO_BASELINE;
+		c->result.point[i].was = (double)NAN;
 	}
-	memset(c->n_since, 0, sizeof c->n_since);
+	memset(c->result.n_since, 0, sizeof c->result.n_since);
 	if (vn_baseline_apply(c, &err)) {
 		if (!fuzz_one_line(err.text))
 			abort();
 		return 0;
 	}
-	for (int i = 0; i < c->n_points; i++) {
-		const vn_checkpoint *p = &c->point[i];
+	for (int i = 0; i < c->result.n_points; i++) {
+		const vn_checkpoint *p = &c->result.point[i];
 		failing += p->fails;
 		known += p->since == VN_KNOWN || p->since == VN_BETTER;
 		if (p->fails == (p->since == VN_KNOWN || p->since == VN_BETTER))
 			abort();
 	}
-	if (failing + known != c->n_points)
+	if (failing + known != c->result.n_points)
 		abort();
 	all_known = failing == 0;
 	return 0;
