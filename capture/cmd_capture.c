@@ -9,6 +9,7 @@
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -344,7 +345,8 @@ int cmd_capture(int argc, char **argv)
 	}
 	if (done.unsound_weights)
 		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
-	fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors,
-	        (double)done.bytes / 1e6, done.seconds, done.computing);
+	char size[24];
+	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
+	        vn_text_bytes(done.bytes, size), done.seconds, done.computing);
 	return vn_warnings_end("capture", o.strict, 0);
 }

@@ -3,6 +3,7 @@
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -110,6 +111,7 @@ int cmd_import(int argc, char **argv)
 	vn_error  err = { "" };
 	vn_status st;
 	int64_t   tensors = 0, bytes = 0;
+	char      size[24];
 
 	const int said = arguments(&o, argc, argv);
 	if (said)
@@ -124,7 +126,7 @@ int cmd_import(int argc, char **argv)
 	if (st)
 		fprintf(stderr, "vernier import: %s\n", err.text);
 	else if (!o.import.dry)
-		fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB%s\n", o.output, tensors, (double)bytes / 1e6, i.complete ? "" : ", incomplete");
+		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s", vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
 	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);

@@ -18,6 +18,7 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 
 void vn_reporting_choose(vn_reporting *k)
 {
+	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
 	const char *end = k->path ? strrchr(k->path, '.') : NULL;
 	k->json = k->format == VN_FORM_UNSAID ? end && strcmp(end, ".json") == 0 : k->format == VN_FORM_JSON;
 }
