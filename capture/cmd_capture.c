@@ -2,12 +2,14 @@
 #include "capture/run/arguments.h"
 #include "capture/commands.h"
 #include "capture/run/interrupt.h"
+#include "capture/run/ids_from.h"
 #include "capture/run/prompt.h"
 #include "capture/run/run.h"
 #include "capture/run/toggles.h"
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -18,8 +20,9 @@
 enum { MOST_PATTERNS = 256 };
 
 typedef struct options {
-	const char *engine, *model, *ids_text, *prompt_text, *forced_text;
-	bool        no_special, strict;
+	const char *engine, *model, *forced_text, *forced_from;
+	vn_prompt_source source;
+	bool        strict;
 	const char *pattern[MOST_PATTERNS], *precise[MOST_PATTERNS], *forced[MOST_PATTERNS];
 	const char *inject[MOST_PATTERNS];
 	int         n_inject;
@@ -37,13 +40,14 @@ static vn_option_taker take_precision;
 
 static const vn_option known[] = {
 	VN_GROUP("What to run"),
-	{ "prompt", 0, VN_INTO(options, prompt_text), .argument = "TEXT|@FILE",
+	{ "prompt", 0, VN_INTO(options, source.text), .argument = "TEXT|@FILE",
 	  .help = "Run this text, or the contents of a file or pipe, through the model's tokenizer: tokenizer.json, vocab.json with merges.txt, or the "
 	          "vocabulary of the GGUF file. Every byte of a file counts, a final newline too. Write a leading @ of TEXT twice. Bytes that are not UTF-8 "
 	          "become tokens too. Special tokens written in the text are special tokens." },
-	{ "no-special-tokens", 0, VN_INTO(options, no_special),
+	{ "no-special-tokens", 0, VN_INTO(options, source.no_special),
 	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for, such as Llama 3's token at the beginning of a text." },
-	{ "ids", 0, VN_INTO(options, ids_text), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or a file or pipe that holds them." },
+	{ "ids", 0, VN_INTO(options, source.list), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(options, source.recording), .argument = "REC", .help = "Run the token ids of the prompt of the recording REC." },
 	VN_GROUP("What to record"),
 	{ "output", 'o', VN_INTO(options, recipe.path), .argument = "FILE",
 	  .help = "Write the recording to FILE. Required. The file gets this name only when it is complete." },
@@ -80,6 +84,8 @@ static const vn_option known[] = {
 	          "rounding changes a choice." },
 	{ "force-ids", 0, VN_INTO(options, forced_text), .argument = "LIST|@FILE",
 	  .help = "Decode these tokens, one step each, instead of --decode. This compares what another engine decoded, step by step." },
+	{ "force-ids-from", 0, VN_INTO(options, forced_from), .argument = "REC",
+	  .help = "Decode the tokens that were decoded in the recording REC. With --ids-from REC the run has the tokens of REC." },
 	VN_GROUP("The GPU"),
 	{ "device", 0, VN_INTO(options, run.device), VN_RANGE(0, 255), .argument = "N",
 	  .help = "GPU number, as listed by vernier devices. Default: the best suitable device." },
@@ -99,7 +105,7 @@ static const vn_option known[] = {
 };
 
 const vn_command vn_capture_command = {
-	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST [OPTION]...",
+	.name = "capture", .synopsis = "ref|gpu MODEL -o FILE --prompt TEXT|--ids LIST|--ids-from REC [OPTION]...",
 	.about = "Run a model on the CPU reference or on the GPU and record its checkpoints.",
 	.option = known, .n = sizeof known / sizeof *known, .status = "0 recorded, 1 recorded with a warning (--strict), 2 trouble",
 };
@@ -169,20 +175,20 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 		return vn_fail(err, VN_ERR_USAGE, "the engine is ref or gpu, not '%s'", o->engine);
 	if (!o->recipe.path)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the recording goes");
-	if (!o->ids_text && !o->prompt_text)
-		return vn_fail(err, VN_ERR_USAGE, "--ids LIST or --prompt TEXT is needed (or @FILE): the tokens to run");
-	if (o->ids_text && (o->prompt_text || o->no_special))
-		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is %s?",
-		               o->prompt_text ? "--prompt" : "--no-special-tokens");
+	vn_status st = vn_prompt_check(&o->source, false, err);
+	if (st)
+		return st;
 	const bool decodes = o->recipe.decode >= 0, heated = o->recipe.temperature >= 0;
 	if (!decodes && (heated || o->seed >= 0))
 		return vn_fail(err, VN_ERR_USAGE, "%s is for --decode N", heated ? "--temperature" : "--seed");
-	if (decodes && o->forced_text)
+	if (decodes && (o->forced_text || o->forced_from))
 		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --decode %" PRId64 "?", o->recipe.decode);
+	if (o->forced_text && o->forced_from)
+		return vn_fail(err, VN_ERR_USAGE, "--force-ids says what is decoded, then what is --force-ids-from?");
 	if (!o->recipe.precision)
 		o->recipe.precision = o->run.gpu ? "f16" : "f32";
-	if (!vn_policy_from_name(o->recipe.precision, &o->run.policy))
-		return vn_fail(err, VN_ERR_USAGE, "--precision is one of %s, not '%s'", vn_policy_names, o->recipe.precision);
+	if ((st = vn_policy_read("--precision", o->recipe.precision, &o->run.policy, err)))
+		return st;
 	const char *gpu_alone = o->run.n_force_ref ? "--force-ref" : o->run.device >= 0 ? "--device" : o->kv >= 0 ? "--kv" : o->run.block ? "--block-size"
 	                      : o->run.validate ? "--validate" : o->run.guard ? "--guard" : NULL;
 	if (!o->run.gpu && gpu_alone)
@@ -292,8 +298,9 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	if ((st = heed_environment(o, &text, &list, err)))
 		goto done;
 	if ((o->forced_text && (st = vn_read_ids("--force-ids", o->forced_text, &forced, &o->recipe.decode, err))) ||
+	    (o->forced_from && (st = vn_ids_from("--force-ids-from", o->forced_from, VN_IDS_DECODED, &forced, &o->recipe.decode, err))) ||
 	    (st = vn_model_open(o->model, &m, err)) ||
-	    (st = vn_prompt_read(o->model, o->ids_text, o->prompt_text, !o->no_special, &prompt, err)))
+	    (st = vn_prompt_read(o->model, &o->source, &prompt, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		vn_warn("capture", "%s", warning);
@@ -338,7 +345,8 @@ int cmd_capture(int argc, char **argv)
 	}
 	if (done.unsound_weights)
 		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
-	fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors,
-	        (double)done.bytes / 1e6, done.seconds, done.computing);
+	char size[24];
+	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
+	        vn_text_bytes(done.bytes, size), done.seconds, done.computing);
 	return vn_warnings_end("capture", o.strict, 0);
 }

@@ -3,6 +3,7 @@
 #include "capture/import/import.h"
 #include "capture/base/warnings.h"
 #include "libref/base/options.h"
+#include "libref/base/text.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -34,6 +35,7 @@ static const vn_option known[] = {
 	  .help = "The model that ran. It adds config and table of weights to the recording and gives the lengths of axes." },
 	{ "ids", 0, VN_INTO(options, import.ids), .argument = "LIST|@FILE",
 	  .help = "The tokens, if the dump does not have them. With several steps, each step after the first has one token." },
+	{ "ids-from", 0, VN_INTO(options, import.ids_from), .argument = "REC", .help = "The tokens of the recording REC, decoded ones too, as --ids." },
 	{ "positions", 0, VN_INTO(options, import.positions), .argument = "LIST|@FILE", .help = "The positions of the tokens. Default: counted from 0." },
 	{ "engine", 0, VN_INTO(options, import.engine), .argument = "NAME", .help = "The engine that wrote the dump. Default: as the dump says." },
 	{ "precision", 0, VN_INTO(options, import.precision), .argument = "WORD",
@@ -63,6 +65,8 @@ static vn_status check(options *o, int argc, char **argv, vn_error *err)
 	o->import.path = argv[optind];
 	if (!o->output && !o->import.dry)
 		return vn_fail(err, VN_ERR_USAGE, "-o FILE is needed: where the checkpoint file goes (or --dry-run)");
+	if (o->import.ids && o->import.ids_from)
+		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens went in, then what is --ids-from?");
 	if (!short_enough(o->import.engine) || !short_enough(o->import.precision))
 		return vn_fail(err, VN_ERR_USAGE, "--engine and --precision are words of up to %d bytes", VN_FACT_VALUE - 1);
 	return VN_OK;
@@ -107,6 +111,7 @@ int cmd_import(int argc, char **argv)
 	vn_error  err = { "" };
 	vn_status st;
 	int64_t   tensors = 0, bytes = 0;
+	char      size[24];
 
 	const int said = arguments(&o, argc, argv);
 	if (said)
@@ -121,7 +126,7 @@ int cmd_import(int argc, char **argv)
 	if (st)
 		fprintf(stderr, "vernier import: %s\n", err.text);
 	else if (!o.import.dry)
-		fprintf(stderr, "%s: %" PRId64 " tensors, %.1f MB%s\n", o.output, tensors, (double)bytes / 1e6, i.complete ? "" : ", incomplete");
+		fprintf(stderr, "%s: %" PRId64 " tensor%s, %s%s\n", o.output, tensors, tensors == 1 ? "" : "s", vn_text_bytes(bytes, size), i.complete ? "" : ", incomplete");
 	const int troubles = st ? 0 : i.n_troubles;
 	vn_import_close(&i);
 	return vn_warnings_end("import", o.strict, st || (o.import.dry && troubles) ? 2 : 0);

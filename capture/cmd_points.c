@@ -3,6 +3,7 @@
 #include "capture/base/warnings.h"
 #include "capture/run/recorder_fault.h"
 #include "libref/base/glob.h"
+#include "libref/base/nearest.h"
 #include "libref/base/options.h"
 #include "libref/model/model.h"
 #include "libref/plan/fault.h"
@@ -102,7 +103,13 @@ static vn_status list_places(const vn_plan *p, const char *glob, vn_error *err)
 			if (!vn_fault_why_not(i, p, k))
 				printf("%-14s %s\n", vn_fault_id(i), p->value[p->node[k].out[0]].name);
 	}
-	return found ? VN_OK : vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id: vernier points --faults lists them", glob);
+	if (found)
+		return VN_OK;
+	vn_nearest near;
+	vn_nearest_start(&near, glob);
+	for (int i = 0; i < vn_n_faults(); i++)
+		vn_nearest_try(&near, vn_fault_id(i));
+	return vn_fail(err, VN_ERR_USAGE, "--faults=%s: no fault has such an id%s; vernier points --faults lists them", glob, vn_nearest_hint(&near));
 }
 
 static vn_status points(const char *path, const char *faults, vn_error *err)

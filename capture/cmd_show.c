@@ -3,6 +3,7 @@
 #include "capture/recording/verify.h"
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
+#include "libref/base/nearest.h"
 #include "libref/base/options.h"
 #include "libref/base/printed.h"
 
@@ -48,6 +49,16 @@ static const vn_step *step_named(const vn_recording *r, const char *name)
 	return NULL;
 }
 
+static void not_there(const vn_recording *r, const char *name, vn_error *err)
+{
+	vn_nearest near;
+
+	vn_nearest_start(&near, strchr(name, '/') ? strchr(name, '/') + 1 : name);
+	for (int i = 0; i < vn_recording_count(r); i++)
+		vn_nearest_try(&near, vn_recording_entry(r, i)->name);
+	vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'%s", vn_recording_path(r), name, vn_nearest_hint(&near));
+}
+
 /* "NAME" is looked for in every step, "step.1/NAME" in that one. */
 static int find(const vn_recording *r, const char *name, vn_error *err)
 {
@@ -64,7 +75,7 @@ static int find(const vn_recording *r, const char *name, vn_error *err)
 			found = vn_recording_find(r, step[i].number, slash + 1);
 	}
 	if (found < 0)
-		vn_fail(err, VN_ERR_NOTFOUND, "%s: no checkpoint named '%s'", vn_recording_path(r), name);
+		not_there(r, name, err);
 	return found;
 }
 

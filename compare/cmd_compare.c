@@ -5,15 +5,20 @@
 #include "compare/match/folders.h"
 #include "compare/options.h"
 #include "compare/text/output.h"
+#include "compare/explain/explain_words.h"
 #include "compare/report/report.h"
+#include "compare/report/words.h"
+#include "compare/text/shell.h"
 #include "compare/match/sides.h"
 
 #include "capture/recording/derive.h"
 #include "capture/file/place.h"
 #include "capture/base/warnings.h"
 
+#include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,7 +30,7 @@ typedef struct command {
 	const char *ref, *cand, *limits, *floor;
 	char      *const *ranks; /* with --shard: cand and the other ranks' */
 	int         n_ranks;
-	struct { const vn_report_form *form; const char *path; } report[MAX_REPORTS];
+	struct { const vn_report_form *form; const char *path; bool placed; } report[MAX_REPORTS]; /* path NULL: stdout; placed: by -o */
 	int         n_reports;
 	bool        force, all, quiet, shard, replay, no_replay;
 	enum { NONE_ABSENT, NO_REFERENCE, NO_CANDIDATE } absent; /* of a pair of two folders */
@@ -83,7 +88,7 @@ static const vn_option options[] = {
 	          "request; html is one page that needs no network. specs/ci.md shows how CI systems use them. Default: text." },
 	{ "output", 'o', .kind = VN_TAKE_EACH, .take = take_path, .argument = "PATH",
 	  .help = "The file for the last --format. Without a --format, the ending of PATH selects the form: .json, .xml for JUnit, .md for Markdown, .html, otherwise "
-	          "text. Default: stdout." },
+	          "text. - is stdout. Default: stdout." },
 	{ "force", 0, VN_INTO(command, force), .help = "Replace reports that exist." },
 	{ "all", 0, VN_INTO(command, all), .help = "Print a line for every checkpoint, including those within limits." },
 	{ "quiet", 'q', VN_INTO(command, quiet),
@@ -96,14 +101,17 @@ static const vn_option options[] = {
 const vn_command vn_compare_command = COMMAND("compare",
 	"Judge the recording CAND by the recording REF, or two folders of recordings, paired by file name (specs/compare.md).", "");
 const vn_command vn_explain_command = COMMAND("explain",
-	"Compare, and find the known mistake that reproduces each origin (specs/explain.md). The options are those of vernier compare; --explain and --replay "
-	"are always on.", "--model MODEL ");
+	"Compare, and name the known mistake that reproduces each origin, a checkpoint where the error begins (specs/explain.md).\n"
+	"What it needs: MODEL, the weights that both runs used (a HuggingFace directory or a GGUF file); REF and CAND, recordings of the same tokens; and in CAND "
+	"the inputs of the operations to explain, as a recording of all checkpoints has them. It runs the model on the CPU several times.\n"
+	"The options are those of vernier compare; --explain and --replay are always on.", "--model MODEL ");
 
 /* --format opens a report, -o says where the last one goes; -o alone opens one by its suffix. */
 static vn_status add_form(command *k, const vn_report_form *form, vn_error *err)
 {
 	if (k->n_reports == MAX_REPORTS)
 		return vn_fail(err, VN_ERR_USAGE, "more than %d reports", MAX_REPORTS);
+	k->report[k->n_reports].placed = false;
 	k->report[k->n_reports++].form = form;
 	return VN_OK;
 }
@@ -112,7 +120,12 @@ static vn_status take_form(void *to, const vn_option *option, const char *name, 
 {
 	const vn_report_form *form = vn_report_by_name(name);
 	(void)option;
-	return form ? add_form(to, form, err) : vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'", vn_report_names, name);
+	if (form)
+		return add_form(to, form, err);
+	vn_nearest near;
+	vn_nearest_start(&near, name);
+	vn_nearest_try_words(&near, vn_report_names);
+	return vn_fail(err, VN_ERR_USAGE, "--format takes %s, not '%s'%s", vn_report_names, name, vn_nearest_hint(&near));
 }
 
 static vn_status take_path(void *to, const vn_option *option, const char *path, vn_error *err)
@@ -124,12 +137,13 @@ static vn_status take_path(void *to, const vn_option *option, const char *path, 
 	for (int i = 0; i < k->n_reports; i++)
 		if (k->report[i].path && strcmp(k->report[i].path, path) == 0)
 			return vn_fail(err, VN_ERR_USAGE, "two reports into one file, %s", path);
-	if (k->n_reports == 0 || k->report[k->n_reports - 1].path) {
+	if (k->n_reports == 0 || k->report[k->n_reports - 1].placed) {
 		const vn_status st = add_form(k, vn_report_by_suffix(path), err);
 		if (st)
 			return st;
 	}
-	k->report[k->n_reports - 1].path = path;
+	k->report[k->n_reports - 1].path = strcmp(path, "-") == 0 ? NULL : path;
+	k->report[k->n_reports - 1].placed = true;
 	return VN_OK;
 }
 
@@ -260,6 +274,56 @@ static vn_status check_itself(const command *k, vn_comparison *c, vn_error *err)
 	return VN_OK;
 }
 
+static void add_pair(char again[VN_SHELL_LINE], const char *option, const char *value)
+{
+	vn_shell_add(again, VN_SHELL_LINE, option);
+	vn_shell_add(again, VN_SHELL_LINE, value);
+}
+
+static void say_allowed(unsigned allow, char again[VN_SHELL_LINE])
+{
+	char words[300] = "", one[40];
+	unsigned set;
+
+	for (const char *p = vn_allow_names; *p; p += strcspn(p, "|") + (p[strcspn(p, "|")] == '|')) {
+		snprintf(one, sizeof one, "%.*s", (int)strcspn(p, "|"), p);
+		set = 0;
+		if (!vn_allow_parse(one, &set) && (allow & set))
+			vn_text_add(words, sizeof words, "%s%s", *words ? "," : "", one);
+	}
+	if (*words)
+		add_pair(again, "--allow", words);
+}
+
+/* What selects the files and what of them is compared, for the commands that a report proposes. */
+static void say_again(const command *k, char again[VN_SHELL_LINE])
+{
+	char number[24];
+
+	snprintf(again, VN_SHELL_LINE, "."); /* the shell helper appends */
+	vn_shell_add(again, VN_SHELL_LINE, k->ref);
+	if (k->shard)
+		vn_shell_add(again, VN_SHELL_LINE, "--shard");
+	for (int i = 0; i < k->n_ranks; i++)
+		vn_shell_add(again, VN_SHELL_LINE, k->n_ranks > 1 ? k->ranks[i] : k->cand);
+	for (int i = 0; i < k->sides.n_names; i++)
+		add_pair(again, "--names", k->sides.names[i]);
+	for (int i = 0; i < k->sides.n_ref_names; i++)
+		add_pair(again, "--ref-names", k->sides.ref_names[i]);
+	for (int i = 0; i < k->how.o.n_points; i++)
+		add_pair(again, "--points", k->how.point[i]);
+	snprintf(number, sizeof number, "%" PRId64, (int64_t)k->sides.batch_row);
+	if (k->sides.batch_row >= 0)
+		add_pair(again, "--batch-row", number);
+	snprintf(number, sizeof number, "%" PRId64, (int64_t)k->sides.ref_batch_row);
+	if (k->sides.ref_batch_row >= 0)
+		add_pair(again, "--ref-batch-row", number);
+	if (k->limits)
+		add_pair(again, "--limits", k->limits);
+	say_allowed(k->how.o.allow, again);
+	memmove(again, again + (*again ? 2 : 0), strlen(again) + 1 - (*again ? 2 : 0));
+}
+
 static vn_status run(const command *k, vn_comparison *c, vn_error *err)
 {
 	char chosen[128];
@@ -332,13 +396,34 @@ typedef struct outcome {
 	char words[VN_LABEL + 40];
 } outcome;
 
+/* Where no report is on stdout: the verdict, and what was written, in a line. */
+static void say_written(const command *k, const vn_comparison *c)
+{
+	char     counts[VN_WORDS], start[VN_WORDS];
+	vn_lines why = { 0 };
+
+	for (int i = 0; i < k->n_reports; i++)
+		if (!k->report[i].path)
+			return;
+	vn_say_start(c, start);
+	vn_say_explanations(c, &why);
+	printf("%s: %s%s%s%s%s%s Written:", vn_say_verdict(c), vn_say_counts(c, counts), *start ? " " : "", start, why.n ? " Explained: " : "",
+	       why.n ? why.line[0] : "", why.n ? "." : "");
+	vn_lines_free(&why);
+	for (int i = 0; i < k->n_reports; i++)
+		printf("%s %s", i ? "," : "", k->report[i].path);
+	putchar('\n');
+}
+
 static outcome compare_files(const command *k)
 {
 	vn_comparison c = { .request.options = &k->how.o };
 	vn_error err = { "" };
-	char label[VN_LABEL];
+	char label[VN_LABEL], again[VN_SHELL_LINE];
 	outcome o = { 0 };
 
+	say_again(k, again);
+	c.request.again = *again ? again : NULL;
 	const vn_status st = k->absent ? run_alone(k, &c, &err) : run(k, &c, &err);
 	if (!st)
 		warn(k, &c);
@@ -346,9 +431,11 @@ static outcome compare_files(const command *k)
 		for (int i = 0; i < c.result.refusals.n; i++)
 			fprintf(stderr, "refused: %s\n", c.result.refusals.line[i]);
 		fprintf(stderr, "vernier %s: %s%s\n", k->name, err.text,
-		        c.result.refusals.n ? " (--allow WORDS overrides by name)" : st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
+		        st == VN_ERR_DAMAGED ? " (--allow digest)" : "");
 	}
 	o.status = st ? 2 : c.result.within ? 0 : 1;
+	if (!st && !k->quiet && !k->absent)
+		say_written(k, &c);
 	const int first = o.status == 1 ? vn_first_failure(&c) : -1;
 	if (k->absent && !st)
 		snprintf(o.words, sizeof o.words, "only in the %s%s", k->absent == NO_CANDIDATE ? "reference" : "candidate", o.status ? "" : " (allowed)");

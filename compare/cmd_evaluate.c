@@ -15,7 +15,8 @@
 enum { WINDOW_DEFAULT = 512, DECODE_DEFAULT = 64 };
 
 typedef struct command {
-	const char *model, *ids, *text, *precision;
+	const char *model, *text, *precision;
+	vn_prompt_source source; /* but for the text */
 	int         candidate;
 	bool        no_special;
 	int64_t     window, stride; /* 0: unsaid */
@@ -31,10 +32,11 @@ _Static_assert(WINDOW_DEFAULT == 512 && DECODE_DEFAULT == 64, "as the help says"
 
 static const vn_option options[] = {
 	VN_GROUP("The text"),
-	{ "text", 0, VN_INTO(command, text), .argument = "FILE", .help = "The text, through the model's tokenizer. This or --ids is required." },
+	{ "text", 0, VN_INTO(command, text), .argument = "FILE", .help = "The text, through the model's tokenizer. This, --ids or --ids-from is required." },
 	{ "no-special-tokens", 0, VN_INTO(command, no_special),
 	  .help = "Put no special token before the text. Default: those that the tokenizer's file asks for." },
-	{ "ids", 0, VN_INTO(command, ids), .argument = "LIST|@FILE", .help = "The token ids of the text: 1,2,3, or a file or pipe that holds them." },
+	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE", .help = "The token ids of the text: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC", .help = "Take the token ids of the prompt of the recording REC." },
 	{ "window", 0, VN_INTO(command, window), VN_RANGE(2, INT32_MAX), .argument = "N",
 	  .help = "Tokens per window. Default: 512, or the model's context if that is smaller." },
 	{ "stride", 0, VN_INTO(command, stride), VN_RANGE(1, INT32_MAX), .argument = "N",
@@ -56,27 +58,36 @@ static const vn_option options[] = {
 };
 
 const vn_command vn_evaluate_command = {
-	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST [OPTION]...",
+	.name = "evaluate", .synopsis = "MODEL --text FILE|--ids LIST|--ids-from REC [OPTION]...",
 	.about = "Run a text through the reference and through the engine under test: the perplexity of both, how often both choose the same next token, the "
 	         "divergence of their distributions, and how long they agree in greedy decoding (specs/evaluate.md).",
 	.option = options, .n = sizeof options / sizeof *options, .status = "0 done, 1 done with a warning (--strict), 2 trouble",
 };
 
+/* The file of the ids, for the report. */
+static const char *name_of_ids(const vn_prompt_source *from)
+{
+	return from->recording ? from->recording : from->list[0] == '@' ? from->list + 1 : "--ids";
+}
+
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
+	vn_error err;
+
 	if (vn_option_model("evaluate", argc, argv, &k->model))
 		return 2;
-	if (!k->ids && !k->text)
-		return complain("--text FILE or --ids LIST is needed: the text to evaluate");
-	if (k->ids && (k->text || k->no_special))
-		return complain("--ids says which tokens, then what is %s?", k->text ? "--text" : "--no-special-tokens");
+	const char *ids = k->source.list ? "--ids" : k->source.recording ? "--ids-from" : NULL;
+	if (!ids && !k->text)
+		return complain("--text FILE, --ids LIST or --ids-from REC is needed: the text to evaluate");
+	if (ids && (k->text || k->no_special || (k->source.list && k->source.recording)))
+		return complain("%s says which tokens, then what is %s?", ids, k->text ? "--text" : k->no_special ? "--no-special-tokens" : "--ids-from");
 	if (k->candidate == REF && k->cand.device >= 0)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
-	if (!vn_policy_from_name(k->precision, &k->cand.policy))
-		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
+	if (vn_policy_read("--precision", k->precision, &k->cand.policy, &err))
+		return complain("%s", err.text);
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;
@@ -121,7 +132,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
-	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : k->ids[0] == '@' ? k->ids + 1 : "--ids",
+	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_status     st;
 
@@ -146,7 +157,7 @@ static vn_status run(command *k, vn_error *err)
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
-	                  : vn_prompt_read(k->model, k->ids, NULL, false, &text, err)))
+	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		vn_warn("evaluate", "%s", warning);

@@ -9,6 +9,7 @@
 #include "capture/run/interrupt.h"
 #include "capture/run/recorder_fault.h"
 #include "capture/file/place.h"
+#include "capture/run/ids_from.h"
 #include "capture/run/prompt.h"
 #include "capture/base/warnings.h"
 #include "libref/base/glob.h"
@@ -19,10 +20,10 @@
 enum { MOST = 64 };
 
 typedef struct command {
-	const char *model, *ids, *prompt, *forced, *precision, *as;
+	const char *model, *forced, *forced_from, *precision, *as;
+	vn_prompt_source source;
 	const char *point[MOST], *precise[MOST], *inject[MOST];
 	int         n_inject, kv; /* kv: -1: not given */
-	bool        no_special;
 	vn_policy   as_policy;
 	vn_experiment_options o;
 	vn_reporting report;
@@ -36,11 +37,13 @@ static vn_option_taker take_precision;
 
 static const vn_option options[] = {
 	VN_GROUP("What to run"),
-	{ "prompt", 0, VN_INTO(command, prompt), .argument = "TEXT|@FILE", .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
-	{ "no-special-tokens", 0, VN_INTO(command, no_special),
+	{ "prompt", 0, VN_INTO(command, source.text), .argument = "TEXT|@FILE", .help = "Run this text, or the contents of a file or pipe, as for vernier capture." },
+	{ "no-special-tokens", 0, VN_INTO(command, source.no_special),
 	  .help = "Add no special tokens to the prompt. Default: add those that the tokenizer's file asks for." },
-	{ "ids", 0, VN_INTO(command, ids), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or a file or pipe that holds them." },
+	{ "ids", 0, VN_INTO(command, source.list), .argument = "LIST|@FILE", .help = "Run these token ids: 1,2,3, or [1,2,3], or a file or pipe that holds them, JSON too." },
+	{ "ids-from", 0, VN_INTO(command, source.recording), .argument = "REC", .help = "Run the token ids of the prompt of the recording REC." },
 	{ "force-ids", 0, VN_INTO(command, forced), .argument = "LIST|@FILE", .help = "Then decode these tokens, one step each. Default: none." },
+	{ "force-ids-from", 0, VN_INTO(command, forced_from), .argument = "REC", .help = "Then decode the tokens that were decoded in the recording REC." },
 	VN_GROUP("What is good"),
 	{ "limits", 0, VN_INTO(command, o.limits), .argument = "FILE",
 	  .help = "A run is good if it is within these limits, as vernier compare judges. Default: the shipped limits for the candidate's precision." },
@@ -72,7 +75,7 @@ static const vn_option options[] = {
 };
 
 const vn_command vn_isolate_command = {
-	.name = "isolate", .synopsis = "MODEL --ids LIST|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
+	.name = "isolate", .synopsis = "MODEL --ids LIST|--ids-from REC|--prompt TEXT [OPTION]...\nMODEL --check CMD [OPTION]...",
 	.about = "Find the operations that must be replaced by the reference to bring a run back within its limits (specs/isolate.md). The candidate is the GPU, or "
 	         "any engine that a command drives.",
 	.option = options, .n = sizeof options / sizeof *options,
@@ -115,6 +118,8 @@ static int check_points(const command *k)
 /* What the options say together. */
 static int check(command *k, int argc, char **argv)
 {
+	vn_error err;
+
 	if (check_points(k) || vn_option_model("isolate", argc, argv, &k->model))
 		return 2;
 	if (k->o.recording && !k->o.check)
@@ -123,16 +128,15 @@ static int check(command *k, int argc, char **argv)
 		return complain("%s is of the GPU run, and --check runs another engine", gpu_alone(k));
 	if (k->o.check && !k->o.recording && k->o.limits)
 		return complain("--limits needs --check-recording: the exit status of --check has its own");
-	if (!k->ids && !k->prompt && !(k->o.check && !k->o.recording))
-		return complain("--ids LIST or --prompt TEXT is needed (or @FILE): the tokens to run");
-	if (k->ids && (k->prompt || k->no_special))
-		return complain("--ids says which tokens to run, then what is %s?", k->prompt ? "--prompt" : "--no-special-tokens");
+	if (vn_prompt_check(&k->source, k->o.check && !k->o.recording, &err))
+		return complain("%s", err.text);
+	if (k->forced && k->forced_from)
+		return complain("--force-ids says what is decoded, then what is --force-ids-from?");
 	if (!k->precision)
 		k->precision = "f16";
-	if (!vn_policy_from_name(k->precision, &k->o.cand.policy))
-		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
-	if (k->as && !vn_policy_from_name(k->as, &k->as_policy))
-		return complain("--reference-precision is one of %s, not '%s'", vn_policy_names, k->as);
+	if (vn_policy_read("--precision", k->precision, &k->o.cand.policy, &err) ||
+	    (k->as && vn_policy_read("--reference-precision", k->as, &k->as_policy, &err)))
+		return complain("%s", err.text);
 	k->o.as = k->as ? &k->as_policy : NULL;
 	k->o.cand.gpu = k->o.cand.quiet = true;
 	k->o.cand.precise = k->precise;
@@ -219,8 +223,9 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) ||
 	    (k->o.recording && (st = vn_place_check(k->o.recording, k->report.force, err))) ||
 	    (k->forced && (st = vn_read_ids("--force-ids", k->forced, &forced, &k->o.recipe.decode, err))) ||
+	    (k->forced_from && (st = vn_ids_from("--force-ids-from", k->forced_from, VN_IDS_DECODED, &forced, &k->o.recipe.decode, err))) ||
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
-	    ((k->ids || k->prompt) && (st = vn_prompt_read(k->model, k->ids, k->prompt, !k->no_special, &text, err))))
+	    ((k->source.list || k->source.recording || k->source.text) && (st = vn_prompt_read(k->model, &k->source, &text, err))))
 		goto done;
 	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
 		vn_warn("isolate", "%s", warning);

@@ -9,6 +9,7 @@
 #endif
 
 #include "libref/base/mapped.h"
+#include "libref/base/nearest.h"
 #include "libref/base/options.h"
 #include "libref/base/printed.h"
 #include "libref/base/room.h"
@@ -46,50 +47,54 @@ static void occupy_standard_streams(void)
 static const struct {
 	const char *name;
 	int       (*run)(int argc, char **argv);
-	const char *args, *help;
+	const char *help;
 	enum { NEVER, WITH_MODEL, ALWAYS } computes; /* runs a model */
-	const vn_command *options; /* NULL: not in a table */
+	const vn_command *options;
 } command[] = {
 #ifdef VERNIER_GPU
-	{ "capture", cmd_capture, "ref|gpu MODEL -o FILE",          "run a model and record its checkpoints", ALWAYS, &vn_capture_command },
+	{ "capture", cmd_capture, "run a model on the reference or the GPU, and record it", ALWAYS, &vn_capture_command },
 #else
-	{ "capture", cmd_capture, "ref MODEL -o FILE",              "run a model and record its checkpoints", ALWAYS, &vn_capture_command },
+	{ "capture", cmd_capture, "run a model on the reference, and record it", ALWAYS, &vn_capture_command },
 #endif
-	{ "compare", cmd_compare, "REF CAND [--limits FILE]",       "judge one recording by another", WITH_MODEL, &vn_compare_command },
-	{ "explain", cmd_explain, "REF CAND --model MODEL",         "which known mistake makes what is wrong", ALWAYS, &vn_explain_command },
-	{ "calibrate", cmd_calibrate, "REF CAND... -o LIMITS",      "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
-	{ "weights", cmd_weights, "A B [--model MODEL]",            "which weights of two models or recordings differ, and how", NEVER, &vn_weights_command },
-	{ "evaluate", cmd_evaluate, "MODEL --ids LIST",             "perplexity of a text, and how far the engines part", ALWAYS, &vn_evaluate_command },
-	{ "isolate", cmd_isolate, "MODEL --ids LIST [--check CMD]", "which operations to replace to repair a run", ALWAYS, &vn_isolate_command },
-	{ "import",  cmd_import,  "DUMP -o FILE [--names MAP]",      "another engine's dump as a recording", NEVER, &vn_import_command },
-	{ "show",    cmd_show,    "FILE [NAME]",                    "what a recording holds", NEVER, &vn_show_command },
-	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, &vn_points_command },
-	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER, &vn_limits_command },
+	{ "compare", cmd_compare, "judge one recording by another: where do they begin to differ?", WITH_MODEL, &vn_compare_command },
+	{ "explain", cmd_explain, "compare, and name the mistake that makes each difference", ALWAYS, &vn_explain_command },
+	{ "show", cmd_show, "print what a recording holds", NEVER, &vn_show_command },
+	{ "import", cmd_import, "convert another engine's dump to a recording", NEVER, &vn_import_command },
+	{ "weights", cmd_weights, "list the weights that differ between two models, and how", NEVER, &vn_weights_command },
+	{ "isolate", cmd_isolate, "find the operations that must be replaced to repair a run", ALWAYS, &vn_isolate_command },
+	{ "evaluate", cmd_evaluate, "perplexity and agreement of two engines on a text", ALWAYS, &vn_evaluate_command },
+	{ "calibrate", cmd_calibrate, "fit limits to healthy recordings", WITH_MODEL, &vn_calibrate_command },
+	{ "limits", cmd_limits, "check a limits file and print the limits that it sets", NEVER, &vn_limits_command },
+	{ "points", cmd_points, "list the checkpoints of a model, and the known mistakes", NEVER, &vn_points_command },
 #ifdef VERNIER_GPU
-	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER, NULL },
+	{ "devices", cmd_devices, "list the Vulkan devices of this machine", NEVER, &vn_devices_command },
 #endif
-	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong", ALWAYS, &vn_selftest_command },
-	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape", NEVER, &vn_synth_command },
+	{ "selftest", cmd_selftest, "check that compare catches the mistakes it should catch", ALWAYS, &vn_selftest_command },
+	{ "synth", cmd_synth, "write a synthetic model of a real shape", NEVER, &vn_synth_command },
 };
 
+/* Fits a terminal of 24 lines of 80 columns. */
 static void usage(FILE *to)
 {
-	fputs("vernier: where do two runs of one transformer part, and why\n", to);
+	fputs("vernier: where do two runs of one transformer model differ, and why?\n\n", to);
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-		fprintf(to, "  vernier %-8s %-28s %s\n", command[i].name, command[i].args, command[i].help);
-	fputs("  vernier help COMMAND, vernier --version [--verbose]\n"
-	      "exit status: 0 within limits or done, 1 outside limits, 2 trouble\n", to);
+		fprintf(to, "  %-10s %s\n", command[i].name, command[i].help);
+	fputs("\n  vernier capture ref MODEL --prompt TEXT -o ref.h5\n"
+	      "  vernier compare ref.h5 cand.h5 --model MODEL -o report.html\n"
+	      "  vernier explain ref.h5 cand.h5 --model MODEL\n\n"
+	      "vernier help COMMAND describes its options; vernier --version [--verbose].\n"
+	      "Exit status: 0 within limits or done, 1 outside limits, 2 trouble.\n", to);
 }
 
 /* The list of options of vernier.1: `help --man COMMAND`. */
 static int print_manual(const char *name)
 {
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
-		if (strcmp(name, command[i].name) == 0 && command[i].options) {
+		if (strcmp(name, command[i].name) == 0) {
 			vn_options_manual(command[i].options, stdout);
 			return 0;
 		}
-	return vn_complain("help", "--man: no command '%.40s' with a table of options", name);
+	return vn_complain("help", "--man: no command '%.40s'", name);
 }
 
 /* `help --completions SHELL`. */
@@ -132,7 +137,12 @@ static int run(const char *name, int argc, char **argv)
 	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
 		if (strcmp(name, command[i].name) == 0)
 			return command[i].run(argc, argv);
-	fprintf(stderr, "vernier: no command '%.40s' (vernier help lists them)\n", name);
+	vn_nearest near;
+	vn_nearest_start(&near, name);
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+		vn_nearest_try(&near, command[i].name);
+	vn_nearest_try_words(&near, "help|version");
+	fprintf(stderr, "vernier: no command '%.40s'%s; vernier help lists the commands\n", name, vn_nearest_hint(&near));
 	return 2;
 }
 
@@ -212,6 +222,11 @@ static bool raise_stack(void)
 	return false;
 }
 
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c)
+{
+	return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
 static int enter(int argc, char **argv)
 {
 	char *help[] = { NULL, "--help", NULL };
@@ -237,16 +252,16 @@ static int enter(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (is_one_of(argv[1], "--version", "-v", "version")) {
 		puts("vernier " VERNIER_VERSION);
 		return finish(argc > 2 && strcmp(argv[2], "--verbose") == 0 ? tell_sandbox() : 0);
 	}
-	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+	if (is_one_of(argv[1], "help", "--help", "-h")) {
 		if (argc > 3 && strcmp(argv[2], "--man") == 0)
 			return finish(print_manual(argv[3]));
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
-		if (argc > 2) {
+		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {
 			help[0] = argv[2];
 			return finish(run(argv[2], 2, help));
 		}

@@ -18,6 +18,7 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 
 void vn_reporting_choose(vn_reporting *k)
 {
+	k->path = k->path && strcmp(k->path, "-") == 0 ? NULL : k->path;
 	const char *end = k->path ? strrchr(k->path, '.') : NULL;
 	k->json = k->format == VN_FORM_UNSAID ? end && strcmp(end, ".json") == 0 : k->format == VN_FORM_JSON;
 }
@@ -40,10 +41,12 @@ static int check_points(const char *command, vn_comparing *k)
 
 int vn_check_comparing(const char *command, vn_comparing *k, bool has_floor)
 {
+	vn_error err;
+
 	if (check_points(command, k))
 		return 2;
-	if (k->precision && !vn_policy_from_name(k->precision, &k->policy))
-		return vn_complain(command, "--floor-precision takes %s, not '%s'", vn_policy_names, k->precision);
+	if (k->precision && vn_policy_read("--floor-precision", k->precision, &k->policy, &err))
+		return vn_complain(command, "%s", err.text);
 	k->o.floor_policy = k->precision ? &k->policy : NULL;
 	if (has_floor && k->o.model)
 		return vn_complain(command, "--floor and --model are two ways to the same; give one");

@@ -2,10 +2,15 @@
 #include "libgpu/commands.h"
 #include "libgpu/gpu.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+const vn_command vn_devices_command = {
+	.name = "devices", .synopsis = "[--help]",
+	.about = "List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of capture, isolate and evaluate takes.",
+	.status = "0 listed, 2 trouble, or there is none",
+};
 
 static void print(const vn_gpu_device *d)
 {
@@ -26,15 +31,11 @@ int cmd_devices(int argc, char **argv)
 	vn_gpu_device *list = NULL;
 	int            n = 0;
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: vernier devices\n\n"
-		     "The Vulkan devices of this machine, and what an unsuitable one lacks.");
-		return 0;
-	}
-	if (argc > 1) {
-		fprintf(stderr, "vernier devices: '%s': this command takes no arguments\n", argv[1]);
-		return 2;
-	}
+	const int said = vn_options_read(&vn_devices_command, argc, argv, NULL);
+	if (said)
+		return said == 1 ? 0 : 2;
+	if (optind < argc)
+		return vn_complain("devices", "'%s': this command takes no arguments", argv[optind]);
 	if (vn_gpu_devices(&list, &n, &err)) {
 		fprintf(stderr, "vernier devices: %s\n", err.text);
 		return 2;

@@ -3,6 +3,9 @@
 #ifndef VN_LIBGPU_COMMANDS_H
 #define VN_LIBGPU_COMMANDS_H
 
+#include "libref/base/options.h"
+
 int cmd_devices(int argc, char **argv);
+extern const vn_command vn_devices_command; /* what help and completions are printed from */
 
 #endif

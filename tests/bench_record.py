@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """bench_record.py VERNIER [--model DIR] [--tokens 128,512] [--repeat N] [--dtype f32|bf16|f16] [--decode N]
 
-What vernier.record() costs: the forward pass of a HuggingFace model bare, the same recorded at every default point, and
+What vernier_parity.record() costs: the forward pass of a HuggingFace model bare, the same recorded at every default point, and
 the plain write of as many bytes to the same folder (with fsync, as a recording ends), in turn, the fastest of each. The
 goal: recorded, less the write, takes at most 1.3 times the bare pass, of the clock, and where the machine is busy of the
 processor's time, which others touch less. The model is that of `vernier synth qwen2-0.5b`; one thread of torch both
@@ -18,7 +18,7 @@ import time
 from needs_transformers import torch, transformers
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
-import vernier
+import vernier_parity
 
 GOAL = 1.3
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
@@ -62,7 +62,7 @@ def measure(model, tokens, repeat, folder, crowd):
     bare, recorded, plain, sizes = [], [], [], []
 
     def watched():
-        with vernier.record(model, out, weights=False):
+        with vernier_parity.record(model, out, weights=False):
             model(ids)
 
     with torch.no_grad():
@@ -71,7 +71,7 @@ def measure(model, tokens, repeat, folder, crowd):
             bare.append(timed(lambda: model(ids)))
             recorded.append(timed(watched))
             if not sizes:
-                with vernier.open(out) as r:
+                with vernier_parity.open(out) as r:
                     sizes = [r._dataset(n).nbytes for n in r.names() if not n.endswith(".input")]
             plain.append(plain_write(other, sizes))
             os.unlink(other)
@@ -92,7 +92,7 @@ def decoding(model, n, folder):
     step = lambda: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0, attention_mask=torch.ones_like(ids))
 
     def watched():
-        with vernier.record(model, out, weights=False):
+        with vernier_parity.record(model, out, weights=False):
             step()
 
     step()
@@ -120,7 +120,7 @@ def main():
         model = transformers.AutoModelForCausalLM.from_pretrained(where, dtype=DTYPES[a.dtype]).eval()
         good = all([measure(model, int(t), a.repeat, folder, crowd) for t in a.tokens.split(",")])
         decoding(model, a.decode, folder)
-        from vernier import weights
+        from vernier_parity import weights
 
         print(f"         table of weights: {timed(lambda: weights.of_memory(model, where))[0]:.2f} s, once a file")
     if crowd:

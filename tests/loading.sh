@@ -33,7 +33,7 @@ status=$?
 
 # The same for the Vulkan loader.
 unset LD_LIBRARY_PATH
-if "$vernier" help | grep -q 'vernier devices'; then
+if "$vernier" help | grep -q '^  devices '; then
 	mkdir broken_gpu && echo "no library" >broken_gpu/libvulkan.so.1
 	for command in 'devices' 'capture gpu model --ids 1,2,3 -o b.h5'; do
 		# shellcheck disable=SC2086 # words

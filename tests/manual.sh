@@ -32,7 +32,7 @@ if [ -n "$write" ]; then
 fi
 diff "$page" "$made" || { echo "write them anew: tests/manual.sh --write $vernier"; exit 1; }
 # Explain has the options of compare, and its section.
-for command in $("$vernier" help | sed -n 's/^  vernier \([a-z]*\)  *.*/\1/p'); do
+for command in $("$vernier" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 	[ "$command" = help ] || [ "$command" = explain ] && continue
 	"$vernier" help --man "$command" >"$made" 2>&1 || continue
 	grep -qFx ".\\\" options of $command" "$page" || { echo "no options of $command in $page"; exit 1; }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """python_recorder.py VERNIER: the Python package without torch: Recorder, open and globs.
 
-An engine in numpy (stranger.py, which shares no code with us) is recorded by vernier.Recorder in float32, float16, bfloat16
+An engine in numpy (stranger.py, which shares no code with us) is recorded by vernier_parity.Recorder in float32, float16, bfloat16
 and float64, at once and in steps, and `vernier compare` judges it against the reference; `vernier show --check` finds
-nothing broken. vernier.open reads what vernier writes, and what Recorder wrote. The points of each family are those of
+nothing broken. vernier_parity.open reads what vernier writes, and what Recorder wrote. The points of each family are those of
 `vernier points`, globs select as `--points` does, and what is wrong is refused with one line that says so. 77: skipped.
 """
 import os
@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "capture", "python"))
 try:
     import numpy as np
 
-    import vernier
-    from vernier import globs, numbers, points, weights
+    import vernier_parity
+    from vernier_parity import globs, numbers, points, weights
 except ImportError as e:
     print(f"SKIPPED: no {e.name} in this Python")
     sys.exit(77)
@@ -56,10 +56,10 @@ class Files(unittest.TestCase):
         return self.at(name)
 
     def recorder(self, name="cand.h5", **more):
-        return vernier.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS), **more})
+        return vernier_parity.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS), **more})
 
     def refuses(self, words, f, *args, **more):
-        with self.assertRaises(vernier.RecordingError) as e:
+        with self.assertRaises(vernier_parity.RecordingError) as e:
             f(*args, **more)
         self.assertIn(words, str(e.exception))
         self.assertNotIn("\n", str(e.exception))
@@ -94,7 +94,7 @@ class AnEngineInNumpy(Files):
             self.assertIn("33 checkpoints compared", done.stdout)
             done = program("show", "--check", cand)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-            with vernier.open(cand) as r:
+            with vernier_parity.open(cand) as r:
                 self.assertEqual(sorted(r.names()), sorted([*made, "layer0.input", "layer1.input"]))
                 for name, (a, axes) in made.items():
                     np.testing.assert_array_equal(r[name], a)
@@ -119,7 +119,7 @@ class AnEngineInNumpy(Files):
 
     def test_in_steps_is_what_it_is_at_once(self):
         cand, made = self.record("f32", calls=((0, 12), (12, 13), (13, 17)))
-        with vernier.open(cand) as r:
+        with vernier_parity.open(cand) as r:
             self.assertEqual([(r.step(i)["position"], r.step(i)["tokens"]) for i in range(r.steps)], [(0, 12), (12, 1), (13, 4)])
             np.testing.assert_array_equal(np.concatenate([r[f"step.{i}/logits"] for i in range(3)]), made["logits"][0])
             self.assertEqual(r.token_ids.tolist(), IDS)
@@ -136,7 +136,7 @@ class AnEngineInNumpy(Files):
         with self.recorder(precision="bf16") as r:
             r.put("embed", a, dtype="bf16")
             r.put("layer0.attn_norm", (a.view(np.uint32) >> 16).astype(np.uint16), dtype="bf16")
-        with vernier.open(self.at("cand.h5")) as r:
+        with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertEqual(r["embed"].dtype, np.float32)
             np.testing.assert_array_equal(r["embed"], a)
             np.testing.assert_array_equal(r["layer0.attn_norm"], a)
@@ -161,7 +161,7 @@ class AnEngineInNumpy(Files):
 class WhatVernierSays(Files):
     def test_its_recordings_are_read(self):
         ref = self.reference("ref.h5", os.path.join(FIXTURES, "qwen3_5_text-trained"))
-        with vernier.open(ref) as r:
+        with vernier_parity.open(ref) as r:
             self.assertEqual(r.run["engine"], "ref")
             self.assertTrue(r.complete)
             self.assertEqual(r["layer0.gdn_state"].shape, (6, 8, 6))
@@ -185,17 +185,17 @@ class WhatVernierSays(Files):
     def test_globs_select_what_its_globs_select(self):
         names = [p.name for p in points.of_model("qwen2", 2)]
         for pattern in ("layer*.{q,k}_rope", "layer?.*t", "*", "{embed,layer{0,1}.{q,k,v}_{proj,cache}}", "**_act", "{logits,}"):
-            with vernier.open(self.reference("some.h5", MODEL, "--points", pattern)) as r:
-                chosen = {n for n in names if vernier.match(pattern, n)}
+            with vernier_parity.open(self.reference("some.h5", MODEL, "--points", pattern)) as r:
+                chosen = {n for n in names if vernier_parity.match(pattern, n)}
                 first = {"embed", "layer0.output"}  # what an input is a second name of comes with it
                 self.assertEqual(set(r.names()) - first, chosen - first, pattern)
         names = [p.name for p in points.of_model("qwen2", 12)]
         self.assertEqual(globs.select("layer*.{q,k}_rope", names)[:2], ["layer0.q_rope", "layer0.k_rope"])
         self.assertEqual(globs.select(["layer1{0,1}.output", "embed"], names), ["embed", "layer10.output", "layer11.output"])
-        self.assertFalse(vernier.match("layer?.output", "layer10.output"))
+        self.assertFalse(vernier_parity.match("layer?.output", "layer10.output"))
         self.refuses("'layer*.q_rop' matches no checkpoint", globs.select, ["embed", "layer*.q_rop"], names)
         for bad in ("{a", "a}", "", "x" * 300):
-            self.refuses("pattern", vernier.match, bad, "a")
+            self.refuses("pattern", vernier_parity.match, bad, "a")
 
     @unittest.skipIf(numbers.xxhash is None, "no xxhash in this Python")
     def test_weights_have_its_digests(self):
@@ -218,7 +218,7 @@ class WhatVernierSays(Files):
 
     def test_statistics_are_its_own(self):
         ref = self.reference()
-        with vernier.open(ref) as r:
+        with vernier_parity.open(ref) as r:
             for name in r.names():
                 said, ours = r.attributes(name), numbers.statistics(r[name], "f32")
                 for key, value in ours.items():
@@ -257,7 +257,7 @@ class WhatIsWrong(Files):
             self.refuses("layer3: what of it?", r.put, "layer3", a, dims="token head dim")
             self.refuses("of type list", r.fact, extra=[1])
             r.put("blk.3.rope", a, dims="token (head dim) freq")  # a group is one axis
-        with vernier.open(self.at("cand.h5")) as r:
+        with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertEqual(sorted(r.names()), ["blk.3.rope", "embed", "layer3.q_rope"])
         self.assertEqual(program("show", self.at("cand.h5")).returncode, 0)
 
@@ -280,7 +280,7 @@ class WhatIsWrong(Files):
                 r.put(name, a, dims=dims, op="o" * 31)
             r.put("ids", np.arange(17), dims="token")
         self.assertEqual(program("show", "--check", self.at("cand.h5")).returncode, 0)
-        with vernier.open(self.at("cand.h5")) as r:
+        with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertEqual(set(r.names()), {*names, "ids"})
             self.assertEqual(r["ids"].dtype, np.int32)
         self.refuses("padding", self.recorder, positions=[-1, *range(16)])
@@ -299,14 +299,14 @@ class WhatIsWrong(Files):
     def test_what_is_no_regular_file_is_left_alone(self):
         os.mkfifo(self.at("pipe"))
         self.refuses("is not a regular file", self.recorder, "pipe")
-        self.refuses("is empty", vernier.Recorder, "", engine="x", precision="f32")
+        self.refuses("is empty", vernier_parity.Recorder, "", engine="x", precision="f32")
         self.assertEqual(sorted(os.listdir(self.folder.name)), ["pipe"])
 
     def test_a_name_that_failed_may_be_put_again(self):
         with self.recorder() as r:
             self.refuses("expected 17", r.put, "embed", np.zeros((3, 48), np.float32))
             r.put("embed", np.ones((17, 48), np.float32))
-        with vernier.open(self.at("cand.h5")) as r:
+        with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertEqual(r["embed"].sum(), 17 * 48)
 
     def test_an_exception_leaves_what_says_that_it_is_incomplete(self):
@@ -318,14 +318,14 @@ class WhatIsWrong(Files):
                 raise KeyboardInterrupt
         with open(self.at("cand.h5")) as f:
             self.assertEqual(f.read(), "what was there before")
-        with vernier.open(self.at("cand.h5.partial")) as r:
+        with vernier_parity.open(self.at("cand.h5.partial")) as r:
             self.assertFalse(r.complete)
             self.assertEqual(r.names(), ["embed"])
         self.assertIn("INCOMPLETE", program("show", self.at("cand.h5.partial")).stdout)
         with self.recorder() as r:
             r.put("embed", np.ones((17, 48), np.float32))
         self.assertFalse(os.path.exists(self.at("cand.h5.partial")))
-        self.assertTrue(vernier.open(self.at("cand.h5")).complete)
+        self.assertTrue(vernier_parity.open(self.at("cand.h5")).complete)
 
     def test_runs_that_do_not_hold_together_are_refused(self):
         def of(*steps, **more):
@@ -340,24 +340,24 @@ class WhatIsWrong(Files):
         self.refuses("an id below 0", of, token_ids=[1, -1])
         self.refuses("different lengths", of, token_ids=[[1, 2], [1]])
         self.refuses("the same shape", of, token_ids=[1, 2], positions=[0])
-        self.refuses("does not exist", vernier.Recorder, self.at("no/where.h5"), engine="x", precision="f32")
-        self.refuses("is a directory", vernier.Recorder, self.folder.name, engine="x", precision="f32")
+        self.refuses("does not exist", vernier_parity.Recorder, self.at("no/where.h5"), engine="x", precision="f32")
+        self.refuses("is a directory", vernier_parity.Recorder, self.folder.name, engine="x", precision="f32")
         self.refuses("config.json", self.recorder("y.h5").model, self.folder.name)
         self.assertFalse(os.path.exists(self.at("x.h5")))
 
     def test_files_that_are_none_are_refused(self):
         with open(self.at("text.h5"), "w") as f:
             f.write("text")
-        self.refuses("no HDF5 file", vernier.open, self.at("text.h5"))
-        self.refuses("no such file", vernier.open, self.at("nothing.h5"))
+        self.refuses("no HDF5 file", vernier_parity.open, self.at("text.h5"))
+        self.refuses("no such file", vernier_parity.open, self.at("nothing.h5"))
         import h5py
 
         with h5py.File(self.at("other.h5"), "w") as f:
             f["a"] = 1
-        self.refuses("no vernier checkpoint file", vernier.open, self.at("other.h5"))
+        self.refuses("no vernier checkpoint file", vernier_parity.open, self.at("other.h5"))
         with self.recorder() as r:
             r.put("embed", np.ones((17, 48), np.float32))
-        with vernier.open(self.at("cand.h5")) as r:
+        with vernier_parity.open(self.at("cand.h5")) as r:
             self.assertRaises(KeyError, r.__getitem__, "logits")
             self.assertRaises(KeyError, r.__getitem__, "layer0")
             self.refuses("step 1; it has 1", r.names, 1)

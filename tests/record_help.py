@@ -1,4 +1,4 @@
-"""record_help.py: what the tests of vernier.record() have in common: models, prompts, and `vernier compare` with a count of what held."""
+"""record_help.py: what the tests of vernier_parity.record() have in common: models, prompts, and `vernier compare` with a count of what held."""
 import json
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 from needs_transformers import torch, transformers
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
-import vernier
+import vernier_parity
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")

@@ -108,6 +108,9 @@ static void a_wrong_line_names_the_option_and_the_help(void)
 	static const struct { const char *line, *said; } wrong[] = {
 		{ "--nothing",            "unknown option '--nothing'" },
 		{ "-x",                   "unknown option '-x'" },
+		{ "--modle a",            "unknown option '--modle' (did you mean '--model'?)" },
+		{ "--json",               "unknown option '--json' (did you mean '--format json'?)" },
+		{ "--row=1 --s",          "ambiguous option '--s': --scale, --strict" },
 		{ "--model",              "--model needs a value" },
 		{ "--model a --model b",  "--model is given twice" },
 		{ "-m a --model b",       "--model is given twice" },
@@ -116,7 +119,7 @@ static void a_wrong_line_names_the_option_and_the_help(void)
 		{ "--row 1x",             "--row wants a whole number from 0 to 9, not '1x'" },
 		{ "--scale nan",          "--scale wants a number from 1 to 10, not 'nan'" },
 		{ "--format xml",         "--format takes text or json, not 'xml'" },
-		{ "--format tex",         "--format takes text or json, not 'tex'" },
+		{ "--format tex",         "--format takes text or json, not 'tex' (did you mean 'text'?)" },
 		{ "--format text|json",   "--format takes text or json, not 'text|json'" },
 		{ "--names a --names b --names c", "--names can be given at most 2 times" },
 	};

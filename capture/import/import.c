@@ -2,6 +2,7 @@
 #include "capture/import/import.h"
 
 #include "capture/run/arguments.h"
+#include "capture/run/ids_from.h"
 #include "capture/recording/derive.h"
 #include "capture/recording/packed.h"
 #include "capture/store/label.h"
@@ -21,7 +22,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
 	int32_t  *ids = NULL, *positions = NULL;
 	int64_t   n = 0, m = 0;
-	vn_status st = vn_read_ids("--ids", o->ids, &ids, &n, err);
+	vn_status st = o->ids ? vn_read_ids("--ids", o->ids, &ids, &n, err) : vn_ids_from("--ids-from", o->ids_from, VN_IDS_ALL, &ids, &n, err);
 
 	if (!st && o->positions)
 		st = vn_read_ids("--positions", o->positions, &positions, &m, err);
@@ -45,7 +46,7 @@ static vn_status take_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 
 static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *err)
 {
-	if (o->ids)
+	if (o->ids || o->ids_from)
 		return take_ids(o, d, err);
 	if (o->positions)
 		return vn_fail(err, VN_ERR_USAGE, "--positions is for --ids");
@@ -53,7 +54,7 @@ static vn_status settle_ids(const vn_import_options *o, vn_dump *d, vn_error *er
 		d->step[k].rows = -1; /* not known */
 	if (d->n_ids || o->dry)
 		return VN_OK;
-	return vn_fail(err, VN_ERR_USAGE, "%s: does not say which tokens went in: --ids LIST does", d->path);
+	return vn_fail(err, VN_ERR_USAGE, "%s: does not say which tokens went in: --ids LIST or --ids-from REC does", d->path);
 }
 
 /* ---- what it says of itself ------------------------------------------------------------------- */

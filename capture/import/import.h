@@ -21,6 +21,7 @@ typedef struct vn_import_options {
 	int         n_names;
 	const char *model;                 /* NULL: none */
 	const char *engine, *precision;    /* NULL: as the dump says */
+	const char *ids_from;              /* a recording of the same tokens, in place of ids; NULL */
 	const char *ids, *positions;       /* as people write them (arguments.h); NULL: as the dump says */
 	const char *bits;                  /* what numbers of 1 or 2 bytes are that a file does not say; NULL */
 	vn_unmapped unmapped;

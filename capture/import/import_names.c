@@ -3,6 +3,7 @@
 
 #include "capture/recording/derive.h"
 #include "capture/store/label.h"
+#include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
 #include <ctype.h>
@@ -15,29 +16,6 @@ bool vn_import_knows(const vn_plan *plan, const char *name)
 	if (strcmp(dot ? dot + 1 : name, "block_table") == 0)
 		return true;
 	return plan ? vn_plan_find(plan, name) >= 0 : vn_label_point(name) != NULL;
-}
-
-/* Letters to change, put in or take out to make one of the other. */
-static int distance(const char *a, const char *b)
-{
-	const int n = (int)strlen(a), m = (int)strlen(b);
-	int row[VN_NAME_MAX + 1];
-	if (n > VN_NAME_MAX || m > VN_NAME_MAX)
-		return n + m;
-	for (int k = 0; k <= m; k++)
-		row[k] = k;
-	for (int i = 1; i <= n; i++) {
-		int diagonal = row[0];
-		row[0] = i;
-		for (int k = 1; k <= m; k++) {
-			const int above = row[k], same = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[k - 1]));
-			int least = row[k - 1] + 1 < above + 1 ? row[k - 1] + 1 : above + 1;
-			least = same < least ? same : least;
-			diagonal = above;
-			row[k] = least;
-		}
-	}
-	return row[m];
 }
 
 /* The first number in it, for the layer; -1: none. */
@@ -74,7 +52,7 @@ void vn_import_nearest(const vn_plan *plan, const char *name, char *to, size_t r
 			snprintf(tried, sizeof tried, "layer%d.%s", layer < 0 ? 0 : layer, x->name);
 		if (plan && vn_plan_find(plan, tried) < 0)
 			continue;
-		const int whole = distance(name, tried), part = distance(word, x->name), d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
+		const int whole = vn_nearest_distance(name, tried), part = vn_nearest_distance(word, x->name), d = 2 * (whole < part ? whole : part) + (x->outside && layer >= 0);
 		if (best < 0 || d < best) {
 			best = d;
 			snprintf(to, room, "%s", tried);

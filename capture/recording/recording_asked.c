@@ -83,6 +83,11 @@ const char *vn_recording_config(const vn_recording *r)
 	return word(r->model, r->n_model, "config");
 }
 
+const char *vn_recording_model_path(const vn_recording *r)
+{
+	return word(r->model, r->n_model, "path");
+}
+
 const char *vn_recording_provenance(const vn_recording *r)
 {
 	return word(r->model, r->n_model, "provenance");

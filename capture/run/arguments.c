@@ -1,6 +1,7 @@
 /* arguments.c: see arguments.h. */
 #include "capture/run/arguments.h"
 
+#include "libref/base/json.h"
 #include "libref/base/map.h"
 #include "libref/base/text.h"
 
@@ -38,25 +39,40 @@ static int word(const char *text)
 	return n > 40 ? 40 : (int)n;
 }
 
-/* where: "--ids" or the file. Blanks separate in a file only. */
-static vn_status read_list(const char *where, const char *text, size_t bytes, const char *blanks, int32_t **ids,
-                           int64_t *n, vn_error *err)
+static const char blanks[] = " \t\r\n";
+
+/* Something that is no id, where number n of the list should be. */
+static vn_status not_an_id(const char *where, const char *text, int64_t n, vn_error *err)
+{
+	struct stat s;
+	const bool  file = n == 1 && strncmp(where, "--", 2) == 0 && stat(text, &s) == 0;
+
+	return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)%s%.200s%s", where, word(text), text, n,
+	               file ? "; write @" : "", file ? text : "", file ? " to read a file" : "");
+}
+
+static vn_status check_id(const char *where, int64_t id, int64_t n, vn_error *err)
+{
+	return id >= 0 && id <= INT32_MAX ? VN_OK
+	       : vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where, id,
+	                 id < 0 ? "negative" : "outside every vocabulary", n);
+}
+
+/* where: "--ids" or the file. */
+static vn_status read_list(const char *where, const char *text, int32_t **ids, int64_t *n, vn_error *err)
 {
 	size_t      room = 0;
 	const char *p = text;
 	bool        comma = false; /* an id must follow */
 
-	if (strlen(text) != bytes)
-		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
 	for (p += strspn(p, blanks); *p; p += strspn(p, blanks)) {
 		int64_t     id;
 		const char *end = vn_text_digits(p, &id);
+		vn_status   st;
 		if (!end || (*end && *end != ',' && !strchr(blanks, *end)))
-			return vn_fail(err, VN_ERR_USAGE, "%s: '%.*s' is not a token id (number %" PRId64 " of the list)", where,
-			               word(p), p, *n + 1);
-		if (id < 0 || id > INT32_MAX)
-			return vn_fail(err, VN_ERR_USAGE, "%s: token id %" PRId64 " is %s (number %" PRId64 " of the list)", where,
-			               id, id < 0 ? "negative" : "outside every vocabulary", *n + 1);
+			return not_an_id(where, p, *n + 1, err);
+		if ((st = check_id(where, id, *n + 1, err)))
+			return st;
 		if ((size_t)*n == room) {
 			int32_t *more = realloc(*ids, (room = room ? 2 * room : 256) * sizeof **ids);
 			if (!more)
@@ -73,6 +89,59 @@ static vn_status read_list(const char *where, const char *text, size_t bytes, co
 	if (comma)
 		return vn_fail(err, VN_ERR_USAGE, "%s: a token id is missing behind the last comma", where);
 	return VN_OK;
+}
+
+/* The array of ids in what JSON says; NULL: it has none. */
+static const json_t *find_array(const json_t *j)
+{
+	static const char *const key[] = { "token_ids", "input_ids", "ids" };
+
+	for (size_t i = 0; json_is_object(j) && i < sizeof key / sizeof *key; i++)
+		if (json_object_get(j, key[i]))
+			j = json_object_get(j, key[i]);
+	if (json_array_size(j) == 1 && json_is_array(json_array_get(j, 0)))
+		j = json_array_get(j, 0);
+	return json_is_array(j) ? j : NULL;
+}
+
+static vn_status copy_array(const char *where, const json_t *list, int32_t **ids, int64_t *n, vn_error *err)
+{
+	const int64_t count = (int64_t)json_array_size(list);
+	vn_status     st = VN_OK;
+
+	if (count == 0)
+		return vn_fail(err, VN_ERR_USAGE, "%s: no token ids: a run needs at least one", where);
+	if (!(*ids = calloc((size_t)count, sizeof **ids)))
+		return vn_fail(err, VN_ERR_NOMEM, "%s: no memory for the token ids", where);
+	for (*n = 0; !st && *n < count; (*n)++) {
+		const json_t *one = json_array_get(list, (size_t)*n);
+		if (!json_is_integer(one))
+			return vn_fail(err, VN_ERR_USAGE, "%s: number %" PRId64 " of the JSON array is not a token id", where, *n + 1);
+		st = check_id(where, json_integer_value(one), *n + 1, err);
+		(*ids)[*n] = (int32_t)json_integer_value(one);
+	}
+	return st;
+}
+
+static vn_status read_json(const char *where, const char *text, size_t bytes, int32_t **ids, int64_t *n, vn_error *err)
+{
+	json_error_t  why;
+	json_t       *j = vn_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why);
+	const json_t *list = find_array(j);
+	const vn_status st = !j ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON cannot be read, line %d: %.200s", where, why.line, why.text)
+	                   : !list ? vn_fail(err, VN_ERR_FORMAT, "%s: this JSON has no array of token ids, nor one named token_ids, input_ids or ids", where)
+	                   : copy_array(where, list, ids, n, err);
+
+	json_decref(j);
+	return st;
+}
+
+static vn_status read_ids(const char *where, const char *text, size_t bytes, int32_t **ids, int64_t *n, vn_error *err)
+{
+	if (strlen(text) != bytes)
+		return vn_fail(err, VN_ERR_FORMAT, "%s: not a list of token ids: it holds a zero byte", where);
+	const char first = text[strspn(text, blanks)];
+	return first == '[' || first == '{' ? read_json(where, text, bytes, ids, n, err) : read_list(where, text, ids, n, err);
 }
 
 /* A pipe, to its end: /dev/stdin, a process substitution, a terminal. */
@@ -131,10 +200,10 @@ vn_status vn_read_ids(const char *what, const char *text, int32_t **ids, int64_t
 		size_t bytes;
 		if ((st = vn_read_file(text + 1, &content, &bytes, err)))
 			return st;
-		st = read_list(text + 1, content, bytes, " \t\r\n", ids, n, err);
+		st = read_ids(text + 1, content, bytes, ids, n, err);
 		free(content);
 	} else {
-		st = read_list(what, text, strlen(text), "", ids, n, err);
+		st = read_ids(what, text, strlen(text), ids, n, err);
 	}
 	if (st) {
 		free(*ids);

@@ -2,6 +2,7 @@
 #include "capture/run/prompt.h"
 
 #include "capture/run/arguments.h"
+#include "capture/run/ids_from.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,19 +42,27 @@ vn_status vn_prompt_read_file(const char *model, const char *path, bool special,
 	return st;
 }
 
-vn_status vn_prompt_read(const char *model, const char *list, const char *text, bool special, vn_prompt *p, vn_error *err)
+static vn_status read_text(const char *model, const char *text, bool special, vn_prompt *p, vn_error *err)
+{
+	text += text[0] == '@';
+	const vn_status st = vn_tokenizer_open(model, &p->tokenizer, err);
+	return st ? st : encode("--prompt", text, strlen(text), special, p, err);
+}
+
+vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err)
 {
 	vn_error  why = { "" };
 	vn_status st;
 
-	if (text && text[0] == '@' && text[1] != '@')
-		return vn_prompt_read_file(model, text + 1, special, p, err);
+	if (from->text && from->text[0] == '@' && from->text[1] != '@')
+		return vn_prompt_read_file(model, from->text + 1, !from->no_special, p, err);
 	*p = (vn_prompt){ 0 };
-	if (text) {
-		text += text[0] == '@';
-		if (!(st = vn_tokenizer_open(model, &p->tokenizer, err)))
-			st = encode("--prompt", text, strlen(text), special, p, err);
-	} else if (!(st = vn_read_ids("--ids", list, &p->ids, &p->n, err))) {
+	if (from->text)
+		st = read_text(model, from->text, !from->no_special, p, err);
+	else
+		st = from->list ? vn_read_ids("--ids", from->list, &p->ids, &p->n, err)
+		                : vn_ids_from("--ids-from", from->recording, VN_IDS_PROMPT, &p->ids, &p->n, err);
+	if (!st && !from->text) {
 		const vn_status opened = vn_tokenizer_open(model, &p->tokenizer, &why);
 		if (opened && opened != VN_ERR_NOTFOUND)
 			snprintf(p->warning, sizeof p->warning, "%s", why.text);
@@ -61,6 +70,20 @@ vn_status vn_prompt_read(const char *model, const char *list, const char *text, 
 	if (st)
 		vn_prompt_finish(p);
 	return st;
+}
+
+vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *err)
+{
+	const char *ids = from->list ? "--ids" : "--ids-from";
+
+	if (!from->list && !from->recording)
+		return from->text || or_not ? VN_OK
+		       : vn_fail(err, VN_ERR_USAGE, "--ids LIST, --ids-from REC or --prompt TEXT is needed: the tokens to run");
+	if (from->list && from->recording)
+		return vn_fail(err, VN_ERR_USAGE, "--ids says which tokens to run, then what is --ids-from?");
+	if (from->text || from->no_special)
+		return vn_fail(err, VN_ERR_USAGE, "%s says which tokens to run, then what is %s?", ids, from->text ? "--prompt" : "--no-special-tokens");
+	return VN_OK;
 }
 
 void vn_prompt_finish(vn_prompt *p)

@@ -11,11 +11,18 @@ typedef struct vn_prompt {
 	char          warning[VN_ERROR_MAX];  /* why, when it has one; empty: nothing to say */
 } vn_prompt;
 
-/* One of list ("1,2,3" or "@FILE") and text is not NULL. text is tokenised as it
- * is; "@FILE" stands for every byte of a file or pipe, "@@..." for a text that begins with
- * one "@". special: as in vn_tokenizer_encode. With a list the tokenizer only
- * tells what the tokens say, so one that does not open is no error. */
-vn_status vn_prompt_read(const char *model, const char *list, const char *text, bool special, vn_prompt *p, vn_error *err);
+/* Where the tokens come from; one is not NULL. */
+typedef struct vn_prompt_source {
+	const char *list;       /* as vn_read_ids takes them */
+	const char *recording;  /* its prompt */
+	const char *text;       /* tokenised as it is; "@FILE" stands for every byte of a file or pipe, "@@..." for a text that begins with "@" */
+	bool        no_special; /* not vn_tokenizer_encode's special */
+} vn_prompt_source;
+
+/* With a list or a recording the tokenizer only tells what the tokens say, so one that does not open is no error. */
+vn_status vn_prompt_read(const char *model, const vn_prompt_source *from, vn_prompt *p, vn_error *err);
+/* What is wrong with the options --ids, --ids-from, --prompt and --no-special-tokens together; or_not: none is right, too. */
+vn_status vn_prompt_check(const vn_prompt_source *from, bool or_not, vn_error *err);
 /* Every byte of a file or pipe as text. */
 vn_status vn_prompt_read_file(const char *model, const char *path, bool special, vn_prompt *p, vn_error *err);
 void      vn_prompt_finish(vn_prompt *p);

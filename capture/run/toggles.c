@@ -2,6 +2,7 @@
 #include "capture/run/toggles.h"
 
 #include "libref/base/glob.h"
+#include "libref/plan/tap.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@ vn_status vn_toggles_match(const vn_plan *p, const char *glob, bool *node, vn_er
 		return st;
 	if (match(p, glob, false, node) || match(p, glob, true, node))
 		return VN_OK;
-	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model (see `vernier points`)", glob);
+	return vn_taps_nothing(p, glob, err);
 }
 
 vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy *policy, vn_error *err)
@@ -40,8 +41,8 @@ vn_status vn_toggles_precision(const vn_plan *p, const char *precise, vn_policy 
 		return vn_fail(err, VN_ERR_USAGE, "'%s' is not a precision at some checkpoints, like f32@layer0.*", precise);
 	memcpy(word, precise, (size_t)(at - precise));
 	word[at - precise] = '\0';
-	if (!vn_policy_from_name(word, &want))
-		return vn_fail(err, VN_ERR_USAGE, "'%s': the precision is one of %s, not '%s'", precise, vn_policy_names, word);
+	if ((st = vn_policy_read("the precision", word, &want, err)))
+		return vn_context(err, st, "'%s'", precise);
 	bool *node = calloc((size_t)p->n_nodes + 1, sizeof *node);
 	st = node ? vn_toggles_match(p, at + 1, node, err) : vn_fail(err, VN_ERR_NOMEM, "no memory for %d nodes", p->n_nodes);
 	for (int i = 0; !st && i < p->n_nodes; i++)

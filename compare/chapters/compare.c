@@ -241,6 +241,8 @@ static vn_status look_beside(vn_comparison *c, vn_error *err)
 		warn_unread(c, who[i], r[i]);
 		st = vn_check_precision(c, who[i], r[i], err);
 	}
+	if (!st)
+		vn_warn_swapped(c);
 	if (!st && c->result.refusals.n)
 		st = vn_fail(err, VN_ERR_MISMATCH, "%s and %s are not comparable", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
 	return st;

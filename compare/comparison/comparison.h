@@ -174,6 +174,7 @@ typedef struct vn_graph vn_graph; /* localise.c */
 typedef struct vn_request {
 	const vn_compare_options *options;
 	vn_limits     *limits;
+	const char    *again;      /* "ref.h5 cand.h5 --names hf": what a command line needs to compare the same again; NULL: none */
 } vn_request;
 
 /* What is read: both sides, and what says how they were computed. */

@@ -28,7 +28,7 @@ static const char *fact(const vn_recording *r, const char *key)
 		if ((c)->request.options->allow & (bit)) \
 			vn_lines_add(&(c)->result.notes, "allowed (" word "): " __VA_ARGS__); \
 		else \
-			vn_lines_add(&(c)->result.refusals, __VA_ARGS__); \
+			vn_lines_refuse(&(c)->result.refusals, word, __VA_ARGS__); \
 	} while (0)
 
 vn_status vn_floor_contract(vn_comparison *c, vn_error *err)

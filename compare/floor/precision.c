@@ -8,6 +8,7 @@
  */
 #include "compare/floor/precision.h"
 
+#include "compare/text/shell.h"
 #include "libref/base/text.h"
 #include "libref/plan/point.h"
 
@@ -122,7 +123,7 @@ vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r,
 	else if (c->request.options->allow & VN_ALLOW_CLAIMS)
 		vn_lines_add(&c->result.notes, "allowed (claims): precision: %s", text);
 	else
-		vn_lines_add(&c->result.refusals, "precision: %s", text);
+		vn_lines_refuse(&c->result.refusals, "claims", "precision: %s", text);
 	return VN_OK;
 }
 
@@ -130,6 +131,20 @@ const char *vn_precision_of(const vn_recording *r)
 {
 	const char *p = vn_facts_get(vn_recording_run(r), "precision");
 	return p ? p : "unknown";
+}
+
+void vn_warn_swapped(vn_comparison *c)
+{
+	const char *ref = vn_facts_get(vn_recording_run(c->opened.ref), "precision"), *cand = vn_facts_get(vn_recording_run(c->opened.cand), "precision");
+	vn_policy   a, b;
+	char        line[VN_SHELL_LINE] = "vernier compare";
+
+	if (!ref || !cand || vn_policy_partly(cand) || !vn_policy_from_word(ref, &a) || !vn_policy_from_word(cand, &b) ||
+	    vn_policy_digits(a) > vn_dtype_digits(VN_F16) || vn_policy_digits(b) <= vn_dtype_digits(VN_F16))
+		return;
+	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.cand));
+	vn_shell_add(line, sizeof line, vn_recording_path(c->opened.ref));
+	vn_lines_add(&c->result.warnings, "the reference ran in %.40s and the candidate in %.40s; if they are swapped, type: %s", ref, cand, line);
 }
 
 bool vn_policy_of_recording(const vn_recording *r, vn_policy *policy)

@@ -12,6 +12,9 @@
  * refusal, and it is not an error yet. */
 vn_status vn_check_precision(vn_comparison *c, const char *who, vn_recording *r, vn_error *err);
 
+/* Warns of a reference that ran in 16 bits while the candidate did not: they may be swapped. */
+void      vn_warn_swapped(vn_comparison *c);
+
 /* opened.policy: what was asked for, else what the candidate declares, else the format that most of its tensors are in. */
 void      vn_assume_policy(vn_comparison *c);
 

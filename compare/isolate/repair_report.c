@@ -103,7 +103,7 @@ void vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_r
 		fputs("Everything replaced and it stays: no kernel is at fault. Look at the weights, the tokens, the limits (vernier compare).\n", out);
 	put_sets(x, r, out);
 	put_curve(x, r, out);
-	fprintf(out, "%d runs, %d operations to choose from.\n", x->runs, x->n);
+	fprintf(out, "%d run%s, %d operation%s to choose from.\n", x->runs, x->runs == 1 ? "" : "s", x->n, x->n == 1 ? "" : "s");
 }
 
 /* ---- for a program ------------------------------------------------------------------- */

@@ -31,7 +31,7 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 {
 	const vn_plan *plan = vn_recording_plan(r);
 	vn_lines      *to = allow & VN_ALLOW_CLAIMS ? notes : refusals;
-	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "";
+	const char    *allowed = allow & VN_ALLOW_CLAIMS ? "allowed (claims): " : "", *by = allow & VN_ALLOW_CLAIMS ? "" : " (--allow claims)";
 	vn_names       names;
 	char           text[3 * VN_NAME_MAX];
 	int            last = -1, step = -1, n = 0;
@@ -43,13 +43,13 @@ vn_status vn_contract_claims(const vn_recording *r, const char *who, unsigned al
 		if (v < 0)
 			continue;
 		if (wrong(plan, e, v, e->step == step ? last : -1, text, sizeof text) && n++ < CLAIMS_NAMED)
-			vn_lines_add(to, "%snames: %s of the %s: %s", allowed, e->name, who, text);
+			vn_lines_add(to, "%snames: %s of the %s: %s%s", allowed, e->name, who, text, by);
 		if (e->order >= 0)
 			last = vn_plan_root(plan, v);
 		step = e->step;
 	}
 	if (n > CLAIMS_NAMED)
-		vn_lines_add(to, "%snames: %d more of the %s say what the plan does not", allowed, n - CLAIMS_NAMED, who);
+		vn_lines_add(to, "%snames: %d more of the %s say what the plan does not%s", allowed, n - CLAIMS_NAMED, who, by);
 	vn_names_finish(&names);
 	return st;
 }

@@ -5,6 +5,7 @@
 #include "capture/view/ranks.h"
 #include "capture/recording/steps.h"
 #include "libref/base/json.h"
+#include "libref/base/text.h"
 #include "libref/family/family.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ typedef struct contract {
 		if ((c)->allow & (bit)) \
 			vn_lines_add((c)->notes, "allowed (" word "): " __VA_ARGS__); \
 		else \
-			vn_lines_add((c)->refusals, __VA_ARGS__); \
+			vn_lines_refuse((c)->refusals, word, __VA_ARGS__); \
 	} while (0)
 
 /* A rank by itself has all of some tensors and part of others. */
@@ -226,6 +227,28 @@ void vn_contract_config(const char *ref, const char *other, const char *who, uns
 	configs(&c, (const char *const[]) { ref, other });
 }
 
+/* "qwen2, 24 layers, 151936 tokens in its vocabulary" */
+static void say_model(const vn_recording *r, const vn_plan *plan, char text[100])
+{
+	const char *family = vn_recording_family(r);
+	snprintf(text, 100, "%.40s with %d layers and a vocabulary of %d", family && *family ? family : "a model", plan->layers, plan->vocab);
+	vn_text_clean(text, 100);
+}
+
+/* Before the many differences that follow from it. */
+static void different_models(const contract *c)
+{
+	const vn_plan *a = vn_recording_plan(c->a), *b = vn_recording_plan(c->b);
+	const char    *x = vn_recording_family(c->a), *y = vn_recording_family(c->b);
+	char           ref[100], other[100];
+
+	if (!a || !b || (a->layers == b->layers && a->vocab == b->vocab && x && y && strcmp(x, y) == 0))
+		return;
+	say_model(c->a, a, ref);
+	say_model(c->b, b, other);
+	DIFFER(c, VN_ALLOW_CONFIG, "config", "these are two models: the reference is of %s, the %s of %s", ref, c->who, other);
+}
+
 vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *who, const vn_compare_options *o, vn_weights **table,
                       vn_lines *notes, vn_lines *refusals, vn_error *err)
 {
@@ -239,6 +262,7 @@ vn_status vn_contract(const vn_recording *a, const vn_recording *b, const char *
 		DIFFER(&c, VN_ALLOW_INCOMPLETE, "incomplete", "the %s is incomplete: its run was cut off", who);
 	if ((st = ranks(&c, a, "reference", err)) || (st = ranks(&c, b, who, err)))
 		return st;
+	different_models(&c);
 	tokens(&c);
 	configs(&c, (const char *const[]) { vn_recording_config(a), vn_recording_config(b) });
 	if ((st = vn_contract_weights(a, b, who, o, table, notes, refusals, err)))

@@ -34,6 +34,19 @@ static vn_status with_numbers(vn_weight_side side[2], const vn_compare_options *
 	return st;
 }
 
+/* The first line, how many there are, has the word that allows them. */
+static void refuse_weights(const vn_weights *w, vn_lines *refusals)
+{
+	vn_lines lines = { 0 };
+
+	vn_weights_lines(w, &lines);
+	if (lines.n)
+		vn_lines_refuse(refusals, "weights", "%s", lines.line[0]);
+	for (int i = 1; i < lines.n; i++)
+		vn_lines_add(refusals, "%s", lines.line[i]);
+	vn_lines_free(&lines);
+}
+
 /* Refusals that list the weights that differ, or one note when they are allowed to differ. */
 static void add_weight_lines(const vn_weights *w, const char *who, const vn_compare_options *o, vn_lines *notes, vn_lines *refusals)
 {
@@ -41,7 +54,7 @@ static void add_weight_lines(const vn_weights *w, const char *who, const vn_comp
 	if (w->extra)
 		vn_lines_add(notes, "weights: %d in the %s that the reference does not list", w->extra, who);
 	if (w->n_found > w->extra && !(o->allow & VN_ALLOW_WEIGHTS))
-		vn_weights_lines(w, refusals);
+		refuse_weights(w, refusals);
 	else if (w->n_found > w->extra)
 		vn_lines_add(notes, "allowed (weights): %s in the %s", vn_weights_summary(w, text), who);
 }

@@ -6,6 +6,7 @@
 
 #include "capture/view/dims.h"
 #include "capture/recording/sequence.h"
+#include "libref/base/nearest.h"
 #include "libref/base/glob.h"
 #include "libref/base/text.h"
 
@@ -226,12 +227,22 @@ static void match_entry(vn_comparison *c, const matching *m, int i)
 	}
 }
 
+static vn_status matches_nothing(const vn_comparison *c, const char *glob, vn_error *err)
+{
+	vn_nearest near;
+
+	vn_nearest_start(&near, glob);
+	for (int i = 0; i < vn_recording_count(c->opened.ref); i++)
+		vn_nearest_try(&near, vn_recording_entry(c->opened.ref, i)->name);
+	return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s%s", glob, vn_recording_path(c->opened.ref),
+	               vn_recording_path(c->opened.cand), vn_nearest_hint(&near));
+}
+
 static vn_status check_hits(const vn_comparison *c, const int *hits, vn_error *err)
 {
 	for (int i = 0; i < c->request.options->n_points; i++)
 		if (!hits[i])
-			return vn_fail(err, VN_ERR_USAGE, "--points '%s' matches no checkpoint of %s or %s", c->request.options->points[i],
-			               vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand));
+			return matches_nothing(c, c->request.options->points[i], err);
 	if (c->result.n_points == 0)
 		return vn_fail(err, VN_ERR_MISMATCH, "nothing to compare: the recordings hold no checkpoints");
 	return VN_OK;

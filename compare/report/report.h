@@ -19,16 +19,18 @@ typedef struct vn_report_options {
 	const char *limits_chosen; /* why these limits: "--limits", "the candidate's precision f16" */
 } vn_report_options;
 
-#define VN_FIRST_VALUES 8
+#define VN_AROUND_VALUES 8
 
 /* One measured checkpoint in full. */
 typedef struct vn_report_detail {
 	int        point;
-	int        n_first;
-	double     first[2][VN_FIRST_VALUES]; /* [0] reference, [1] candidate */
+	int        n_around;                  /* neighbours along the last axis, the worst element among them */
+	int64_t    around_at;                 /* index of the first along that axis */
+	double     around[2][VN_AROUND_VALUES]; /* [0] reference, [1] candidate */
 	vn_stats   stats[2];
 	int64_t    at[VN_MAX_RANK];           /* indices of the worst element */
 	char       where[160];                /* "token 3, head 0, dim 17" */
+	char       around_where[176];         /* "token 3, head 0, dim 14-21" */
 	vn_profile profile;                   /* its words with those of the resemblance before them */
 	vn_layout_match like;
 	int       *input, n_input;            /* checkpoints it was computed from; -1: no plan tells */

@@ -10,8 +10,8 @@
 static void values(FILE *out, const char *what, const vn_report_detail *d, int side)
 {
 	fprintf(out, "  %-14s", what);
-	for (int i = 0; i < d->n_first; i++)
-		fprintf(out, " %12.6g", d->first[side][i]);
+	for (int i = 0; i < d->n_around; i++)
+		fprintf(out, " %12.6g", d->around[side][i]);
 	fputc('\n', out);
 }
 
@@ -95,6 +95,7 @@ void vn_report_full(const vn_comparison *c, const vn_report_detail *x, bool colo
 	if (k->replayed)
 		fprintf(out, "  %-14s %s\n", "replayed", vn_say_replay(c, k, words));
 	explained(out, c, x->point);
+	fprintf(out, "  %-14s %s\n", "around it", x->around_where);
 	values(out, "reference", x, 0);
 	values(out, "candidate", x, 1);
 	statistics(out, "reference", &x->stats[0], colour);

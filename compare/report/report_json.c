@@ -3,6 +3,7 @@
  * report_json_detail.c writes what is told in full. */
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
+#include "compare/report/next.h"
 #include "compare/report/words.h"
 
 #include "compare/replay/replay.h"
@@ -261,6 +262,7 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_t *j = json_object(), *origins = json_array();
 	const int first = vn_first_failure(c);
 	char summary[VN_WORDS];
+	vn_lines next = { 0 };
 	json_object_set_new(j, "schema", json_string("vernier-compare/1"));
 	json_object_set_new(j, "verdict", json_string(!c->result.within ? "outside" : c->result.n_since[VN_KNOWN] + c->result.n_since[VN_BETTER] ? "known" : "within"));
 	json_object_set_new(j, "summary", json_string(vn_say_counts(c, summary)));
@@ -280,6 +282,9 @@ static json_t *head(const vn_comparison *c, const vn_report_options *o)
 	json_object_set_new(j, "baseline", baseline(c));
 	json_object_set_new(j, "subject", subject(c));
 	json_object_set_new(j, "weights", vn_weights_json(c->result.weights));
+	vn_next_commands(c, &next);
+	json_object_set_new(j, "next", vn_json_lines(&next));
+	vn_lines_free(&next);
 	json_object_set_new(j, "notes", vn_json_lines(&c->result.notes));
 	json_object_set_new(j, "warnings", vn_json_lines(&c->result.warnings));
 	json_object_set_new(j, "strict", json_pack("{s:b, s:b}", "asked", c->request.options->strict, "decided", c->result.strict));

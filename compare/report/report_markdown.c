@@ -7,6 +7,7 @@
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/replay/replay.h"
@@ -140,6 +141,11 @@ static void first_lines(const vn_comparison *c, const vn_story *s, FILE *out)
 		beginning(c, s, first, out);
 	else
 		origins(c, out);
+	vn_next_commands(c, &scores);
+	for (int i = 0; i < scores.n && i < LINES; i++)
+		item_of(out, i ? "Then" : "Next", scores.line[i], VN_WORDS);
+	vn_lines_free(&scores);
+	scores = (vn_lines) { 0 };
 	vn_say_baseline(c, &scores);
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		item(out, i ? "Better" : "Baseline", scores.line[i]);

@@ -2,6 +2,7 @@
 #include "compare/judge/baseline.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/explain/explain_words.h"
 #include "compare/replay/replay.h"
@@ -325,14 +326,14 @@ static void cleared_lines(const page *p)
 	vn_lines_free(&lines);
 }
 
-/* What was not asked for and would say more. */
-static void next_line(const page *p)
+/* Commands that say more. */
+static void next_lines(const page *p)
 {
-	const vn_comparison *c = p->c;
-	if (c->result.why || c->request.options->bitwise || !c->result.n_status[VN_OUTSIDE] || (c->opened.model && !c->result.n_origins))
-		return;
-	fprintf(p->out, "%-10s %s\n", "next", c->opened.model ? "--explain, or vernier explain: which known mistake makes it"
-	                                                   : "--model MODEL: which operation is at fault; with --explain: which known mistake makes it");
+	vn_lines next = { 0 };
+	vn_next_commands(p->c, &next);
+	for (int i = 0; i < next.n; i++)
+		fprintf(p->out, "%-10s %s\n", i ? "" : "next", next.line[i]);
+	vn_lines_free(&next);
 }
 
 /* What most people want to know, before any table: where it starts, and the rule that it broke. */
@@ -357,7 +358,7 @@ static void first_screen(const page *p)
 		cleared_lines(p);
 	}
 	explained_lines(p);
-	next_line(p);
+	next_lines(p);
 	fputc('\n', p->out);
 }
 
@@ -372,7 +373,8 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 			const int n = (int)strlen(vn_label(&c->result.point[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
-	first_screen(&p);
+	if (!c->result.within || vn_first_failure(c) >= 0 || c->result.n_origins)
+		first_screen(&p); /* of a healthy one the last line says all */
 	head(&p);
 	table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)

@@ -47,30 +47,31 @@ static void say_where(const vn_recording *r, const vn_entry *e, const int64_t *a
 	}
 }
 
-static vn_status side(vn_numbers *s, int which, vn_report_detail *d, vn_error *err)
+/* from: the element that `around` begins with. */
+static vn_status side(vn_numbers *s, int which, int64_t from, vn_report_detail *d, vn_error *err)
 {
 	const int64_t  n = vn_numbers_count(s);
 	const vn_dtype dtype = vn_recording_entry(s->recording, s->entry)->dtype;
 	vn_stats_sum   sum = { 0 };
-	d->n_first = n < VN_FIRST_VALUES ? (int)n : VN_FIRST_VALUES;
 	for (int64_t at = 0; at < n; at += VN_NUMBERS) {
 		const size_t    m = vn_numbers_left(n, at);
 		const vn_status st = vn_numbers_read(s, at, m, err);
 		if (st)
 			return st;
-		if (at == 0)
-			memcpy(d->first[which], s->x, (size_t)d->n_first * sizeof *s->x);
+		for (int i = 0; i < d->n_around; i++)
+			if (from + i >= at && from + i < at + (int64_t)m)
+				d->around[which][i] = s->x[from + i - at];
 		vn_stats_add(&sum, s->raw, dtype, m);
 	}
 	d->stats[which] = vn_stats_finish(&sum);
 	return VN_OK;
 }
 
-static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, vn_report_detail *d, vn_error *err)
+static vn_status numbers(vn_comparison *c, const vn_checkpoint *p, int64_t from, vn_report_detail *d, vn_error *err)
 {
 	vn_numbers *ref = vn_numbers_open(c->opened.ref, p->ref, err), *cand = ref ? vn_numbers_open(c->opened.cand, p->cand, err) : NULL;
 	vn_status   st = cand ? VN_OK : VN_ERR_NOMEM;
-	if (!st && !(st = side(ref, 0, d, err)) && !(st = side(cand, 1, d, err)))
+	if (!st && !(st = side(ref, 0, from, d, err)) && !(st = side(cand, 1, from, d, err)))
 		st = vn_profile_read(ref, cand, &d->profile, err);
 	vn_numbers_close(cand);
 	vn_numbers_close(ref);
@@ -88,6 +89,36 @@ static vn_status inputs(const vn_comparison *c, int *room, vn_report_detail *d, 
 	return VN_OK;
 }
 
+/* Where the worst element is, and which neighbours are shown. Returns the first of these, of all elements in a row. */
+static int64_t place_worst(const vn_checkpoint *p, const vn_shape *shape, vn_report_detail *d)
+{
+	const int64_t worst = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at, all = vn_shape_count(shape);
+	const int64_t length = shape->rank ? shape->dim[shape->rank - 1] : all, shown = length < VN_AROUND_VALUES ? length : VN_AROUND_VALUES;
+	int64_t       rest = worst;
+
+	for (int i = shape->rank - 1; rest >= 0 && i >= 0; i--) {
+		d->at[i] = rest % shape->dim[i];
+		rest /= shape->dim[i];
+	}
+	const int64_t at = worst >= 0 ? worst % length : 0, first = at - shown / 2;
+	d->n_around = (int)shown;
+	d->around_at = first < 0 ? 0 : first > length - shown ? length - shown : first;
+	return (worst >= 0 ? worst - at : 0) + d->around_at;
+}
+
+/* As the worst element, but for the last axis. */
+static void say_around(const vn_recording *r, const vn_entry *e, vn_report_detail *d)
+{
+	int64_t first[VN_MAX_RANK];
+
+	memcpy(first, d->at, sizeof first);
+	if (e->shape.rank)
+		first[e->shape.rank - 1] = d->around_at;
+	say_where(r, e, first, d->around_where, sizeof d->around_where);
+	if (d->n_around > 1)
+		vn_text_add(d->around_where, sizeof d->around_where, "-%" PRId64, d->around_at + d->n_around - 1);
+}
+
 static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_error *err)
 {
 	const vn_checkpoint *p = &c->result.point[point];
@@ -95,18 +126,15 @@ static vn_status tell(vn_comparison *c, int point, int *room, vn_story *s, vn_er
 	vn_report_detail *d = &s->told[s->n++];
 	vn_status st;
 	d->point = point;
-	if ((st = numbers(c, p, d, err)) || (st = inputs(c, room, d, err)))
+	const int64_t from = place_worst(p, &e->shape, d);
+	if ((st = numbers(c, p, from, d, err)) || (st = inputs(c, room, d, err)))
 		return st;
-	int64_t rest = p->m.bad_at >= 0 ? p->m.bad_at : p->m.at;
-	for (int i = e->shape.rank - 1; rest >= 0 && i >= 0; i--) {
-		d->at[i] = rest % e->shape.dim[i];
-		rest /= e->shape.dim[i];
-	}
 	if ((st = vn_match_layout(c, point, &d->like, err)))
 		return st;
 	if (*d->like.words)
 		vn_lines_first(&d->profile.words, d->like.words);
 	say_where(c->opened.ref, e, d->at, d->where, sizeof d->where);
+	say_around(c->opened.ref, e, d);
 	vn_recording_forget(c->opened.ref); /* pages that were looked at would add up */
 	vn_recording_forget(c->opened.cand);
 	return VN_OK;

@@ -31,6 +31,16 @@ void vn_lines_add(vn_lines *l, const char *format, ...)
 	append(l, text);
 }
 
+void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...)
+{
+	char text[LINE_MAX_CHARS];
+	va_list args;
+	va_start(args, format);
+	vn_text_print(text, sizeof text, format, args);
+	va_end(args);
+	vn_lines_add(l, "%.*s (--allow %s)", LINE_MAX_CHARS - 64, text, allow);
+}
+
 /* How often the line was told that is text and what counts it, or whose it is; 0: it is another. */
 static int told(const char *line, const char *text, size_t n, const char *unit, bool owned)
 {

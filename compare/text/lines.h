@@ -11,6 +11,9 @@ typedef struct vn_lines {
  * which there is no memory is dropped. */
 __attribute__((format(printf, 2, 3)))
 void vn_lines_add(vn_lines *l, const char *format, ...);
+/* The same, with the word that allows it behind: " (--allow weights)". */
+__attribute__((format(printf, 3, 4)))
+void vn_lines_refuse(vn_lines *l, const char *allow, const char *format, ...);
 /* The same of what may be told again: a line that is there already is not repeated, and counts: "... (64 times)".
  * first: what stands behind it while it is the only one, as " (rank0.h5)"; "". unit: what is counted. */
 __attribute__((format(printf, 4, 5)))

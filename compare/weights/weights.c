@@ -224,6 +224,10 @@ static void say_measure(const vn_weight_difference *d, int n, char text[80])
 		snprintf(from, sizeof from, "%.0f", low);
 		snprintf(to, sizeof to, "%.0f", high);
 	}
+	if (*d->measured == 'r' && isinf(high)) {
+		snprintf(text, 80, ", where the other has zeros");
+		return;
+	}
 	snprintf(range, sizeof range, strcmp(from, to) == 0 ? "%s" : "%s to %s", from, to);
 	snprintf(text, 80, unit > 1.0 ? ", %s %% apart" : *d->measured == 'p' ? ", in %s places" : *d->measured == 'r' ? ", rms %s times" : ", correlation %s", range);
 }

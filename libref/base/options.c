@@ -1,5 +1,6 @@
 /* options.c: see options.h. */
 #include "libref/base/options.h"
+#include "libref/base/nearest.h"
 #include "libref/base/text.h"
 
 #include <assert.h>
@@ -102,8 +103,11 @@ static vn_status read_choice(const vn_option *o, const char *value, int *chosen,
 		}
 		word += length + (word[length] == '|');
 	}
+	vn_nearest near;
+	vn_nearest_start(&near, value);
+	vn_nearest_try_words(&near, o->argument);
 	list_words(o->argument, all, sizeof all);
-	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'", o->name, all, value);
+	return vn_fail(err, VN_ERR_USAGE, "--%s takes %s, not '%s'%s", o->name, all, value, vn_nearest_hint(&near));
 }
 
 static vn_status add_to_list(const vn_option *o, const char *value, char *to, vn_error *err)
@@ -150,6 +154,54 @@ static bool may_repeat(const vn_option *o)
 	return o->kind == VN_FLAG || o->kind == VN_LIST || o->kind == VN_TAKE_EACH;
 }
 
+/* ---- an option that there is not ------------------------------------------------------------ */
+
+static bool has_word(const char *words, const char *word)
+{
+	const size_t n = strlen(word);
+
+	while (words && *words) {
+		const size_t length = strcspn(words, "|");
+		if (length == n && memcmp(words, word, n) == 0)
+			return true;
+		words += length + (words[length] == '|');
+	}
+	return false;
+}
+
+/* The options that begin like name, as "--force, --force-ids". */
+static int list_begun(const vn_command *c, const char *name, char *text, size_t room)
+{
+	int n = 0;
+
+	for (int i = 0; i < c->n; i++)
+		if (c->option[i].name && strncmp(c->option[i].name, name, strlen(name)) == 0)
+			vn_text_add(text, room, "%s--%s", n++ ? ", " : "", c->option[i].name);
+	return n;
+}
+
+/* Complains about `given`, "--jsno" or "--jsno=x". "--json" is "--format json": a value that some option has. */
+static int complain_unknown(const vn_command *c, const char *given)
+{
+	char       name[VN_NEAREST_MAX] = "", begun[400] = "";
+	vn_nearest near;
+
+	snprintf(name, sizeof name, "%.*s", (int)strcspn(given, "="), given);
+	const char *bare = name + strspn(name, "-");
+	if (*bare && name[1] == '-' && list_begun(c, bare, begun, sizeof begun) > 1)
+		return vn_complain(c->name, "ambiguous option '%s': %s", name, begun);
+	for (int i = 0; i < c->n; i++)
+		if (c->option[i].name && has_word(vn_option_words(&c->option[i]), bare))
+			return vn_complain(c->name, "unknown option '%s' (did you mean '--%s %s'?)", given, c->option[i].name, bare);
+	vn_nearest_start(&near, bare);
+	for (int i = 0; i < c->n; i++)
+		if (c->option[i].name)
+			vn_nearest_try(&near, c->option[i].name);
+	if (vn_nearest_found(&near))
+		return vn_complain(c->name, "unknown option '%s' (did you mean '--%s'?)", given, vn_nearest_found(&near));
+	return vn_complain(c->name, "unknown option '%s'", given);
+}
+
 int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 {
 	described d;
@@ -168,7 +220,7 @@ int vn_options_read(const vn_command *c, int argc, char **argv, void *to)
 		}
 		const vn_option *o = find(c, &d, code);
 		if (!o)
-			return vn_complain(c->name, code == ':' ? "%s needs a value" : "unknown option '%s'", argv[optind - 1]);
+			return code == ':' ? vn_complain(c->name, "%s needs a value", argv[optind - 1]) : complain_unknown(c, argv[optind - 1]);
 		if (given[o - c->option] && !may_repeat(o))
 			return vn_complain(c->name, "--%s is given twice", o->name);
 		given[o - c->option] = true;

@@ -89,6 +89,10 @@ int vn_complain(const char *command, const char *format, ...);
 
 /* ---- options_print.c ------------------------------------------------------------------------ */
 
+/* The values that an option has, "f32|f64"; NULL: any. */
+const char *vn_option_words(const vn_option *o);
+/* Columns for text on `to`: those of the terminal, at most 100, or 100. */
+int  vn_options_width(FILE *to);
 void vn_options_help(const vn_command *c, FILE *to);
 /* The options as a list for the page of man(7). */
 void vn_options_manual(const vn_command *c, FILE *to);

@@ -2,8 +2,10 @@
 #include "libref/base/options.h"
 
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-enum { WIDTH = 100, COLUMN = 28 }; /* where help begins; -x, and the longest name but a few, fit before it */
+enum { WIDTH = 100, NARROWEST = 50, COLUMN = 28 }; /* where help begins; -x, and the longest name but a few, fit before it */
 
 static const vn_option help_option = { "help", 'h', .kind = VN_FLAG, .help = "Print this help." };
 
@@ -34,13 +36,24 @@ static bool is_option(const vn_option *o)
 
 /* ---- wrapped text --------------------------------------------------------------------------- */
 
+int vn_options_width(FILE *to)
+{
+	struct winsize w;
+	const int      fd = fileno(to);
+
+	if (fd < 0 || !isatty(fd) || ioctl(fd, TIOCGWINSZ, &w) != 0 || w.ws_col == 0 || w.ws_col > WIDTH)
+		return WIDTH;
+	return w.ws_col < NARROWEST ? NARROWEST : w.ws_col;
+}
+
 /* Words from column `at` on, further lines indented by `indent`. */
 static int wrap(FILE *to, const char *text, int at, int indent)
 {
+	const int width = vn_options_width(to);
 	while (*text) {
 		text += strspn(text, " ");
 		const int n = (int)strcspn(text, " ");
-		if (n && at > indent && at + 1 + n > WIDTH) {
+		if (n && at > indent && at + 1 + n > width) {
 			fprintf(to, "\n%*s", indent, "");
 			at = indent;
 		} else if (n && at > indent) {
@@ -103,8 +116,12 @@ static void print_synopsis(const vn_command *c, FILE *to)
 {
 	const char *lead = "usage:";
 	for (const char *line = c->synopsis; *line; lead = "      ") {
+		char      form[400];
 		const int n = (int)strcspn(line, "\n");
-		fprintf(to, "%s vernier %s %.*s\n", lead, c->name, n, line);
+		const int indent = fprintf(to, "%s vernier %s ", lead, c->name);
+		snprintf(form, sizeof form, "%.*s", n, line);
+		wrap(to, form, indent, indent);
+		fputc('\n', to);
 		line += n + (line[n] == '\n');
 	}
 }
@@ -193,8 +210,7 @@ void vn_options_manual(const vn_command *c, FILE *to)
 
 /* ---- completions ---------------------------------------------------------------------------------- */
 
-/* The values that an option has; NULL: any. */
-static const char *values(const vn_option *o)
+const char *vn_option_words(const vn_option *o)
 {
 	return o->words ? *o->words : o->kind == VN_CHOICE ? o->argument : NULL;
 }
@@ -233,9 +249,9 @@ static void print_bash(const char *program, const vn_completed *c, int n, FILE *
 	fputs("help'\n\telse\n\t\tcase \"${COMP_WORDS[1]} $last\" in\n", to);
 	for (int k = 0; k < n; k++)
 		for (int i = 0; c[k].options && row(c[k].options, i); i++)
-			if (is_option(row(c[k].options, i)) && values(row(c[k].options, i))) {
+			if (is_option(row(c[k].options, i)) && vn_option_words(row(c[k].options, i))) {
 				fprintf(to, "\t\t'%s --%s') words='", c[k].name, row(c[k].options, i)->name);
-				print_values(values(row(c[k].options, i)), to);
+				print_values(vn_option_words(row(c[k].options, i)), to);
 				fputs("' ;;\n", to);
 			}
 	for (int k = 0; k < n; k++)
@@ -268,9 +284,9 @@ static void print_zsh(const char *program, const vn_completed *c, int n, FILE *t
 			fprintf(to, " \\\n\t\t'%s--%s[", o->kind == VN_LIST || o->kind == VN_TAKE_EACH ? "*" : "", o->name);
 			print_brief(o->help, to);
 			fputc(']', to);
-			if (values(o)) {
+			if (vn_option_words(o)) {
 				fputs(":value:(", to);
-				print_values(values(o), to);
+				print_values(vn_option_words(o), to);
 				fputc(')', to);
 			} else if (o->argument && o->kind != VN_OPTIONAL) {
 				fputs(":value:_files", to);
@@ -295,9 +311,9 @@ static void print_fish(const char *program, const vn_completed *c, int n, FILE *
 			fprintf(to, "complete -c %s -n '__fish_seen_subcommand_from %s' -l %s", program, c[k].name, o->name);
 			if (o->letter)
 				fprintf(to, " -s %c", o->letter);
-			if (values(o)) {
+			if (vn_option_words(o)) {
 				fputs(" -x -a '", to);
-				print_values(values(o), to);
+				print_values(vn_option_words(o), to);
 				fputc('\'', to);
 			} else if (o->argument && o->kind != VN_OPTIONAL) {
 				fputs(" -r", to);

@@ -105,3 +105,20 @@ char *vn_text_print(char *text, size_t room, const char *format, va_list args)
 	}
 	return vn_text_clean(text, room);
 }
+
+char *vn_text_bytes(int64_t bytes, char text[24])
+{
+	static const char *const unit[] = { "kB", "MB", "GB", "TB" };
+	double n = (double)bytes / 1e3;
+	size_t i = 0;
+
+	while (n >= 999.95 && i + 1 < sizeof unit / sizeof *unit) {
+		n /= 1e3;
+		i++;
+	}
+	if (bytes < 1000)
+		snprintf(text, 24, "%d bytes", (int)bytes);
+	else
+		snprintf(text, 24, "%.1f %s", n, unit[i]);
+	return text;
+}

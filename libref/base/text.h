@@ -26,6 +26,8 @@ char *vn_text_clean(char *text, size_t room);
 /* vsnprintf, then that. */
 __attribute__((format(printf, 3, 0)))
 char *vn_text_print(char *text, size_t room, const char *format, va_list args);
+/* "512 bytes", "4.3 kB", "12.0 MB", "3.1 GB" */
+char *vn_text_bytes(int64_t bytes, char text[24]);
 /* C0 and DEL, which no name may hold. */
 bool  vn_text_control(char c);
 

@@ -2,6 +2,7 @@
 #include "libref/plan/fault_internal.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/nearest.h"
 
 #include <assert.h>
 #include <math.h>
@@ -233,6 +234,18 @@ vn_status vn_faulty_make(vn_faulty *f, int fault, int node, double number, vn_er
 	return make_fault(f, &r, node, err);
 }
 
+static vn_status no_such_fault(const char *what, size_t n, vn_error *err)
+{
+	vn_nearest near;
+	char       id[VN_NEAREST_MAX];
+
+	snprintf(id, sizeof id, "%.*s", (int)n, what);
+	vn_nearest_start(&near, id);
+	for (int i = 0; i < vn_n_faults(); i++)
+		vn_nearest_try(&near, vn_fault_id(i));
+	return vn_fail(err, VN_ERR_USAGE, "%s: no such fault%s; vernier points --faults lists them", what, vn_nearest_hint(&near));
+}
+
 vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 {
 	const char  *at = strchr(what, '@');
@@ -241,7 +254,7 @@ vn_status vn_faulty_inject(vn_faulty *f, const char *what, vn_error *err)
 	int         *target, n = 0;
 
 	if (fault < 0)
-		return vn_fail(err, VN_ERR_USAGE, "%s: no such fault: vernier points --faults lists them", what);
+		return no_such_fault(what, at ? (size_t)(at - what) : strlen(what), err);
 	if (!at)
 		return vn_fail(err, VN_ERR_USAGE, "%s: where? %s@layer0.*, for one", what, what);
 	if ((st = vn_glob_check(at + 1, err)))

@@ -1,6 +1,8 @@
 /* policy.c: see policy.h. */
 #include "libref/plan/policy.h"
 
+#include "libref/base/nearest.h"
+
 #include <string.h>
 
 static const struct { const char *name; vn_policy policy; } table[] = {
@@ -77,4 +79,17 @@ int vn_policy_from_word(const char *word, vn_policy *p)
 		if (strcmp(other[i][0], lower) == 0)
 			return vn_policy_from_name(other[i][1], p);
 	return vn_policy_from_name(lower, p);
+}
+
+vn_status vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err)
+{
+	vn_nearest near;
+
+	if (vn_policy_from_name(name, p))
+		return VN_OK;
+	vn_nearest_start(&near, name);
+	vn_nearest_try_words(&near, vn_policy_names);
+	if (vn_policy_from_word(name, p)) /* of equal distance is bf16, too */
+		vn_nearest_settle(&near, vn_policy_name(*p));
+	return vn_fail(err, VN_ERR_USAGE, "%s is one of %s, not '%s'%s", option, vn_policy_names, name, vn_nearest_hint(&near));
 }

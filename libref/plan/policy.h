@@ -23,6 +23,7 @@
 #define VN_LIBREF_PLAN_POLICY_H
 
 #include "libref/base/dtype.h"
+#include "libref/base/error.h"
 
 #include <stdbool.h>
 
@@ -61,6 +62,8 @@ int         vn_policy_from_word(const char *word, vn_policy *p);
 /* Of a run in which only some operations round to a format, "autocast-bf16" or "mixed-bf16", its word, "bf16"; else NULL. Such a
  * run rounds less than one in that format, which vn_policy_from_word makes of it: its limits and its floor hold. */
 const char *vn_policy_partly(const char *word);
+/* The same for what a person gave as `option`; the complaint has the names, and the one that is likely to be meant. */
+vn_status   vn_policy_read(const char *option, const char *name, vn_policy *p, vn_error *err);
 extern const char *const vn_policy_names; /* "f32|f64|...", for help texts */
 
 #endif

@@ -2,6 +2,7 @@
 #include "libref/plan/tap.h"
 
 #include "libref/base/glob.h"
+#include "libref/base/nearest.h"
 
 #include <string.h>
 
@@ -19,6 +20,16 @@ void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *fir
 	}
 	*first = a < tokens ? a : tokens;
 	*count = b >= a ? b - a + 1 : 0;
+}
+
+vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err)
+{
+	vn_nearest near;
+
+	vn_nearest_start(&near, glob);
+	for (int v = 0; v < p->n_values; v++)
+		vn_nearest_try(&near, p->value[v].name);
+	return vn_fail(err, VN_ERR_USAGE, "'%s' matches no checkpoint of this model%s; vernier points MODEL lists them", glob, vn_nearest_hint(&near));
 }
 
 vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns,
@@ -42,7 +53,7 @@ vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_pat
 			want[v] = want[vn_plan_root(p, v)] = true;
 		}
 		if (hits == 0)
-			return vn_fail(err, VN_ERR_USAGE, "pattern '%s' selects no checkpoint of this model (see `vernier points`)", glob);
+			return vn_taps_nothing(p, glob, err);
 	}
 	for (int v = 0; v < p->n_values; v++)
 		if (want[v])

@@ -43,5 +43,7 @@ void vn_taps_select(const vn_taps *t, int64_t past, int64_t tokens, int64_t *fir
  * are then limited by patterns alone. */
 vn_status vn_taps_choose(const vn_plan *p, const char *const *pattern, int n_patterns,
                          int first_layer, int last_layer, bool *want, vn_error *err);
+/* The complaint about a glob that matches no checkpoint of the plan, with the one that is likely to be meant. */
+vn_status vn_taps_nothing(const vn_plan *p, const char *glob, vn_error *err);
 
 #endif

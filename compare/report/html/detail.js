@@ -29,8 +29,8 @@ function metricsTable(c) {
 
 function valuesTable(d) {
 	const apart = (a, b) => (typeof a === "number" && typeof b === "number" ? b - a : "–");
-	return table(["first values", "reference", "candidate", "apart"], d.reference.first.map((r, i) => ({
-		cells: [`[${i}]`, r, d.candidate.first[i], apart(r, d.candidate.first[i])],
+	return table([`around ${d.around.where}`, "reference", "candidate", "apart"], d.reference.around.map((r, i) => ({
+		cells: [`[${d.around.from + i}]`, r, d.candidate.around[i], apart(r, d.candidate.around[i])],
 	})));
 }
 
@@ -87,7 +87,7 @@ function inputs(d) {
 function untold(c) {
 	if (c.status !== "outside" || !c.fails)
 		return null;
-	return make("p", { class: "dim" }, `First values, statistics and profiles are kept of ${report.divergences.length} checkpoints: the first divergence, `
+	return make("p", { class: "dim" }, `Values, statistics and profiles are kept of ${report.divergences.length} checkpoints: the first divergence, `
 		+ `origins, then others in order. Of ${report.divergences_left_out} more, as of this one, there are numbers only.`);
 }
 

@@ -1,12 +1,12 @@
-"""vernier: records what an engine computes, and reads such recordings.
+"""vernier_parity: records what an engine computes, and reads such recordings.
 
-    with vernier.record(model, "cand.h5", points="layer*.{q,k}_rope"):     a HuggingFace causal LM
+    with vernier_parity.record(model, "cand.h5", points="layer*.{q,k}_rope"):     a HuggingFace causal LM
         model(ids)
 
-    with vernier.Recorder("cand.h5", engine="mine", precision="f32", token_ids=ids) as rec:     any engine
+    with vernier_parity.Recorder("cand.h5", engine="mine", precision="f32", token_ids=ids) as rec:     any engine
         rec.put("layer3.q_rope", array, dims="token head dim")
 
-    vernier.open("cand.h5")["layer3.q_rope"]                               a numpy array
+    vernier_parity.open("cand.h5")["layer3.q_rope"]                               a numpy array
 
 The file is specs/checkpoint.md of vernier; `vernier compare ref.h5 cand.h5` judges it. Needs h5py and numpy; torch
 and transformers only for record(); xxhash, where it is installed, for digests.

@@ -1,6 +1,6 @@
 """reading.py: opens a checkpoint file.
 
-    rec = vernier.open("run.h5")
+    rec = vernier_parity.open("run.h5")
     rec["layer3.q_rope"]            a numpy array of step 0; bfloat16 and 8-bit formats as float32
     rec["step.2/layer3.q_rope"]     of a later call
     rec.names(), rec.steps, rec.token_ids, rec.positions, rec.run, rec.attributes("logits")

@@ -133,7 +133,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
         if found is not None:
             rows.append(row_of(k, found))
     if gone:  # a part of the table would say that the rest is not in the model
-        warnings.warn(f"vernier: {len(gone)} weights ({gone[0]} the first) are on no device, and nothing says where they are kept: recorded "
+        warnings.warn(f"vernier_parity: {len(gone)} weights ({gone[0]} the first) are on no device, and nothing says where they are kept: recorded "
                       "without a table of weights", stacklevel=6)
         return []
     return sorted(rows)
@@ -141,7 +141,7 @@ def of_memory(model: Any, directory: Optional[str]) -> List[Row]:
 
 @lru_cache(maxsize=None)
 def _say_without() -> None:
-    warnings.warn("vernier: without xxhash (pip install xxhash) a recording has no digests and no table of weights, and a comparison "
+    warnings.warn("vernier_parity: without xxhash (pip install xxhash) a recording has no digests and no table of weights, and a comparison "
                   "cannot tell a wrong checkpoint from a wrong engine", stacklevel=4)
 
 

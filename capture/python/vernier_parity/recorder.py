@@ -1,12 +1,12 @@
 """recorder.py: writes a checkpoint file, whatever the engine.
 
-    with vernier.Recorder("run.h5", engine="mine", precision="f32", token_ids=ids) as rec:
+    with vernier_parity.Recorder("run.h5", engine="mine", precision="f32", token_ids=ids) as rec:
         rec.put("layer0.q_rope", array, dims="token head dim")
         rec.alias("layer1.input", "layer0.output")
 
 A run of several calls says where each begins, with its tokens as far as they were not given at the start:
 
-    with vernier.Recorder("run.h5", engine="mine", precision="bf16") as rec:
+    with vernier_parity.Recorder("run.h5", engine="mine", precision="bf16") as rec:
         for tokens in calls:
             rec.begin_step(token_ids=tokens)
             rec.put("logits", scores)
@@ -60,7 +60,7 @@ class Recorder:
     """A checkpoint file that is being written; a context manager. One thread at a time."""
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
-                 tool: str = "vernier.py", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
+                 tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
                  **run: h5.Fact) -> None:
         """engine and precision: words ("f32", "f16", "bf16", "f64", or your own).
 

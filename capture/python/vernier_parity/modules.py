@@ -59,7 +59,7 @@ def parts_of(model: Any) -> Parts:
 
 
 def _unknown(kind: str) -> RecordingError:
-    return RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier.Recorder)")
+    return RecordingError(f"a model of type {kind}; record() knows {', '.join(FAMILIES)} (any other engine: vernier_parity.Recorder)")
 
 
 def _owner(model: Any, body: Any) -> Any:

@@ -1,4 +1,4 @@
-"""session.py: the recording of a HuggingFace model's forward passes; what vernier.record() returns. See there."""
+"""session.py: the recording of a HuggingFace model's forward passes; what vernier_parity.record() returns. See there."""
 
 import contextlib
 import inspect
@@ -345,7 +345,7 @@ def _short(names: Sequence[str]) -> str:
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
             run: Mapping[str, h5.Fact]) -> Iterator[Session]:
-    """See vernier.record()."""
+    """See vernier_parity.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
     directory = about.directory_of(model)
@@ -356,7 +356,7 @@ def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Op
                        weights=table.of_memory(model, directory) if weights else [])
         if s.missing:
             recorder.fact(not_hooked=_short(s.missing))
-            warnings.warn(f"vernier: {s.path}: not recorded, since the model has no module for it: {_short(s.missing)}", stacklevel=4)
+            warnings.warn(f"vernier_parity: {s.path}: not recorded, since the model has no module for it: {_short(s.missing)}", stacklevel=4)
         if changed:
             recorder.fact(config_changed=changed)
         made: List[Any] = []

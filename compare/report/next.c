@@ -1,0 +1,119 @@
+/* next.c: see next.h. */
+#include "compare/report/next.h"
+
+#include "compare/explain/explain.h"
+#include "compare/text/shell.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Where the weights are, as far as is known here. */
+static const char *model_of(const vn_comparison *c)
+{
+	const char *named[] = { vn_recording_model_path(c->opened.ref), vn_recording_model_path(c->opened.cand) };
+
+	if (c->request.options->model)
+		return c->request.options->model;
+	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+		if (named[i] && *named[i] && access(named[i], R_OK) == 0)
+			return named[i];
+	return "MODEL";
+}
+
+/* "vernier COMMAND ref.h5 cand.h5 ... --model MODEL", and an option with its value. */
+static void add_again(const vn_comparison *c, const char *command, bool model, const char *option, const char *value, vn_lines *lines)
+{
+	char line[VN_SHELL_LINE];
+
+	if (snprintf(line, sizeof line, "vernier %s %s", command, c->request.again) >= (int)sizeof line)
+		return;
+	if (model) {
+		vn_shell_add(line, sizeof line, "--model");
+		vn_shell_add(line, sizeof line, model_of(c));
+	}
+	if (option) {
+		vn_shell_add(line, sizeof line, option);
+		vn_shell_add(line, sizeof line, value);
+	}
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
+static void add_words(vn_lines *lines, const char *const *word, int n)
+{
+	char line[VN_SHELL_LINE] = "vernier";
+
+	for (int i = 0; i < n; i++)
+		vn_shell_add(line, sizeof line, word[i]);
+	if (*line)
+		vn_lines_add(lines, "%s", line);
+}
+
+static void name_of(const vn_checkpoint *p, char name[VN_NAME_MAX + 24])
+{
+	snprintf(name, VN_NAME_MAX + 24, p->step ? "step.%d/%s" : "%.0d%s", p->step, p->name);
+}
+
+static void add_show(const vn_comparison *c, int point, vn_lines *lines)
+{
+	char name[VN_NAME_MAX + 24];
+
+	if (vn_recording_ranks(c->opened.cand) || c->result.point[point].cand < 0)
+		return;
+	name_of(&c->result.point[point], name);
+	add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), name }, 3);
+}
+
+/* The mistake of the catalogue made on purpose: the recording to hold the candidate against. */
+static void add_repetition(const vn_comparison *c, const vn_explanation *x, vn_lines *lines)
+{
+	char what[VN_NAME_MAX + 64];
+
+	if (x->fitted || x->n_fit < 1 || !*x->by[0].id || c->result.point[x->point].step || vn_recording_ranks(c->opened.ref))
+		return;
+	snprintf(what, sizeof what, "%s@%s", x->by[0].id, c->result.point[x->point].name);
+	add_words(lines, (const char *[]) { "capture", "ref", model_of(c), "--ids-from", vn_recording_path(c->opened.ref), "--inject", what, "-o", "mistake.h5" }, 9);
+}
+
+/* After explain. */
+static void after_explain(const vn_comparison *c, vn_lines *lines)
+{
+	bool fits = false;
+
+	for (int i = 0; i < c->result.why->n && !fits; i++)
+		if ((fits = c->result.why->of[i].n_fit > 0))
+			add_repetition(c, &c->result.why->of[i], lines);
+	if (c->result.n_origins)
+		add_show(c, c->result.origins[0], lines);
+	if (!fits && !vn_recording_ranks(c->opened.cand))
+		add_words(lines, (const char *[]) { "show", vn_recording_path(c->opened.cand), "--check" }, 3);
+}
+
+static void after_failure(const vn_comparison *c, vn_lines *lines)
+{
+	const bool bitwise = c->request.options->bitwise, absent = c->result.n_status[VN_MISSING] + c->result.n_status[VN_EXTRA] > 0;
+
+	if (c->result.why)
+		after_explain(c, lines);
+	else if (c->result.n_status[VN_OUTSIDE] && bitwise)
+		add_again(c, "compare", true, NULL, NULL, lines);
+	else if (c->result.n_status[VN_OUTSIDE])
+		add_again(c, "explain", true, NULL, NULL, lines);
+	if (!c->result.n_status[VN_OUTSIDE] && absent)
+		add_again(c, "compare", false, "--allow", "missing,extra", lines);
+	if (!c->result.why && vn_recording_path(c->opened.cand) && c->result.first >= 0)
+		add_show(c, c->result.first, lines);
+}
+
+void vn_next_commands(const vn_comparison *c, vn_lines *lines)
+{
+	if (!c->request.again)
+		return;
+	if (!c->result.within)
+		after_failure(c, lines);
+	else if (!c->opened.model && !c->request.options->bitwise)
+		add_again(c, "compare", true, NULL, NULL, lines);
+	else if (!c->request.options->bitwise && !vn_recording_ranks(c->opened.ref) && !vn_recording_ranks(c->opened.cand))
+		add_words(lines, (const char *[]) { "selftest", vn_recording_path(c->opened.ref), vn_recording_path(c->opened.cand) }, 3);
+}

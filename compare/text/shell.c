@@ -1,0 +1,44 @@
+/* shell.c: see shell.h. */
+#include "compare/text/shell.h"
+
+#include "libref/base/text.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+static bool is_plain(const char *word)
+{
+	static const char also[] = "_./:=@%+,-";
+
+	for (const char *p = word; *p; p++)
+		if (!((*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9') || strchr(also, *p)))
+			return false;
+	return *word;
+}
+
+void vn_shell_add(char *line, size_t room, const char *word)
+{
+	const bool plain = is_plain(word);
+	size_t     at = strlen(line);
+	bool       fits = at > 0 && at + 4 * strlen(word) + 4 <= room; /* each byte may be a quote: '\'' */
+
+	for (const char *p = word; fits && *p; p++)
+		fits = !vn_text_control(*p);
+	if (!fits) {
+		*line = '\0';
+		return;
+	}
+	line[at++] = ' ';
+	if (!plain)
+		line[at++] = '\'';
+	for (const char *p = word; *p; p++) {
+		if (*p == '\'') {
+			memcpy(line + at, "'\\'", 3);
+			at += 3;
+		}
+		line[at++] = *p;
+	}
+	if (!plain)
+		line[at++] = '\'';
+	line[at] = '\0';
+}

@@ -1,0 +1,13 @@
+/* shell.h: command lines that a person may paste into a shell. */
+#ifndef VN_COMPARE_SHELL_H
+#define VN_COMPARE_SHELL_H
+
+#include <stddef.h>
+
+enum { VN_SHELL_LINE = 1000 }; /* fits a line of vn_lines */
+
+/* Appends a space and the word, quoted where a shell would read it otherwise. A line that has no room becomes "", and
+ * stays so; a word with control characters makes it so, too. */
+void vn_shell_add(char *line, size_t room, const char *word);
+
+#endif

@@ -1,0 +1,101 @@
+/* nearest.c: see nearest.h. */
+#include "libref/base/nearest.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static char folded(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c == '-' ? '_' : c;
+}
+
+/* now (j): for a's first i letters and b's first j. */
+int vn_nearest_distance(const char *a, const char *b)
+{
+	const int rows = (int)strlen(a), columns = (int)strlen(b);
+	int       d[3][VN_NEAREST_MAX];
+	int      *before = d[0], *last = d[1], *now = d[2];
+
+	if (rows >= VN_NEAREST_MAX || columns >= VN_NEAREST_MAX)
+		return rows + columns;
+	for (int j = 0; j <= columns; j++)
+		last[j] = j;
+	for (int i = 1; i <= rows; i++) {
+		const char x = folded(a[i - 1]);
+		now[0] = x == '*' ? last[0] : last[0] + 1;
+		for (int j = 1; j <= columns; j++) {
+			const char y = folded(b[j - 1]);
+			if (x == '*') {
+				now[j] = least(last[j], now[j - 1]);
+				continue;
+			}
+			now[j] = least(last[j - 1] + (x != y && x != '?'), 1 + least(last[j], now[j - 1]));
+			if (i > 1 && j > 1 && x == folded(b[j - 2]) && y == folded(a[i - 2]))
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+		int *room = before;
+		before = last;
+		last = now;
+		now = room;
+	}
+	return last[columns];
+}
+
+/* A third of the letters may be wrong. */
+static int most(const char *word)
+{
+	int letters = 0;
+	for (const char *p = word; *p; p++)
+		letters += *p != '*' && *p != '?';
+	return letters < 3 ? 0 : letters < 6 ? 1 : letters / 3;
+}
+
+void vn_nearest_start(vn_nearest *n, const char *word)
+{
+	*n = (vn_nearest) { .word = word, .distance = strlen(word) < VN_NEAREST_MAX ? most(word) + 1 : 0 };
+}
+
+void vn_nearest_try(vn_nearest *n, const char *candidate)
+{
+	if (n->distance == 0 || strlen(candidate) >= VN_NEAREST_MAX)
+		return;
+	const int d = vn_nearest_distance(n->word, candidate);
+	if (d < n->distance) {
+		n->distance = d;
+		snprintf(n->best, sizeof n->best, "%s", candidate);
+	}
+}
+
+void vn_nearest_try_words(vn_nearest *n, const char *words)
+{
+	while (*words) {
+		char         one[VN_NEAREST_MAX];
+		const size_t length = strcspn(words, "|");
+		snprintf(one, sizeof one, "%.*s", (int)length, words);
+		vn_nearest_try(n, one);
+		words += length + (words[length] == '|');
+	}
+}
+
+void vn_nearest_settle(vn_nearest *n, const char *candidate)
+{
+	n->distance = 0;
+	snprintf(n->best, sizeof n->best, "%s", candidate);
+}
+
+const char *vn_nearest_found(const vn_nearest *n)
+{
+	return *n->best ? n->best : NULL;
+}
+
+const char *vn_nearest_hint(vn_nearest *n)
+{
+	if (*n->best)
+		snprintf(n->hint, sizeof n->hint, " (did you mean '%s'?)", n->best);
+	return n->hint;
+}

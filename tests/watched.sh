@@ -1,0 +1,47 @@
+# watched.sh: sourced by scripts whose steps take minutes.
+#
+# watched [--show] TITLE COMMAND [ARGUMENT]...
+#   Runs COMMAND with its output in a log. A terminal sees a line that moves: the time so far and, where the log counts
+#   ("[12/345]" of ninja, "12/345 Test" of ctest), how far it is and the time left. A pipe gets a line a minute; with
+#   --show also the output itself. Returns COMMAND's status; when that is not 0, the end of the log is printed.
+
+# "12/345 (3 %), 40 s left" from the last count in the log; nothing where it does not count.
+watched_count() { # log, seconds so far
+	tail -c 4000 "$1" | tr '\r' '\n' |
+		sed -nE 's#^\[([0-9]+)/([0-9]+)\].*#\1 \2#p; s#^ *([0-9]+)/([0-9]+) Test.*#\1 \2#p' | tail -n 1 |
+		{ read -r n all && [ "$n" -gt 0 ] && echo ", $n of $all, about $(($2 * (all - n) / n)) s left"; } || true
+}
+
+watched() {
+	local show= title log started=$SECONDS told=$SECONDS tick=0 status=0 pid spin='|/-\' now
+	[ "$1" = --show ] && { show=1; shift; }
+	title=$1
+	shift
+	log=$(mktemp)
+	if [ -n "$show" ] && [ ! -t 1 ]; then
+		(set -o pipefail; "$@" 2>&1 | tee "$log") &
+	else
+		"$@" >"$log" 2>&1 &
+	fi
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		now=$((SECONDS - started))
+		if [ -t 1 ]; then
+			printf '\r\033[K%s %s: %d s%s' "${spin:tick++ % 4:1}" "$title" "$now" "$(watched_count "$log" "$now")"
+			sleep 0.2
+		else
+			[ $((SECONDS - told)) -lt 60 ] || { told=$SECONDS; echo "$title: $now s$(watched_count "$log" "$now")"; }
+			sleep 0.5
+		fi
+	done
+	wait "$pid" || status=$?
+	[ ! -t 1 ] || printf '\r\033[K'
+	if [ "$status" != 0 ] && { [ -z "$show" ] || [ -t 1 ]; }; then
+		tail -n 40 "$log"
+		echo "$title: failed after $((SECONDS - started)) s (exit status $status)" >&2
+	else
+		echo "$title: $((SECONDS - started)) s"
+	fi
+	rm -f "$log"
+	return "$status"
+}
