@@ -22,6 +22,8 @@
 
 #include "capture/show/identities.h"
 
+#include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +265,32 @@ static int different(const int32_t *id, long long n)
 	return k;
 }
 
+/* What was recorded of a longer run or a deeper model: a fault elsewhere, or that needs later positions, is not in it. */
+static void note_part(vn_comparison *c)
+{
+	const vn_step *step;
+	const int      steps = vn_recording_steps(c->opened.cand, &step);
+	const int64_t  all = vn_recording_tokens(c->opened.cand, NULL, NULL);
+	int64_t first = all, last = -1;
+	int     low = INT_MAX, high = -1;
+
+	for (int i = 0; i < steps; i++) {
+		const int64_t from = step[i].position + step[i].first_row;
+		first = from < first ? from : first;
+		last = from + step[i].rows - 1 > last ? from + step[i].rows - 1 : last;
+	}
+	for (int i = 0; i < c->result.n_points; i++)
+		if (c->result.point[i].m.n && c->result.point[i].layer >= 0) {
+			low = c->result.point[i].layer < low ? c->result.point[i].layer : low;
+			high = c->result.point[i].layer > high ? c->result.point[i].layer : high;
+		}
+	if (last >= 0 && (first > 0 || last < all - 1))
+		vn_lines_add(&c->result.notes, "tokens %" PRId64 "-%" PRId64 " of %" PRId64 " are compared: a fault that shows in other tokens alone is not seen%s", first, last, all,
+		             last == 0 ? ", and at position 0 no rotation, mask or cache does anything" : "");
+	if (high >= 0 && c->opened.plan && (low > 0 || high < c->opened.plan->layers - 1))
+		vn_lines_add(&c->result.notes, "layers %d-%d of %d are compared: a fault in another layer is not seen", low, high, c->opened.plan->layers);
+}
+
 static void note_few_tokens(vn_comparison *c)
 {
 	const int32_t *id, *at;
@@ -340,6 +368,7 @@ static vn_status run_chapters(vn_comparison *c, vn_error *err)
 	    || (st = floor_of(c, err)) || (st = vn_pool_scores(c, err)) || (st = vn_pool_small(c, err)))
 		return st;
 	note_masks(c);
+	note_part(c);
 	for (int i = 0; i < c->result.n_points; i++)
 		if (c->result.point[i].m.n && (st = vn_judge(c, &c->result.point[i], err)))
 			return st;

@@ -70,6 +70,12 @@ double vn_check_used(const vn_check *k)
 	return near > 0 ? far / near : (double)INFINITY;
 }
 
+double vn_metric_shown(const vn_checkpoint *p, vn_metric m)
+{
+	const bool count = m == VN_M_NONFINITE || m == VN_M_DIFFERING;
+	return p->m.n > 0 && p->m.has[m] && (count || p->m.finite > 0) ? p->m.value[m] : (double)NAN;
+}
+
 bool vn_other_weights(const vn_comparison *c)
 {
 	return c->result.weights && c->result.weights->n_found > 0;

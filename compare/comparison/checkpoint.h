@@ -22,6 +22,10 @@ void      vn_checkpoint_say(vn_checkpoint *p, const char *format, ...);
 /* Are the candidate's weights known to be others than the reference's? Then they are the model's no more (--allow weights). */
 bool      vn_other_weights(const vn_comparison *c);
 
+/* A measured value for a report. NaN: not measured, or no position is finite on both sides, where zero error would
+ * say that all is well. Counts (nonfinite, differing) always have a value. */
+double    vn_metric_shown(const vn_checkpoint *p, vn_metric m);
+
 double    vn_floor_value(const vn_checkpoint *p, vn_metric m); /* NaN: not known */
 
 /* As options->allow has it (options NULL: nothing is allowed), of a recording that is opened for c: before anything is read of it. */

@@ -86,7 +86,8 @@ void vn_say_explained_more(const vn_comparison *c, const vn_explanation *x, vn_l
 	if (*x->why_not || vn_local_is_order(&c->result.point[x->point]))
 		return;
 	if (!x->n_fit) {
-		if (x->n && !x->by[0].refuted && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
+		/* Less than half of it explained is chance, and of an infinite error anything finite is less. */
+		if (x->n && !x->by[0].refuted && isfinite(x->unmodified.limit_fraction) && x->by[0].limit_fraction < x->unmodified.limit_fraction / 2)
 			vn_lines_add(lines, "nearest: %s%s%s%s%s; residual %.3g floors (was %.3g, limit %.0f)", x->by[0].id, *x->by[0].id ? ", " : "", x->by[0].words,
 			             *x->by[0].in_part ? ", " : "", x->by[0].in_part, vn_hypothesis_left(&x->by[0]), vn_hypothesis_left(&x->unmodified), VN_LOCAL_LIMIT);
 		for (int i = 0; i < x->looks.n; i++)

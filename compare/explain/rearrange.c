@@ -421,6 +421,15 @@ static bool comes_later(const arranged *r, const vn_entry *e)
 	return v >= 0 && p->value[vn_plan_root(p, v)].node > p->value[r->t->site->target].node;
 }
 
+/* NaN everywhere is what two results of one overflow have in common: it shows no copy. */
+static bool any_finite(const double *x, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		if (isfinite(x[i]))
+			return true;
+	return false;
+}
+
 static vn_status another(arranged *r, vn_error *err)
 {
 	const vn_comparison *c = r->t->c;
@@ -428,7 +437,7 @@ static vn_status another(arranged *r, vn_error *err)
 	const vn_entry      *me = vn_recording_entry(c->opened.cand, c->result.point[r->t->x->point].cand);
 	vn_status st = VN_OK;
 
-	for (int i = 0; !st && i < vn_recording_count(c->opened.cand); i++) {
+	for (int i = 0; !st && any_finite(r->cand, r->n) && i < vn_recording_count(c->opened.cand); i++) {
 		const vn_entry *e = vn_recording_entry(c->opened.cand, i);
 		vn_hypothesis   h = { .capture = true };
 		vn_tensor       t;
@@ -506,7 +515,7 @@ static int64_t find_held(tiles *x, const char *other)
 	int64_t      n = 0;
 
 	for (int64_t t = 0; t < x->T; t++) {
-		bool same = x->off[t] && (!other || memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0);
+		bool same = x->off[t] && (!other || (any_finite(x->is + t * x->N, x->N) && memcmp(is + (size_t)t * row, other + (size_t)t * row, row) == 0));
 		for (int64_t i = t * x->N; same && !other && i < (t + 1) * x->N; i++)
 			same = x->is[i] == 0;
 		x->held[t] = same;

@@ -74,7 +74,7 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 	for (int i = 0; i < VN_N_METRICS; i++) {
 		const char *key = vn_metric_get((vn_metric)i)->name;
 		if (p->m.has[i])
-			vn_json_put_real(m, key, p->m.value[i], m_flags);
+			vn_json_put_real(m, key, vn_metric_shown(p, (vn_metric)i), m_flags);
 		if (p->m.has[i] && p->has_floor)
 			vn_json_put_real(f, key, p->floor[i], f_flags);
 	}
@@ -110,7 +110,7 @@ static void measured(json_t *j, const vn_checkpoint *p, const vn_shape *shape)
 static void shortened(json_t *j, const vn_checkpoint *p)
 {
 	json_t *m = json_object(), *f = json_object(), *flags = json_object();
-	vn_json_put_real(m, "nmse", p->m.value[VN_M_NMSE], flags);
+	vn_json_put_real(m, "nmse", vn_metric_shown(p, VN_M_NMSE), flags);
 	if (p->has_floor)
 		vn_json_put_real(f, "nmse", vn_floor_value(p, VN_M_NMSE), flags);
 	json_decref(flags);

@@ -55,6 +55,12 @@ static void number(FILE *out, const char *format, double x, bool known)
 		fputs(isnan(x) ? "nan" : x > 0 ? "inf" : "-inf", out);
 }
 
+static void metric(FILE *out, const char *format, const vn_checkpoint *p, vn_metric m)
+{
+	const double x = vn_metric_shown(p, m);
+	number(out, format, x, !isnan(x));
+}
+
 /* What each added itself, and what it was given. */
 static void replayed_origins(const vn_comparison *c, FILE *out)
 {
@@ -254,10 +260,10 @@ static void row(const vn_comparison *c, const vn_checkpoint *p, FILE *out)
 	const bool has_ratio = p->m.n && vn_ratio_of(c, p, &ratio);
 	fputs("| ", out);
 	vn_markdown_code(out, vn_label(p, label), SHOWN, 1);
-	number(out, "%.2e", p->m.value[VN_M_NMSE], p->m.n > 0);
+	metric(out, "%.2e", p, VN_M_NMSE);
 	number(out, ratio < 1000 ? "%.2f" : "%.1e", ratio, has_ratio);
-	number(out, "%.6f", p->m.value[VN_M_COSINE], p->m.n > 0);
-	number(out, "%.2e", p->m.value[VN_M_MAX_ABS], p->m.n > 0);
+	metric(out, "%.6f", p, VN_M_COSINE);
+	metric(out, "%.2e", p, VN_M_MAX_ABS);
 	fputs(" | ", out);
 	vn_markdown_code(out, vn_say_failure(p, text), VN_WORDS, 1);
 	fputs(" |\n", out);

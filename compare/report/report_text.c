@@ -108,6 +108,15 @@ static void replay_cells(const page *p, const vn_checkpoint *k)
 	}
 }
 
+static void metric(const page *p, int width, const char *format, const vn_checkpoint *k, vn_metric m)
+{
+	const double x = vn_metric_shown(k, m);
+	if (isnan(x))
+		fprintf(p->out, "  %*s", width, "-");
+	else
+		cell(p->out, width, format, x);
+}
+
 static void row(const page *p, const vn_checkpoint *k)
 {
 	char label[VN_LABEL], words[VN_WORDS];
@@ -119,16 +128,16 @@ static void row(const page *p, const vn_checkpoint *k)
 		fprintf(p->out, "  %s%s%s\n", k->detail ? k->detail : "", k->holds ? "; " : "", k->holds ? k->holds : "");
 		return;
 	}
-	cell(p->out, 9, "%.2e", k->m.value[VN_M_NMSE]);
+	metric(p, 9, "%.2e", k, VN_M_NMSE);
 	if (vn_ratio_of(p->c, k, &ratio))
 		cell(p->out, 8, ratio < 1000 ? "%.2f" : "%.1e", ratio);
 	else
 		fprintf(p->out, "  %8s", "-");
 	if (p->c->result.replayed)
 		replay_cells(p, k);
-	cell(p->out, 11, "%.8f", k->m.value[VN_M_COSINE]);
-	cell(p->out, 9, "%.2e", k->m.value[VN_M_MAX_ABS]);
-	cell(p->out, 11, "%.8f", k->m.value[VN_M_WORST_TOKEN_COSINE]);
+	metric(p, 11, "%.8f", k, VN_M_COSINE);
+	metric(p, 9, "%.2e", k, VN_M_MAX_ABS);
+	metric(p, 11, "%.8f", k, VN_M_WORST_TOKEN_COSINE);
 	if (k->worst >= 0)
 		fprintf(p->out, "  %s", vn_say_failure(k, words));
 	fputc('\n', p->out);

@@ -1,0 +1,24 @@
+# Rows of NaN in several tensors: one overflow, and no copy of another tensor. Nothing finite has no error to show.
+M=$FIXTURES/qwen2-trained
+run() { vernier capture ref "$M" --ids "@$FIXTURES/prompts/p070.ids" "$@" >/dev/null 2>&1 || echo failed; }
+nan() { "${PYTHON:-python3}" -c "
+import editing as h5py, numpy as np
+f = h5py.File('$1', 'r+')
+for name in ('gate_proj', 'up_proj', 'down_proj', 'output'):
+    d = f['step.0/layer0/' + name]
+    x = d[...]
+    x[$2:$3] = np.nan
+    d[...] = x"; }
+run -o ref.h5
+run -o rows.h5 --precision f16
+cp rows.h5 all.h5
+nan rows.h5 16 48
+nan all.h5 0 70
+
+vernier explain ref.h5 rows.h5 --model "$M" | grep -E '^(verdict|first|explained)|nearest|bit for bit|partly written'
+vernier compare ref.h5 all.h5 | grep -E '^OUTSIDE +layer0'
+vernier compare ref.h5 all.h5 --format markdown | grep -E '^.*layer0.gate_proj.* \| '
+vernier compare ref.h5 all.h5 --format json | "${PYTHON:-python3}" -c "
+import json, sys
+c = next(c for c in json.load(sys.stdin)['checkpoints'] if c['name'] == 'layer0.gate_proj')
+print({k: c['metrics'][k] for k in ('nmse', 'cosine', 'max_abs', 'nonfinite')}, c['metrics_not_finite']['nmse'])"
