@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """parity_healthy.py: does anybody accuse transformers, which is healthy?
 
-    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--verbose]
+    parity_healthy.py VERNIER [--dtype f32|f16|bf16]... [--family F]... [--prompt NAME]... [--random N] [--verbose]
 
 Needs a Python with torch, transformers and what else fixtures/requirements.txt names (77, skipped, without). Runs the trained
 models through transformers in float32, float16 and bfloat16, on prompts of the kinds that float differently: text, tokens at
 random, a phrase again and again, one token again and again, three tokens, one. `vernier explain` then replays each against
-the reference. Whatever it calls an origin is a false accusation, and fails. Prints for every format how many runs,
-checkpoints and origins there were and which operation came nearest to its limit.
+the reference. Whatever it calls an origin is a false accusation, and fails; so does a run that it calls outside. With
+--random N, so do N models with random weights of every family, deeper than the trained ones. Prints for every format how
+many runs, checkpoints and origins there were, how many runs were within by operation alone (their accumulated error is
+beyond a limit), and which operation came nearest to its limit.
 """
 import argparse
 import json
@@ -19,6 +21,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 from needs_transformers import golden, torch, transformers  # first: it finds what is in fixtures/
+import random_model
 from parity_hf import FAMILIES, FIXTURES
 
 DTYPES = ("f32", "f16", "bf16")
@@ -60,7 +63,7 @@ def record(model, run, family, dtype, ids, path):
 
 class Sum:
     def __init__(self):
-        self.runs = self.checkpoints = self.origins = 0
+        self.runs = self.checkpoints = self.origins = self.outside = self.by_operation = 0
         self.most, self.at = 0.0, "-"
         self.by_point = {}
 
@@ -70,6 +73,10 @@ class Sum:
         self.runs += 1
         self.checkpoints += len(replayed)
         self.origins += len(report["origins"])
+        self.outside += report["verdict"] != "within"
+        self.by_operation += any(c["status"] == "accumulated" for c in report["checkpoints"])
+        if report["verdict"] != "within":
+            print(f"OUTSIDE {where}: {report['summary']}", flush=True)
         for c in replayed:
             at, point, u = f"{where} {c['name']}", c["name"].split(".")[-1], used(c)
             self.by_point[point] = max(self.by_point.get(point, (0.0, "")), (u, at))
@@ -81,12 +88,23 @@ class Sum:
                 self.most, self.at = u, at
 
 
+def random_models(count, families, folder):
+    """(name, directory) of count models of each family, with random weights."""
+    for f in families:
+        for seed in range(1, count + 1):
+            model = os.path.join(folder, f"{f}-random{seed}")
+            shape = ["--head-dim", "16"] if f == "qwen3_5_text" else []
+            random_model.main([f, "-o", model, "--layers", "8", "--seed", str(seed), *shape])
+            yield f"{f}-random{seed}", model
+
+
 def main():
     a = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     a.add_argument("vernier")
     a.add_argument("--dtype", action="append", choices=DTYPES)
     a.add_argument("--family", action="append", choices=FAMILIES)
     a.add_argument("--prompt", action="append", choices=prompts())
+    a.add_argument("--random", type=int, default=0, metavar="N", help="of each family, in place of the trained models")
     a.add_argument("--verbose", action="store_true", help="of every point, how near to the limit it came")
     a = a.parse_args()
 
@@ -95,13 +113,14 @@ def main():
     transformers.utils.logging.disable_progress_bar()
     vernier, found, bad = os.path.abspath(a.vernier), prompts(), 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as pool:
+        families = a.family or FAMILIES
+        models = list(random_models(a.random, families, folder)) if a.random else [(f, os.path.join(FIXTURES, f + "-trained")) for f in families]
         for dtype in a.dtype or DTYPES:
             total = Sum()
-            for f in a.family or FAMILIES:
-                model = os.path.join(FIXTURES, f + "-trained")
+            for f, model in models:
                 run = golden.load(model, dtype)
 
-                def one(name):
+                def one(name, f=f, model=model):
                     ids = ",".join(map(str, found[name]))
                     ref, cand = (os.path.join(folder, f"{f}.{dtype}.{name}.{x}.h5") for x in ("ref", "hf"))
                     subprocess.run([vernier, "capture", "ref", model, "--ids", ids, "--points", "*", "--threads", "1", "-o", ref], check=True,
@@ -118,11 +137,11 @@ def main():
                 for j in jobs:
                     name, report = j.result()
                     total.add(f"{f} {dtype} {name}", report)
-            bad += total.origins
+            bad += total.origins + total.outside
             if a.verbose:
                 for point, (u, where) in sorted(total.by_point.items(), key=lambda kv: -kv[1][0]):
                     print(f"  {point:16} {u:.2f} of the limit ({where})")
-            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused; of the others at most {total.most:.2f} of "
+            print(f"{dtype}: {total.runs} runs, {total.checkpoints} checkpoints, {total.origins} accused, {total.outside} outside, {total.by_operation} within by operation; of the others at most {total.most:.2f} of "
                   f"what is allowed ({total.at})", flush=True)
     print("1 passed, 0 failed" if not bad else "0 passed, 1 failed")
     sys.exit(bad > 0)
