@@ -286,7 +286,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	vn_prompt   prompt = { 0 };
 	int32_t    *forced = NULL;
 	char       *text = NULL;
-	const char **list = NULL, *warning;
+	const char **list = NULL;
 	vn_status   st;
 
 	if ((st = heed_environment(o, &text, &list, err)))
@@ -295,10 +295,7 @@ static vn_status capture(options *o, vn_recorded *done, vn_error *err)
 	    (st = vn_model_open(o->model, &m, err)) ||
 	    (st = vn_prompt_read(o->model, o->ids_text, o->prompt_text, !o->no_special, &prompt, err)))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("capture", "%s", warning);
-	if (*prompt.warning)
-		vn_warn("capture", "no text of the tokens: %s", prompt.warning);
+	vn_prompt_warn("capture", m, &prompt);
 	o->recipe.ids = prompt.ids;
 	o->recipe.n_ids = prompt.n;
 	o->recipe.tokenizer = prompt.tokenizer;

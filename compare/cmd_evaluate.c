@@ -75,8 +75,8 @@ static int check(command *k, int argc, char **argv)
 		return complain("--device is for the gpu engine");
 	if (!k->precision)
 		k->precision = "f16";
-	if (!vn_policy_from_name(k->precision, &k->cand.policy))
-		return complain("--precision is one of %s, not '%s'", vn_policy_names, k->precision);
+	if (vn_option_policy("evaluate", "precision", k->precision, &k->cand.policy))
+		return 2;
 	k->cand.gpu = k->candidate == GPU;
 	k->cand.threads = k->o.threads;
 	return 0;
@@ -141,17 +141,13 @@ static vn_status run(command *k, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_prompt   text = { 0 };
-	const char *warning;
 	vn_status   st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, k->ids, NULL, false, &text, err)))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("evaluate", "%s", warning);
-	if (*text.warning)
-		vn_warn("evaluate", "no text of the tokens: %s", text.warning);
+	vn_prompt_warn("evaluate", m, &text);
 	const int context = vn_model_plan(m)->context;
 	k->o.ids = text.ids;
 	k->o.n = text.n;

@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy)
+{
+	return vn_policy_from_name(word, policy) ? 0 : vn_complain(command, "--%s is one of %s, not '%s'", name, vn_policy_names, word);
+}
+
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
 {
 	if (argc - optind < 1)

@@ -28,6 +28,9 @@ vn_option_taker vn_take_allow;
 /* The one argument behind the options. */
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
 
+/* The precision that option --NAME gives. 0, or 2 with a complaint. */
+int vn_option_policy(const char *command, const char *name, const char *word, vn_policy *policy);
+
 /* Of a command with one report: text or json, to stdout or -o PATH. */
 typedef struct vn_reporting {
 	const char *path;
