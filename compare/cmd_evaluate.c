@@ -128,7 +128,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		for (int s = 0; s < 2; s++)
-			engine[s].facts(engine[s].self, &x.engine[s]);
+			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
 		warn(k, &e);
 	}
