@@ -139,7 +139,7 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
 		for (int s = 0; s < 2; s++)
-			engine[s].facts(engine[s].self, &x.engine[s]);
+			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);
 		warn(k, &e);
 	}
@@ -152,17 +152,13 @@ static vn_status run(command *k, vn_error *err)
 {
 	vn_model   *m = NULL;
 	vn_prompt   text = { 0 };
-	const char *warning;
 	vn_status   st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) || (st = vn_model_open(k->model, &m, err)) ||
 	    (st = k->text ? vn_prompt_read_file(k->model, k->text, !k->no_special, &text, err)
 	                  : vn_prompt_read(k->model, &k->source, &text, err)))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("evaluate", "%s", warning);
-	if (*text.warning)
-		vn_warn("evaluate", "no text of the tokens: %s", text.warning);
+	vn_prompt_warn("evaluate", m, &text);
 	const int context = vn_model_plan(m)->context;
 	k->o.ids = text.ids;
 	k->o.n = text.n;

@@ -217,7 +217,6 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	vn_prompt   text = { 0 };
 	vn_faulty  *faulty = NULL;
 	int32_t    *forced = NULL;
-	const char *warning;
 	vn_status   st;
 
 	if ((k->report.path && (st = vn_place_check(k->report.path, k->report.force, err))) ||
@@ -227,8 +226,7 @@ static vn_status run(command *k, bool *healthy, vn_error *err)
 	    (st = vn_model_open(k->model, &m, err)) || (st = make_faulty(k, m, &faulty, err)) ||
 	    ((k->source.list || k->source.recording || k->source.text) && (st = vn_prompt_read(k->model, &k->source, &text, err))))
 		goto done;
-	for (int i = 0; (warning = vn_model_warning(m, i)); i++)
-		vn_warn("isolate", "%s", warning);
+	vn_prompt_warn("isolate", m, NULL);
 	k->o.model = m;
 	k->o.recipe.ids = text.ids;
 	k->o.recipe.n_ids = text.n;

@@ -193,7 +193,7 @@ static vn_status one_step(pass *s, const vn_step *step, const int32_t *ids, vn_e
 			st = measure_made(s, err);
 	}
 	for (int i = 0; i < s->n; i++)
-		vn_ref_end(s->e[i].ref, !st);
+		vn_ref_end(s->e[i].ref, !st, NULL);
 	return st;
 }
 

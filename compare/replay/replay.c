@@ -47,7 +47,7 @@ static vn_status one_step(vn_replay *r, vn_error *err)
 	for (int k = 0; !st && k < r->plan->n_nodes; k++)
 		st = vn_replay_node(r, k, err);
 	for (int i = 0; i < VN_N_ENGINES; i++)
-		vn_ref_end(r->e[i].ref, !st);
+		vn_ref_end(r->e[i].ref, !st, NULL);
 	vn_replay_forget(r);
 	return st;
 }
