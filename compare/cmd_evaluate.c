@@ -132,12 +132,15 @@ static vn_status evaluate(command *k, const vn_model *m, const vn_tokenizer *tok
 	const vn_engine_options ro = { .policy = { VN_F32, VN_F32, 0 }, .threads = k->o.threads, .device = -1 };
 	vn_engine     engine[2] = { { 0 } };
 	vn_evaluation e;
-	vn_evaluated  x = { .model = vn_model_path(m), .text = k->text ? k->text : name_of_ids(&k->source),
+	char          source[VN_SHELL_LINE] = "";
+	vn_evaluated  x = { .source = source, .model = vn_model_path(m), .text = k->text ? k->text : name_of_ids(&k->source),
 	                    .tokenizer = tokenizer, .o = &k->o, .e = &e };
 	vn_status     st;
 
 	if (!(st = vn_engine_open(&engine[0], m, &ro, err)) && !(st = vn_engine_open(&engine[1], m, &k->cand, err)) &&
 	    !(st = vn_evaluate(&k->o, vn_model_plan(m), &engine[0], &engine[1], &e, err))) {
+		if (!k->text && k->candidate == GPU && e.windows == 1)
+			vn_say_source(&k->source, source);
 		for (int s = 0; s < 2; s++)
 			engine[s].ops->facts(engine[s].self, &x.engine[s]);
 		st = vn_output_report(k->report.path, k->report.force, write_report, &(shown) { k->report.json, &x }, err);

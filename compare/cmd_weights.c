@@ -1,4 +1,5 @@
 /* cmd_weights.c: vernier weights A B: which weights of two models or recordings differ, and how. */
+#include "compare/text/shell.h"
 #include "compare/text/json.h"
 #include "compare/weights/weights.h"
 #include "compare/commands.h"
@@ -66,10 +67,20 @@ static vn_status take_numbers(const command *k, const vn_model *m, vn_opened_wei
 	return st || any ? st : vn_fail(err, VN_ERR_MISMATCH, "%s: holds no weight of %s or %s", k->model, k->path[0], k->path[1]);
 }
 
-static vn_status put_json(const command *k, const vn_weights *w, vn_error *err)
+/* recordings: both sides are. */
+static vn_status put_json(const command *k, const vn_weights *w, bool recordings, vn_error *err)
 {
+	vn_lines next = { 0 };
 	json_t *j = vn_weights_json(w);
 	json_object_set_new(j, "schema", json_string("vernier-weights/1"));
+	if (w->n_found && recordings) {
+		char line[VN_SHELL_LINE] = "vernier compare";
+		for (int i = 0; i < 2; i++)
+			vn_shell_add(line, sizeof line, k->path[i]);
+		vn_lines_add(&next, *line ? "%s --allow weights" : "%s", line);
+	}
+	json_object_set_new(j, "next", vn_json_lines(&next));
+	vn_lines_free(&next);
 	json_object_set_new(j, "paths", json_pack("[s, s]", k->path[0], k->path[1]));
 	const bool good = vn_json_print(j, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
 	json_decref(j);
@@ -101,7 +112,7 @@ int cmd_weights(int argc, char **argv)
 	for (int i = 0; i < notes.n; i++)
 		fprintf(stderr, "vernier weights: note: %s\n", notes.line[i]);
 	if (k.json)
-		st = put_json(&k, found, &err);
+		st = put_json(&k, found, w[0].recording && w[1].recording, &err);
 	else
 		vn_weights_text(found, 0, stdout);
 done:

@@ -4,6 +4,7 @@
 
 #include "libref/base/glob.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model)
@@ -14,6 +15,21 @@ int vn_option_model(const char *command, int argc, char *const *argv, const char
 		return vn_complain(command, "one model, then what is '%s'?", argv[optind + 1]);
 	*model = argv[optind];
 	return 0;
+}
+
+void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE])
+{
+	const struct { const char *option, *value; } said[] = { { "--ids", from->list }, { "--ids-from", from->recording }, { "--prompt", from->text } };
+
+	snprintf(line, VN_SHELL_LINE, "."); /* what is appended to */
+	for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+		if (said[i].value) {
+			vn_shell_add(line, VN_SHELL_LINE, said[i].option);
+			vn_shell_add(line, VN_SHELL_LINE, said[i].value);
+		}
+	if (from->no_special)
+		vn_shell_add(line, VN_SHELL_LINE, "--no-special-tokens");
+	memmove(line, line + (*line == '.'), strlen(line) + (*line != '.'));
 }
 
 void vn_reporting_choose(vn_reporting *k)

@@ -8,6 +8,8 @@
 
 #include "compare/comparison/comparison.h"
 
+#include "capture/run/prompt.h"
+#include "compare/text/shell.h"
 #include "libref/base/options.h"
 
 #include <getopt.h>
@@ -27,6 +29,9 @@ enum { VN_MAX_POINTS = 64 };
 vn_option_taker vn_take_allow;
 /* The one argument behind the options. */
 int vn_option_model(const char *command, int argc, char *const *argv, const char **model);
+
+/* The options that say these tokens, with a space before each: " --ids-from ref.h5"; "" where they do not fit a line. */
+void vn_say_source(const vn_prompt_source *from, char line[VN_SHELL_LINE]);
 
 /* Of a command with one report: text or json, to stdout or -o PATH. */
 typedef struct vn_reporting {

@@ -2,6 +2,7 @@
 #include "libgpu/kernels.h"
 
 #include "libgpu/pipeline_cache.h"
+#include "libref/base/progress.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -150,8 +151,9 @@ static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code 
 vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn_policy policy, bool paged, const char *cache_dir,
                             vn_error *err)
 {
-	const bool experiment = has_experiment(plan);
-	vn_status  st;
+	const bool  experiment = has_experiment(plan);
+	vn_progress bar = { 0 };
+	vn_status   st;
 	VkResult   r;
 
 	*k = (vn_kernels){ 0 };
@@ -166,7 +168,9 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	vn_device_name(d, VK_OBJECT_TYPE_PIPELINE_LAYOUT, (uint64_t)k->layout, "push block");
 	if ((st = vn_pipeline_cache_open(d, cache_dir, &k->cache, &k->cache_hit, err)))
 		goto fail;
+	vn_progress_start(&bar, "shader", VN_N_KERNELS);
 	for (int i = 0; i < VN_N_KERNELS; i++) {
+		vn_progress_at(&bar, i);
 		const struct row *t = &table[i];
 		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
 		if (paged && paged_code[i].f16.words)
@@ -174,9 +178,11 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		if (c->words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, c, err)))
 			goto fail;
 	}
+	vn_progress_stop(&bar);
 	vn_pipeline_cache_save(d, cache_dir, k->cache);
 	return VN_OK;
 fail:
+	vn_progress_stop(&bar);
 	vn_kernels_destroy(d, k);
 	return st;
 }

@@ -62,7 +62,7 @@ def measure(model, tokens, repeat, folder, crowd):
     bare, recorded, plain, sizes = [], [], [], []
 
     def watched():
-        with vernier_parity.record(model, out, weights=False):
+        with vernier_parity.record(model, out, weights=False, force=True):
             model(ids)
 
     with torch.no_grad():
@@ -92,7 +92,7 @@ def decoding(model, n, folder):
     step = lambda: model.generate(ids, max_new_tokens=n, do_sample=False, eos_token_id=None, pad_token_id=0, attention_mask=torch.ones_like(ids))
 
     def watched():
-        with vernier_parity.record(model, out, weights=False):
+        with vernier_parity.record(model, out, weights=False, force=True):
             step()
 
     step()

@@ -22,7 +22,7 @@ import types
 
 from needs_transformers import torch, transformers
 
-from record_help import BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, run, vernier_parity
+from record_help import BF16, F16, F32, FAMILIES, OUTSIDE_LIMITS, Bench, greedy, load, model_of, prompt, record, run, vernier_parity
 from record_odd import odd
 from vernier_parity.wrapped import _probabilities
 
@@ -46,7 +46,7 @@ def plain(bench, family):
     for attention in ("eager", "sdpa"):
         model = load(family, attention=attention)
         bare = run(model, ids)
-        with vernier_parity.record(model, cand, points="*"):
+        with record(model, cand, points="*"):
             watched = run(model, ids)
         after = run(model, ids)
         bench.say(f"{family} {attention} probe", torch.equal(bare, watched) and torch.equal(bare, after), "the same bits")
@@ -56,7 +56,7 @@ def plain(bench, family):
         with vernier_parity.open(cand) as r:
             bench.say(f"{family} {attention} logits", torch.equal(torch.tensor(r["logits"]), bare[0]))
     said = points_of(bench, family)
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         run(model, ids)
     with vernier_parity.open(cand) as r:
         default = [n for n, p in said.items() if p[3] != "on demand"]
@@ -71,7 +71,7 @@ def generate(bench, family):
     ids, cand = prompt("p070"), bench.at("cand.h5")
     model = load(family, attention="sdpa")
     bare = greedy(model, ids, 13)
-    with vernier_parity.record(model, cand, points="*"):
+    with record(model, cand, points="*"):
         watched = greedy(model, ids, 13)
     tokens = watched[0].tolist()
     ref = bench.reference(family, ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*")
@@ -87,14 +87,14 @@ def halves(bench, family):
     for word, dtype in (("bf16", BF16), ("f16", F16)):
         floor = bench.reference(family, ids, "--precision", word, name="floor.h5")
         model = load(family, dtype, "sdpa" if word == "bf16" else "eager")
-        with vernier_parity.record(model, cand):
+        with record(model, cand):
             logits = run(model, ids)
         bench.within(f"{family} {word}", ref, cand, "--floor", floor)
         with vernier_parity.open(cand) as r:
             same = torch.equal(torch.tensor(r["logits"]), logits[0].to(F32 if word == "bf16" else dtype))
             bench.say(f"{family} {word} logits", same and r.run["precision"] == word)
         model = load(family)
-        with vernier_parity.record(model, cand), torch.autocast("cpu", dtype=dtype):  # where programs have it, inside
+        with record(model, cand), torch.autocast("cpu", dtype=dtype):  # where programs have it, inside
             run(model, ids)
         bench.within(f"{family} autocast {word}", ref, cand, "--model", model_of(family))
         with vernier_parity.open(cand) as r:
@@ -108,7 +108,7 @@ def batch(bench, family):
     mask = torch.tensor([[0] * (longest - len(r)) + [1] * len(r) for r in rows])
     model = load(family, attention="eager")
     bare = greedy(model, padded, 5, attention_mask=mask)
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         watched = greedy(model, padded, 5, attention_mask=mask)
     bench.say(f"{family} batch probe", torch.equal(bare, watched))
     for i, row in enumerate(rows):
@@ -117,11 +117,11 @@ def batch(bench, family):
         bench.within(f"{family} batch row {i} of {len(row)} tokens", ref, cand, "--batch-row", str(i))
 
     # a static cache is given a mask of another kind than the caller's
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         watched = greedy(model, padded, 3, attention_mask=mask, cache_implementation="static", disable_compile=True)
     ref = bench.reference(family, rows[0], "--force-ids", ",".join(map(str, watched[0, longest:-1].tolist())))
     bench.within(f"{family} batch with a static cache", ref, cand, "--batch-row", "0")
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         run(model, [r + [0] * (longest - len(r)) for r in rows], attention_mask=mask.flip(-1))
     for i in (0, 2):
         bench.within(f"{family} batch padded right, row {i}", bench.reference(family, rows[i]), cand, "--batch-row", str(i))
@@ -192,7 +192,7 @@ def planted(bench, family):
     ids, cand = prompt("p070"), bench.at("cand.h5")
     ref, model = bench.reference(family, ids), load(family)
     for what, origin, ids_of_fault, mistake in faults(model, family):
-        with mistake, vernier_parity.record(model, cand):
+        with mistake, record(model, cand):
             run(model, ids)
         status, report = bench.compare(ref, cand, "--explain", "--model", model_of(family))
         told = {e["checkpoint"]: e["answers"] for e in report.get("explanations", []) if e["explained"]}
@@ -216,29 +216,29 @@ def refused(bench, what, words, f):
 def once(bench):
     ids, cand, model = prompt("p017"), bench.at("cand.h5"), load("qwen2")
     ref = bench.reference("qwen2", ids)
-    with vernier_parity.record(model, cand, "layer*.{q,k}_rope", layers=1, tokens="3-5", purpose="a selection"):
+    with record(model, cand, "layer*.{q,k}_rope", layers=1, tokens="3-5", run={"purpose": "a selection"}):
         run(model, ids)
     with vernier_parity.open(cand) as r:
         bench.say("layers, tokens, points", r.names() == ["layer1.q_rope", "layer1.k_rope"] and r["layer1.q_rope"].shape[0] == 3
                   and (r.step(0)["first_row"], r.step(0)["rows"]) == (3, 3) and r.run["purpose"] == "a selection")
     bench.within("a selection", ref, cand, "--points", "layer1.{q,k}_rope", "--allow", "missing")
-    with vernier_parity.record(model, cand, "layer1.input"):
+    with record(model, cand, "layer1.input"):
         run(model, ids)
     bench.within("a second name alone", ref, cand, "--points", "layer1.input")
-    with vernier_parity.record(model, cand, tokens="last"):
+    with record(model, cand, tokens="last"):
         greedy(model, ids, 3)
     with vernier_parity.open(cand) as r:
         bench.say("the last token of each step", r.steps == 3 and all(r[f"step.{i}/layer0.q_rope"].shape[0] == 1 for i in range(3)))
 
     # static caches have room behind the last token
-    with vernier_parity.record(model, cand, "*"):
+    with record(model, cand, "*"):
         tokens = greedy(model, ids, 4, cache_implementation="static", disable_compile=True)[0].tolist()
     decoded = bench.reference("qwen2", ids, "--force-ids", ",".join(map(str, tokens[len(ids) : -1])), "--points", "*", name="steps.h5")
     bench.within("a static cache", decoded, cand)
 
     # one prompt with padding is its row of a batch of one
     mask = torch.tensor([[0] * 3 + [1] * len(ids)])
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         greedy(model, [0] * 3 + ids, 3, attention_mask=mask)
     with vernier_parity.open(cand) as r:
         tokens = r.token_ids.ravel().tolist()[3:]
@@ -256,7 +256,7 @@ def once(bench):
 
     odd(bench, ref, ids, cand)
     double = load("qwen2", torch.float64)
-    with vernier_parity.record(double, cand):
+    with record(double, cand):
         run(double, ids)
     with vernier_parity.open(cand) as r:
         bench.say("float64", r["layer1.mlp_act"].dtype == "float64" and r.run["precision"] == "f64")
@@ -264,26 +264,26 @@ def once(bench):
     # a model in memory: changed, it says so; from nowhere, it is recorded with its own config and weights
     with torch.no_grad():
         model.model.layers[1].mlp.up_proj.weight[0, 0] += 1
-    with vernier_parity.record(model, cand):
+    with record(model, cand):
         run(model, ids)
     differ = bench.vernier("weights", ref, cand)
     bench.say("a changed weight", differ.returncode == 1 and "layer 1: mlp.up_proj.weight" in differ.stdout, differ.stdout.splitlines()[-1])
     born = transformers.Qwen2ForCausalLM(load("qwen2").config.__class__(vocab_size=50, hidden_size=16, intermediate_size=24, num_hidden_layers=1,
                                                                          num_attention_heads=2, num_key_value_heads=1)).eval()
-    with vernier_parity.record(born, cand):
+    with record(born, cand):
         run(born, [1, 2, 3])
     shown = bench.vernier("show", cand)
     with vernier_parity.open(cand) as r:
         bench.say("a model in memory", shown.returncode == 0 and json.loads(r.config)["hidden_size"] == 16)
 
-    with torch.autocast("cpu", dtype=BF16), vernier_parity.record(born, cand):
+    with torch.autocast("cpu", dtype=BF16), record(born, cand):
         run(born, [1, 2, 3])
     with vernier_parity.open(cand) as r:
         bench.say("autocast", r.run["precision"] == "autocast-bf16" and r.attributes("layer0.q_proj")["dtype"] == "bf16")
     born.model.layers[0].mlp.to(BF16)
     inner = born.model.layers[0].mlp.forward
     born.model.layers[0].mlp.forward = lambda x: inner(x.to(BF16)).float()
-    with vernier_parity.record(born, cand):
+    with record(born, cand):
         run(born, [1, 2, 3])
     with vernier_parity.open(cand) as r:
         bench.say("one module in another format", r.run["precision"] == "mixed-bf16", r.run["precision"])
@@ -293,7 +293,7 @@ def wrong(bench):
     ids, cand, model = prompt("p017"), bench.at("wrong.h5"), load("qwen2")
 
     def block(f=lambda: run(model, ids), **more):
-        with vernier_parity.record(model, cand, **more):
+        with record(model, cand, **more):
             f()
 
     refused(bench, "a glob of nothing", "'layer*.q_rop' matches no checkpoint", lambda: block(points=["logits", "layer*.q_rop"]))
@@ -310,8 +310,8 @@ def wrong(bench):
 
     refused(bench, "two precisions", "one run, in one precision", lambda: block(another_precision))
     refused(bench, "embeddings", "token ids", lambda: block(lambda: model(inputs_embeds=torch.zeros(1, 3, 48))))
-    refused(bench, "another kind of model", "record() knows", lambda: vernier_parity.record(torch.nn.Linear(2, 2), cand).__enter__())
-    refused(bench, "no such directory", "does not exist", lambda: vernier_parity.record(model, "/nowhere/x.h5").__enter__())
+    refused(bench, "another kind of model", "record() knows", lambda: record(torch.nn.Linear(2, 2), cand).__enter__())
+    refused(bench, "no such directory", "does not exist", lambda: record(model, "/nowhere/x.h5").__enter__())
 
     refused(bench, "some logits", "logits_to_keep", lambda: block(lambda: run(model, ids, logits_to_keep=torch.tensor([2, 5]))))
     refused(bench, "a beam search", "another order", lambda: block(lambda: greedy(model, ids, 4, num_beams=3)))

@@ -56,7 +56,7 @@ class Files(unittest.TestCase):
         return self.at(name)
 
     def recorder(self, name="cand.h5", **more):
-        return vernier_parity.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS), **more})
+        return vernier_parity.Recorder(self.at(name), **{**dict(engine="numpy", precision="f32", token_ids=IDS, force=True), **more})
 
     def refuses(self, words, f, *args, **more):
         with self.assertRaises(vernier_parity.RecordingError) as e:
@@ -65,11 +65,60 @@ class Files(unittest.TestCase):
         self.assertNotIn("\n", str(e.exception))
 
 
+class Manners(Files):
+    def bytes_of(self, name):
+        with open(self.at(name), "rb") as f:
+            return f.read()
+
+    def test_an_existing_file_stays_unless_forced(self):
+        with self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        before = self.bytes_of("cand.h5")
+        self.refuses("exists already; force=True", self.recorder, force=False)
+        self.assertEqual(self.bytes_of("cand.h5"), before)
+        self.recorder(force=True).close(well=False)
+
+    def test_an_unknown_keyword_is_refused(self):
+        with self.assertRaises(TypeError):
+            self.recorder(purpose="a fact goes into run")
+        with self.recorder(run={"purpose": "a test"}) as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        with vernier_parity.open(self.at("cand.h5")) as rec:
+            self.assertEqual(rec.run["purpose"], "a test")
+
+    def test_a_name_that_is_nearly_ours_is_warned_of_once(self):
+        with self.recorder() as r:
+            with self.assertWarnsRegex(UserWarning, "layer0.q_rop: no checkpoint has this name; did you mean layer0.q_rope"):
+                r.put("layer0.q_rop", np.ones((len(IDS), 2, 4), "f4"), dims="token head dim")
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                r.put("layer1.q_rop", np.ones((len(IDS), 2, 4), "f4"), dims="token head dim")
+                r.put("my.own.tensor", np.ones((len(IDS), 2), "f4"), dims="token x")
+
+    def test_the_module_shows_a_recording(self):
+        with self.recorder() as r:
+            r.put("logits", np.ones((len(IDS), 8), "f4"))
+        def module(*args):
+            return subprocess.run([sys.executable, "-m", "vernier_parity", *args], capture_output=True, text=True,
+                                  env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        self.assertIn("logits", module(self.at("cand.h5")).stdout)
+        self.assertIn("token vocab", module(self.at("cand.h5"), "logits").stdout)
+        wrong = module(self.at("cand.h5"), "logit")
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn("no checkpoint named logit", wrong.stderr)
+
+    def test_show_has_statistics_that_the_file_has_not(self):
+        with self.recorder(statistics=False) as r:
+            r.put("logits", np.full((len(IDS), 8), 2.5, "f4"))
+        line = [x for x in program("show", self.at("cand.h5")).stdout.splitlines() if " logits " in x][0]
+        self.assertEqual(line.split()[-6:], ["2.5"] * 4 + ["0", "0"])
+
+
 class AnEngineInNumpy(Files):
     def record(self, precision, faults={}, calls=((0, 17),)):
         store = {"f32": np.float32, "f16": np.float16, "bf16": np.float32, "f64": np.float64}[precision]
         made = stranger.engine(MODEL, IDS, faults, store)
-        with self.recorder(precision=precision, made_by="a test") as r:
+        with self.recorder(precision=precision, run={"made_by": "a test"}) as r:
             r.model(MODEL)
             for first, last in calls:
                 if len(calls) > 1:

@@ -1,4 +1,5 @@
 """record_help.py: what the tests of vernier_parity.record() have in common: models, prompts, and `vernier compare` with a count of what held."""
+import functools
 import json
 import os
 import subprocess
@@ -8,6 +9,8 @@ from needs_transformers import torch, transformers
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "capture", "python"))
 import vernier_parity
+
+record = functools.partial(vernier_parity.record, force=True)  # a test writes one file again and again
 
 FIXTURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fixtures")
 FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen3_5_text")

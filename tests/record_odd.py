@@ -3,7 +3,7 @@ import warnings
 
 from needs_transformers import torch, transformers
 
-from record_help import OUTSIDE_LIMITS, load, model_of, run, vernier_parity
+from record_help import OUTSIDE_LIMITS, load, model_of, record, run, vernier_parity
 
 
 class Around(torch.nn.Module):
@@ -89,7 +89,7 @@ def elsewhere(bench, ref, ids, cand):
     model = load("qwen2")
     for layer in model.model.layers:
         layer.self_attn.q_proj = Adapted(layer.self_attn.q_proj)
-    with vernier_parity.record(Handing(Handing(model)), cand):
+    with record(Handing(Handing(model)), cand):
         run(model, ids)
     bench.within("an adapter that adds nothing", ref, cand, weights=False)
     said = bench.vernier("weights", ref, cand).stdout
@@ -99,7 +99,7 @@ def elsewhere(bench, ref, ids, cand):
         fetched(linear)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        with vernier_parity.record(model, cand):
+        with record(model, cand):
             run(model, ids)
     told = [str(w.message) for w in said if "weights" in str(w.message)]
     bench.say("weights on no device are said to be missing", len(told) == 1 and "on no device" in told[0], told[0] if told else "")
@@ -123,7 +123,7 @@ def shared(bench, ref, ids, cand):
             ("a layer", whole, ["layer1.attn_norm", "layer1.q_proj"], "W9.before")):
         model = load("qwen2")
         change(model.model.layers)
-        with vernier_parity.record(model, cand):
+        with record(model, cand):
             run(model, ids, use_cache=False)
         status, report = bench.compare(ref, cand, "--explain", "--model", model_of("qwen2"), "--allow", "weights")
         told = {e["checkpoint"]: [a["id"] for a in e["answers"]] for e in report.get("explanations", [])}
@@ -137,7 +137,7 @@ def odd(bench, ref, ids, cand):
     elsewhere(bench, ref, ids, cand)
     full = bench.reference("qwen2", ids, "--points", "*", name="full.h5")
     model = load("qwen2", attention="flex_attention")
-    with vernier_parity.record(model, cand, "*"):
+    with record(model, cand, "*"):
         run(model, ids)
     bench.within("flex attention", full, cand)
     model = load("qwen2")
@@ -146,24 +146,24 @@ def odd(bench, ref, ids, cand):
         layer.self_attn.__class__ = type("Mine", (kind,), {"__module__": __name__})
         layer.self_attn.q_proj = Plain(layer.self_attn.q_proj)
     around = Around(model)
-    with vernier_parity.record(around, cand, "*"), torch.no_grad():
+    with record(around, cand, "*"), torch.no_grad():
         around(torch.tensor([ids]))
     bench.within("an attention, a linear layer and a module around it of one's own", full, cand)
     for rows in (5, 1):
-        with vernier_parity.record(model, cand):
+        with record(model, cand):
             run(model, ids, logits_to_keep=rows)
         bench.within(f"logits of {rows} tokens", ref, cand)
     for layer in model.model.layers:
         layer.mlp = Fused(layer.mlp)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        with vernier_parity.record(model, cand):
+        with record(model, cand):
             run(model, ids)
     with vernier_parity.open(cand) as r:
         told = [str(w.message) for w in said if "layer0.gate_proj, layer0.up_proj" in str(w.message)]
         bench.say("a fused feed-forward", len(told) == 1 and "layer1.up_proj" in r.run["not_hooked"] and "layer1.mlp_act" in r, told[0])
     changed = transformers.AutoModelForCausalLM.from_pretrained(model_of("qwen2"), max_position_embeddings=64).eval()
-    with vernier_parity.record(changed, cand):
+    with record(changed, cand):
         run(changed, ids)
     said = [line for line in bench.compare(ref, cand)[1]["summary"].splitlines() if "config" in line]
     bench.say("a changed config", len(said) == 1 and "max_position_embeddings is 512" in said[0], said[0])

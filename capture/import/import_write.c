@@ -4,6 +4,8 @@
 #include "capture/recording/derive.h"
 #include "capture/store/store.h"
 
+#include "libref/base/progress.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,13 +41,19 @@ static vn_status put_steps(vn_import *i, vn_store *s, unsigned char *piece, vn_e
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(i->r, &step), count = vn_recording_count(i->r);
+	vn_progress    bar = { 0 };
 	vn_status      st = VN_OK;
+
+	vn_progress_start(&bar, "tensor", count);
 	for (int k = 0, e = 0; !st && k < n; k++) {
 		st = vn_store_step(s, step[k].number, step[k].position, step[k].tokens, step[k].first_row, step[k].rows, err);
-		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++)
+		for (; !st && e < count && vn_recording_entry(i->r, e)->step == step[k].number; e++) {
+			vn_progress_at(&bar, e);
 			if (i->o->unmapped != VN_UNMAPPED_LEFT_OUT || vn_import_knows(i->plan, vn_recording_entry(i->r, e)->name))
 				st = put_tensor(i, s, e, piece, err);
+		}
 	}
+	vn_progress_stop(&bar);
 	return st;
 }
 

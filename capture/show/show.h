@@ -9,11 +9,11 @@
 /* Its path, whether it is complete (a line on stderr where it is not) and how many tensors it holds. */
 void vn_show_state(const vn_recording *r);
 /* The state, /run, the model and every step. */
-void vn_show_all(const vn_recording *r);
+void vn_show_all(vn_recording *r);
 /* The table by which another revision or a matrix never loaded is seen. */
 void vn_show_weights(const vn_recording *r);
-/* A line for each tensor of a step. */
-void vn_show_step(const vn_recording *r, const vn_step *s);
+/* A line for each tensor of a step. Statistics that the file does not say are computed. */
+void vn_show_step(vn_recording *r, const vn_step *s);
 /* Entry i, data its numbers: what the file says of it, statistics, first rows. */
 void vn_show_tensor(const vn_recording *r, int i, const void *data);
 

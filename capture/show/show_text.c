@@ -1,6 +1,7 @@
 /* show_text.c: a recording, its weights and one tensor of it, for people. */
 #include "capture/show/show.h"
 #include "capture/base/warnings.h"
+#include "capture/recording/numbers.h"
 #include "libref/base/text.h"
 #include "libref/base/utf8.h"
 
@@ -177,9 +178,35 @@ void vn_show_weights(const vn_recording *r)
 	}
 }
 
-void vn_show_step(const vn_recording *r, const vn_step *s)
+/* What the file says, else what its numbers say. False: they cannot be read. */
+static bool statistics_of(vn_recording *r, int entry, vn_stats *stats)
 {
-	char shape[VN_SHAPE_TEXT];
+	const vn_entry *e = vn_recording_entry(r, entry);
+	vn_stats_sum    sum = { 0 };
+	vn_numbers     *numbers;
+	vn_status       st;
+
+	*stats = e->stats;
+	if (e->has_stats)
+		return true;
+	if (!(numbers = vn_numbers_open(r, entry, NULL)))
+		return false;
+	st = VN_OK;
+	for (int64_t at = 0, n = vn_numbers_count(numbers); !st && at < n; at += VN_NUMBERS) {
+		const size_t m = vn_numbers_left(n, at);
+		if (!(st = vn_numbers_raw(numbers, at, m, NULL)))
+			vn_stats_add(&sum, numbers->raw, e->dtype, m);
+	}
+	vn_numbers_close(numbers);
+	vn_recording_forget(r);
+	*stats = vn_stats_finish(&sum);
+	return !st;
+}
+
+void vn_show_step(vn_recording *r, const vn_step *s)
+{
+	char     shape[VN_SHAPE_TEXT];
+	vn_stats stats;
 
 	printf("\nstep.%d: %" PRId64 " token%s after %" PRId64 ", rows %" PRId64 " from %" PRId64 "\n", s->number, s->tokens,
 	       s->tokens == 1 ? "" : "s", s->position, s->rows, s->first_row);
@@ -196,12 +223,12 @@ void vn_show_step(const vn_recording *r, const vn_step *s)
 		if (e->same_as >= 0) {
 			printf(" the same as ");
 			vn_show_put(vn_recording_entry(r, e->same_as)->name);
-		} else if (e->has_stats) {
-			put_number(e->stats.min);
-			put_number(e->stats.max);
-			put_number(e->stats.mean);
-			put_number(e->stats.rms);
-			printf(" %8" PRId64 " %8" PRId64, e->stats.nan, e->stats.inf);
+		} else if (statistics_of(r, i, &stats)) {
+			put_number(stats.min);
+			put_number(stats.max);
+			put_number(stats.mean);
+			put_number(stats.rms);
+			printf(" %8" PRId64 " %8" PRId64, stats.nan, stats.inf);
 		}
 		putchar('\n');
 	}
@@ -229,7 +256,7 @@ static void show_alike(const vn_step *first, const vn_step *last, int tensors)
 
 /* The first step in full. Of decoding, thousands may follow: a line for all that
  * are alike. */
-static void show_steps(const vn_recording *r)
+static void show_steps(vn_recording *r)
 {
 	const vn_step *step;
 	const int      n = vn_recording_steps(r, &step);
@@ -248,7 +275,7 @@ static void show_steps(const vn_recording *r)
 	}
 }
 
-void vn_show_all(const vn_recording *r)
+void vn_show_all(vn_recording *r)
 {
 	vn_show_state(r);
 	show_run(r);

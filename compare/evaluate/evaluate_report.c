@@ -1,5 +1,6 @@
 /* evaluate_report.c: see evaluate_report.h. */
 #include "compare/evaluate/evaluate_report.h"
+#include "compare/text/shell.h"
 #include "compare/text/json.h"
 
 #include "libref/base/text.h"
@@ -191,6 +192,7 @@ static json_t *greedy(const vn_evaluated *x)
 vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 {
 	const vn_evaluation *e = x->e;
+	vn_lines next = { 0 };
 	json_t *j = json_pack("{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "schema", "vernier-evaluate/1", "model", vn_json_text(x->model), "text",
 	                      vn_json_text(x->text), "tokens", (json_int_t)e->tokens, "scored", (json_int_t)e->scored, "window",
 	                      (json_int_t)x->o->window, "stride", (json_int_t)x->o->stride, "windows", (json_int_t)e->windows);
@@ -208,6 +210,9 @@ vn_status vn_evaluate_json(const vn_evaluated *x, FILE *out, vn_error *err)
 	json_object_set_new(j, "kl", kl);
 	json_object_set_new(j, "greedy", x->o->decode ? greedy(x) : json_null());
 	json_object_set_new(j, "repeats", json_real(e->repeats));
+	vn_shell_runs(x->model, x->source, "", &next);
+	json_object_set_new(j, "next", vn_json_lines(&next));
+	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the JSON report could not be written");

@@ -14,6 +14,7 @@ typedef struct vn_evaluated {
 	const char *text;           /* where the tokens came from */
 	const vn_tokenizer *tokenizer; /* to show tokens; NULL: by their ids alone */
 	vn_facts    engine[2];      /* [0] reference, [1] candidate, as they speak of themselves */
+	const char *source;         /* the options of capture that say the tokens (shell.h); "": it cannot run them at once */
 	const vn_evaluate_options *o;
 	const vn_evaluation       *e;
 } vn_evaluated;

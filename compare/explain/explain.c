@@ -6,6 +6,8 @@
 
 #include "libref/plan/fault.h"
 
+#include "libref/base/progress.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +128,7 @@ static vn_status explain_origin(vn_explain_trial *t, vn_explanations *all, int p
 vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 {
 	vn_explain_trial  t = { .c = c };
+	vn_progress bar = { 0 };
 	vn_status st = VN_OK;
 
 	*x = (vn_explanations) { 0 };
@@ -136,6 +139,7 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 	if ((st = vn_recompute_create(c, &t.recompute, err)))
 		return st;
 	t.site = vn_recompute_site(t.recompute);
+	vn_progress_start(&bar, "explaining origin", c->result.n_origins);
 	int nothing = 0; /* that nothing fits, one after the other */
 	for (int i = 0; !st && i < c->result.n_origins; i++) {
 		if (x->n == AT_ALL || nothing == IN_VAIN) {
@@ -145,10 +149,12 @@ vn_status vn_explain(vn_comparison *c, vn_explanations *x, vn_error *err)
 		if (!c->result.point[c->result.origins[i]].replayed)
 			continue;
 		st = explain_origin(&t, x, c->result.origins[i], err);
+		vn_progress_at(&bar, i + 1);
 		nothing = x->n && (x->of[x->n - 1].n_fit || vn_local_is_order(&c->result.point[c->result.origins[i]])) ? 0 : nothing + 1;
 	}
 	if (!st)
 		st = vn_explain_across_steps(&t, x, err);
+	vn_progress_stop(&bar);
 	vn_recompute_destroy(t.recompute);
 	for (int i = 0; i < x->n; i++)
 		order_aliases(c, x, &x->of[i]);

@@ -110,6 +110,7 @@ vn_status vn_experiment_open(vn_experiment *x, const vn_experiment_options *o, v
 
 void vn_experiment_close(vn_experiment *x)
 {
+	vn_progress_stop(&x->bar);
 	vn_engine_close(&x->engine);
 	if (x->dir[0])
 		vn_temporary_clear(x->dir);
@@ -238,7 +239,9 @@ vn_status vn_experiment_run(vn_experiment *x, const bool *on, vn_isolate_trial *
 		return st;
 	if (vn_interrupted()) /* by a signal that a command did not heed */
 		return vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
-	x->runs++;
+	if (x->runs == 0)
+		vn_progress_start(&x->bar, "run", 0);
+	vn_progress_at(&x->bar, ++x->runs);
 	if (x->o.check) {
 		if ((st = vn_experiment_ask(x, on, &t->within, err)) || !x->o.recording)
 			return st;

@@ -18,6 +18,7 @@
 #include "compare/comparison/comparison.h"
 
 #include <limits.h>
+#include "libref/base/progress.h"
 
 typedef struct vn_experiment_options {
 	const vn_model     *model;
@@ -36,6 +37,7 @@ typedef struct vn_experiment {
 	int            n;              /* toggles */
 	const int     *node;           /* (n) */
 	const char   **name;           /* (n) */
+	vn_progress    bar;
 	int            runs;
 	int            compared;       /* checkpoints, in the last run; 0: none are */
 	char           limits[PATH_MAX]; /* that were kept to; empty: none yet */

@@ -57,6 +57,7 @@ const char *vn_repair_says_probe(const vn_probe *p);
 typedef struct vn_repair_about {
 	const char *model, *candidate, *precision; /* "gpu" or the command */
 	int64_t     tokens; /* 0: the command's business */
+	const char *source, *gpu; /* as vn_shell_runs takes them; source "": another engine ran */
 } vn_repair_about;
 void      vn_repair_text(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out);
 /* Schema vernier-isolate/1; see specs/isolate.md. */

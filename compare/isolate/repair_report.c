@@ -1,4 +1,5 @@
 /* repair_report.c: what a search for the operation at fault found, for a person and for a program. */
+#include "compare/text/shell.h"
 #include "compare/text/json.h"
 #include "compare/isolate/repair.h"
 
@@ -165,7 +166,8 @@ static json_t *curve(const vn_experiment *x, const vn_repair *r)
 
 vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const vn_repair *r, FILE *out, vn_error *err)
 {
-	json_t *j = json_object();
+	json_t  *j = json_object();
+	vn_lines next = { 0 };
 
 	json_object_set_new(j, "schema", json_string("vernier-isolate/1"));
 	json_object_set_new(j, "verdict", json_string(verdict(r)));
@@ -182,6 +184,10 @@ vn_status vn_repair_json(const vn_repair_about *a, const vn_experiment *x, const
 	json_object_set_new(j, "more_sets", json_boolean(r->found.more));
 	json_object_set_new(j, "probes", probes(x, r));
 	json_object_set_new(j, "curve", curve(x, r));
+	if (!r->found.healthy)
+		vn_shell_runs(a->model, a->source, a->gpu, &next);
+	json_object_set_new(j, "next", vn_json_lines(&next));
+	vn_lines_free(&next);
 	const bool good = vn_json_print(j, out, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) && fputc('\n', out) != EOF;
 	json_decref(j);
 	return good ? VN_OK : vn_fail(err, VN_ERR_IO, "the report cannot be written");

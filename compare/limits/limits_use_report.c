@@ -175,6 +175,7 @@ vn_status vn_limits_use_json(const vn_limits_use *u, FILE *out, vn_error *err)
 	for (int i = 0; i < u->warnings.n; i++)
 		json_array_append_new(warnings, vn_json_text(u->warnings.line[i]));
 	json_object_set_new(j, "schema", json_string("vernier-limits/1"));
+	json_object_set_new(j, "next", json_array());
 	json_object_set_new(j, "file", vn_json_text(u->limits->path));
 	json_object_set_new(j, "name", vn_json_text(u->limits->name));
 	json_object_set_new(j, "recording", vn_json_text(u->recording ? vn_recording_path(u->recording) : NULL));

@@ -5,6 +5,8 @@
 #include "compare/match/contract.h"
 #include "compare/replay/replay.h"
 
+#include "libref/base/progress.h"
+
 #include <math.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -134,11 +136,13 @@ static void close_all(vn_replay *r)
 
 static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_error *err)
 {
-	int64_t   position = 0, by;
-	vn_status st = VN_OK;
+	int64_t     position = 0, by;
+	vn_progress bar = { 0 };
+	vn_status   st = VN_OK;
 
 	if (!r->again && vn_positions_moved(r->c, &by))
 		vn_lines_add(&r->c->result.notes, "replay: the candidate's positions are the reference's and %" PRId64 "; operations are computed at the reference's", by);
+	vn_progress_start(&bar, "replaying step", steps);
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
@@ -150,7 +154,9 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 		position += step[i].tokens;
 		st = one_step(r, err);
 		r->c->result.replayed = true;
+		vn_progress_at(&bar, i + 1);
 	}
+	vn_progress_stop(&bar);
 	return st;
 }
 

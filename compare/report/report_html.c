@@ -9,6 +9,7 @@
 #include "compare/explain/explain_words.h"
 #include "compare/comparison/checkpoint.h"
 #include "compare/judge/check_words.h"
+#include "compare/report/next.h"
 #include "compare/report/words.h"
 #include "compare/text/markup.h"
 #include "compare/report/page.h"
@@ -96,6 +97,18 @@ static void beginning(const vn_comparison *c, const vn_story *s, int first, FILE
 	cleared(c, out);
 }
 
+static void next_commands(const vn_comparison *c, FILE *out)
+{
+	vn_lines lines = { 0 };
+	vn_next_commands(c, &lines);
+	for (int i = 0; i < lines.n; i++) {
+		fprintf(out, "<dt>%s</dt><dd><code>", i ? "" : "next");
+		vn_html_text(out, lines.line[i]);
+		fputs("</code></dd>\n", out);
+	}
+	vn_lines_free(&lines);
+}
+
 static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 {
 	const int first = vn_first_failure(c);
@@ -124,6 +137,7 @@ static void story(const vn_comparison *c, const vn_story *s, FILE *out)
 	for (int i = 0; i < scores.n && i < NAMED; i++)
 		line(out, i ? "" : "measured", scores.line[i]);
 	vn_lines_free(&scores);
+	next_commands(c, out);
 	fputs("</dl>\n", out);
 }
 

@@ -6,7 +6,6 @@
 #include "compare/report/report.h"
 
 json_t *vn_json_name(const vn_checkpoint *p);
-json_t *vn_json_lines(const vn_lines *l);
 /* Of a comparison that has explanations. */
 json_t *vn_json_explanations(const vn_comparison *c);
 /* One divergence in full. */

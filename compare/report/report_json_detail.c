@@ -13,14 +13,6 @@ json_t *vn_json_name(const vn_checkpoint *p)
 	return vn_json_text(label);
 }
 
-json_t *vn_json_lines(const vn_lines *l)
-{
-	json_t *a = json_array();
-	for (int i = 0; i < l->n; i++)
-		json_array_append_new(a, vn_json_text(l->line[i]));
-	return a;
-}
-
 static json_t *statistics(const vn_stats *s)
 {
 	json_t *j = json_object(), *flags = json_object();

@@ -382,8 +382,9 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 			const int n = (int)strlen(vn_label(&c->result.point[i], label));
 			p.width = n > p.width ? n : p.width;
 		}
-	if (!c->result.within || vn_first_failure(c) >= 0 || c->result.n_origins)
-		first_screen(&p); /* of a healthy one the last line says all */
+	const bool short_one = c->result.within && vn_first_failure(c) < 0 && !c->result.n_origins;
+	if (!short_one)
+		first_screen(&p);
 	head(&p);
 	table(&p);
 	for (int i = 0; i < s->n && i <= DETAILS; i++)
@@ -397,6 +398,8 @@ vn_status vn_report_text(const vn_comparison *c, const vn_story *s, const vn_rep
 	}
 	findings(&p);
 	scores(&p);
-	verdict(&p); /* again, where a log ends and a long report leaves a terminal */
+	if (short_one)
+		fprintf(out, "%-10s ", "verdict");
+	verdict(&p); /* of a long report again, where a log ends */
 	return VN_OK;
 }

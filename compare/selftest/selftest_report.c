@@ -144,10 +144,10 @@ vn_status vn_selftest_json(const vn_selftest *s, FILE *out, vn_error *err)
 	json_t *pairs = json_array();
 	for (int p = 0; p < s->n_pairs; p++)
 		json_array_append_new(pairs, pair(s, p));
-	json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o}", "schema", "vernier-selftest/1", "verdict",
+	json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:o, s:[]}", "schema", "vernier-selftest/1", "verdict",
 	                         vn_selftest_count(s, VN_MISSED) ? "missed" : "caught", "mutations", s->n_mutations, "caught",
 	                         vn_selftest_count(s, VN_CAUGHT), "missed", vn_selftest_count(s, VN_MISSED), "not_run",
-	                         vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs);
+	                         vn_selftest_count(s, VN_NOT_RUN), "pairs", pairs, "next");
 	const bool good = vn_json_print(root, out, JSON_INDENT(1)) && fputc('\n', out) != EOF;
 	json_decref(root);
 	return good ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "the report cannot be written");

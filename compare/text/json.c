@@ -52,3 +52,11 @@ void vn_json_put_flags(json_t *object, const char *key, json_t *flags)
 	else
 		json_decref(flags);
 }
+
+json_t *vn_json_lines(const vn_lines *l)
+{
+	json_t *a = json_array();
+	for (int i = 0; i < l->n; i++)
+		json_array_append_new(a, vn_json_text(l->line[i]));
+	return a;
+}

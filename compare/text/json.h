@@ -7,6 +7,7 @@
 #ifndef VN_COMPARE_JSON_H
 #define VN_COMPARE_JSON_H
 
+#include "compare/text/lines.h"
 #include "libref/base/json.h"
 
 #include <stdint.h>
@@ -14,6 +15,7 @@
 json_t *vn_json_text(const char *s); /* NULL: null */
 json_t *vn_json_real(double x);
 json_t *vn_json_integers(const int64_t *x, int n);
+json_t *vn_json_lines(const vn_lines *l); /* strings */
 
 /* "nan", "inf" or "-inf". */
 const char *vn_json_not_finite(double x);

@@ -4,16 +4,19 @@
 #include "libref/base/text.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { LINE = 512 };
 
-/* The work that was begun last, and what the terminal shows of it. */
-static vn_progress *innermost;
-static double       shown; /* when */
-static bool         dirty;
+/* The work that was begun last, and what the terminal shows of it. The lock is for these and for every vn_progress that is on. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static vn_progress    *innermost;
+static double          shown; /* when */
+static bool            dirty, ticking;
 
 double vn_seconds(void)
 {
@@ -22,27 +25,21 @@ double vn_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void vn_progress_start(vn_progress *p, const char *what, int64_t total)
-{
-	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = isatty(STDERR_FILENO) };
-	if (p->on) {
-		p->outer = innermost;
-		innermost = p;
-	}
-}
-
 static void format_progress(const vn_progress *p, double now, char line[LINE])
 {
 	double passed = now - p->started, rate = passed > 0 ? (double)p->done / passed : 0.0;
 
 	if (p->outer) {
 		format_progress(p->outer, now, line);
-		vn_text_add(line, LINE, "; %s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
-		return;
+		vn_text_add(line, LINE, "; ");
 	}
-	vn_text_add(line, LINE, "%s %" PRId64 " of %" PRId64, p->what, p->done, p->total);
-	if (rate > 0.0)
+	vn_text_add(line, LINE, p->total > 0 ? "%s %" PRId64 " of %" PRId64 : "%s %" PRId64, p->what, p->done, p->total);
+	if (p->outer)
+		return;
+	if (rate > 0.0 && p->total > 0)
 		vn_text_add(line, LINE, ", %.3g/s, %.0f s left", rate, (double)(p->total - p->done) / rate);
+	else
+		vn_text_add(line, LINE, ", %.0f s", passed);
 }
 
 /* The terminal's line becomes that one. Not by stderr, which lets no such order through (printed.h). */
@@ -52,28 +49,99 @@ static void replace(char line[LINE])
 	dprintf(STDERR_FILENO, "\r\033[K%s", vn_text_clean(line, LINE));
 }
 
-void vn_progress_at(vn_progress *p, int64_t done)
+/* With the lock held. */
+static void show(void)
 {
-	if (!p->on)
-		return;
-	p->done = done;
-	double now = vn_seconds();
-	if (now - shown < 0.1)
-		return;
-	char line[LINE] = "";
-	format_progress(p, now, line);
+	static const char spin[] = "|/-\\";
+	static int        turn;
+	char              line[LINE] = "";
+	const double      now = vn_seconds();
+
+	vn_text_add(line, LINE, "%c ", spin[turn++ % 4]);
+	format_progress(innermost, now, line);
 	replace(line);
 	shown = now;
 	dirty = true;
 }
 
+/* Shows that the program lives while a single step takes long. */
+static void *tick(void *unused)
+{
+	(void)unused;
+	for (;;) {
+		nanosleep(&(struct timespec) { .tv_nsec = 200000000 }, NULL);
+		pthread_mutex_lock(&lock);
+		if (innermost && vn_seconds() - shown >= 0.2)
+			show();
+		pthread_mutex_unlock(&lock);
+	}
+	return NULL;
+}
+
+/* A child process has no such thread; it takes the lock as it is, so nobody forks with it held. */
+static void start_ticking(void)
+{
+	pthread_t thread;
+	sigset_t  all, before;
+
+	if (ticking)
+		return;
+	ticking = true;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (pthread_create(&thread, NULL, tick, NULL) == 0)
+		pthread_detach(thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_start(vn_progress *p, const char *what, int64_t total)
+{
+	static bool prepared;
+
+	*p = (vn_progress){ .what = what, .total = total, .started = vn_seconds(), .on = isatty(STDERR_FILENO) };
+	if (!p->on)
+		return;
+	if (!prepared)
+		pthread_atfork(before_fork, after_fork, after_fork);
+	prepared = true;
+	start_ticking();
+	pthread_mutex_lock(&lock);
+	p->outer = innermost;
+	innermost = p;
+	pthread_mutex_unlock(&lock);
+}
+
+void vn_progress_at(vn_progress *p, int64_t done)
+{
+	if (!p->on)
+		return;
+	pthread_mutex_lock(&lock);
+	p->done = done;
+	if (vn_seconds() - shown >= 0.1)
+		show();
+	pthread_mutex_unlock(&lock);
+}
+
 void vn_progress_stop(vn_progress *p)
 {
-	if (p->on)
-		innermost = p->outer;
+	if (!p->on)
+		return;
+	pthread_mutex_lock(&lock);
+	innermost = p->outer;
 	p->on = false;
 	if (dirty && !innermost) {
 		replace((char[LINE]){ "" });
 		dirty = false;
 	}
+	pthread_mutex_unlock(&lock);
 }

@@ -12,7 +12,7 @@ The file is specs/checkpoint.md of vernier; `vernier compare ref.h5 cand.h5` jud
 and transformers only for record(); xxhash, where it is installed, for digests.
 """
 
-from typing import TYPE_CHECKING, Any, ContextManager, Optional, Union
+from typing import TYPE_CHECKING, Any, ContextManager, Mapping, Optional, Union
 
 from .globs import match
 from .numbers import RecordingError
@@ -27,7 +27,8 @@ __version__ = "0.1.0"
 
 
 def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" = None, tokens: Optional[str] = None,
-           weights: bool = True, statistics: bool = False, **run: Union[str, int, float]) -> "ContextManager[Session]":
+           weights: bool = True, statistics: bool = False, run: Optional[Mapping[str, Union[str, int, float]]] = None,
+           force: bool = False) -> "ContextManager[Session]":
     """Record the forward passes of a HuggingFace causal LM that happen inside the block, each call a step.
 
     model    GPT-2, Llama, Mistral, Qwen2, Qwen3 or the text of Qwen3.5; any dtype, any device, any attention
@@ -40,7 +41,11 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
              those that accelerate offloaded; where nobody knows them there is no table, with a warning
     statistics  minimum, mean, NaN and so on of each tensor in the file, for `vernier show`; they take a tenth of a forward
              pass over few tokens. A comparison computes its own
-    run      strings and numbers of your own that explain the run
+    run      strings and numbers of your own that explain the run, by name
+    force    replace a file that exists
+
+    Raises RecordingError: a model of another kind, or compiled; a file that exists; a glob that selects nothing; a call without
+    token ids; no call inside the block. Nothing is left under `path` then; a run that was cut off leaves PATH.partial.
 
     What the model has no module for is left out with a warning, and named in the attribute not_hooked of /run. A beam search
     and a model compiled by torch.compile are refused.
@@ -55,4 +60,4 @@ def record(model: Any, path: str, points: "Points" = None, *, layers: "Layers" =
     """
     from .session import session  # torch is needed only here
 
-    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run)
+    return session(model, path, points, layers=layers, tokens=tokens, weights=weights, statistics=statistics, run=run or {}, force=force)

@@ -15,12 +15,14 @@ The file appears under its name only when the block ends well. An exception leav
 opens and says so. The format is specs/checkpoint.md; names, dims and bases are those of specs/points.md.
 """
 
+import difflib
 import json
 import os
 import re
 import time
+import warnings
 from types import TracebackType
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple, Type, Union
 
 import numpy as np
 
@@ -61,12 +63,20 @@ class Recorder:
 
     def __init__(self, path: str, *, engine: str, precision: str, token_ids: Optional[Ids] = None, positions: Optional[Ids] = None,
                  tool: str = "vernier_parity", tool_version: str = "0.1.0", created: Optional[str] = None, statistics: bool = True,
-                 **run: h5.Fact) -> None:
-        """engine and precision: words ("f32", "f16", "bf16", "f64", or your own).
+                 run: Optional[Mapping[str, h5.Fact]] = None, force: bool = False) -> None:
+        """Begin a recording.
 
-        token_ids, positions: (N), or (B, N) of a batch, where -1 in positions is padding. Without positions they count
-        from 0. Left out here, they are given to begin_step as they come. statistics: of each tensor, for `vernier show`.
-        run: what else explains the run.
+        path        the file; it appears under this name when the recording is complete
+        engine      a word for the program that computes
+        precision   "f32", "f16", "bf16", "f64", or your own word
+        token_ids   (N), or (B, N) of a batch; left out here, they are given to begin_step as they come
+        positions   as token_ids, -1 at padding; without them they count from 0
+        statistics  of each tensor in the file, for `vernier show`
+        run         what else explains the run: strings and numbers by name
+        force       replace a file that exists
+
+        Raises RecordingError: the file exists, or cannot be written; ids that are no whole numbers, or of another shape
+        than the positions; a fact that is neither string nor number.
         """
         self.statistics = statistics
         self.path, self.partial = os.fspath(path), os.fspath(path) + ".partial"
@@ -75,6 +85,9 @@ class Recorder:
             "is not a regular file" if os.path.exists(self.path) and not os.path.isfile(self.path) else None  # a device would be replaced
         if wrong:
             raise RecordingError(f"{self.path}: {wrong}")
+        if not force and os.path.exists(self.path):
+            raise RecordingError(f"{self.path}: exists already; force=True replaces it")
+        self._doubted: Set[str] = set()
         self._ids = None if token_ids is None else ids_array("token_ids", token_ids)
         self._positions = None if positions is None else ids_array("positions", positions)
         if self._ids is not None and self._ids.min() < 0:
@@ -100,7 +113,7 @@ class Recorder:
         for name, value in about.items():
             h5.put_attribute(self._file.id, name, value)
         self._run = self._file.create_group("run")
-        self.fact(engine=engine, precision=precision, **run)
+        self.fact(**{"engine": engine, "precision": precision, **(run or {})})
 
     # ---- what is said of the run ------------------------------------------------------------------------------------
 
@@ -210,10 +223,15 @@ class Recorder:
             dtype: Optional[str] = None, how: Optional[str] = None, order: Optional[int] = None) -> None:
         """One tensor of this step, in the type the engine computed in, outermost axis first, a batch of one dropped.
 
-        array  numpy, or torch on any device; it is copied at once
+        name   of the checkpoint, "layer3.q_rope" (specs/points.md); one that is only near to such a name is warned of
+        array  numpy, or torch on any device; it is copied at once. Its shape is that of the dims: (T, H, K) for "token
+               head dim", where T is the number of rows of this step
         dims   one word an axis, "token head dim"; without them those of the point (specs/points.md)
         dtype  "bf16" for float32 numbers that are bfloat16's; "bf16", "f8_e4m3", "f8_e5m2" for their bits
         how    by which means a recorder that looks on had it: hook, patched, recomputed
+
+        Raises RecordingError: the name is taken in this step, or no name; the shape does not fit the dims, the step's
+        tokens, or an earlier step; a type of numbers that a recording cannot hold; the disk is full.
         """
         if self._step is None:
             self.begin_step()
@@ -223,6 +241,8 @@ class Recorder:
         except RecordingError as e:
             raise RecordingError(f"{self.path}: {name}: {e}") from None
         row = points.known().get(point) if layer >= 0 or point == name else None
+        if row is None:
+            self._doubt(name, point)
         axes = dims if dims is not None else self._own_axes(name, a, row)
         self._check(name, point, a, axes)
         for said in (op or "", basis or ""):
@@ -272,6 +292,13 @@ class Recorder:
             raise RecordingError(f"{self.path}: {name}: what of it? {name}.output, say")
         found = LAYER.fullmatch(name)
         return (int(found[1]), found[2]) if found else (-1, name)
+
+    def _doubt(self, name: str, point: str) -> None:
+        """Warn, once a point, of a name that is nearly one of ours: it would be compared with nothing."""
+        near = difflib.get_close_matches(point, list(points.known()), 1, 0.75)
+        if near and point not in self._doubted:
+            self._doubted.add(point)
+            warnings.warn(f"{self.path}: {name}: no checkpoint has this name; did you mean {name[:len(name) - len(point)]}{near[0]}?", stacklevel=3)
 
     def _group(self, name: str) -> Any:
         head = self._path(name).rpartition("/")[0]

@@ -344,13 +344,14 @@ def _short(names: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def session(model: Any, path: str, wanted: Points, *, layers: Layers, tokens: Optional[str], weights: bool, statistics: bool,
-            run: Mapping[str, h5.Fact]) -> Iterator[Session]:
+            run: Mapping[str, h5.Fact], force: bool) -> Iterator[Session]:
     """See vernier_parity.record()."""
     s = Session(model, path, wanted, layers, tokens)
     model = s.parts.model
     directory = about.directory_of(model)
     config, changed = about.config_of(model, directory)
-    with Recorder(path, statistics=statistics, **{**about.facts_of(model), **run}) as recorder:  # type: ignore[arg-type]
+    said = {**about.facts_of(model), **run}
+    with Recorder(path, engine=str(said.pop("engine")), precision=str(said.pop("precision")), statistics=statistics, run=said, force=force) as recorder:
         s.recorder, s.said = recorder, run.get("precision")
         recorder.model(directory, family=json.loads(config).get("model_type", s.parts.family), config=config,
                        weights=table.of_memory(model, directory) if weights else [])

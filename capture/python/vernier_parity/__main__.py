@@ -1,0 +1,41 @@
+"""python -m vernier_parity FILE [NAME]: what a recording holds, or one tensor of it."""
+
+import argparse
+import sys
+from typing import Optional, Sequence
+
+import numpy as np
+
+from . import RecordingError, __version__, open as open_recording
+
+
+def main(argv: Optional[Sequence[str]] = None) -> int:
+    """0: shown. 2: it cannot be; stderr has a line."""
+    args = argparse.ArgumentParser(prog="python -m vernier_parity", description="Show what a recording holds, or one tensor of it. "
+                                   "To compare two recordings, use `vernier compare`.")
+    args.add_argument("file", help="a recording")
+    args.add_argument("name", nargs="?", help="a checkpoint, layer3.q_rope or step.2/layer3.q_rope")
+    args.add_argument("--version", action="version", version=f"vernier-parity {__version__}")
+    o = args.parse_args(argv)
+    try:
+        with open_recording(o.file) as rec:
+            if o.name is not None:
+                a = rec[o.name]
+                print(o.name, a.dtype, a.shape, rec.attributes(o.name).get("axes", ""))
+                print(np.array2string(a, threshold=64, precision=6))
+                return 0
+            print(f"{o.file}: {'complete' if rec.complete else 'INCOMPLETE'}; {rec.steps} step{'' if rec.steps == 1 else 's'}, "
+                  f"{rec.token_ids.shape[-1]} tokens")
+            for key, value in rec.run.items():
+                print(f"  {key:<16} {value}")
+            for name in rec.names():
+                a = rec[name]
+                print(f"  {name:<28} {str(a.dtype):<8} {a.shape}")
+    except (RecordingError, KeyError) as e:
+        print(f"vernier_parity: {e.args[0]}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
