@@ -16,7 +16,9 @@
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,7 +68,7 @@ static const struct {
 	{ "points",  cmd_points,  "[--faults] [MODEL]",             "the checkpoints there are, or of a model", NEVER, &vn_points_command },
 	{ "limits",  cmd_limits,  "FILE [NAME...] [--recording REC]", "check a limits file and show what it comes to", NEVER, &vn_limits_command },
 #ifdef VERNIER_GPU
-	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER, NULL },
+	{ "devices", cmd_devices, "",                               "the Vulkan devices of this machine", NEVER, &vn_devices_command },
 #endif
 	{ "selftest", cmd_selftest, "[REF [CAND]]",                 "show that compare catches what is wrong", ALWAYS, &vn_selftest_command },
 	{ "synth",   cmd_synth,   "SHAPE -o DIR",                   "write a synthetic model of a real shape", NEVER, &vn_synth_command },
@@ -90,6 +92,25 @@ static int print_manual(const char *name)
 			return 0;
 		}
 	return vn_complain("help", "--man: no command '%.40s' with a table of options", name);
+}
+
+/* A manual page for each command, as FOLDER/vernier-COMMAND.1: `help --man-pages FOLDER`. */
+static int write_manual_pages(const char *folder)
+{
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+		char  path[PATH_MAX];
+		FILE *to;
+
+		if (!command[i].options)
+			continue;
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, command[i].name) >= (int)sizeof path || !(to = fopen(path, "w")))
+			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
+		vn_options_page(command[i].options, "vernier", command[i].help, to);
+		const bool whole = !ferror(to);
+		if (fclose(to) != 0 || !whole)
+			return vn_complain("help", "--man-pages: %s: cannot be written: %s", path, strerror(errno));
+	}
+	return 0;
 }
 
 /* `help --completions SHELL`. */
@@ -244,6 +265,8 @@ static int enter(int argc, char **argv)
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		if (argc > 3 && strcmp(argv[2], "--man") == 0)
 			return finish(print_manual(argv[3]));
+		if (argc > 3 && strcmp(argv[2], "--man-pages") == 0)
+			return finish(write_manual_pages(argv[3]));
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
 		if (argc > 2) {

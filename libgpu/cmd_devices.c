@@ -2,9 +2,9 @@
 #include "libgpu/commands.h"
 #include "libgpu/gpu.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 
 static void print(const vn_gpu_device *d)
@@ -20,21 +20,24 @@ static void print(const vn_gpu_device *d)
 		printf("   suitable\n");
 }
 
+const vn_command vn_devices_command = {
+	.name = "devices", .synopsis = "",
+	.about = "List the Vulkan devices, and what an unsuitable one lacks.",
+	.status = "0 done, 2 no device, or trouble",
+};
+
 int cmd_devices(int argc, char **argv)
 {
 	vn_error       err = { "" };
 	vn_gpu_device *list = NULL;
 	int            n = 0;
 
-	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: vernier devices\n\n"
-		     "The Vulkan devices of this machine, and what an unsuitable one lacks.");
-		return 0;
-	}
-	if (argc > 1) {
-		fprintf(stderr, "vernier devices: '%s': this command takes no arguments\n", argv[1]);
-		return 2;
-	}
+	const int      read = vn_options_read(&vn_devices_command, argc, argv, NULL);
+
+	if (read)
+		return read == 1 ? 0 : 2;
+	if (optind < argc)
+		return vn_complain("devices", "'%s': this command takes no arguments", argv[optind]);
 	if (vn_gpu_devices(&list, &n, &err)) {
 		fprintf(stderr, "vernier devices: %s\n", err.text);
 		return 2;
@@ -43,7 +46,7 @@ int cmd_devices(int argc, char **argv)
 		print(&list[i]);
 	free(list);
 	if (n == 0) {
-		fprintf(stderr, "vernier devices: no Vulkan device on this machine\n");
+		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
 		return 2;
 	}
 	return 0;

@@ -3,6 +3,10 @@
 #ifndef VN_LIBGPU_COMMANDS_H
 #define VN_LIBGPU_COMMANDS_H
 
+#include "libref/base/options.h"
+
+extern const vn_command vn_devices_command;
+
 int cmd_devices(int argc, char **argv);
 
 #endif
