@@ -18,7 +18,9 @@
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -88,6 +90,25 @@ static int print_manual(const char *name)
 			return 0;
 		}
 	return vn_complain("help", "--man: no command '%.40s'", name);
+}
+
+/* A manual page for each command, as FOLDER/vernier-COMMAND.1: `help --man-pages FOLDER`. */
+static int write_manual_pages(const char *folder)
+{
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+		char  path[PATH_MAX];
+		FILE *to;
+
+		if (!command[i].options)
+			continue;
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, command[i].name) >= (int)sizeof path || !(to = fopen(path, "w")))
+			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
+		vn_options_page(command[i].options, "vernier", command[i].help, to);
+		const bool whole = !ferror(to);
+		if (fclose(to) != 0 || !whole)
+			return vn_complain("help", "--man-pages: %s: cannot be written: %s", path, strerror(errno));
+	}
+	return 0;
 }
 
 /* `help --completions SHELL`. */
@@ -252,6 +273,8 @@ static int enter(int argc, char **argv)
 	if (is_one_of(argv[1], "help", "--help", "-h")) {
 		if (argc > 3 && strcmp(argv[2], "--man") == 0)
 			return finish(print_manual(argv[3]));
+		if (argc > 3 && strcmp(argv[2], "--man-pages") == 0)
+			return finish(write_manual_pages(argv[3]));
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {

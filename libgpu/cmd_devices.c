@@ -25,6 +25,12 @@ static void print(const vn_gpu_device *d)
 		printf("   suitable\n");
 }
 
+const vn_command vn_devices_command = {
+	.name = "devices", .synopsis = "",
+	.about = "List the Vulkan devices, and what an unsuitable one lacks.",
+	.status = "0 done, 2 no device, or trouble",
+};
+
 int cmd_devices(int argc, char **argv)
 {
 	vn_error       err = { "" };
@@ -44,7 +50,7 @@ int cmd_devices(int argc, char **argv)
 		print(&list[i]);
 	free(list);
 	if (n == 0) {
-		fprintf(stderr, "vernier devices: no Vulkan device on this machine\n");
+		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
 		return 2;
 	}
 	return 0;
