@@ -219,87 +219,113 @@ vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t a
 	return out;
 }
 
-typedef struct pass {
-	const vn_metric_kernel *k;
-	const vn_pair   *p;
-	int64_t width, rows;
-	double *kl; /* (rows) */
-	vn_job    *job;
-	vn_window *window; /* (threads) */
-	vn_stretches stretches;
-	_Atomic bool failed;
-	_Atomic int64_t next, agree, strict, shared, of;
-} pass;
+/* ---- all rows --------------------------------------------------------------------- */
 
-static void score_some(void *ctx, int thread)
+bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width)
 {
-	pass *s = ctx;
-	for (int64_t i, from, to; (i = s->next++) < s->rows;) {
-		vn_error why = { "" };
-		vn_pair  here = *s->p;
-		if (s->job->from[0].recording) {
-			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * s->width, s->width, &why);
-			if (st && !atomic_exchange(&s->failed, true)) {
-				s->job->st = st;
-				s->job->why = why;
-			}
-			if (st)
-				continue;
-			here = vn_window_of_run(&s->window[thread], s->p, i * s->width);
-		}
-		const vn_score_row x = vn_score_one(s->k, &here, i * s->width, s->width);
-		s->kl[i] = x.kl;
-		s->agree += x.tie;
-		s->strict += x.finite && x.argmax[0] == x.argmax[1];
-		s->shared += x.shared;
-		s->of += x.of;
-		if (vn_stretch_ends(&s->stretches, i, &from, &to))
-			vn_pair_give_back(s->p, from * s->width, to * s->width);
-	}
+	s->width = width;
+	s->rows = p->n / width;
+	return (s->kl = calloc((size_t)s->rows + 1, sizeof *s->kl)) != NULL;
 }
 
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, int64_t i)
 {
-	vn_measured  *m = &job->m;
-	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];
-	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
-	vn_stretches stretches = job->from[0].recording ? (vn_stretches) { 0 } : vn_stretches_of(p, rows, width, threads);
-	double *kl = calloc((size_t)rows + 1, sizeof *kl);
-	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
-	bool    room = kl && stretches.ended;
-	for (int i = 0; room && i < threads && job->from[0].recording; i++)
-		room = vn_window_holds(&windows[i], width);
-	if (!room) {
-		free(stretches.ended);
-		free(kl);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
-	}
+	const vn_score_row x = vn_score_one(k, p, i * s->width, s->width);
+	s->kl[i] = x.kl;
+	s->agree += x.tie;
+	s->strict += x.finite && x.argmax[0] == x.argmax[1];
+	s->shared += x.shared;
+	s->of += x.of;
+}
 
-	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows, .stretches = stretches };
-	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
-	if (!job->from[0].recording && vn_pair_gives_back(p))
-		vn_pair_give_back(p, 0, p->n);
-	m->argmax_strict = (double)s.strict / (double)rows;
-	const vn_mean mean = vn_mean_of(kl, rows);
+void vn_scores_end(vn_scores *s, vn_measured *m)
+{
+	const int64_t rows = s->rows;
+	m->argmax_strict = (double)s->strict / (double)rows;
+	const vn_mean mean = vn_mean_of(s->kl, rows);
 	m->kl_half = VN_Z95 * mean.error;
 	m->worst_row = 0;
 	for (int64_t i = 0; i < rows; i++)
-		if (vn_ascending(&kl[i], &kl[m->worst_row]) > 0)
+		if (vn_ascending(&s->kl[i], &s->kl[m->worst_row]) > 0)
 			m->worst_row = i;
-	const double max = kl[m->worst_row];
-	qsort(kl, (size_t)rows, sizeof *kl, vn_ascending);
+	const double max = s->kl[m->worst_row];
+	qsort(s->kl, (size_t)rows, sizeof *s->kl, vn_ascending);
 	const double value[][2] = {
-		{ VN_M_ARGMAX_AGREEMENT, (double)s.agree / (double)rows },
-		{ VN_M_TOP5_AGREEMENT, (double)s.shared / (double)s.of },
+		{ VN_M_ARGMAX_AGREEMENT, (double)s->agree / (double)rows },
+		{ VN_M_TOP5_AGREEMENT, (double)s->shared / (double)s->of },
 		{ VN_M_KL_MEAN, mean.mean },
-		{ VN_M_KL_P99, kl[vn_rank(rows, 0.99)] },
+		{ VN_M_KL_P99, s->kl[vn_rank(rows, 0.99)] },
 		{ VN_M_KL_MAX, max },
 	};
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
 		m->has[(int)value[i][0]] = true;
 		m->value[(int)value[i][0]] = value[i][1];
 	}
+}
+
+void vn_scores_free(vn_scores *s)
+{
+	free(s->kl);
+	s->kl = NULL;
+}
+
+/* What the threads of a pass of its own share. */
+typedef struct pass {
+	const vn_metric_kernel *k;
+	const vn_pair   *p;
+	vn_scores *scores;
+	vn_job    *job;
+	vn_window *window; /* (threads) */
+	vn_stretches stretches;
+	_Atomic bool failed;
+	_Atomic int64_t next;
+} pass;
+
+static void score_some(void *ctx, int thread)
+{
+	pass *s = ctx;
+	const int64_t width = s->scores->width;
+	for (int64_t i, from, to; (i = s->next++) < s->scores->rows;) {
+		vn_error why = { "" };
+		vn_pair  here = *s->p;
+		if (s->job->from[0].recording) {
+			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * width, width, &why);
+			if (st && !atomic_exchange(&s->failed, true)) {
+				s->job->st = st;
+				s->job->why = why;
+			}
+			if (st)
+				continue;
+			here = vn_window_of_run(&s->window[thread], s->p, i * width);
+		}
+		vn_scores_add(s->scores, s->k, &here, i);
+		if (vn_stretch_ends(&s->stretches, i, &from, &to))
+			vn_pair_give_back(s->p, from * width, to * width);
+	}
+}
+
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+{
+	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
+	const bool    parts = job->from[0].recording != NULL;
+	vn_scores scores = { 0 };
+	vn_stretches stretches = { 0 };
+	bool room = vn_scores_begin(&scores, p, width);
+
+	if (!parts)
+		stretches = vn_stretches_of(p, scores.rows, width, threads);
+	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
+	room = room && stretches.ended;
+	for (int i = 0; room && i < threads && parts; i++)
+		room = vn_window_holds(&windows[i], width);
+	if (room) {
+		pass s = { .k = k, .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
+		vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
+		if (!parts && vn_pair_gives_back(p))
+			vn_pair_give_back(p, 0, p->n);
+		vn_scores_end(&scores, &job->m);
+	}
 	free(stretches.ended);
-	free(kl);
-	return VN_OK;
+	vn_scores_free(&scores);
+	return room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)scores.rows);
 }
