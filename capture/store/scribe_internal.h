@@ -19,6 +19,10 @@ struct vn_desk {
 	hid_t       parent;      /* group of the last tensor with a layer, and its name */
 	char        parent_name[VN_NAME_MAX];
 	double      published;   /* when */
+	bool        whole;       /* nothing shows before the end */
+	bool        held;        /* nothing more of this step shows before its end */
+	bool        many;        /* a step had so many names in one group */
+	int64_t     names;       /* of this step so far */
 	unsigned    mark;        /* vn_trouble_mark, at the start */
 	bool        refused;     /* by vn_h5_room */
 	vn_digest   plan;        /* of all that was asked for; empty: no plan */
