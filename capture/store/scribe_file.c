@@ -129,7 +129,7 @@ static vn_status hold(vn_desk *d, vn_error *err)
 	return with_index(d->groups) ? VN_OK : broken(d, "a group of many names", err);
 }
 
-static vn_status let_go(vn_desk *d, vn_error *err)
+vn_status vn_desk_let_go(vn_desk *d, vn_error *err)
 {
 	if (!d->held)
 		return VN_OK;
@@ -159,7 +159,7 @@ static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
 	close_step(d);
-	vn_status st = let_go(d, err);
+	vn_status st = vn_desk_let_go(d, err);
 	if (!st && d->many)
 		st = hold(d, err);
 	if (st)

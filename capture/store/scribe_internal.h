@@ -34,6 +34,9 @@ bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n);
 /* After work on `what`. What was good goes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
 
+/* What is held of a step goes to disk: before an object is replaced, whose room HDF5 uses again. */
+vn_status vn_desk_let_go(vn_desk *d, vn_error *err);
+
 /* The errands of scribe_about.c. */
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
 vn_status vn_desk_ids_digest(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);
