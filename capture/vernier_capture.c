@@ -12,14 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tokens and facts are a dump's until the end: the file has its list of ids whole. */
+/* Tokens and facts are a dump's until the end. Meanwhile the file has lists of tokens with room for some more: the ids of
+ * what has not come are -1, and its positions go on from those before. */
 struct vernier_capture {
 	vn_store *store;
 	vn_dump   run;
+	int64_t   room, listed, told; /* of the lists in the file: entries, those with which they were made, those with an id */
 	bool      done;
 	vn_status st;
 	vn_error  err;
 };
+
+enum { FEW = 64 }; /* tokens that are written one by one */
 
 static int keep_status(vernier_capture *c, vn_status st)
 {
@@ -70,6 +74,44 @@ int vernier_capture_config(vernier_capture *c, const char *json)
 	return 0;
 }
 
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+/* Lists of all tokens so far, and room for more. */
+static vn_status list_tokens(vernier_capture *c)
+{
+	const vn_dump *r = &c->run;
+	const int64_t  known = r->n_ids, last = r->positions[known - 1], more = known / 2 + FEW;
+	const int64_t  n = known + (last + more < INT32_MAX ? more : 0);
+	int32_t       *list = malloc(2 * (size_t)n * sizeof *list);
+	if (!list)
+		return vn_fail(&c->err, VN_ERR_NOMEM, "%s: no memory for %" PRId64 " tokens", r->path, n);
+	for (int64_t i = 0; i < n; i++) {
+		list[i] = i < known ? r->ids[i] : -1;
+		list[n + i] = i < known ? r->positions[i] : (int32_t)(last + 1 + i - known);
+	}
+	const vn_status st = vn_store_run(c->store, &r->run, list, list + n, n, &c->err);
+	free(list);
+	c->room = n;
+	c->listed = c->told = known;
+	return st;
+}
+
+/* The tokens of a new step into the file, so that a recording that is cut off can be read: into the room there is, if they
+ * are few and stand where it says. */
+static vn_status tell_tokens(vernier_capture *c)
+{
+	const vn_dump *r = &c->run;
+	bool      fits = r->n_ids < c->room && r->n_ids - c->told <= FEW;
+	vn_status st = VN_OK;
+	for (int64_t i = c->told; fits && i < r->n_ids; i++)
+		fits = r->positions[i] == r->positions[c->listed - 1] + 1 + i - c->listed;
+	if (!fits)
+		return list_tokens(c);
+	for (; c->told < r->n_ids && !st; c->told++)
+		st = vn_store_token(c->store, c->told, r->ids[c->told], &c->err);
+	return st;
+}
+
 int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_t *positions, size_t n)
 {
 	if (!ready(c))
@@ -84,7 +126,8 @@ int vernier_capture_step_at(vernier_capture *c, const int32_t *ids, const int32_
 		st = vn_fail(&c->err, VN_ERR_USAGE, "%s: step %d has no token", c->run.path, c->run.n_steps);
 	if (!st && !(st = vn_dump_ids(&c->run, ids, positions, (int64_t)n, &c->err)) && !(st = vn_dump_step(&c->run, (int64_t)n, &c->err))) {
 		const vn_step *s = &c->run.step[c->run.n_steps - 1];
-		st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
+		if (!(st = tell_tokens(c)))
+			st = vn_store_step(c->store, s->number, s->position, s->tokens, 0, s->tokens, &c->err);
 	}
 	return keep_status(c, st);
 }

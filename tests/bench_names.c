@@ -1,9 +1,11 @@
-/* bench_names.c: bench_names FILE TENSORS STEPS VALUE: a recording of so many small tensors in each of so many steps, written
- * through vernier_capture.h as an engine would. Prints seconds and peak memory of both processes. */
+/* bench_names.c: bench_names FILE TENSORS STEPS VALUE [flat]: a recording of so many small tensors in each of so many steps, written
+ * through vernier_capture.h as an engine would; flat: all names of a step in one group. Prints seconds and peak memory of both processes. */
 #include "capture/include/vernier_capture.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -25,10 +27,11 @@ int main(int argc, char **argv)
 	const int     n = argc > 4 ? atoi(argv[2]) : 0, steps = argc > 4 ? atoi(argv[3]) : 0;
 	const float   value = argc > 4 ? (float)atof(argv[4]) : 0, x[2] = { value, value };
 	const int64_t shape[1] = { 2 };
+	const bool    flat = argc > 5 && strcmp(argv[5], "flat") == 0;
 	const double  begun = now();
 
 	if (n < 1 || steps < 1) {
-		fprintf(stderr, "bench_names FILE TENSORS STEPS VALUE\n");
+		fprintf(stderr, "bench_names FILE TENSORS STEPS VALUE [flat]\n");
 		return 2;
 	}
 	vernier_capture *c = vernier_capture_open(argv[1], 1, "bench_names", "f32");
@@ -36,7 +39,10 @@ int main(int argc, char **argv)
 		vernier_capture_step(c, &(int32_t){ 7 }, 1);
 		for (int i = 0; i < n; i++) {
 			char name[64];
-			snprintf(name, sizeof name, "layer%d.other_%d", i / 100, i % 100);
+			if (flat)
+				snprintf(name, sizeof name, "other.%d.name", i);
+			else
+				snprintf(name, sizeof name, "layer%d.other_%d", i / 100, i % 100);
 			vernier_capture_put(c, name, "other", "f32", x, 1, shape);
 		}
 	}

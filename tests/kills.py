@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kills.py VERNIER [--all]: kill -9, at any moment, over every command that writes files.
+"""kills.py VERNIER [--all] [--only NAME]: kill -9, at any moment, over every command that writes files.
 
 A command is killed before its n-th call that changes a file (a library laid over it counts them: write, pwrite, rename, link,
 unlink, mkdir, ftruncate, fsync, fclose), for n from the first to the last, and after random times. The call may be one of a
@@ -10,7 +10,7 @@ child process. After each kill
     and a recording that was being written opens,
   - the command run again succeeds, over what is left.
 
---all: 500 kills and more, the GPU engine among what is killed.
+--all: 500 kills and more, the GPU engine among what is killed. --only: the commands whose names contain NAME.
 """
 import collections
 import json
@@ -81,9 +81,13 @@ OVER(int, fclose, (FILE *f), (f))
 """
 
 
+ONLY = sys.argv[sys.argv.index("--only") + 1] if "--only" in sys.argv else ""
+NAMES = os.path.join(os.path.dirname(os.path.dirname(VERNIER)), "tests", "bench_names")  # an engine that writes by vernier_capture.h
+
+
 class Command:
-    def __init__(self, name, arguments):
-        self.name, self.arguments = name, arguments
+    def __init__(self, name, arguments, program=VERNIER):
+        self.name, self.line = name, [program, *arguments]
 
 
 def commands():
@@ -99,9 +103,12 @@ def commands():
         Command("synth", ["synth", "tiny", "-o", "out/m", "--force"]),
         Command("evaluate", ["evaluate", "model", *IDS, "--candidate", "ref", "--decode", "2", "--format", "json", "-o", "out/e.json", "--force"]),
     ]
+    if os.path.exists(NAMES):
+        table.append(Command("C API, steps", ["out/a.h5", "4", "150", "1"], NAMES))
+        table.append(Command("C API, flat", ["out/a.h5", "400", "3", "1", "flat"], NAMES))
     if ALL:
         table.append(Command("capture gpu", ["capture", "gpu", "model", *IDS, "-o", "out/a.h5", "--force"]))
-    return table
+    return [command for command in table if ONLY in command.name]
 
 
 def quietly(arguments, **more):
@@ -155,7 +162,7 @@ def begin(command, environment):
     shutil.rmtree("tmp", ignore_errors=True)
     os.mkdir("out")
     os.mkdir("tmp")
-    return subprocess.Popen([VERNIER, *command.arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    return subprocess.Popen(command.line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             env={**os.environ, **environment}, start_new_session=True)
 
 
@@ -200,13 +207,15 @@ def look(command, how, status, orphans, right, tally):
             tally.states["partial, opens" if begun else "partial, not begun"] += 1
             if begun and said.returncode:
                 tally.wrong(command, how, f"{name} does not open: {said.stderr.decode().strip()}")
+            elif begun and not set(content(path)[1]) <= set(right[base][1]):
+                tally.wrong(command, how, f"{name} holds a tensor that is not the right one")
             elif begun and json.loads(said.stdout)["complete"]:
                 tally.states["partial, whole but for its name"] += 1
                 if content(path) != right[base]:
                     tally.wrong(command, how, f"{name} says that it is complete, and is not")
     for name in os.listdir("tmp"):
         tally.left["TMPDIR/" + re.sub(r"[-.][A-Za-z0-9]{6}$", ".XXXXXX", name)] += 1
-    again = quietly(command.arguments, env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
+    again = subprocess.run(command.line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env={**os.environ, "TMPDIR": os.path.abspath("tmp")})
     if again.returncode not in (0, 1):
         tally.wrong(command, how, f"run again: exit status {again.returncode}: {again.stderr.decode().strip()[-300:]}")
     elif any(content(os.path.join("out", name)) != right[name] for name in right):

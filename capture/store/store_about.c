@@ -46,6 +46,9 @@ vn_status vn_store_run(vn_store *s, const vn_facts *facts, const int32_t *ids, c
 	vn_error   own = { "" };
 	int64_t    at = -1;
 
+	free(s->ids);
+	s->ids = NULL;
+	s->n_ids = s->unknown = 0;
 	for (int64_t i = n; i > 0 && ids[i - 1] < 0; i--)
 		s->unknown++;
 	put_facts(&m, facts);

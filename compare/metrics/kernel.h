@@ -46,6 +46,13 @@ typedef struct vn_soft {
 	double h, u;            /* sum e^(r-rm) (e^-y - 1 + y), no term of which is negative; sum e^(r-rm) (e^-y - 1) */
 } vn_soft;
 
+/* One block of a row of scores; first: a score of each side's row. */
+typedef struct vn_score_sums {
+	double max[2];          /* of r and of c, those of first among them */
+	double sum, squares;    /* of r - first: what the scores share takes no digits */
+	bool   finite;          /* all of both; else the others say nothing */
+} vn_score_sums;
+
 /* One side of a block, as it is in the file: f32, f16 or bf16. */
 typedef struct vn_side {
 	const void *data;
@@ -68,7 +75,11 @@ typedef struct vn_metric_kernel {
 	/* To rel and max_rel: |c-r| / max(|r|, scale / up), with all three taken `half` times lest c-r overflows. */
 	void (*wide_rel)(const double *r, const double *c, size_t n, double scale, double up, double half, vn_spread *s);
 	void (*wide_ulps)(const double *r, const double *c, size_t n, vn_dtype grid, vn_spread *s);
-	void (*soft)(const double *r, const double *c, size_t n, double rm, double cm, double shift, vn_soft *s);
+	void (*scores)(vn_side r, vn_side c, size_t n, const double first[2], vn_score_sums *s);
+	/* The first number from `from` on that is more than x; n: none is. */
+	size_t (*above)(vn_side s, size_t n, size_t from, double x);
+	/* Adds to s. The sides may be double, too, both of them. */
+	void (*soft)(vn_side r, vn_side c, size_t n, double rm, double cm, double shift, vn_soft *s);
 } vn_metric_kernel;
 
 extern const vn_metric_kernel vn_kernel_plain;

@@ -40,6 +40,7 @@ typedef struct work {
 	vn_sums *unit;                  /* (units) */
 	vn_squares *row;                /* (tokens); NULL when rows are none */
 	vn_size    *size;               /* (tokens) scratch */
+	vn_scores   scores;             /* of rows that are swept while they are in the cache; no kl: of none */
 	uint64_t count[VN_ULP_BUCKETS]; /* whole numbers: the order of adding does not matter */
 } work;
 
@@ -91,6 +92,8 @@ static void measure_rows(const vn_metric_kernel *k, work *w, int64_t which, int6
 			if (in)
 				moved = vn_window_of_row(in, p, o, t);
 			measure_run(k, in ? &moved : p, at, n, &w->unit[which], w->row ? &w->row[t] : NULL, spread);
+			for (int64_t i = at; w->scores.kl && i < at + n; i += w->scores.width)
+				vn_scores_add(&w->scores, k, p, i / w->scores.width);
 			if ((since += n) > INT32_MAX / 2) { /* the tables count in 32 bits */
 				empty_spread(spread, w->count);
 				since = 0;
@@ -308,6 +311,26 @@ static void cut(work *w, const vn_job *job, int64_t most, int threads)
 		w->stretches = vn_stretches_of(&w->pair, w->units, unit, threads);
 }
 
+/* Rows of scores that lie in rows of tokens. */
+static vn_status begin_scores(work *w, const vn_job *job, vn_error *err)
+{
+	const vn_shape *s = &job->ref.shape;
+	const int64_t   width = s->rank > 0 ? s->dim[s->rank - 1] : 0;
+	if (!job->scores || w->parts || !w->pair.tokens || width == 0 || w->pair.inner % width != 0 || w->pair.n == 0)
+		return VN_OK;
+	return vn_scores_begin(&w->scores, &w->pair, width) ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for scores");
+}
+
+static vn_status end_scores(work *w, const vn_metric_kernel *k, int threads, vn_window *windows, vn_job *job, vn_error *err)
+{
+	if (!job->scores || job->st || job->ref.shape.rank == 0)
+		return VN_OK;
+	if (!w->scores.kl)
+		return vn_measure_scores(k, &w->pair, threads, windows, job, err);
+	vn_scores_end(&w->scores, &job->m);
+	return VN_OK;
+}
+
 /* What the threads share. */
 typedef struct pass {
 	const vn_metric_kernel *k;
@@ -425,13 +448,16 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		parts = parts || job[i].from[0].recording;
 	if (parts)
 		p.window = vn_windows_open(all);
-	for (int i = 0; p.w && i < n && (p.window || !parts); i++) {
+	for (int i = 0; p.w && i < n && (p.window || !parts) && !st; i++) {
 		cut(&p.w[i], &job[i], parts ? p.window->most : 0, all);
 		p.w[i].first = p.turns;
 		p.turns += p.w[i].turns;
 		job[i].st = VN_OK;
 		begin_digests(&p.w[i], &job[i]);
+		st = begin_scores(&p.w[i], &job[i], err);
 	}
+	if (st)
+		goto done;
 	threads = p.turns < all ? (int)p.turns : all;
 	threads = threads > 0 ? threads : 1;
 	if (!p.w || (parts && !p.window) || !make_room(p.w, n, &p, threads)) {
@@ -447,11 +473,12 @@ vn_status vn_measure_many(vn_job *job, int n, int threads, vn_error *err)
 		if (p.w[i].turns == 0)
 			end_job(&p, i, 0);
 	for (int i = 0; !st && i < n; i++)
-		if (job[i].scores && !job[i].st && job[i].ref.shape.rank > 0)
-			st = vn_measure_scores(p.k, &p.w[i].pair, threads, p.window, &job[i], err);
+		st = end_scores(&p.w[i], p.k, threads, p.window, &job[i], err);
 done:
 	for (int i = 0; st && p.w && i < n; i++)
 		drop_digests(&p.w[i]);
+	for (int i = 0; p.w && i < n; i++)
+		vn_scores_free(&p.w[i].scores);
 	vn_windows_close(p.window, all);
 	free(p.size);
 	free(p.row);

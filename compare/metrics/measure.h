@@ -98,7 +98,19 @@ typedef struct vn_size {
 } vn_size;
 void vn_measure_tokens(const vn_squares *row, int64_t n, vn_size *size, vn_measured *m);
 
-/* The metrics of logits of a job, rows along the last axis. windows: (threads), for a job that is read in parts. */
+/* The metrics of logits, rows of `width` along the last axis, added in any order by any thread. begin: false without memory. */
+typedef struct vn_scores {
+	int64_t width, rows;
+	double *kl; /* (rows) */
+	_Atomic int64_t agree, strict, shared, of;
+} vn_scores;
+
+bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width);
+void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, int64_t row);
+void vn_scores_end(vn_scores *s, vn_measured *m);
+void vn_scores_free(vn_scores *s);
+
+/* All of them, of a job whose rows are not measured one by one anyway. windows: (threads), for a job that is read in parts. */
 struct vn_window;
 vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, struct vn_window *windows, vn_job *job, vn_error *err);
 

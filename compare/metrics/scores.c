@@ -43,7 +43,7 @@ static void top_add(top *t, double x, int64_t at)
 	t->at[i] = at;
 }
 
-/* Both sides of a block; true when no score but a shared minus infinity is non-finite. */
+/* Both sides of a block as double, zero weight for what is not finite; true when that is but a shared minus infinity. */
 static bool load_scores(const vn_metric_kernel *k, const vn_pair *p, int64_t at, size_t n, double *r, double *c)
 {
 	bool good = true;
@@ -73,6 +73,39 @@ static void spread_add(spread *s, double x)
 	s->squares += x * x;
 }
 
+/* One row, and what the first sweep finds in it. */
+typedef struct row {
+	const vn_metric_kernel *k;
+	const vn_pair *p;
+	int64_t at, width;
+	bool    as_is;   /* its bytes are swept as they lie in the file: all of it is finite, and of formats that kernels load */
+	bool    finite;  /* but for a shared minus infinity */
+	top     top[2];
+	struct spread of_r;
+} row;
+
+static bool loaded_by_kernels(vn_dtype d)
+{
+	return d == VN_F32 || d == VN_F16 || d == VN_BF16;
+}
+
+static vn_side side_as_is(const row *w, int side, int64_t i)
+{
+	return (vn_side) { vn_pair_at(w->p, side, w->at + i), w->p->dtype[side] };
+}
+
+static double score(const row *w, int side, int64_t i)
+{
+	double x[2];
+	load_scores(w->k, w->p, w->at + i, 1, &x[0], &x[1]);
+	return x[side];
+}
+
+static size_t block(const row *w, int64_t i)
+{
+	return (size_t)(w->width - i < VN_BLOCK ? w->width - i : VN_BLOCK);
+}
+
 static double deviation(const spread *s)
 {
 	const double mean = s->sum / s->n, var = s->squares / s->n - mean * mean;
@@ -93,17 +126,21 @@ static double second_order(double x)
  * the row in y, log of the sums of exp, is guessed first: c stands to r as it does where r is highest. By the
  * sum of p (e^-y - 1) = u, 0 when y is right, one knows how far off the guess was, and what it added to
  * the sum: u - log(1 + u). Where that is most of it a second sweep has the right y. */
-static void divergence(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width, double rm, double cm, double at_ref,
-                       vn_score_row *out)
+static void divergence(const row *w, double at_ref, vn_score_row *out)
 {
+	const double rm = w->top[0].score[0], cm = w->top[1].score[0];
 	double r[VN_BLOCK], c[VN_BLOCK], shift = cm - at_ref < 4 ? rm - at_ref : rm - cm, kl = 0;
 
 	for (int sweep = 0; sweep < 3; sweep++) {
 		vn_soft s = { 0 };
-		for (int64_t i = 0; i < width; i += VN_BLOCK) {
-			const size_t n = (size_t)(width - i < VN_BLOCK ? width - i : VN_BLOCK);
-			load_scores(k, p, at + i, n, r, c);
-			k->soft(r, c, n, rm, cm, shift, &s);
+		for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
+			const size_t n = block(w, i);
+			if (w->as_is) {
+				w->k->soft(side_as_is(w, 0, i), side_as_is(w, 1, i), n, rm, cm, shift, &s);
+				continue;
+			}
+			load_scores(w->k, w->p, w->at + i, n, r, c);
+			w->k->soft((vn_side) { r, VN_F64 }, (vn_side) { c, VN_F64 }, n, rm, cm, shift, &s);
 		}
 		const double sum = s.h / s.zr, u = s.u / s.zr;
 		out->norm[0] = rm + log(s.zr);
@@ -117,124 +154,178 @@ static void divergence(const vn_metric_kernel *k, const vn_pair *p, int64_t at, 
 	out->kl = kl < 0 ? 0 : kl; /* rounding; a NaN stays */
 }
 
-vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+/* The first sweep over bytes as they lie in the file. false: a score is not finite, and nothing is found. */
+static bool sweep_as_is(row *w)
 {
-	double  r[VN_BLOCK], c[VN_BLOCK];
-	double  at_cand = 0, at_ref = 0; /* the reference's score where the candidate is highest, and the other way round */
-	top     tr = { 0 }, tc = { 0 };
-	spread  of_r = { 0 };
-	vn_score_row out = { .finite = true };
-
-	for (int64_t i = 0; i < width; i += VN_BLOCK) {
-		const size_t n = (size_t)(width - i < VN_BLOCK ? width - i : VN_BLOCK);
-		out.finite = load_scores(k, p, at + i, n, r, c) && out.finite;
-		for (size_t j = 0; j < n; j++) {
-			top_add(&tr, r[j], i + (int64_t)j);
-			if (r[j] > NO_WEIGHT)
-				spread_add(&of_r, r[j]);
-			if (tc.n == 0 || c[j] > tc.score[0])
-				at_cand = r[j];
-			if (tr.n == 0 || r[j] > tr.score[0])
-				at_ref = c[j];
-			top_add(&tc, c[j], i + (int64_t)j);
+	const double first[2] = { score(w, 0, 0), score(w, 1, 0) };
+	w->of_r.first = first[0];
+	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
+		const vn_side side[2] = { side_as_is(w, 0, i), side_as_is(w, 1, i) };
+		const size_t  n = block(w, i);
+		vn_score_sums s;
+		w->k->scores(side[0], side[1], n, first, &s);
+		if (!s.finite)
+			return false;
+		w->of_r.n += (double)n;
+		w->of_r.sum += s.sum;
+		w->of_r.squares += s.squares;
+		for (int j = 0; j < 2; j++) {
+			top *t = &w->top[j];
+			for (size_t m = 0; m < n && (t->n < TOP || s.max[j] > t->score[TOP - 1]); m++)
+				if ((m = w->k->above(side[j], n, m, t->n < TOP ? -(double)INFINITY : t->score[TOP - 1])) < n)
+					top_add(t, score(w, j, i + (int64_t)m), i + (int64_t)m);
 		}
 	}
-	out.of = tr.n;
-	for (int i = 0; i < tr.n; i++)
-		for (int j = 0; j < tc.n; j++)
-			out.shared += tr.at[i] == tc.at[j];
-	out.argmax[0] = tr.at[0];
-	out.argmax[1] = tc.at[0];
-	out.tie = out.finite && tr.score[0] - at_cand <= TIE * deviation(&of_r);
-	divergence(k, p, at, width, tr.score[0], tc.score[0], at_ref, &out);
-	if (!out.finite) {
+	return true;
+}
+
+static void sweep(row *w)
+{
+	double r[VN_BLOCK], c[VN_BLOCK];
+	for (int64_t i = 0; i < w->width; i += VN_BLOCK) {
+		const size_t n = block(w, i);
+		w->finite = load_scores(w->k, w->p, w->at + i, n, r, c) && w->finite;
+		for (size_t j = 0; j < n; j++) {
+			top_add(&w->top[0], r[j], i + (int64_t)j);
+			top_add(&w->top[1], c[j], i + (int64_t)j);
+			if (r[j] > NO_WEIGHT)
+				spread_add(&w->of_r, r[j]);
+		}
+	}
+}
+
+vn_score_row vn_score_one(const vn_metric_kernel *k, const vn_pair *p, int64_t at, int64_t width)
+{
+	const row fresh = { .k = k, .p = p, .at = at, .width = width, .finite = true };
+	row w = fresh;
+
+	w.as_is = loaded_by_kernels(p->dtype[0]) && loaded_by_kernels(p->dtype[1]) && sweep_as_is(&w);
+	if (!w.as_is) {
+		w = fresh;
+		sweep(&w);
+	}
+	const top *tr = &w.top[0], *tc = &w.top[1];
+	vn_score_row out = { .finite = w.finite, .argmax = { tr->at[0], tc->at[0] }, .of = tr->n };
+	for (int i = 0; i < tr->n; i++)
+		for (int j = 0; j < tc->n; j++)
+			out.shared += tr->at[i] == tc->at[j];
+	if (!w.finite) {
 		out.kl = out.norm[0] = out.norm[1] = NAN;
 		out.shared = 0;
+		return out;
 	}
+	out.tie = tr->score[0] - score(&w, 0, tc->at[0]) <= TIE * deviation(&w.of_r);
+	divergence(&w, score(&w, 1, tr->at[0]), &out);
 	return out;
 }
 
-typedef struct pass {
-	const vn_metric_kernel *k;
-	const vn_pair   *p;
-	int64_t width, rows;
-	double *kl; /* (rows) */
-	vn_job    *job;
-	vn_window *window; /* (threads) */
-	vn_stretches stretches;
-	_Atomic bool failed;
-	_Atomic int64_t next, agree, strict, shared, of;
-} pass;
+/* ---- all rows --------------------------------------------------------------------- */
 
-static void score_some(void *ctx, int thread)
+bool vn_scores_begin(vn_scores *s, const vn_pair *p, int64_t width)
 {
-	pass *s = ctx;
-	for (int64_t i, from, to; (i = s->next++) < s->rows;) {
-		vn_error why = { "" };
-		vn_pair  here = *s->p;
-		if (s->job->from[0].recording) {
-			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * s->width, s->width, &why);
-			if (st && !atomic_exchange(&s->failed, true)) {
-				s->job->st = st;
-				s->job->why = why;
-			}
-			if (st)
-				continue;
-			here = vn_window_of_run(&s->window[thread], s->p, i * s->width);
-		}
-		const vn_score_row x = vn_score_one(s->k, &here, i * s->width, s->width);
-		s->kl[i] = x.kl;
-		s->agree += x.tie;
-		s->strict += x.finite && x.argmax[0] == x.argmax[1];
-		s->shared += x.shared;
-		s->of += x.of;
-		if (vn_stretch_ends(&s->stretches, i, &from, &to))
-			vn_pair_give_back(s->p, from * s->width, to * s->width);
-	}
+	s->width = width;
+	s->rows = p->n / width;
+	return (s->kl = calloc((size_t)s->rows + 1, sizeof *s->kl)) != NULL;
 }
 
-vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+void vn_scores_add(vn_scores *s, const vn_metric_kernel *k, const vn_pair *p, int64_t i)
 {
-	vn_measured  *m = &job->m;
-	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1];
-	const int64_t rows = p->n / width, enough = p->n / VN_SLICE + 1; /* threads */
-	vn_stretches stretches = job->from[0].recording ? (vn_stretches) { 0 } : vn_stretches_of(p, rows, width, threads);
-	double *kl = calloc((size_t)rows + 1, sizeof *kl);
-	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
-	bool    room = kl && stretches.ended;
-	for (int i = 0; room && i < threads && job->from[0].recording; i++)
-		room = vn_window_holds(&windows[i], width);
-	if (!room) {
-		free(stretches.ended);
-		free(kl);
-		return vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)rows);
-	}
+	const vn_score_row x = vn_score_one(k, p, i * s->width, s->width);
+	s->kl[i] = x.kl;
+	s->agree += x.tie;
+	s->strict += x.finite && x.argmax[0] == x.argmax[1];
+	s->shared += x.shared;
+	s->of += x.of;
+}
 
-	pass s = { .k = k, .p = p, .width = width, .rows = rows, .kl = kl, .job = job, .window = windows, .stretches = stretches };
-	vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
-	if (!job->from[0].recording && vn_pair_gives_back(p))
-		vn_pair_give_back(p, 0, p->n);
-	m->argmax_strict = (double)s.strict / (double)rows;
-	const vn_mean mean = vn_mean_of(kl, rows);
+void vn_scores_end(vn_scores *s, vn_measured *m)
+{
+	const int64_t rows = s->rows;
+	m->argmax_strict = (double)s->strict / (double)rows;
+	const vn_mean mean = vn_mean_of(s->kl, rows);
 	m->kl_half = VN_Z95 * mean.error;
 	m->worst_row = 0;
 	for (int64_t i = 0; i < rows; i++)
-		if (vn_ascending(&kl[i], &kl[m->worst_row]) > 0)
+		if (vn_ascending(&s->kl[i], &s->kl[m->worst_row]) > 0)
 			m->worst_row = i;
-	const double max = kl[m->worst_row];
-	qsort(kl, (size_t)rows, sizeof *kl, vn_ascending);
+	const double max = s->kl[m->worst_row];
+	qsort(s->kl, (size_t)rows, sizeof *s->kl, vn_ascending);
 	const double value[][2] = {
-		{ VN_M_ARGMAX_AGREEMENT, (double)s.agree / (double)rows },
-		{ VN_M_TOP5_AGREEMENT, (double)s.shared / (double)s.of },
+		{ VN_M_ARGMAX_AGREEMENT, (double)s->agree / (double)rows },
+		{ VN_M_TOP5_AGREEMENT, (double)s->shared / (double)s->of },
 		{ VN_M_KL_MEAN, mean.mean },
-		{ VN_M_KL_P99, kl[vn_rank(rows, 0.99)] },
+		{ VN_M_KL_P99, s->kl[vn_rank(rows, 0.99)] },
 		{ VN_M_KL_MAX, max },
 	};
 	for (size_t i = 0; i < sizeof value / sizeof *value; i++) {
 		m->has[(int)value[i][0]] = true;
 		m->value[(int)value[i][0]] = value[i][1];
 	}
+}
+
+void vn_scores_free(vn_scores *s)
+{
+	free(s->kl);
+	s->kl = NULL;
+}
+
+/* What the threads of a pass of its own share. */
+typedef struct pass {
+	const vn_metric_kernel *k;
+	const vn_pair   *p;
+	vn_scores *scores;
+	vn_job    *job;
+	vn_window *window; /* (threads) */
+	vn_stretches stretches;
+	_Atomic bool failed;
+	_Atomic int64_t next;
+} pass;
+
+static void score_some(void *ctx, int thread)
+{
+	pass *s = ctx;
+	const int64_t width = s->scores->width;
+	for (int64_t i, from, to; (i = s->next++) < s->scores->rows;) {
+		vn_error why = { "" };
+		vn_pair  here = *s->p;
+		if (s->job->from[0].recording) {
+			const vn_status st = s->failed ? VN_ERR_IO : vn_window_run(&s->window[thread], s->job, i * width, width, &why);
+			if (st && !atomic_exchange(&s->failed, true)) {
+				s->job->st = st;
+				s->job->why = why;
+			}
+			if (st)
+				continue;
+			here = vn_window_of_run(&s->window[thread], s->p, i * width);
+		}
+		vn_scores_add(s->scores, s->k, &here, i);
+		if (vn_stretch_ends(&s->stretches, i, &from, &to))
+			vn_pair_give_back(s->p, from * width, to * width);
+	}
+}
+
+vn_status vn_measure_scores(const vn_metric_kernel *k, const vn_pair *p, int threads, vn_window *windows, vn_job *job, vn_error *err)
+{
+	const int64_t width = job->ref.shape.dim[job->ref.shape.rank - 1], enough = p->n / VN_SLICE + 1; /* threads */
+	const bool    parts = job->from[0].recording != NULL;
+	vn_scores scores = { 0 };
+	vn_stretches stretches = { 0 };
+	bool room = vn_scores_begin(&scores, p, width);
+
+	if (!parts)
+		stretches = vn_stretches_of(p, scores.rows, width, threads);
+	stretches.ended = calloc((size_t)stretches.count + 1, sizeof *stretches.ended);
+	room = room && stretches.ended;
+	for (int i = 0; room && i < threads && parts; i++)
+		room = vn_window_holds(&windows[i], width);
+	if (room) {
+		pass s = { .k = k, .p = p, .scores = &scores, .job = job, .window = windows, .stretches = stretches };
+		vn_team_run(threads < enough ? threads : (int)enough, score_some, &s);
+		if (!parts && vn_pair_gives_back(p))
+			vn_pair_give_back(p, 0, p->n);
+		vn_scores_end(&scores, &job->m);
+	}
 	free(stretches.ended);
-	free(kl);
-	return VN_OK;
+	vn_scores_free(&scores);
+	return room ? VN_OK : vn_fail(err, VN_ERR_NOMEM, "no memory for %lld rows of scores", (long long)scores.rows);
 }
