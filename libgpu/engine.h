@@ -38,6 +38,7 @@ struct vn_gpu {
 	vn_staging     staging;
 	vn_guard       zones;
 	vn_buffer      scratch; /* values that come in pieces */
+	vn_buffer      parts;   /* of attention, before they are joined */
 	vn_buffer      upload;  /* ids, then the tables of rope */
 	vn_buffer      foreign; /* values from vn_gpu_write on their way */
 	VkDeviceSize   foreign_used;

@@ -72,7 +72,10 @@ static const struct row {
 	                        sizeof(vn_push_linear), false },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
 	PAIR(ROPE, rope, vn_push_rope, pairing),
-	PAIR(ATTENTION, attention, vn_push_attention, ahead),
+	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention), true },
+	[VN_K_ATTENTION_FEW]  = { "attention_few",  BOTH(attention_few),  offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_JOIN] = { "attention_join", BOTH(attention_join), offsetof(vn_push_attention, ahead), false },
 	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
 	PAIR(ATTN_PROBS, attn_probs, vn_push_attention, ahead),
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
@@ -91,7 +94,7 @@ static const struct row {
 /* With a paged cache these are the code; where it is nothing, the table above. */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 #define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
-	[VN_K_ATTENTION]              = PAGED(attention),
+	[VN_K_ATTENTION_FEW]          = PAGED(attention_few),
 	[VN_K_ATTENTION_EXPERIMENT]   = PAGED(attention_experiment),
 	[VN_K_ATTN_SCORES]            = PAGED(attn_scores),
 	[VN_K_ATTN_SCORES_EXPERIMENT] = PAGED(attn_scores_experiment),
@@ -100,6 +103,36 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 	[VN_K_PAGED_PUT]              = { CODE(paged_put_f16), CODE(paged_put_f32) },
 	[VN_K_PAGED_GET]              = { CODE(paged_get_f16), CODE(paged_get_f32) },
 };
+
+/* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
+static const struct { int width; code f16, f32, paged_f16, paged_f32; } by_width[] = {
+#define WIDTH(n) { n, CODE(attention_##n##_f16), CODE(attention_##n##_f32), CODE(attention_##n##_paged_f16), CODE(attention_##n##_paged_f32) }
+	WIDTH(64), WIDTH(128), WIDTH(256)
+};
+
+static code attention_code(const vn_plan *p, bool f32, bool paged)
+{
+	int widest = 1, i = 0;
+
+	for (int n = 0; n < p->n_nodes; n++)
+		if (p->node[n].op == VN_OP_ATTENTION && p->node[n].c.attention.head_dim > widest)
+			widest = p->node[n].c.attention.head_dim;
+	while (by_width[i].width < widest) /* at most the last: gpu.c has asked */
+		i++;
+	return paged ? f32 ? by_width[i].paged_f32 : by_width[i].paged_f16 : f32 ? by_width[i].f32 : by_width[i].f16;
+}
+
+static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
+{
+	const struct row *t = &table[k];
+	const bool        f32 = policy.storage == VN_F32;
+
+	if (k == VN_K_ATTENTION)
+		return attention_code(p, f32, paged);
+	if (paged && paged_code[k].f16.words)
+		return f32 ? paged_code[k].f32 : paged_code[k].f16;
+	return f32 ? t->f32 : policy.sums == VN_F16 ? t->acc16 : t->f16;
+}
 
 const char *vn_kernel_name(vn_kernel k)
 {
@@ -168,10 +201,8 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		goto fail;
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		const struct row *t = &table[i];
-		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
-		if (paged && paged_code[i].f16.words)
-			c = policy.storage == VN_F32 ? &paged_code[i].f32 : &paged_code[i].f16;
-		if (c->words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, c, err)))
+		const code c = code_of(plan, policy, paged, (vn_kernel)i);
+		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, err)))
 			goto fail;
 	}
 	vn_pipeline_cache_save(d, cache_dir, k->cache);

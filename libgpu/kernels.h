@@ -25,7 +25,9 @@ typedef enum vn_kernel {
 	VN_K_LINEAR_VEC,   /* one token */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
-	VN_K_WITH_EXPERIMENT(ATTENTION),
+	VN_K_WITH_EXPERIMENT(ATTENTION), /* its code: by the widest head of the plan; the experiment's is another shader */
+	VN_K_ATTENTION_FEW,
+	VN_K_ATTENTION_JOIN,
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
 	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
@@ -113,7 +115,7 @@ typedef struct vn_push_attention {
 	uint32_t T, S, P, H, G, K;
 	uint32_t causal, window;
 	float    scale;
-	uint32_t h0, j0, n_keys;
+	uint32_t h0, j0, n_keys; /* attn_scores, attn_probs: head, keys; others: parts, the first key and the keys of each */
 	uint32_t B;
 	uint64_t table;
 	/* experiment */

@@ -149,63 +149,6 @@ static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 		turn(w, n, v, node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), t, smaller(step, w->tokens - t), t);
 }
 
-/* A softmax of an experiment, which goes row by row. */
-static bool other_softmax(const vn_node *n)
-{
-	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
-}
-
-/* What an experiment changes, in one word (mask.glsl). */
-static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
-{
-	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
-
-	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
-}
-
-/* What the attention shaders share, for queries from row `row` on. */
-static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
-{
-	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
-	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
-
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
-		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
-		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
-		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
-		.scale = (float)n->c.attention.scale,
-		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
-		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
-		.padding = (uint32_t)n->x.attention.padding, .packed = packed(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
-		.before = (uint32_t)row };
-}
-
-static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
-{
-	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
-	if (w->g->cache.pages.block)
-		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
-}
-
-static void attention(vn_gpu_pass *w, const vn_node *n)
-{
-	const int64_t row = (int64_t)n->c.attention.heads * n->c.attention.head_dim, step = rows_at_once(row);
-	vn_buffer    *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
-
-	for (int64_t t = 0; t < w->tokens; t += step) {
-		const int64_t T = smaller(step, w->tokens - t);
-		vn_push_attention push = attention_push(w, n, t, T);
-		push.y = in_buffer(w, y, t * row);
-		vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-		reads_state(w, n, VN_ATTN_KEYS);
-		reads_state(w, n, VN_ATTN_VALUES);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTENTION, n), &push,
-		                   other_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
-	}
-}
-
 /* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
 static void page(vn_gpu_pass *w, vn_kernel kernel, int state, vn_buffer *rows, int64_t at, int64_t n)
 {
@@ -271,25 +214,6 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 		turn_kept(w, n);
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
-}
-
-void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
-                           int64_t cols)
-{
-	const vn_node    *n = &w->g->plan->node[node];
-	vn_push_attention push = attention_push(w, n, row, rows);
-
-	push.y = w->g->scratch.address;
-	push.h0 = (uint32_t)head;
-	push.j0 = (uint32_t)col;
-	push.n_keys = (uint32_t)cols;
-	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	reads_state(w, n, VN_ATTN_KEYS);
-	vn_encode_writes(&w->g->encoder, &w->g->scratch);
-	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, groups(rows * cols, 64), 1);
-	else
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
@@ -366,7 +290,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		rope(w, n, node);
 		break;
 	case VN_OP_ATTENTION:
-		attention(w, n);
+		vn_ops_attention(w, n);
 		break;
 	case VN_OP_ACT:
 		if (here)

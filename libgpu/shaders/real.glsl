@@ -25,6 +25,9 @@
 layout(buffer_reference, std430, buffer_reference_align = REAL_BYTES) buffer Real { real v[]; };
 // The same memory four at a time: only where row length and start are multiples of four.
 layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer Real4 { real4 v[]; };
+// Eight at a time, which is 16 bytes of halves.
+struct Eight { real4 a, b; };
+layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { Eight v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
@@ -80,15 +83,21 @@ float as_f8(float x, float most, uint least, uint digits)
 #if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
 
-void put(Real y, uint at, float x)
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer Words2 { uvec2 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
+
+uvec2 halves(vec4 x)
 {
-	Bits(y).v[at] = uint16_t(half_bits(x));
+	return uvec2(half_bits(x.x) | half_bits(x.y) << 16, half_bits(x.z) | half_bits(x.w) << 16);
 }
+
+void put(Real y, uint at, float x)   { Bits(y).v[at] = uint16_t(half_bits(x)); }
+void put4(Real y, uint at, vec4 x)   { Words2(y).v[at / 4] = halves(x); }
+void put8(Real y, uint at, vec4 a, vec4 b) { Words4(y).v[at / 8] = uvec4(halves(a), halves(b)); }
 #else
-void put(Real y, uint at, float x)
-{
-	y.v[at] = x;
-}
+void put(Real y, uint at, float x)   { y.v[at] = x; }
+void put4(Real y, uint at, vec4 x)   { Real4(y).v[at / 4] = x; }
+void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = Eight(a, b); }
 #endif
 
 // No literal of these: a NaN must stay one, an infinity too.
