@@ -16,7 +16,7 @@ static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, 
 static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, divisor) == 52, "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
-              offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
+              offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 && offsetof(vn_push_linear, y_wide) == 68, "linear.glsl");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 && offsetof(vn_push_rope, pairing) == 40, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
@@ -70,6 +70,9 @@ static const struct row {
 	                        sizeof(vn_push_linear), false },
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
+#define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
+	COOP(8X8), COOP(8X4), COOP(4X4), COOP(2X4), COOP(2X2), COOP(1X2),
+	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
 	PAIR(ROPE, rope, vn_push_rope, pairing),
 	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
@@ -134,6 +137,12 @@ static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 	return f32 ? t->f32 : policy.sums == VN_F16 ? t->acc16 : t->f16;
 }
 
+/* Halves summed in float, where the device has cooperative matrices of that size. */
+static const struct { code of[VN_N_COOPS]; } coop_code[VN_N_KERNELS] = {
+#define BY_SIZE(size) [VN_K_COOP_##size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
+	BY_SIZE(8X8), BY_SIZE(8X4), BY_SIZE(4X4), BY_SIZE(2X4), BY_SIZE(2X2), BY_SIZE(1X2),
+};
+
 const char *vn_kernel_name(vn_kernel k)
 {
 	return table[k].name;
@@ -158,18 +167,25 @@ static bool has_experiment(const vn_plan *p)
 	return has;
 }
 
-static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_error *err)
+/* coop: of cooperative matrices, which says how many lanes a subgroup has to have. */
+static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_coop coop, vn_error *err)
 {
+	const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes = {
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = vn_coop_subgroup(coop) };
 	VkShaderModule module = VK_NULL_HANDLE;
-	VkResult       r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+	VkResult       r;
 
+	d->unheard = coop && d->old_layer;
+	r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+	d->unheard = false;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
 	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
-		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
+		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = coop ? &lanes : NULL,
+			.flags = coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
@@ -187,7 +203,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	vn_status  st;
 	VkResult   r;
 
-	*k = (vn_kernels){ 0 };
+	*k = (vn_kernels){ .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
 		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
@@ -201,8 +217,9 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		goto fail;
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		const struct row *t = &table[i];
-		const code c = code_of(plan, policy, paged, (vn_kernel)i);
-		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, err)))
+		const vn_coop coop = k->side && coop_code[i].of[d->coop].words ? d->coop : VN_COOP_NONE;
+		const code    c = coop ? coop_code[i].of[coop] : code_of(plan, policy, paged, (vn_kernel)i);
+		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, coop, err)))
 			goto fail;
 	}
 	vn_pipeline_cache_save(d, cache_dir, k->cache);

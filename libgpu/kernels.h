@@ -23,6 +23,13 @@ typedef enum vn_kernel {
 	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
 	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
 	VN_K_LINEAR_VEC,   /* one token */
+	VN_K_COOP_8X8, /* tiles of so many cooperative matrices, tokens by columns: product.c */
+	VN_K_COOP_8X4,
+	VN_K_COOP_4X4,
+	VN_K_COOP_2X4,
+	VN_K_COOP_2X2,
+	VN_K_COOP_1X2,
+	VN_K_LINEAR_JOIN,  /* behind one whose inputs were shared out */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
 	VN_K_WITH_EXPERIMENT(ATTENTION), /* its code: by the widest head of the plan; the experiment's is another shader */
@@ -49,6 +56,7 @@ typedef struct vn_kernels {
 	VkPipelineCache  cache;
 	VkPipeline       pipeline[VN_N_KERNELS];
 	bool             cache_hit; /* a valid file was read */
+	int              side;      /* of the cooperative matrices; 0: the policy or the device has none */
 } vn_kernels;
 
 /* The shader of a node's operation: the experiment's where one changes the node. */
@@ -101,7 +109,9 @@ typedef struct vn_push_slice {
 typedef struct vn_push_linear {
 	uint64_t x, w, b, y;
 	uint32_t T, M, N, y_stride;
-	uint32_t has_bias, by_four;
+	uint32_t has_bias, width;
+	uint64_t sums;
+	uint32_t shares, y_wide;
 } vn_push_linear;
 
 typedef struct vn_push_rope {

@@ -87,38 +87,44 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
+static vn_way linear_way(const vn_gpu_pass *w, const vn_node *n)
+{
+	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]), vn_value_row(&w->g->plan->value[n->in[0]]));
+}
+
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
- * rows are y_stride apart and its first element is that of (row, col). The
- * kernel is chosen by the tokens of the call and not by the part, so that the
- * bits do not depend on how it was cut. */
+ * rows are y_stride apart and its first element is that of (row, col). */
 static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int64_t row_step = rows_at_once(N > y_stride ? N : y_stride), col_step = rows_at_once(N);
 	const int     bias = n->n_w > 1 ? n->w[1] : -1;
+	const vn_way  way = linear_way(w, n);
 	vn_buffer    *x = buffer_of(w, n->in[0]);
 
-	for (int64_t r = 0; r < rows; r += row_step) {
-		for (int64_t c = 0; c < cols; c += col_step) {
-			const int64_t T = smaller(row_step, rows - r), M = smaller(col_step, cols - c);
-			const vn_push_linear push = { .x = in_buffer(w, x, (row + r) * N),
-				.w = in_weight(w, n->w[0], (col + c) * N), .b = bias < 0 ? 0 : in_weight(w, bias, col + c),
-				.y = in_buffer(w, y, r * y_stride + c), .T = (uint32_t)T, .M = (uint32_t)M, .N = (uint32_t)N,
-				.y_stride = (uint32_t)y_stride, .has_bias = bias >= 0, .by_four = N % 4 == 0 };
-			vn_encode_reads(&w->g->encoder, x);
-			vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
-			if (bias >= 0)
-				vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
-			vn_encode_writes(&w->g->encoder, y);
-			if (w->tokens == 1)
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_VEC, &push, groups(M, 4), 1);
-			else if (T <= 16)
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_STRIP, &push, groups(M, 64), groups(T, 16));
-			else
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_TILE, &push, groups(M, 64), groups(T, 64));
-		}
+	for (int64_t r = 0; r < rows; r += row_step)
+		for (int64_t c = 0; c < cols; c += col_step)
+			vn_product_encode(&w->g->encoder, way, &(vn_product){ .x = x, .w = weight_buffer(w, n->w[0]),
+				.b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y, .sums = &w->g->sums,
+				.at = { .x = in_buffer(w, x, (row + r) * N), .w = in_weight(w, n->w[0], (col + c) * N),
+					.b = bias < 0 ? 0 : in_weight(w, bias, col + c), .y = in_buffer(w, y, r * y_stride + c),
+					.T = (uint32_t)smaller(row_step, rows - r), .M = (uint32_t)smaller(col_step, cols - c), .N = (uint32_t)N,
+					.y_stride = (uint32_t)y_stride } }, element(w));
+}
+
+VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
+{
+	VkDeviceSize most = sizeof(float);
+
+	for (int i = 0; i < w->g->plan->n_nodes; i++) {
+		const vn_node *n = &w->g->plan->node[i];
+		if (n->op != VN_OP_LINEAR)
+			continue;
+		const VkDeviceSize bytes = vn_product_sums(linear_way(w, n), w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]));
+		most = bytes > most ? bytes : most;
 	}
+	return most;
 }
 
 void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)

@@ -18,7 +18,9 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n);
 /* Elements [at, at + n) of a paged state, token by token, into scratch. */
 void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n);
 
-/* Bytes that the call needs for attention in parts; 0: none. */
+/* Bytes of g->sums that the products of a call need. */
+VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w);
+/* And its attention. */
 VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w);
 
 /* Part of an output, into scratch: rows [row, row + rows) and columns [col,

@@ -102,7 +102,7 @@ static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
 {
 	const int64_t     H = n->c.attention.heads;
 	const key_parts   k = parts_of(w, n);
-	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->parts : y;
+	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
 	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
 	vn_push_attention push = attention_push(w, n, t, T);
 

@@ -18,27 +18,15 @@
 //
 // sum_t is float; with SUM_F16 it is half and every fma rounds.
 #extension GL_GOOGLE_include_directive : require
-#if SUM_F16
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#endif
 #include "real.glsl"
+#include "linear.glsl"
 
-#if SUM_F16
-#define sum_t float16_t
-#else
-#define sum_t float
-#endif
 #ifndef ROWS
 #define ROWS 8
 #endif
 
 const uint TM = 64, TT = 8 * ROWS, STEP = 16, LANES = 64;
 layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real x, w, b, y;
-	uint T, M, N, y_stride;
-	uint has_bias, by_four; // by_four: N is a multiple of 4, and so are the starts
-} p;
 
 shared sum_t xs[STEP][TT + 1]; // + 1: a column of stores hits different banks
 shared sum_t ws[STEP][TM + 1];
@@ -47,7 +35,7 @@ void load_x(uint t0, uint n0)
 {
 	for (uint e = gl_LocalInvocationID.x; e < TT * STEP / 4; e += LANES) {
 		const uint r = e / (STEP / 4), n = e % (STEP / 4) * 4, t = t0 + r;
-		if (p.by_four != 0) {
+		if (p.width >= 4) {
 			const bool in_range = t < p.T && n0 + n < p.N;
 			const vec4 v = in_range ? vec4(Real4(p.x).v[(t * p.N + n0 + n) / 4]) : vec4(0.0);
 			[[unroll]] for (uint i = 0; i < 4; i++)
@@ -65,7 +53,7 @@ void load_w(uint m0, uint n0)
 {
 	for (uint e = gl_LocalInvocationID.x; e < TM * STEP / 4; e += LANES) {
 		const uint r = e / (STEP / 4), n = e % (STEP / 4) * 4, m = m0 + r;
-		if (p.by_four != 0) {
+		if (p.width >= 4) {
 			const bool in_range = m < p.M && n0 + n < p.N;
 			const vec4 v = in_range ? vec4(Real4(p.w).v[(m * p.N + n0 + n) / 4]) : vec4(0.0);
 			[[unroll]] for (uint i = 0; i < 4; i++)

@@ -26,8 +26,8 @@ layout(buffer_reference, std430, buffer_reference_align = REAL_BYTES) buffer Rea
 // The same memory four at a time: only where row length and start are multiples of four.
 layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer Real4 { real4 v[]; };
 // Eight at a time, which is 16 bytes of halves.
-struct Eight { real4 a, b; };
-layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { Eight v[]; };
+struct EightReals { real4 a, b; };
+layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { EightReals v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
@@ -97,7 +97,7 @@ void put8(Real y, uint at, vec4 a, vec4 b) { Words4(y).v[at / 8] = uvec4(halves(
 #else
 void put(Real y, uint at, float x)   { y.v[at] = x; }
 void put4(Real y, uint at, vec4 x)   { Real4(y).v[at / 4] = x; }
-void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = Eight(a, b); }
+void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = EightReals(a, b); }
 #endif
 
 // No literal of these: a NaN must stay one, an infinity too.
