@@ -77,6 +77,8 @@ static const struct row {
 	PAIR(ROPE, rope, vn_push_rope, pairing),
 	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention), true },
+	[VN_K_ATTENTION_COOP_64]  = { "attention_coop_64",  NONE, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_COOP_128] = { "attention_coop_128", NONE, offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_FEW]  = { "attention_few",  BOTH(attention_few),  offsetof(vn_push_attention, ahead), false },
 	[VN_K_ATTENTION_JOIN] = { "attention_join", BOTH(attention_join), offsetof(vn_push_attention, ahead), false },
 	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
@@ -141,7 +143,29 @@ static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
 static const struct { code of[VN_N_COOPS]; } coop_code[VN_N_KERNELS] = {
 #define BY_SIZE(size) [VN_K_COOP_##size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
 	BY_SIZE(8X8), BY_SIZE(8X4), BY_SIZE(4X4), BY_SIZE(2X4), BY_SIZE(2X2), BY_SIZE(1X2),
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16), [VN_COOP_8] = CODE(attention_coop_64_by8) } },
+	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_by16) } },
+}, paged_coop_code[VN_N_KERNELS] = {
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_paged_by16), [VN_COOP_8] = CODE(attention_coop_64_paged_by8) } },
+	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_paged_by16) } },
 };
+
+/* That of the heads of a width, if the device has it; VN_K_ATTENTION has none of them. */
+static vn_kernel coop_attention(int head_dim)
+{
+	return head_dim % 8 || head_dim > 128 ? VN_K_ATTENTION : head_dim > 64 ? VN_K_ATTENTION_COOP_128 : VN_K_ATTENTION_COOP_64;
+}
+
+static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_kernel k)
+{
+	bool used = k != VN_K_ATTENTION_COOP_64 && k != VN_K_ATTENTION_COOP_128;
+
+	for (int n = 0; n < p->n_nodes && !used; n++)
+		used = p->node[n].op == VN_OP_ATTENTION && coop_attention(p->node[n].c.attention.head_dim) == k;
+	if (!used)
+		return (code){ NULL, 0 };
+	return paged && paged_coop_code[k].of[d->coop].words ? paged_coop_code[k].of[d->coop] : coop_code[k].of[d->coop];
+}
 
 const char *vn_kernel_name(vn_kernel k)
 {
@@ -156,6 +180,13 @@ uint32_t vn_kernel_push_bytes(vn_kernel k)
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
 {
 	return vn_node_is_variant(n) ? (vn_kernel)(usual + 1) : usual;
+}
+
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
+{
+	const vn_kernel coop = coop_attention(head_dim);
+
+	return k->pipeline[coop] ? coop : VN_K_ATTENTION;
 }
 
 static bool has_experiment(const vn_plan *p)
@@ -217,8 +248,9 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 		goto fail;
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		const struct row *t = &table[i];
-		const vn_coop coop = k->side && coop_code[i].of[d->coop].words ? d->coop : VN_COOP_NONE;
-		const code    c = coop ? coop_code[i].of[coop] : code_of(plan, policy, paged, (vn_kernel)i);
+		const code    matrices = k->side ? coop_code_of(plan, d, paged, (vn_kernel)i) : (code){ NULL, 0 };
+		const vn_coop coop = matrices.words ? d->coop : VN_COOP_NONE;
+		const code    c = coop ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
 		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, coop, err)))
 			goto fail;
 	}

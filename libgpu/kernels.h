@@ -33,6 +33,8 @@ typedef enum vn_kernel {
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
 	VN_K_WITH_EXPERIMENT(ATTENTION), /* its code: by the widest head of the plan; the experiment's is another shader */
+	VN_K_ATTENTION_COOP_64,  /* by cooperative matrices, where a device has them: heads of at most that width, */
+	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such */
 	VN_K_ATTENTION_FEW,
 	VN_K_ATTENTION_JOIN,
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
@@ -61,6 +63,9 @@ typedef struct vn_kernels {
 
 /* The shader of a node's operation: the experiment's where one changes the node. */
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
+
+/* The shader of attention for many queries and heads of a width. */
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
 /* Builds every pipeline of the policy, for a paged cache or a contiguous one, and of those of experiments where
  * the plan has one; the others stay NULL. cache_dir as in vn_gpu_options; a cache

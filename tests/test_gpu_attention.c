@@ -127,10 +127,11 @@ static void few_and_many_tokens_are_right(void)
 
 static void heads_of_any_width_are_right(void)
 {
-	static const int K[] = { 1, 7, 63, 64, 65, 80, 96, 128, 130, 255, 256 };
+	static const int K[] = { 1, 7, 63, 64, 65, 72, 80, 96, 128, 130, 255, 256 };
 	for (size_t i = 0; i < COUNT(K); i++) {
 		check((heads){ 4, 2, K[i], 0 }, i % 2 ? F32 : F16, 140, 2, false);
-		check((heads){ 2, 1, K[i], 0 }, i % 2 ? F16 : F32, 150, 70, false);
+		check((heads){ 2, 1, K[i], 0 }, i % 2 ? F32 : F16, 150, 70, false);
+		check((heads){ 2, 2, K[i], 0 }, F16, 3, 66, false);
 	}
 }
 
@@ -189,7 +190,7 @@ static void a_nan_reaches_those_who_see_it_alone(void)
 	for (int d = 0; d < n_devices_; d++)
 		for (size_t i = 0; i < COUNT(split); i++)
 			for (int few = 0; few < 2; few++) {
-				const heads   s = { 2, 1, 20, WINDOW };
+				const heads   s = { 2, 1, 24, WINDOW };
 				const int64_t tokens = few ? 5 : ALL - split[i];
 				model m;
 				keep  k;
@@ -207,9 +208,12 @@ static void a_nan_reaches_those_who_see_it_alone(void)
 			}
 }
 
-/* Keys whose score is minus infinity count for nothing, though their values are large, in whole tiles and parts: from the first, in the midst, the last but one. */
-static void keys_of_score_minus_infinity_count_for_nothing(void)
+/* Keys whose score is minus infinity, in float16 -2e6, count for nothing though their values are large: in whole tiles and parts from the
+ * first on, in the midst, up to the last but one. */
+static void keys_of_very_low_score_count_for_nothing(vn_policy policy)
 {
+	const bool wide = policy.storage == VN_F32;
+
 	static const int     from[] = { 0, 128, 0, 200 }, to[] = { 128, 256, 300, 319 };
 	static const int64_t tokens[] = { 1, 8, 40 };
 	enum { ALL = 320 };
@@ -220,24 +224,30 @@ static void keys_of_score_minus_infinity_count_for_nothing(void)
 				model   m;
 				keep    k;
 				int64_t bad = 0;
-				start(&m, s, ALL, F32);
+				start(&m, s, ALL, policy);
 				for (int j = 0; j < ALL; j++) {
 					table_row(&m, j)[0] = table_row(&m, j)[s.K] = 100.0f; /* of either head's query */
 					table_row(&m, j)[s.H * s.K] = 0.0f;
 					table_row(&m, j)[(s.H + s.G) * s.K] = 1.0f;
 				}
 				for (int j = from[i]; j < to[i]; j++) {
-					table_row(&m, j)[s.H * s.K] = -3e38f;
-					table_row(&m, j)[(s.H + s.G) * s.K] = 1e30f;
+					table_row(&m, j)[s.H * s.K] = wide ? -3e38f : -65504.0f;
+					table_row(&m, j)[(s.H + s.G) * s.K] = wide ? 1e30f : 60000.0f;
 				}
-				if (run(&m, on(d, F32), ALL - tokens[t], tokens[t], false, &k))
+				if (run(&m, on(d, policy), ALL - tokens[t], tokens[t], false, &k))
 					for (int64_t r = to[i] > ALL - tokens[t] ? to[i] : ALL - tokens[t]; r < ALL; r++)
 						for (int h = 0; h < s.H; h++)
-							bad += !(fabs((double)k.v[context_of(&m)].x[(r * s.H + h) * s.K] - 1.0) < 1e-5);
+							bad += !(fabs((double)k.v[context_of(&m)].x[(r * s.H + h) * s.K] - 1.0) < (wide ? 1e-5 : 1e-3));
 				CU_ASSERT_EQUAL(bad, 0);
 				keep_stop(&k);
 				model_stop(&m);
 			}
+}
+
+static void keys_of_score_minus_infinity_count_for_nothing(void)
+{
+	keys_of_very_low_score_count_for_nothing(F32);
+	keys_of_very_low_score_count_for_nothing(F16);
 }
 
 /* ---- taps and repeats ---------------------------------------------------------------------------- */
@@ -275,5 +285,24 @@ int main(void)
 		{ "taps and a second run change no bit", taps_and_a_second_run_change_no_bit },
 		CU_TEST_INFO_NULL
 	};
-	return run_gpu_suite("gpu attention", tests);
+	int       bad = 0;
+	bool      coop = false;
+	vn_device dev;
+
+	if (find_devices() == 0)
+		return 77;
+	for (int d = 0; d < n_devices_; d++)
+		if (vn_device_open(&dev, devices_[d].index, false, false, NULL) == VN_OK) {
+			coop = coop || dev.coop;
+			vn_device_close(&dev);
+		}
+	vn_device_no_coop = true;
+	bad |= run_suite("gpu attention", tests);
+	vn_device_no_coop = false;
+	if (coop)
+		bad |= run_suite("gpu attention by cooperative matrices", tests);
+	else
+		printf("skipped: no device has cooperative matrices\n");
+	free(devices_);
+	return bad;
 }
