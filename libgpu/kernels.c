@@ -64,10 +64,9 @@ static const struct row {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed), false },
 	PAIR(RMS_NORM, rms_norm, vn_push_rms_norm, divisor),
 	PAIR(LAYER_NORM, layer_norm, vn_push_layer_norm, divisor),
-	[VN_K_LINEAR_TILE]  = { "linear_tile",  CODE(linear_tile_f16), CODE(linear_tile_acc16), CODE(linear_tile_f32),
-	                        sizeof(vn_push_linear), false },
-	[VN_K_LINEAR_STRIP] = { "linear_strip", CODE(linear_strip_f16), CODE(linear_strip_acc16), CODE(linear_strip_f32),
-	                        sizeof(vn_push_linear), false },
+#define TILE(size) [VN_K_LINEAR_##size] = { "linear_" #size, CODE(linear_##size##_f16), CODE(linear_##size##_acc16), CODE(linear_##size##_f32), \
+		sizeof(vn_push_linear), false }
+	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
 #define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
@@ -213,11 +212,13 @@ static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code 
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
+	d->unheard = coop && d->old_layer;
 	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
 		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = coop ? &lanes : NULL,
 			.flags = coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
+	d->unheard = false;
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
 		k->pipeline[which] = VK_NULL_HANDLE;

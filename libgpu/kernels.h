@@ -20,8 +20,10 @@ typedef enum vn_kernel {
 	VN_K_EMBED,
 	VN_K_WITH_EXPERIMENT(RMS_NORM),
 	VN_K_WITH_EXPERIMENT(LAYER_NORM),
-	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
-	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
+	VN_K_LINEAR_128X64, /* tiles of so many tokens and columns; all give the same bits */
+	VN_K_LINEAR_64X64,
+	VN_K_LINEAR_32X32,
+	VN_K_LINEAR_16X64,
 	VN_K_LINEAR_VEC,   /* one token */
 	VN_K_COOP_8X8, /* tiles of so many cooperative matrices, tokens by columns: product.c */
 	VN_K_COOP_8X4,

@@ -5,8 +5,10 @@ enum { VEC_LANES = 128 }; /* linear_vec.comp */
 
 /* Tiles: tokens by columns; of cooperative matrices, matrices by matrices. */
 static const struct tile { int tokens, columns; } plain[VN_N_KERNELS] = {
-	[VN_K_LINEAR_TILE]  = { 64, 64 },
-	[VN_K_LINEAR_STRIP] = { 16, 64 },
+	[VN_K_LINEAR_128X64] = { 128, 64 },
+	[VN_K_LINEAR_64X64]  = { 64, 64 },
+	[VN_K_LINEAR_32X32]  = { 32, 32 },
+	[VN_K_LINEAR_16X64]  = { 16, 64 },
 }, coop[VN_N_KERNELS] = {
 	[VN_K_COOP_8X8] = { 8, 8 },
 	[VN_K_COOP_8X4] = { 8, 4 },
@@ -45,13 +47,35 @@ static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 	return (vn_way){ VN_K_COOP_1X2, N >= LONG && tiles(k, VN_K_COOP_1X2, T, M) < ENOUGH ? SHARES : 1 };
 }
 
+/* The largest tile of those that give the processors something to do. All give the same bits. */
+static vn_way plain_way(int64_t T, int64_t M)
+{
+	enum { ENOUGH = 128 };
+
+	if (T <= 16)
+		return (vn_way){ VN_K_LINEAR_16X64, 1 };
+	for (vn_kernel k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_32X32; k++)
+		if (cut(T, plain[k].tokens) * cut(M, plain[k].columns) >= ENOUGH)
+			return (vn_way){ k, 1 };
+	return (vn_way){ VN_K_LINEAR_32X32, 1 };
+}
+
+/* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
+static vn_way vector_way(int64_t M, int64_t N)
+{
+	const int64_t busy = N > 1024 ? 100000 : 65536;
+	int           lanes = 8;
+
+	while (lanes < VEC_LANES && M * lanes < busy)
+		lanes *= 2;
+	return (vn_way){ VN_K_LINEAR_VEC, lanes };
+}
+
 vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1)
-		return (vn_way){ VN_K_LINEAR_VEC, N > 1024 ? 32 : 16 };
-	if (k->side && N % 8 == 0)
-		return coop_way(k, T, M, N);
-	return (vn_way){ T <= 16 ? VN_K_LINEAR_STRIP : VN_K_LINEAR_TILE, 1 };
+		return vector_way(M, N);
+	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(T, M);
 }
 
 static bool is_joined(vn_way way)

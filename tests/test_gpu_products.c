@@ -215,7 +215,7 @@ static void subnormal_halves_count(void)
 		if (b.good && !b.k.side)
 			printf("skipped: device %d has no cooperative matrices ", devices_[d].index);
 		if (b.good) {
-			expect_right(&b, (vn_way){ VN_K_LINEAR_TILE, 1 }, &p);
+			expect_right(&b, (vn_way){ VN_K_LINEAR_32X32, 1 }, &p);
 			expect_right(&b, (vn_way){ VN_K_LINEAR_VEC, 16 }, &one);
 		}
 		drop(&one);
@@ -228,7 +228,7 @@ static void subnormal_halves_count(void)
 static void the_plain_kernels_are_exact(void)
 {
 	static const struct { int64_t M, N; } of[] = { { 1, 1 }, { 3, 7 }, { 8, 64 }, { 33, 100 }, { 70, 132 }, { 129, 520 }, { 9, 4868 } };
-	static const vn_kernel plain[] = { VN_K_LINEAR_TILE, VN_K_LINEAR_STRIP };
+	static const vn_kernel plain[] = { VN_K_LINEAR_128X64, VN_K_LINEAR_64X64, VN_K_LINEAR_32X32, VN_K_LINEAR_16X64 };
 
 	for (int d = 0; d < n_devices_; d++)
 		for (int half = 0; half < 2; half++) {

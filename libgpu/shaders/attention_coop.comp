@@ -260,7 +260,9 @@ void block(uint i0, uint h, uint part)
 			add_values(acc);
 		barrier(); // weights and values are read above
 		sum = sum * old + sum_of_row();
-		[[unroll]] for (uint g = 0; !odd && g < WIDTHS; g++) {
+		if (odd)
+			continue;
+		[[unroll]] for (uint g = 0; g < WIDTHS; g++) {
 			[[unroll]] for (uint j = 0; j < 64 / MN; j++)
 				STORE_ROWS(acc[g * (64 / MN) + j], sh, strip() + j * (MN / 4), STRIP);
 			barrier();

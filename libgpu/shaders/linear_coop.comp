@@ -70,27 +70,30 @@ uint two_halves(float a, float b)
 }
 
 // Eight columns of token t from m on.
-void store(uint t, uint m, uint share, vec4 a, vec4 b)
+void store(uint t, uint m, vec4 a, vec4 b)
 {
-	if (p.shares > 1) {
-		const uint at = ((share * p.T + t) * ((p.M + 7) / 8) + m / 8) * 2;
-		OutFour(p.sums).v[at] = a;
-		OutFour(p.sums).v[at + 1] = b;
-		return;
-	}
-	const uint n = min(8, p.M - m);
+	const uint n = min(8, p.M - m), at = t * p.y_stride + m;
+
 	if (p.has_bias != 0)
 		[[unroll]] for (uint i = 0; i < 4; i++) {
 			a[i] += float(p.b.v[min(m + i, p.M - 1)]);
 			b[i] += float(p.b.v[min(m + 4 + i, p.M - 1)]);
 		}
-	const uint at = t * p.y_stride + m;
 	if (p.y_wide != 0 && n == 8)
 		OutEight(p.y).v[at / 8] = uvec4(two_halves(a.x, a.y), two_halves(a.z, a.w), two_halves(b.x, b.y), two_halves(b.z, b.w));
 	else
 		[[unroll]] for (uint i = 0; i < 8; i++)
 			if (i < n)
 				put(p.y, at + i, i < 4 ? a[i % 4] : b[i % 4]);
+}
+
+// The same of one share.
+void store_sums(uint t, uint m, uint share, vec4 a, vec4 b)
+{
+	const uint at = ((share * p.T + t) * ((p.M + 7) / 8) + m / 8) * 2;
+
+	OutFour(p.sums).v[at] = a;
+	OutFour(p.sums).v[at + 1] = b;
 }
 
 void tile(uint t0, uint m0, uint share)
@@ -129,16 +132,21 @@ void tile(uint t0, uint m0, uint share)
 		barrier();
 	}
 
+	// Every loop over matrices has to be unrolled before the driver sees it, or they lie in memory.
 	const uint strip = gl_SubgroupID * MM * STRIP;
 	[[unroll]] for (uint i = 0; i < OWN_M; i++) {
 		[[unroll]] for (uint j = 0; j < OWN_N; j++)
 			STORE_ROWS(acc[i][j], sh, strip + j * (MN / 4), STRIP);
 		barrier();
-		[[unroll]] for (uint e = lane; e < MM * WN / 8; e += SUBGROUP) {
-			const uint r = e / (WN / 8), c = e % (WN / 8), t = t0 + wm + i * MM + r, m = m0 + wn + c * 8;
+		[[unroll]] for (uint k = 0; k < MM * WN / 8 / SUBGROUP; k++) {
+			const uint e = lane + k * SUBGROUP, r = e / (WN / 8), c = e % (WN / 8), t = t0 + wm + i * MM + r, m = m0 + wn + c * 8;
 			const vec4 a = uintBitsToFloat(sh[strip + r * STRIP + c * 2]), b = uintBitsToFloat(sh[strip + r * STRIP + c * 2 + 1]);
-			if (t < p.T && m < p.M)
-				store(t, m, share, a, b);
+			if (t < p.T && m < p.M) {
+				if (p.shares > 1)
+					store_sums(t, m, share, a, b);
+				else
+					store(t, m, a, b);
+			}
 		}
 		barrier();
 	}

@@ -10,7 +10,7 @@
  * B is K+2048 x N+1024 and an accumulator is M x N+1024.
  *
  * A module with more than SHARED bytes of workgroup memory is refused: some drivers build a pipeline of it, and
- * lose the device when it runs.
+ * lose the device when it runs. So is one whose matrices would lie in memory.
  */
 #include <stdarg.h>
 #include <stdint.h>
@@ -18,11 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = 1 << 18, IDS = 1 << 16, HEAD = 5, TAG_N = 1024, TAG_K = 2048 };
+enum { WORDS = 1 << 19, IDS = 1 << 18, HEAD = 5, TAG_N = 1024, TAG_K = 2048 };
 
 enum {
 	OP_EXTENSION = 10, OP_CAPABILITY = 17, OP_TYPE_INT = 21, OP_TYPE_FLOAT = 22, OP_TYPE_VECTOR = 23, OP_TYPE_ARRAY = 28,
-	OP_TYPE_POINTER = 32, OP_TRUE = 41, OP_FALSE = 42, OP_CONSTANT = 43, OP_VARIABLE = 59, WORKGROUP = 4,
+	OP_TYPE_POINTER = 32, OP_TRUE = 41, OP_FALSE = 42, OP_CONSTANT = 43, OP_VARIABLE = 59, OP_ACCESS_CHAIN = 65, WORKGROUP = 4,
 	NV_CAPABILITY = 5357, NV_TYPE = 5358, NV_LOAD = 5359, NV_STORE = 5360, NV_MULADD = 5361, NV_LENGTH = 5362,
 	KHR_CAPABILITY = 6022, KHR_TYPE = 4456, KHR_LOAD = 4457, KHR_STORE = 4458, KHR_MULADD = 4459, KHR_LENGTH = 4460
 };
@@ -32,7 +32,7 @@ static uint32_t    in[WORDS], out[2 * WORDS];
 static size_t      n_in, n_out;
 
 /* By id. bytes: of a type, and of what a pointer points to; 0: of another kind. */
-static struct { uint32_t value, bytes; int is_bool; } of[IDS];
+static struct { uint32_t value, bytes; int is_bool, is_constant, is_matrix; } of[IDS];
 
 static void fail(const char *form, ...)
 {
@@ -77,9 +77,14 @@ static void note(const uint32_t *at)
 		break;
 	case OP_TYPE_POINTER:
 		of[at[1]].bytes = of[at[3]].bytes;
+		of[at[1]].is_matrix = of[at[3]].is_matrix;
 		break;
 	case OP_CONSTANT:
 		of[at[2]].value = at[3];
+		of[at[2]].is_constant = 1;
+		break;
+	case NV_TYPE:
+		of[at[1]].is_matrix = 1;
 		break;
 	case OP_TRUE:
 	case OP_FALSE:
@@ -103,6 +108,17 @@ static uint32_t shared_bytes(void)
 			sum += of[in[i + 1]].bytes;
 		}
 	return sum;
+}
+
+/* Drivers keep an array of matrices in registers only where every index is a constant: a loop that was not unrolled
+ * makes the shader eight times as slow. */
+static void check_indices(void)
+{
+	for (size_t i = HEAD; i < n_in; i += in[i] >> 16)
+		if ((in[i] & 0xFFFF) == OP_ACCESS_CHAIN && of[in[i + 1]].is_matrix)
+			for (uint32_t k = 4; k < in[i] >> 16; k++)
+				if (!of[in[i + k]].is_constant)
+					fail("a matrix of an array whose index is no constant: a loop was not unrolled");
 }
 
 static void put(uint32_t word)
@@ -200,6 +216,7 @@ int main(int argc, char **argv)
 	const uint32_t shared = shared_bytes();
 	if (shared > strtoul(argv[3], NULL, 10))
 		fail("%u bytes of shared memory, and a device may have no more than %s", shared, argv[3]);
+	check_indices();
 	rewrite();
 	FILE *f = fopen(argv[2], "w");
 	for (size_t i = 0; f && i < n_out; i++)
