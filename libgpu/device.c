@@ -13,7 +13,7 @@
 
 #define VALIDATION "VK_LAYER_KHRONOS_validation"
 
-bool vn_device_hide_memory, vn_device_old_layer;
+bool vn_device_hide_memory, vn_device_no_coop, vn_device_old_layer;
 
 const char *vn_result_text(VkResult r)
 {
@@ -68,6 +68,8 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 	vn_device *d = ctx;
 
 	(void)severity;
+	if (d->unheard)
+		return VK_FALSE;
 	/* General messages are the loader's: drivers of other devices that did
 	 * not load. They say nothing about us. */
 	if (!(types & (VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)))
@@ -83,19 +85,20 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL on_message(VkDebugUtilsMessageSeverityFlag
 	return VK_FALSE;
 }
 
-static bool layer_present(const char *name)
+/* The version of Vulkan that a layer was made for; 0: there is no such layer. */
+static uint32_t layer_version(const char *name)
 {
 	uint32_t           n = 0;
 	VkLayerProperties *list;
-	bool               found = false;
+	uint32_t           version = 0;
 
 	if (vn_vk.EnumerateInstanceLayerProperties(&n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof(*list))))
-		return false;
+		return 0;
 	if (vn_vk.EnumerateInstanceLayerProperties(&n, list) >= VK_SUCCESS)
-		for (uint32_t i = 0; i < n && !found; i++)
-			found = strcmp(list[i].layerName, name) == 0;
+		for (uint32_t i = 0; i < n && !version; i++)
+			version = strcmp(list[i].layerName, name) == 0 ? list[i].specVersion : 0;
 	free(list);
-	return found;
+	return version;
 }
 
 static bool extension_present(const char *layer, const char *name)
@@ -118,18 +121,20 @@ static vn_status open_instance(vn_device *d, bool validate, vn_error *err)
 {
 	const bool  debug = extension_present(NULL, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
 	const char *extension[2], *layer[] = { VALIDATION };
+	const uint32_t layer_is = validate ? layer_version(VALIDATION) : 0;
 	uint32_t    extensions = 0, version = 0;
 	VkResult    r;
 
 	if (vn_vk.EnumerateInstanceVersion(&version) != VK_SUCCESS || version < VK_API_VERSION_1_3)
 		return vn_fail(err, VN_ERR_DEVICE, "the Vulkan loader speaks %u.%u, and 1.3 is needed",
 		               VK_API_VERSION_MAJOR(version), VK_API_VERSION_MINOR(version));
-	if (validate && (!layer_present(VALIDATION) || !debug))
+	if (validate && (!layer_is || !debug))
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and the layer " VALIDATION " is not installed");
 	/* Without it the layer looks at calls and not at what they race for. */
 	if (validate && (vn_device_old_layer || !extension_present(VALIDATION, VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME)))
 		return vn_fail(err, VN_ERR_DEVICE, "validation was asked for and this " VALIDATION
 		               " cannot watch synchronisation: it has no " VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME);
+	d->old_layer = validate && layer_is < VN_COOP_LAYER;
 	vn_keep_drivers_loaded();
 	if (debug)
 		extension[extensions++] = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
@@ -295,21 +300,29 @@ vn_status vn_device_open(vn_device *d, int index, bool float16, bool validate, v
 		goto fail;
 	}
 	read_properties(d);
+	d->coop = vn_device_no_coop ? VN_COOP_NONE : vn_coop_of(d->instance, d->physical);
 
+	const VkBool32   coop = d->coop ? VK_TRUE : VK_FALSE;
+	const char      *extension[] = { VN_COOP_EXTENSION };
+	vn_coop_features matrices = { .sType = VN_COOP_FEATURES, .cooperativeMatrix = VK_TRUE };
 	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES,
-		.synchronization2 = VK_TRUE,
+		.pNext = coop ? &matrices : NULL, .synchronization2 = VK_TRUE, .subgroupSizeControl = coop, .computeFullSubgroups = coop,
 		/* Every 1.3 device has it; a workgroup's size in SPIR-V 1.6 asks for it. */
 		.maintenance4 = VK_TRUE };
 	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-		.pNext = &v13, .bufferDeviceAddress = VK_TRUE, .shaderFloat16 = float16 ? VK_TRUE : VK_FALSE };
+		.pNext = &v13, .bufferDeviceAddress = VK_TRUE, .vulkanMemoryModel = coop,
+		.shaderFloat16 = float16 || coop ? VK_TRUE : VK_FALSE };
 	VkPhysicalDeviceVulkan11Features v11 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES,
 		.pNext = &v12, .storageBuffer16BitAccess = VK_TRUE };
 	const float one = 1.0f;
 
+	d->unheard = coop && d->old_layer;
 	r = vn_vk.CreateDevice(d->physical, &(VkDeviceCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
 		.pNext = &v11, .queueCreateInfoCount = 1,
 		.pQueueCreateInfos = &(VkDeviceQueueCreateInfo){ .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
-			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one } }, NULL, &d->device);
+			.queueFamilyIndex = d->family, .queueCount = 1, .pQueuePriorities = &one },
+		.enabledExtensionCount = coop, .ppEnabledExtensionNames = extension }, NULL, &d->device);
+	d->unheard = false;
 	if (r != VK_SUCCESS) {
 		d->device = VK_NULL_HANDLE;
 		st = vn_device_fail(d, r, err, "the device cannot be opened");

@@ -8,6 +8,7 @@
 #ifndef VN_LIBGPU_DEVICE_H
 #define VN_LIBGPU_DEVICE_H
 
+#include "libgpu/coop.h"
 #include "libgpu/gpu.h"
 #include "libgpu/vulkan.h"
 
@@ -22,6 +23,7 @@ typedef struct vn_device {
 	VkPhysicalDeviceLimits           limits;
 	VkDeviceSize                     max_allocation; /* bytes of one vkAllocateMemory */
 	bool                             direct;         /* device memory can be written by the host, all of it */
+	vn_coop                          coop;           /* cooperative matrices */
 	double                           ns_per_tick;    /* 0: no timestamps on this queue */
 	uint64_t                         tick_mask;
 	uint32_t                         vendor_id, device_id;
@@ -32,6 +34,8 @@ typedef struct vn_device {
 	PFN_vkSetDebugUtilsObjectNameEXT set_name; /* NULL: no names */
 
 	int  complaints;      /* warnings and errors of the validation layer so far */
+	bool old_layer;       /* it does not know cooperative matrices */
+	bool unheard;         /* messages do not count: the call at hand uses what the layer does not know */
 	char complaint[800];  /* the first of them, one line */
 } vn_device;
 
@@ -43,6 +47,8 @@ void      vn_device_close(vn_device *d);
 /* For tests: devices opened from now on hide their memory from the host, as a
  * discrete one does. */
 extern bool vn_device_hide_memory;
+/* And: have no cooperative matrices. */
+extern bool vn_device_no_coop;
 /* And: the validation layer lacks synchronisation validation. */
 extern bool vn_device_old_layer;
 

@@ -10,6 +10,7 @@
 #include "libgpu/encode.h"
 #include "libgpu/guard.h"
 #include "libgpu/kernels.h"
+#include "libgpu/product.h"
 #include "libgpu/staging.h"
 #include "libgpu/weights.h"
 
@@ -38,6 +39,7 @@ struct vn_gpu {
 	vn_staging     staging;
 	vn_guard       zones;
 	vn_buffer      scratch; /* values that come in pieces */
+	vn_buffer      sums;    /* of products whose inputs were shared out, of attention whose keys were */
 	vn_buffer      upload;  /* ids, then the tables of rope */
 	vn_buffer      foreign; /* values from vn_gpu_write on their way */
 	VkDeviceSize   foreign_used;

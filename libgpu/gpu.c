@@ -137,6 +137,8 @@ void vn_gpu_destroy(void *gpu)
 	vn_guard_destroy(&g->device, &g->zones);
 	if (g->scratch.buffer)
 		vn_buffer_destroy(&g->device, &g->scratch);
+	if (g->sums.buffer)
+		vn_buffer_destroy(&g->device, &g->sums);
 	if (g->upload.buffer)
 		vn_buffer_destroy(&g->device, &g->upload);
 	if (g->foreign.buffer)
@@ -199,7 +201,7 @@ void vn_gpu_facts(const void *gpu, vn_facts *f)
 	if (g->cache.pages.block)
 		vn_facts_set(f, "block_size", "%lld", (long long)g->cache.pages.block);
 	vn_facts_set(f, "bytes_weights", "%lld", (long long)g->weights.bytes);
-	vn_facts_set(f, "bytes_arena", "%lld", (long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->upload.held + g->foreign.held)));
+	vn_facts_set(f, "bytes_arena", "%lld", (long long)(g->arena.bytes + (int64_t)(g->scratch.held + g->sums.held + g->upload.held + g->foreign.held)));
 	vn_facts_set(f, "bytes_cache", "%lld", (long long)g->cache.bytes);
 	vn_facts_set(f, "bytes_staging", "%lld", (long long)(g->staging.buf[0].held + g->staging.buf[1].held));
 	vn_facts_set(f, "submits", "%d", g->encoder.submits);

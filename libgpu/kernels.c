@@ -17,7 +17,7 @@ static_assert(offsetof(vn_push_rms_norm, R) == 24 && offsetof(vn_push_rms_norm, 
 static_assert(offsetof(vn_push_layer_norm, R) == 32 && offsetof(vn_push_layer_norm, has_bias) == 44 && offsetof(vn_push_layer_norm, divisor) == 52, "layer_norm.comp");
 static_assert(offsetof(vn_push_slice, R) == 16 && offsetof(vn_push_slice, width) == 28, "slice.comp");
 static_assert(offsetof(vn_push_linear, T) == 32 && offsetof(vn_push_linear, y_stride) == 44 &&
-              offsetof(vn_push_linear, by_four) == 52, "linear_tile.comp, linear_vec.comp");
+              offsetof(vn_push_linear, width) == 52 && offsetof(vn_push_linear, sums) == 56 && offsetof(vn_push_linear, y_wide) == 68, "linear.glsl");
 static_assert(offsetof(vn_push_rope, T) == 24 && offsetof(vn_push_rope, R) == 36 && offsetof(vn_push_rope, pairing) == 40, "rope.comp");
 static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention, causal) == 56 &&
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
@@ -65,15 +65,22 @@ static const struct row {
 	[VN_K_EMBED]        = { "embed",        BOTH(embed),       sizeof(vn_push_embed), false },
 	PAIR(RMS_NORM, rms_norm, vn_push_rms_norm, divisor),
 	PAIR(LAYER_NORM, layer_norm, vn_push_layer_norm, divisor),
-	[VN_K_LINEAR_TILE]  = { "linear_tile",  CODE(linear_tile_f16), CODE(linear_tile_acc16), CODE(linear_tile_f32),
-	                        sizeof(vn_push_linear), false },
-	[VN_K_LINEAR_STRIP] = { "linear_strip", CODE(linear_strip_f16), CODE(linear_strip_acc16), CODE(linear_strip_f32),
-	                        sizeof(vn_push_linear), false },
+#define TILE(size) [VN_K_LINEAR_##size] = { "linear_" #size, CODE(linear_##size##_f16), CODE(linear_##size##_acc16), CODE(linear_##size##_f32), \
+		sizeof(vn_push_linear), false }
+	TILE(128X64), TILE(64X64), TILE(32X32), TILE(16X64),
 	[VN_K_LINEAR_VEC]   = { "linear_vec",   CODE(linear_vec_f16), CODE(linear_vec_acc16), CODE(linear_vec_f32),
 	                        sizeof(vn_push_linear), false },
+#define COOP(size) [VN_K_COOP_##size] = { "linear_coop_" #size, NONE, sizeof(vn_push_linear), false }
+	COOP(8X8), COOP(8X4), COOP(4X4), COOP(2X4), COOP(2X2), COOP(1X2),
+	[VN_K_LINEAR_JOIN]  = { "linear_join",  BOTH(linear_join), sizeof(vn_push_linear), false },
 	[VN_K_SLICE]        = { "slice",        BOTH(slice),       sizeof(vn_push_slice), false },
 	PAIR(ROPE, rope, vn_push_rope, pairing),
-	PAIR(ATTENTION, attention, vn_push_attention, ahead),
+	[VN_K_ATTENTION]    = { "attention",    NONE /* by_width */, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_EXPERIMENT] = { "attention_experiment", BOTH(attention_experiment), sizeof(vn_push_attention), true },
+	[VN_K_ATTENTION_COOP_64]  = { "attention_coop_64",  NONE, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_COOP_128] = { "attention_coop_128", NONE, offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_FEW]  = { "attention_few",  BOTH(attention_few),  offsetof(vn_push_attention, ahead), false },
+	[VN_K_ATTENTION_JOIN] = { "attention_join", BOTH(attention_join), offsetof(vn_push_attention, ahead), false },
 	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
 	PAIR(ATTN_PROBS, attn_probs, vn_push_attention, ahead),
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
@@ -92,7 +99,7 @@ static const struct row {
 /* With a paged cache these are the code; where it is nothing, the table above. */
 static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 #define PAGED(name) { CODE(name##_paged_f16), CODE(name##_paged_f32) }
-	[VN_K_ATTENTION]              = PAGED(attention),
+	[VN_K_ATTENTION_FEW]          = PAGED(attention_few),
 	[VN_K_ATTENTION_EXPERIMENT]   = PAGED(attention_experiment),
 	[VN_K_ATTN_SCORES]            = PAGED(attn_scores),
 	[VN_K_ATTN_SCORES_EXPERIMENT] = PAGED(attn_scores_experiment),
@@ -101,6 +108,64 @@ static const struct { code f16, f32; } paged_code[VN_N_KERNELS] = {
 	[VN_K_PAGED_PUT]              = { CODE(paged_put_f16), CODE(paged_put_f32) },
 	[VN_K_PAGED_GET]              = { CODE(paged_get_f16), CODE(paged_get_f32) },
 };
+
+/* The code of VN_K_ATTENTION: a lane's registers grow with the width of a head. */
+static const struct { int width; code f16, f32, paged_f16, paged_f32; } by_width[] = {
+#define WIDTH(n) { n, CODE(attention_##n##_f16), CODE(attention_##n##_f32), CODE(attention_##n##_paged_f16), CODE(attention_##n##_paged_f32) }
+	WIDTH(64), WIDTH(128), WIDTH(256)
+};
+
+static code attention_code(const vn_plan *p, bool f32, bool paged)
+{
+	int widest = 1, i = 0;
+
+	for (int n = 0; n < p->n_nodes; n++)
+		if (p->node[n].op == VN_OP_ATTENTION && p->node[n].c.attention.head_dim > widest)
+			widest = p->node[n].c.attention.head_dim;
+	while (by_width[i].width < widest) /* at most the last: gpu.c has asked */
+		i++;
+	return paged ? f32 ? by_width[i].paged_f32 : by_width[i].paged_f16 : f32 ? by_width[i].f32 : by_width[i].f16;
+}
+
+static code code_of(const vn_plan *p, vn_policy policy, bool paged, vn_kernel k)
+{
+	const struct row *t = &table[k];
+	const bool        f32 = policy.storage == VN_F32;
+
+	if (k == VN_K_ATTENTION)
+		return attention_code(p, f32, paged);
+	if (paged && paged_code[k].f16.words)
+		return f32 ? paged_code[k].f32 : paged_code[k].f16;
+	return f32 ? t->f32 : policy.sums == VN_F16 ? t->acc16 : t->f16;
+}
+
+/* Halves summed in float, where the device has cooperative matrices of that size. */
+static const struct { code of[VN_N_COOPS]; } coop_code[VN_N_KERNELS] = {
+#define BY_SIZE(size) [VN_K_COOP_##size] = { { [VN_COOP_16] = CODE(linear_coop_##size##_by16), [VN_COOP_8] = CODE(linear_coop_##size##_by8) } }
+	BY_SIZE(8X8), BY_SIZE(8X4), BY_SIZE(4X4), BY_SIZE(2X4), BY_SIZE(2X2), BY_SIZE(1X2),
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_by16), [VN_COOP_8] = CODE(attention_coop_64_by8) } },
+	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_by16) } },
+}, paged_coop_code[VN_N_KERNELS] = {
+	[VN_K_ATTENTION_COOP_64]  = { { [VN_COOP_16] = CODE(attention_coop_64_paged_by16), [VN_COOP_8] = CODE(attention_coop_64_paged_by8) } },
+	[VN_K_ATTENTION_COOP_128] = { { [VN_COOP_16] = CODE(attention_coop_128_paged_by16) } },
+};
+
+/* That of the heads of a width, if the device has it; VN_K_ATTENTION has none of them. */
+static vn_kernel coop_attention(int head_dim)
+{
+	return head_dim % 8 || head_dim > 128 ? VN_K_ATTENTION : head_dim > 64 ? VN_K_ATTENTION_COOP_128 : VN_K_ATTENTION_COOP_64;
+}
+
+static code coop_code_of(const vn_plan *p, const vn_device *d, bool paged, vn_kernel k)
+{
+	bool used = k != VN_K_ATTENTION_COOP_64 && k != VN_K_ATTENTION_COOP_128;
+
+	for (int n = 0; n < p->n_nodes && !used; n++)
+		used = p->node[n].op == VN_OP_ATTENTION && coop_attention(p->node[n].c.attention.head_dim) == k;
+	if (!used)
+		return (code){ NULL, 0 };
+	return paged && paged_coop_code[k].of[d->coop].words ? paged_coop_code[k].of[d->coop] : coop_code[k].of[d->coop];
+}
 
 const char *vn_kernel_name(vn_kernel k)
 {
@@ -117,6 +182,13 @@ vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n)
 	return vn_node_is_variant(n) ? (vn_kernel)(usual + 1) : usual;
 }
 
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim)
+{
+	const vn_kernel coop = coop_attention(head_dim);
+
+	return k->pipeline[coop] ? coop : VN_K_ATTENTION;
+}
+
 static bool has_experiment(const vn_plan *p)
 {
 	bool has = false;
@@ -126,19 +198,28 @@ static bool has_experiment(const vn_plan *p)
 	return has;
 }
 
-static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_error *err)
+/* coop: of cooperative matrices, which says how many lanes a subgroup has to have. */
+static vn_status build(vn_device *d, vn_kernels *k, vn_kernel which, const code *c, vn_coop coop, vn_error *err)
 {
+	const VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes = {
+		.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO, .requiredSubgroupSize = vn_coop_subgroup(coop) };
 	VkShaderModule module = VK_NULL_HANDLE;
-	VkResult       r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
-		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+	VkResult       r;
 
+	d->unheard = coop && d->old_layer;
+	r = vn_vk.CreateShaderModule(d->device, &(VkShaderModuleCreateInfo){
+		.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, .codeSize = c->bytes, .pCode = c->words }, NULL, &module);
+	d->unheard = false;
 	if (r != VK_SUCCESS)
 		return vn_device_fail(d, r, err, table[which].name);
 	vn_device_name(d, VK_OBJECT_TYPE_SHADER_MODULE, (uint64_t)module, table[which].name);
+	d->unheard = coop && d->old_layer;
 	r = vn_vk.CreateComputePipelines(d->device, k->cache, 1, &(VkComputePipelineCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO, .layout = k->layout,
-		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main",
+		.stage = { .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO, .pName = "main", .pNext = coop ? &lanes : NULL,
+			.flags = coop ? VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT : 0,
 			.stage = VK_SHADER_STAGE_COMPUTE_BIT, .module = module } }, NULL, &k->pipeline[which]);
+	d->unheard = false;
 	vn_vk.DestroyShaderModule(d->device, module, NULL);
 	if (r != VK_SUCCESS) {
 		k->pipeline[which] = VK_NULL_HANDLE;
@@ -156,7 +237,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	vn_status   st;
 	VkResult   r;
 
-	*k = (vn_kernels){ 0 };
+	*k = (vn_kernels){ .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
 		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },
@@ -172,10 +253,10 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	for (int i = 0; i < VN_N_KERNELS; i++) {
 		vn_progress_at(&bar, i);
 		const struct row *t = &table[i];
-		const code *c = policy.storage == VN_F32 ? &t->f32 : policy.sums == VN_F16 ? &t->acc16 : &t->f16;
-		if (paged && paged_code[i].f16.words)
-			c = policy.storage == VN_F32 ? &paged_code[i].f32 : &paged_code[i].f16;
-		if (c->words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, c, err)))
+		const code    matrices = k->side ? coop_code_of(plan, d, paged, (vn_kernel)i) : (code){ NULL, 0 };
+		const vn_coop coop = matrices.words ? d->coop : VN_COOP_NONE;
+		const code    c = coop ? matrices : code_of(plan, policy, paged, (vn_kernel)i);
+		if (c.words && (!t->experiment || experiment) && (st = build(d, k, (vn_kernel)i, &c, coop, err)))
 			goto fail;
 	}
 	vn_progress_stop(&bar);

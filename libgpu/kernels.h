@@ -20,12 +20,25 @@ typedef enum vn_kernel {
 	VN_K_EMBED,
 	VN_K_WITH_EXPERIMENT(RMS_NORM),
 	VN_K_WITH_EXPERIMENT(LAYER_NORM),
-	VN_K_LINEAR_TILE,  /* tiles of 64 tokens */
-	VN_K_LINEAR_STRIP, /* the same shader, tiles of 16 tokens: the same bits */
+	VN_K_LINEAR_128X64, /* tiles of so many tokens and columns; all give the same bits */
+	VN_K_LINEAR_64X64,
+	VN_K_LINEAR_32X32,
+	VN_K_LINEAR_16X64,
 	VN_K_LINEAR_VEC,   /* one token */
+	VN_K_COOP_8X8, /* tiles of so many cooperative matrices, tokens by columns: product.c */
+	VN_K_COOP_8X4,
+	VN_K_COOP_4X4,
+	VN_K_COOP_2X4,
+	VN_K_COOP_2X2,
+	VN_K_COOP_1X2,
+	VN_K_LINEAR_JOIN,  /* behind one whose inputs were shared out */
 	VN_K_SLICE,
 	VN_K_WITH_EXPERIMENT(ROPE),
-	VN_K_WITH_EXPERIMENT(ATTENTION),
+	VN_K_WITH_EXPERIMENT(ATTENTION), /* its code: by the widest head of the plan; the experiment's is another shader */
+	VN_K_ATTENTION_COOP_64,  /* by cooperative matrices, where a device has them: heads of at most that width, */
+	VN_K_ATTENTION_COOP_128, /* a multiple of 8, if the plan has such */
+	VN_K_ATTENTION_FEW,
+	VN_K_ATTENTION_JOIN,
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
 	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
@@ -47,10 +60,14 @@ typedef struct vn_kernels {
 	VkPipelineCache  cache;
 	VkPipeline       pipeline[VN_N_KERNELS];
 	bool             cache_hit; /* a valid file was read */
+	int              side;      /* of the cooperative matrices; 0: the policy or the device has none */
 } vn_kernels;
 
 /* The shader of a node's operation: the experiment's where one changes the node. */
 vn_kernel vn_kernel_of(vn_kernel usual, const vn_node *n);
+
+/* The shader of attention for many queries and heads of a width. */
+vn_kernel vn_kernel_of_attention(const vn_kernels *k, int head_dim);
 
 /* Builds every pipeline of the policy, for a paged cache or a contiguous one, and of those of experiments where
  * the plan has one; the others stay NULL. cache_dir as in vn_gpu_options; a cache
@@ -99,7 +116,9 @@ typedef struct vn_push_slice {
 typedef struct vn_push_linear {
 	uint64_t x, w, b, y;
 	uint32_t T, M, N, y_stride;
-	uint32_t has_bias, by_four;
+	uint32_t has_bias, width;
+	uint64_t sums;
+	uint32_t shares, y_wide;
 } vn_push_linear;
 
 typedef struct vn_push_rope {
@@ -113,7 +132,7 @@ typedef struct vn_push_attention {
 	uint32_t T, S, P, H, G, K;
 	uint32_t causal, window;
 	float    scale;
-	uint32_t h0, j0, n_keys;
+	uint32_t h0, j0, n_keys; /* attn_scores, attn_probs: head, keys; others: parts, the first key and the keys of each */
 	uint32_t B;
 	uint64_t table;
 	/* experiment */

@@ -87,38 +87,44 @@ static void slice(vn_gpu_pass *w, const vn_node *n)
 	}
 }
 
+static vn_way linear_way(const vn_gpu_pass *w, const vn_node *n)
+{
+	return vn_product_way(&w->g->kernels, w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]), vn_value_row(&w->g->plan->value[n->in[0]]));
+}
+
 /* x (rows,N) from row `row` times rows [col, col + cols) of the weight. y's
- * rows are y_stride apart and its first element is that of (row, col). The
- * kernel is chosen by the tokens of the call and not by the part, so that the
- * bits do not depend on how it was cut. */
+ * rows are y_stride apart and its first element is that of (row, col). */
 static void linear(vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows, int64_t col, int64_t cols, vn_buffer *y,
                    int64_t y_stride)
 {
 	const int64_t N = vn_value_row(&w->g->plan->value[n->in[0]]);
 	const int64_t row_step = rows_at_once(N > y_stride ? N : y_stride), col_step = rows_at_once(N);
 	const int     bias = n->n_w > 1 ? n->w[1] : -1;
+	const vn_way  way = linear_way(w, n);
 	vn_buffer    *x = buffer_of(w, n->in[0]);
 
-	for (int64_t r = 0; r < rows; r += row_step) {
-		for (int64_t c = 0; c < cols; c += col_step) {
-			const int64_t T = smaller(row_step, rows - r), M = smaller(col_step, cols - c);
-			const vn_push_linear push = { .x = in_buffer(w, x, (row + r) * N),
-				.w = in_weight(w, n->w[0], (col + c) * N), .b = bias < 0 ? 0 : in_weight(w, bias, col + c),
-				.y = in_buffer(w, y, r * y_stride + c), .T = (uint32_t)T, .M = (uint32_t)M, .N = (uint32_t)N,
-				.y_stride = (uint32_t)y_stride, .has_bias = bias >= 0, .by_four = N % 4 == 0 };
-			vn_encode_reads(&w->g->encoder, x);
-			vn_encode_reads(&w->g->encoder, weight_buffer(w, n->w[0]));
-			if (bias >= 0)
-				vn_encode_reads(&w->g->encoder, weight_buffer(w, bias));
-			vn_encode_writes(&w->g->encoder, y);
-			if (w->tokens == 1)
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_VEC, &push, groups(M, 4), 1);
-			else if (T <= 16)
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_STRIP, &push, groups(M, 64), groups(T, 16));
-			else
-				vn_encode_dispatch(&w->g->encoder, VN_K_LINEAR_TILE, &push, groups(M, 64), groups(T, 64));
-		}
+	for (int64_t r = 0; r < rows; r += row_step)
+		for (int64_t c = 0; c < cols; c += col_step)
+			vn_product_encode(&w->g->encoder, way, &(vn_product){ .x = x, .w = weight_buffer(w, n->w[0]),
+				.b = bias < 0 ? NULL : weight_buffer(w, bias), .y = y, .sums = &w->g->sums,
+				.at = { .x = in_buffer(w, x, (row + r) * N), .w = in_weight(w, n->w[0], (col + c) * N),
+					.b = bias < 0 ? 0 : in_weight(w, bias, col + c), .y = in_buffer(w, y, r * y_stride + c),
+					.T = (uint32_t)smaller(row_step, rows - r), .M = (uint32_t)smaller(col_step, cols - c), .N = (uint32_t)N,
+					.y_stride = (uint32_t)y_stride } }, element(w));
+}
+
+VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w)
+{
+	VkDeviceSize most = sizeof(float);
+
+	for (int i = 0; i < w->g->plan->n_nodes; i++) {
+		const vn_node *n = &w->g->plan->node[i];
+		if (n->op != VN_OP_LINEAR)
+			continue;
+		const VkDeviceSize bytes = vn_product_sums(linear_way(w, n), w->tokens, vn_value_row(&w->g->plan->value[n->out[0]]));
+		most = bytes > most ? bytes : most;
 	}
+	return most;
 }
 
 void vn_ops_linear_part(vn_gpu_pass *w, int node, int64_t row, int64_t rows, int64_t col, int64_t cols)
@@ -147,63 +153,6 @@ static void rope(vn_gpu_pass *w, const vn_node *n, int node)
 
 	for (int64_t t = 0; t < w->tokens; t += step)
 		turn(w, n, v, node, buffer_of(w, n->in[0]), buffer_of(w, n->out[0]), t, smaller(step, w->tokens - t), t);
-}
-
-/* A softmax of an experiment, which goes row by row. */
-static bool other_softmax(const vn_node *n)
-{
-	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
-}
-
-/* What an experiment changes, in one word (mask.glsl). */
-static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
-{
-	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
-
-	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
-	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
-}
-
-/* What the attention shaders share, for queries from row `row` on. */
-static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
-{
-	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
-	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
-
-	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
-		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
-		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
-		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
-		.scale = (float)n->c.attention.scale,
-		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
-		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
-		.padding = (uint32_t)n->x.attention.padding, .packed = packed(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
-		.before = (uint32_t)row };
-}
-
-static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
-{
-	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
-	if (w->g->cache.pages.block)
-		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
-}
-
-static void attention(vn_gpu_pass *w, const vn_node *n)
-{
-	const int64_t row = (int64_t)n->c.attention.heads * n->c.attention.head_dim, step = rows_at_once(row);
-	vn_buffer    *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
-
-	for (int64_t t = 0; t < w->tokens; t += step) {
-		const int64_t T = smaller(step, w->tokens - t);
-		vn_push_attention push = attention_push(w, n, t, T);
-		push.y = in_buffer(w, y, t * row);
-		vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-		reads_state(w, n, VN_ATTN_KEYS);
-		reads_state(w, n, VN_ATTN_VALUES);
-		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTENTION, n), &push,
-		                   other_softmax(n) ? T : groups(T, 8), n->c.attention.heads);
-	}
 }
 
 /* Between token-major rows and the pool of a state: n elements, from element `at` of the whole on. */
@@ -271,25 +220,6 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n)
 		turn_kept(w, n);
 	if (n->op == VN_OP_ATTENTION && n->n_in > VN_ATTN_KEPT)
 		put_rows(w, n->state[VN_ATTN_KEYS], n->in[VN_ATTN_KEPT]);
-}
-
-void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
-                           int64_t cols)
-{
-	const vn_node    *n = &w->g->plan->node[node];
-	vn_push_attention push = attention_push(w, n, row, rows);
-
-	push.y = w->g->scratch.address;
-	push.h0 = (uint32_t)head;
-	push.j0 = (uint32_t)col;
-	push.n_keys = (uint32_t)cols;
-	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
-	reads_state(w, n, VN_ATTN_KEYS);
-	vn_encode_writes(&w->g->encoder, &w->g->scratch);
-	if (slot == VN_ATTN_SCORES)
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, groups(rows * cols, 64), 1);
-	else
-		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
 }
 
 /* y[e] of a and b (NULL: none) from element `at` on, n of them. */
@@ -366,7 +296,7 @@ void vn_ops_encode(vn_gpu_pass *w, int node)
 		rope(w, n, node);
 		break;
 	case VN_OP_ATTENTION:
-		attention(w, n);
+		vn_ops_attention(w, n);
 		break;
 	case VN_OP_ACT:
 		if (here)

@@ -18,6 +18,11 @@ void vn_ops_keep(vn_gpu_pass *w, const vn_node *n);
 /* Elements [at, at + n) of a paged state, token by token, into scratch. */
 void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n);
 
+/* Bytes of g->sums that the products of a call need. */
+VkDeviceSize vn_ops_linear_sums(const vn_gpu_pass *w);
+/* And its attention. */
+VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w);
+
 /* Part of an output, into scratch: rows [row, row + rows) and columns [col,
  * col + cols) of the matrix (T, row length); of a head for scores and
  * probabilities. cols is short of the row only when rows is 1. */

@@ -1,6 +1,6 @@
 /* ops_internal.h: where the operands of a node lie, and how much fits into one dispatch.
  *
- * Inside libgpu only: ops.c and ops_gdn.c share it.
+ * Inside libgpu only: ops.c, ops_attention.c and ops_gdn.c share it.
  */
 #ifndef VN_LIBGPU_OPS_INTERNAL_H
 #define VN_LIBGPU_OPS_INTERNAL_H
@@ -68,6 +68,8 @@ static inline uint32_t norm_flags(const vn_node *n)
 {
 	return (uint32_t)(n->x.norm.eps_outside | n->x.norm.sum_f16 << 1 | n->x.norm.first_f16 << 2);
 }
+
+void vn_ops_attention(vn_gpu_pass *w, const vn_node *n);
 
 /* The node's operation, when it is one of Gated DeltaNet's (ops_gdn.c). */
 bool vn_ops_gdn(vn_gpu_pass *w, const vn_node *n);

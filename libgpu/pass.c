@@ -78,6 +78,7 @@ static vn_status prepare_guard(vn_gpu *g, vn_error *err)
 	if (g->cache.pages.block)
 		vn_guard_buffer(&g->zones, &g->cache.pages.table);
 	vn_guard_buffer(&g->zones, &g->scratch);
+	vn_guard_buffer(&g->zones, &g->sums);
 	vn_guard_buffer(&g->zones, &g->upload);
 	vn_guard_buffer(&g->zones, &g->staging.buf[0]);
 	vn_guard_buffer(&g->zones, &g->staging.buf[1]);
@@ -109,6 +110,7 @@ static void poison(vn_gpu *g)
 			vn_encode_poison(&g->encoder, &g->cache.slot[i].next);
 	}
 	vn_encode_poison(&g->encoder, &g->scratch);
+	vn_encode_poison(&g->encoder, &g->sums);
 }
 
 /* For the tests of the guard: four bytes right behind an output. */
@@ -231,9 +233,11 @@ vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_t
 		w->taps = &g->taps;
 		vn_taps_select(taps, w->past, tokens, &w->first, &w->count);
 	}
+	const VkDeviceSize linear = vn_ops_linear_sums(w), parts = vn_ops_attention_parts(w);
 	if ((st = vn_cache_begin(&g->encoder, &g->cache, w->past, tokens, g->guard, err)) ||
 	    (st = vn_arena_layout(&g->device, &g->arena, g->plan, g->policy, tokens, g->guard, err)) ||
 	    (st = ensure(g, &g->scratch, VN_ON_DEVICE, vn_pieces_scratch(w), "scratch", err)) ||
+	    (st = ensure(g, &g->sums, VN_ON_DEVICE, linear > parts ? linear : parts, "sums", err)) ||
 	    (st = upload(w, ids, err)) || (g->guard && (st = prepare_guard(g, err))))
 		return st;
 	g->encoder.submits = 0;

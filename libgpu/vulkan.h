@@ -21,7 +21,7 @@
 	X(CreatePipelineLayout) X(CreateQueryPool) X(CreateShaderModule) X(DestroyBuffer) \
 	X(DestroyCommandPool) X(DestroyDevice) X(DestroyFence) X(DestroyInstance) X(DestroyPipeline) \
 	X(DestroyPipelineCache) X(DestroyPipelineLayout) X(DestroyQueryPool) X(DestroyShaderModule) \
-	X(EndCommandBuffer) X(EnumerateInstanceExtensionProperties) X(EnumerateInstanceLayerProperties) \
+	X(EndCommandBuffer) X(EnumerateDeviceExtensionProperties) X(EnumerateInstanceExtensionProperties) X(EnumerateInstanceLayerProperties) \
 	X(EnumerateInstanceVersion) X(EnumeratePhysicalDevices) X(FreeMemory) X(GetBufferDeviceAddress) \
 	X(GetBufferMemoryRequirements) X(GetDeviceQueue) X(GetInstanceProcAddr) X(GetPhysicalDeviceFeatures2) \
 	X(GetPhysicalDeviceMemoryProperties) X(GetPhysicalDeviceProperties) X(GetPhysicalDeviceProperties2) \

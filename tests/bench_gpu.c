@@ -3,7 +3,7 @@
  *   bench_gpu MODEL [PRECISION [ROUNDS [TOKENS...]]]      default: f16, 5 rounds, 128 512 2048 tokens and 1 after each
  *
  * Per number of tokens: the device's own time (first timestamp to last) and the
- * wall time of the call, medians, without taps; where the time goes by
+ * wall time of the call, medians, without taps; the milliseconds of each
  * operation; and one decoding step after the prompt. */
 #include "libgpu/gpu.h"
 #include "libref/base/progress.h"
@@ -23,7 +23,7 @@ static void fail(const vn_error *err)
 
 static void measure(vn_gpu *g, const vn_plan *p, int64_t T, int rounds)
 {
-	double   device[MAX_ROUNDS], wall[MAX_ROUNDS], step[MAX_ROUNDS], by_op[VN_N_OPS] = { 0 }, total = 0;
+	double   device[MAX_ROUNDS], wall[MAX_ROUNDS], step[MAX_ROUNDS], by_op[VN_N_OPS] = { 0 };
 	int32_t *ids = malloc((size_t)T * sizeof *ids), next = 7;
 	vn_error err = { "" };
 
@@ -50,13 +50,11 @@ static void measure(vn_gpu *g, const vn_plan *p, int64_t T, int rounds)
 		if (i >= 0)
 			step[i] = (vn_seconds() - start) * 1e3;
 	}
-	for (int op = 0; op < VN_N_OPS; op++)
-		total += by_op[op];
-	printf("%5lld tokens: %8.2f ms on the device, %8.2f ms wall; then one token %.2f ms wall;", (long long)T,
+	printf("%5lld tokens: %8.2f ms on the device, %8.2f ms wall; then one token %.2f ms wall; of the device's:", (long long)T,
 	       median(device, rounds), median(wall, rounds), median(step, rounds));
 	for (int op = 0; op < VN_N_OPS; op++)
 		if (by_op[op] > 0)
-			printf(" %s %.0f%%", vn_op_name((vn_op)op), 100 * by_op[op] / total);
+			printf(" %s %.2f", vn_op_name((vn_op)op), by_op[op]);
 	putchar('\n');
 	free(ids);
 }

@@ -259,7 +259,7 @@ static int64_t wrong(const model *m, const keep *k, int value, vn_policy policy,
 }
 
 /* Every value of a run of `tokens` behind `past`, each from the inputs that the device stored, on every device. */
-static void check_run(const vn_plan *plan, vn_policy policy, int64_t past, int64_t tokens)
+static inline void check_run(const vn_plan *plan, vn_policy policy, int64_t past, int64_t tokens)
 {
 	for (int d = 0; d < n_devices_; d++) {
 		vn_plan *copy;

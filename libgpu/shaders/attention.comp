@@ -1,155 +1,275 @@
 #version 460
-// attention: context of a block of queries of one head, streaming over keys.
+// attention: context of a block of queries of one head over a part of the keys.
 //
-//   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: key_head(h)
+//   s[i,j]   = scale * dot(q[i,h,:], k[j,g,:])      g: h / (H/G)
 //   y[i,h,:] = sum_j softmax_j(s[i,j]) v[j,g,:]     over the keys that i may see
 //
-//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out
-//   push      vn_push_attention (mask in mask.glsl)
-//   dispatch  x: blocks of QUERIES queries, y: heads; both in strides of the grid
+//   q (T,H,K) real in     k, v real in, the cache (mask.glsl)     y (T,H,K) real out, or parts (parts.glsl)
+//   push      vn_push_attention
+//   dispatch  x: parts of each block of QUERIES queries, y: heads; both in strides of the grid
 //
-// K is at most 256. Keys pass in tiles of KEYS; maximum, sum and context are
-// rescaled when the maximum grows (online softmax), all in float, and a score
-// or a probability is never stored. Tiles start at multiples of KEYS, so the
-// order of a query's sums does not depend on the block it is in.
-// A lane makes scores of one key for four queries, later two columns of the
-// context for all. Forbidden keys are not multiplied by 0 but left out: what a
-// later token holds, NaN even, must not reach an earlier one.
+// K is at most 64 SLICES. Tiles of QUERIES x KEYS; maximum, sum and context are
+// rescaled when the maximum grows (online softmax), all in float, and a score or a
+// probability is never stored. Tiles start at multiples of KEYS, so the order of a
+// query's sums does not depend on the block it is in. Tiles that no query of the
+// block sees are passed over.
+//
+// A lane keeps scores of 8 queries x 4 keys in registers, later 8 queries x 4
+// columns of each slice of 64; its rows are those of lane / 16, its keys or columns
+// those of lane % 16. Operands pass through shared memory as float, queries and
+// keys turned, STEP columns at a time. Exactly 32 KiB of it: scores' operands, the
+// folds of a row and values take turns in `panel`.
+//
+// Forbidden keys are not multiplied by 0 but left out: what a later token holds,
+// NaN even, must not reach an earlier one. Their weight is marked by HIDDEN.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "mask.glsl"
+#include "parts.glsl"
 
-const uint LANES = 128, QUERIES = 8, KEYS = 64, KMAX = 256;
+const uint  LANES = 128, QUERIES = 64, KEYS = 64, STEP = 32;
+const float HIDDEN = -1.0; // no weight is below 0
 layout(local_size_x = 128) in;
 
-shared float qs[QUERIES * KMAX];
-shared float ps[QUERIES * KEYS];   // scores, then weights exp(s - max)
-shared float fold[QUERIES * 16];   // 16 lanes share a query's maximum and sum
-shared float rescale[QUERIES], total[QUERIES];
+// In fours of rows: queries [STEP][QUERIES/4], then keys [STEP][KEYS/4]; or values [KEYS][64/4]; or
+// [16][QUERIES/4] maxima, what rows are relative to [QUERIES/4], their rescaling [QUERIES/4], and [16][QUERIES/4] sums.
+shared vec4 panel[2 * STEP * 16];
+shared vec4 ps[KEYS * 16]; // weights exp(s - max), [KEYS][QUERIES/4], the fours of a row exchanged: weight_at
 
-void load_queries(uint i0, uint h)
+const uint K_PANEL = STEP * 16, BASES = 256, RESCALES = 272, SUMS = 512;
+
+// Lanes write one key or its neighbours' at a time: without the exchange all would meet in the same banks.
+uint weight_at(uint key, uint four) { return key * 16 + (four ^ key / 4); }
+
+uint lane_()    { return gl_LocalInvocationID.x; }
+uint lane_row() { return gl_LocalInvocationID.x / 16 * 8; }
+uint lane_col() { return gl_LocalInvocationID.x % 16; }
+
+// Columns [d0, d0 + STEP) of 64 rows, turned: a lane takes 16 columns of one. row: where it begins.
+void load_turned(uint to, Real from, uint row, bool there_, uint d0)
 {
-	for (uint e = gl_LocalInvocationID.x; e < QUERIES * p.K; e += LANES) {
-		const uint i = i0 + e / p.K, d = e % p.K;
-		qs[e] = i < p.T ? float(p.q.v[(i * p.H + h) * p.K + d]) : 0.0;
+	const uint r = lane_() % 64, d1 = lane_() / 64 * 16;
+
+	[[unroll]] for (uint n = 0; n < 16; n += 8) {
+		const uint d = d0 + d1 + n;
+		vec4 a = vec4(0.0), b = vec4(0.0);
+		if (there_ && p.K % 8 == 0 && d < p.K) {
+			a = vec4(Real8(from).v[(row + d) / 8].a);
+			b = vec4(Real8(from).v[(row + d) / 8].b);
+		} else if (there_) {
+			[[unroll]] for (uint m = 0; m < 4; m++) {
+				a[m] = d + m < p.K ? float(from.v[row + d + m]) : 0.0;
+				b[m] = d + 4 + m < p.K ? float(from.v[row + d + 4 + m]) : 0.0;
+			}
+		}
+		[[unroll]] for (uint m = 0; m < 4; m++) {
+			panel[to + (d1 + n + m) * 16 + r / 4][r % 4] = a[m];
+			panel[to + (d1 + n + 4 + m) * 16 + r / 4][r % 4] = b[m];
+		}
 	}
 }
 
-void score_tile(uint i0, uint j0, uint keys, uint h)
+// Columns [d0, d0 + 64) of the values of keys [j0, to), 0 behind them.
+void load_values(uint j0, uint to, uint h, uint d0)
 {
-	const uint c = gl_LocalInvocationID.x % KEYS, r0 = gl_LocalInvocationID.x / KEYS * 4, j = j0 + c;
-	float s[4] = float[4](0.0, 0.0, 0.0, 0.0);
+	const uint d = d0 + lane_col() * 4;
 
-	const uint row = j < keys ? k_row(j, h) : 0;
-	if (j < keys && there(row)) {
-		if (p.K % 4 == 0 && as_kept()) {
-			for (uint d = 0; d < p.K; d += 4) {
-				const vec4 k = vec4(Real4(p.k).v[(row + d) / 4]);
-				[[unroll]] for (uint r = 0; r < 4; r++)
-					[[unroll]] for (uint n = 0; n < 4; n++)
-						s[r] += qs[(r0 + r) * p.K + d + n] * k[n];
+	[[unroll]] for (uint n = 0; n < KEYS; n += 8) {
+		const uint j = j0 + n + lane_() / 16;
+		vec4 v = vec4(0.0);
+		if (j < to && p.K % 4 == 0 && d < p.K)
+			v = vec4(Real4(p.v).v[(v_row(j, h) + d) / 4]);
+		else if (j < to)
+			[[unroll]] for (uint m = 0; m < 4; m++)
+				v[m] = d + m < p.K ? v_of(v_row(j, h), d + m) : 0.0;
+		panel[(n + lane_() / 16) * 16 + lane_col()] = v;
+	}
+}
+
+// s[r][c] of queries i0 + lane_row() + r and keys j0 + 4 lane_col() + c.
+void score_tile(uint i0, uint j0, uint to, uint h, out vec4 s[8])
+{
+	const uint i = i0 + lane_() % 64, j = j0 + lane_() % 64;
+	const uint q_at = (i * p.H + h) * p.K, k_at = j < to ? k_row(j, h) : 0;
+
+	[[unroll]] for (uint r = 0; r < 8; r++)
+		s[r] = vec4(0.0);
+	for (uint d0 = 0; d0 < p.K; d0 += STEP) {
+		load_turned(0, p.q, q_at, i < p.T, d0);
+		load_turned(K_PANEL, p.k, k_at, j < to, d0);
+		barrier();
+		for (uint d = 0; d < STEP; d++) {
+			const vec4 k = panel[K_PANEL + d * 16 + lane_col()];
+			const vec4 q0 = panel[d * 16 + lane_row() / 4], q1 = panel[d * 16 + lane_row() / 4 + 1];
+			[[unroll]] for (uint r = 0; r < 4; r++) {
+				s[r] += q0[r] * k;
+				s[r + 4] += q1[r] * k;
+			}
+		}
+		barrier();
+	}
+	[[unroll]] for (uint r = 0; r < 8; r++)
+		s[r] = vec4(scaled(s[r].x), scaled(s[r].y), scaled(s[r].z), scaled(s[r].w));
+}
+
+bool seen(uint i, uint j, uint to) { return j < to && visible(i, j); }
+
+// Every query of the block sees every key of the tile.
+bool all_seen(uint i0, uint j0, uint to)
+{
+	return j0 + KEYS <= to && visible(i0, j0 + KEYS - 1) && visible(i0 + QUERIES - 1, j0);
+}
+
+// Folds the maxima of rows, 16 lanes a row: in lanes under QUERIES, one for each row, top is the row's. base, rescale: of this lane's rows.
+void fold_maxima(const vec4 most[2], inout float top, out vec4 base[2], out vec4 rescale[2])
+{
+	panel[lane_col() * 16 + lane_row() / 4] = most[0];
+	panel[lane_col() * 16 + lane_row() / 4 + 1] = most[1];
+	barrier();
+	if (lane_() < QUERIES) {
+		const uint four = lane_() / 4, n = lane_() % 4;
+		const float old = top;
+		[[unroll]] for (uint c = 0; c < 16; c++)
+			top = max(top, panel[c * 16 + four][n]);
+		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
+		const float to = top == -INFINITY ? 0.0 : top;
+		panel[BASES + four][n] = to;
+		panel[RESCALES + four][n] = exp_(old - to);
+	}
+	barrier();
+	[[unroll]] for (uint n = 0; n < 2; n++) {
+		base[n] = panel[BASES + lane_row() / 4 + n];
+		rescale[n] = panel[RESCALES + lane_row() / 4 + n];
+	}
+}
+
+// Weights into ps, their sums into sum of lanes under QUERIES.
+void weigh(uint i0, uint j0, uint to, bool whole_, vec4 s[8], const vec4 base[2], inout float sum)
+{
+	vec4 part[2] = vec4[2](vec4(0.0), vec4(0.0));
+
+	[[unroll]] for (uint r = 0; r < 8; r++)
+		[[unroll]] for (uint c = 0; c < 4; c++) {
+			const bool  use = whole_ || seen(i0 + lane_row() + r, j0 + lane_col() * 4 + c, to);
+			const float w = use ? exp_(s[r][c] - base[r / 4][r % 4]) : HIDDEN;
+			part[r / 4][r % 4] += use ? w : 0.0;
+			s[r][c] = w;
+		}
+	[[unroll]] for (uint n = 0; n < 2; n++) {
+		panel[SUMS + lane_col() * 16 + lane_row() / 4 + n] = part[n];
+		[[unroll]] for (uint c = 0; c < 4; c++)
+			ps[weight_at(lane_col() * 4 + c, lane_row() / 4 + n)] = vec4(s[4 * n][c], s[4 * n + 1][c], s[4 * n + 2][c], s[4 * n + 3][c]);
+	}
+	barrier();
+	if (lane_() < QUERIES) {
+		const uint four = lane_() / 4, n = lane_() % 4;
+		sum *= panel[RESCALES + four][n];
+		float more = 0.0;
+		[[unroll]] for (uint c = 0; c < 16; c++)
+			more += panel[SUMS + c * 16 + four][n];
+		sum += more;
+	}
+	barrier(); // panel is read above
+}
+
+void add_values(bool whole_, inout vec4 acc[8])
+{
+	for (uint key = 0; key < KEYS; key++) {
+		const vec4 v = panel[key * 16 + lane_col()];
+		const vec4 w0 = ps[weight_at(key, lane_row() / 4)], w1 = ps[weight_at(key, lane_row() / 4 + 1)];
+		if (whole_) {
+			[[unroll]] for (uint r = 0; r < 4; r++) {
+				acc[r] += w0[r] * v;
+				acc[r + 4] += w1[r] * v;
 			}
 		} else {
-			for (uint d = 0; d < p.K; d++) {
-				const float k = k_of(row, d);
-				[[unroll]] for (uint r = 0; r < 4; r++)
-					s[r] += qs[(r0 + r) * p.K + d] * k;
+			[[unroll]] for (uint r = 0; r < 4; r++) {
+				if (w0[r] != HIDDEN)
+					acc[r] += w0[r] * v;
+				if (w1[r] != HIDDEN)
+					acc[r + 4] += w1[r] * v;
 			}
 		}
 	}
-	[[unroll]] for (uint r = 0; r < 4; r++)
-		ps[(r0 + r) * KEYS + c] = masked(i0 + r0 + r, j, scaled(s[r]));
 }
 
-void block(uint i0, uint h)
+// Columns 64 slice + 4 lane_col() to + 3 of this lane's rows. sums: of them.
+void write(uint i0, uint h, uint part, uint slice, const vec4 acc[8], const vec4 sums[2])
 {
-	const uint id = gl_LocalInvocationID.x;
-	const uint r = id / 16, lane = id % 16; // this lane's query and its sixteenth, in the softmax
-	float top = -INFINITY, sum = 0.0;       // of query r; the same in its 16 lanes
-	float acc[QUERIES][2];
+	const uint d = slice * 64 + lane_col() * 4;
 
-	[[unroll]] for (uint n = 0; n < QUERIES; n++)
-		acc[n][0] = acc[n][1] = 0.0;
-	load_queries(i0, h);
-	barrier();
-
-	const uint keys = keys_end(min(i0 + QUERIES, p.T) - 1);
-	for (uint j0 = keys_begin(i0) / KEYS * KEYS; j0 < keys; j0 += KEYS) {
-		score_tile(i0, j0, keys, h);
-		barrier();
-
-		float most = top;
-		for (uint c = lane; c < KEYS; c += 16)
-			if (j0 + c < keys && visible(i0 + r, j0 + c))
-				most = max(most, ps[r * KEYS + c]);
-		fold[id] = most;
-		barrier();
-		for (uint n = 0; n < 16; n++)
-			most = max(most, fold[r * 16 + n]);
-		// Nothing seen yet but -inf: exp(-inf - 0) is 0, exp(-inf + inf) no number.
-		const float base = most == -INFINITY ? 0.0 : most;
-		const float scale_old = exp_(top - base);
-		float part = 0.0;
-		for (uint c = lane; c < KEYS; c += 16) {
-			const bool  seen = j0 + c < keys && visible(i0 + r, j0 + c);
-			const float w = seen ? exp_(ps[r * KEYS + c] - base) : 0.0;
-			ps[r * KEYS + c] = w;
-			part += w;
-		}
-		barrier(); // fold is read above
-		fold[id] = part;
-		if (lane == 0)
-			rescale[r] = scale_old;
-		barrier();
-		part = 0.0;
-		for (uint n = 0; n < 16; n++)
-			part += fold[r * 16 + n];
-		sum = sum * scale_old + part;
-		top = most;
-
-		const uint n_keys = min(KEYS, keys - j0);
-		[[unroll]] for (uint half_ = 0; half_ < 2; half_++) {
-			const uint d = id + half_ * LANES;
-			if (d < p.K) {
-				[[unroll]] for (uint n = 0; n < QUERIES; n++)
-					acc[n][half_] *= rescale[n];
-				for (uint c = 0; c < n_keys; c++) {
-					const float v = v_of(v_row(j0 + c, h), d);
-					[[unroll]] for (uint n = 0; n < QUERIES; n++)
-						if (visible(i0 + n, j0 + c))
-							acc[n][half_] += ps[n * KEYS + c] * v;
+	[[unroll]] for (uint r = 0; r < 8; r++) {
+		const uint i = i0 + lane_row() + r, y = (i * p.H + h) * p.K;
+		if (i >= p.T || d >= p.K)
+			continue;
+		const vec4 x = acc[r] / sums[r / 4][r % 4];
+		if (parts() == 1 && p.K % 4 == 0)
+			put4(p.y, y + d, x);
+		else
+			[[unroll]] for (uint n = 0; n < 4; n++)
+				if (d + n < p.K) {
+					if (parts() == 1)
+						put(p.y, y + d + n, x[n]);
+					else
+						Float(p.y).v[part_at(i, h, part) + d + n] = acc[r][n];
 				}
-			}
-		}
-		barrier(); // ps, fold and rescale are read above
 	}
-
-	if (lane == 0)
-		total[r] = whole(sum, top);
-	barrier();
-	[[unroll]] for (uint half_ = 0; half_ < 2; half_++) {
-		const uint d = id + half_ * LANES;
-		if (d < p.K)
-			[[unroll]] for (uint n = 0; n < QUERIES; n++)
-				if (i0 + n < p.T)
-					put(p.y, ((i0 + n) * p.H + h) * p.K + d, keys_end(i0 + n) > keys_begin(i0 + n) ? acc[n][half_] / total[n] : 0.0);
-	}
-	barrier(); // qs and total are read above
 }
 
-#if EXPERIMENT
-#include "attention_experiment.glsl"
-#endif
+void block(uint i0, uint h, uint part)
+{
+	const uint last = min(i0 + QUERIES, p.T) - 1;
+	const uint from = max(keys_begin(i0), part_begin(part)) / KEYS * KEYS, to = min(keys_end(last), part_end(part));
+	float top = -INFINITY, sum = 0.0; // of query i0 + lane, in lanes under QUERIES
+	vec4  acc[SLICES][8], s[8], most[2], base[2], rescale[2];
+
+	[[unroll]] for (uint slice = 0; slice < SLICES; slice++)
+		[[unroll]] for (uint r = 0; r < 8; r++)
+			acc[slice][r] = vec4(0.0);
+	for (uint j0 = from; j0 < to; j0 += KEYS) {
+		const bool whole_ = all_seen(i0, j0, to);
+		score_tile(i0, j0, to, h, s);
+		[[unroll]] for (uint r = 0; r < 8; r++) {
+			float m = -INFINITY;
+			[[unroll]] for (uint c = 0; c < 4; c++)
+				if (whole_ || seen(i0 + lane_row() + r, j0 + lane_col() * 4 + c, to))
+					m = max(m, s[r][c]);
+			most[r / 4][r % 4] = m;
+		}
+		fold_maxima(most, top, base, rescale);
+		weigh(i0, j0, to, whole_, s, base, sum);
+		[[unroll]] for (uint slice = 0; slice < SLICES; slice++)
+			if (slice * 64 < p.K) {
+				load_values(j0, to, h, slice * 64);
+				barrier();
+				[[unroll]] for (uint r = 0; r < 8; r++)
+					acc[slice][r] *= rescale[r / 4][r % 4];
+				add_values(whole_, acc[slice]);
+				barrier(); // panel and ps are read above
+			}
+	}
+	if (lane_() < QUERIES) {
+		panel[lane_() / 4][lane_() % 4] = sum;
+		if (parts() > 1 && i0 + lane_() < p.T) {
+			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.K] = top;
+			Float(p.y).v[part_at(i0 + lane_(), h, part) + p.K + 1] = sum;
+		}
+	}
+	barrier();
+	[[unroll]] for (uint slice = 0; slice < SLICES; slice++)
+		write(i0, h, part, slice, acc[slice], vec4[2](panel[lane_row() / 4], panel[lane_row() / 4 + 1]));
+	barrier(); // panel is read above
+}
 
 void main()
 {
-#if EXPERIMENT
-	if (other_softmax()) {
-		rows();
-		return;
-	}
-#endif
+	const uint blocks = (p.T + QUERIES - 1) / QUERIES;
+
 	for (uint h = gl_WorkGroupID.y; h < p.H; h += gl_NumWorkGroups.y)
-		for (uint i0 = gl_WorkGroupID.x * QUERIES; i0 < p.T; i0 += gl_NumWorkGroups.x * QUERIES)
-			block(i0, h);
+		for (uint w = gl_WorkGroupID.x; w < blocks * parts(); w += gl_NumWorkGroups.x) {
+			// The last blocks see the most keys and start first.
+			const uint i0 = (blocks - 1 - w / parts()) * QUERIES, part = w % parts();
+			if (part >= parts_begin(i0) && part < parts_end(min(i0 + QUERIES, p.T) - 1))
+				block(i0, h, part);
+		}
 }

@@ -6,115 +6,137 @@
 //   x (T,N) real in     w (M,N) real in     b (M) real in, or none
 //   y (T,M) real out, rows y_stride apart
 //   push      vn_push_linear
-//   dispatch  x: tiles of 64 columns, y: tiles of 8 ROWS tokens; both in
-//             strides of the grid
+//   dispatch  x: tiles of TM columns, y: tiles of TT tokens; both in strides of the grid
 //
-// A workgroup of 64 lanes makes 64 columns of 8 ROWS tokens; a lane keeps 8
-// columns of ROWS tokens in registers: columns lane%8 + 8i, tokens lane/8 + 8i,
-// so that neighbouring lanes read neighbouring words of shared memory. Panels
-// of STEP inputs pass through shared memory, transposed. Each output is one
-// running sum over n = 0, 1, ... in order, for any tile and any ROWS: the bits
-// of an output do not depend on where the matrix was cut.
-//
-// sum_t is float; with SUM_F16 it is half and every fma rounds.
+// A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so that
+// neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
+// transposed, while the next one is under way in registers. Each output is one running sum over n = 0, 1, ... in
+// order, for any tile: the bits of an output do not depend on where the matrix was cut.
 #extension GL_GOOGLE_include_directive : require
-#if SUM_F16
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#endif
 #include "real.glsl"
+#include "linear.glsl"
 
 #if SUM_F16
-#define sum_t float16_t
+#define sum4 f16vec4
 #else
-#define sum_t float
-#endif
-#ifndef ROWS
-#define ROWS 8
+#define sum4 vec4
 #endif
 
-const uint TM = 64, TT = 8 * ROWS, STEP = 16, LANES = 64;
-layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real x, w, b, y;
-	uint T, M, N, y_stride;
-	uint has_bias, by_four; // by_four: N is a multiple of 4, and so are the starts
-} p;
+const uint LANES = TT / EACH_T * (TM / EACH_M), STEP = 16, FOURS = STEP / 4;
+const uint ACROSS = TM / EACH_M, DOWN = TT / EACH_T; // lanes
+const uint X_ROW = TT / 4 + 1, W_ROW = TM / 4 + 1;   // + 1: a column of stores hits different banks
+const uint X_MINE = TT * FOURS / LANES, W_MINE = TM * FOURS / LANES;
+layout(local_size_x = TT / EACH_T * (TM / EACH_M)) in;
 
-shared sum_t xs[STEP][TT + 1]; // + 1: a column of stores hits different banks
-shared sum_t ws[STEP][TM + 1];
+shared sum4 xs[2 * STEP * X_ROW], ws[2 * STEP * W_ROW];
 
-void load_x(uint t0, uint n0)
+sum4 x_next[X_MINE], w_next[W_MINE];
+
+// Four inputs from n on of row r of a, which has `rows`; 0 past either end.
+sum4 four(Real a, uint r, uint rows, uint n)
 {
-	for (uint e = gl_LocalInvocationID.x; e < TT * STEP / 4; e += LANES) {
-		const uint r = e / (STEP / 4), n = e % (STEP / 4) * 4, t = t0 + r;
-		if (p.by_four != 0) {
-			const bool in_range = t < p.T && n0 + n < p.N;
-			const vec4 v = in_range ? vec4(Real4(p.x).v[(t * p.N + n0 + n) / 4]) : vec4(0.0);
+	sum4 v = sum4(0.0);
+
+	if (r < rows && n < p.N) {
+		if (p.width >= 4)
+			v = sum4(Real4(a).v[(r * p.N + n) / 4]);
+		else
 			[[unroll]] for (uint i = 0; i < 4; i++)
-				xs[n + i][r] = sum_t(v[i]);
-		} else {
-			[[unroll]] for (uint i = 0; i < 4; i++) {
-				const bool in_range = t < p.T && n0 + n + i < p.N;
-				xs[n + i][r] = in_range ? sum_t(p.x.v[t * p.N + n0 + n + i]) : sum_t(0.0);
-			}
-		}
+				if (n + i < p.N)
+					v[i] = sum_t(a.v[r * p.N + n + i]);
+	}
+	return v;
+}
+
+// The e-th four of a panel of so many rows: two lanes share a sector of memory, and neighbours go down the rows.
+uint row_of(uint e, uint rows)
+{
+	return e / 2 % rows;
+}
+
+uint input_of(uint e, uint rows)
+{
+	return (e % 2 + e / (2 * rows) * 2) * 4;
+}
+
+void fetch(uint t0, uint m0, uint n0)
+{
+	[[unroll]] for (uint i = 0; i < X_MINE; i++) {
+		const uint e = gl_LocalInvocationID.x + i * LANES;
+		x_next[i] = four(p.x, t0 + row_of(e, TT), p.T, n0 + input_of(e, TT));
+	}
+	[[unroll]] for (uint i = 0; i < W_MINE; i++) {
+		const uint e = gl_LocalInvocationID.x + i * LANES;
+		w_next[i] = four(p.w, m0 + row_of(e, TM), p.M, n0 + input_of(e, TM));
 	}
 }
 
-void load_w(uint m0, uint n0)
+void keep(uint stage)
 {
-	for (uint e = gl_LocalInvocationID.x; e < TM * STEP / 4; e += LANES) {
-		const uint r = e / (STEP / 4), n = e % (STEP / 4) * 4, m = m0 + r;
-		if (p.by_four != 0) {
-			const bool in_range = m < p.M && n0 + n < p.N;
-			const vec4 v = in_range ? vec4(Real4(p.w).v[(m * p.N + n0 + n) / 4]) : vec4(0.0);
-			[[unroll]] for (uint i = 0; i < 4; i++)
-				ws[n + i][r] = sum_t(v[i]);
-		} else {
-			[[unroll]] for (uint i = 0; i < 4; i++) {
-				const bool in_range = m < p.M && n0 + n + i < p.N;
-				ws[n + i][r] = in_range ? sum_t(p.w.v[m * p.N + n0 + n + i]) : sum_t(0.0);
-			}
-		}
+	[[unroll]] for (uint i = 0; i < X_MINE; i++) {
+		const uint e = gl_LocalInvocationID.x + i * LANES, r = row_of(e, TT), n = stage * STEP + input_of(e, TT);
+		[[unroll]] for (uint j = 0; j < 4; j++)
+			xs[(n + j) * X_ROW + r / 4][r % 4] = x_next[i][j];
+	}
+	[[unroll]] for (uint i = 0; i < W_MINE; i++) {
+		const uint e = gl_LocalInvocationID.x + i * LANES, r = row_of(e, TM), n = stage * STEP + input_of(e, TM);
+		[[unroll]] for (uint j = 0; j < 4; j++)
+			ws[(n + j) * W_ROW + r / 4][r % 4] = w_next[i][j];
+	}
+}
+
+sum4 acc[EACH_T][EACH_M / 4];
+
+// One input into every sum of the lane. n: its row in shared memory.
+void add(uint lt, uint lm, uint n)
+{
+	sum4 b[EACH_M / 4];
+
+	[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
+		b[j] = ws[n * W_ROW + lm + j * ACROSS];
+	[[unroll]] for (uint i = 0; i < EACH_T / 4; i++) {
+		const sum4 a = xs[n * X_ROW + lt + i * DOWN];
+		[[unroll]] for (uint k = 0; k < 4; k++)
+			[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
+				acc[i * 4 + k][j] = fma(sum4(a[k]), b[j], acc[i * 4 + k][j]);
 	}
 }
 
 void tile(uint t0, uint m0)
 {
-	const uint lm = gl_LocalInvocationID.x % 8, lt = gl_LocalInvocationID.x / 8;
-	sum_t acc[ROWS][8];
+	const uint lm = gl_LocalInvocationID.x % ACROSS, lt = gl_LocalInvocationID.x / ACROSS;
 
-	[[unroll]] for (uint i = 0; i < ROWS; i++)
-		[[unroll]] for (uint j = 0; j < 8; j++)
-			acc[i][j] = sum_t(0.0);
-
+	[[unroll]] for (uint i = 0; i < EACH_T; i++)
+		[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
+			acc[i][j] = sum4(0.0);
+	fetch(t0, m0, 0);
+	keep(0);
+	barrier();
 	for (uint n0 = 0; n0 < p.N; n0 += STEP) {
-		load_x(t0, n0);
-		load_w(m0, n0);
-		barrier();
+		const uint stage = n0 / STEP % 2;
+		if (n0 + STEP < p.N)
+			fetch(t0, m0, n0 + STEP);
 		// Not padded to STEP: a term 0 * 0 more would turn a sum of -0 to +0.
-		const uint n1 = min(STEP, p.N - n0);
-		for (uint n = 0; n < n1; n++) {
-			sum_t a[ROWS], b[8];
-			[[unroll]] for (uint i = 0; i < ROWS; i++)
-				a[i] = xs[n][lt + 8 * i];
-			[[unroll]] for (uint j = 0; j < 8; j++)
-				b[j] = ws[n][lm + 8 * j];
-			[[unroll]] for (uint i = 0; i < ROWS; i++)
-				[[unroll]] for (uint j = 0; j < 8; j++)
-					acc[i][j] = fma(a[i], b[j], acc[i][j]);
-		}
+		if (n0 + STEP <= p.N)
+			[[unroll]] for (uint n = 0; n < STEP; n++)
+				add(lt, lm, stage * STEP + n);
+		else
+			for (uint n = 0; n < p.N - n0; n++)
+				add(lt, lm, stage * STEP + n);
+		if (n0 + STEP < p.N)
+			keep(1 - stage);
 		barrier();
 	}
 
-	[[unroll]] for (uint i = 0; i < ROWS; i++) {
-		const uint t = t0 + lt + 8 * i;
-		[[unroll]] for (uint j = 0; j < 8; j++) {
-			const uint m = m0 + lm + 8 * j;
+	[[unroll]] for (uint i = 0; i < EACH_T; i++) {
+		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
+		[[unroll]] for (uint j = 0; j < EACH_M; j++) {
+			const uint m = m0 + (lm + j / 4 * ACROSS) * 4 + j % 4;
 			if (t < p.T && m < p.M) {
+				sum_t sum = acc[i][j / 4][j % 4];
 				if (p.has_bias != 0)
-					acc[i][j] += sum_t(p.b.v[m]);
-				put(p.y, t * p.y_stride + m, float(acc[i][j]));
+					sum += sum_t(p.b.v[m]);
+				put(p.y, t * p.y_stride + m, float(sum));
 			}
 		}
 	}

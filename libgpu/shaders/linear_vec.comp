@@ -4,65 +4,102 @@
 //   y[m] = sum_n x[n] w[m,n] + b[m]
 //
 //   x (N) real in     w (M,N) real in     b (M) real in, or none     y (M) real out
-//   push      vn_push_linear (T is 1)
-//   dispatch  any x: a workgroup makes 4 outputs, in strides of the grid
+//   push      vn_push_linear (T is 1); shares: lanes that share an output, a power of two
+//   dispatch  any x: a workgroup makes 128 / shares outputs, in strides of the grid
 //
-// 16 lanes share an output: lane i sums the fours i, i+16, ... of a row, then
-// the lanes fold in halves. sum_t is float; with SUM_F16 it is half and every
-// fma and every fold rounds.
+// Lane i of an output sums pieces of 16 bytes i, i + shares, ... of a row, each by itself before it joins the others;
+// then the lanes fold in halves. Rows that cannot be read so wide are read number by number in the same order, so
+// the bits do not depend on it.
 #extension GL_GOOGLE_include_directive : require
-#if SUM_F16
-#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
-#endif
 #include "real.glsl"
+#include "linear.glsl"
 
-#if SUM_F16
-#define sum_t float16_t
+const uint LANES = 128, FLIGHT = 4; // loads under way
+layout(local_size_x = 128) in;
+
+#if STORE_F16
+const uint EACH = 8;
+#define piece uvec4
 #else
-#define sum_t float
+const uint EACH = 4;
+#define piece vec4
 #endif
+layout(buffer_reference, std430, buffer_reference_align = 16) readonly buffer Pieces { piece v[]; };
 
-const uint OUTS = 4, LANES = 16;
-layout(local_size_x = 64) in;
-layout(push_constant) uniform Push {
-	Real x, w, b, y;
-	uint T, M, N, y_stride;
-	uint has_bias, by_four;
-} p;
+shared sum_t part[LANES];
 
-shared sum_t part[OUTS * LANES];
+sum_t dot_of(piece x, piece w)
+{
+	sum_t s = sum_t(0.0);
+
+	[[unroll]] for (uint i = 0; i < 4; i++) {
+#if SUM_F16
+		const f16vec2 a = unpackFloat2x16(x[i]), b = unpackFloat2x16(w[i]);
+#elif STORE_F16
+		const vec2 a = unpackHalf2x16(x[i]), b = unpackHalf2x16(w[i]);
+#endif
+#if STORE_F16
+		s = fma(a.x, b.x, s);
+		s = fma(a.y, b.y, s);
+#else
+		s = fma(x[i], w[i], s);
+#endif
+	}
+	return s;
+}
+
+sum_t wide_row(uint m, uint lane)
+{
+	const uint n = p.N / EACH, row = m * n, step = p.shares;
+	sum_t sum = sum_t(0.0);
+	uint k = lane;
+
+	for (; k + (FLIGHT - 1) * step < n; k += FLIGHT * step) {
+		piece x[FLIGHT], w[FLIGHT];
+		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
+			w[i] = Pieces(p.w).v[row + k + i * step];
+		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
+			x[i] = Pieces(p.x).v[k + i * step];
+		[[unroll]] for (uint i = 0; i < FLIGHT; i++)
+			sum += dot_of(x[i], w[i]);
+	}
+	for (; k < n; k += step)
+		sum += dot_of(Pieces(p.x).v[k], Pieces(p.w).v[row + k]);
+	return sum;
+}
+
+sum_t narrow_row(uint m, uint lane)
+{
+	sum_t sum = sum_t(0.0);
+
+	for (uint k = lane * EACH; k < p.N; k += p.shares * EACH) {
+		sum_t s = sum_t(0.0);
+		for (uint n = k; n < min(k + EACH, p.N); n++)
+			s = fma(sum_t(p.x.v[n]), sum_t(p.w.v[m * p.N + n]), s);
+		sum += s;
+	}
+	return sum;
+}
 
 void main()
 {
-	const uint id = gl_LocalInvocationID.x, lane = id % LANES;
+	const uint id = gl_LocalInvocationID.x, outs = LANES / p.shares, lane = id % p.shares;
 
-	for (uint m0 = gl_WorkGroupID.x * OUTS; m0 < p.M; m0 += gl_NumWorkGroups.x * OUTS) {
-		const uint m = m0 + id / LANES;
-		sum_t acc = sum_t(0.0);
-		if (m < p.M && p.by_four != 0) {
-			for (uint f = lane; f < p.N / 4; f += LANES) {
-				const vec4 x = vec4(Real4(p.x).v[f]), w = vec4(Real4(p.w).v[m * (p.N / 4) + f]);
-				[[unroll]] for (uint i = 0; i < 4; i++)
-					acc = fma(sum_t(x[i]), sum_t(w[i]), acc);
-			}
-		} else if (m < p.M) {
-			for (uint f = lane * 4; f < p.N; f += LANES * 4)
-				for (uint n = f; n < min(f + 4, p.N); n++)
-					acc = fma(sum_t(p.x.v[n]), sum_t(p.w.v[m * p.N + n]), acc);
-		}
-		part[id] = acc;
+	for (uint m0 = gl_WorkGroupID.x * outs; m0 < p.M; m0 += gl_NumWorkGroups.x * outs) {
+		const uint m = m0 + id / p.shares;
+		part[id] = m >= p.M ? sum_t(0.0) : p.width >= EACH ? wide_row(m, lane) : narrow_row(m, lane);
 		barrier();
-		for (uint k = LANES / 2; k > 0; k /= 2) {
+		for (uint k = p.shares / 2; k > 0; k /= 2) {
 			if (lane < k)
 				part[id] += part[id + k];
 			barrier();
 		}
 		if (lane == 0 && m < p.M) {
-			acc = part[id];
+			sum_t sum = part[id];
 			if (p.has_bias != 0)
-				acc += sum_t(p.b.v[m]);
-			put(p.y, m, float(acc));
+				sum += sum_t(p.b.v[m]);
+			put(p.y, m, float(sum));
 		}
-		barrier(); // part is read above and written by the next four
+		barrier(); // part is read above and written by the next outputs
 	}
 }

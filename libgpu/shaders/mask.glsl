@@ -1,5 +1,5 @@
-// mask.glsl: what the three attention shaders share: operands, where a key lies
-// and who sees whom.
+// mask.glsl: what the attention shaders share: operands, where a key lies and who
+// sees whom.
 //
 // Keys and values lie token by token, (S,G,K), or with PAGED in the blocks of a
 // pool, (blocks, G, B, K), table[j/B] being that of key j. Nothing else differs:
@@ -13,7 +13,7 @@ layout(push_constant) uniform Push {
 	uint  T, S, P, H, G, K;
 	uint  causal, window;
 	float scale;
-	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make
+	uint  h0, j0, n_keys; // attn_scores, attn_probs: the head and the keys to make; others: parts.glsl
 	uint  B;              // tokens of a block
 	Int   table;
 #if EXPERIMENT

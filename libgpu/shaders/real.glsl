@@ -25,27 +25,33 @@
 layout(buffer_reference, std430, buffer_reference_align = REAL_BYTES) buffer Real { real v[]; };
 // The same memory four at a time: only where row length and start are multiples of four.
 layout(buffer_reference, std430, buffer_reference_align = 4 * REAL_BYTES) buffer Real4 { real4 v[]; };
+// Eight at a time, which is 16 bytes of halves.
+struct EightReals { real4 a, b; };
+layout(buffer_reference, std430, buffer_reference_align = 8 * REAL_BYTES) buffer Real8 { EightReals v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Float { float v[]; };
 layout(buffer_reference, std430, buffer_reference_align = 4) buffer Int { int v[]; };
 
 // x as a half, to nearest, ties to even; as vn_f32_to_f16. By hand: Vulkan
 // leaves open how float16_t(x) rounds, whether its subnormals live and which
 // NaN comes out, and packHalf2x16 is no better. Integers leave nothing open.
+// One way out: the optimiser leaves a loop alone that calls a function with several.
 uint half_bits(float x)
 {
 	const uint u = floatBitsToUint(x), sign = u >> 16 & 0x8000u, a = u & 0x7FFFFFFFu;
+	uint h = sign;
 
-	if (a > 0x7F800000u)
-		return 0x7E00u; // the plain NaN: a payload could be the guard's poison
-	if (a >= 0x477FF000u) // 65520, the middle between 65504 and 2^16
-		return sign | 0x7C00u;
-	if (a >= 0x38800000u) // 2^-14; a carry out of the digits moves the exponent, as it should
-		return sign | (a + 0xFFFu + (a >> 13 & 1u) - 0x38000000u) >> 13;
-	if (a <= 0x33000000u) // 2^-25, half of the smallest
-		return sign;
-	// Units of 2^-24: the digits stand for multiples of 2^(exponent - 150).
-	const uint m = a & 0x7FFFFFu | 0x800000u, s = 126u - (a >> 23);
-	return sign | m + (1u << s - 1u) - 1u + (m >> s & 1u) >> s;
+	if (a >= 0x38800000u && a < 0x477FF000u) { // from 2^-14 to below 65520, the middle between 65504 and 2^16
+		h |= (a + 0xFFFu + (a >> 13 & 1u) - 0x38000000u) >> 13; // a carry out of the digits moves the exponent, as it should
+	} else if (a > 0x7F800000u) {
+		h = 0x7E00u; // the plain NaN: a payload could be the guard's poison
+	} else if (a >= 0x477FF000u) {
+		h |= 0x7C00u;
+	} else if (a > 0x33000000u) { // 2^-25, half of the smallest, and below it is 0
+		// Units of 2^-24: the digits stand for multiples of 2^(exponent - 150).
+		const uint m = a & 0x7FFFFFu | 0x800000u, s = 126u - (a >> 23);
+		h |= m + (1u << s - 1u) - 1u + (m >> s & 1u) >> s;
+	}
+	return h;
 }
 
 // The same as a float again; of numbers whose subnormals a device may not keep in unpackHalf2x16, by hand.
@@ -80,15 +86,21 @@ float as_f8(float x, float most, uint least, uint digits)
 #if STORE_F16
 layout(buffer_reference, std430, buffer_reference_align = 2) buffer Bits { uint16_t v[]; };
 
-void put(Real y, uint at, float x)
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer Words2 { uvec2 v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Words4 { uvec4 v[]; };
+
+uvec2 halves(vec4 x)
 {
-	Bits(y).v[at] = uint16_t(half_bits(x));
+	return uvec2(half_bits(x.x) | half_bits(x.y) << 16, half_bits(x.z) | half_bits(x.w) << 16);
 }
+
+void put(Real y, uint at, float x)   { Bits(y).v[at] = uint16_t(half_bits(x)); }
+void put4(Real y, uint at, vec4 x)   { Words2(y).v[at / 4] = halves(x); }
+void put8(Real y, uint at, vec4 a, vec4 b) { Words4(y).v[at / 8] = uvec4(halves(a), halves(b)); }
 #else
-void put(Real y, uint at, float x)
-{
-	y.v[at] = x;
-}
+void put(Real y, uint at, float x)   { y.v[at] = x; }
+void put4(Real y, uint at, vec4 x)   { Real4(y).v[at / 4] = x; }
+void put8(Real y, uint at, vec4 a, vec4 b) { Real8(y).v[at / 8] = EightReals(a, b); }
 #endif
 
 // No literal of these: a NaN must stay one, an infinity too.

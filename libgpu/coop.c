@@ -1,0 +1,103 @@
+/* coop.c: cooperative matrices: what a device has of them. */
+#include "libgpu/coop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* VkCooperativeMatrixPropertiesKHR, and the numbers in it. */
+typedef struct size_listed {
+	VkStructureType sType;
+	void           *pNext;
+	uint32_t        M, N, K, A, B, C, result;
+	VkBool32        saturates;
+	uint32_t        scope;
+} size_listed;
+
+enum { SIZE_LISTED = 1000506001, FLOAT16 = 0, FLOAT32 = 1, SCOPE_SUBGROUP = 3 };
+
+typedef VkResult (VKAPI_PTR *list_sizes)(VkPhysicalDevice, uint32_t *, size_listed *);
+
+/* shared: bytes that the build lets a workgroup have (CMakeLists.txt). */
+static const struct { uint32_t side, subgroup, shared; } size_of[VN_N_COOPS] = {
+	[VN_COOP_16] = { 16, 32, 49152 },
+	[VN_COOP_8]  = { 8, 8, 32768 },
+};
+
+uint32_t vn_coop_side(vn_coop c)
+{
+	return size_of[c].side;
+}
+
+uint32_t vn_coop_subgroup(vn_coop c)
+{
+	return size_of[c].subgroup;
+}
+
+
+static bool has_extension(VkPhysicalDevice p)
+{
+	uint32_t               n = 0;
+	VkExtensionProperties *list;
+	bool                   found = false;
+
+	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
+		return false;
+	if (vn_vk.EnumerateDeviceExtensionProperties(p, NULL, &n, list) >= VK_SUCCESS)
+		for (uint32_t i = 0; i < n && !found; i++)
+			found = strcmp(list[i].extensionName, VN_COOP_EXTENSION) == 0;
+	free(list);
+	return found;
+}
+
+static bool has_features(VkPhysicalDevice p)
+{
+	vn_coop_features coop = { .sType = VN_COOP_FEATURES };
+	VkPhysicalDeviceVulkan13Features v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES, .pNext = &coop };
+	VkPhysicalDeviceVulkan12Features v12 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, .pNext = &v13 };
+	VkPhysicalDeviceFeatures2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2, .pNext = &v12 };
+
+	vn_vk.GetPhysicalDeviceFeatures2(p, &all);
+	return coop.cooperativeMatrix && v12.vulkanMemoryModel && v12.shaderFloat16 && v13.subgroupSizeControl && v13.computeFullSubgroups;
+}
+
+/* Subgroups of so many lanes can be had, and workgroups as our shaders ask for. */
+static bool has_room(VkPhysicalDevice p, vn_coop c)
+{
+	VkPhysicalDeviceVulkan13Properties v13 = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES };
+	VkPhysicalDeviceProperties2 all = { .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &v13 };
+
+	vn_vk.GetPhysicalDeviceProperties2(p, &all);
+	return v13.minSubgroupSize <= size_of[c].subgroup && size_of[c].subgroup <= v13.maxSubgroupSize &&
+	       v13.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT &&
+	       all.properties.limits.maxComputeSharedMemorySize >= size_of[c].shared &&
+	       all.properties.limits.maxComputeWorkGroupInvocations >= VN_COOP_LANES &&
+	       all.properties.limits.maxComputeWorkGroupSize[0] >= VN_COOP_LANES;
+}
+
+static bool is_listed(const size_listed *list, uint32_t n, uint32_t side)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i].M == side && list[i].N == side && list[i].K == side && list[i].A == FLOAT16 && list[i].B == FLOAT16 &&
+		    list[i].C == FLOAT32 && list[i].result == FLOAT32 && list[i].scope == SCOPE_SUBGROUP && !list[i].saturates)
+			return true;
+	return false;
+}
+
+vn_coop vn_coop_of(VkInstance instance, VkPhysicalDevice p)
+{
+	const list_sizes ask = (list_sizes)(void (*)(void))vn_vk.GetInstanceProcAddr(instance, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+	uint32_t         n = 0;
+	size_listed     *list;
+	vn_coop          found = VN_COOP_NONE;
+
+	if (!ask || !has_extension(p) || !has_features(p) || ask(p, &n, NULL) != VK_SUCCESS || n == 0 || !(list = calloc(n, sizeof *list)))
+		return VN_COOP_NONE;
+	for (uint32_t i = 0; i < n; i++)
+		list[i].sType = (VkStructureType)SIZE_LISTED;
+	if (ask(p, &n, list) == VK_SUCCESS)
+		for (vn_coop c = VN_COOP_NONE + 1; c < VN_N_COOPS && !found; c++)
+			if (is_listed(list, n, size_of[c].side) && has_room(p, c))
+				found = c;
+	free(list);
+	return found;
+}

@@ -1,0 +1,169 @@
+/* ops_attention.c: attention into the command buffer. */
+#include "libgpu/ops.h"
+
+#include "libgpu/ops_internal.h"
+
+#define FEW       8   /* tokens of a call that go to attention_few.comp */
+#define QUERIES   64  /* of a block, and keys of a tile: attention.comp */
+#define PARTS_MAX 64  /* attention_join.comp */
+#define CHUNK     128 /* keys of a part at least */
+/* Workgroups that keep a big device busy (an H200 has 132 processors): below the first, keys are parted for up to the
+ * second. Constants, not the device's own numbers: the bits of a run depend on its tokens alone. */
+#define BUSY      256
+#define BUSY_MOST 512
+
+/* A softmax of an experiment, which goes row by row. */
+static bool other_softmax(const vn_node *n)
+{
+	return n->x.attention.form && n->x.attention.form != VN_ATTN_SCORES_F16;
+}
+
+/* What an experiment changes, in one word (mask.glsl). */
+static uint32_t packed(const vn_gpu_pass *w, const vn_node *n)
+{
+	const uint32_t cache = n->x.attention.cache_steps && w->past == 0 ? 0 : (uint32_t)n->x.attention.cache;
+
+	return (uint32_t)n->x.attention.form | (uint32_t)n->x.attention.from_zero << 8 | (uint32_t)n->x.attention.blind << 9 | (n->x.attention.cache_of == 2 ? 0 : cache << 12) |
+	       (n->x.attention.cache_of == 1 ? 0 : cache << 16) | (uint32_t)n->x.attention.sinks << 20;
+}
+
+/* What the attention shaders share, for queries from row `row` on. */
+static vn_push_attention attention_push(const vn_gpu_pass *w, const vn_node *n, int64_t row, int64_t rows)
+{
+	const int64_t H = n->c.attention.heads, K = n->c.attention.head_dim;
+	const int64_t from = other_softmax(n) ? 0 : row; /* other queries' scores, too */
+
+	return (vn_push_attention){ .q = in_buffer(w, buffer_of(w, n->in[VN_ATTN_Q]), from * H * K), .k = state_of(w, n, VN_ATTN_KEYS)->address,
+		.v = state_of(w, n, VN_ATTN_VALUES)->address, .T = (uint32_t)rows, .S = (uint32_t)(w->past + w->tokens), .P = (uint32_t)(w->past + row),
+		.H = (uint32_t)H, .G = (uint32_t)n->c.attention.kv_heads, .K = (uint32_t)K,
+		.causal = n->c.attention.causal != 0, .window = (uint32_t)n->c.attention.window,
+		.scale = (float)n->c.attention.scale,
+		.B = (uint32_t)w->g->cache.pages.block, .table = w->g->cache.pages.table.address,
+		.ahead = n->x.attention.ahead, .head_map = (uint32_t)n->x.attention.head_map, .leak = (uint32_t)n->x.attention.leak,
+		.padding = (uint32_t)n->x.attention.padding, .packed = packed(w, n), .cache_block = (uint32_t)n->x.attention.cache_block,
+		.before = (uint32_t)row };
+}
+
+static void reads_state(vn_gpu_pass *w, const vn_node *n, int slot)
+{
+	vn_encode_reads(&w->g->encoder, state_of(w, n, slot));
+	if (w->g->cache.pages.block)
+		vn_encode_reads(&w->g->encoder, &w->g->cache.pages.table);
+}
+
+/* How the keys of a call are parted (shaders/parts.glsl). */
+typedef struct key_parts { int64_t first, keys, n; } key_parts;
+
+/* By the tokens and keys of the call and nothing else: never by what is tapped. */
+static key_parts parts_of(const vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t S = w->past + w->tokens, window = n->c.attention.window;
+	const int64_t first = window && w->past + 1 > window ? (w->past + 1 - window) / QUERIES * QUERIES : 0;
+	const int64_t workgroups = groups(w->tokens, QUERIES) * n->c.attention.heads;
+	const bool    few = w->tokens <= FEW;
+	const int64_t most = few ? PARTS_MAX : workgroups >= BUSY ? 1 : smaller(BUSY_MOST / workgroups, PARTS_MAX);
+	const int64_t unit = few ? CHUNK : QUERIES, wanted = smaller(most, groups(S - first, CHUNK));
+	const int64_t keys = groups(groups(S - first, wanted), unit) * unit;
+
+	return (key_parts){ first, keys, groups(S - first, keys) };
+}
+
+/* Floats of a head of a query: its sums, their maximum and the sum of weights. */
+static int64_t part_floats(const vn_node *n)
+{
+	return n->c.attention.head_dim + 2;
+}
+
+VkDeviceSize vn_ops_attention_parts(const vn_gpu_pass *w)
+{
+	VkDeviceSize most = 0;
+
+	for (int i = 0; i < w->g->plan->n_nodes; i++) {
+		const vn_node *n = &w->g->plan->node[i];
+		if (n->op != VN_OP_ATTENTION || vn_node_is_variant(n))
+			continue;
+		const key_parts    k = parts_of(w, n);
+		const VkDeviceSize bytes = (VkDeviceSize)(w->tokens * n->c.attention.heads * k.n * part_floats(n)) * sizeof(float);
+		if (k.n > 1 && bytes > most)
+			most = bytes;
+	}
+	return most;
+}
+
+static void reads_all(vn_gpu_pass *w, const vn_node *n)
+{
+	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
+	reads_state(w, n, VN_ATTN_KEYS);
+	reads_state(w, n, VN_ATTN_VALUES);
+}
+
+/* T queries from row t on. */
+static void usual(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+{
+	const int64_t     H = n->c.attention.heads;
+	const key_parts   k = parts_of(w, n);
+	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]), *to = k.n > 1 ? &w->g->sums : y;
+	const uint64_t    context = in_buffer(w, y, t * H * n->c.attention.head_dim);
+	vn_push_attention push = attention_push(w, n, t, T);
+
+	push.h0 = (uint32_t)k.n;
+	push.j0 = (uint32_t)k.first;
+	push.n_keys = (uint32_t)k.keys;
+	push.y = k.n > 1 ? to->address : context;
+	reads_all(w, n);
+	vn_encode_writes(&w->g->encoder, to);
+	if (w->tokens <= FEW) {
+		vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_FEW, &push, T * k.n, H);
+	} else {
+		const vn_kernel kernel = vn_kernel_of_attention(&w->g->kernels, n->c.attention.head_dim);
+		const int64_t   block = kernel == VN_K_ATTENTION ? QUERIES : 4 * w->g->kernels.side; /* attention_coop.comp */
+		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups(T, block) * k.n, H);
+	}
+	if (k.n == 1)
+		return;
+	push.q = push.y;
+	push.y = context;
+	vn_encode_reads(&w->g->encoder, to);
+	vn_encode_writes(&w->g->encoder, y);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_JOIN, &push, T * H, 1);
+}
+
+/* As an experiment has it. */
+static void variant(vn_gpu_pass *w, const vn_node *n, int64_t t, int64_t T)
+{
+	const int64_t     H = n->c.attention.heads;
+	vn_buffer        *y = buffer_of(w, n->out[VN_ATTN_CONTEXT]);
+	vn_push_attention push = attention_push(w, n, t, T);
+
+	push.y = in_buffer(w, y, t * H * n->c.attention.head_dim);
+	reads_all(w, n);
+	vn_encode_writes(&w->g->encoder, y);
+	vn_encode_dispatch(&w->g->encoder, VN_K_ATTENTION_EXPERIMENT, &push, other_softmax(n) ? T : groups(T, 8), H);
+}
+
+void vn_ops_attention(vn_gpu_pass *w, const vn_node *n)
+{
+	const int64_t step = rows_at_once((int64_t)n->c.attention.heads * n->c.attention.head_dim);
+
+	for (int64_t t = 0; t < w->tokens; t += step)
+		(vn_node_is_variant(n) ? variant : usual)(w, n, t, smaller(step, w->tokens - t));
+}
+
+void vn_ops_attention_part(vn_gpu_pass *w, int node, int slot, int64_t head, int64_t row, int64_t rows, int64_t col,
+                           int64_t cols)
+{
+	const vn_node    *n = &w->g->plan->node[node];
+	vn_push_attention push = attention_push(w, n, row, rows);
+
+	push.y = w->g->scratch.address;
+	push.h0 = (uint32_t)head;
+	push.j0 = (uint32_t)col;
+	push.n_keys = (uint32_t)cols;
+	vn_encode_reads(&w->g->encoder, buffer_of(w, n->in[VN_ATTN_Q]));
+	reads_state(w, n, VN_ATTN_KEYS);
+	vn_encode_writes(&w->g->encoder, &w->g->scratch);
+	if (slot == VN_ATTN_SCORES)
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_SCORES, n), &push, groups(rows * cols, 64), 1);
+	else
+		vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ATTN_PROBS, n), &push, rows, 1);
+}

@@ -1,0 +1,125 @@
+/* product.c: x w^T + bias: the way it is computed, and the commands. */
+#include "libgpu/product.h"
+
+enum { VEC_LANES = 128 }; /* linear_vec.comp */
+
+/* Tiles: tokens by columns; of cooperative matrices, matrices by matrices. */
+static const struct tile { int tokens, columns; } plain[VN_N_KERNELS] = {
+	[VN_K_LINEAR_128X64] = { 128, 64 },
+	[VN_K_LINEAR_64X64]  = { 64, 64 },
+	[VN_K_LINEAR_32X32]  = { 32, 32 },
+	[VN_K_LINEAR_16X64]  = { 16, 64 },
+}, coop[VN_N_KERNELS] = {
+	[VN_K_COOP_8X8] = { 8, 8 },
+	[VN_K_COOP_8X4] = { 8, 4 },
+	[VN_K_COOP_4X4] = { 4, 4 },
+	[VN_K_COOP_2X4] = { 2, 4 },
+	[VN_K_COOP_2X2] = { 2, 2 },
+	[VN_K_COOP_1X2] = { 1, 2 },
+};
+
+static int64_t cut(int64_t n, int64_t each)
+{
+	return (n + each - 1) / each;
+}
+
+static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
+{
+	return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
+}
+
+/* Large tiles read the least, and small ones fill the device: the largest that gives half of the processors of a large
+ * device a workgroup, or does so when long rows are shared out. Measured on an H200. */
+static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
+{
+	enum { ENOUGH = 64, LONG = 2048, SHARES = 4 };
+	static const struct { vn_kernel kernel; int least, shared_from; } of[] = {
+		{ VN_K_COOP_8X8, 65, 129 }, { VN_K_COOP_8X4, 65, 0 }, { VN_K_COOP_4X4, 33, 33 }, { VN_K_COOP_2X4, 17, 0 }, { VN_K_COOP_2X2, 17, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+		const int64_t n = T < of[i].least ? 0 : tiles(k, of[i].kernel, T, M);
+		if (n >= ENOUGH)
+			return (vn_way){ of[i].kernel, 1 };
+		if (of[i].shared_from && T >= of[i].shared_from && N >= LONG && n * SHARES >= ENOUGH)
+			return (vn_way){ of[i].kernel, SHARES };
+	}
+	return (vn_way){ VN_K_COOP_1X2, N >= LONG && tiles(k, VN_K_COOP_1X2, T, M) < ENOUGH ? SHARES : 1 };
+}
+
+/* The largest tile of those that give the processors something to do. All give the same bits. */
+static vn_way plain_way(int64_t T, int64_t M)
+{
+	enum { ENOUGH = 128 };
+
+	if (T <= 16)
+		return (vn_way){ VN_K_LINEAR_16X64, 1 };
+	for (vn_kernel k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_32X32; k++)
+		if (cut(T, plain[k].tokens) * cut(M, plain[k].columns) >= ENOUGH)
+			return (vn_way){ k, 1 };
+	return (vn_way){ VN_K_LINEAR_32X32, 1 };
+}
+
+/* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
+static vn_way vector_way(int64_t M, int64_t N)
+{
+	const int64_t busy = N > 1024 ? 100000 : 65536;
+	int           lanes = 8;
+
+	while (lanes < VEC_LANES && M * lanes < busy)
+		lanes *= 2;
+	return (vn_way){ VN_K_LINEAR_VEC, lanes };
+}
+
+vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
+{
+	if (T == 1)
+		return vector_way(M, N);
+	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(T, M);
+}
+
+static bool is_joined(vn_way way)
+{
+	return coop[way.kernel].tokens && way.shares > 1;
+}
+
+VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M)
+{
+	return is_joined(way) ? (VkDeviceSize)(way.shares * T * cut(M, 8) * 8) * sizeof(float) : 0;
+}
+
+static void uses(vn_encoder *e, const vn_product *p, vn_buffer *in, vn_buffer *out)
+{
+	vn_encode_reads(e, in);
+	if (in == p->x)
+		vn_encode_reads(e, p->w);
+	if (p->b)
+		vn_encode_reads(e, p->b);
+	vn_encode_writes(e, out);
+}
+
+void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t element)
+{
+	const bool     joined = is_joined(way);
+	vn_push_linear push = p->at;
+
+	push.has_bias = p->b != NULL;
+	push.width = push.N % 8 == 0 ? 8 : push.N % 4 == 0 ? 4 : 1;
+	push.sums = joined ? p->sums->address : 0;
+	push.shares = (uint32_t)way.shares;
+	push.y_wide = push.y % 16 == 0 && push.y_stride * element % 16 == 0;
+	uses(e, p, p->x, joined ? p->sums : p->y);
+	if (way.kernel == VN_K_LINEAR_VEC)
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, VEC_LANES / way.shares), 1);
+	else if (coop[way.kernel].tokens)
+		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
+	else
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens));
+	if (!joined)
+		return;
+	const bool early = e->early;
+	e->early = false; /* an experiment leaves out what stands before the product, not what stands inside */
+	uses(e, p, p->sums, p->y);
+	vn_encode_dispatch(e, VN_K_LINEAR_JOIN, &push, cut((int64_t)push.T * cut(push.M, 8) * 8, 128), 1);
+	e->early = early;
+}

@@ -1,0 +1,45 @@
+#version 460
+// attention_join: the parts of a query's keys become its context.
+//
+//   y[i,h,:] = sum_s exp(top_s - top) context_s / sum_s exp(top_s - top) sum_s     top: the largest top_s
+//
+//   q: parts (T,H,parts,K+2) float in (parts.glsl), at most LANES of them     y (T,H,K) real out
+//   push      vn_push_attention; k and v are not read
+//   dispatch  any x; a workgroup takes a head of a query, in strides of the grid
+//
+// Parts are summed in their order.
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+#include "mask.glsl"
+#include "parts.glsl"
+
+const uint LANES = 64;
+layout(local_size_x = 64) in;
+#include "fold.glsl"
+
+shared float ws[LANES];
+
+void join(uint i, uint h)
+{
+	const uint  lane = gl_LocalInvocationID.x, first = parts_begin(i), n = parts_end(i) - first;
+	const uint  at = part_at(i, h, first), step = p.K + 2;
+	Float part = Float(p.q);
+	const float top = lane < n ? part.v[at + lane * step + p.K] : -INFINITY, most = fold_max(top);
+	const float w = lane < n ? exp_(top - (most == -INFINITY ? 0.0 : most)) : 0.0;
+
+	ws[lane] = w;
+	const float sum = fold_sum(lane < n ? w * part.v[at + lane * step + p.K + 1] : 0.0); // and ws is written
+	for (uint d = lane; d < p.K; d += LANES) {
+		float context = 0.0;
+		for (uint s = 0; s < n; s++)
+			context += ws[s] * part.v[at + s * step + d];
+		put(p.y, (i * p.H + h) * p.K + d, context / sum);
+	}
+	barrier(); // ws is read above
+}
+
+void main()
+{
+	for (uint r = gl_WorkGroupID.x; r < p.T * p.H; r += gl_NumWorkGroups.x)
+		join(r / p.H, r % p.H);
+}

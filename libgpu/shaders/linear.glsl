@@ -1,0 +1,16 @@
+// linear.glsl: operands of the shaders of a product x w^T + bias.
+#if SUM_F16
+#extension GL_EXT_shader_explicit_arithmetic_types_float16 : require
+#define sum_t float16_t // every fma rounds
+#else
+#define sum_t float
+#endif
+
+layout(push_constant) uniform Push {
+	Real  x, w, b, y;
+	uint  T, M, N, y_stride;
+	uint  has_bias, width; // width: x, w and their rows start at multiples of so many elements: 8, 4 or 1
+	Float sums;            // of the shares of N
+	uint  shares;
+	uint  y_wide;          // 1: y and its rows start at multiples of 16 bytes
+} p;
