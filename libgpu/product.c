@@ -25,39 +25,50 @@ static int64_t cut(int64_t n, int64_t each)
 
 static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
 {
-	return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
+	if (coop[kernel].tokens)
+		return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
+	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
 }
 
-/* Large tiles read the least, and small ones fill the device: the largest that gives half of the processors of a large
- * device a workgroup, or does so when long rows are shared out. Measured on an H200. */
+/* Into how many shares the inputs of long rows go, for the device to have work: 512 workgroups keep a large one busy. */
+static int shares_of(int64_t n, int64_t N, int64_t shortest)
+{
+	enum { BUSY = 512, MOST = 16 };
+	int shares = 1;
+
+	while (N >= shortest && shares < MOST && n * shares * 2 <= BUSY)
+		shares *= 2;
+	return shares;
+}
+
+/* Large tiles read the least, and small ones fill the device. Measured on an H200. */
 static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 64, LONG = 2048, SHARES = 4 };
-	static const struct { vn_kernel kernel; int least, shared_from; } of[] = {
-		{ VN_K_COOP_8X8, 65, 129 }, { VN_K_COOP_8X4, 65, 0 }, { VN_K_COOP_4X4, 33, 33 }, { VN_K_COOP_2X4, 17, 0 }, { VN_K_COOP_2X2, 17, 0 },
-	};
+	enum { ENOUGH = 300, LONG = 2048 };
+	vn_kernel kernel = VN_K_COOP_2X2;
 
-	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-		const int64_t n = T < of[i].least ? 0 : tiles(k, of[i].kernel, T, M);
-		if (n >= ENOUGH)
-			return (vn_way){ of[i].kernel, 1 };
-		if (of[i].shared_from && T >= of[i].shared_from && N >= LONG && n * SHARES >= ENOUGH)
-			return (vn_way){ of[i].kernel, SHARES };
-	}
-	return (vn_way){ VN_K_COOP_1X2, N >= LONG && tiles(k, VN_K_COOP_1X2, T, M) < ENOUGH ? SHARES : 1 };
+	if (T <= k->side)
+		kernel = VN_K_COOP_1X2;
+	else if (T > 2 * k->side && (N >= LONG || tiles(k, VN_K_COOP_4X4, T, M) >= ENOUGH))
+		kernel = VN_K_COOP_4X4;
+	else if (tiles(k, VN_K_COOP_2X4, T, M) >= ENOUGH)
+		kernel = VN_K_COOP_2X4;
+	return (vn_way){ kernel, shares_of(tiles(k, kernel, T, M), N, LONG) };
 }
 
-/* The largest tile of those that give the processors something to do. All give the same bits. */
-static vn_way plain_way(int64_t T, int64_t M)
+/* The same, of the plain kernels. */
+static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 128 };
+	enum { ENOUGH = 128, LONG = 512 };
+	vn_kernel kernel = VN_K_LINEAR_32X32;
 
 	if (T <= 16)
-		return (vn_way){ VN_K_LINEAR_16X64, 1 };
-	for (vn_kernel k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_32X32; k++)
-		if (cut(T, plain[k].tokens) * cut(M, plain[k].columns) >= ENOUGH)
-			return (vn_way){ k, 1 };
-	return (vn_way){ VN_K_LINEAR_32X32, 1 };
+		kernel = VN_K_LINEAR_16X64;
+	else if (tiles(k, VN_K_LINEAR_128X64, T, M) >= 2 * ENOUGH)
+		kernel = VN_K_LINEAR_128X64;
+	else if (tiles(k, VN_K_LINEAR_64X64, T, M) >= 2 * ENOUGH)
+		kernel = VN_K_LINEAR_64X64;
+	return (vn_way){ kernel, k->float_sums ? shares_of(tiles(k, kernel, T, M), N, LONG) : 1 };
 }
 
 /* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
@@ -75,12 +86,12 @@ vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1)
 		return vector_way(M, N);
-	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(T, M);
+	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(k, T, M, N);
 }
 
 static bool is_joined(vn_way way)
 {
-	return coop[way.kernel].tokens && way.shares > 1;
+	return way.kernel != VN_K_LINEAR_VEC && way.shares > 1;
 }
 
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M)
@@ -114,7 +125,7 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 	else if (coop[way.kernel].tokens)
 		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens));
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens) * way.shares);
 	if (!joined)
 		return;
 	const bool early = e->early;

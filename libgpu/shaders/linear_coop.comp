@@ -37,16 +37,26 @@ shared uvec4 sh[PANELS > STRIPS ? PANELS : STRIPS];
 
 uvec4 x_next[X_EACH], w_next[W_EACH];
 
-// at: the first of the panel's inputs, in eights; n: eights of a row.
+uint x_row(uint t0, uint i) { return min(t0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.T - 1); }
+uint w_row(uint m0, uint i) { return min(m0 + (gl_LocalInvocationID.x + i * LANES) / ROW, p.M - 1); }
+
+// at: the first of the panel's inputs, in eights; n: eights of a row. Only the last panel asks where the row ends.
 void fetch(uint t0, uint m0, uint at, uint n)
 {
-	[[unroll]] for (uint i = 0; i < X_EACH; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES, k = at + e % ROW;
-		x_next[i] = k < n ? Eight(p.x).v[min(t0 + e / ROW, p.T - 1) * n + k] : uvec4(0);
-	}
-	[[unroll]] for (uint i = 0; i < W_EACH; i++) {
-		const uint e = gl_LocalInvocationID.x + i * LANES, k = at + e % ROW;
-		w_next[i] = k < n ? Eight(p.w).v[min(m0 + e / ROW, p.M - 1) * n + k] : uvec4(0);
+	if (at + ROW <= n) {
+		[[unroll]] for (uint i = 0; i < X_EACH; i++)
+			x_next[i] = Eight(p.x).v[x_row(t0, i) * n + at + (gl_LocalInvocationID.x + i * LANES) % ROW];
+		[[unroll]] for (uint i = 0; i < W_EACH; i++)
+			w_next[i] = Eight(p.w).v[w_row(m0, i) * n + at + (gl_LocalInvocationID.x + i * LANES) % ROW];
+	} else {
+		[[unroll]] for (uint i = 0; i < X_EACH; i++) {
+			const uint k = at + (gl_LocalInvocationID.x + i * LANES) % ROW;
+			x_next[i] = k < n ? Eight(p.x).v[x_row(t0, i) * n + k] : uvec4(0);
+		}
+		[[unroll]] for (uint i = 0; i < W_EACH; i++) {
+			const uint k = at + (gl_LocalInvocationID.x + i * LANES) % ROW;
+			w_next[i] = k < n ? Eight(p.w).v[w_row(m0, i) * n + k] : uvec4(0);
+		}
 	}
 }
 
