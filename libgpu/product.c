@@ -30,45 +30,54 @@ static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M
 	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
 }
 
-/* Into how many shares the inputs of long rows go, for the device to have work: 512 workgroups keep a large one busy. */
-static int shares_of(int64_t n, int64_t N, int64_t shortest)
+/* Into how many shares the inputs of long rows go, for so many workgroups at most. */
+static int shares_of(int64_t n, int64_t workgroups)
 {
-	enum { BUSY = 512, MOST = 16 };
+	enum { MOST = 16 };
 	int shares = 1;
 
-	while (N >= shortest && shares < MOST && n * shares * 2 <= BUSY)
+	while (shares < MOST && n * shares * 2 <= workgroups)
 		shares *= 2;
 	return shares;
 }
 
-/* Large tiles read the least, and small ones fill the device. Measured on an H200. */
+/* Large tiles read the least, and small ones fill the device. The numbers are those of an H200, which has 132 processors:
+ * for each shape and number of tokens of tests/bench_products.c the way that took the least time, or nearly so. */
 static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 300, LONG = 2048 };
-	vn_kernel kernel = VN_K_COOP_2X2;
+	enum { LONG = 2048, ONE_EACH = 140, FOUR_EACH = 512 };
+	const bool is_long = N >= LONG;
+	vn_kernel  kernel = VN_K_COOP_2X2;
 
+	if (is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= ONE_EACH / 10)
+		return (vn_way){ VN_K_COOP_8X8, shares_of(tiles(k, VN_K_COOP_8X8, T, M), ONE_EACH) };
 	if (T <= k->side)
 		kernel = VN_K_COOP_1X2;
-	else if (T > 2 * k->side && (N >= LONG || tiles(k, VN_K_COOP_4X4, T, M) >= ENOUGH))
+	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)
+		kernel = VN_K_COOP_8X4;
+	else if (T > 2 * k->side && (is_long || tiles(k, VN_K_COOP_4X4, T, M) >= 300))
 		kernel = VN_K_COOP_4X4;
-	else if (tiles(k, VN_K_COOP_2X4, T, M) >= ENOUGH)
+	else if (tiles(k, VN_K_COOP_2X4, T, M) >= 400)
 		kernel = VN_K_COOP_2X4;
-	return (vn_way){ kernel, shares_of(tiles(k, kernel, T, M), N, LONG) };
+	return (vn_way){ kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
-/* The same, of the plain kernels. */
+/* The same, of the plain kernels. Half sums are not shared out: each of their additions rounds, in one order. */
 static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 128, LONG = 512 };
-	vn_kernel kernel = VN_K_LINEAR_32X32;
+	enum { LONG = 512, FOUR_EACH = 512 };
+	vn_kernel     kernel = VN_K_LINEAR_32X32;
+	const int64_t large = tiles(k, VN_K_LINEAR_128X64, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
 
 	if (T <= 16)
 		kernel = VN_K_LINEAR_16X64;
-	else if (tiles(k, VN_K_LINEAR_128X64, T, M) >= 2 * ENOUGH)
+	else if (large >= 240 && large <= 3 * 132) /* as many as run at once */
 		kernel = VN_K_LINEAR_128X64;
-	else if (tiles(k, VN_K_LINEAR_64X64, T, M) >= 2 * ENOUGH)
+	else if (T > 32 && middle >= (k->float_sums ? 56 : 240))
 		kernel = VN_K_LINEAR_64X64;
-	return (vn_way){ kernel, k->float_sums ? shares_of(tiles(k, kernel, T, M), N, LONG) : 1 };
+	else if (T > 32 && k->float_sums && N >= 4 * LONG)
+		kernel = VN_K_LINEAR_64X64;
+	return (vn_way){ kernel, k->float_sums && N >= LONG && kernel != VN_K_LINEAR_128X64 ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
 /* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
@@ -77,7 +86,7 @@ static vn_way vector_way(int64_t M, int64_t N)
 	const int64_t busy = N > 1024 ? 100000 : 65536;
 	int           lanes = 8;
 
-	while (lanes < VEC_LANES && M * lanes < busy)
+	while (lanes < VEC_LANES && M * lanes < busy && lanes * 16 <= N) /* each has 16 bytes to read */
 		lanes *= 2;
 	return (vn_way){ VN_K_LINEAR_VEC, lanes };
 }
