@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 const vn_command vn_devices_command = {
-	.name = "devices", .synopsis = "[--help]",
+	.name = "devices", .synopsis = "",
 	.about = "List the Vulkan devices of this machine, and what an unsuitable one lacks. The number is what --device of capture, isolate and evaluate takes.",
 	.status = "0 listed, 2 trouble, or there is none",
 };
@@ -24,12 +24,6 @@ static void print(const vn_gpu_device *d)
 	else
 		printf("   suitable\n");
 }
-
-const vn_command vn_devices_command = {
-	.name = "devices", .synopsis = "",
-	.about = "List the Vulkan devices, and what an unsuitable one lacks.",
-	.status = "0 done, 2 no device, or trouble",
-};
 
 int cmd_devices(int argc, char **argv)
 {

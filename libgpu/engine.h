@@ -62,6 +62,7 @@ struct vn_gpu {
 	uint64_t      *stamp;    /* (n_nodes + 1) */
 	double         total_ms;
 	bool           timed;
+	bool           time_nodes, times_nodes; /* of calls to come; of the last one */
 
 	/* For tests: a node that is left out; a node told to write one row too many. -1: none. */
 	int            break_skip, break_overrun;

@@ -212,13 +212,16 @@ void vn_gpu_facts(const void *gpu, vn_facts *f)
 		vn_facts_set(f, "weights_overflowed_in", "%s", g->plan->weight[g->weights.first_overflowed].name);
 }
 
+void vn_gpu_time_nodes(vn_gpu *g, bool on)
+{
+	g->time_nodes = on;
+}
+
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total)
 {
-	if (!g->timed)
-		return NULL;
 	if (total)
-		*total = g->total_ms;
-	return g->node_ms;
+		*total = g->timed ? g->total_ms : 0.0;
+	return g->timed && g->times_nodes ? g->node_ms : NULL;
 }
 
 const vn_engine_ops vn_gpu_ops = {

@@ -85,11 +85,14 @@ extern const vn_engine_ops vn_gpu_ops;
  * "... was overrun: ...". A failure of any part of a call ends the call. Nothing need execute before a read, a flush or
  * end: these submit and wait. read and write refuse a value that no node to come reads. */
 
+/* From the next call on, each node is timed; at first none is, for it takes time itself (1 us a node on an H200). */
+void vn_gpu_time_nodes(vn_gpu *g, bool on);
+
 /* Milliseconds on the device of each node in the last call, by timestamps:
- * (n_nodes of the plan), engine's, valid until the next call; NULL when the
+ * (n_nodes of the plan), engine's, valid until the next call; NULL when nodes were not timed, the
  * device cannot tell or the last call failed. Nodes that do not wait for one
  * another may overlap: then the later one is charged with what is left of it.
- * A node's taps count as its own. *total: first timestamp to last. */
+ * A node's taps count as its own. *total: first timestamp to last, of nodes that were not timed too; 0 where there is none. */
 const double *vn_gpu_node_ms(const vn_gpu *g, double *total);
 
 #endif

@@ -237,7 +237,7 @@ vn_status vn_kernels_create(vn_device *d, vn_kernels *k, const vn_plan *plan, vn
 	vn_status   st;
 	VkResult   r;
 
-	*k = (vn_kernels){ .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
+	*k = (vn_kernels){ .float_sums = policy.sums == VN_F32, .side = policy.storage == VN_F16 && policy.sums == VN_F32 ? (int)vn_coop_side(d->coop) : 0 };
 	r = vn_vk.CreatePipelineLayout(d->device, &(VkPipelineLayoutCreateInfo){
 		.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, .pushConstantRangeCount = 1,
 		.pPushConstantRanges = &(VkPushConstantRange){ .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT, .size = 128 } },

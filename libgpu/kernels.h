@@ -61,6 +61,7 @@ typedef struct vn_kernels {
 	VkPipeline       pipeline[VN_N_KERNELS];
 	bool             cache_hit; /* a valid file was read */
 	int              side;      /* of the cooperative matrices; 0: the policy or the device has none */
+	bool             float_sums;
 } vn_kernels;
 
 /* The shader of a node's operation: the experiment's where one changes the node. */

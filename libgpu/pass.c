@@ -158,17 +158,28 @@ static vn_status taps_of(vn_gpu_pass *w, int node, vn_error *err)
 	return st;
 }
 
+static bool stamps(vn_gpu *g, uint32_t from, uint32_t n)
+{
+	return vn_vk.GetQueryPoolResults(g->device.device, g->encoder.queries, from, n, n * sizeof(*g->stamp), g->stamp + from, sizeof(*g->stamp),
+	                                 VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) == VK_SUCCESS;
+}
+
+/* Behind a node; the last one's stamp is there in any case. */
+static void stamp(vn_gpu *g, int node)
+{
+	if (g->times_nodes || node + 1 == g->plan->n_nodes)
+		vn_encode_stamp(&g->encoder, (uint32_t)node + 1);
+}
+
 static void read_stamps(vn_gpu *g)
 {
 	const uint32_t   n = (uint32_t)g->plan->n_nodes;
 	const vn_device *d = &g->device;
 
-	g->timed = g->encoder.queries &&
-	           vn_vk.GetQueryPoolResults(d->device, g->encoder.queries, 0, n + 1, (n + 1) * sizeof(*g->stamp), g->stamp,
-	                                 sizeof(*g->stamp), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT) == VK_SUCCESS;
+	g->timed = g->encoder.queries && (g->times_nodes ? stamps(g, 0, n + 1) : stamps(g, 0, 1) && stamps(g, n, 1));
 	if (!g->timed)
 		return;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n && g->times_nodes; i++)
 		g->node_ms[i] = (double)((g->stamp[i + 1] - g->stamp[i]) & d->tick_mask) * d->ns_per_tick * 1e-6;
 	g->total_ms = (double)((g->stamp[n] - g->stamp[0]) & d->tick_mask) * d->ns_per_tick * 1e-6;
 }
@@ -245,6 +256,7 @@ vn_status vn_gpu_begin(void *gpu, const int32_t *ids, int64_t tokens, const vn_t
 	for (int v = 0; v < g->plan->n_values; v++)
 		g->made[v] = false;
 	g->next = 0;
+	g->times_nodes = g->time_nodes;
 	g->foreign_used = 0;
 	if ((st = vn_encode_begin(&g->encoder, err)))
 		return st;
@@ -275,7 +287,7 @@ void vn_pass_over(vn_gpu *g, int to)
 			if (from >= 0 && g->made[n->in[from]])
 				vn_ops_append(&g->walk, n->state[k]);
 		}
-		vn_encode_stamp(&g->encoder, (uint32_t)g->next + 1);
+		stamp(g, g->next);
 	}
 }
 
@@ -315,7 +327,7 @@ static vn_status run_node(vn_gpu *g, int node, vn_error *err)
 	if ((st = taps_of(&g->walk, node, err)))
 		return st; /* there may be nothing to record into */
 	vn_ops_keep(&g->walk, n);
-	vn_encode_stamp(&g->encoder, (uint32_t)node + 1);
+	stamp(g, node);
 	for (int k = 0; k < n->n_out; k++)
 		if (n->out[k] >= 0)
 			g->made[n->out[k]] = true;

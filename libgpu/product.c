@@ -25,39 +25,59 @@ static int64_t cut(int64_t n, int64_t each)
 
 static int64_t tiles(const vn_kernels *k, vn_kernel kernel, int64_t T, int64_t M)
 {
-	return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
+	if (coop[kernel].tokens)
+		return cut(T, coop[kernel].tokens * k->side) * cut(M, coop[kernel].columns * k->side);
+	return cut(T, plain[kernel].tokens) * cut(M, plain[kernel].columns);
 }
 
-/* Large tiles read the least, and small ones fill the device: the largest that gives half of the processors of a large
- * device a workgroup, or does so when long rows are shared out. Measured on an H200. */
+/* Into how many shares the inputs of long rows go, for so many workgroups at most. */
+static int shares_of(int64_t n, int64_t workgroups)
+{
+	enum { MOST = 16 };
+	int shares = 1;
+
+	while (shares < MOST && n * shares * 2 <= workgroups)
+		shares *= 2;
+	return shares;
+}
+
+/* Large tiles read the least, and small ones fill the device. The numbers are those of an H200, which has 132 processors:
+ * for each shape and number of tokens of tests/bench_products.c the way that took the least time, or nearly so. */
 static vn_way coop_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 64, LONG = 2048, SHARES = 4 };
-	static const struct { vn_kernel kernel; int least, shared_from; } of[] = {
-		{ VN_K_COOP_8X8, 65, 129 }, { VN_K_COOP_8X4, 65, 0 }, { VN_K_COOP_4X4, 33, 33 }, { VN_K_COOP_2X4, 17, 0 }, { VN_K_COOP_2X2, 17, 0 },
-	};
+	enum { LONG = 2048, ONE_EACH = 140, FOUR_EACH = 512 };
+	const bool is_long = N >= LONG;
+	vn_kernel  kernel = VN_K_COOP_2X2;
 
-	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-		const int64_t n = T < of[i].least ? 0 : tiles(k, of[i].kernel, T, M);
-		if (n >= ENOUGH)
-			return (vn_way){ of[i].kernel, 1 };
-		if (of[i].shared_from && T >= of[i].shared_from && N >= LONG && n * SHARES >= ENOUGH)
-			return (vn_way){ of[i].kernel, SHARES };
-	}
-	return (vn_way){ VN_K_COOP_1X2, N >= LONG && tiles(k, VN_K_COOP_1X2, T, M) < ENOUGH ? SHARES : 1 };
+	if (is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X8, T, M) >= ONE_EACH / 10)
+		return (vn_way){ VN_K_COOP_8X8, shares_of(tiles(k, VN_K_COOP_8X8, T, M), ONE_EACH) };
+	if (T <= k->side)
+		kernel = VN_K_COOP_1X2;
+	else if (!is_long && T > 4 * k->side && tiles(k, VN_K_COOP_8X4, T, M) >= 200)
+		kernel = VN_K_COOP_8X4;
+	else if (T > 2 * k->side && (is_long || tiles(k, VN_K_COOP_4X4, T, M) >= 300))
+		kernel = VN_K_COOP_4X4;
+	else if (tiles(k, VN_K_COOP_2X4, T, M) >= 400)
+		kernel = VN_K_COOP_2X4;
+	return (vn_way){ kernel, is_long ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
-/* The largest tile of those that give the processors something to do. All give the same bits. */
-static vn_way plain_way(int64_t T, int64_t M)
+/* The same, of the plain kernels. Half sums are not shared out: each of their additions rounds, in one order. */
+static vn_way plain_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
-	enum { ENOUGH = 128 };
+	enum { LONG = 512, FOUR_EACH = 512 };
+	vn_kernel     kernel = VN_K_LINEAR_32X32;
+	const int64_t large = tiles(k, VN_K_LINEAR_128X64, T, M), middle = tiles(k, VN_K_LINEAR_64X64, T, M);
 
 	if (T <= 16)
-		return (vn_way){ VN_K_LINEAR_16X64, 1 };
-	for (vn_kernel k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_32X32; k++)
-		if (cut(T, plain[k].tokens) * cut(M, plain[k].columns) >= ENOUGH)
-			return (vn_way){ k, 1 };
-	return (vn_way){ VN_K_LINEAR_32X32, 1 };
+		kernel = VN_K_LINEAR_16X64;
+	else if (large >= 240 && large <= 3 * 132) /* as many as run at once */
+		kernel = VN_K_LINEAR_128X64;
+	else if (T > 32 && middle >= (k->float_sums ? 56 : 240))
+		kernel = VN_K_LINEAR_64X64;
+	else if (T > 32 && k->float_sums && N >= 4 * LONG)
+		kernel = VN_K_LINEAR_64X64;
+	return (vn_way){ kernel, k->float_sums && N >= LONG && kernel != VN_K_LINEAR_128X64 ? shares_of(tiles(k, kernel, T, M), FOUR_EACH) : 1 };
 }
 
 /* As few lanes to an output as keep the device busy: few rows are long chains of loads, many lanes wait for one another. */
@@ -66,7 +86,7 @@ static vn_way vector_way(int64_t M, int64_t N)
 	const int64_t busy = N > 1024 ? 100000 : 65536;
 	int           lanes = 8;
 
-	while (lanes < VEC_LANES && M * lanes < busy)
+	while (lanes < VEC_LANES && M * lanes < busy && lanes * 16 <= N) /* each has 16 bytes to read */
 		lanes *= 2;
 	return (vn_way){ VN_K_LINEAR_VEC, lanes };
 }
@@ -75,12 +95,12 @@ vn_way vn_product_way(const vn_kernels *k, int64_t T, int64_t M, int64_t N)
 {
 	if (T == 1)
 		return vector_way(M, N);
-	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(T, M);
+	return k->side && N % 8 == 0 ? coop_way(k, T, M, N) : plain_way(k, T, M, N);
 }
 
 static bool is_joined(vn_way way)
 {
-	return coop[way.kernel].tokens && way.shares > 1;
+	return way.kernel != VN_K_LINEAR_VEC && way.shares > 1;
 }
 
 VkDeviceSize vn_product_sums(vn_way way, int64_t T, int64_t M)
@@ -114,7 +134,7 @@ void vn_product_encode(vn_encoder *e, vn_way way, const vn_product *p, size_t el
 	else if (coop[way.kernel].tokens)
 		vn_encode_dispatch(e, way.kernel, &push, tiles(e->k, way.kernel, push.T, push.M) * way.shares, 1);
 	else
-		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens));
+		vn_encode_dispatch(e, way.kernel, &push, cut(push.M, plain[way.kernel].columns), cut(push.T, plain[way.kernel].tokens) * way.shares);
 	if (!joined)
 		return;
 	const bool early = e->early;

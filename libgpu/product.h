@@ -10,7 +10,7 @@
 
 typedef struct vn_way {
 	vn_kernel kernel;
-	int       shares; /* VN_K_LINEAR_VEC: lanes to an output; VN_K_COOP_...: parts of the inputs, each summed by itself, then joined in order */
+	int       shares; /* VN_K_LINEAR_VEC: lanes to an output; of others: parts of the inputs, each summed by itself, then joined in order */
 } vn_way;
 
 /* x (T,N), w (M,N). Kernels that the device lacks are not chosen. */

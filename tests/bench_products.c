@@ -97,7 +97,9 @@ static void every_way(int64_t T, int64_t M, int64_t N)
 			if (shares == 1 || T * M <= 512 * 4096)
 				show((vn_way){ (vn_kernel)k, shares }, T, M, N, false);
 	for (int k = VN_K_LINEAR_128X64; k < VN_K_LINEAR_VEC && !kernels.side; k++)
-		show((vn_way){ (vn_kernel)k, 1 }, T, M, N, false);
+		for (int shares = 1; shares <= (kernels.float_sums ? N > 2048 ? 16 : 4 : 1); shares *= 2)
+			if (shares == 1 || T * M <= 512 * 4096)
+				show((vn_way){ (vn_kernel)k, shares }, T, M, N, false);
 }
 
 int main(int argc, char **argv)

@@ -239,7 +239,8 @@ static void the_plain_kernels_are_exact(void)
 				for (int64_t T = 1; T < 200; T = 3 * T + 2) {
 					product p = make(T, of[i].M, of[i].N, of[i].M + (T == 5), i % 2, -2);
 					for (size_t k = 0; k < COUNT(plain); k++)
-						expect_right(&b, (vn_way){ plain[k], 1 }, &p);
+						for (int shares = 1; shares <= 4; shares += 3)
+							expect_right(&b, (vn_way){ plain[k], shares }, &p);
 					for (int lanes = 1; T == 1 && lanes <= 128; lanes *= 2)
 						expect_right(&b, (vn_way){ VN_K_LINEAR_VEC, lanes }, &p);
 					drop(&p);
@@ -257,11 +258,11 @@ static void the_way_is_one_that_the_device_has(void)
 		for (size_t t = 0; t < COUNT(T); t++)
 			for (size_t m = 0; m < COUNT(M); m++)
 				for (size_t n = 0; n < COUNT(N); n++) {
-					const vn_way way = vn_product_way(&(vn_kernels){ .side = side }, T[t], M[m], N[n]);
+					const vn_way way = vn_product_way(&(vn_kernels){ .side = side, .float_sums = side != 0 }, T[t], M[m], N[n]);
 					const bool   coop = way.kernel >= VN_K_COOP_8X8 && way.kernel <= VN_K_COOP_1X2;
 					CU_ASSERT_EQUAL(coop, side > 0 && T[t] > 1 && N[n] % 8 == 0);
 					CU_ASSERT_EQUAL(way.kernel == VN_K_LINEAR_VEC, T[t] == 1);
-					CU_ASSERT_TRUE(way.kernel == VN_K_LINEAR_VEC || way.shares <= 1 || way.shares * 128 <= N[n]);
+					CU_ASSERT_TRUE(way.kernel == VN_K_LINEAR_VEC || way.shares <= 1 || way.shares * 32 <= N[n]);
 					CU_ASSERT_TRUE(vn_product_sums(way, T[t], M[m]) < ((VkDeviceSize)1 << 31));
 				}
 }

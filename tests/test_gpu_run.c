@@ -262,7 +262,13 @@ static void a_pass_is_one_submit_and_every_node_has_its_time(void)
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "submits"), "1");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "weights_overflowed"), "0");
 		CU_ASSERT_STRING_EQUAL(vn_facts_get(&facts, "device"), devices_[d].name);
+		CU_ASSERT_PTR_NULL(vn_gpu_node_ms(g, &total)); /* nobody asked for them */
+		CU_ASSERT_TRUE(total > 0.0 || !vn_facts_get(&facts, "device_ms"));
+		vn_gpu_time_nodes(g, true);
+		vn_gpu_reset(g);
+		forward(g, ids, T, &taps);
 		const double *ms = vn_gpu_node_ms(g, &total);
+		CU_ASSERT_TRUE(ms || !vn_facts_get(&facts, "device_ms"));
 		if (ms) {
 			for (int i = 0; i < m.plan->n_nodes; i++) {
 				CU_ASSERT_TRUE(ms[i] >= 0.0);

@@ -4,14 +4,14 @@
 //   y[t,m] = sum_n x[t,n] w[m,n] + b[m]
 //
 //   x (T,N) real in     w (M,N) real in     b (M) real in, or none
-//   y (T,M) real out, rows y_stride apart
+//   y (T,M) real out, rows y_stride apart; with shares > 1 partial sums instead, as linear_coop
 //   push      vn_push_linear
-//   dispatch  x: tiles of TM columns, y: tiles of TT tokens; both in strides of the grid
+//   dispatch  x: tiles of TM columns, y: tiles of TT tokens, times shares; both in strides of the grid
 //
 // A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so that
 // neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
 // transposed, while the next one is under way in registers. Each output is one running sum over n = 0, 1, ... in
-// order, for any tile: the bits of an output do not depend on where the matrix was cut.
+// order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "linear.glsl"
@@ -22,7 +22,7 @@
 #define sum4 vec4
 #endif
 
-const uint LANES = TT / EACH_T * (TM / EACH_M), STEP = 16, FOURS = STEP / 4;
+const uint LANES = TT / EACH_T * (TM / EACH_M), FOURS = STEP / 4;
 const uint ACROSS = TM / EACH_M, DOWN = TT / EACH_T; // lanes
 const uint X_ROW = TT / 4 + 1, W_ROW = TM / 4 + 1;   // + 1: a column of stores hits different banks
 const uint X_MINE = TT * FOURS / LANES, W_MINE = TM * FOURS / LANES;
@@ -102,28 +102,30 @@ void add(uint lt, uint lm, uint n)
 	}
 }
 
-void tile(uint t0, uint m0)
+void tile(uint t0, uint m0, uint share)
 {
 	const uint lm = gl_LocalInvocationID.x % ACROSS, lt = gl_LocalInvocationID.x / ACROSS;
+	const uint panels = (p.N + STEP - 1) / STEP, first = share * panels / p.shares * STEP;
+	const uint end = min((share + 1) * panels / p.shares * STEP, p.N);
 
 	[[unroll]] for (uint i = 0; i < EACH_T; i++)
 		[[unroll]] for (uint j = 0; j < EACH_M / 4; j++)
 			acc[i][j] = sum4(0.0);
-	fetch(t0, m0, 0);
+	fetch(t0, m0, first);
 	keep(0);
 	barrier();
-	for (uint n0 = 0; n0 < p.N; n0 += STEP) {
-		const uint stage = n0 / STEP % 2;
-		if (n0 + STEP < p.N)
+	for (uint n0 = first; n0 < end; n0 += STEP) {
+		const uint stage = (n0 - first) / STEP % 2;
+		if (n0 + STEP < end)
 			fetch(t0, m0, n0 + STEP);
 		// Not padded to STEP: a term 0 * 0 more would turn a sum of -0 to +0.
-		if (n0 + STEP <= p.N)
+		if (n0 + STEP <= end)
 			[[unroll]] for (uint n = 0; n < STEP; n++)
 				add(lt, lm, stage * STEP + n);
 		else
-			for (uint n = 0; n < p.N - n0; n++)
+			for (uint n = 0; n < end - n0; n++)
 				add(lt, lm, stage * STEP + n);
-		if (n0 + STEP < p.N)
+		if (n0 + STEP < end)
 			keep(1 - stage);
 		barrier();
 	}
@@ -132,7 +134,9 @@ void tile(uint t0, uint m0)
 		const uint t = t0 + (lt + i / 4 * DOWN) * 4 + i % 4;
 		[[unroll]] for (uint j = 0; j < EACH_M; j++) {
 			const uint m = m0 + (lm + j / 4 * ACROSS) * 4 + j % 4;
-			if (t < p.T && m < p.M) {
+			if (t < p.T && m < p.M && p.shares > 1) {
+				p.sums.v[(share * p.T + t) * ((p.M + 7) / 8 * 8) + m] = float(acc[i][j / 4][j % 4]);
+			} else if (t < p.T && m < p.M) {
 				sum_t sum = acc[i][j / 4][j % 4];
 				if (p.has_bias != 0)
 					sum += sum_t(p.b.v[m]);
@@ -144,7 +148,9 @@ void tile(uint t0, uint m0)
 
 void main()
 {
-	for (uint t0 = gl_WorkGroupID.y * TT; t0 < p.T; t0 += gl_NumWorkGroups.y * TT)
+	const uint down = (p.T + TT - 1) / TT;
+
+	for (uint i = gl_WorkGroupID.y; i < down * p.shares; i += gl_NumWorkGroups.y)
 		for (uint m0 = gl_WorkGroupID.x * TM; m0 < p.M; m0 += gl_NumWorkGroups.x * TM)
-			tile(t0, m0);
+			tile(i % down * TT, m0, i / down);
 }

@@ -117,13 +117,11 @@ static void print_synopsis(const vn_command *c, FILE *to)
 	const char *lead = "usage:", *line = c->synopsis;
 	do {
 		char      form[400];
-		const int n = (int)strcspn(line, "
-");
+		const int n = (int)strcspn(line, "\n");
 		const int indent = fprintf(to, "%s vernier %s%s", lead, c->name, n ? " " : "");
 		snprintf(form, sizeof form, "%.*s", n, line);
 		wrap(to, form, indent, indent);
-		fputc('
-', to);
+		fputc('\n', to);
 		line += n + (line[n] == '\n');
 		lead = "      ";
 	} while (*line);
