@@ -65,11 +65,6 @@ void vn_child_patience(int seconds)
 
 static int missing; /* layers of the sandbox */
 
-int vn_child_missing(void)
-{
-	return missing;
-}
-
 /* A child of a process with threads has this one alone. HDF5 comes up without the environment and before the file. */
 static void settle_in(const vn_child_task *t, int pipe)
 {

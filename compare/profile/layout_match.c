@@ -212,7 +212,9 @@ static void regrouped(search *s)
 	char   text[240];
 	double nmse;
 	for (int lie = VN_COLUMNS_PAIRS; width >= 4 && width % 2 == 0 && lie < VN_N_COLUMNS; lie++) {
-		const map m = { .kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1, .along = vn_columns_arranged((vn_column_order)lie, width) };
+		const map m = {
+			.kind = VN_LIKE_COLUMNS, .s = s, .axis = s->shape->rank - 1, .along = vn_columns_arranged((vn_column_order)lie, width)
+		};
 		if (!better(s, &m, s->ref, &nmse))
 			continue;
 		vn_say_columns((vn_column_order)lie, vn_entry_axes(s->re), s->shape->rank, text, sizeof text);

@@ -23,7 +23,9 @@ static void find_points(vn_replay *r)
 		r->error[v] = (double)NAN;
 	}
 	for (int i = 0; i < c->result.n_points; i++) {
-		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n ? vn_names_root(&r->names, c->result.point[i].name) : -1;
+		const int root = c->result.point[i].step == r->step->number && c->result.point[i].m.n
+		                     ? vn_names_root(&r->names, c->result.point[i].name)
+		                     : -1;
 		if (root < 0 || (r->point[root] >= 0 && c->result.point[r->point[root]].status == VN_OUTSIDE))
 			continue;
 		r->point[root] = i; /* of two names the one outside counts */
@@ -146,7 +148,8 @@ static vn_status walk_steps(vn_replay *r, const vn_step *step, int steps, vn_err
 	for (int i = 0; !st && i < steps; i++) {
 		if (!follows(r->c, &step[i], position)) {
 			if (!r->again)
-				vn_lines_add(&r->c->result.notes, "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
+				vn_lines_add(&r->c->result.notes,
+				             "replay: step %d does not continue the steps before it; from there on nothing is replayed", step[i].number);
 			break;
 		}
 		r->step = &step[i];

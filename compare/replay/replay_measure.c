@@ -71,7 +71,8 @@ vn_status vn_replay_measure(vn_replay *r, const vn_node *node, const vn_made *ow
 	const char    *axes = vn_entry_axes(vn_recording_entry(c->opened.ref, p->ref));
 	const vn_tensor a = { own->dtype, own->shape, own->data }, b = { fine->dtype, fine->shape, fine->data };
 	const int   threads = c->request.options->threads;
-	const bool  mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand) && vn_recording_mapped(c->opened.ref, p->ref);
+	const bool      mapped = !lie && own->large.file && fine->large.file && vn_recording_mapped(c->opened.cand, p->cand)
+	                    && vn_recording_mapped(c->opened.ref, p->ref);
 	unsigned char *sorted = NULL;
 	vn_tensor   cand, ref;
 	vn_measured given;

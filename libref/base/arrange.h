@@ -19,7 +19,8 @@ typedef enum vn_arrange_rule {
 	VN_ARRANGE_SHIFTED,   /* i + a, the first or the last where there is none */
 	VN_ARRANGE_MOVED,     /* i + a, nowhere where there is none */
 	VN_ARRANGE_PADDED,    /* rows of a with b of padding behind each, read without it: what the padding gets is none's */
-	VN_ARRANGE_PARTS,     /* a groups, each of three parts of the sizes `part` in this `order`, of three sections: the parts 0 of all groups, ... */
+	VN_ARRANGE_PARTS,     /* a groups, each of three parts of the sizes `part` in this `order`; they come from three sections,
+	                       * each of which has one part of all groups */
 } vn_arrange_rule;
 
 typedef struct vn_arrange {
