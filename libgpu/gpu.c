@@ -180,6 +180,11 @@ vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err)
 	return VN_OK;
 }
 
+bool vn_gpu_compiles(const vn_gpu *g)
+{
+	return !g->kernels.cache_hit;
+}
+
 void vn_gpu_facts(const vn_gpu *g, vn_facts *f)
 {
 	const vn_gpu_device *d = &g->device.info;

@@ -107,6 +107,8 @@ int64_t   vn_gpu_position(const vn_gpu *g);
 void      vn_gpu_reset(vn_gpu *g);
 vn_status vn_gpu_rewind(vn_gpu *g, int64_t position, vn_error *err); /* as vn_ref_rewind */
 void      vn_gpu_facts(const vn_gpu *g, vn_facts *f);
+/* No earlier run had left compiled shaders for this device: the driver compiles them, when a pipeline is made or first used. */
+bool      vn_gpu_compiles(const vn_gpu *g);
 
 /* Milliseconds on the device of each node in the last call, by timestamps:
  * (n_nodes of the plan), engine's, valid until the next call; NULL when the

@@ -93,7 +93,7 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 
 	if (!st)
 		*e = (vn_engine){ "ref", ref, ref_forward, ref_position, ref_reset, ref_facts, ref_destroy,
-		                  ref_begin, ref_run, ref_read, ref_write, ref_flush, ref_end, vn_engine_plan(m, o)->n_values };
+		                  ref_begin, ref_run, ref_read, ref_write, ref_flush, ref_end, vn_engine_plan(m, o)->n_values, false };
 	return st;
 }
 
@@ -164,7 +164,8 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 
 	if (!st)
 		*e = (vn_engine){ "gpu", gpu, gpu_forward, gpu_position, gpu_reset, gpu_facts, gpu_destroy,
-		                  gpu_begin, gpu_run, gpu_read, gpu_write, gpu_flush, gpu_end, vn_engine_plan(m, o)->n_values };
+		                  gpu_begin, gpu_run, gpu_read, gpu_write, gpu_flush, gpu_end,
+		                  vn_engine_plan(m, o)->n_values, vn_gpu_compiles(gpu) };
 	return st;
 }
 #else

@@ -30,6 +30,7 @@ typedef struct vn_engine {
 	vn_status (*flush)(void *self, vn_error *err);
 	vn_status (*end)(void *self, bool keep, vn_error *err);
 	int         n_values; /* of the plan it runs: taps->want is as long */
+	bool        compiles; /* gpu: its first call compiles shaders, which takes seconds */
 } vn_engine;
 
 typedef struct vn_engine_options {
