@@ -62,7 +62,7 @@ vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
 vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
 next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }
 next r.json
-eval "$(next r.json | head -n 1) -o e.json -o e.txt"
+eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
 next e.json
 grep -A 3 'around it' e.txt
 vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
