@@ -1,35 +1,61 @@
-# What `cmake --install` gives: the program, its manual, and the libraries with
-# their headers for people who build on them. Headers keep their rooms:
-# #include "libref/plan/plan.h" works with the flags of `pkg-config vernier`.
-set(VERNIER_PC_LIBS "-lvernier-compare -lvernier-capture")
-set(VERNIER_PC_REQUIRES "hdf5-serial yaml-0.1 libzip libpcre2-8")
-if(VERNIER_GPU)
-	string(APPEND VERNIER_PC_LIBS " -lvernier-gpu")
+# What `cmake --install` gives: the program with its manual, completions and contracts; and libvernier-capture for other
+# engines, of which only the public headers are installed. Nothing in it names the prefix: it may be given at installation.
+set(data ${CMAKE_INSTALL_DATADIR}/vernier)
+install(TARGETS vernier RUNTIME)
+if(SKBUILD) # a wheel (capture/python): commands that start the program, OpenBLAS, and what it must say of others' work
+	foreach(name vernier vernier-parity)
+		install(PROGRAMS ${PROJECT_SOURCE_DIR}/capture/python/command.py DESTINATION ${SKBUILD_SCRIPTS_DIR} RENAME ${name})
+	endforeach()
+	set_property(TARGET vernier PROPERTY INSTALL_RPATH $ORIGIN/../lib)
+	install(FILES ${OPENBLAS_FILE} DESTINATION lib)
+	if(VERNIER_NOTICES)
+		install(DIRECTORY ${VERNIER_NOTICES}/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/vernier)
+	endif()
 endif()
-string(APPEND VERNIER_PC_LIBS " -lvernier-ref")
-configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc @ONLY)
-configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier-capture.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc @ONLY)
-
-set(libraries vn_libref vn_capture vn_compare)
-set(rooms libref capture compare)
-if(VERNIER_GPU)
-	list(APPEND libraries vn_libgpu)
-	list(APPEND rooms libgpu)
-endif()
-foreach(library ${libraries})
-	string(REGEX REPLACE "vn_(lib)?" "vernier-" name ${library})
-	set_property(TARGET ${library} PROPERTY OUTPUT_NAME ${name})
-endforeach()
-install(TARGETS ${libraries} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS vernier RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier.pc ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/vernier.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
-# For other engines: a C API (vernier-capture.pc), and one header that needs nothing.
-install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
-	DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/capture/examples
-	DESTINATION ${CMAKE_INSTALL_DATADIR}/vernier)
-foreach(room ${rooms})
-	install(DIRECTORY ${PROJECT_SOURCE_DIR}/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/vernier
-		FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "shaders" EXCLUDE PATTERN "python" EXCLUDE PATTERN "examples" EXCLUDE PATTERN "include" EXCLUDE PATTERN "llama.cpp" EXCLUDE)
-endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capture/llama.cpp ${PROJECT_SOURCE_DIR}/capture/examples DESTINATION ${data})
+
+# A page for each command and the completions, from the program's own tables.
+if(NOT VERNIER_FUZZ)
+	set(printed ${CMAKE_CURRENT_BINARY_DIR}/printed)
+	add_custom_command(OUTPUT ${printed}/vernier.fish
+		COMMAND ${CMAKE_COMMAND} -E rm -rf ${printed}
+		COMMAND ${CMAKE_COMMAND} -E make_directory ${printed}/man
+		COMMAND vernier help --man-pages ${printed}/man
+		COMMAND vernier help --completions bash > ${printed}/vernier
+		COMMAND vernier help --completions zsh > ${printed}/_vernier
+		COMMAND vernier help --completions fish > ${printed}/vernier.fish
+		DEPENDS vernier VERBATIM)
+	add_custom_target(printed ALL DEPENDS ${printed}/vernier.fish)
+	install(DIRECTORY ${printed}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+	install(FILES ${printed}/vernier DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+	install(FILES ${printed}/_vernier DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+	install(FILES ${printed}/vernier.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+	# For other engines: a C API, and one header that needs no library.
+	install(FILES ${PROJECT_SOURCE_DIR}/capture/include/vernier_capture.h ${PROJECT_SOURCE_DIR}/capture/include/vernier_record.h
+		DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
+	add_library(vernier_record INTERFACE)
+	foreach(part capture record)
+		set_target_properties(vernier_${part} PROPERTIES EXPORT_NAME ${part})
+		target_include_directories(vernier_${part} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+	endforeach()
+	install(TARGETS vernier_capture vernier_record EXPORT vernier
+		LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+	install(FILES ${PROJECT_BINARY_DIR}/capture/libvernier-capture.a DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+
+	set(package ${CMAKE_INSTALL_LIBDIR}/cmake/vernier)
+	install(EXPORT vernier FILE vernierConfig.cmake NAMESPACE vernier:: DESTINATION ${package} COMPONENT development)
+	include(CMakePackageConfigHelpers)
+	write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernierConfigVersion.cmake DESTINATION ${package} COMPONENT development)
+
+	# The package file finds its prefix from the folder that it is in. HDF5's own has another name on Debian.
+	pkg_search_module(HDF5_PC QUIET hdf5-serial hdf5)
+	file(RELATIVE_PATH VERNIER_UP ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+	configure_file(${CMAKE_CURRENT_LIST_DIR}/vernier-capture.pc.in ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc @ONLY)
+	install(FILES ${CMAKE_CURRENT_BINARY_DIR}/vernier-capture.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endif()
+
+add_custom_target(uninstall
+	COMMAND ${CMAKE_COMMAND} -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P ${CMAKE_CURRENT_LIST_DIR}/uninstall.cmake VERBATIM)

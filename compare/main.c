@@ -1,4 +1,5 @@
 /* main.c: the door: a table of commands and a loop. */
+#include "capture/base/shipped.h"
 #include "capture/commands.h"
 #include "capture/file/child.h"
 #include "compare/commands.h"
@@ -17,7 +18,9 @@
 #include "libref/base/temporary.h"
 #include "libref/base/trouble.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -95,6 +98,41 @@ static int print_manual(const char *name)
 			return 0;
 		}
 	return vn_complain("help", "--man: no command '%.40s'", name);
+}
+
+/* A manual page for each command, as FOLDER/vernier-COMMAND.1: `help --man-pages FOLDER`. */
+static int write_manual_pages(const char *folder)
+{
+	for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+		char  path[PATH_MAX];
+		FILE *to;
+
+		if (!command[i].options)
+			continue;
+		if (snprintf(path, sizeof path, "%s/vernier-%s.1", folder, command[i].name) >= (int)sizeof path || !(to = fopen(path, "w")))
+			return vn_complain("help", "--man-pages: %s: %s", path, strerror(errno));
+		vn_options_page(command[i].options, "vernier", command[i].help, to);
+		const bool whole = !ferror(to);
+		if (fclose(to) != 0 || !whole)
+			return vn_complain("help", "--man-pages: %s: cannot be written: %s", path, strerror(errno));
+	}
+	return 0;
+}
+
+/* Where it is installed, with share/vernier and include in it: `help --prefix`. */
+static int print_prefix(void)
+{
+	static const char below[] = "/share/vernier/limits/fp32.yaml";
+	char              path[PATH_MAX];
+	vn_error          err;
+
+	if (vn_shipped_find("limits", "fp32.yaml", path, &err))
+		return vn_complain("help", "--prefix: %s", err.text);
+	const size_t n = strlen(path), tail = sizeof below - 1;
+	if (n < tail || strcmp(path + n - tail, below) != 0)
+		return vn_complain("help", "--prefix: this program is not installed: its limits are %s", path);
+	printf("%.*s\n", (int)(n - tail), path);
+	return 0;
 }
 
 /* `help --completions SHELL`. */
@@ -259,6 +297,10 @@ static int enter(int argc, char **argv)
 	if (is_one_of(argv[1], "help", "--help", "-h")) {
 		if (argc > 3 && strcmp(argv[2], "--man") == 0)
 			return finish(print_manual(argv[3]));
+		if (argc > 3 && strcmp(argv[2], "--man-pages") == 0)
+			return finish(write_manual_pages(argv[3]));
+		if (argc > 2 && strcmp(argv[2], "--prefix") == 0)
+			return finish(print_prefix());
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {

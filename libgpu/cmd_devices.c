@@ -31,9 +31,10 @@ int cmd_devices(int argc, char **argv)
 	vn_gpu_device *list = NULL;
 	int            n = 0;
 
-	const int said = vn_options_read(&vn_devices_command, argc, argv, NULL);
-	if (said)
-		return said == 1 ? 0 : 2;
+	const int      read = vn_options_read(&vn_devices_command, argc, argv, NULL);
+
+	if (read)
+		return read == 1 ? 0 : 2;
 	if (optind < argc)
 		return vn_complain("devices", "'%s': this command takes no arguments", argv[optind]);
 	if (vn_gpu_devices(&list, &n, &err)) {
@@ -44,7 +45,7 @@ int cmd_devices(int argc, char **argv)
 		print(&list[i]);
 	free(list);
 	if (n == 0) {
-		fprintf(stderr, "vernier devices: no Vulkan device on this machine\n");
+		fprintf(stderr, "vernier devices: no Vulkan device on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)\n");
 		return 2;
 	}
 	return 0;

@@ -151,7 +151,7 @@ void vn_keep_drivers_loaded(void)
 vn_status vn_instance_fail(VkResult r, vn_error *err)
 {
 	if (r == VK_ERROR_INCOMPATIBLE_DRIVER)
-		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU)");
+		return vn_fail(err, VN_ERR_DEVICE, "no Vulkan device: no driver on this machine (Mesa's lavapipe needs no GPU: install mesa-vulkan-drivers, on Arch vulkan-swrast)");
 	return vn_fail(err, VN_ERR_DEVICE, "Vulkan cannot be started (%d)", (int)r);
 }
 

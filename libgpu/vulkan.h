@@ -28,6 +28,11 @@
 	X(GetPhysicalDeviceQueueFamilyProperties) X(GetPipelineCacheData) X(GetQueryPoolResults) X(MapMemory) \
 	X(QueueSubmit2) X(ResetCommandBuffer) X(ResetFences) X(WaitForFences)
 
+/* What has the loader and a driver that needs no GPU. */
+#define VN_VULKAN_PACKAGES \
+	"Debian and Ubuntu: libvulkan1 mesa-vulkan-drivers; Fedora: vulkan-loader mesa-vulkan-drivers; " \
+	"Arch: vulkan-icd-loader vulkan-swrast; openSUSE: libvulkan1 Mesa-vulkan-drivers"
+
 typedef struct vn_vulkan {
 #define X(name) PFN_vk##name name;
 	VN_VULKAN_FUNCTIONS(X)

@@ -11,7 +11,7 @@ cd "$work"
 PATH=$work/usr/bin:$PATH
 PKG_CONFIG_PATH=$work/$(dirname "$(find usr -name vernier-capture.pc)")
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR=
-library=$(pkg-config --define-prefix --cflags --libs vernier-capture)
+library="$(pkg-config --cflags --libs vernier-capture) -Wl,-rpath,$(pkg-config --variable=libdir vernier-capture)"
 header="-I$work/usr/include"
 strict="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror"
 model=$source/fixtures/mistral-trained
@@ -27,7 +27,7 @@ n=0
 try() { # COMPILER STANDARD SUFFIX LANGUAGE
 	command -v "$1" >/dev/null || return 0
 	"$1" -std="$2" $strict $header "$source/capture/examples/record.$3" -lm -o record
-	"$1" -std="$2" $strict $header "$source/capture/examples/capture.$3" $library -o capture
+	"$1" -std="$2" $strict $header "$source/capture/examples/capture.$3" $library -lm -o capture
 	rm -rf dump cand.h5 direct.h5
 	./record "$model" dump
 	vernier import dump -o cand.h5 2>/dev/null

@@ -39,7 +39,7 @@ if "$vernier" help | grep -q '^  devices '; then
 		# shellcheck disable=SC2086 # words
 		LD_LIBRARY_PATH=$work/broken_gpu "$vernier" ${command/model/$model} >/dev/null 2>err
 		status=$?
-		[ $status = 2 ] && [ "$(grep -c 'the Vulkan loader cannot be loaded' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
+		[ $status = 2 ] && [ "$(grep -c 'the Vulkan loader cannot be loaded.*install it and a driver: Debian.* mesa-vulkan-drivers' err)" = 1 ] && [ "$(wc -l <err)" = 1 ] && [ ! -e b.h5 ] ||
 			complain "vernier $command with a broken Vulkan loader: exit status $status: $(cat err)"
 	done
 	LD_LIBRARY_PATH=$work/broken_gpu capture b.h5 2>err || complain "capture ref needs the Vulkan loader: $(cat err)"

@@ -96,6 +96,8 @@ int  vn_options_width(FILE *to);
 void vn_options_help(const vn_command *c, FILE *to);
 /* The options as a list for the page of man(7). */
 void vn_options_manual(const vn_command *c, FILE *to);
+/* The command's own page, PROGRAM-COMMAND(1); brief: what it does, in a few words. */
+void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to);
 
 typedef enum vn_shell { VN_BASH, VN_ZSH, VN_FISH, VN_N_SHELLS } vn_shell;
 extern const char *const vn_shell_names; /* "bash|zsh|fish" */

@@ -114,8 +114,8 @@ static void print_option(const vn_option *o, FILE *to)
 
 static void print_synopsis(const vn_command *c, FILE *to)
 {
-	const char *lead = "usage:";
-	for (const char *line = c->synopsis; *line; lead = "      ") {
+	const char *lead = "usage:", *line = c->synopsis;
+	do {
 		char      form[400];
 		const int n = (int)strcspn(line, "\n");
 		const int indent = fprintf(to, "%s vernier %s ", lead, c->name);
@@ -123,7 +123,8 @@ static void print_synopsis(const vn_command *c, FILE *to)
 		wrap(to, form, indent, indent);
 		fputc('\n', to);
 		line += n + (line[n] == '\n');
-	}
+		lead = "      ";
+	} while (*line);
 }
 
 static void print_paragraphs(const char *text, FILE *to)
@@ -187,25 +188,66 @@ static void print_roff(const char *text, FILE *to)
 	}
 }
 
-void vn_options_manual(const vn_command *c, FILE *to)
+static void print_entry(const vn_option *o, FILE *to)
 {
 	char text[1200];
 
-	for (int i = 0; row(c, i); i++) {
-		const vn_option *o = row(c, i);
-		if (!is_option(o))
-			continue;
-		fputs(".TP\n\\fB", to);
-		if (o->letter)
-			fprintf(to, "-%c\\fR, \\fB", o->letter);
-		fprintf(to, "--%s\\fR", o->name);
-		if (o->argument)
-			fprintf(to, o->kind == VN_OPTIONAL ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
+	fputs(".TP\n\\fB", to);
+	if (o->letter)
+		fprintf(to, "-%c\\fR, \\fB", o->letter);
+	fprintf(to, "--%s\\fR", o->name);
+	if (o->argument)
+		fprintf(to, o->kind == VN_OPTIONAL ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", o->argument);
+	fputc('\n', to);
+	say(o, text, sizeof text);
+	print_roff(text, to);
+	fputc('\n', to);
+}
+
+void vn_options_manual(const vn_command *c, FILE *to)
+{
+	for (int i = 0; row(c, i); i++)
+		if (is_option(row(c, i)))
+			print_entry(row(c, i), to);
+}
+
+/* Each line of text, with `between` before all but the first. */
+static void print_lines(const char *text, const char *before, const char *between, FILE *to)
+{
+	for (const char *lead = ""; *text; lead = between) {
+		char      line[1200];
+		const int n = (int)strcspn(text, "\n");
+		snprintf(line, sizeof line, "%.*s", n, text);
+		fprintf(to, "%s%s", lead, before);
+		print_roff(line, to);
 		fputc('\n', to);
-		say(o, text, sizeof text);
-		print_roff(text, to);
-		fputc('\n', to);
+		text += n + (text[n] == '\n');
 	}
+}
+
+void vn_options_page(const vn_command *c, const char *program, const char *brief, FILE *to)
+{
+	char before[80];
+
+	fprintf(to, ".TH %s-%s 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n%s-%s \\- %s\n.SH SYNOPSIS\n", program, c->name, program, VERNIER_VERSION,
+	        program, c->name, brief);
+	snprintf(before, sizeof before, "\\fB%s %s\\fR ", program, c->name);
+	print_lines(c->synopsis, before, ".br\n", to);
+	if (!*c->synopsis)
+		fprintf(to, "%s\n", before);
+	fputs(".SH DESCRIPTION\n", to);
+	print_lines(c->about, "", ".PP\n", to);
+	fputs(".SH OPTIONS\n", to);
+	for (int i = 0; row(c, i); i++)
+		if (row(c, i)->kind == VN_HEADING)
+			fprintf(to, ".SS %s\n", row(c, i)->help);
+		else if (is_option(row(c, i)))
+			print_entry(row(c, i), to);
+	if (c->status) {
+		fputs(".SH EXIT STATUS\n", to);
+		print_lines(c->status, "", "", to);
+	}
+	fprintf(to, ".SH SEE ALSO\n.BR %s (1)\n", program);
 }
 
 /* ---- completions ---------------------------------------------------------------------------------- */

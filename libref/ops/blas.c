@@ -13,7 +13,17 @@
 #include <strings.h>
 
 /* VN_BLAS_LIBRARY, "libopenblas.so.0": the build reads it from the library it finds. It has
- * no slash, so the loader looks in its own folders and never in the current one. */
+ * no slash, so the loader looks in its own folders and never in the current one. VN_BLAS_PREFIX is
+ * what a build for a package of somebody else's has before each name. */
+#ifdef VN_BLAS_PREFIX
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define BLAS(name)  JOIN(VN_BLAS_PREFIX, name)
+#else
+#define BLAS(name) name
+#endif
+#define TEXT_(name) #name
+#define TEXT(name)  TEXT_(name)
 
 enum {
 	LIBRARY = 64 << 20,  /* bytes of address space to load it: 0.3.21 with libgfortran takes 41 MB */
@@ -26,11 +36,11 @@ static struct {
 	pthread_mutex_t lock; /* of loading; who calls products has seen it done */
 	void           *library;
 
-	__typeof__(&cblas_sgemm)              sgemm;
-	__typeof__(&cblas_dgemm)              dgemm;
-	__typeof__(&openblas_get_corename)    core;
-	__typeof__(&openblas_get_config)      version;
-	__typeof__(&openblas_set_num_threads) set_threads;
+	__typeof__(&BLAS(cblas_sgemm))              sgemm;
+	__typeof__(&BLAS(cblas_dgemm))              dgemm;
+	__typeof__(&BLAS(openblas_get_corename))    core;
+	__typeof__(&BLAS(openblas_get_config))      version;
+	__typeof__(&BLAS(openblas_set_num_threads)) set_threads;
 
 	/* OpenBLAS's own, in no header of it; absent from some builds. */
 	void *(*memory_alloc)(int position);
@@ -109,11 +119,11 @@ static void find(const char *name, void *function)
 
 static bool find_functions(void)
 {
-	find("cblas_sgemm", &blas.sgemm);
-	find("cblas_dgemm", &blas.dgemm);
-	find("openblas_get_corename", &blas.core);
-	find("openblas_get_config", &blas.version);
-	find("openblas_set_num_threads", &blas.set_threads);
+	find(TEXT(BLAS(cblas_sgemm)), &blas.sgemm);
+	find(TEXT(BLAS(cblas_dgemm)), &blas.dgemm);
+	find(TEXT(BLAS(openblas_get_corename)), &blas.core);
+	find(TEXT(BLAS(openblas_get_config)), &blas.version);
+	find(TEXT(BLAS(openblas_set_num_threads)), &blas.set_threads);
 	find("blas_memory_alloc", &blas.memory_alloc);
 	find("blas_memory_free", &blas.memory_free);
 	return blas.sgemm && blas.dgemm && blas.core && blas.version && blas.set_threads;
