@@ -343,7 +343,8 @@ int cmd_capture(int argc, char **argv)
 	if (done.unsound_weights)
 		vn_warn("capture", "%s%s", done.unsound, done.unsound_weights > 1 ? "; other weights too (vernier show)" : "");
 	char size[24];
-	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
-	        vn_text_bytes(done.bytes, size), done.seconds, done.computing);
+	fprintf(stderr, "%s: %" PRId64 " tensor%s, %s in %.2f s (%.2f s computing%s)\n", o.recipe.path, done.tensors, done.tensors == 1 ? "" : "s",
+	        vn_text_bytes(done.bytes, size), done.seconds, done.computing,
+	        done.compiled ? ", which compiled the shaders; later runs find them in the cache" : "");
 	return vn_warnings_end("capture", o.strict, 0);
 }

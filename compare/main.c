@@ -1,4 +1,5 @@
 /* main.c: the door: a table of commands and a loop. */
+#include "capture/base/shipped.h"
 #include "capture/commands.h"
 #include "capture/file/child.h"
 #include "compare/commands.h"
@@ -108,6 +109,22 @@ static int write_manual_pages(const char *folder)
 		if (fclose(to) != 0 || !whole)
 			return vn_complain("help", "--man-pages: %s: cannot be written: %s", path, strerror(errno));
 	}
+	return 0;
+}
+
+/* Where it is installed, with share/vernier and include in it: `help --prefix`. */
+static int print_prefix(void)
+{
+	static const char below[] = "/share/vernier/limits/fp32.yaml";
+	char              path[PATH_MAX];
+	vn_error          err;
+
+	if (vn_shipped_find("limits", "fp32.yaml", path, &err))
+		return vn_complain("help", "--prefix: %s", err.text);
+	const size_t n = strlen(path), tail = sizeof below - 1;
+	if (n < tail || strcmp(path + n - tail, below) != 0)
+		return vn_complain("help", "--prefix: this program is not installed: its limits are %s", path);
+	printf("%.*s\n", (int)(n - tail), path);
 	return 0;
 }
 
@@ -275,6 +292,8 @@ static int enter(int argc, char **argv)
 			return finish(print_manual(argv[3]));
 		if (argc > 3 && strcmp(argv[2], "--man-pages") == 0)
 			return finish(write_manual_pages(argv[3]));
+		if (argc > 2 && strcmp(argv[2], "--prefix") == 0)
+			return finish(print_prefix());
 		if (argc > 3 && strcmp(argv[2], "--completions") == 0)
 			return finish(print_completions(argv[3]));
 		if (argc > 2 && !is_one_of(argv[2], "help", "--help", "-h")) {

@@ -186,6 +186,11 @@ vn_status vn_gpu_rewind(void *gpu, int64_t position, vn_error *err)
 	return VN_OK;
 }
 
+bool vn_gpu_compiles(const vn_gpu *g)
+{
+	return !g->kernels.cache_hit;
+}
+
 void vn_gpu_facts(const void *gpu, vn_facts *f)
 {
 	const vn_gpu *g = gpu;

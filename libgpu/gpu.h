@@ -85,6 +85,9 @@ extern const vn_engine_ops vn_gpu_ops;
  * "... was overrun: ...". A failure of any part of a call ends the call. Nothing need execute before a read, a flush or
  * end: these submit and wait. read and write refuse a value that no node to come reads. */
 
+/* No earlier run had left compiled shaders for this device: the driver compiles them, when a pipeline is made or first used. */
+bool      vn_gpu_compiles(const vn_gpu *g);
+
 /* From the next call on, each node is timed; at first none is, for it takes time itself (1 us a node on an H200). */
 void vn_gpu_time_nodes(vn_gpu *g, bool on);
 

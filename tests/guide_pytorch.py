@@ -23,13 +23,12 @@ def main():
         programs, packages = os.path.join(folder, "bin"), os.path.join(folder, "packages")
         os.mkdir(programs)
         os.symlink(os.path.abspath(sys.argv[1]), os.path.join(programs, "vernier"))
-        copy = os.path.join(folder, "source")  # pip builds where the package lies
-        subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), os.path.join(folder, "python")], check=True)
-        os.makedirs(os.path.join(copy, "capture"))
-        os.rename(os.path.join(folder, "python"), os.path.join(copy, "capture", "python"))
-        env = dict(os.environ, VERNIER=copy, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages, LC_ALL="C.UTF-8",
+        links, copy = os.path.join(folder, "links"), os.path.join(folder, "python")  # pip builds where the package lies
+        subprocess.run(["cp", "-r", os.path.join(SOURCE, "capture", "python"), copy], check=True)
+        subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", links, copy], check=True)
+        env = dict(os.environ, MODEL=os.path.join(SOURCE, "fixtures", "qwen3-trained"), PYTHONPATH=packages, LC_ALL="C.UTF-8",
                    PATH=os.pathsep.join([programs, os.path.dirname(sys.executable), os.environ["PATH"]]), PIP_TARGET=packages,
-                   PIP_NO_DEPS="1", PIP_NO_BUILD_ISOLATION="0", PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1")
+                   PIP_NO_DEPS="1", PIP_NO_INDEX="1", PIP_FIND_LINKS=links, PIP_DISABLE_PIP_VERSION_CHECK="1")
         said, bad, run = "", 0, {"sh": 0, "text": 0, "python": 0}
         for language, text in blocks:
             run[language] += 1

@@ -130,8 +130,10 @@ def llama(work, env):
 
 with tempfile.TemporaryDirectory() as work:
     os.mkdir(work + "/bin")
-    os.symlink(vernier, work + "/bin/vernier")
-    env = dict(os.environ, VERNIER=SOURCE, PATH=work + "/bin:" + os.environ["PATH"], LC_ALL="C.UTF-8")
+    os.symlink(work + "/usr/bin/vernier", work + "/bin/vernier")
+    build, prefix = os.path.dirname(os.path.dirname(vernier)), work + "/usr"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], stdout=subprocess.DEVNULL, check=True)
+    env = dict(os.environ, VERNIER=prefix, PATH=work + "/bin:" + os.environ["PATH"], LC_ALL="C.UTF-8")
     os.mkdir(work + "/c")
     follow("c.md", dict(env, MODEL=os.path.join(SOURCE, "fixtures", "mistral-trained")), work + "/c")
     llama(work, env)

@@ -1,18 +1,60 @@
 #!/usr/bin/env bash
-# install.sh [tests]: the Debian packages that a build needs, and with `tests` those that the tests need too.
+# install.sh [tests]: the packages that a build needs, and with `tests` those that the tests need too: installed by apt on
+# Debian and Ubuntu; elsewhere they are named, by the system's own names.
 set -euo pipefail
 build="gcc cmake ninja-build pkg-config libhdf5-dev libopenblas-dev libvulkan-dev glslc mesa-vulkan-drivers libyaml-dev libzip-dev
        libjansson-dev libxxhash-dev libpcre2-dev libunistring-dev"
-tests="g++ clang libomp-dev libcunit1-dev vulkan-validationlayers hdf5-tools python3 python3-venv python3-h5py python3-numpy python3-xxhash
-       chromium-headless-shell"
+tests="g++ clang libomp-dev libcunit1-dev vulkan-validationlayers hdf5-tools python3 python3-venv python3-h5py python3-numpy python3-xxhash"
+optional="chromium-headless-shell" # of the tests: what needs it is skipped without it; Ubuntu has it not
+
+# Other systems: what somebody types.
+elsewhere() {
+	local ID= ID_LIKE=
+	if [ "$(uname -s)" != Linux ]; then
+		cat >&2 <<-'T'
+			install.sh: vernier runs on Linux only: it reads files in processes locked in by Landlock and seccomp, which are Linux's.
+			install.sh: with Docker: docker build -t vernier -f .github/Dockerfile . && docker run --rm -it -v "$PWD:/data" vernier
+		T
+		exit 2
+	fi
+	# shellcheck disable=SC1091
+	[ ! -r "${OS_RELEASE:-/etc/os-release}" ] || . "${OS_RELEASE:-/etc/os-release}"
+	echo "install.sh: no apt-get on this machine (${ID:-unknown}). Install these packages, then run the build by hand (README.md):" >&2
+	case " $ID $ID_LIKE " in
+	*' fedora '* | *' rhel '*)
+		echo "  sudo dnf install gcc cmake ninja-build pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-loader-devel glslc mesa-vulkan-drivers libyaml-devel libzip-devel jansson-devel xxhash-devel pcre2-devel libunistring-devel" ;;
+	*' arch '*)
+		echo "  sudo pacman -S --needed gcc cmake ninja pkgconf hdf5 openblas vulkan-headers vulkan-icd-loader shaderc vulkan-swrast libyaml libzip jansson xxhash pcre2 libunistring" ;;
+	*' suse '* | *' opensuse '*)
+		echo "  sudo zypper install gcc cmake ninja pkgconf hdf5-devel openblas-devel vulkan-headers vulkan-devel shaderc Mesa-vulkan-drivers libyaml-devel libzip-devel libjansson-devel xxhash-devel pcre2-devel libunistring-devel" ;;
+	*)
+		echo "  what Debian calls:" $build ;;
+	esac >&2
+	exit 2
+}
+command -v apt-get >/dev/null && command -v dpkg-query >/dev/null || elsewhere
+
 # Sanitizers of clang are a package of their own, named after the version that Debian's clang has.
-version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
-tests="$tests libclang-rt-${version:-14}-dev"
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+lists() { # Of what apt knows nothing yet it can say nothing.
+	[ "$(id -u)" != 0 ] || [ -n "$(apt-cache pkgnames gcc 2>/dev/null)" ] || apt-get update -q >/dev/null
+}
 wanted=$build
-[ "${1:-}" = tests ] && wanted="$build $tests"
+if [ "${1:-}" = tests ]; then
+	lists
+	version=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p')
+	wanted="$build $tests libclang-rt-${version:-14}-dev"
+	for p in $optional; do
+		if installed "$p" || [ -n "$(apt-cache search --names-only "^$p\$" 2>/dev/null)" ]; then
+			wanted="$wanted $p"
+		else
+			echo "install.sh: there is no package $p here; the tests that need it are skipped" >&2
+		fi
+	done
+fi
 missing=
 for p in $wanted; do
-	dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $p"
+	installed "$p" || missing="$missing $p"
 done
 [ -n "$missing" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
@@ -22,4 +64,5 @@ if [ "$(id -u)" != 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q >/dev/null
+# shellcheck disable=SC2086 # words
 apt-get install -q -y --no-install-recommends $missing >/dev/null

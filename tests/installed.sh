@@ -18,6 +18,7 @@ fail() { echo "installed: $*"; exit 1; }
 for page in checkpoint limits points guides/c; do test -s "$usr/share/vernier/$page.md" || fail "no $page.md"; done
 "$usr/bin/vernier" capture ref "$source/fixtures/qwen2-trained" --ids 1,2,3 -o a.h5 2>/dev/null
 "$usr/bin/vernier" compare a.h5 a.h5 --allow itself --limits fp32.yaml >/dev/null
+[ "$("$usr/bin/vernier" help --prefix)" = "$usr" ] || fail "help --prefix prints $("$usr/bin/vernier" help --prefix 2>&1)"
 ! grep -rqF "$work/usr" "$usr" || fail "the prefix is named in $(grep -rlF "$work/usr" "$usr")"
 
 # Of the headers the public ones, of the libraries the one for other engines.

@@ -19,6 +19,9 @@ The release build is build/release. There, ctest runs single tests: `ctest --tes
 
 The parity tests against transformers run in a virtual environment that this script makes in .venv, from
 fixtures/requirements.txt; without access to a package index they are skipped, and ctest lists them as skipped.
+
+On a terminal a line shows how far it is, and only what fails is printed. In a pipe every test has its line, and there is
+a line a minute at least.
 TEXT
 }
 
@@ -47,7 +50,8 @@ done
 [ -n "$what" ] || what=${room:+quick}
 what=${what:-all}
 
-tests/install.sh tests
+. tests/watched.sh
+watched "installing packages" tests/install.sh tests
 jobs=$(nproc)
 
 # The Python with transformers, where one can be had. What was installed last is not installed again.
@@ -67,12 +71,12 @@ configure_and_build() { # preset, further options
 	local preset=$1
 	shift
 	cmake --preset "$preset" -DVERNIER_WERROR=ON "$@" >/dev/null
-	cmake --build --preset "$preset" -- --quiet
+	watched "building $preset" cmake --build --preset "$preset"
 }
 run_tests() { # preset, further options
 	local preset=$1
 	shift
-	ctest --preset "$preset" "$@"
+	watched --show "testing $preset" ctest --preset "$preset" "$@"
 }
 
 echo "== release, gcc"
@@ -96,7 +100,7 @@ if [ "$what" = all ]; then
 	TSAN_OPTIONS="ignore_noninstrumented_modules=1" run_tests tsan -R 'test_(ref|ref_calls|eval|ops|store|store_trouble|metrics|compare|stats|model)$'
 	echo "== clang" # without the GPU engine the thread sanitizer's is built
 	CC=clang cmake -S . -B build/clang -G Ninja -DVERNIER_WERROR=ON >/dev/null
-	cmake --build build/clang -- --quiet
-	ctest --test-dir build/clang --output-on-failure -j"$jobs" -L 'unit|parity' -E "$long"
+	watched "building clang" cmake --build build/clang
+	watched --show "testing clang" ctest --test-dir build/clang --output-on-failure -j"$jobs" -L 'unit|parity' -E "$long"
 fi
 echo "== all tests passed"

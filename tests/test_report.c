@@ -48,7 +48,7 @@ static void json_says_the_same_and_knows_no_nan(void)
 	CU_ASSERT_EQUAL(json_array_size(json_object_get(j, "checkpoints")), (size_t)t.c.result.n_points);
 	const json_t *d = json_array_get(json_object_get(j, "divergences"), 0);
 	const json_t *cand = json_object_get(d, "candidate");
-	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(cand, "first"), 0)), "nan");
+	CU_ASSERT_STRING_EQUAL(json_string_value(json_array_get(json_object_get(cand, "around"), 0)), "nan");
 	json_decref(j);
 
 	/* 17 digits read back as the same double. */
@@ -62,6 +62,26 @@ static void json_says_the_same_and_knows_no_nan(void)
 	json_decref(j);
 	finish(&t);
 	finish(&zero);
+}
+
+static void the_values_shown_are_those_around_the_worst_element(void)
+{
+	trial t = { 0 };
+	against_good(&t, "theta", &(fault) { .theta_of = "layer1.k_rope" });
+	json_t *j = json_of(&t);
+	const json_t *d = json_array_get(json_object_get(j, "divergences"), 0);
+	const json_t *index = json_object_get(json_object_get(d, "worst_element"), "index");
+	const json_int_t at = json_integer_value(json_array_get(index, json_array_size(index) - 1))
+	                    - json_integer_value(json_object_get(json_object_get(d, "around"), "from"));
+
+	CU_ASSERT(json_integer_value(json_array_get(index, 0)) > 0); /* the first token is not rotated */
+	CU_ASSERT_FATAL(at >= 0 && (size_t)at < json_array_size(json_object_get(json_object_get(d, "reference"), "around")));
+	for (int i = 0; i < 2; i++) {
+		const json_t *side = json_object_get(d, i ? "candidate" : "reference");
+		CU_ASSERT_EQUAL(json_real_value(json_array_get(json_object_get(side, "around"), (size_t)at)), json_real_value(json_object_get(side, "worst")));
+	}
+	json_decref(j);
+	finish(&t);
 }
 
 static void the_text_names_origin_values_and_rule(void)
@@ -135,6 +155,7 @@ int main(void)
 	static CU_TestInfo tests[] = {
 		TEST(a_value_just_beyond_its_limit_is_seen_to_be),
 		TEST(json_says_the_same_and_knows_no_nan),
+		TEST(the_values_shown_are_those_around_the_worst_element),
 		TEST(the_text_names_origin_values_and_rule),
 		TEST(words_of_allow_are_checked),
 		CU_TEST_INFO_NULL,

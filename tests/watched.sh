@@ -18,12 +18,15 @@ watched() {
 	title=$1
 	shift
 	log=$(mktemp)
+	set -m # a group of its own, which an interruption ends
 	if [ -n "$show" ] && [ ! -t 1 ]; then
-		(set -o pipefail; "$@" 2>&1 | tee "$log") &
+		(set -o pipefail; "$@" 2>&1 </dev/null | tee "$log") &
 	else
-		"$@" >"$log" 2>&1 &
+		"$@" >"$log" 2>&1 </dev/null &
 	fi
 	pid=$!
+	set +m
+	trap 'kill -- "-$pid" 2>/dev/null; rm -f "$log"; exit 130' INT TERM
 	while kill -0 "$pid" 2>/dev/null; do
 		now=$((SECONDS - started))
 		if [ -t 1 ]; then
@@ -35,6 +38,7 @@ watched() {
 		fi
 	done
 	wait "$pid" || status=$?
+	trap - INT TERM
 	[ ! -t 1 ] || printf '\r\033[K'
 	if [ "$status" != 0 ] && { [ -z "$show" ] || [ -t 1 ]; }; then
 		tail -n 40 "$log"

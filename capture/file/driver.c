@@ -202,6 +202,9 @@ static herr_t drv_flush(H5FD_t *f, hid_t dxpl, hbool_t closing)
 }
 
 static const H5FD_class_t driver_class = {
+#ifdef H5FD_CLASS_VERSION /* HDF5 1.14, whose own drivers have values below 256 */
+	.version = H5FD_CLASS_VERSION, .value = 256,
+#endif
 	.name = "vernier", .maxaddr = (haddr_t)1 << 62, .fc_degree = H5F_CLOSE_STRONG,
 	.fapl_size = sizeof(info),
 	.open = drv_open, .close = drv_close, .cmp = drv_cmp, .query = drv_query, .alloc = drv_alloc,

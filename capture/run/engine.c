@@ -31,7 +31,7 @@ static vn_status open_ref(vn_engine *e, const vn_model *m, const vn_engine_optio
 	vn_status st = vn_ref_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &ro, &ref, err);
 
 	if (!st)
-		*e = (vn_engine){ "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values };
+		*e = (vn_engine){ "ref", ref, &vn_ref_ops, vn_engine_plan(m, o)->n_values, false };
 	return st;
 }
 
@@ -44,7 +44,7 @@ static vn_status open_gpu(vn_engine *e, const vn_model *m, const vn_engine_optio
 	vn_status st = vn_gpu_create(vn_engine_plan(m, o), vn_engine_weights(m, o), &go, &gpu, err);
 
 	if (!st)
-		*e = (vn_engine){ "gpu", gpu, &vn_gpu_ops, vn_engine_plan(m, o)->n_values };
+		*e = (vn_engine){ "gpu", gpu, &vn_gpu_ops, vn_engine_plan(m, o)->n_values, vn_gpu_compiles(gpu) };
 	return st;
 }
 #else

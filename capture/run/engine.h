@@ -17,6 +17,7 @@ typedef struct vn_engine {
 	void       *self; /* NULL: not open */
 	const vn_engine_ops *ops;
 	int         n_values; /* of the plan it runs: taps->want is as long */
+	bool        compiles; /* gpu: its first call compiles shaders, which takes seconds */
 } vn_engine;
 
 typedef struct vn_engine_options {

@@ -170,6 +170,7 @@ static vn_status step(vn_store *s, int64_t number, const int32_t *ids, int64_t t
 	double start = vn_seconds();
 	st = e->ops->forward(e->self, ids, tokens, &taps, err);
 	done->computing += vn_seconds() - start;
+	done->compiled = e->compiles;
 	if (!st && vn_interrupted())
 		st = vn_fail(err, VN_ERR_INTERRUPTED, "interrupted");
 	return st || l->to_count == 0 ? st : vn_store_aliases(s, l->asked.want, err);

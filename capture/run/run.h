@@ -35,6 +35,7 @@ typedef struct vn_recipe {
 typedef struct vn_recorded {
 	int64_t tensors, bytes;
 	double  seconds, computing; /* in all; inside the engine */
+	bool    compiled;           /* and that is also the compilation of shaders */
 	int     unsound_weights;    /* tensors that hold NaN or infinities: recorded all the same */
 	char    unsound[VN_NAME_MAX + 96]; /* the first of them, as half a sentence */
 } vn_recorded;

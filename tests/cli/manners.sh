@@ -1,0 +1,68 @@
+# Manners: what is misspelt is answered with what is likely to be meant, token ids come in every form, and a report says what next.
+M=$FIXTURES/qwen2-trained
+try() { echo "\$ vernier $*"; vernier "$@" </dev/null >said 2>&1; s=$?; head -n 1 said; rm -f said; echo "[$s]"; }
+ids() { vernier show "$1" --format json | $PYTHON -c "import json, sys; print(json.load(sys.stdin)['token_ids'])"; }
+
+echo "== help fits a screen of 24 lines of 80 columns"
+vernier help | awk 'length > 80 { wide++ } END { print (NR <= 24 ? "fits" : NR " lines"), wide + 0, "too wide" }'
+for word in help -h --help "help help"; do vernier $word | cmp - <(vernier help) && echo "$word: the same"; done
+for word in version -v --version; do vernier $word | sed 's/[0-9.]*$/N/'; done
+
+echo "== did you mean"
+try compar
+try verison
+try compare --json
+try compare --modle x
+try compare --fo
+try show x.h5 --format jsn
+try capture ref "$M" --ids 1 -o a.h5 --precision fp16
+try capture ref "$M" --ids 1 -o a.h5 --precision float32
+try evaluate "$M" --ids 1 --precision bf61
+try isolate "$M" --ids 1 --reference-precision half
+try capture ref "$M" --ids 1 -o a.h5 --points 'layer*.q_rop'
+try capture ref "$M" --ids 1 -o a.h5 --inject R2.1e5@layer0
+try points "$M" --faults=R2.1e5
+
+echo "== token ids"
+for list in 1,2,3 "1 2 3" "1, 2, 3" "[1,2,3]" " [[1, 2, 3]] " '{"input_ids": [1, 2, 3]}'; do
+	vernier capture ref "$M" --ids "$list" -o a.h5 --force 2>err || cat err
+	ids a.h5
+done
+echo '{"model": "x", "ids": [4, 5]}' >ids.json
+vernier capture ref "$M" --ids @ids.json -o a.h5 --force 2>err || cat err
+ids a.h5
+for list in '[1,"2"]' '[1,2' '{"tokens":[1]}' '[[1],[2]]' '[]' '[1.5]' '[-1]' '[2147483648]' ids.json '1,,2' '1 2 x'; do
+	try capture ref "$M" --ids "$list" -o b.h5
+done
+vernier capture ref "$M" --ids 54,71,263,271,68,286,485,64,74,278,285,466,413,461,11,271,54 --decode 3 -o ref.h5 2>err || cat err
+vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 -o again.h5 2>err || cat err
+[ "$(ids ref.h5)" = "$(ids again.h5)" ] && echo "the same tokens, decoded ones too"
+vernier compare ref.h5 again.h5 --bitwise | tail -n 1
+try capture ref "$M" --ids-from a.h5 --force-ids-from a.h5 -o b.h5
+try capture ref "$M" --ids-from ref.h5 --ids 1 -o b.h5
+try capture ref "$M" --ids-from ref.h5 --prompt x -o b.h5
+try capture ref "$M" --ids-from ref.h5 --decode 2 --force-ids-from ref.h5 -o b.h5
+try capture ref "$M" --ids-from nowhere.h5 -o b.h5
+
+echo "== what was swapped, and what is not comparable"
+vernier capture ref "$M" --ids-from ref.h5 --force-ids-from ref.h5 --precision f16 -o half.h5 2>err || cat err
+vernier compare half.h5 again.h5 --points embed 2>&1 | grep swapped
+vernier compare again.h5 half.h5 --points embed 2>&1 | grep -c swapped
+vernier capture ref "$FIXTURES/llama-trained" --ids 1,2,3 -o llama.h5 2>err || cat err
+vernier compare ref.h5 llama.h5 2>&1 | head -n 2
+try compare ref.h5 again.h5 --points layer0.qrope
+try show ref.h5 layer0.qrope
+try show ref.h5 step.1/layer0.qrope
+
+echo "== reports: a line of what was written, -o - is stdout, what to type next"
+vernier capture ref "$M" --ids-from ref.h5 --inject 'R2.1e4@layer1.q_rope' -o 'a fault.h5' 2>err || cat err
+vernier capture ref "$M" --ids-from ref.h5 -o prompt.h5 2>err || cat err
+try compare prompt.h5 'a fault.h5' -o r.html -o r.json
+vernier compare prompt.h5 'a fault.h5' -o - | head -n 2
+vernier compare prompt.h5 'a fault.h5' --format json -o - | head -n 2
+next() { $PYTHON -c "import json, sys; print(*json.load(open(sys.argv[1]))['next'], sep='\n')" "$1"; }
+next r.json
+eval "$(next r.json | sed -n 1p) -o e.json -o e.txt"
+next e.json
+grep -A 3 'around it' e.txt
+vernier compare prompt.h5 prompt.h5 --allow itself -o w.json >said; next w.json
