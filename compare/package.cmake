@@ -28,8 +28,12 @@ and which known mistake caused it.")
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libvernier-capture${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY >=)
+# cpack's own would come with scripts that call ldconfig, where Debian wants a trigger.
+set(library libvernier-capture)
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs
+	"${library} ${PROJECT_VERSION_MAJOR} ${library}${PROJECT_VERSION_MAJOR} (>= ${PROJECT_VERSION})\n")
+file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/control/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_BINARY_DIR}/control/shlibs ${CMAKE_CURRENT_BINARY_DIR}/control/triggers)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "Writes what an inference engine computes into a checkpoint file, which
 vernier compares with a reference.")
 
