@@ -3,6 +3,7 @@
 #include "compare/options.h"
 #include "compare/selftest/selftest_report.h"
 
+#include "capture/base/warnings.h"
 #include "capture/run/interrupt.h"
 #include "libref/base/glob.h"
 #include "libref/base/progress.h"
@@ -17,6 +18,7 @@ typedef struct command {
 	vn_healthy pair; /* of the person's own files */
 	const char *only; /* a glob on group/name; NULL */
 	int        json, threads;
+	bool       strict;
 } command;
 
 #define complain(...) vn_complain("selftest", __VA_ARGS__)
@@ -30,6 +32,7 @@ static const vn_option options[] = {
 	{ "limits", 0, VN_INTO(command, pair.limits), .argument = "FILE", .help = "Test these limits. Default: the shipped ones." },
 	{ "only", 0, VN_INTO(command, only), .argument = "GLOB", .help = "Make only these mutations, such as 'numbers/*'. Default: all." },
 	VN_FORMAT_OPTION(command, json, ""),
+	VN_STRICT_OPTION(command, strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };
 
@@ -39,7 +42,7 @@ const vn_command vn_selftest_command = {
 	         "found for what it is.\n"
 	         "REF and CAND are two recordings that are within their limits. REF alone is compared with itself. Without REF, vernier makes recordings of a small "
 	         "synthetic model in every precision.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 all caught and no false alarm, 1 something was missed, 2 trouble",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 all caught and no false alarm, 1 something was missed (or a warning with --strict), 2 trouble",
 };
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
@@ -164,5 +167,5 @@ int cmd_selftest(int argc, char **argv)
 		vn_temporary_clear(dir);
 	free(s.outcome);
 	free(own);
-	return status;
+	return vn_warnings_end("selftest", k.strict, status);
 }

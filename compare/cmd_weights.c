@@ -8,6 +8,7 @@
 #include "compare/weights/weights_report.h"
 #include "compare/weights/weights_side.h"
 
+#include "capture/base/warnings.h"
 #include "libref/base/json.h"
 
 #include <stdlib.h>
@@ -19,12 +20,14 @@ typedef struct command {
 	const char *path[2], *model;
 	int         threads;
 	int         json;
+	bool        strict;
 } command;
 
 static const vn_option options[] = {
 	{ "model", 0, VN_INTO(command, model), .argument = "MODEL",
 	  .help = "For recordings: the model of one of them. Its numbers decide what the tables of weights leave open. Default: the tables decide." },
 	VN_FORMAT_OPTION(command, json, " JSON has the schema vernier-weights/1."),
+	VN_STRICT_OPTION(command, strict, ""),
 	VN_THREADS_OPTION(command, threads),
 };
 
@@ -33,7 +36,7 @@ const vn_command vn_weights_command = {
 	.about = "List the weights that differ between A, the reference, and B, and how: missing, never loaded, transposed, permuted for RoPE, taken from another "
 	         "layer, truncated, quantised, another revision (specs/weights.md).\n"
 	         "A and B are recordings, or models: a directory with config.json and *.safetensors, or a GGUF file.",
-	.option = options, .n = sizeof options / sizeof *options, .status = "0 the same weights, 1 some differ, 2 trouble",
+	.option = options, .n = sizeof options / sizeof *options, .status = "0 the same weights, 1 some differ (or a warning with --strict), 2 trouble",
 };
 
 /* 0 to go on, 1 help was asked for, 2 wrong. */
@@ -126,5 +129,5 @@ done:
 	vn_opened_weights_close(&w[0]);
 	vn_opened_weights_close(&w[1]);
 	vn_lines_free(&notes);
-	return status;
+	return vn_warnings_end("weights", k.strict, status);
 }

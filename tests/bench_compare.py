@@ -4,7 +4,8 @@
 Makes two recordings of `--gb` GB each (float32, and the second again in float16), every tensor with its digest, and times in
 the same run, with the files in the page cache: a numpy/h5py script as a person writes it (cosine, max abs, mean abs, max rel), h5diff -d,
 cat of both files into nowhere, and vernier compare with all its metrics. Prints the best of the repeats, the ratios and
-vernier's largest memory, and whether the goals are reached: the script takes at least 7 times as long, h5diff 10 times
+vernier's largest memory, and whether the goals are reached, the last of them also of 12 layers with logits over a vocabulary of
+152k (float32 against float16, half of --gb): the script takes at least 7 times as long, h5diff 10 times
 (60 times of float32 against float16), vernier at most 1.5 times as long as cat and in less than 200 MB, which holds of one
 tensor of attention scores of half that size as well (`head token key`, 32 heads). Exit status 1 when one is not, or was not measured. Seconds of processors stand beside seconds of the clock: they are the same on a
 busy machine.
@@ -24,6 +25,7 @@ T, D = 1024, 4096  # 16 MiB a tensor
 GOALS = {
     "float32 against float32": {"numpy and h5py": 7.0, "h5diff -d 1e-3": 10.0, "cat of both": 1 / 1.5},
     "float32 against float16": {"numpy and h5py": 7.0, "h5diff -d 1e-3": 60.0, "cat of both": 1 / 1.5},
+    "12 layers and logits": {"cat of both": 1 / 1.5},
 }
 MEMORY = 200  # MB
 
@@ -143,8 +145,8 @@ def in_turn(commands, repeat):
     return [Best(r) for r in runs]
 
 
-def against(vernier, name, first, second, limits, repeat):
-    """Times one pair of recordings; how many times as long the others took, None where one is not installed."""
+def against(vernier, name, first, second, limits, repeat, only=None):
+    """Times one pair of recordings; how many times as long the others (or only one) took, None where one is not installed."""
     into_cache(first, second)
     print(f"{name}, {os.path.getsize(first) / 1e9:.2f} and {os.path.getsize(second) / 1e9:.2f} GB")
     command = [vernier, "compare", first, second, "--limits", limits]
@@ -152,6 +154,8 @@ def against(vernier, name, first, second, limits, repeat):
     for what, other in (("numpy and h5py", [sys.executable, "-c", NUMPY, first, second]),
                         ("h5diff -d 1e-3", ["h5diff", "-d", "1e-3", first, second]),
                         ("cat of both", ["cat", first, second])):
+        if only and what != only:
+            continue
         if not shutil.which(other[0]):
             print(f"  {what:14}   not installed")
             ratios[what] = None
@@ -162,6 +166,29 @@ def against(vernier, name, first, second, limits, repeat):
         ratios[what] = t.clock / ours.clock
         most = max(most, ours.memory)
     return {"memory": most, **ratios}
+
+
+def logits(vernier, gb, limits, folder, repeat):
+    """What an engine records of one prompt, and its logits over 152k words, which are two fifths of the bytes."""
+    tokens, hidden, ffn, vocab, layers = max(8, round(gb * 380)), 896, 4864, 151936, 12
+    a, b = (os.path.join(folder, x) for x in ("logits32.h5", "logits16.h5"))
+    for path, dtype, precision in ((a, np.float32, "f32"), (b, np.float16, "f16")):
+        rng, order = np.random.default_rng(1), 0
+        with h5py.File(path, "w") as f:
+            header(f, precision, tokens)
+            named = [(f"layer{i}/{point}", width) for i in range(layers)
+                     for point, width in (("attn_norm", hidden), ("attn_out", hidden), ("mlp_norm", hidden), ("output", hidden),
+                                          ("gate_proj", ffn), ("up_proj", ffn), ("mlp_act", ffn))]
+            for name, width in named + [("logits", vocab)]:
+                x = (3 * rng.standard_normal((tokens, width), dtype=np.float32)).astype(dtype)
+                d = f["step.0"].create_dataset(name, data=x)
+                d.attrs.update(order=order, axes="token vocab" if name == "logits" else "token hidden",
+                               digest=np.bytes_(xxhash.xxh3_128_hexdigest(x)))
+                order += 1
+    ratios = against(vernier, "12 layers and logits", a, b, limits, repeat, only="cat of both")
+    os.unlink(a)
+    os.unlink(b)
+    return ratios
 
 
 def scores(vernier, gb, limits, folder, repeat):
@@ -244,6 +271,7 @@ def main():
         a, b, h, limits = paths if all(map(os.path.exists, paths)) else recordings(folder, o.gb)
         ratios = {name: against(o.vernier, name, a, second, limits, o.repeat)
                   for name, second in (("float32 against float32", b), ("float32 against float16", h))}
+        ratios["12 layers and logits"] = logits(o.vernier, o.gb, limits, folder, o.repeat)
         missed = scores(o.vernier, o.gb, limits, folder, o.repeat)
     finally:
         if not o.folder:

@@ -163,7 +163,7 @@ static vn_status gone(vn_child *c, vn_error *err)
 {
 	int   status = 0;
 	pid_t pid;
-	char  how[64];
+	char  how[96];
 
 	snprintf(how, sizeof how, "%s fails on it", c->what);
 
@@ -181,7 +181,7 @@ static vn_status gone(vn_child *c, vn_error *err)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: reading it was stopped: the file makes its reader ask for what no reading needs; it may be an attack",
 		               c->path);
 	if (number)
-		snprintf(how, sizeof how, "%s crashes on it: signal %d", c->what, number);
+		snprintf(how, sizeof how, "%s crashes on it: signal %d; if memory ran out, the file may be good", c->what, number);
 	return damaged(c, how, err);
 }
 

@@ -40,8 +40,11 @@ void vn_proofs_free(vn_recording *r)
 void vn_proof_words(const vn_recording *r, const vn_proof *p, char *words, size_t room)
 {
 	const vn_entry *e = &r->entry[p->entry];
-	snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
-	         r->path, e->step, e->name, p->written.hex, p->found ? p->found->hex : "unknown");
+	if (strlen(p->written.hex) != 32 || strspn(p->written.hex, "0123456789abcdef") != 32)
+		snprintf(words, room, "%s: step %d: %s: its attribute digest is '%s', expected 32 lower-case hex digits", r->path, e->step, e->name, p->written.hex);
+	else
+		snprintf(words, room, "%s: step %d: %s: its numbers do not match its digest (written %s, found %s): the file was changed or damaged after recording",
+		         r->path, e->step, e->name, p->written.hex, p->found ? p->found->hex : "unknown");
 }
 
 static vn_status answer(const vn_recording *r, const vn_proof *p, int now, vn_error *err)

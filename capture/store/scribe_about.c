@@ -62,21 +62,28 @@ static bool put_facts(hid_t g, vn_message *m, bool replace)
 	return good;
 }
 
+/* The group that was /run stays in the file, without a name: in its room, used again, HDF5 would write a block before the links
+ * on disk lead elsewhere. */
+static bool retire_run(hid_t file)
+{
+	hid_t old = H5Oopen(file, "run", H5P_DEFAULT);
+	bool  good = old >= 0 && H5Oincr_refcount(old) >= 0;
+	if (old >= 0)
+		good &= H5Oclose(old) >= 0;
+	return good && H5Ldelete(file, "run", H5P_DEFAULT) >= 0;
+}
+
 /* Gives a group without a name the name /run, in place of the one that has it: one block of links changes. */
 static bool put_run(vn_desk *d, hid_t g)
 {
 	const htri_t there = H5Lexists(d->file, "run", H5P_DEFAULT);
-	return there >= 0 && (!there || H5Ldelete(d->file, "run", H5P_DEFAULT) >= 0) &&
-	       H5Olink(g, d->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
+	return there >= 0 && (!there || retire_run(d->file)) && H5Olink(g, d->file, "run", H5P_DEFAULT, H5P_DEFAULT) >= 0;
 }
 
 /* n facts as two texts each; token ids and positions (put_ids). value: where the ids are in the file. A second time replaces
  * all of it. */
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
-	const vn_status st = vn_desk_let_go(d, err);
-	if (st)
-		return st;
 	hid_t g = H5Gcreate_anon(d->file, d->groups, H5P_DEFAULT), ids = H5I_INVALID_HID;
 	bool  good = g >= 0 && put_facts(g, m, false) && put_ids(g, "token_ids", m) && put_ids(g, "positions", m) &&
 	            (ids = H5Dopen2(g, "token_ids", H5P_DEFAULT)) >= 0;

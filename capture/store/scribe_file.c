@@ -58,17 +58,14 @@ static bool put_root(hid_t file)
  * root and may be thousands. A block with room for all would be too large: kill
  * -9 can end a write between two pages. Those beyond the first few go into
  * blocks of their own, which are written before the block that leads to them. */
-static bool one_block(hid_t props, unsigned links, unsigned most)
+static bool one_block(hid_t props, unsigned links)
 {
-	return H5Pset_link_phase_change(props, most, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
+	return H5Pset_link_phase_change(props, 65535, 0) >= 0 && H5Pset_est_link_info(props, links, 16) >= 0 &&
 	       H5Pset_obj_track_times(props, false) >= 0 && H5Pset_attr_phase_change(props, 64, 0) >= 0;
 }
 
-/* Adding a link so takes HDF5 time that grows with the square of their number: 4000 names took 80 s. An index of links is
- * rewritten in several blocks, so it is only where nothing shows meanwhile (driver.h, hold): in a file that is written whole;
- * in a step from the moment when a group has COMPACT links, to the step's end; and in all steps behind it. */
-enum { COMPACT = 128 };
-
+/* Adding a link so takes HDF5 time that grows with the square of their number: 4000 names took 80 s. Where nothing shows
+ * before the end (driver.h, hold), links beyond the first few are in an index, which it rewrites in several blocks. */
 static bool with_index(hid_t props)
 {
 	return H5Pset_link_phase_change(props, 32, 0) >= 0 && H5Pset_est_link_info(props, 32, 16) >= 0 &&
@@ -92,14 +89,13 @@ static vn_status create(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 	    H5Pset_driver(fapl, driver, vn_driver_info(d->driver)) < 0 ||
 	    H5Pset_libver_bounds(fapl, H5F_LIBVER_V18, H5F_LIBVER_V18) < 0 ||
 	    !(whole ? with_index(fcpl) && with_index(d->groups)
-	            : one_block(fcpl, 16, 65535) && one_block(d->groups, links < COMPACT ? (unsigned)links : COMPACT, COMPACT)) ||
+	            : one_block(fcpl, 16) && one_block(d->groups, links < 65535 ? (unsigned)links : 65535)) ||
 	    (d->file = H5Fcreate(d->path, H5F_ACC_TRUNC, fcpl, fapl)) < 0 || !put_root(d->file))
 		st = broken(d, "a new file", err);
 	else
 		st = publish(d, err);
 	if (!st && whole)
 		vn_driver_hold(d->driver);
-	d->whole = whole;
 	if (fcpl >= 0)
 		H5Pclose(fcpl);
 	if (fapl >= 0)
@@ -118,37 +114,6 @@ static void close_step(vn_desk *d)
 	d->parent = d->step = H5I_INVALID_HID;
 }
 
-/* From here on nothing shows of the step at hand. */
-static vn_status hold(vn_desk *d, vn_error *err)
-{
-	const vn_status st = publish(d, err);
-	if (st)
-		return st;
-	vn_driver_hold(d->driver);
-	d->held = d->many = true;
-	return with_index(d->groups) ? VN_OK : broken(d, "a group of many names", err);
-}
-
-vn_status vn_desk_let_go(vn_desk *d, vn_error *err)
-{
-	if (!d->held)
-		return VN_OK;
-	vn_driver_release(d->driver);
-	d->held = false;
-	return publish(d, err);
-}
-
-/* Before a link more in a group. */
-static vn_status make_way(vn_desk *d, hid_t group, vn_error *err)
-{
-	H5G_info_t has;
-	if (d->whole || d->held || ++d->names < COMPACT)
-		return VN_OK;
-	if (H5Gget_info(group, &has) < 0)
-		return broken(d, "a group", err);
-	return has.nlinks + 1 < COMPACT ? VN_OK : hold(d, err);
-}
-
 /* Number, position, tokens, first row, rows. */
 static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 {
@@ -159,12 +124,6 @@ static vn_status step(vn_desk *d, vn_message *m, int64_t *value, vn_error *err)
 	(void)value;
 	snprintf(name, sizeof name, "step.%d", (int)vn_take_int(m));
 	close_step(d);
-	vn_status st = vn_desk_let_go(d, err);
-	if (!st && d->many)
-		st = hold(d, err);
-	if (st)
-		return st;
-	d->names = 0;
 	good = (d->step = H5Gcreate2(d->file, name, H5P_DEFAULT, d->groups, H5P_DEFAULT)) >= 0;
 	for (size_t i = 0; good && i < sizeof key / sizeof *key; i++)
 		good = vn_h5_put_int(d->step, key[i], vn_take_int(m));
@@ -206,7 +165,7 @@ static bool put_alias(vn_desk *d, const char *name, const char *of)
 		if (*p == '.')
 			*p = '/';
 	hid_t parent = parent_of(d, name, &last);
-	if (parent < 0 || make_way(d, parent, NULL))
+	if (parent < 0)
 		return false;
 	const htri_t there = H5Lexists(parent, last, H5P_DEFAULT);
 	return there > 0 || (there == 0 && H5Lcreate_hard(d->step, path, parent, last, H5P_DEFAULT, H5P_DEFAULT) >= 0);
@@ -314,12 +273,7 @@ static vn_status finish(vn_desk *d, vn_message *m, int64_t *value, vn_error *err
 	const htri_t there = parent >= 0 ? H5Lexists(parent, last, H5P_DEFAULT) : -1;
 	if (there > 0)
 		return vn_fail(err, VN_ERR_FORMAT, "%s: %s is given twice in one step", d->path, name);
-	if (there < 0)
-		return not_made(d, name, err);
-	const vn_status st = make_way(d, parent, err);
-	if (st)
-		return st;
-	if (H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0)
+	if (there < 0 || H5Olink(d->dset, parent, last, H5P_DEFAULT, H5P_DEFAULT) < 0)
 		return not_made(d, name, err);
 	drop(d);
 	return publish_when_due(d, err);

@@ -19,10 +19,6 @@ struct vn_desk {
 	hid_t       parent;      /* group of the last tensor with a layer, and its name */
 	char        parent_name[VN_NAME_MAX];
 	double      published;   /* when */
-	bool        whole;       /* nothing shows before the end */
-	bool        held;        /* nothing more of this step shows before its end */
-	bool        many;        /* a step had so many names in one group */
-	int64_t     names;       /* of this step so far */
 	unsigned    mark;        /* vn_trouble_mark, at the start */
 	bool        refused;     /* by vn_h5_room */
 	vn_digest   plan;        /* of all that was asked for; empty: no plan */
@@ -33,9 +29,6 @@ bool vn_desk_list(hid_t group, const char *name, hid_t disk, hid_t memory, int64
 bool vn_desk_lines(hid_t group, const char *name, char *const *line, int64_t n);
 /* After work on `what`. What was good goes to disk, at once or when it is due. */
 vn_status vn_desk_settle(vn_desk *d, bool good, const char *what, bool at_once, vn_error *err);
-
-/* What is held of a step goes to disk: before an object is replaced, whose room HDF5 uses again. */
-vn_status vn_desk_let_go(vn_desk *d, vn_error *err);
 
 /* The errands of scribe_about.c. */
 vn_status vn_desk_run(vn_desk *d, vn_message *m, int64_t *value, vn_error *err);

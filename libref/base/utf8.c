@@ -76,12 +76,13 @@ char *vn_utf8_clean(char *text)
 }
 
 /* Not controls, formats (they turn the direction of a line), surrogates, private and unassigned code points,
- * separators of lines, nor what has no width at all: variation selectors, fillers, tags. */
+ * separators of lines, blanks that look like a space and are none, nor what has no width at all: variation selectors,
+ * fillers, tags. */
 bool vn_utf8_printable(uint32_t point)
 {
 	if (point < 0x7f)
 		return point >= ' ';
-	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Zl | UC_CATEGORY_MASK_Zp)
+	return !uc_is_general_category_withtable(point, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Z)
 	       && !uc_is_property_default_ignorable_code_point(point);
 }
 

@@ -2,7 +2,11 @@
  *
  * Every place is tried on its own (PCRE2_ANCHORED): only so does PCRE2 count the
  * steps of one search and not of each of its starts. The patterns of real
- * tokenizers match everywhere, so nothing is lost. */
+ * tokenizers match everywhere, so nothing is lost.
+ *
+ * Patterns come with models of strangers, and this is vernier's own process: they are
+ * interpreted, never compiled to machine code (PCRE2's JIT), within a limit of steps
+ * and of memory. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 
 #include "libref/text/split.h"
@@ -61,7 +65,6 @@ vn_status vn_split_create(const char *pattern, size_t bytes, bool literal, vn_sp
 		st = vn_fail(err, VN_ERR_FORMAT, "the pattern does not compile: %s, near '%.24s'", (const char *)why, there);
 		goto done;
 	}
-	pcre2_jit_compile(s->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD); /* where it cannot, matching interprets */
 	*split = s;
 	s = NULL;
 done:
@@ -131,7 +134,7 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
                        size_t *end, vn_error *err)
 {
 	uint64_t steps = FREE_STEPS, looked = FREE_BYTES;
-	uint32_t options = PCRE2_NO_UTF_CHECK;
+	const uint32_t options = PCRE2_NO_UTF_CHECK;
 
 	for (;;) {
 		const size_t sight = horizon(text, bytes, at, looked);
@@ -145,9 +148,7 @@ static vn_status match(const vn_split *s, vn_split_work *w, const char *text, si
 			*end = *found ? pcre2_get_ovector_pointer(w->data)[1] : at;
 			return VN_OK;
 		}
-		if (rc == PCRE2_ERROR_JIT_STACKLIMIT && !(options & PCRE2_NO_JIT))
-			options |= PCRE2_NO_JIT; /* the interpreter's stack grows */
-		else if (rc == PCRE2_ERROR_PARTIAL)
+		if (rc == PCRE2_ERROR_PARTIAL)
 			paid = charge(w, &looked);
 		else if (rc == PCRE2_ERROR_MATCHLIMIT)
 			paid = charge(w, &steps);
