@@ -23,12 +23,13 @@ static_assert(offsetof(vn_push_attention, T) == 32 && offsetof(vn_push_attention
               offsetof(vn_push_attention, scale) == 64 && offsetof(vn_push_attention, n_keys) == 76 &&
               offsetof(vn_push_attention, table) == 88 && offsetof(vn_push_attention, ahead) == 96 && offsetof(vn_push_attention, padding) == 108 && offsetof(vn_push_attention, before) == 120, "mask.glsl");
 static_assert(offsetof(vn_push_pages, at) == 24 && offsetof(vn_push_pages, B) == 40, "pages.comp");
+static_assert(offsetof(vn_push_append, n) == 16 && offsetof(vn_push_append, eights) == 20, "append.comp");
 static_assert(offsetof(vn_push_causal_conv, T) == 32 && offsetof(vn_push_causal_conv, J) == 40 && offsetof(vn_push_causal_conv, linear) == 44, "causal_conv.comp");
 static_assert(offsetof(vn_push_log_decay, T) == 32 && offsetof(vn_push_log_decay, N) == 36 && offsetof(vn_push_log_decay, form) == 40, "log_decay.comp");
 static_assert(offsetof(vn_push_delta_rule, T) == 64 && offsetof(vn_push_delta_rule, scale) == 84 && offsetof(vn_push_delta_rule, P) == 100, "delta_rule.comp");
 static_assert(offsetof(vn_push_gated_norm, R) == 32 && offsetof(vn_push_gated_norm, eps) == 40 && offsetof(vn_push_gated_norm, divisor) == 44 && offsetof(vn_push_gated_norm, gate_first) == 56, "gated_norm.comp");
 static_assert(sizeof(vn_push_attention) <= 128 && sizeof(vn_push_delta_rule) <= 128, "a device need not take more");
-static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 && offsetof(vn_push_map, form) == 32, "map.glsl");
+static_assert(offsetof(vn_push_map, n) == 24 && offsetof(vn_push_map, act) == 28 && offsetof(vn_push_map, eights) == 32 && offsetof(vn_push_map, form) == 36, "map.glsl");
 static_assert(VN_SILU == 0 && VN_GELU == 1 && VN_GELU_TANH == 2 && VN_SIGMOID == 3 && VN_RELU == 4 &&
               VN_QUICK_GELU == 5 && VN_IDENTITY == 6 && VN_TWO_SIGMOID == 7 && VN_SOFT_CAP == 8 && VN_AS_F16 == 9 &&
               VN_AS_F16_SATURATED == 10 && VN_AS_F16_FLUSHED == 11 && VN_AS_F16_CUT == 12 && VN_AS_BF16_CUT == 13 && VN_N_ACTS == 14, "map.glsl, map_experiment.glsl");
@@ -83,6 +84,7 @@ static const struct row {
 	[VN_K_ATTENTION_JOIN] = { "attention_join", BOTH(attention_join), offsetof(vn_push_attention, ahead), false },
 	PAIR(ATTN_SCORES, attn_scores, vn_push_attention, ahead),
 	PAIR(ATTN_PROBS, attn_probs, vn_push_attention, ahead),
+	[VN_K_APPEND]       = { "append",       BOTH(append),      sizeof(vn_push_append), false },
 	[VN_K_PAGED_PUT]    = { "paged_put",    NONE, sizeof(vn_push_pages), false },
 	[VN_K_PAGED_GET]    = { "paged_get",    NONE, sizeof(vn_push_pages), false },
 	PAIR(ACT, act, vn_push_map, form),

@@ -41,6 +41,7 @@ typedef enum vn_kernel {
 	VN_K_ATTENTION_JOIN,
 	VN_K_WITH_EXPERIMENT(ATTN_SCORES),
 	VN_K_WITH_EXPERIMENT(ATTN_PROBS),
+	VN_K_APPEND,
 	VN_K_PAGED_PUT, /* these two with a paged cache alone */
 	VN_K_PAGED_GET,
 	VN_K_WITH_EXPERIMENT(ACT),
@@ -149,9 +150,14 @@ typedef struct vn_push_pages {
 
 typedef struct vn_push_map {
 	uint64_t a, b, y;
-	uint32_t n, act;
-	uint32_t form, pad; /* experiment */
+	uint32_t n, act, eights;
+	uint32_t form; /* experiment */
 } vn_push_map;
+
+typedef struct vn_push_append {
+	uint64_t from, to;
+	uint32_t n, eights;
+} vn_push_append;
 
 typedef struct vn_push_rows {
 	uint64_t x, other, y;

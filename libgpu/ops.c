@@ -138,12 +138,15 @@ static void turn(vn_gpu_pass *w, const vn_node *n, const vn_value *v, int node, 
 	const int64_t  H = v->size[1], K = v->size[2], R = n->c.rope.rope.rotary_dim;
 	const uint64_t table = w->g->upload.address + w->g->table_at[w->g->rope_of[node]];
 
+	const bool fours = !vn_node_is_variant(n) && R % 8 == 0 && K % 4 == 0; /* rope.comp */
+
 	vn_encode_reads(&w->g->encoder, x);
 	vn_encode_reads(&w->g->encoder, &w->g->upload);
 	vn_encode_writes(&w->g->encoder, y);
 	vn_encode_dispatch(&w->g->encoder, vn_kernel_of(VN_K_ROPE, n), &(vn_push_rope){ .x = in_buffer(w, x, from * H * K),
 		.table = table + (uint64_t)(from * R) * 4, .y = in_buffer(w, y, to * H * K), .T = (uint32_t)rows,
-		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing }, groups(rows * H * K, 64), 1);
+		.H = (uint32_t)H, .K = (uint32_t)K, .R = (uint32_t)R, .pairing = (uint32_t)n->c.rope.rope.pairing },
+		groups(rows * H * (fours ? (K - R / 2) / 4 : K), 64), 1);
 }
 
 static void rope(vn_gpu_pass *w, const vn_node *n, int node)
@@ -176,6 +179,17 @@ void vn_ops_gather(vn_gpu_pass *w, int state, int64_t at, int64_t n)
 	page(w, VN_K_PAGED_GET, state, &w->g->scratch, at, n);
 }
 
+/* n elements of rows become those of a state from element `at` on. */
+static void append(vn_gpu_pass *w, vn_buffer *rows, vn_buffer *state, int64_t at, int64_t n)
+{
+	vn_push_append push = { .from = rows->address, .to = in_buffer(w, state, at), .n = (uint32_t)n };
+
+	push.eights = in_eights(w, push.from, push.to, 0);
+	vn_encode_reads(&w->g->encoder, rows);
+	vn_encode_writes(&w->g->encoder, state);
+	vn_encode_dispatch(&w->g->encoder, VN_K_APPEND, &push, groups_of_lanes(n, push.eights), 1);
+}
+
 /* Of a state that grows: the rows of the call become those of a value. */
 static void put_rows(vn_gpu_pass *w, int state, int value)
 {
@@ -186,8 +200,7 @@ static void put_rows(vn_gpu_pass *w, int state, int value)
 	if (w->g->cache.pages.block)
 		page(w, VN_K_PAGED_PUT, state, rows, w->past * row, w->tokens * row);
 	else
-		vn_encode_copy(&w->g->encoder, rows, 0, &c->now, (VkDeviceSize)w->past * c->row_bytes,
-		               (VkDeviceSize)w->tokens * c->row_bytes);
+		append(w, rows, &c->now, w->past * row, w->tokens * row);
 }
 
 void vn_ops_append(vn_gpu_pass *w, int state)
@@ -234,9 +247,10 @@ static void map(vn_gpu_pass *w, vn_kernel kernel, vn_act act, int form, vn_buffe
 		if (b)
 			vn_encode_reads(&w->g->encoder, b);
 		vn_encode_writes(&w->g->encoder, y);
-		vn_encode_dispatch(&w->g->encoder, kernel, &(vn_push_map){ .a = in_buffer(w, a, at + e),
-			.b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e), .n = (uint32_t)part, .act = act, .form = (uint32_t)form },
-			groups(part, 64), 1);
+		vn_push_map push = { .a = in_buffer(w, a, at + e), .b = b ? in_buffer(w, b, at + e) : 0, .y = in_buffer(w, y, y_at + e),
+			.n = (uint32_t)part, .act = act, .form = (uint32_t)form };
+		push.eights = in_eights(w, push.a, push.b, push.y);
+		vn_encode_dispatch(&w->g->encoder, kernel, &push, groups_of_lanes(part, push.eights), 1);
 	}
 }
 

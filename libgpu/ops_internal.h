@@ -57,6 +57,18 @@ static inline int64_t groups(int64_t n, int64_t each)
 	return (n + each - 1) / each;
 }
 
+/* A lane takes eight numbers: all of them (0: none) start at eight in the storage format. */
+static inline bool in_eights(const vn_gpu_pass *w, uint64_t a, uint64_t b, uint64_t c)
+{
+	return ((a | b | c) & (8 * element(w) - 1)) == 0;
+}
+
+/* Workgroups of 64 lanes for n numbers, in eights or not. */
+static inline int64_t groups_of_lanes(int64_t n, bool eights)
+{
+	return groups(n, eights ? 512 : 64);
+}
+
 /* What a norm of rows of n divides the sum of squares by. */
 static inline float norm_divisor(const vn_node *n, int64_t usual)
 {

@@ -3,13 +3,15 @@
 //
 //   a, b (n) real in     y (n) real out
 //   push      vn_push_map
-//   dispatch  any x; one lane an element, in strides of the grid
+//   dispatch  any x; one lane eight elements, or one, in strides of the grid
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "map.glsl"
 
-void main()
+void one(uint e)   { put(p.y, e, float(p.a.v[e]) + float(p.b.v[e])); }
+void eight(uint e)
 {
-	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		put(p.y, e, float(p.a.v[e]) + float(p.b.v[e]));
+	put8(p.y, 8 * e, vec4(Real8(p.a).v[e].a) + vec4(Real8(p.b).v[e].a), vec4(Real8(p.a).v[e].b) + vec4(Real8(p.b).v[e].b));
 }
+
+#include "map_main.glsl"

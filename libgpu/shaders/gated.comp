@@ -5,15 +5,22 @@
 //
 //   a: gate (n) real in     b: up (n) real in     y (n) real out
 //   push      vn_push_map
-//   dispatch  any x; one lane an element, in strides of the grid
+//   dispatch  any x; one lane eight elements, or one, in strides of the grid
 //
 // One rounding: the activated gate stays in float.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 #include "map.glsl"
 
-void main()
+vec4 gated4(vec4 gate, vec4 up)
 {
-	for (uint e = gl_GlobalInvocationID.x; e < p.n; e += gl_NumWorkGroups.x * 64)
-		put(p.y, e, gated(float(p.a.v[e]), float(p.b.v[e])));
+	return vec4(gated(gate.x, up.x), gated(gate.y, up.y), gated(gate.z, up.z), gated(gate.w, up.w));
 }
+
+void one(uint e)   { put(p.y, e, gated(float(p.a.v[e]), float(p.b.v[e]))); }
+void eight(uint e)
+{
+	put8(p.y, 8 * e, gated4(vec4(Real8(p.a).v[e].a), vec4(Real8(p.b).v[e].a)), gated4(vec4(Real8(p.a).v[e].b), vec4(Real8(p.b).v[e].b)));
+}
+
+#include "map_main.glsl"

@@ -3,6 +3,7 @@ layout(local_size_x = 64) in;
 layout(push_constant) uniform Push {
 	Real a, b, y; // act: b is not read
 	uint n, act;  // act: VN_SILU...
+	uint eights;  // not 0: a, b and y start at eight numbers
 #if EXPERIMENT
 	uint form;    // gated: VN_GATE_USUAL...
 #endif

@@ -7,9 +7,8 @@
 //   push      vn_push_rms_norm
 //   dispatch  any x; a workgroup takes rows in strides of the grid
 //
-// Stored as real, computed in float: 256 squared already overflows half.
-// Lane i sums n = i, i+LANES, ...; the lanes then fold in halves. The order
-// depends on LANES alone, so a device repeats itself bit for bit.
+// Stored as real, computed in float: 256 squared already overflows half. Lane i
+// sums n = i, i+LANES, ..., or eights of them where N is a multiple of 8.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
 
@@ -25,38 +24,52 @@ layout(push_constant) uniform Push {
 #endif
 } p;
 #include "root.glsl"
+#include "fold.glsl"
 
 #if EXPERIMENT
 uint weight(uint n) { return n % p.G; }
+bool by_eight()     { return false; }
 #else
 uint weight(uint n) { return n; }
+bool by_eight()     { return p.N % 8 == 0; } // all rows start at eight numbers then
 #endif
 
-shared float part[LANES];
-
-void main()
+float squares(uint row)
 {
 	const uint lane = gl_LocalInvocationID.x;
+	float ss = 0.0;
 
-	for (uint r = gl_WorkGroupID.x; r < p.R; r += gl_NumWorkGroups.x) {
-		const uint row = r * p.N;
-		float ss = 0.0;
+	if (by_eight())
+		for (uint n = row / 8 + lane; n < (row + p.N) / 8; n += LANES) {
+			const vec4 a = vec4(Real8(p.x).v[n].a), b = vec4(Real8(p.x).v[n].b);
+			ss += ((a.x * a.x + a.y * a.y) + (a.z * a.z + a.w * a.w)) + ((b.x * b.x + b.y * b.y) + (b.z * b.z + b.w * b.w));
+		}
+	else
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float x = float(p.x.v[row + n]);
 			ss += x * x;
 		}
-		part[lane] = ss;
-		barrier();
-		for (uint k = LANES / 2; k > 0; k /= 2) {
-			if (lane < k)
-				part[lane] += part[lane + k];
-			barrier();
+	return ss;
+}
+
+void scale(uint row, float root)
+{
+	const uint lane = gl_LocalInvocationID.x;
+
+	if (by_eight())
+		for (uint n = lane; n < p.N / 8; n += LANES) {
+			const vec4 a = vec4(Real8(p.x).v[row / 8 + n].a) / root, b = vec4(Real8(p.x).v[row / 8 + n].b) / root;
+			put8(p.y, row + 8 * n, (p.offset + vec4(Real8(p.g).v[n].a)) * a, (p.offset + vec4(Real8(p.g).v[n].b)) * b);
 		}
-		const float root = root_of(part[0], float(p.N));
+	else
 		for (uint n = lane; n < p.N; n += LANES) {
 			const float x = float(p.x.v[row + n]) / root;
 			put(p.y, row + n, (p.offset + float(p.g.v[weight(n)])) * normed(x));
 		}
-		barrier(); // part is read above and written by the next row
-	}
+}
+
+void main()
+{
+	for (uint r = gl_WorkGroupID.x; r < p.R; r += gl_NumWorkGroups.x)
+		scale(r * p.N, root_of(fold_sum(squares(r * p.N)), float(p.N)));
 }

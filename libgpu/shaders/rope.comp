@@ -7,7 +7,7 @@
 //
 //   x (T,H,K) real in     table (T,R/2,2) float in: c, s     y (T,H,K) real out
 //   push      vn_push_rope
-//   dispatch  any x; one lane an element, in strides of the grid
+//   dispatch  any x; one lane an element, or four pairs or four others, in strides of the grid
 //
 // Cosine and sine come from the host: the device's own may be off by 2^-11.
 #extension GL_GOOGLE_include_directive : require
@@ -35,9 +35,43 @@ bool low(uint d)  { return d < apart(); }
 uint pair(uint d) { return low(d) ? d : d - apart(); }
 #endif
 
+#if EXPERIMENT
+bool by_four() { return false; }
+void four(uint e) { }
+#else
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Float4 { vec4 v[]; };
+
+// What the host asks, too: ops.c.
+bool by_four() { return p.R % 8 == 0 && p.K % 4 == 0; }
+
+// Of a head: first its R/8 fours of pairs, then the fours behind them.
+void four(uint u)
+{
+	const uint pairs = p.R / 8, per = pairs + (p.K - p.R) / 4, row = u / per, i = u % per;
+	const uint d = i < pairs ? 4 * i : p.R + 4 * (i - pairs), e = row * p.K + d;
+	const vec4 a = vec4(Real4(p.x).v[e / 4]);
+
+	if (i >= pairs) {
+		put4(p.y, e, a);
+		return;
+	}
+	const uint at = (row / p.H * (p.R / 2) + d) / 2; // in fours: two pairs
+	const vec4 t0 = Float4(p.table).v[at], t1 = Float4(p.table).v[at + 1], b = vec4(Real4(p.x).v[(e + p.R / 2) / 4]);
+	const vec4 c = vec4(t0.xz, t1.xz), s = vec4(t0.yw, t1.yw);
+	put4(p.y, e, a * c - b * s);
+	put4(p.y, e + p.R / 2, b * c + a * s);
+}
+#endif
+
 void main()
 {
 	const uint half_ = p.R / 2;
+
+	if (by_four()) {
+		for (uint u = gl_GlobalInvocationID.x; u < p.T * p.H * ((p.K - p.R / 2) / 4); u += gl_NumWorkGroups.x * 64)
+			four(u);
+		return;
+	}
 
 	for (uint e = gl_GlobalInvocationID.x; e < p.T * p.H * p.K; e += gl_NumWorkGroups.x * 64) {
 		const uint t = e / (p.H * p.K), d = e % p.K, i = pair(d);

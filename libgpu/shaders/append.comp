@@ -1,0 +1,33 @@
+#version 460
+// append: the rows of a call at their place in a state that grows.
+//
+//   to[e] = from[e]
+//
+//   from (n) real in     to (n) real out
+//   push      vn_push_append
+//   dispatch  any x; one lane eight elements, or one, in strides of the grid
+//
+// Bits are copied, not numbers. A copy command would cost more than the dispatch, for its barrier is another kind of one.
+#extension GL_GOOGLE_include_directive : require
+#include "real.glsl"
+
+#if STORE_F16
+#define Raw  Bits
+#define Raw8 Words4
+#else
+#define Raw  Int
+struct EightWords { uvec4 a, b; };
+layout(buffer_reference, std430, buffer_reference_align = 32) buffer Raw8 { EightWords v[]; };
+#endif
+
+layout(local_size_x = 64) in;
+layout(push_constant) uniform Push {
+	Raw  from, to;
+	uint n;
+	uint eights; // not 0: both start at eight numbers
+} p;
+
+void one(uint e)   { p.to.v[e] = p.from.v[e]; }
+void eight(uint e) { Raw8(p.to).v[e] = Raw8(p.from).v[e]; }
+
+#include "map_main.glsl"
