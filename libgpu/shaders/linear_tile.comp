@@ -10,7 +10,7 @@
 //
 // A lane keeps EACH_T tokens by EACH_M columns in registers, fours of either that lie TT or TM / EACH * 4 apart, so that
 // neighbouring lanes read neighbouring words of shared memory. Panels of STEP inputs pass through it,
-// transposed, while the next one is under way in registers. Each output is one running sum over n = 0, 1, ... in
+// transposed, while the next one is under way in registers; AT_ONCE of its inputs are unrolled. Each output is one running sum over n = 0, 1, ... in
 // order, for any tile, or one for each share of them: the bits of an output do not depend on where the matrix was cut.
 #extension GL_GOOGLE_include_directive : require
 #include "real.glsl"
@@ -120,8 +120,9 @@ void tile(uint t0, uint m0, uint share)
 			fetch(t0, m0, n0 + STEP);
 		// Not padded to STEP: a term 0 * 0 more would turn a sum of -0 to +0.
 		if (n0 + STEP <= end)
-			[[unroll]] for (uint n = 0; n < STEP; n++)
-				add(lt, lm, stage * STEP + n);
+			for (uint n = 0; n < STEP; n += AT_ONCE)
+				[[unroll]] for (uint i = 0; i < AT_ONCE; i++)
+					add(lt, lm, stage * STEP + n + i);
 		else
 			for (uint n = 0; n < end - n0; n++)
 				add(lt, lm, stage * STEP + n);
