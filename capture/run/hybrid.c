@@ -295,7 +295,7 @@ vn_status vn_hybrid_open(vn_engine *e, const vn_model *m, const vn_engine_option
 		destroy(h);
 		return st;
 	}
-	*e = (vn_engine){ h->side[0].e.name, h, &ops, h->plan->n_values };
+	*e = (vn_engine){ h->side[0].e.name, h, &ops, h->plan->n_values, h->side[0].e.compiles };
 	return VN_OK;
 }
 
